@@ -55,6 +55,10 @@ int complain_of_command(const std::vector<std::string> &words) {
     if (words.empty())
         return complain_of("a command is missing");
     const std::vector<const command *> several = group(words[0]);
+    for (const left_out &one : left_out_commands())
+        if (words[0] == one.name)
+            return complain_of(quoted(words[0]) + " is not in this build of taiyen, for want of " + one.package +
+                               ": install that, and build again");
     if (several.empty() && words[0].starts_with("-"))
         return complain_of("there is no option " + quoted(words[0]) + " before a command");
     if (several.empty())
@@ -69,7 +73,7 @@ int complain_of_command(const std::vector<std::string> &words) {
 
 void print_all_help() {
     std::printf("taiyen looks at heap files, checks them, draws them, packs and copies them.\n"
-                "'compact', 'resize', 'convert --in-place' and 'doubt --settle' change one.\n\n"
+                "'compact', 'resize', 'convert --in-place' and 'doubt' with an option change one.\n\n"
                 "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
     for (const command &one : commands())
         std::printf("  %-11s %s\n", one.name, one.summary);
@@ -80,7 +84,8 @@ void print_all_help() {
                 "With --json, whole numbers of 64 bits (sizes, counts, epochs, positions) are\n"
                 "strings of digits, and addresses are strings such as \"0x420000000000\".\n\n"
                 "Exit codes: 0, all is fine; 1, a heap has problems; 2, wrong usage, or a file\n"
-                "cannot be read. Of several files, the highest code counts.\n");
+                "cannot be read; 3, of 'publish', 'standby' and 'promote': to start it again is\n"
+                "of no use before somebody has done what it says. Of several files, the highest code counts.\n");
 }
 
 void print_option(const option &one) {
@@ -253,8 +258,9 @@ int run_words(std::vector<std::string> words) {
     try {
         return one->run(read.given());
     } catch (const std::bad_alloc &) {
-        return refuse(read.given(), ty_error_set(TY_E_MEMORY, 0, one->name, nullptr, UINT64_MAX,
-                                                 "give it more memory: see ulimit -v, or the control group's limit"));
+        return refuse(read.given(),
+                      ty_error_set(TY_E_MEMORY, 0, one->name, nullptr, UINT64_MAX,
+                                   "give it more memory: see ulimit -v and -d, or the control group's limit"));
     }
 }
 

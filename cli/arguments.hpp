@@ -26,6 +26,7 @@ struct request {
     std::string keep;
     std::string base_age;
     std::string take_over_after;
+    std::string wait;
     std::string interval;
     std::string seconds;
     std::string size;
@@ -55,10 +56,12 @@ struct request {
     bool verify = false;
     bool receives = false;
     bool only_base = false;
+    bool no_base = false;
     bool flushed = false;
     bool settle = false;
     bool commit = false;
     bool roll_back = false;
+    bool restored = false;
     bool help = false;
 };
 
@@ -85,6 +88,13 @@ struct command {
 
 // In the order of the help.
 const std::vector<command> &commands();
+
+// Commands that this build has not, and the package that it was made without.
+struct left_out {
+    const char *name;
+    const char *package;
+};
+const std::vector<left_out> &left_out_commands();
 
 // Reads the words and runs the command. The program's exit code. What the words get wrong is told on stderr, word by
 // word.

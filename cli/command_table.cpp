@@ -72,12 +72,17 @@ const option take_over{"take-over-after",
                        nullptr,
                        &request::take_over_after,
                        "become the primary when it is silent for so long, such as 10s"};
+const option wait_time{"wait",         0,
+                       "TIME",         nullptr,
+                       &request::wait, "for the server, and a base or a publisher: 1m if left out; 0: not at all"};
+const option no_base{"no-base",         0,       nullptr,
+                     &request::no_base, nullptr, "as the primary, leave a base to 'taiyen publish --base'"};
 const option server{"server",
                     0,
                     "URL",
                     nullptr,
                     &request::server,
-                    "nats://HOST:PORT or kafka://HOST:PORT,...; nats://127.0.0.1:4222 if left out"};
+                    "nats://HOST:PORT,... or kafka://HOST:PORT,...; nats://127.0.0.1:4222 if left out"};
 const option credentials{"credentials",
                          0,
                          "PATH",
@@ -107,6 +112,8 @@ const option settle_doubt{"settle",         0,       nullptr,
                           &request::settle, nullptr, "ask who knows: the other heaps of its group"};
 const option commit_doubt{"commit", 0, nullptr, &request::commit, nullptr, "by hand: it counts"};
 const option roll_back_doubt{"rollback", 0, nullptr, &request::roll_back, nullptr, "by hand: it does not"};
+const option accept_restored{"restored",         0,       nullptr,
+                             &request::restored, nullptr, "heaps of one group that were restored go on together"};
 
 const std::vector<command> all {
     {"info",
@@ -357,8 +364,9 @@ const std::vector<command> all {
          "to Kafka, as they come, while the heap is in use or not; NAME is the stream's or\n"
          "the topic's. Puts a base, of which standbys are made, where there is none, and\n"
          "now and then. Goes on where the stream ends; ends with an interrupt. Once a\n"
-         "standby was promoted, the old heap is refused.",
-         {&server, &credentials, &replicas, &flushed, &only_base, &base_age, &journal, &log_file},
+         "standby was promoted, the old heap is refused: exit code 3, as whatever to\n"
+         "start it again does not cure.",
+         {&server, &credentials, &replicas, &flushed, &wait_time, &only_base, &base_age, &journal, &log_file},
          publish},
         {"standby",
          "FILE NAME",
@@ -368,8 +376,9 @@ const std::vector<command> all {
          "Makes the heap FILE of the newest base, if it is not there, and takes what is\n"
          "published; other programs may read it meanwhile. Goes on where it was; ends with\n"
          "an interrupt. With --take-over-after it becomes the primary by itself once the\n"
-         "old one has been silent for so long, and ends: exit code 0; 1: interrupted.",
-         {&server, &credentials, &replicas, &flushed, &take_over, &journal, &log_file},
+         "old one has been silent for so long, puts a base, and ends: exit code 0; 1:\n"
+         "interrupted. Exit code 3: it can go on no more; what it says is to be done.",
+         {&server, &credentials, &replicas, &flushed, &wait_time, &take_over, &no_base, &journal, &log_file},
          standby},
         {"promote",
          "FILE NAME",
@@ -377,8 +386,10 @@ const std::vector<command> all {
          2,
          "make a standby the primary",
          "Takes all there is, begins a new term, and makes the heap one that is written\n"
-         "to. From then on the old primary is refused. 'taiyen standby' is ended before.",
-         {&server, &credentials, &replicas, &flushed, &journal, &log_file},
+         "to. From then on the old primary is refused. 'taiyen standby' is ended before.\n"
+         "Then puts a base of it, of which standbys are made, and without which\n"
+         "synchronous commits wait. Exit code 3: it cannot become one.",
+         {&server, &credentials, &replicas, &flushed, &wait_time, &no_base, &journal, &log_file},
          promote},
 #endif
         {"doubt",
@@ -389,8 +400,11 @@ const std::vector<command> all {
          "A transaction that is prepared, and neither committed nor rolled back, keeps a\n"
          "heap from being opened by programs that cannot tell what became of it. Exit code\n"
          "1: there is one. To settle it by hand is right only if the other heaps of its\n"
-         "group, or the database, are known to have the same.",
-         {&settle_doubt, &commit_doubt, &roll_back_doubt, &as_json, &journal, &log_file},
+         "group, or the database, are known to have the same.\n"
+         "With --restored, FILEs are all the heaps of a group, which came back from backups\n"
+         "of different moments: from now on they go on together as they are. What one of\n"
+         "them has of a joint that another one has not stays half.",
+         {&settle_doubt, &commit_doubt, &roll_back_doubt, &accept_restored, &as_json, &journal, &log_file},
          doubt},
         {"device",
          "[DIR]",
@@ -456,6 +470,20 @@ const std::vector<command> all {
 
 const std::vector<command> &commands() {
     return all;
+}
+
+const std::vector<left_out> &left_out_commands() {
+    static const std::vector<left_out> missing = {
+#if !TAIYEN_HAS_STANDBY
+        {"publish", "libnats (Debian: libnats-dev) or librdkafka (Debian: librdkafka-dev)"},
+        {"standby", "libnats (Debian: libnats-dev) or librdkafka (Debian: librdkafka-dev)"},
+        {"promote", "libnats (Debian: libnats-dev) or librdkafka (Debian: librdkafka-dev)"},
+#endif
+#if !TAIYEN_HAS_LIVE
+        {"live", "libmicrohttpd (Debian: libmicrohttpd-dev)"},
+#endif
+    };
+    return missing;
 }
 
 } // namespace cli

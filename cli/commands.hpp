@@ -13,7 +13,8 @@ namespace cli {
 enum exit_code : int {
     exit_fine = 0,
     exit_problems = 1, // the heap has problems
-    exit_cannot = 2    // wrong usage, or it cannot be read
+    exit_cannot = 2,   // wrong usage, or it cannot be read
+    exit_never = 3 // publish, standby, promote: it is of no use to start it again before somebody has done something
 };
 
 // The files of a heap, as an open takes them.

@@ -44,7 +44,8 @@ std::string as_options(std::string text) {
 int complain(ty_status status) {
     std::fflush(stdout);
     std::fprintf(stderr, "taiyen: %s\n", text::printable(as_options(ty_error_text())).c_str());
-    return status == TY_E_DAMAGED || status == TY_E_MISMATCH ? exit_problems : exit_cannot;
+    const bool of_heap = status == TY_E_DAMAGED || status == TY_E_MISMATCH || status == TY_E_IN_DOUBT;
+    return of_heap ? exit_problems : exit_cannot;
 }
 
 // CL4.

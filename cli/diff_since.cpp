@@ -68,8 +68,11 @@ public:
         static_cast<collector *>(self)->take(*entry);
         return true;
     }
-    const changes &end() {
+    // committed: what the log ends with and leaves in doubt.
+    const changes &end(bool committed) {
         end_transaction();
+        if (committed)
+            commit(held_, held_count_);
         return done_;
     }
 
@@ -196,15 +199,16 @@ ty_status look(const heap_files &files, size_t shown_max, since &found) {
     found.info.struct_size = sizeof found.info;
     if (ty_status status = ty_read_info_with(files.path.c_str(), &options, &found.info))
         return status;
-    if (found.info.kind == TY_TRANSACTIONAL) {
-        collector entries;
+    collector entries;
+    if (found.info.kind == TY_TRANSACTIONAL)
         if (ty_status status = ty_log_read_with(files.path.c_str(), &options, nullptr, collector::take, &entries))
             return status;
-        found.log = entries.end();
-    }
     read_heap heap;
-    if (ty_status status = heap.open(files))
+    ty_report report{};
+    report.struct_size = sizeof report;
+    if (ty_status status = heap.open(files, &report))
         return status;
+    found.log = entries.end(report.in_doubt != 0 && report.outcome == TY_OUTCOME_COMMIT);
     add_blocks(heap, shown_max, found);
     if (found.info.kind != TY_ARCHIVE)
         if (ty_status status = read_pages(heap, found))

@@ -1,10 +1,12 @@
-// taiyen doubt: whether a heap's last transaction is in doubt; settles it, by those who know or by hand.
+// taiyen doubt: whether a heap's last transaction is in doubt; settles it, by those who know or by hand. Also whether
+// the heaps of a group that were restored from backups of different moments go on together.
 #include "commands.hpp"
 #include "json.hpp"
 #include "text.hpp"
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace cli {
 
@@ -114,13 +116,71 @@ int doubt_one(const heap_files &files, const request &given) {
     return found.sequence ? exit_problems : exit_fine;
 }
 
+// ---- Heaps of different moments
+
+class restored_group {
+public:
+    ~restored_group() {
+        ty_group_close(group_);
+        for (ty_heap *each : heaps_)
+            if (each != nullptr && ty_close(each) != TY_OK)
+                static_cast<void>(ty_discard(each)); // what was durable stays so
+    }
+    restored_group() = default;
+    restored_group(const restored_group &) = delete;
+    restored_group &operator=(const restored_group &) = delete;
+
+    // *which: the heap that fails.
+    ty_status make(const request &given, size_t *which) {
+        ty_group_options options = TY_GROUP_OPTIONS_INIT;
+        for (*which = 0; *which < given.paths.size(); ++*which) {
+            ty_open_options open = heap_files{given.paths[*which], given.journal_path, given.log_path}.options();
+            open.mode = TY_OPEN_EXISTING;
+            ty_heap *heap = nullptr;
+            if (ty_status status = ty_open(given.paths[*which].c_str(), &open, &heap, nullptr))
+                return status;
+            heaps_.push_back(heap);
+        }
+        *which = 0;
+        options.heaps = heaps_.data();
+        options.heap_count = heaps_.size();
+        options.restored = true;
+        return ty_group_open(&options, &group_);
+    }
+
+private:
+    std::vector<ty_heap *> heaps_;
+    ty_group *group_ = nullptr;
+};
+
+int accept_group(const request &given) {
+    if (given.paths.size() < 2 || !given.journal_path.empty() || !given.log_path.empty()) {
+        std::fprintf(stderr,
+                     "taiyen: give all the heaps of the group, two or more, with their journals and logs beside "
+                     "them\n");
+        return exit_cannot;
+    }
+    restored_group made;
+    size_t which = 0;
+    if (ty_status status = made.make(given, &which))
+        return refuse({given.paths[which], "", ""}, given, status);
+    for (const std::string &path : given.paths)
+        if (given.json)
+            json::print({{"path", path}, {"restored", true}});
+        else
+            std::printf("%s: goes on with the others\n", text::printable(path).c_str());
+    return exit_fine;
+}
+
 } // namespace
 
 int doubt(const request &given) {
-    if (given.commit + given.roll_back + given.settle > 1) {
-        std::fprintf(stderr, "taiyen: give one of --settle, --commit and --rollback\n");
+    if (given.commit + given.roll_back + given.settle + given.restored > 1) {
+        std::fprintf(stderr, "taiyen: give one of --settle, --commit, --rollback and --restored\n");
         return exit_cannot;
     }
+    if (given.restored)
+        return accept_group(given);
     return each_heap(given, doubt_one);
 }
 

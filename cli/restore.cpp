@@ -36,7 +36,8 @@ void print_result(const request &given, const ty_restore_report &report) {
                      {"records", json::wide(report.records)},
                      {"record_bytes", json::wide(report.record_bytes)},
                      {"base_ns", json::wide(report.base_ns)},
-                     {"records_ns", json::wide(report.records_ns)}});
+                     {"records_ns", json::wide(report.records_ns)},
+                     {"incomplete", report.incomplete}});
         return;
     }
     std::printf("%s: as it was behind transaction %llu, seen at %s: a base behind %llu and %s (%s)\n",
@@ -63,10 +64,15 @@ int restore(const request &given) {
     report.struct_size = sizeof report;
     const ty_status status = ty_restore(folder, given.paths[1].c_str(), &options, &report);
     shown.clear();
-    if (status)
-        return refuse(given, status);
+    if (!report.incomplete) {
+        if (status)
+            return refuse(given, status);
+        print_result(given, report);
+        return exit_fine;
+    }
+    complain(status);
     print_result(given, report);
-    return exit_fine;
+    return exit_problems;
 }
 
 } // namespace cli

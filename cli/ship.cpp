@@ -43,7 +43,8 @@ void print_report(const request &given, const ty_ship_report &report) {
                      {"bases", json::wide(report.bases)},
                      {"gaps", json::wide(report.gaps)},
                      {"merges", json::wide(report.merges)},
-                     {"removed", json::wide(report.removed)}});
+                     {"removed", json::wide(report.removed)},
+                     {"clock_back", json::wide(report.clock_back)}});
         return;
     }
     std::printf("%s: shipped up to transaction %llu: %s of %s in %s, and %s\n", text::printable(given.paths[0]).c_str(),
@@ -54,6 +55,8 @@ void print_report(const request &given, const ty_ship_report &report) {
         std::printf("%s\n", (text::counted(report.gaps, "gap") +
                              ": the log was written over before it was read; a larger log holds more")
                                 .c_str());
+    if (report.clock_back)
+        std::printf("the clock was set back: a time before that may mean several transactions, so restore by number\n");
 }
 
 // Failures that may pass are told, and it goes on.
@@ -160,6 +163,10 @@ int look_at_folder(const request &given) {
     const ty_status status = ty_ship_verify(folder, nullptr, print_problem, nullptr);
     if (status == TY_E_DAMAGED)
         return exit_problems;
+    if (status == TY_E_NOT_FOUND) {
+        complain(status);
+        return exit_problems;
+    }
     if (status)
         return refuse(given, status);
     std::printf("%s: all that was shipped is sound\n", text::printable(given.paths.back()).c_str());

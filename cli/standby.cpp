@@ -5,6 +5,7 @@
 #include "text.hpp"
 #include "times.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -16,6 +17,7 @@ namespace cli {
 namespace {
 
 constexpr uint32_t step_ms = 200;
+constexpr uint64_t wait_ms_standard = 60'000; // for the server, and for what others put there
 
 using engine_owner = std::unique_ptr<ty_engine, void (*)(ty_engine *)>;
 
@@ -34,35 +36,21 @@ ty_status open_kafka(const std::string &brokers, const request &given, uint32_t 
     return ty_kafka_open(brokers.c_str(), given.paths[1].c_str(), &options, opened);
 }
 
-// By the URL's scheme. The exit code, if it is not exit_fine, has been said why.
-int open_engine(const request &given, engine_owner *engine) {
-    const std::string url = given.server.empty() ? "nats://127.0.0.1:4222" : given.server, kafka = "kafka://";
-    const bool of_kafka = url.rfind(kafka, 0) == 0;
-    int64_t replicas = 0;
-    ty_engine *opened = nullptr;
-    const size_t scheme = url.find("://");
-    if (scheme != std::string::npos && !of_kafka && url.rfind("nats://", 0) != 0 && url.rfind("tls://", 0) != 0) {
-        refuse_value("server", given.server, "nats://HOST:PORT or kafka://HOST:PORT");
-        return exit_cannot;
-    }
-    if (!given.replicas.empty() && !read_whole(given.replicas, 1, 99, &replicas)) {
-        refuse_value("replicas", given.replicas, "1 to 99");
-        return exit_cannot;
-    }
-    if (given.flushed && !of_kafka) {
-        std::fprintf(stderr, "taiyen: --flushed is for kafka://: a NATS server's sync_interval is set in the server\n");
-        return exit_cannot;
-    }
-    const auto count = static_cast<uint32_t>(replicas);
-    const ty_status status = of_kafka ? open_kafka(url.substr(kafka.size()), given, count, &opened)
-                                      : open_jetstream(url, given, count, &opened);
-    *engine = engine_owner(opened, of_kafka ? ty_kafka_close : ty_jetstream_close);
-    return status ? complain(status) : exit_fine;
-}
-
 // What may be over later: the server is away, the log is full.
 bool may_pass(ty_status status) {
     return status == TY_E_IO || status == TY_E_BUSY || status == TY_E_SPACE;
+}
+
+// What is as it is however often the command is started again: another heap is the primary, the standby is to be made
+// anew, a stream's settings lose something.
+bool is_final(ty_status status) {
+    return status == TY_E_MISMATCH || status == TY_E_DAMAGED || status == TY_E_FORMAT || status == TY_E_UNSUPPORTED ||
+           status == TY_E_EXISTS || status == TY_E_NOT_FOUND;
+}
+
+int complain_of_end(ty_status status) {
+    complain(status);
+    return is_final(status) ? exit_never : exit_cannot;
 }
 
 // Says what went wrong when that changes, and not each time.
@@ -78,18 +66,142 @@ private:
     std::string last_;
 };
 
+// For a server that does not answer yet, or for what others have not put there yet: services begin in any order.
+class waiting {
+public:
+    // False: the option says something else, which is told.
+    bool read(const request &given) {
+        if (given.wait == "0")
+            wait_ms_ = 0;
+        if (given.wait.empty() || given.wait == "0" || read_duration(given.wait, &wait_ms_))
+            return true;
+        refuse_value("wait", given.wait, "a time such as 10s or 5m; 0: not at all");
+        return false;
+    }
+    // Calls until it returns what is not to be waited for, or the time is over, or an interrupt.
+    template <class Call>
+    ty_status until(bool (*passes)(ty_status), const Call &call) {
+        using clock = std::chrono::steady_clock;
+        const clock::time_point end = clock::now() + std::chrono::milliseconds(wait_ms_);
+        ty_status status = call();
+        while (status && passes(status) && clock::now() < end && !interrupted()) {
+            said_.tell(status);
+            if (!said_waits_)
+                std::fprintf(stderr, "taiyen: waiting for it, for %llu s at the most (--wait)\n",
+                             static_cast<unsigned long long>(wait_ms_ / 1000));
+            said_waits_ = true;
+            pause_ms(step_ms);
+            status = call();
+        }
+        return status;
+    }
+
+private:
+    uint64_t wait_ms_ = wait_ms_standard;
+    complaints said_;
+    bool said_waits_ = false;
+};
+
+bool is_not_there_yet(ty_status status) {
+    return may_pass(status) || status == TY_E_NOT_FOUND;
+}
+
+// Each of a list with commas.
+bool has_schemes(const std::string &urls) {
+    for (size_t at = 0, end; at < urls.size(); at = end + 1) {
+        end = std::min(urls.find(',', at), urls.size());
+        const size_t first = std::min(urls.find_first_not_of(" \t", at), end);
+        const std::string one = urls.substr(first, end - first);
+        if (one.find("://") != std::string::npos && one.rfind("nats://", 0) != 0 && one.rfind("tls://", 0) != 0)
+            return false;
+    }
+    return true;
+}
+
+// By the URL's scheme. The exit code, if it is not exit_fine, has been said why.
+int open_engine(const request &given, waiting &waits, engine_owner *engine) {
+    const std::string url = given.server.empty() ? "nats://127.0.0.1:4222" : given.server, kafka = "kafka://";
+    const bool of_kafka = url.rfind(kafka, 0) == 0;
+    int64_t replicas = 0;
+    ty_engine *opened = nullptr;
+    if (!of_kafka && !has_schemes(url)) {
+        refuse_value("server", given.server, "nats://HOST:PORT or kafka://HOST:PORT");
+        return exit_cannot;
+    }
+    if (!given.replicas.empty() && !read_whole(given.replicas, 1, 99, &replicas)) {
+        refuse_value("replicas", given.replicas, "1 to 99");
+        return exit_cannot;
+    }
+    if (given.flushed && !of_kafka) {
+        std::fprintf(stderr, "taiyen: --flushed is for kafka://: a NATS server's sync_interval is set in the server\n");
+        return exit_cannot;
+    }
+    const auto count = static_cast<uint32_t>(replicas);
+    const ty_status status = waits.until(may_pass, [&] {
+        return of_kafka ? open_kafka(url.substr(kafka.size()), given, count, &opened)
+                        : open_jetstream(url, given, count, &opened);
+    });
+    *engine = engine_owner(opened, of_kafka ? ty_kafka_close : ty_jetstream_close);
+    if (!status && opened->warning)
+        std::fprintf(stderr, "taiyen: %s: %s\n", text::printable(given.paths[1]).c_str(), opened->warning);
+    return status ? complain_of_end(status) : exit_fine;
+}
+
+void say_base(const request &given, uint64_t sequence) {
+    std::printf("%s: a base behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
+                static_cast<unsigned long long>(sequence));
+    std::fflush(stdout);
+}
+
 // One that is cut off is none.
-int put_base(const request &given, const ty_engine *engine, const ty_open_options &open) {
+ty_status put_base(const request &given, const ty_engine *engine, const ty_open_options &open) {
     uint64_t sequence = 0;
     {
         const ends_at_once interrupts;
         if (ty_status status = ty_publish_base(given.paths[0].c_str(), engine, &open, &sequence))
-            return complain(status);
+            return status;
     }
-    std::printf("%s: a base behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
-                static_cast<unsigned long long>(sequence));
-    std::fflush(stdout);
-    return exit_fine;
+    say_base(given, sequence);
+    return TY_OK;
+}
+
+// Of a heap that was promoted: nobody could be its standby before, and synchronous commits would wait for it. Its
+// records begin with a publisher, which the program that writes to it goes on from.
+// may_be_there: it was promoted before.
+void put_first_base(const request &given, const ty_engine *engine, const ty_open_options &open, waiting &waits,
+                    bool may_be_there) {
+    constexpr int looks = 10, begins = 25; // times step_ms
+    ty_publisher *publisher = nullptr;
+    ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+    options.open = &open;
+    ty_status status = ty_publisher_open(given.paths[0].c_str(), engine, &options, &publisher);
+    const std::unique_ptr<ty_publisher, void (*)(ty_publisher *)> owner(publisher, ty_publisher_close);
+    ty_publisher_report report{};
+    report.struct_size = sizeof report;
+    for (int n = 0; n < (may_be_there ? looks : begins) && !status && (may_be_there || !report.messages); n++) {
+        pause_ms(step_ms);
+        status = ty_publisher_get_report(publisher, &report);
+        if (report.based)
+            return;
+    }
+    if (!status)
+        status = waits.until(is_not_there_yet, [&] { return put_base(given, engine, open); });
+    if (!status)
+        return;
+    complain(status);
+    std::fprintf(stderr, "taiyen: %s is the primary, and has no base yet: put one (taiyen publish --base)\n",
+                 text::printable(given.paths[0]).c_str());
+}
+
+// Where one replica of the engine has what it should not have, and another one helped.
+void say_differences(const request &given, uint64_t now, uint64_t *said) {
+    if (now > *said)
+        std::fprintf(
+            stderr,
+            "taiyen: %s: a replica had wrong messages, and another one the right ones: see whether its servers "
+            "are well\n",
+            text::printable(given.paths[1]).c_str());
+    *said = now;
 }
 
 int publish_on(const request &given, const ty_engine *engine, const ty_open_options &open, uint64_t base_age_ms) {
@@ -97,11 +209,12 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
     ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
     options.open = &open;
     if (ty_status status = ty_publisher_open(given.paths[0].c_str(), engine, &options, &publisher))
-        return complain(status);
+        return complain_of_end(status);
     const std::unique_ptr<ty_publisher, void (*)(ty_publisher *)> owner(publisher, ty_publisher_close);
     ty_publisher_report report{};
     report.struct_size = sizeof report;
-    complaints said;
+    complaints said, said_of_base;
+    uint64_t differences = 0;
     using clock = std::chrono::steady_clock;
     constexpr std::chrono::seconds seen_in{10}; // the publisher sees a base that was put
     clock::time_point based{};
@@ -113,13 +226,16 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
         if (ty_status asked = ty_publisher_get_report(publisher, &report))
             return complain(asked);
         if (report.ended)
-            return complain(status);
+            return complain(status), exit_never;
+        say_differences(given, report.differences, &differences);
         if (report.status)
             said.tell(status);
         const bool is_wanted = report.based ? is_old(std::chrono::milliseconds(base_age_ms))
                                             : based == clock::time_point{} || is_old(seen_in);
         if (report.messages && !report.status && is_wanted) {
-            if (put_base(given, engine, open) == exit_fine)
+            const ty_status put = put_base(given, engine, open);
+            said_of_base.tell(put);
+            if (!put)
                 based = clock::now();
         } else if (report.based && based == clock::time_point{}) {
             based = clock::now();
@@ -136,8 +252,12 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
 struct opened {
     ty_heap *heap = nullptr;
     ty_standby *standby = nullptr;
+    // Once more after a failure, too.
     ty_status open(const request &given, const ty_engine *engine) {
-        ty_open_options options = heap_files{given.paths[0], given.journal_path, given.log_path}.options();
+        if (heap)
+            return ty_standby_open(heap, given.paths[0].c_str(), engine, nullptr, &standby);
+        const heap_files files{given.paths[0], given.journal_path, given.log_path};
+        ty_open_options options = files.options();
         options.mode = TY_OPEN_EXISTING;
         options.kind = TY_TRANSACTIONAL;
         if (ty_status status = ty_open(given.paths[0].c_str(), &options, &heap, nullptr))
@@ -156,8 +276,9 @@ bool is_to_take_over(const ty_standby_report &report, uint64_t after_ms) {
 }
 
 // after_ms: when it takes over; 0: never. *took_over: it has.
-int stand_by(opened &one, uint64_t after_ms, ty_standby_report *report, bool *took_over) {
+int stand_by(const request &given, opened &one, uint64_t after_ms, ty_standby_report *report, bool *took_over) {
     complaints said;
+    uint64_t differences = 0;
     do { // once in any case: the report is filled
         ty_status status = ty_standby_step(one.standby, step_ms, report);
         if (is_to_take_over(*report, after_ms))
@@ -165,11 +286,12 @@ int stand_by(opened &one, uint64_t after_ms, ty_standby_report *report, bool *to
         if (*took_over)
             return exit_fine;
         if (status && !may_pass(status))
-            return complain(status);
+            return complain_of_end(status);
         said.tell(status);
+        say_differences(given, report->differences, &differences);
         if (report->promoting && !after_ms) {
             std::fprintf(stderr, "taiyen: the standby's promotion has begun: taiyen promote ends it\n");
-            return exit_cannot;
+            return exit_never;
         }
     } while (!interrupted());
     return after_ms ? exit_problems : exit_fine;
@@ -197,10 +319,30 @@ int publish(const request &given) {
     end_with_interrupts();
     const heap_files files{given.paths[0], given.journal_path, given.log_path};
     const ty_open_options open = files.options();
-    if (int code = open_engine(given, &engine))
-        return code;
-    return given.only_base ? put_base(given, engine.get(), open) : publish_on(given, engine.get(), open, base_age_ms);
+    waiting waits;
+    if (!waits.read(given))
+        return exit_cannot;
+    if (int code = open_engine(given, waits, &engine))
+        return interrupted() ? exit_fine : code;
+    if (!given.only_base)
+        return publish_on(given, engine.get(), open, base_age_ms);
+    const ty_status status = waits.until(is_not_there_yet, [&] { return put_base(given, engine.get(), open); });
+    if (!status || interrupted())
+        return exit_fine;
+    return status == TY_E_NOT_FOUND ? complain(status) : complain_of_end(status);
 }
+
+namespace {
+
+// As far as there is a base of the primary, for which it waits.
+ty_status make_heap(const request &given, const ty_engine *engine, const ty_open_options &open, waiting &waits) {
+    return waits.until(is_not_there_yet, [&] {
+        const ends_at_once interrupts; // one that is cut off is made anew
+        return ty_standby_make(given.paths[0].c_str(), engine, &open, nullptr, nullptr);
+    });
+}
+
+} // namespace
 
 int standby(const request &given) {
     uint64_t after_ms = 0;
@@ -208,27 +350,37 @@ int standby(const request &given) {
         refuse_value("take-over-after", given.take_over_after, "a time such as 10s or 1m, of 2s at the least");
         return exit_cannot;
     }
+    waiting waits;
+    if (!waits.read(given))
+        return exit_cannot;
     end_with_interrupts();
     engine_owner engine(nullptr, ty_jetstream_close);
-    if (int code = open_engine(given, &engine))
-        return code;
-    const ty_open_options open = heap_files{given.paths[0], given.journal_path, given.log_path}.options();
-    if (access(given.paths[0].c_str(), F_OK)) {
-        const ends_at_once interrupts; // one that is cut off is made anew
-        if (ty_status status = ty_standby_make(given.paths[0].c_str(), engine.get(), &open, nullptr, nullptr))
-            return complain(status);
-    }
+    const int cut_off = after_ms ? exit_problems : exit_fine;
+    if (int code = open_engine(given, waits, &engine))
+        return interrupted() ? cut_off : code;
+    const heap_files files{given.paths[0], given.journal_path, given.log_path};
+    const ty_open_options open = files.options();
+    if (access(given.paths[0].c_str(), F_OK))
+        if (ty_status status = make_heap(given, engine.get(), open, waits))
+            return interrupted() ? cut_off : status == TY_E_NOT_FOUND ? complain(status) : complain_of_end(status);
     opened one;
     ty_standby_report report{};
     report.struct_size = sizeof report;
-    const ty_status status = one.open(given, engine.get());
+    const ty_status status =
+        waits.until([](ty_status failed) { return failed == TY_E_IO; }, [&] { return one.open(given, engine.get()); });
     bool took_over = status == TY_E_EXISTS && after_ms; // before
-    if (took_over)
-        return one.close(say_already_primary(given));
-    const int code = one.close(status ? complain(status) : stand_by(one, after_ms, &report, &took_over));
+    if (took_over) {
+        const int code = one.close(say_already_primary(given));
+        if (code == exit_fine && !given.no_base)
+            put_first_base(given, engine.get(), open, waits, true);
+        return code;
+    }
+    const int code = one.close(status ? complain_of_end(status) : stand_by(given, one, after_ms, &report, &took_over));
     if (took_over) // also where the heap could not be closed in order
         say_primary(given, report);
-    else if (code == exit_fine || (code == exit_problems && interrupted()))
+    if (took_over && code == exit_fine && !given.no_base)
+        put_first_base(given, engine.get(), open, waits, false);
+    if (!took_over && (code == exit_fine || (code == exit_problems && interrupted())))
         std::printf("%s: took transactions up to %llu of term %llu\n", text::printable(given.paths[0]).c_str(),
                     static_cast<unsigned long long>(report.sequence), static_cast<unsigned long long>(report.term));
     return code;
@@ -236,20 +388,44 @@ int standby(const request &given) {
 
 int promote(const request &given) {
     engine_owner engine(nullptr, ty_jetstream_close);
-    if (int code = open_engine(given, &engine))
+    waiting waits;
+    if (!waits.read(given))
+        return exit_cannot;
+    if (int code = open_engine(given, waits, &engine))
         return code;
+    // One that is a primary, and that the server is behind.
+    const heap_files files{given.paths[0], given.journal_path, given.log_path};
+    const ty_open_options open = files.options();
+    uint64_t term = 0;
+    const ty_status begun = ty_publish_new_term(given.paths[0].c_str(), engine.get(), &open, &term);
+    if (begun == TY_OK) {
+        std::printf("%s: is the primary of term %llu\n", text::printable(given.paths[0]).c_str(),
+                    static_cast<unsigned long long>(term));
+        std::fflush(stdout);
+        if (!given.no_base)
+            put_first_base(given, engine.get(), open, waits, false);
+        return exit_fine;
+    }
+    if (begun != TY_E_NOT_FOUND && begun != TY_E_EXISTS)
+        return complain_of_end(begun);
     opened one;
     ty_standby_report report{};
     report.struct_size = sizeof report;
     ty_status status = one.open(given, engine.get());
-    if (status == TY_E_EXISTS)
-        return one.close(say_already_primary(given));
+    const bool already = status == TY_E_EXISTS;
     if (!status)
         status = ty_standby_promote(one.standby, &report);
-    const int code = one.close(status ? complain(status) : exit_fine);
-    if (code == exit_fine)
+    const int code = one.close(status && !already ? complain_of_end(status) : exit_fine);
+    if (code != exit_fine)
+        return code;
+    if (already)
+        say_already_primary(given);
+    else
         say_primary(given, report);
-    return code;
+    std::fflush(stdout);
+    if (!given.no_base)
+        put_first_base(given, engine.get(), open, waits, already);
+    return exit_fine;
 }
 
 } // namespace cli

@@ -118,7 +118,7 @@ void print_words(const findings &found, scope scope) {
     for (const std::string &line : found.code_words)
         std::printf("%s: %s\n", path.c_str(), text::printable(line).c_str());
     std::printf(
-        "%s: %s code of the process that wrote the heap, which is not there in the next run; make the heap with the "
+        "%s: %s code of a process that had the heap open, which is not there in the next run; make the heap with the "
         "option code (taiyen/code.h)\n",
         path.c_str(),
         (text::counted(found.code_word_count, "word") + (found.code_word_count == 1 ? " leads into" : " lead into"))
@@ -135,7 +135,7 @@ int check(const heap_files &files, const request &given, scope scope) {
     else if (!status)
         print_words(found, scope);
     const int code = status ? complain(status) : int(exit_fine);
-    return found.problem_count ? int(exit_problems) : code;
+    return found.problem_count || found.code_word_count ? int(exit_problems) : code;
 }
 
 int verify_one(const heap_files &files, const request &given) {

@@ -87,7 +87,7 @@ memory make_logs() {
                                                       : n == 5 ? message_kind::part
                                                                : message_kind::records);
         std::vector<uint8_t> payload;
-        header.term = 1;
+        header.term = header.replication = 1;
         header.run = n / 4;
         header.known_at = n > 3 ? n - 2 : 0;
         header.position = at;
@@ -105,7 +105,7 @@ memory make_logs() {
         message_header_1 header = header_behind(last, n == 1   ? message_kind::base_begin
                                                       : n == 5 ? message_kind::base_end
                                                                : message_kind::base_piece);
-        header.term = 1;
+        header.term = header.replication = 1;
         header.position = at;
         header.begin = n > 1;
         header.offset = n > 1 ? (n - 2) * 40 : 0;

@@ -30,8 +30,12 @@ void change_durably(ty_heap *heap, Work &&work) {
 
 // Work that leaves the heap as it was, though the structures write to their own memory while they are asked: in a
 // transaction that is not committed. A snapshot heap keeps what was written; the next snapshot would have it.
-template <class Work>
-void look(ty_heap *heap, Work &&work) {
+// beforehand uses the structures' library on structures outside of the heap. It is run first, once in this process, in
+// no scope: what a library makes at its first use and keeps in variables would else be the rolled-back transaction's.
+template <class Beforehand, class Work>
+void look(ty_heap *heap, Beforehand &&beforehand, Work &&work) {
+    static const bool used = (beforehand(), true);
+    static_cast<void>(used);
     std::optional<taiyen::transaction> transaction;
     if (ty_heap_kind(heap) == TY_TRANSACTIONAL)
         transaction = taiyen::transaction::begin(heap).value();

@@ -127,8 +127,9 @@ bool open_and_extend(const demo_plan &plan, const std::string &path, const vecto
                         demo::with_commas(written_of(heap.get()) - before).c_str());
         }
         answers in_heap, in_memory;
-        demo::look(heap.get(), [&] { ask(*index, from, in_heap); });
-        ask(memory, from, in_memory);
+        const auto ask_memory = [&] { ask(memory, from, in_memory); };
+        demo::look(heap.get(), ask_memory, [&] { ask(*index, from, in_heap); });
+        ask_memory();
         std::printf("  a query: %.0f us in the heap, %.0f in memory; recall %.3f and %.3f\n", in_heap.us, in_memory.us,
                     recall_of(in_heap, from, index->count()), recall_of(in_memory, from, memory.count()));
         if (in_heap.numbers != in_memory.numbers || !index->difference_from(memory).empty()) {

@@ -117,10 +117,11 @@ typedef struct ty_code_word {
 
 /* Calls back for each word of live blocks, at a multiple of 8, that leads into code, in order of address, until the
  * callback returns false: of a pinned or mapped heap into the objects of its record, which is as it should be. Of any
- * other one into the program or the libraries of the process that had the heap open for writing before this open, and
- * wrote there what lies nowhere in the next run: a fault. That process is known by its ranges alone (an object is "the
- * program" or "its libraries", among which other memory may lie); a program that lies below 4 GiB is not told of, as
- * numbers look like its addresses. Undo's history is not gone through. Other threads' allocations on the heap wait
+ * other one into the program or the libraries of a process that had the heap open for writing before this open, and
+ * wrote there what lies nowhere in the next run: a fault. The last 64 such processes are known, by their ranges alone
+ * (an object is "the program" or "its libraries", among which other memory may lie); an open with TY_CODE_IGNORED is
+ * none of them. A program that lies below 4 GiB is not told of, as numbers look like its addresses. Undo's history is
+ * not gone through. Other threads' allocations on the heap wait
  * meanwhile: for the callback holds what is said of ty_each_block. Errors: TY_E_ARGUMENT (a volatile heap),
  * TY_E_DAMAGED. O(live bytes). */
 typedef bool ty_code_word_callback(const ty_code_word *word, void *context);

@@ -17,6 +17,8 @@
 // waits does, and one that is called at the end of its scope must be noexcept(false) to use the transaction at all. An
 // exception of the program's rolls back, and leaves heap.atomically. Failures throw `exception`.
 //
+// `throw conflict()` of the program's own is txn.restart().
+//
 // A proxy is no value: `auto balance = txn[a.balance]` is loaded where it is used. Write the type, or .load().
 //
 // This face needs exceptions. A program that is compiled without them uses concurrent.h.
@@ -412,6 +414,12 @@ public:
         [[maybe_unused]] const ty_status asked = ty_atomic_wait(txn_);
         throw conflict();
     }
+    // What the body has seen is of no use to it: it is taken back and run again at once. ty_atomic_restart.
+    [[noreturn]] void restart() const {
+        if (ty_atomic_restart(txn_) != TY_E_BUSY)
+            detail::throw_failure();
+        throw conflict();
+    }
     // Runs first; where it waits, what it did is taken back and second is run instead. The outcomes are of one type.
     template <class First, class Second>
     decltype(auto) either(First &&first, Second &&second) const;
@@ -492,15 +500,25 @@ decltype(auto) heap_view::atomically(Function &&function, const atomic_options &
             auto &body = *static_cast<call *>(context);
             const detail::body_scope scope(txn);
             atomic_txn handle(txn);
-            body.run(handle);
+            try {
+                body.run(handle);
+            } catch (const conflict &) { // the program's own, perhaps
+                if (ty_atomic_restart(txn) != TY_E_BUSY)
+                    detail::throw_failure();
+                throw;
+            }
             return body.refused() ? refusal : TY_OK;
         },
         &own, told);
     if (status != TY_OK && !(status == refusal && own.refused())) {
-        const ty_atomic_txn *whole = status == TY_E_BUSY ? ty_current_atomic_txn(heap_) : nullptr;
-        if (!whole)
+        // A conflict of a part is the whole's; of one within a body on another heap, that one's.
+        const ty_atomic_txn *around =
+            detail::innermost_body ? detail::innermost_body->txn : ty_current_atomic_txn(heap_);
+        if (status != TY_E_BUSY || !around)
             throw exception(error::last());
-        detail::fail(whole, status);
+        detail::fail(around, status);
+        if (!std::is_void_v<typename call::type> && !own.any())
+            throw conflict();
     }
     return own.take();
 }

@@ -20,11 +20,25 @@
  * comes when all others are prepared. Functions of agents and participants do not throw, and do not use the heaps of
  * the group.
  *
- * After a crash: ty_open settles what is in doubt by itself. It looks at the other heaps of the group: those that this
+ * After a crash: ty_open settles what is in doubt by itself. It looks at all other heaps of the group: those that this
  * process has open, else their files, which it opens for a moment (under the paths that they had; if the heap itself
  * does not lie where it was, beside it; their logs and journals beside them). Or it asks the agent (ty_register_agent,
  * before the open). Where one cannot be asked the open fails with TY_E_IN_DOUBT, and nothing is lost: open it again
- * when the other one is there.
+ * when the other one is there. An open for reading does the same, but only looks at the files of the others.
+ *
+ * Backups: the heaps of a group belong together, and are of one moment. They are copied together: while all are closed,
+ * or by a snapshot of the file system that has all of them at one moment. Copies that the library makes (taiyen copy,
+ * taiyen pack, TY_OPEN_COPY, taiyen restore) are each of a moment of their own, and fit together only if no joint lies
+ * between. A heap of another moment is recognised: each heap keeps the number of the group's last joint, and
+ * ty_group_open commits one of its own. So
+ *  - ty_open of a heap with a joint in doubt fails with TY_E_IN_DOUBT if another heap has neither that joint nor the
+ * one before, or is not the one that took part (as a copy that the library made). Nothing is changed: with the right
+ *    files it opens.
+ *  - ty_group_open fails with TY_E_MISMATCH if the heaps, or those that they are copies of, have different joints.
+ * The text says which heap it is. What cannot be recognised: the files of a member, copied with other tools while the
+ * group was open, after the very joint before the one that is in doubt. They are what that member would have after a
+ * crash at that moment, so the joint is rolled back. Joints that changed one heap alone have no number: a heap that
+ * misses nothing else is not recognised by them. Nor can heaps tell of an agent's or a participant's older state.
  *
  * Limits: the heaps' logs have one partition each; a heap's part of a joint fits in half a frame of its log (2 MiB).
  */
@@ -95,21 +109,27 @@ typedef struct ty_group_options {
     const ty_agent *agent; /* registered (ty_register_agent); NULL: none */
     const ty_participant *participants;
     size_t participant_count;
+    bool restored; /* heaps of different moments go on together as they are: what one of them has of joints that another
+                      one has not stays half. To be set once, on purpose (or: taiyen doubt --restored). Where nothing
+                      differs it does nothing */
 } ty_group_options;
 #define TY_GROUP_OPTIONS_INIT                                                                                          \
-    { sizeof(ty_group_options), NULL, 0, NULL, NULL, 0 }
+    { sizeof(ty_group_options), NULL, 0, NULL, NULL, 0, false }
 
 /* Makes an agent known to the process, so that opens can ask it. It is copied, but for its name and context, and stays
  * known until the process ends. Errors: TY_E_ARGUMENT, TY_E_EXISTS (another one has the name), TY_E_MEMORY.
  * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_register_agent(const ty_agent *agent);
 
-/* Makes a group. Several heaps note in each which heaps they are (one transaction each, the first time). Participants
- * that have something prepared for this group are told what becomes of it.
- * Errors: TY_E_ARGUMENT (a heap is not transactional, read-only, or given twice; agent and participants; too many),
- * TY_E_UNSUPPORTED (a log of several partitions), TY_E_EXISTS (a group of the same heaps with participants is open),
- * TY_E_MEMORY, those of ty_commit, and what a participant says. A group always has the same participants. Thread-safe.
- */
+/* Makes a group. Several heaps note in each which heaps they are (one transaction each, the first time), and a joint of
+ * all of them, durable when it returns, tells them from copies that were made before. Participants that have something
+ * prepared for this group are told what becomes of it. The order of the heaps does not matter, but that the first one
+ * decides.
+ * Errors: TY_E_MISMATCH (the heaps are of different moments: see Backups), TY_E_ARGUMENT (a heap is not transactional,
+ * read-only, or given twice; agent and participants; too many), TY_E_UNSUPPORTED (a log of several partitions),
+ * TY_E_EXISTS (a group of the same heaps with participants is open), TY_E_MEMORY, TY_E_IN_DOUBT (it has committed, and
+ * a heap cannot be written to: discard the heaps), those of ty_commit, and what a participant says. A group always has
+ * the same participants. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_group_open(const ty_group_options *options, ty_group **group);
 /* Frees it, and joints that a failed write has left in doubt; NULL does nothing. No joint is under way. Where a
  * participant still has to be told of a commit, the next ty_group_open does it. */

@@ -174,11 +174,11 @@ typedef struct ty_unpack_report {
 
 /* Makes a heap of a stream. options, heap, moves and report may be NULL; heap NULL: a heap in files is closed in order
  * (without a path it is TY_E_ARGUMENT). *moves is to be destroyed by the caller, and outlives the heap.
- * Errors: TY_E_ARGUMENT, TY_E_FORMAT (no packed heap, or of another version), TY_E_DAMAGED, TY_E_ADDRESS, TY_E_MEMORY,
- * TY_E_MISMATCH (shapes and content differ; the detail names the first finding), TY_E_UNSUPPORTED (moved, and nobody
- * fixes addresses), TY_E_BUSY (stopped; the same path is being unpacked elsewhere), those of ty_open and of the
- * reader. Then there is no heap, and nothing under its path (but for a failure of
- * the last open of a heap in files, which is whole by then, and can be opened again). Thread-safe. */
+ * Errors: TY_E_ARGUMENT, TY_E_FORMAT (no packed heap, or of another version), TY_E_DAMAGED (also where bytes follow its
+ * end), TY_E_ADDRESS, TY_E_MEMORY, TY_E_MISMATCH (shapes and content differ; the detail names the first finding),
+ * TY_E_UNSUPPORTED (moved, and nobody fixes addresses), TY_E_BUSY (stopped; the same path is being unpacked elsewhere),
+ * those of ty_open and of the reader. Then there is no heap, and nothing under its path (but for a failure of the last
+ * open of a heap in files, which is whole by then, and can be opened again). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_unpack(ty_pack_reader *reader, void *context, const ty_unpack_options *options,
                                       ty_heap **heap, ty_moves **moves, ty_unpack_report *report);
 TY_API TY_CHECKED ty_status ty_unpack_file(const char *path, const ty_unpack_options *options, ty_heap **heap,

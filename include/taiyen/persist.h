@@ -64,7 +64,8 @@ typedef enum ty_open_mode {
                              read-only opens may be at the same time, a writing one not */
     TY_OPEN_COPY = 4 /* the same; but where a writer has the heap open, in another process, what is opened is a copy
                        of its files, taken now: it holds all that was acknowledged before the call, and belongs
-                       together. The copy has no names. It lies in the files' folders; in memory where no file can
+                       together. (Of a joint that the files leave in doubt, the files of the group's other heaps
+                       are looked at.) The copy has no names. It lies in the files' folders; in memory where no file can
                        be made there, less than twice its size is free, or the storage is the program's own. The
                        writer goes on; meanwhile up to 64 MiB of its snapshots wait in its journal.
                        TY_E_SPACE: there is room neither on the disk nor in memory. TY_E_BUSY: of an archive heap
@@ -115,7 +116,9 @@ typedef struct ty_doubt {
 /* Tells the outcome. Called by ty_open in its thread, twice: first before anything is written to the log's ring, when
  * TY_OUTCOME_UNKNOWN leaves it as it is; then, with durable set, for the answer that counts. Who decides only now,
  * because this heap has the transaction, does so when it is durable. The heap cannot be used meanwhile, other heaps
- * can. *doubt is valid during the call. It may not throw. */
+ * can. An open for reading asks in the same way, and what is told shows in memory alone; it is not asked of a copy of
+ * files in use (TY_OPEN_COPY), which are without what is prepared and has no outcome yet. *doubt is valid during the
+ * call. It may not throw. */
 typedef ty_outcome ty_outcome_callback(const ty_doubt *doubt, void *context);
 
 typedef struct ty_open_options {
@@ -165,8 +168,8 @@ typedef struct ty_open_options {
     bool concurrent; /* of a transactional heap: many threads write to it at once, by ty_atomically (concurrent.h). Not
                         together with check_stores (TY_E_UNSUPPORTED) */
     ty_outcome_callback *outcome; /* asked where the log ends with a transaction in doubt. NULL, or
-                                     TY_OUTCOME_UNKNOWN: the open fails with TY_E_IN_DOUBT. An open for reading does
-                                     not ask, and leaves the transaction out */
+                                     TY_OUTCOME_UNKNOWN: the open fails with TY_E_IN_DOUBT, also one for reading.
+                                     Joints are settled without it (joint.h) */
     void *outcome_context;
     ty_code code; /* what is done about addresses of code in the heap: code.h. TY_E_MISMATCH: they would not lead to
                      what they led to; nothing in the files is changed */
@@ -214,9 +217,14 @@ typedef struct ty_report {
     uint64_t replayed_bytes;        /* of their records */
     uint64_t sequence;              /* of the last transaction, or outcome of one, that was restored */
     uint64_t in_doubt;              /* the sequence of one that was in doubt; 0: none was */
-    ty_outcome outcome;             /* what was told of it. TY_OUTCOME_UNKNOWN: it was left out, for reading only */
+    ty_outcome outcome;             /* what was told of it. TY_OUTCOME_UNKNOWN: it was left out of a copy of files in
+                                       use, as it had not been acknowledged before the call */
     ty_code code;                   /* what the heap was made with */
     uint64_t code_words;            /* that were repointed to where the code is now */
+    uint64_t lost_code_words;       /* of a heap that knows nothing of code: words that lead into code of a process that
+                                       had it open before (code.h), as far as the open looks: at up to 256 blocks, from
+                                       the roots on, and 4 KiB of each; in debug builds at all. ty_each_code_word and
+                                       `taiyen verify` look at all */
 } ty_report;
 
 /* Opens or creates a persistent heap. options and report may be NULL. Symbolic links are followed: journal and log lie

@@ -25,10 +25,18 @@
  * a transaction only: to free it outside of one ends the process with a text. So start no std::thread there: the new
  * thread frees a block that std::thread made, and has no transaction. Within ty_enter(NULL) it can be started.
  *
+ * Variables of a library: what a library makes at its first use and keeps in a variable (a registry, a cache, a scratch
+ * buffer) lies in the heap, too, if that use is in a scope. A close takes it away, and so would a rollback. So use each
+ * library once outside of any scope, in each process, before its first use in one (docs/how-to.md, "Put a library into
+ * a heap"). Where that was forgotten, a rollback keeps what variables lead to of the transaction's blocks, and tells of
+ * it, as a close does: ty_on_dangling.
+ *
  * Cost: nothing for threads that are in no scope. Within one, an allocation is a call of ty_alloc and some nanoseconds
  * more; a free of a block that lies in another heap than the process's likewise, anywhere. Where the C++ run-time
  * library allocates, and only who called it tells for whom (new(std::nothrow), strings of libstdc++'s older kind), an
- * allocation costs some microseconds more.
+ * allocation costs some microseconds more. A rollback of a transaction in whose scopes blocks were allocated and not
+ * freed again, and the end of a heap that was entered, read the process's variables once: some tenths of a millisecond,
+ * and up to 1 ms more for each MB of large static arrays.
  */
 #ifndef TAIYEN_SCOPE_H
 #define TAIYEN_SCOPE_H
@@ -74,6 +82,56 @@ TY_API TY_CHECKED ty_status ty_note_sites(bool on);
  * The heap has any kind but volatile (TY_E_ARGUMENT). Errors also: TY_E_DAMAGED, TY_E_MEMORY. Externally serialised
  * against changes of the heap. O(live bytes), and 17 bytes of memory a block. */
 TY_API TY_CHECKED ty_status ty_each_unreached(ty_heap *heap, ty_site_callback *callback, void *context);
+
+/* ---- Variables that lead to blocks that are gone. */
+
+typedef enum ty_dangling_reason {
+    TY_DANGLING_ROLLBACK = 1, /* the block was allocated in a scope of a transaction that was rolled back */
+    TY_DANGLING_CLOSE = 2     /* its heap was closed, discarded or destroyed */
+} ty_dangling_reason;
+
+/* A word of a variable that leads to a block that is gone: into its first byte or a later one. */
+typedef struct ty_dangling {
+    size_t struct_size; /* sizeof(ty_dangling) of the library */
+    ty_dangling_reason reason;
+    bool thread_local_data; /* the variable is a thread's own */
+    bool kept;              /* the block was kept: see below */
+    const char *heap_path;  /* "" of a volatile heap. Texts are valid during the callback */
+    const char *object;     /* path of the program or shared object that has the variable */
+    const char *variable;   /* as the linker names it; "" where the object's file has no name there (it was stripped) */
+    uint64_t offset;        /* in the variable; without a name in the object, or its thread-local data */
+    const void *address;    /* of the word */
+    const void *value;      /* what it holds */
+    const void *block;
+    size_t block_bytes;
+    const char *text; /* all of this as one line for a person */
+} ty_dangling;
+typedef void ty_dangling_callback(const ty_dangling *found, void *context);
+
+/* Whom to tell of such variables, in all heaps of the process; NULL: a line each on standard error, as at first. Called
+ * by the thread that rolls back or closes, when that is done; it may use any heap that is open, and may not throw.
+ *
+ * What is looked at: the variables of the program and of all that is loaded, static and thread-local (of the calling
+ * thread; on x86-64 with glibc of all threads that have used a heap), at multiples of 8; of each object up to 8 MiB of
+ * these, in debug builds all. Not what is loaded by dlmopen; nor blocks of the process's own malloc, mapped memory and
+ * stacks: a pointer that lies there alone is not seen.
+ *
+ * At a rollback: variables that lead to blocks that scopes of the transaction had allocated. These blocks, and those
+ * that they lead to, are *kept*: they are not freed, and hold what the library wrote there, so that it can go on using
+ * them, in scopes or outside; it may free and resize them (free, realloc) with no transaction. They are no part of the
+ * heap's content: like reserved blocks (ty_reserve) they are gone at the next open, no transaction has them, and
+ * ty_txn_stats.reserved_blocks counts them. Where no memory was left to keep a block, it is freed, and told of as not
+ * kept. More than 16 MiB of them (TY_KEPT_BYTES_MAX) are let go at a later rollback as far as no variable leads to them
+ * any more. So that a variable never leads to what a rollback has made smaller, realloc in a scope moves a block of
+ * before the transaction where it would have to grow in place. Each variable is told of once until its heap is closed.
+ *
+ * At the end of a heap that was entered by a scope in this process: variables that lead to any of its live blocks, up
+ * to 16. Nothing can be kept: who uses such a variable ends in a crash, or, if the heap is open again by then, writes
+ * to others' blocks. A variable of the program's own that is set anew after each open does no harm.
+ * Thread-safe. */
+TY_API void ty_on_dangling(ty_dangling_callback *callback, void *context);
+
+#define TY_KEPT_BYTES_MAX ((size_t)16 << 20)
 
 #ifdef __cplusplus
 }

@@ -18,8 +18,12 @@
  *  - A shipper or a restoring process that is killed leaves objects that are whole, and no heap under the name that was
  *    asked for. The next shipper goes on where the last segment ends; the next ty_restore begins anew.
  *  - Each byte of each object is under a checksum, and segments are bound to each other by hashes. What was changed,
- *    cut, doubled, exchanged, or is of another heap, is told by name. Of what is missing, the newest segments of a line
+ *    cut, doubled, exchanged, or is of another heap, is told by name. Of what is missing, the newest objects of a line
  *    alone, up to a gap or to the end, cannot be missed.
+ *  - What is damaged does not keep from the rest: a heap can be restored to all that an undamaged base and segments
+ *    lead to, and shipping goes on. A damaged segment is replaced while the heap's log still has its transactions.
+ *  - Times are those of the clock of the shipper's machine, which may be wrong. A time that may mean several
+ *    transactions, since a clock was set, is refused with their numbers; what is to be kept does not go because of it.
  *  - Whatever is removed or merged, what was kept can be restored at each moment.
  *
  * Cost: the writer is not slowed but by the disk and the processor that both use. A base reads all of the heap. Merging
@@ -64,8 +68,8 @@ typedef struct ty_destination {
     ty_status (*remove)(void *context, const char *name);
 } ty_destination;
 
-/* A folder as a destination. writes: to put objects; the folder is made if it is not there, and one process at a time
- * has it. Objects are files, written under another name, flushed, and renamed.
+/* A folder as a destination. writes: to put objects; the folder is made if it is not there, durably, and one process at
+ * a time has it. Objects are files, written under another name, flushed, and renamed.
  * Errors: TY_E_ARGUMENT, TY_E_BUSY (another process ships to it), TY_E_NOT_FOUND, TY_E_PERMISSION, TY_E_IO,
  * TY_E_MEMORY. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_folder_open(const char *path, bool writes, ty_destination **destination);
@@ -84,8 +88,9 @@ typedef struct ty_ship_options {
     uint64_t merged_bytes;              /* no segment gets larger than this by merging. 0: 256 MiB */
     uint64_t base_bytes;  /* a new base after so many bytes of segments. 0: 1 GiB, or the last base's size */
     uint64_t base_age_ms; /* and after that time. 0: a day */
-    uint64_t keep_ms;     /* for how long it can be restored to any transaction. 0: for ever */
-    uint32_t bases_min;   /* so many bases are kept in any case. 0: 2 */
+    uint64_t keep_ms;   /* for how long it can be restored to any transaction. Measured by the times of bases up to the
+                           newest one, of which each counts for half of it at most. 0: for ever */
+    uint32_t bases_min; /* so many bases are kept in any case. 0: 2 */
 } ty_ship_options;
 #define TY_SHIP_OPTIONS_INIT                                                                                           \
     { sizeof(ty_ship_options), NULL, 0, 0, 0, 0, 0, 0, 0 }
@@ -101,6 +106,7 @@ typedef struct ty_ship_report {
     uint64_t merges;
     uint64_t removed; /* objects, of those kept too long */
     bool base_under_way;
+    uint64_t clock_back; /* how often the clock was found set back, by more than a second */
 } ty_ship_report;
 
 /* Makes a shipper that goes on where the destination's newest segment ends. Nothing of the heap is opened or locked.
@@ -135,11 +141,12 @@ typedef struct ty_ship_object {
 } ty_ship_object;
 /* Called for an object, which is valid during the call. False: no more. */
 typedef bool ty_ship_object_callback(const ty_ship_object *object, void *context);
-/* Tells bases and segments in the order of transactions, by their headers alone. Errors: TY_E_DAMAGED, TY_E_FORMAT,
- * those of the destination. */
+/* Tells bases and segments in the order of transactions, by their headers alone. Errors: TY_E_DAMAGED (after those that
+ * are not damaged were told), TY_E_MISMATCH, those of the destination. */
 TY_API TY_CHECKED ty_status ty_ship_list(const ty_destination *destination, ty_ship_object_callback *callback,
                                          void *context);
-/* Reads all of it, and tells each problem. problem may be NULL. TY_E_DAMAGED: there was one. */
+/* Reads all of it, and tells each problem. problem may be NULL. TY_E_DAMAGED: there was one. TY_E_NOT_FOUND: nothing is
+ * damaged, but there is no base yet, so nothing can be restored. */
 TY_API TY_CHECKED ty_status ty_ship_verify(const ty_destination *destination, ty_progress_callback *progress,
                                            ty_problem_callback *problem, void *context);
 
@@ -150,7 +157,8 @@ typedef struct ty_restore_options {
     const struct ty_open_options *open; /* storage must be the default one; journal_path and log_path say where nothing
                                            may be; NULL: all defaults */
     uint64_t to_sequence;           /* behind this transaction (of one that is prepared: before it). 0: the newest */
-    uint64_t to_ns;                 /* or what was seen up to that time, since 1970. 0: the newest */
+    uint64_t to_ns;                 /* or what was seen up to that time, since 1970. 0: the newest. TY_E_MISMATCH: a
+                                       clock was set, so that several transactions may be meant; the detail says which */
     bool receives;                  /* the heap goes on receiving (receive.h); else it is promoted */
     ty_progress_callback *progress; /* NULL: nobody is told. Bytes of objects. False stops: TY_E_BUSY */
     void *progress_context;
@@ -167,14 +175,19 @@ typedef struct ty_restore_report {
     uint64_t record_bytes;
     uint64_t base_ns; /* how long it took: of the base, and of the records */
     uint64_t records_ns;
+    bool incomplete;             /* what follows is there, and cannot be used: see ty_restore */
     ty_follow_position position; /* from which a heap that goes on receiving is fed (follow.h, receive.h) */
 } ty_restore_report;
 
 /* Makes a heap at heap_path, where nothing may be. It gets its name when it is whole and durable. Until then it lies
  * beside it, as NAME-restoring; what a killed one left there is taken away. options and report may be NULL.
- * Errors: TY_E_EXISTS, TY_E_NOT_FOUND (no base at or before what is asked for, or what follows was not shipped),
- * TY_E_DAMAGED (an object; the detail names it), TY_E_ADDRESS, TY_E_BUSY (stopped, or the same name is being restored),
- * those of ty_unpack and ty_receive and of the destination. Thread-safe. */
+ * What is damaged is passed over where something else has it: an older base does for a newer one. Where an object
+ * behind the last transaction is damaged, or is there and another one before it is not, the heap is made as far as it
+ * can be, unless a transaction's number is asked for: then the result is TY_E_DAMAGED, the heap has its name, and the
+ * report is given, with incomplete set. The detail says how far it is, and why not further. Errors: TY_E_EXISTS,
+ * TY_E_NOT_FOUND (no base at or before what is asked for, or what follows was not shipped), TY_E_DAMAGED (an object;
+ * the detail names it), TY_E_MISMATCH (to_ns; objects of another heap), TY_E_ADDRESS, TY_E_BUSY (stopped, or the same
+ * name is being restored), those of ty_unpack and ty_receive and of the destination. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_restore(const ty_destination *destination, const char *heap_path,
                                        const ty_restore_options *options, ty_restore_report *report);
 

@@ -39,7 +39,7 @@ typedef enum ty_status {
 
 typedef struct ty_error {
     ty_status status;
-    int system_error;   /* errno of the system call that failed; 0 if none did */
+    int system_error;   /* errno of the system call that failed; 0 or TY_CAUSE_IN_OPERATION if none did */
     uint64_t offset;    /* in the file; UINT64_MAX where it does not apply */
     char operation[96]; /* what was attempted */
     char path[256];     /* the file concerned; empty where there is none (longer paths keep their end) */

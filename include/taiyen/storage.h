@@ -116,8 +116,11 @@ typedef struct ty_storage {
  * numbers then. A write beyond the limit of a file's size (ulimit -f) is TY_E_SPACE, and no signal. Thread-safe. */
 TY_API const ty_storage *ty_storage_default(void);
 
+/* A system_error for an operation that says behind a colon why it failed: the status' own words are left out. */
+#define TY_CAUSE_IN_OPERATION (-1)
 /* For implementations of a storage outside the library: sets the calling thread's error detail and returns status.
- * path may be NULL, offset UINT64_MAX, remedy NULL. Thread-safe. */
+ * system_error: an errno; 0: none; or TY_CAUSE_IN_OPERATION. path may be NULL, offset UINT64_MAX, remedy NULL.
+ * Thread-safe. */
 TY_API ty_status ty_error_set(ty_status status, int system_error, const char *operation, const char *path,
                               uint64_t offset, const char *remedy);
 

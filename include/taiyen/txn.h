@@ -267,7 +267,7 @@ typedef struct ty_txn_stats {
     uint64_t replayed_transactions; /* by the open */
     uint64_t replayed_bytes;
     uint64_t replay_ns;
-    uint64_t reserved_blocks; /* now */
+    uint64_t reserved_blocks; /* now; with those that rollbacks kept for variables (scope.h) */
 } ty_txn_stats;
 /* Writes *stats; what a transaction that is under way has done counts in part. Waits for no transaction.
  * Errors: TY_E_ARGUMENT (not a transactional heap, or read-only), TY_E_FORKED. Thread-safe. */

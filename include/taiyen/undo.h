@@ -4,9 +4,10 @@
  *
  * Vocabulary: an *entry* is one recorded change. A *transaction* of undo is a row of entries between ty_undo_begin and
  * ty_undo_end, and is undone as a whole; it has a label and a time, for a menu. The *history* is what can be undone.
- * A *cycle* goes from the first ty_undo to ty_undo_exit: in it, transactions are undone and redone in any number, and
- * nothing else is recorded. The exit locks in what was done and forgets what was undone. A *held* block is one that was
- * freed, or whose allocation was undone: it stays where it is, with its bytes, until nothing can bring it back.
+ * A *cycle* goes from the first ty_undo to ty_undo_exit, or to the end of a transaction that has recorded something: in
+ * it, transactions are undone and redone in any number. Its end locks in what was done and forgets what was undone. A
+ * *held* block is one that was freed, or whose allocation was undone: it stays where it is, with its bytes, until
+ * nothing can bring it back.
  *
  * Guarantees:
  *  - Undo to the far end and redo back give the same bytes in the same blocks at the same addresses.
@@ -65,8 +66,10 @@ TY_API TY_CHECKED ty_status ty_undo_detach(ty_heap *heap, bool keep_history);
 
 /* ---- Recording. */
 
-/* Begins a transaction. label (at most TY_UNDO_LABEL_MAX bytes, more is cut off) is for a person; NULL: empty.
- * Errors: TY_E_ARGUMENT (one is open already: they do not nest; or a cycle is under way: exit it first). */
+/* Begins a transaction. label (at most TY_UNDO_LABEL_MAX bytes, more is cut off) is for a person; NULL: empty. In a
+ * cycle, what is undone can be redone as before if the transaction is cancelled or records nothing. Only where the
+ * buffers have no room for it besides, when the oldest transactions have gone, is that forgotten while it records.
+ * Errors: TY_E_ARGUMENT (one is open already: they do not nest). */
 #define TY_UNDO_LABEL_MAX 47u
 TY_API TY_CHECKED ty_status ty_undo_begin(ty_heap *heap, const char *label);
 
@@ -101,12 +104,14 @@ TY_API void *ty_undo_alloc_aligned(ty_heap *heap, size_t size, size_t alignment)
 TY_API TY_CHECKED ty_status ty_undo_free(ty_heap *heap, void *block);
 TY_API void *ty_undo_resize(ty_heap *heap, void *block, size_t size);
 
-/* Closes the transaction: from now on it can be undone. One without entries leaves nothing.
+/* Closes the transaction: from now on it can be undone, and a cycle is over (ty_undo_exit). One without entries leaves
+ * everything as it was, a cycle and what can be redone, too.
  * Errors: TY_E_ARGUMENT (none is open); TY_E_SPACE (it had not fitted): the transaction is over, it and the history are
  * forgotten, and with fixed buffers undo is off: begin, record and end do nothing until ty_undo_clear. */
 TY_API TY_CHECKED ty_status ty_undo_end(ty_heap *heap);
 
-/* Takes back what the open transaction has recorded, and ends it. Errors: TY_E_ARGUMENT (none is open); as ty_undo. */
+/* Takes back what the open transaction has recorded, and ends it; a cycle goes on. Errors: TY_E_ARGUMENT (none is
+ * open); as ty_undo. */
 TY_API TY_CHECKED ty_status ty_undo_cancel(ty_heap *heap);
 
 /* ---- Undo and redo. */
@@ -124,7 +129,7 @@ TY_API TY_CHECKED ty_status ty_undo(ty_heap *heap);
 TY_API TY_CHECKED ty_status ty_redo(ty_heap *heap);
 
 /* Ends the cycle: what is undone stays undone and is forgotten; blocks that only it held are freed. Does nothing
- * outside of one. */
+ * outside of one. A transaction need not wait for it: see ty_undo_end. */
 TY_API TY_CHECKED ty_status ty_undo_exit(ty_heap *heap);
 
 /* Forgets the history, ends an open transaction or cycle as things are, and switches undo on again. */
@@ -167,8 +172,9 @@ typedef struct ty_undo_stats {
     bool cycle;         /* between ty_undo and ty_undo_exit */
     bool off;           /* by a full fixed buffer */
 } ty_undo_stats;
-/* Writes *stats; of a heap that is open for reading only, as ty_undo_history. Errors: TY_E_ARGUMENT (not attached),
- * TY_E_NOT_FOUND, TY_E_DAMAGED (what the buffers hold makes no sense). */
+/* Writes *stats; of a heap that is open for reading only, as ty_undo_history. O(1); of one that is open for reading
+ * only, O(entries). Errors: TY_E_ARGUMENT (not attached); of a heap that is open for reading only TY_E_NOT_FOUND, and
+ * TY_E_DAMAGED (what the buffers hold makes no sense). */
 TY_API TY_CHECKED ty_status ty_get_undo_stats(ty_heap *heap, ty_undo_stats *stats);
 
 #ifdef __cplusplus

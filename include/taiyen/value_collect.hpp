@@ -358,11 +358,16 @@ private:
     }
     void look_at_keys(const value_table *table) {
         const table_view view(const_cast<value_table *>(table));
+        const bool exact =
+            has_shapes_ && reinterpret_cast<const value_table *>(
+                               block_as<const value_container>(heap_.space()->shapes)->body) == table; // VA8
         for (std::uint32_t i = 0; i < table->used; ++i) {
             const value key = *view.entry(i);
             if (key.is_nothing())
                 continue;
             result<value_key> made = heap_.key(key);
+            if (made)
+                made.value().exact = exact;
             if (!made)
                 problem("a key is none", table);
             else if (view.find(made.value()) != i)

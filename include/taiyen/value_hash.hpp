@@ -23,6 +23,7 @@ struct value_key {
     value_kind kind = value_kind::nothing;
     std::uint16_t type = 0;
     bool negative = false;
+    bool exact = false; // it is found as what it is written as alone, not as what equals it: 1 is neither 1.0 nor true
 };
 
 namespace detail {
@@ -202,6 +203,30 @@ inline bool equal_keys(value a, value b) {
            equal_data(block_as<const value_data>(a), block_as<const value_data>(b));
 }
 
+// VA8. Whether two hashable values are written alike: 1, 1.0 and true are one key, and three of these; so are 0.0 and
+// -0.0.
+inline bool identical_keys(value a, value b) {
+    if (same(a, b))
+        return true;
+    if (!a.is_block() || !b.is_block())
+        return false;
+    const value_head *left = head_of(a), *right = head_of(b);
+    constexpr std::uint8_t flags = flag_negative | flag_unhashable;
+    if (left->kind != right->kind || left->type != right->type || (left->flags & flags) != (right->flags & flags))
+        return false;
+    if (left->kind != static_cast<std::uint8_t>(value_kind::tuple)) {
+        const auto *one = block_as<const value_data>(a), *other = block_as<const value_data>(b);
+        return left->kind < static_cast<std::uint8_t>(value_kind::tuple) && one->size == other->size &&
+               std::memcmp(one->bytes(), other->bytes(), one->size) == 0;
+    }
+    const auto *one = block_as<const value_tuple>(a), *other = block_as<const value_tuple>(b);
+    bool good = one->count == other->count && one->hash == other->hash;
+    for (std::uint32_t i = 0; i < one->count && good; ++i)
+        good = identical_keys(one->items()[i], other->items()[i]);
+    return good;
+}
+
+// VA8. Whether it is the tuple of these keys, as they are written: dicts have a shape in common.
 inline bool is_tuple_of(value stored, const value_key &key) {
     const std::size_t count = key.data.size() / sizeof(value);
     const auto *parts = reinterpret_cast<const value *>(key.data.data());
@@ -210,7 +235,7 @@ inline bool is_tuple_of(value stored, const value_key &key) {
         tuple->count != count || tuple->hash != key.hash)
         return false;
     for (std::size_t i = 0; i < count; ++i)
-        if (!equal_keys(tuple->items()[i], parts[i]))
+        if (!identical_keys(tuple->items()[i], parts[i]))
             return false;
     return true;
 }
@@ -218,16 +243,24 @@ inline bool is_tuple_of(value stored, const value_key &key) {
 // Whether what stands in a table is what is looked for. It is, mostly, where the hashes are equal.
 inline bool matches(value stored, const value_key &key) {
     if (!key.word.is_nothing())
-        return equal_keys(stored, key.word);
+        return key.exact ? identical_keys(stored, key.word) : equal_keys(stored, key.word);
     if (key.kind == value_kind::big_integer && stored.is_real())
         return equals_real(key.data, key.negative, stored.as_real());
     if (key.kind == value_kind::tuple)
         return is_tuple_of(stored, key);
-    if (!stored.is_block() || head_of(stored)->kind != static_cast<std::uint8_t>(key.kind))
+    if (!stored.is_block())
         return false;
     const auto *data = block_as<const value_data>(stored);
-    return data->hash == key.hash && data->size == key.data.size() && data->head.type == key.type &&
-           ((data->head.flags & flag_negative) != 0) == key.negative &&
+    double real = 0;
+    if (key.kind == value_kind::big_integer && data->head.kind == static_cast<std::uint8_t>(value_kind::complex))
+        return real_part_alone({data->bytes(), data->size}, &real) && equals_real(key.data, key.negative, real);
+    if (data->head.kind != static_cast<std::uint8_t>(key.kind))
+        return false;
+    if (data->hash != key.hash || data->size != key.data.size())
+        return false;
+    if (key.kind == value_kind::complex)
+        return equals_complex({data->bytes(), data->size}, key.data);
+    return data->head.type == key.type && ((data->head.flags & flag_negative) != 0) == key.negative &&
            std::memcmp(data->bytes(), key.data.data(), data->size) == 0;
 }
 
@@ -240,9 +273,14 @@ inline std::uint32_t hash_data(const value_hasher &hasher, value_kind kind, std:
                                bool negative) {
     if (kind == value_kind::big_integer)
         return hasher.number(rest_of(data, negative));
-    double real = 0;
-    if (kind == value_kind::complex && real_part_alone(data, &real))
-        return hasher.number(rest_of(real));
+    if (kind == value_kind::complex) {
+        double parts[2];
+        std::memcpy(parts, data.data(), sizeof parts);
+        if (parts[1] == 0)
+            return hasher.number(rest_of(parts[0]));
+        parts[0] = parts[0] == 0 ? 0.0 : parts[0]; // -0.0 equals it
+        return hasher.bytes({reinterpret_cast<const char *>(parts), sizeof parts}, salt_of(kind, type));
+    }
     return hasher.bytes(data, salt_of(kind, type));
 }
 

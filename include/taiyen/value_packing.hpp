@@ -219,6 +219,8 @@ inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t co
     if (!tuple)
         return -1;
     result<value_key> shape = key(tuple.value()); // no key: tuples in it are nested too deep
+    if (shape)
+        shape.value().exact = true; // VA8: keys that are equal and written otherwise have a shape of their own
     if (!shape || !shapes.add(shape.value())) {
         static_cast<void>(discard(tuple.value()));
         return -1;

@@ -85,6 +85,7 @@ PyObject *shape(PyObject *self, void *) {
     if (!use(as_proxy(self)))
         return nullptr;
     const value_array *array = array_of(as_proxy(self));
+    const without_cycles no_code; // PY34
     ref made(PyTuple_New(array->dimensions));
     for (std::uint32_t i = 0; made && i < array->dimensions; ++i) {
         PyObject *length = PyLong_FromUnsignedLongLong(array->shape[i]);
@@ -227,6 +228,17 @@ void release_view(PyObject *self, Py_buffer *view) {
     delete static_cast<view_form *>(view->internal);
 }
 
+namespace {
+
+// The text names a way for what it is: taiyen/_scalars.py.
+void refuse_array(PyObject *object) {
+    const ref scalars(PyImport_ImportModule("taiyen._scalars"));
+    if (scalars)
+        ref(PyObject_CallMethod(scalars.get(), "refuse_array", "O", object));
+}
+
+} // namespace
+
 bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     Py_buffer view;
     *is_other = true;
@@ -234,8 +246,7 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
         if (PyErr_ExceptionMatches(PyExc_ValueError) ||
             PyErr_ExceptionMatches(PyExc_BufferError)) { // numpy's, of times
             PyErr_Clear();
-            PyErr_Format(PyExc_TypeError, "a heap has no arrays of what this %R has: it has numbers and booleans",
-                         Py_TYPE(object));
+            refuse_array(object);
         }
         return false;
     }
@@ -243,12 +254,9 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     bool good = type && view.ndim <= 8;
     *is_other = !good;
     if (!good)
-        PyErr_Format(PyExc_TypeError,
-                     "a heap has no arrays of type %s with %d dimensions: it has numbers and booleans "
-                     "of the machine's byte order, in 8 dimensions at most",
-                     view.format ? view.format : "B", view.ndim);
+        refuse_array(object);
     const std::vector<std::uint64_t> lengths(view.shape, view.shape + view.ndim);
-    good = good && make(of, type, view.itemsize, lengths, v);
+    good = good && of.check() && make(of, type, view.itemsize, lengths, v);
     if (good && view.len &&
         PyBuffer_ToContiguous(static_cast<value_array *>(v->address())->data(), &view, view.len, 'C')) {
         static_cast<void>(of.values->discard(*v));

@@ -121,6 +121,29 @@ struct kept_values {
     std::vector<const void *> unheld; // whose last proxy has gone
 };
 
+// PY35. The task of the program that has a transaction or step of it: no other one of the same thread is to change the
+// heap meanwhile, for its change would be a part of that, and taken back with it.
+class task_owner {
+public:
+    task_owner() = default;
+    task_owner(task_owner &&) = default;
+    task_owner &operator=(task_owner &&) = default; // swaps
+    ~task_owner();
+    // Whoever runs now. May run Python code. *variable: the heap's ContextVar, once there is one. False: there is an
+    // exception.
+    bool enter(ref *variable);
+    void leave();
+    // Whether it runs now, or nobody has entered. May run Python code, and leave its exception.
+    bool is_here() const;
+
+private:
+    bool is_in_context() const;
+    bool has_loop_ = false;               // asyncio's ran in the thread
+    ref task_, greenlet_;                 // or nothing
+    ref loop_of_, task_of_, greenlet_of_; // functions that give them
+    ref variable_, mark_, token_;         // what the variable holds in the owner's context, and what takes that back
+};
+
 class heap {
 public:
     heap();
@@ -132,20 +155,27 @@ public:
     PyObject *self = nullptr;  // as Python has it
     ty_kind kind = TY_KIND_DEFAULT;
     bool read_only = false;
+    bool keeps_history = false; // of another size than was asked for
+    bool ended_at_exit = false; // closed by atexit
     bool takes_pickles = false;
     std::uint64_t transaction_number = 0; // of the last one that was begun
     bool transaction_given_up = false;    // PY33: its `with` was left in another thread
     bool undo_attached = false;
+    bool has_undone = false; // proxies that a redo may bring back
     bool step_open = false;
     bool transaction_open = false;
     unsigned long transaction_thread = 0; // whose transaction it is
-    std::vector<unsigned long> changing;  // threads that are within a change, each as often as it is
-    std::uint64_t taken_back = 0;         // how often blocks may have gone that nobody released: by rollbacks, closes
-    bool automatic = false;               // stores are found by themselves, since arrays are written to
-    unsigned fork_number = 0;             // of the process that opened it
-    unsigned busy = 0;                    // threads that are in the library without the GIL
-    unsigned main_waits = 0;              // the main thread waits for a transaction
-    std::size_t views = 0;                // of arrays, that Python has
+    unsigned long step_thread = 0;        // who has begun the program's open step
+    std::uint64_t step_number = 0;        // of the last one of the program's
+    task_owner transaction_owner, step_owner;
+    ref task_variable;
+    std::vector<unsigned long> changing; // threads that are within a change, each as often as it is
+    std::uint64_t taken_back = 0;        // how often blocks may have gone that nobody released: by rollbacks, closes
+    bool automatic = false;              // stores are found by themselves, since arrays are written to
+    unsigned fork_number = 0;            // of the process that opened it
+    unsigned busy = 0;                   // threads that are in the library without the GIL
+    unsigned main_waits = 0;             // the main thread waits for a transaction
+    std::size_t views = 0;               // of arrays, that Python has
     std::optional<value_heap> values;
     std::unordered_map<const void *, proxy *> proxies;    // by address
     std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
@@ -157,6 +187,8 @@ public:
     kept_values kept;
     bool sweeps = true; // false: what is kept for nobody is more than the history holds; as long as there is one
 
+    // Opened by a process that this one is a fork of: there is a copy of its memory here, and no more.
+    bool is_parents() const { return handle && fork_number != forks; }
     bool is_usable() const { return handle && fork_number == forks; }
     // Whether it can be used; else there is an exception.
     bool check() const { return is_usable() || refuse(); }
@@ -164,11 +196,16 @@ public:
     // to hold; 0: as it is.
     bool start(ty_heap *opened, std::size_t undo_bytes);
     // What is told of proxies after containers may have come or gone: a rollback, an undo, a redo.
-    void look_at_proxies(bool forget_undone = false);
+    void look_at_proxies();
+    // PY36. Behind whatever may have ended what can be redone: objects that went by an undo do not come back then.
+    void forget_undone();
     // Before a call of the heap releases a value: see `going`. False: there is an exception.
     bool let_go(value v);
     // PY33. A transaction of this thread whose `with` was left in another one.
     void take_back_given_up();
+    // PY35. Before a change within this thread's transaction or the open step: whether it is not another task's, and
+    // the heap can be used; else there is an exception.
+    bool check_task();
     bool check_no_views(const char *what) const;
     // Whether a block has a proxy that stands for it, or for something within it.
     bool is_held(const void *block) const;
@@ -178,6 +215,8 @@ public:
     void sweep();
     // PY32. Whether the open step has more than the history holds: nothing more of it can be recorded.
     bool is_history_full() const;
+    // All zeros where there is no undo.
+    ty_undo_stats undo_stats() const;
     // After containers may have come or gone: what is kept, and for whom.
     void look_at_kept();
     // Waits until no other thread is within a change. False: there is an exception; that of a signal, if these are
@@ -227,20 +266,34 @@ private:
     std::uint64_t taken_back_, stamp_;
 };
 
-// While it lives, CPython 3.11 does not collect cycles, which runs Python code; later ones do so elsewhere.
+// PY34. While it lives, no cycles are collected, which runs Python code: from a look at the heap to the use of what was
+// seen, where objects are made between them. CPython 3.11 collects in allocations; later ones between bytecodes, so
+// that their module need not hold it off. Nothing that runs Python code is to be called meanwhile.
 class without_cycles {
 public:
+#ifdef Py_LIMITED_API
+    without_cycles() = default;
+    ~without_cycles() {}
+#else
     without_cycles() : was_(PyGC_Disable()) {}
     ~without_cycles() {
         if (was_)
             PyGC_Enable();
     }
+#endif
     without_cycles(const without_cycles &) = delete;
     without_cycles &operator=(const without_cycles &) = delete;
 
+#ifndef Py_LIMITED_API
 private:
     int was_;
+#endif
 };
+
+// PY34. Whether an object is being freed: what runs then, as a weak reference's callback, is not to get it back.
+inline bool is_going(const void *object) {
+    return Py_REFCNT(static_cast<PyObject *>(const_cast<void *>(object))) == 0;
+}
 
 // Room of the interpreter's stack for what goes deeper.
 class deeper {
@@ -416,6 +469,8 @@ public:
     made_value &operator=(const made_value &) = delete;
 
 private:
+    bool make_value(PyObject *object);
+    bool make_all(PyObject *list, PyObject *keys);
     bool make_items_by(class storer &one, PyObject *list, PyObject *keys);
     heap &heap_;
     std::uint64_t taken_back_;

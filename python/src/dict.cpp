@@ -96,8 +96,10 @@ int dict_set_item(PyObject *self, PyObject *key, PyObject *item) {
 // go with it. Runs no Python code.
 class new_keys {
 public:
-    explicit new_keys(heap &of) : heap_(of) {}
+    explicit new_keys(heap &of) : heap_(of), taken_back_(of.taken_back) {}
     ~new_keys() {
+        if (!heap_.is_usable() || heap_.taken_back != taken_back_) // an exception that was made has run code
+            return;
         std::unordered_set<const void *> seen; // equal keys may be one
         for (const value key : made_)
             if (key.is_block() && seen.insert(key.address()).second)
@@ -123,6 +125,7 @@ public:
 
 private:
     heap &heap_;
+    const std::uint64_t taken_back_;
     std::vector<value> made_;
     std::size_t count_ = 0;
 };
@@ -226,10 +229,11 @@ PyObject *dict_pop_item(PyObject *self, PyObject *) {
         return nullptr;
     const auto look = [&] { return last_pair(container_of<dict>(as_proxy(self))); };
     const auto copy = [&](const looked_at &entry) -> PyObject * {
-        const ref pair(PyList_New(2));
+        ref pair;
         reader one(*of, true);
         {
             const without_cycles no_code;
+            pair = ref(PyList_New(2));
             if (!pair || !one.put(pair.get(), 0, entry.key) || !one.put(pair.get(), 1, entry.item))
                 return nullptr;
         }
@@ -249,7 +253,8 @@ PyObject *dict_set_default(PyObject *self, PyObject *const *arguments, Py_ssize_
         return load(*of, v);
     ref found;
     const bool good = change_of(as_proxy(self), [&](heap &) {
-        if (there().is_nothing() && !put(*of, as_proxy(self), arguments[0], arguments[1], true))
+        if (there().is_nothing() &&
+            (!put(*of, as_proxy(self), arguments[0], arguments[1], true) || !use(as_proxy(self))))
             return false;
         found = ref(load(*of, there()));
         return static_cast<bool>(found);
@@ -337,6 +342,8 @@ PyObject *set_keep(PyObject *self, PyObject *keys) {
             gone.clear();
             stamp = container_of<set>(as_proxy(self)).stamp();
             for (std::uint32_t at = 0;; ++at) {
+                if (!use(as_proxy(self))) // PY34: the last key may have gone with code
+                    return false;
                 const set in = container_of<set>(as_proxy(self));
                 if (in.stamp() != stamp || (at = in.next(at)) == set::end_position)
                     break;

@@ -16,8 +16,10 @@ ref text_of(const char *bytes, const char *errors) {
     return ref(PyUnicode_DecodeUTF8(bytes, static_cast<Py_ssize_t>(std::strlen(bytes)), errors));
 }
 
-// Makes the exception: class(text, status name, path, remedy, errno).
+// Makes the exception: class(text, status name, path, remedy, errno). One that there is already stays.
 void raise(int status, const char *text, const char *name, const char *path, const char *remedy, int system_error) {
+    if (PyErr_Occurred())
+        return;
     const ref number(PyLong_FromLong(status));
     PyObject *type = number && error_classes ? PyDict_GetItemWithError(error_classes, number.get()) : nullptr;
     if (!type) {

@@ -92,6 +92,7 @@ private:
             ty_rollback(txn);
         of.transaction_open = false;
         of.transaction_thread = 0;
+        of.transaction_owner.leave();
         of.fresh_arrays.clear();
         of.look_at_proxies();
     }
@@ -131,17 +132,21 @@ heap::heap() {
 
 heap::~heap() {
     all_heaps.erase(this);
-    // Python closes heaps; one of a parent process is left to it.
-    if (handle && fork_number == forks)
+    if (handle) // Python closes heaps; of a parent's, this process has a copy alone
         static_cast<void>(kind == TY_VOLATILE ? ty_heap_destroy(handle) : ty_discard(handle));
 }
 
 // PY5.
 bool heap::refuse() const {
     if (!handle)
-        raise_own(status_closed, "the heap is closed", "open it again");
+        raise_own(status_closed, "the heap is closed",
+                  ended_at_exit ? "it was open at the interpreter's end: register what uses it there (atexit) after "
+                                  "`import taiyen`, which closes heaps behind it"
+                                : "open it again");
     else
-        raise_own(TY_E_FORKED, "the heap belongs to the parent process", "open it in the process that uses it");
+        raise_own(TY_E_FORKED, "the heap belongs to the parent process",
+                  "open it here: with readonly=\"copy\", or when the parent has closed it; Heap.close() gives this "
+                  "process's copy of its memory up");
     return false;
 }
 
@@ -155,8 +160,10 @@ bool heap::start(ty_heap *opened, std::size_t undo_bytes) {
             ty_undo_options options = TY_UNDO_OPTIONS_INIT;
             options.undo_bytes = undo_bytes;
             ty_status status = ty_undo_attach(opened, undo_bytes ? &options : nullptr);
-            if (status == TY_E_EXISTS) // it has steps
+            if (status == TY_E_EXISTS) { // it has steps
                 status = ty_undo_attach(opened, nullptr);
+                keeps_history = true;
+            }
             if (status)
                 return raise_last() == 0;
             undo_attached = true;
@@ -210,18 +217,25 @@ int raise_history_full(const char *what) {
 }
 
 bool heap::is_history_full() const {
+    return undo_stats().full;
+}
+
+ty_undo_stats heap::undo_stats() const {
     ty_undo_stats told{};
     told.struct_size = sizeof told;
-    return ty_get_undo_stats(handle, &told) == TY_OK && told.full;
+    if (ty_get_undo_stats(handle, &told))
+        told = {};
+    return told;
 }
 
 // PY1. PY8: shapes may be gone, too.
-void heap::look_at_proxies(bool forget_undone) {
+void heap::look_at_proxies() {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
     for (const auto &[block, p] : proxies)
         all.push_back(p);
     shapes.forget();
-    taken_back += forget_undone ? 0 : 1;
+    ++taken_back;
+    has_undone = false;
     std::vector<ref> with_rows;
     proxies.clear();
     displaced.clear();
@@ -230,16 +244,14 @@ void heap::look_at_proxies(bool forget_undone) {
             p->state = proxy_state::gone; // its head does not tell whether it is back
         if (p->state == proxy_state::gone) {
             continue;
-        } else if (forget_undone) {
-            if (p->state == proxy_state::undone)
-                p->state = proxy_state::gone;
         } else if (is_there(p)) {
             p->state = proxy_state::alive;
-            if (p->kind == value_kind::records)
+            if (p->kind == value_kind::records && !is_going(p))
                 with_rows.push_back(ref::borrowed(reinterpret_cast<PyObject *>(p)));
         } else if (p->state == proxy_state::alive) {
             p->state = undo_attached ? proxy_state::undone : proxy_state::gone;
         }
+        has_undone |= p->state == proxy_state::undone;
         proxy *&slot = proxies[p->block];
         if (slot)
             displaced.insert(p->state == proxy_state::alive ? slot : p);
@@ -251,10 +263,26 @@ void heap::look_at_proxies(bool forget_undone) {
         look_at_rows(as_proxy(records.get()));
 }
 
+// PY1, PY36. Whether there is anything to redo is asked only where something has gone by an undo: else a step would
+// cost what the history, or the number of proxies, makes of it.
+void heap::forget_undone() {
+    if (!has_undone || (undo_attached && undo_stats().cycle))
+        return;
+    has_undone = false;
+    const auto forget = [](proxy *p) {
+        if (p->state == proxy_state::undone)
+            p->state = proxy_state::gone;
+        return p->state == proxy_state::gone;
+    };
+    std::erase_if(proxies, [&](const auto &one) { return forget(one.second); });
+    std::erase_if(displaced, forget);
+}
+
 bool heap::check_no_views(const char *what) const {
     if (views == 0)
         return true;
-    raise_own(status_live_views, what, "delete the arrays and memoryviews that lead into the heap first");
+    raise_own(status_live_views, what,
+              "delete the arrays and memoryviews that lead into the heap first: Heap.views() names them");
     return false;
 }
 
@@ -341,6 +369,7 @@ bool begin_transaction(heap &of) {
     }
     if (status)
         return raise_last() == 0;
+    of.transaction_owner.leave();
     const bool was_lost = of.transaction_open; // a thread has ended within it, and the library took it back
     of.transaction_open = true;
     of.transaction_given_up = false;
@@ -361,6 +390,7 @@ void transaction_ended(heap &of) {
         return; // another thread's has begun since
     of.transaction_open = of.transaction_given_up = false;
     of.transaction_thread = 0;
+    of.transaction_owner.leave();
     of.fresh_arrays.clear();
     opened_here.count -= opened_here.count ? 1 : 0;
 }
@@ -377,10 +407,34 @@ void heap::take_back_given_up() {
     look_at_proxies();
 }
 
+// PY35.
+bool heap::check_task() {
+    const unsigned long me = PyThread_get_thread_ident();
+    const bool is_mine = transaction_open && transaction_thread == me;
+    const bool is_step = step_thread == me;
+    const bool is_here = (!is_mine || transaction_owner.is_here()) && (!is_step || step_owner.is_here());
+    if (PyErr_Occurred() || !check())
+        return false;
+    if (is_here)
+        return true;
+    raise_own(TY_E_BUSY,
+              is_step ? "a step of another task of this thread is open, and this change would be a part of it, and be "
+                        "taken back with it"
+                      : "a transaction of another task of this thread is under way, and this change would be a part of "
+                        "it, and be rolled back with it",
+              is_step ? "end the step before its task waits (an await, a switch), or have an asyncio.Lock around steps "
+                        "and changes"
+                      : "end the transaction before its task waits (an await, a switch), have an asyncio.Lock around "
+                        "transactions and changes, or make the change in another thread, asyncio.to_thread");
+    return false;
+}
+
 bool change::begin() {
     if (!heap_.check())
         return false;
     heap_.take_back_given_up();
+    if ((heap_.transaction_open || heap_.step_thread) && !heap_.check_task())
+        return false;
     if (heap_.read_only) {
         raise_own(TY_E_PERMISSION, "the heap is open for reading only", "open it for writing to change it");
         return false;
@@ -398,6 +452,8 @@ bool change::sweep() {
     if (!heap_.values || (heap_.undo_attached && (!own_step_ || !heap_.sweeps)))
         return true;
     swept_ = own_step_ && !heap_.kept.unheld.empty();
+    if (swept_ && heap_.undo_stats().redoable) // a change that changes nothing is to leave it
+        return true;
     heap_.sweep();
     if (!swept_ || !heap_.is_history_full())
         return true;
@@ -417,9 +473,6 @@ bool change::begin_own() {
         return false;
     if (heap_.step_open)
         return true;
-    if (ty_undo_exit(heap_.handle))
-        return raise_last() == 0;
-    heap_.look_at_proxies(true);
     if (ty_undo_begin(heap_.handle, nullptr))
         return raise_last() == 0;
     heap_.step_open = own_step_ = true;
@@ -446,7 +499,9 @@ bool change::end() {
         heap_.values->record_undo(false);
         heap_.fresh_arrays.clear();
         leave();
-        return ty_undo_end(heap_.handle) == TY_OK || raise_last() == 0;
+        const bool good = ty_undo_end(heap_.handle) == TY_OK;
+        heap_.forget_undone();
+        return good || raise_last() == 0;
     }
     leave();
     if (!own_transaction_)
@@ -497,6 +552,7 @@ void change::cancel_step() {
     [[maybe_unused]] const ty_status status = ty_undo_cancel(heap_.handle); // an exception tells what failed
     heap_.fresh_arrays.clear();
     heap_.look_at_proxies();
+    heap_.forget_undone();
 }
 
 } // namespace typy

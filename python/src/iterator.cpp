@@ -122,10 +122,11 @@ PyObject *next_of(iterator *at, heap &of, value key, value item) {
     if (at->what == iterates::values)
         return load(of, item);
     if (runs_code(key)) { // which may change or free what the item's word leads to
-        const ref both(PyList_New(2));
+        ref both;
         reader one(of, false);
         {
             const without_cycles no_code;
+            both = ref(PyList_New(2));
             if (!both || !one.put(both.get(), 0, key) || !one.put(both.get(), 1, item))
                 return nullptr;
         }

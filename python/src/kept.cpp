@@ -80,7 +80,7 @@ bool going::reach(value v) {
     const auto viewed = heap_.viewed.find(head);
     if (refuses_views_ && viewed != heap_.viewed.end()) {
         raise_own(status_live_views, "an array that would be freed has views",
-                  "delete the arrays and memoryviews that lead into it first");
+                  "delete the arrays and memoryviews that lead into it first: Heap.views() names them");
         return false;
     }
     if (heap_.is_held(head))

@@ -44,11 +44,13 @@ PyObject *plain_key(PyObject *object) {
 } // namespace
 
 bool key_of::find(heap &of, PyObject *object) {
+    if (!of.check()) // PY34: whatever came before
+        return false;
     PyTypeObject *type = Py_TYPE(object);
     if (type == &PyUnicode_Type) {
         std::string_view bytes;
         kept_.emplace_back();
-        if (!text_of(object, &bytes, &kept_.back()))
+        if (!text_of(object, &bytes, &kept_.back()) || (kept_.back() && !of.check()))
             return false;
         key_ = of.values->text_key(bytes);
         return true;

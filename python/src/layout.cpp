@@ -203,8 +203,10 @@ bool pack_field(const field &one, PyObject *object, char *bytes, const place_tex
 PyObject *load_field(const field &one, const char *bytes) {
     if (one.kind->load)
         return one.kind->load(bytes);
-    if (one.letter == "s")
+    if (one.letter == "s") {
+        const without_cycles no_code; // PY34: what is no UTF-8 makes an exception
         return PyUnicode_DecodeUTF8(bytes, static_cast<Py_ssize_t>(strnlen(bytes, one.size)), "replace");
+    }
     if (one.letter == "y")
         return PyBytes_FromStringAndSize(bytes, static_cast<Py_ssize_t>(one.size));
     long long number = 0;

@@ -13,6 +13,9 @@ using taiyen::list;
 
 // ---- Both.
 
+template <class T>
+constexpr const char *what = std::is_same_v<T, deque> ? "deque" : "list";
+
 // Numbers from the end are below zero. SIZE_MAX with an exception: there is none with that number.
 template <class T>
 std::size_t place_in(const proxy *self, Py_ssize_t given) {
@@ -25,7 +28,7 @@ std::size_t place_in(const proxy *self, Py_ssize_t given) {
 }
 template <class T>
 std::size_t number_in(const proxy *self, PyObject *index) {
-    const Py_ssize_t given = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    const Py_ssize_t given = index_of(index, what<T>);
     if ((given == -1 && PyErr_Occurred()) || !use(self))
         return SIZE_MAX;
     return place_in<T>(self, given);
@@ -90,7 +93,7 @@ bool set_or_erase(heap &of, proxy *self, Py_ssize_t given, PyObject *item) {
 // The index first, whose __index__ may do anything.
 template <class T>
 int set_item(PyObject *self, PyObject *index, PyObject *item) {
-    const Py_ssize_t given = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    const Py_ssize_t given = index_of(index, what<T>);
     if (given == -1 && PyErr_Occurred())
         return -1;
     return change_of(as_proxy(self), [&](heap &of) { return set_or_erase<T>(of, as_proxy(self), given, item); }) ? 0
@@ -100,7 +103,7 @@ int set_item(PyObject *self, PyObject *index, PyObject *item) {
 // PY30. _pop(index).
 template <class T>
 PyObject *pop_at(PyObject *self, PyObject *index) {
-    const Py_ssize_t given = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    const Py_ssize_t given = index_of(index, what<T>);
     heap *of = given == -1 && PyErr_Occurred() ? nullptr : use(as_proxy(self));
     if (!of)
         return nullptr;
@@ -140,7 +143,7 @@ PyObject *remove_item(PyObject *self, PyObject *object) {
         if (!find_equal<T>(self, object, 0, SIZE_MAX, item, &number))
             return false;
         if (number == SIZE_MAX)
-            PyErr_Format(PyExc_ValueError, "%R is not in list", object);
+            PyErr_Format(PyExc_ValueError, "%R is not in %s", object, what<T>);
         return number != SIZE_MAX;
     };
     const std::uint64_t stamp = of->values->stamp();
@@ -253,7 +256,7 @@ int list_set_item(PyObject *self, PyObject *index, PyObject *item) {
     if (!PySlice_Check(index))
         return set_item<list>(self, index, item);
     Py_ssize_t start, stop, step;
-    ref items(item ? PySequence_List(item) : PyList_New(0)); // a list of its own, whatever runs meanwhile
+    ref items(item ? items_of(item) : PyList_New(0)); // a list of its own, whatever runs meanwhile
     if (!items || PySlice_Unpack(index, &start, &stop, &step) < 0)
         return -1;
     const bool good = change_of(as_proxy(self), [&](heap &of) {
@@ -292,7 +295,7 @@ PyObject *list_insert(PyObject *self, PyObject *arguments) {
 }
 
 PyObject *list_extend(PyObject *self, PyObject *given) {
-    const ref items(PySequence_List(given));
+    const ref items(items_of(given));
     if (!items)
         return nullptr;
     return none_after(as_proxy(self),

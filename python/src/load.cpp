@@ -33,6 +33,7 @@ PyObject *load_text(std::string_view text) {
         return made;
     }
 #endif
+    const without_cycles no_code; // a half of a pair of surrogates makes an exception, which is handled
     return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass");
 }
 
@@ -310,9 +311,10 @@ PyObject *plain_copy(heap &of, value v) {
     if (kind < value_kind::tuple)
         return load(of, v);
     reader one(of, true);
-    ref made(PyList_New(1));
+    ref made;
     {
-        const without_cycles no_code;
+        const without_cycles no_code; // PY34
+        made = ref(PyList_New(1));
         if (!made || !one.put(made.get(), 0, v))
             return nullptr;
     }

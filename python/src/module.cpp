@@ -143,6 +143,12 @@ void wait_for_thread_end(heap &of) {
 
 // PY12.
 void end_heap(heap &of, bool discards) {
+    if (of.is_parents()) { // threads and transactions of it are not in this process
+        of.busy = 0;
+        of.transaction_open = false;
+        of.changing.clear();
+        discards = true;
+    }
     if (of.is_usable())
         of.take_back_given_up();
     if (of.transaction_open && !discards)
@@ -170,19 +176,31 @@ void end_heap(heap &of, bool discards) {
         throw nb::python_error();
     }
     of.transaction_open = false;
-    of.transaction_thread = 0;
+    of.transaction_thread = of.step_thread = 0;
+    of.transaction_owner.leave();
+    of.step_owner.leave();
 }
 
+// PY5: in a forked child, too, which gives up its copy.
 void close_heap(heap &of) {
-    if (!of.handle)
-        return;
-    must(of.check());
-    end_heap(of, false);
+    if (of.handle)
+        end_heap(of, false);
 }
 
 void discard_heap(heap &of) {
     if (of.handle)
-        end_heap(of, true); // in a forked child, too
+        end_heap(of, true);
+}
+
+// (object, how many) of each array and list of records that has views.
+nb::list viewed(const heap &of) {
+    nb::list told;
+    for (const auto &[block, count] : of.viewed) {
+        const auto place = of.proxies.find(block);
+        if (place != of.proxies.end())
+            told.append(nb::make_tuple(nb::borrow(reinterpret_cast<PyObject *>(place->second)), count));
+    }
+    return told;
 }
 
 // The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without. PY21: also of a heap
@@ -205,6 +223,17 @@ std::uint64_t snapshot(heap &of) {
 
 // ---- Transactions.
 
+void must_not_nest(heap &of) {
+    must(of.check());
+    of.take_back_given_up();
+    if (!ty_current_txn(of.handle))
+        return;
+    must(of.check_task());
+    typy::raise_own(TY_E_BUSY, "a transaction of this thread is under way: they do not nest",
+                    "end it first, or do all in it");
+    throw nb::python_error();
+}
+
 void begin(heap &of) {
     must(of.check());
     if (of.kind != TY_TRANSACTIONAL) {
@@ -212,13 +241,12 @@ void begin(heap &of) {
                         "open it with kind=\"transactional\"; or use step() and undo() in a snapshot heap");
         throw nb::python_error();
     }
-    of.take_back_given_up();
-    if (ty_current_txn(of.handle)) {
-        typy::raise_own(TY_E_BUSY, "a transaction of this thread is under way: they do not nest",
-                        "end it first, or do all in it");
-        throw nb::python_error();
-    }
+    must_not_nest(of);
+    typy::task_owner owner; // PY35. Whoever it is, asking may have run code
+    must(owner.enter(&of.task_variable));
+    must_not_nest(of);
     must(typy::begin_transaction(of));
+    of.transaction_owner = std::move(owner);
 }
 
 ty_txn *own_transaction(heap &of) {
@@ -288,21 +316,31 @@ void attach_undo(heap &of, std::size_t bytes) {
     of.undo_attached = true;
 }
 
-void step_begin(heap &of, const std::string &label, std::size_t bytes) {
+void must_not_nest_step(heap &of) {
     must(of.check());
     must_not_change(of);
-    if (of.step_open) {
-        typy::raise_own(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");
-        throw nb::python_error();
-    }
+    if (!of.step_open)
+        return;
+    must(of.check_task());
+    typy::raise_own(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");
+    throw nb::python_error();
+}
+
+void step_begin(heap &of, const std::string &label, std::size_t bytes) {
+    must_not_nest_step(of);
+    typy::task_owner owner; // PY35. Whoever it is, asking may have run code
+    must(owner.enter(&of.task_variable));
+    must_not_nest_step(of);
     attach_undo(of, bytes);
-    must_be_ok(ty_undo_exit(of.handle));
-    of.look_at_proxies(true);
     must_be_ok(ty_undo_begin(of.handle, label.c_str()));
+    of.step_owner = std::move(owner);
+    of.step_thread = PyThread_get_thread_ident();
+    ++of.step_number;
     of.step_open = true;
     of.values->record_undo(true);
 }
 
+// PY36.
 void step_end(heap &of, bool keeps) {
     must(of.check() && of.wait_for_changes(false));
     if (keeps)
@@ -310,18 +348,21 @@ void step_end(heap &of, bool keeps) {
     const bool is_full = keeps && of.is_history_full(); // PY32
     keeps = keeps && !is_full;
     of.step_open = false;
+    of.step_thread = 0;
+    of.step_owner.leave();
     of.fresh_arrays.clear();
     of.values->record_undo(false);
     const ty_status status = keeps ? ty_undo_end(of.handle) : ty_undo_cancel(of.handle);
     if (!keeps)
         of.look_at_proxies();
+    of.forget_undone();
     must_be_ok(status);
     must(!is_full ||
          typy::raise_history_full("the step is more than the history of undo holds, and was taken back") == 0);
 }
 
 void undo_or_redo(heap &of, bool undoes) {
-    must(of.check() && of.check_no_views("with views of arrays, nothing can be undone or redone"));
+    must(of.check());
     if (!of.undo_attached && !of.read_only &&
         of.kind != TY_TRANSACTIONAL) { // an attach would make each change a step from now on
         typy::raise_own(TY_E_NOT_FOUND, undoes ? "there is nothing to undo" : "there is nothing to redo",
@@ -329,6 +370,7 @@ void undo_or_redo(heap &of, bool undoes) {
         throw nb::python_error();
     }
     must_not_change(of);
+    must(of.check_no_views("with views of arrays, nothing can be undone or redone")); // behind what may have waited
     attach_undo(of, 0);
     const ty_status status = undoes ? ty_undo(of.handle) : ty_redo(of.handle);
     of.look_at_proxies();
@@ -344,8 +386,8 @@ void clear_history(heap &of) {
     if (!of.undo_attached)
         return;
     must_be_ok(ty_undo_detach(of.handle, false));
-    of.look_at_proxies(true);
     of.undo_attached = false;
+    of.forget_undone();
     of.sweeps = true;
 }
 
@@ -373,11 +415,18 @@ void exit_transaction(transaction_scope &self, bool failed) {
     if (of.is_usable() && of.transaction_open && of.transaction_number == self.number &&
         of.transaction_thread != PyThread_get_thread_ident())
         give_up_transaction(of);
-    const auto is_open = [&of] { return of.is_usable() && ty_current_txn(of.handle) != nullptr; };
+    const auto is_open = [&] { // it may have been ended already, and another one begun
+        return of.is_usable() && ty_current_txn(of.handle) != nullptr && of.transaction_number == self.number;
+    };
     if (failed) {
         if (is_open()) // it may have been closed
             rollback(of);
         return;
+    }
+    if (of.is_usable() && ty_current_txn(of.handle) && !is_open()) {
+        typy::raise_own(TY_E_ARGUMENT, "the transaction has ended already, and another one is under way",
+                        "leave each `with` once");
+        throw nb::python_error();
     }
     try {
         self.sequence = commit(of, self.wait);
@@ -392,11 +441,12 @@ struct step_scope {
     nb::object heap_object;
     std::string label;
     std::size_t bytes;
+    std::uint64_t number; // of the step among the program's
     heap &of() const { return nb::cast<heap &>(heap_object); }
 };
 void exit_step(step_scope &self, bool failed) {
     heap &of = self.of();
-    if (of.step_open)
+    if (of.step_open && of.step_thread && of.step_number == self.number)
         step_end(of, !failed);
 }
 
@@ -426,11 +476,12 @@ void bind_scopes(nb::module_ &module) {
         .def("__init__",
              [](step_scope *self, nb::object of, const std::string &label, std::size_t bytes) {
                  static_cast<void>(nb::cast<heap &>(of));
-                 new (self) step_scope{std::move(of), label, bytes};
+                 new (self) step_scope{std::move(of), label, bytes, 0};
              })
         .def("__enter__",
              [](step_scope &self) {
                  step_begin(self.of(), self.label, self.bytes);
+                 self.number = self.of().step_number;
                  return self.heap_object;
              })
         .def(
@@ -443,21 +494,26 @@ void bind_scopes(nb::module_ &module) {
 
 nb::list history(heap &of) {
     must(of.check());
-    nb::list steps;
-    if (!of.undo_attached && !of.read_only)
-        return steps;
-    const ty_status status = ty_undo_history(
-        of.handle,
-        [](const ty_undo_step *step, void *context) {
-            nb::str label = nb::steal<nb::str>(
-                PyUnicode_DecodeUTF8(step->label, static_cast<Py_ssize_t>(std::strlen(step->label)), "replace"));
-            static_cast<nb::list *>(context)->append(nb::make_tuple(
-                label, static_cast<double>(step->time_unix_ns) / 1e9, step->entries, step->bytes, step->undone));
-            return true;
-        },
-        &steps);
+    struct step {
+        std::string label;
+        ty_undo_step told;
+    };
+    std::vector<step> found; // PY34: nothing is allocated while the history is looked at
+    const ty_status status = !of.undo_attached && !of.read_only
+                                 ? TY_OK
+                                 : ty_undo_history(
+                                       of.handle,
+                                       [](const ty_undo_step *one, void *context) {
+                                           static_cast<std::vector<step> *>(context)->push_back({one->label, *one});
+                                           return true;
+                                       },
+                                       &found);
     if (status != TY_E_NOT_FOUND) // of a heap that is read only: it has none
         must_be_ok(status);
+    nb::list steps;
+    for (const step &one : found)
+        steps.append(nb::make_tuple(text_of(one.label.c_str()), static_cast<double>(one.told.time_unix_ns) / 1e9,
+                                    one.told.entries, one.told.bytes, one.told.undone));
     return steps;
 }
 
@@ -468,6 +524,10 @@ nb::dict heap_stats(heap &of) {
     ty_heap_stats stats{};
     stats.struct_size = sizeof stats;
     must_be_ok(ty_heap_get_stats(of.handle, &stats));
+    ty_txn_stats txn{};
+    txn.struct_size = sizeof txn;
+    const bool has_transactions =
+        of.kind == TY_TRANSACTIONAL && !of.read_only && ty_get_txn_stats(of.handle, &txn) == TY_OK;
     nb::dict told;
     told["limit_bytes"] = stats.limit_bytes;
     told["touched_bytes"] = stats.touched_bytes;
@@ -480,9 +540,7 @@ nb::dict heap_stats(heap &of) {
     told["largest_free_bytes"] = stats.largest_free_bytes;
     told["availability"] = stats.availability;
     told["page_efficiency"] = stats.page_efficiency;
-    ty_txn_stats txn{};
-    txn.struct_size = sizeof txn;
-    if (of.kind == TY_TRANSACTIONAL && !of.read_only && ty_get_txn_stats(of.handle, &txn) == TY_OK) {
+    if (has_transactions) {
         told["transactions"] = txn.transactions;
         told["rollbacks"] = txn.rollbacks;
         told["log_bytes"] = txn.log_bytes;
@@ -495,10 +553,7 @@ nb::dict heap_stats(heap &of) {
 // (kind, offset, bytes, blocks that fit, live blocks) of each area.
 nb::list areas(heap &of) {
     must(of.check());
-    struct {
-        nb::list list;
-        const char *base;
-    } told{nb::list(), static_cast<const char *>(ty_heap_base(of.handle))};
+    const auto *base = static_cast<const char *>(ty_heap_base(of.handle));
     std::vector<ty_area> found; // nothing is allocated while the heap is looked at
     must_be_ok(ty_each_area(
         of.handle,
@@ -508,11 +563,12 @@ nb::list areas(heap &of) {
         },
         &found));
     static const char *const kinds[] = {"free", "span", "run", "control"};
+    nb::list told;
     for (const ty_area &area : found)
-        told.list.append(nb::make_tuple(kinds[area.kind <= TY_AREA_CONTROL ? area.kind : 0],
-                                        static_cast<const char *>(area.address) - told.base, area.size_bytes,
-                                        area.block_count, area.live_count));
-    return told.list;
+        told.append(nb::make_tuple(kinds[area.kind <= TY_AREA_CONTROL ? area.kind : 0],
+                                   static_cast<const char *>(area.address) - base, area.size_bytes, area.block_count,
+                                   area.live_count));
+    return told;
 }
 
 nb::object root(heap &of) {
@@ -565,9 +621,12 @@ nb::list verify(heap &of) {
 // The texts of all layouts of records that the heap has, as bytes: of a damaged heap they may be any.
 nb::list layouts(heap &of) {
     must(of.check());
-    nb::list told;
+    std::vector<std::string> found;
     for (std::size_t i = 0; !of.values->layout(i).empty(); ++i)
-        told.append(nb::bytes(of.values->layout(i).data(), of.values->layout(i).size()));
+        found.emplace_back(of.values->layout(i));
+    nb::list told;
+    for (const std::string &text : found)
+        told.append(nb::bytes(text.data(), text.size()));
     return told;
 }
 
@@ -659,6 +718,10 @@ NB_MODULE(_core, module) {
 #endif
         .def_prop_ro("_root", root)
         .def_prop_ro("_views", [](const heap &of) { return of.views; })
+        .def("_viewed", viewed)
+        .def_prop_ro("_is_parents", &heap::is_parents)
+        .def_prop_ro("_keeps_history", [](const heap &of) { return of.keeps_history; })
+        .def("_end_at_exit", [](heap &of) { of.ended_at_exit = of.handle == nullptr; })
         .def_prop_ro(
             "closed", [](const heap &of) { return of.handle == nullptr; }, "Whether it is closed.")
         .def_prop_ro(

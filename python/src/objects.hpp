@@ -21,7 +21,7 @@ inline bool magnitude_of(PyObject *number, std::string *magnitude, bool *negativ
     return true;
 }
 
-// The bytes of a text; *kept holds them where the object does not.
+// The bytes of a text; *kept holds them where the object does not: then code may have run.
 inline bool text_of(PyObject *text, std::string_view *bytes, ref *kept) {
     Py_ssize_t size = 0;
     if (const char *data = PyUnicode_AsUTF8AndSize(text, &size)) {

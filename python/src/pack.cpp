@@ -192,8 +192,13 @@ bool make_packed(heap &of, PyObject *object, const met_again &shared, value *v) 
     const Py_ssize_t size = is_dict ? PyDict_Size(object) : PyList_Size(object);
     const std::int32_t number = is_dict ? of.shapes.find(object) : static_cast<std::int32_t>(size);
     packer one(of, shared);
-    if (size > values_max || number < 0 || !one.write_all(object))
+    if (size > values_max || number < 0)
         return true;
+    {
+        const without_cycles no_code; // PY34: a text that is no UTF-8 makes an exception
+        if (!one.write_all(object))
+            return true;
+    }
     const taiyen::result<value> made = of.values->make_packed(is_dict, static_cast<std::uint16_t>(number), one.items);
     if (!made)
         return raise_last() == 0;

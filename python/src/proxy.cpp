@@ -79,8 +79,9 @@ PyObject *proxy_of(heap &of, value v) {
         if (!(records_layout = layout_in(of, v)) || !as_before.check("the class of its records was looked for"))
             return nullptr;
     }
+    const without_cycles no_code; // PY34
     proxy *&slot = of.proxies[v.address()];
-    if (slot) {
+    if (slot && !is_going(slot)) {
         const bool same = slot->state == proxy_state::alive && slot->kind == kind &&
                           (is_array || taiyen::is_packed(v) || slot->id == taiyen::container_id(v));
         if (same)

@@ -68,8 +68,9 @@ rows_kept keep_rows(records_proxy *list, std::size_t from, std::size_t to) {
     rows_kept kept;
     const records in = container_of_rows(list);
     for (auto at = list->rows->lower_bound(from); at != list->rows->end() && at->first < to; ++at)
-        kept.emplace_back(ref::borrowed(reinterpret_cast<PyObject *>(at->second)),
-                          std::string(static_cast<const char *>(in.at(at->first)), in.item_size()));
+        if (!is_going(at->second))
+            kept.emplace_back(ref::borrowed(reinterpret_cast<PyObject *>(at->second)),
+                              std::string(static_cast<const char *>(in.at(at->first)), in.item_size()));
     return kept;
 }
 // Behind it. The caller keeps the list.
@@ -107,9 +108,14 @@ void end_rows_stepwise(records_proxy *list, std::size_t from, std::size_t count,
 }
 PyObject *row_of(records_proxy *list, std::size_t number) {
     look_at_rows(&list->base);
+    const without_cycles no_code; // PY34
     const auto place = list->rows->find(number);
-    if (place != list->rows->end())
+    if (place != list->rows->end() && !is_going(place->second))
         return Py_NewRef(reinterpret_cast<PyObject *>(place->second));
+    if (place != list->rows->end()) { // another one takes its place
+        end_row(place->second);
+        list->rows->erase(place);
+    }
     PyObject *made = PyType_GenericAlloc(newest(list->of)->row, 0);
     if (!made)
         return nullptr;
@@ -265,12 +271,12 @@ PyObject *reshape(PyObject *self, Function &&function, Py_ssize_t size = -1) {
             return false;
         if (of.viewed.count(as_proxy(self)->block)) {
             raise_own(status_live_views, "records with views cannot become more or fewer",
-                      "delete the arrays and memoryviews that lead into them first");
+                      "delete the arrays and memoryviews that lead into them first: Heap.views() names them");
             return false;
         }
         look_at_rows(as_proxy(self));
         const void *before = container_of_rows(as_records(self)).data();
-        if (!function(container_of_rows(as_records(self))))
+        if (!function(container_of_rows(as_records(self))) || !use(as_proxy(self))) // PY34: rows may go with code
             return false;
         if (container_of_rows(as_records(self)).data() != before && (of.transaction_open || of.step_open))
             of.fresh_arrays.insert(as_proxy(self)->block); // a rollback would free where they are now
@@ -411,8 +417,9 @@ PyObject *sort(PyObject *self, PyObject *arguments) {
 }
 PyObject *reverse(PyObject *self, PyObject *) {
     return rearrange(self, [&] {
+        const std::size_t size = container_of_rows(as_records(self)).size();
         ref numbers(PyList_New(0));
-        for (std::size_t number = container_of_rows(as_records(self)).size(); numbers && number > 0; --number) {
+        for (std::size_t number = size; numbers && number > 0; --number) {
             const ref one(PyLong_FromSize_t(number - 1));
             if (!one || PyList_Append(numbers.get(), one.get()) < 0)
                 return ref();
@@ -458,7 +465,7 @@ PyObject *pop(PyObject *self, PyObject *index) {
         return nullptr;
     ref taken;
     const ref none(reshape(self, [&](records) {
-        for (;;) {
+        while (use(as_proxy(self))) {
             const std::size_t number = place();
             const ref one(number == SIZE_MAX ? nullptr : row_of(as_records(self), number));
             taken = ref(one ? in_python([&] { return row_plain(one.get(), nullptr); }) : nullptr);
@@ -467,6 +474,7 @@ PyObject *pop(PyObject *self, PyObject *index) {
             if (is_row_at(one.get(), as_records(self), place()))
                 return erase_records(self, container_of_rows(as_records(self)), place(), 1);
         }
+        return false;
     }));
     return none ? taken.release() : nullptr;
 }
@@ -716,7 +724,7 @@ PyObject *plain_of_records(PyObject *list) {
         if (!plain || PyList_Append(made.get(), plain.get()) < 0)
             return nullptr;
     }
-    return made.release();
+    return PyErr_Occurred() ? nullptr : made.release(); // asking for the size may have failed
 }
 
 void start_records(proxy *p, const layout *layout) {

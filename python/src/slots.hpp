@@ -108,23 +108,32 @@ bool find_equal(PyObject *self, PyObject *object, std::size_t from, std::size_t 
         const int equal = one ? in_python([&] { return PyObject_RichCompareBool(one, object, Py_EQ); }) : -1;
         return equal < 0 || !use(as_proxy(self)) ? -1 : equal;
     };
+    // PY34: the last item may have gone with code, behind its comparison, too.
     const auto there = [&](std::size_t number) {
-        return number < to && number < container_of<T>(as_proxy(self)).size();
+        return number < to && use(as_proxy(self)) && number < container_of<T>(as_proxy(self)).size();
     };
+    if (!use(as_proxy(self)))
+        return false;
     const std::uint32_t stamp = container_of<T>(as_proxy(self)).stamp();
     int equal = 0;
     for (*found = from; there(*found); ++*found)
         if ((equal = equals(ref(item(*found)).get())) != 0)
-            return equal > 0;
+            return equal > 0 && use(as_proxy(self));
+    if (!use(as_proxy(self)))
+        return false;
     std::vector<ref> copy;
     if (container_of<T>(as_proxy(self)).stamp() != stamp)
         for (std::size_t number = from; there(number) && (copy.empty() || copy.back()); ++number)
             copy.emplace_back(item(number));
+    if (PyErr_Occurred())
+        return false;
     for (*found = from; *found < from + copy.size(); ++*found)
         if ((equal = equals(copy[*found - from].get())) != 0)
-            return equal > 0;
-    *found = SIZE_MAX;
-    return true;
+            break;
+    if (equal == 0)
+        *found = SIZE_MAX;
+    copy.clear();
+    return equal >= 0 && use(as_proxy(self));
 }
 // _find(item, slice): its number, or -1. Item: the sequence's slot. In C++, as is count(): where no comparison runs
 // Python code, all items are those of one moment.
@@ -221,6 +230,32 @@ inline PyObject *is_alive(PyObject *self, PyObject *) {
 #define TYPY_COMMON_METHODS                                                                                            \
     method<plain>("_plain", METH_NOARGS), method<heap_of>("_heap", METH_NOARGS),                                       \
         method<is_alive>("_is_alive", METH_NOARGS)
+
+// An index of a list or deque, which the text of the exception calls by its name. -1 with an exception: it is none.
+inline Py_ssize_t index_of(PyObject *index, const char *of) {
+    if (PyIndex_Check(index))
+        return PyNumber_AsSsize_t(index, PyExc_IndexError);
+    const ref name(PyType_GetName(Py_TYPE(index)));
+    if (name)
+        PyErr_Format(PyExc_TypeError, "%s indices must be integers or slices, not %U", of, name.get());
+    return -1;
+}
+
+// A plain list of what something iterable has. How many it says to have is not believed.
+inline PyObject *items_of(PyObject *iterable) {
+    if (PyList_Check(iterable) || PyTuple_Check(iterable) || is_proxy(iterable))
+        return PySequence_List(iterable);
+    const ref iterator(PyObject_GetIter(iterable));
+    ref items(iterator ? PyList_New(0) : nullptr);
+    while (items) {
+        const ref item(PyIter_Next(iterator.get()));
+        if (!item)
+            return PyErr_Occurred() ? nullptr : items.release();
+        if (PyList_Append(items.get(), item.get()) < 0)
+            return nullptr;
+    }
+    return nullptr;
+}
 
 } // namespace typy
 

@@ -15,6 +15,8 @@ public:
     bool store(PyObject *object, value *v) {
         if (word(object, v))
             return true;
+        if (!still()) // PY34: what was stored before may have gone with code
+            return false;
         PyTypeObject *type = Py_TYPE(object);
         if (type == &PyUnicode_Type)
             return text(object, v);
@@ -40,7 +42,8 @@ public:
         going parts(heap_, false, true); // what was stored elsewhere before, and is no more
         for (value v : made_)
             taiyen::detail::values_in(taiyen::detail::head_of(v)).each([&](value part) { return parts.add(part); });
-        static_cast<void>(parts.keep());
+        if (!parts.keep() && (!heap_.is_usable() || heap_.taken_back != taken_back_)) // an exception runs code
+            return;
         for (value v : made_) // they stay while they are emptied
             ++taiyen::detail::head_of(v)->refs;
         for (value v : made_)
@@ -97,7 +100,7 @@ private:
     bool text(PyObject *object, value *v) {
         std::string_view bytes;
         ref kept;
-        return text_of(object, &bytes, &kept) && take(values_.make_text(bytes), v);
+        return text_of(object, &bytes, &kept) && (!kept || still()) && take(values_.make_text(bytes), v);
     }
     bool integer(PyObject *object, value *v) {
         int overflow = 0;
@@ -106,7 +109,8 @@ private:
             return take(values_.make_integer(static_cast<std::int64_t>(number)), v);
         std::string magnitude;
         bool negative = false;
-        return magnitude_of(object, &magnitude, &negative) && take(values_.make_integer(magnitude, negative), v);
+        return magnitude_of(object, &magnitude, &negative) && still() &&
+               take(values_.make_integer(magnitude, negative), v);
     }
     bool store_larger(PyObject *object, PyTypeObject *type, value *v) {
         const bool is_container = type == &PyDict_Type || type == &PyList_Type || type == &PyTuple_Type ||
@@ -268,6 +272,8 @@ private:
                 return false;
             }
         }
+        if (!still()) // PY34: the last key and item may have gone with code
+            return false;
         heap_.shapes.meet(values_, object, *v);
         return true;
     }
@@ -384,6 +390,10 @@ private:
 };
 
 bool made_value::make(PyObject *object) {
+    return make_value(object) && check(); // PY34: what was met goes with the storer, which may run code
+}
+
+bool made_value::make_value(PyObject *object) {
     storer one(heap_);
     try {
         if (one.store(object, &value_) && one.still()) {
@@ -399,6 +409,10 @@ bool made_value::make(PyObject *object) {
 }
 
 bool made_value::make_items(PyObject *list, PyObject *keys) {
+    return make_all(list, keys) && check();
+}
+
+bool made_value::make_all(PyObject *list, PyObject *keys) {
     storer one(heap_);
     try {
         if (make_items_by(one, list, keys))

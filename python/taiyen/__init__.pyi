@@ -35,6 +35,7 @@ from ._heap import (
     Transaction as Transaction,
     info as info,
     open as open,
+    opened as opened,
     unpack as unpack,
     volatile as volatile,
 )

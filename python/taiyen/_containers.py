@@ -56,9 +56,11 @@ class Dict(_Proxy, _core.DictBase, MutableMapping):
     """A dict that lives in a heap. Keys: text, bytes, numbers, None, dates, UUIDs, and tuples of these.
 
     A key of a derived type (an IntEnum, numpy.int64) finds the one that it equals, and cannot be stored as a new one.
+    `isinstance(it, dict)` holds, though it is no subclass: what asks so treats it as one.
     """
 
     __slots__ = ()
+    __class__ = property(lambda self: dict)  # pandas.DataFrame would take another mapping for a list of its keys
     __class_getitem__ = classmethod(type(list[int]))
     # the fast ones, before those of MutableMapping
     get = _core.DictBase.get
@@ -130,9 +132,12 @@ class Dict(_Proxy, _core.DictBase, MutableMapping):
 
 
 class List(_Proxy, _core.ListBase, MutableSequence):
-    """A list that lives in a heap."""
+    """A list that lives in a heap. `isinstance(it, list)` holds, though it is no subclass."""
 
     __slots__ = ()
+    __class__ = property(lambda self: list)  # as of Dict
+    __class_getitem__ = classmethod(type(list[int]))
+    _built_in = "list"  # as its texts call it
     append = _core.ListBase.append
     extend = _core.ListBase.extend
     insert = _core.ListBase.insert
@@ -151,7 +156,7 @@ class List(_Proxy, _core.ListBase, MutableSequence):
         """The number of the first item that equals the value."""
         number = self._find(value, slice(start, stop))
         if number < 0:
-            raise ValueError(f"{value!r} is not in list")
+            raise ValueError(f"{value!r} is not in {self._built_in}")
         return number
 
     def __contains__(self, value):
@@ -226,6 +231,7 @@ class Set(_Proxy, _core.SetBase, MutableSet):
     """A set that lives in a heap. What is in it: as the keys of a Dict. It keeps the order in which they came."""
 
     __slots__ = ()
+    __class_getitem__ = classmethod(type(list[int]))
     add = _core.SetBase.add
     clear = _core.SetBase.clear
     pop = _core.SetBase.pop
@@ -362,6 +368,8 @@ class Deque(_Proxy, _core.DequeBase, MutableSequence):
     """A deque that lives in a heap: quick at both ends. It has no maxlen: one with that is refused with a TypeError."""
 
     __slots__ = ()
+    __class_getitem__ = classmethod(type(list[int]))
+    _built_in = "deque"
     append = _core.DequeBase.append
     appendleft = _core.DequeBase.appendleft
     popleft = _core.DequeBase.popleft
@@ -382,11 +390,11 @@ class Deque(_Proxy, _core.DequeBase, MutableSequence):
 
     def extend(self, items):
         """Adds all items behind the last, in one change."""
-        self._extend(list(items), False)
+        self._extend([one for one in items], False)  # not list(): its length hint is not believed
 
     def extendleft(self, items):
         """Adds all items before the first, one after the other; in one change."""
-        self._extend(list(items), True)
+        self._extend([one for one in items], True)
 
     def copy(self):
         """A plain deque of the same items, which are still the heap's."""
@@ -448,6 +456,18 @@ class Array(_Proxy, _core.ArrayBase):
 
         return numpy.asarray(memoryview(self))  # not of self: numpy takes a refusal for a row of numbers
 
+    def __array__(self, dtype=None, copy=None):
+        import numpy
+
+        return numpy.array(memoryview(self), dtype, copy=copy)
+
+    @property
+    def dtype(self):
+        """numpy's type of the numbers; `format` is its letter, without numpy."""
+        import numpy
+
+        return numpy.dtype(_NUMPY_TYPES.get(self.format, self.format))
+
     def __len__(self):
         if not self.shape:
             raise TypeError("len() of an array without dimensions")
@@ -490,6 +510,7 @@ class Array(_Proxy, _core.ArrayBase):
         return f"<taiyen.Array {self.format} {'x'.join(map(str, self.shape))}>"
 
 
+_NUMPY_TYPES = {"q": "i8", "Q": "u8", "Zf": "c8", "Zd": "c16"}  # where they are not the letters of arrays
 _UNKNOWN_TO_VIEWS = frozenset(("e", "Zf", "Zd"))  # a memoryview neither lists nor compares them
 
 

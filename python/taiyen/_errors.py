@@ -15,7 +15,6 @@ _IN_PYTHON = {
     "ty_undo_cancel takes it back; ty_undo_end gives up the history": "end the step by an exception, which takes it back",
     "undo is off now; ty_undo_clear switches it on again": "undo is off now; Heap.clear_history() switches it on again",
     "call ty_undo_end or ty_undo_cancel first": "end the step that is open first",
-    "call ty_undo_exit first": "end what was undone first, by a change",
     "call ty_undo_begin first": "do it within heap.step()",
     "call ty_undo_attach first": "make a step first, heap.step()",
     "detach undo (ty_undo_detach), without history": "forget its history, Heap.clear_history(), in a program that has it open",

@@ -9,7 +9,7 @@ import warnings
 import weakref
 
 from . import _core
-from ._errors import Error, ForkedError
+from ._errors import AddressError, BusyError, Error, ForkedError, LiveViewsError
 
 _KINDS = {"volatile": 1, "archive": 2, "snapshot": 3, "transactional": 4}
 _NAMES = {number: name for name, number in _KINDS.items()}
@@ -44,6 +44,20 @@ def _one_of(name, given, table):
     return table[given]
 
 
+def _lengths(shape):
+    """Of an array, as numpy takes them: a whole number, or some."""
+    try:
+        lengths = (operator.index(shape),)
+    except TypeError:
+        try:
+            lengths = tuple(map(operator.index, shape))
+        except TypeError:
+            raise TypeError(f"an array's shape is a whole number or a tuple of them, not {shape!r}") from None
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"an array's lengths are not below zero: {shape!r}")
+    return lengths
+
+
 def _bytes_of(path, name="path"):
     """A path as the system has it."""
     try:
@@ -63,7 +77,8 @@ def _type_of(dtype):
         return _TYPES[str(name).lstrip("<=|")]
     except KeyError:
         raise TypeError(f"a heap has no arrays of {dtype!r}: it has booleans, whole numbers, floats and complex "
-                        "numbers of the machine's byte order") from None  # fmt: skip
+                        "numbers of the machine's byte order; records have fields of texts and times, too "
+                        "(taiyen.record), and a list takes any values") from None  # fmt: skip
 
 
 _LABEL_BYTES = 47  # TY_UNDO_LABEL_MAX
@@ -114,7 +129,7 @@ class Heap(_core.HeapBase):
 
     def __del__(self):
         try:
-            if not self.closed and self.path is not None:
+            if not self.closed and self.path is not None and not self._is_parents:
                 warnings.warn(f"the heap {self.path} was not closed", ResourceWarning, stacklevel=2, source=self)
                 _end(self)
         except Error:
@@ -123,13 +138,36 @@ class Heap(_core.HeapBase):
     def close(self):
         """Takes a last snapshot and closes the heap. Does nothing if it is closed.
 
-        Errors: LiveViewsError, BusyError; DiskFullError, InputOutputError: the heap stays open and usable.
+        In a forked child it gives this process's copy of the memory up, and leaves the heap to the parent.
+        Errors: LiveViewsError (`views` names them), BusyError; DiskFullError, InputOutputError: the heap stays open and
+        usable.
         """
-        self._close()
+        self._without_views(self._close)
 
     def discard(self):
-        """Closes without a snapshot: what was done since the last one, or was not committed, is gone."""
-        self._discard()
+        """Closes without a snapshot: what was done since the last one, or was not committed, is gone.
+
+        Errors: LiveViewsError.
+        """
+        self._without_views(self._discard)
+
+    def views(self):
+        """What keeps the heap from being closed: a text for each array and list of records that numpy arrays or memoryviews
+        lead to, with where it is stored and which variables of the program's main module hold views of it.
+
+        A notebook keeps what it has displayed: `%reset -f out` forgets that.
+        """
+        from ._looking import views
+
+        return views(self)
+
+    def _without_views(self, call, *arguments):
+        try:
+            return call(*arguments)
+        except LiveViewsError as error:
+            from ._looking import refused
+
+            raise refused(self, error) from None
 
     @property
     def kind(self):
@@ -138,8 +176,23 @@ class Heap(_core.HeapBase):
 
     @property
     def root(self):
-        """The dict that leads to everything else in the heap."""
+        """The dict that leads to everything else in the heap. `heap[key]` is `heap.root[key]`."""
         return self._root
+
+    def __getitem__(self, key):
+        return self._root[key]
+
+    def __setitem__(self, key, value):
+        self._root[key] = value
+
+    def __delitem__(self, key):
+        del self._root[key]
+
+    def __contains__(self, key):
+        return key in self._root
+
+    def __iter__(self):
+        return iter(self._root)
 
     # ---- Durability.
 
@@ -154,8 +207,12 @@ class Heap(_core.HeapBase):
         """A transaction of a transactional heap: `with heap.transaction(): ...`
 
         Committed and durable at the end of the block; rolled back by an exception. It belongs to its thread; those of
-        other threads wait. wait=False: the commit does not wait for the disk: ask `stable`. They do not nest. Outside of
-        one, each change is a transaction of its own.
+        other threads wait. In a thread it belongs to its task (asyncio's, a greenlet): while that waits within the block,
+        changes by other tasks of the thread are a BusyError, for they would be rolled back with it; a task that it starts
+        is another one. Reads, by other tasks too, see what is not committed yet, and stores by way of arrays are a part of
+        it, whoever makes them: so do not await within the block, or have an asyncio.Lock around blocks and changes.
+        wait=False: the commit does not wait for the disk: ask `stable`. They do not nest. Outside of one, each change is
+        a transaction of its own.
         """
         return Transaction(self, wait)
 
@@ -176,7 +233,8 @@ class Heap(_core.HeapBase):
 
         From a heap's first step on, each change outside of one is a step of its own. Numbers of arrays are undone where
         `Array.record` was called before they were changed. A heap has one step at a time, of all threads: what another
-        thread changes meanwhile is a part of it, and taken back with it. Of a label 47 bytes of UTF-8 are kept. Not for
+        thread changes meanwhile is a part of it, and taken back with it; changes by another task of the same
+        thread (asyncio's, a greenlet) are a BusyError. Of a label 47 bytes of UTF-8 are kept. Not for
         transactional heaps.
         """
         if not isinstance(label, str):
@@ -188,12 +246,13 @@ class Heap(_core.HeapBase):
         return _core.StepBase(self, label, self._undo_bytes)
 
     def undo(self):
-        """Takes the last step back that is not undone yet. Errors: NotFoundError: there is none."""
-        self._undo(True)
+        """Takes the last step back that is not undone yet. Errors: NotFoundError: there is none; LiveViewsError."""
+        self._without_views(self._undo, True)
 
     def redo(self):
-        """Does the step again that was undone last. Errors: NotFoundError: there is none."""
-        self._undo(False)
+        """Does the step again that was undone last. A step that has changed something since ends that; one that was taken
+        back does not. Errors: NotFoundError: there is none; LiveViewsError."""
+        self._without_views(self._undo, False)
 
     def history(self):
         """Steps, as in a menu from bottom to top: what would be redone last first."""
@@ -221,14 +280,12 @@ class Heap(_core.HeapBase):
         if found is missing:
             if shape is None:
                 raise KeyError(name)
-            lengths = (shape,) if isinstance(shape, int) else tuple(shape)
-            _core.new_array(self.root, name, *_type_of(dtype), lengths)
+            _core.new_array(self.root, name, *_type_of(dtype), _lengths(shape))
             found = self.root[name]
         if not isinstance(found, Array):
             raise TypeError(f"root[{name!r}] is no array, but a {type(found).__name__}")
         if shape is not None:
-            lengths = (shape,) if isinstance(shape, int) else tuple(shape)
-            if found.shape != lengths or found.format != _type_of(dtype)[0]:
+            if found.shape != _lengths(shape) or found.format != _type_of(dtype)[0]:
                 raise ValueError(f"the array {name!r} is there already, as {found!r}")
         return _view(found)
 
@@ -308,16 +365,22 @@ def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0,
     kind      "snapshot" (of a new heap, if nothing is said), "transactional" or "archive"; None: what is there.
     create    None: opens, or creates; False: it must be there (NotFoundError); True: it must not (ExistsError).
     readonly  True: changes no file; "copy": the same, also while another process writes to it: a copy of that moment.
-    pickle    objects of other types are pickled, and unpickled: for files that you trust.
-    limit     bytes that a new heap can grow to at most; 0: 64 GiB. It costs address space, not memory.
+    pickle    objects of other types are pickled, and unpickled: for files that you trust. Each look gives a copy: change
+              it and store it again.
+    limit     bytes that a new heap can grow to at most; 0: 64 GiB. It costs address space, not memory, nor disk: the file
+              has that size (ls), and takes room for what is in it (du).
     memory    bytes of private copies of pages that the heap keeps; 0: as many as fit.
-    undo_bytes  what the history of undo holds; 0: 16 MiB. Of a heap that has steps, from `Heap.clear_history` on.
-    options   journal, log (paths), log_bytes; tracking ("automatic", "kernel", "signal", "content"): as in the C API.
+    undo_bytes  what the history of undo holds; 0: 16 MiB. Of a heap that has steps, from `Heap.clear_history` on, which a
+              UserWarning says where it has another size.
+    options   journal, log (paths); log_bytes of a new transactional heap, which take that much disk at once: 0: 256 MiB;
+              tracking ("automatic", "kernel", "signal", "content"): as in the C API.
               snapshot_dirty_bytes, snapshot_interval_ms: of transactional heaps, whose log is cut by snapshots, looked
               at after commits. A snapshot heap takes none by itself: call `Heap.snapshot`, from a thread if you like.
 
-    Returns a Heap; `report` says what the open found. Errors: NotFoundError, ExistsError, BusyError (open elsewhere),
-    FormatError, DamagedError, MismatchError, DeniedError, AddressError, DiskFullError.
+    Returns a Heap; `report` says what the open found. A process has a heap open once: `taiyen.opened(path) or
+    taiyen.open(path)`. In a forked child, its copies of the parent's heaps go first, but for those with views.
+    Errors: NotFoundError, ExistsError, BusyError (open elsewhere, or here), FormatError, DamagedError, MismatchError,
+    DeniedError, AddressError, DiskFullError.
     """
     unknown = options.keys() - {"journal", "log", "log_bytes", "snapshot_dirty_bytes", "snapshot_interval_ms", "tracking"}
     if unknown:
@@ -337,7 +400,13 @@ def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0,
         options[name] = _whole(name, given, 2**32 - 1 if name == "snapshot_interval_ms" else 2**64 - 1)
     options["pickle"] = bool(pickle)
     heap = Heap()
-    heap.report = heap._open(_bytes_of(path), _kind_of(kind), _mode(create, readonly), options)
+    arguments = _bytes_of(path), _kind_of(kind), _mode(create, readonly), options
+    _give_up_parents()
+    try:
+        heap.report = heap._open(*arguments)
+    except (AddressError, BusyError) as error:
+        _refuse_open_here(path, error)
+        raise
     heap.path = path
     heap._undo_bytes = options["undo_bytes"]
     try:
@@ -348,11 +417,51 @@ def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0,
         from ._records import check
 
         check(heap)
+        if heap._keeps_history:
+            warnings.warn(f"undo_bytes is of a new history, and the one of {path} has steps: it stays as it is until "
+                          "Heap.clear_history()", stacklevel=2)  # fmt: skip
     except BaseException:
         heap.discard()
         raise
     _open_heaps.add(heap)
     return heap
+
+
+def opened(path):
+    """The Heap that this process has open at a path; None: it has none. `taiyen.opened(path) or taiyen.open(path)` is for what
+    may run twice, as a notebook's cell."""
+    path = os.path.abspath(os.fsdecode(path))
+    for heap in list(_open_heaps):
+        if not heap.closed and not heap._is_parents and _is_same(heap.path, path):
+            return heap
+    return None
+
+
+def _is_same(path, other):
+    try:
+        return path == other or os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def _refuse_open_here(path, error):
+    if opened(path) is not None:
+        raise BusyError(f"cannot open {path}: this process has it open already; taiyen.opened(path) is that heap: use it, or "
+                        "close it first", error.status, path, "use taiyen.opened(path), or close that first") from None  # fmt: skip
+    for heap in list(_open_heaps):
+        if heap._is_parents and _is_same(heap.path, path):
+            from ._looking import views
+
+            raise BusyError(f"cannot open {path}: this process is a fork's child, and has arrays that lead into the parent's heap: "
+                            f"{'; '.join(views(heap))}; delete them first", error.status, path,
+                            "delete the arrays and memoryviews that lead into it first") from None  # fmt: skip
+
+
+def _give_up_parents():
+    """In a forked child: the parent's heaps are copies of its memory, which take the addresses that an open needs."""
+    for heap in list(_open_heaps):
+        if heap._is_parents and not heap._views:
+            heap.discard()
 
 
 def volatile(*, limit=0, pickle=False):
@@ -377,6 +486,8 @@ def unpack(packed, path, *, kind=None):
 
 def _end(heap):
     """Closes a heap that nobody will use any more, or makes durable what can be: nobody is there to tell but stderr."""
+    if heap._is_parents:
+        return
     try:
         heap.close()
         return
@@ -407,3 +518,4 @@ def _close_all():
     for heap in list(_open_heaps):
         if not heap.closed:
             _end(heap)
+            heap._end_at_exit()

@@ -19,6 +19,7 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
     """
 
     __slots__ = ()
+    _built_in = "list"
 
     def numpy(self):
         """A structured numpy array of the same memory, without a copy; of a heap open for reading only, a read-only one."""
@@ -36,7 +37,7 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
         if not isinstance(index, slice):
             self._set(operator.index(index), value)
             return
-        self._replace(index, list(value))
+        self._replace(index, [one for one in value])  # its length hint is not believed
 
     def __delitem__(self, index):
         if not isinstance(index, slice):
@@ -65,7 +66,7 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
                                 f"{_records.dtype(self.of)}")  # fmt: skip
             self._append_bytes(numpy.ascontiguousarray(items).view("u1"))
         else:
-            self._insert(sys.maxsize, list(items))
+            self._insert(sys.maxsize, [one for one in items])
 
     __iadd__ = List.__iadd__
 

@@ -73,6 +73,34 @@ def _encode_numpys(thing):
     return False if isinstance(thing, numpy.ndarray) and type(thing) not in (numpy.ndarray, numpy.memmap) else None
 
 
+_WAYS = {
+    "V": "make a class of records with the same fields (taiyen.record): heap.records(name, it).extend(array)",
+    "U": "store array.tolist(), or put the texts into records (taiyen.record), as taiyen.text(n)",
+    "S": "store array.tolist(), or put the bytes into records (taiyen.record), as Annotated[bytes, n]",
+    "M": "store array.view('i8') with the unit beside it, array.tolist(), or put the times into records (taiyen.record)",
+    "m": "store array.view('i8') with the unit beside it, or array.tolist()",
+    "O": "store array.tolist()",
+}
+
+
+def refuse_array(array):
+    """TypeError: a heap has no such arrays; what to store instead."""
+    dtype = getattr(array, "dtype", None)
+    kind = getattr(dtype, "kind", None)
+    if kind is None and dtype is None:
+        kind = dtype = getattr(array, "format", None)
+    way = _WAYS.get(kind)
+    if way is None and getattr(array, "ndim", 0) > 8:
+        way = "store it with 8 dimensions at most (array.reshape)"
+    elif way is None and not getattr(dtype, "isnative", True):
+        way = "store array.astype(array.dtype.newbyteorder('='))"
+    elif way is None:
+        way = "store array.astype('f8'), or array.tolist()"
+    what = type(array).__name__ if dtype is None else f"type {dtype}"
+    raise TypeError(f"a heap has no arrays of {what}: it has booleans, whole numbers, floats and complex numbers of the machine's "
+                    f"byte order, in 8 dimensions at most; {way}, or open the heap with pickle=True")  # fmt: skip
+
+
 def _decode_numpys(data):
     import numpy
 
@@ -132,6 +160,6 @@ def copy_array(array):
         import numpy
     except ImportError:
         return array.tolist()
-    made = numpy.empty(array.shape, {"q": "i8", "Q": "u8", "Zf": "c8", "Zd": "c16"}.get(array.format, array.format))
+    made = numpy.empty(array.shape, array.dtype)
     array._copy_into(made)
     return made

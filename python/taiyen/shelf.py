@@ -144,7 +144,7 @@ class Shelf(MutableMapping):
         """Makes all durable, and closes the heap. Does nothing if it is closed."""
         if self.heap.closed:
             return
-        if not self.heap.readonly:
+        if not self.heap.readonly and not self.heap._is_parents:
             self.sync()
         self._cache.clear()
         self.heap.close()

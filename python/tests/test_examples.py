@@ -5,6 +5,7 @@ own."""
 import doctest
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -42,6 +43,13 @@ def test_page(page, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", PACKAGE)  # for programs that they start
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert failed == 0 and tried > 10
+
+
+def test_pages_share_no_files():
+    """Whoever tries two pages in one folder gets what they show."""
+    names = [name for page in (TUTORIAL, *PAGES.glob("*.md"))
+             for name in set(re.findall(r'open\("([^"]+)"', "".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.S))))]  # fmt: skip
+    assert len(names) > 10 and len(names) == len(set(names)), sorted(names)
 
 
 @pytest.mark.parametrize("store", ["shelve", "sqlite3", "lmdb", "ZODB", "numpy.memmap"])

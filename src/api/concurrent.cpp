@@ -132,6 +132,12 @@ ty_status ty_atomic_wait(ty_atomic_txn *txn) {
     return atomic_wait(txn);
 }
 
+ty_status ty_atomic_restart(ty_atomic_txn *txn) {
+    if (ty_status status = check_txn(txn, "run again"))
+        return status;
+    return atomic_restart(txn);
+}
+
 ty_status ty_atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context) {
     constexpr const char *call = "run one of two bodies";
     if (ty_status status = check_txn(txn, call))
@@ -163,6 +169,12 @@ ty_status ty_atomic_status(const ty_atomic_txn *txn) {
 
 ty_atomic_txn *ty_current_atomic_txn(ty_heap *heap) {
     return check_heap(heap, "tell a thread's transaction") ? nullptr : atomic_current(heap);
+}
+
+ty_status ty_atomic_quiesce(ty_heap *heap) {
+    if (ty_status status = check_heap(heap, "wait for the transactions under way"))
+        return status;
+    return atomic_quiesce(heap);
 }
 
 ty_status ty_get_atomic_stats(ty_heap *heap, ty_atomic_stats *stats) {

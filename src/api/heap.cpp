@@ -41,7 +41,7 @@ const char *ty_version(void) {
     if (ty_status status = prepare_end(service, true))
         return status;
     forget_node_heap(heap);
-    ty_status status = volatile_destroy(heap);
+    ty_status status = end_heap(heap, "", [heap] { return volatile_destroy(heap); });
     release(service);
     return status;
 }

@@ -188,7 +188,7 @@ ty_status ty_close(ty_heap *heap) {
     if (ty_status status = prepare_end(service, false))
         return status;
     const board_stopped board = board_stop(heap);
-    ty_status status = txn_close(heap);
+    ty_status status = end_heap(heap, image_path(heap), [heap] { return txn_close(heap); });
     if (status)
         board_start_again(board);
     else
@@ -205,7 +205,7 @@ ty_status ty_discard(ty_heap *heap) {
     if (ty_status status = prepare_end(service, true))
         return status;
     const board_stopped board = board_stop(heap);
-    ty_status status = txn_discard(heap);
+    ty_status status = end_heap(heap, image_path(heap), [heap] { return txn_discard(heap); });
     if (status && heap_is_open(heap))
         board_start_again(board);
     release(service);

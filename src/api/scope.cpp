@@ -32,20 +32,37 @@ void *alloc(void *of, size_t size, size_t alignment, bool zeroed, const void *ca
     if (check_heap(heap, "allocate a block"))
         return nullptr;
     void *block = alloc_in(heap, size, alignment, zeroed);
-    if (block != nullptr)
-        heap_note_block(block, caller);
+    if (block == nullptr)
+        return nullptr;
+    if (const plain_calls *transactional = calls_for(heap))
+        transactional->note_scoped(transactional->current(heap), block); // M11
+    heap_note_block(block, caller);
     return block;
+}
+
+// M11.
+void *resize_in(const plain_calls *transactional, void *block, size_t size) {
+    if (transactional->is_kept(block))
+        return transactional->resize_kept(block, size);
+    ty_txn *txn;
+    if (find_txn(transactional, heap_of(block), "resize a block", &txn))
+        return nullptr;
+    return transactional->resize_scoped(txn, block, size);
 }
 
 void *resize(void *block, size_t size, const void *caller) {
     heap_forget_block(block); // before another thread can have it
-    void *resized = ty_resize(block, size);
+    const plain_calls *transactional = calls_for_block(block);
+    void *resized = transactional != nullptr ? resize_in(transactional, block, size) : ty_resize(block, size);
     heap_note_block(resized != nullptr ? resized : block, caller);
     return resized;
 }
 
 bool free_block(void *block) {
     heap_forget_block(block);
+    const plain_calls *transactional = calls_for_block(block);
+    if (transactional != nullptr && transactional->is_kept(block)) // M11
+        return transactional->free_kept(block) == TY_OK;
     return ty_free(block) == TY_OK;
 }
 
@@ -134,8 +151,14 @@ ty_status ty_enter(ty_heap *heap) {
             return status;
     if (!set_malloc(heap))
         return no_drop_in();
+    if (heap != nullptr)
+        heap_watch_end(heap, heap_end_telling);
     entered.heaps[entered.count++] = heap;
     return TY_OK;
+}
+
+void ty_on_dangling(ty_dangling_callback *callback, void *context) {
+    heap_set_dangling_callback(callback, context);
 }
 
 ty_status ty_note_sites(bool on) {

@@ -150,18 +150,21 @@ constexpr bool looks_always = true;
 constexpr bool looks_always = false;
 #endif
 
-// Of a heap that knows nothing of code: whether it should.
+// CD9: of a heap that knows nothing of code, whether it should.
 void add_faults(ty_heap *heap, ty_report &report) {
-    uint64_t count = 0;
     auto count_one = [](const ty_code_word *, void *context) {
         ++*static_cast<uint64_t *>(context);
         return true;
     };
-    if (each_code_word(heap, count_one, &count) || count == 0)
+    uint64_t count = 0;
+    if (looks_always ? each_code_word(heap, count_one, &count) : count_near_code_words(heap, &count))
+        return; // damaged: whoever uses the block is told
+    report.lost_code_words = count;
+    if (count == 0)
         return;
     char text[96];
-    snprintf(text, sizeof text, "; %llu word%s lead into code of the process that wrote it", (unsigned long long)count,
-             plural(count));
+    snprintf(text, sizeof text, "; %llu word%s lead into code of a process that had it open: see the option code",
+             (unsigned long long)count, plural(count));
     add_text(report, text);
 }
 
@@ -170,7 +173,7 @@ void add_faults(ty_heap *heap, ty_report &report) {
 void code_session::tell(ty_heap *heap, ty_report &report) const {
     report.code = code_of(heap);
     report.code_words = words_.repoint.count();
-    if (looks_always && report.code == TY_CODE_DEFAULT && !report.created)
+    if (report.code == TY_CODE_DEFAULT && !report.created)
         add_faults(heap, report);
     char text[64];
     if (report.code_words) {

@@ -6,6 +6,7 @@
 #include <taiyen/checks.h>
 #include <taiyen/heap.h>
 #include <taiyen/persist.h>
+#include <taiyen/scope.h>
 
 namespace taiyen {
 
@@ -238,5 +239,39 @@ struct heap_service {
 void heap_set_service(ty_heap *heap, heap_service *service);
 heap_service *heap_service_of(const ty_heap *heap);
 bool heap_may_be_concurrent(const ty_heap *heap); // as its owner says
+
+// Of a heap that a scope has entered: what looks, around its end, for variables of the process that lead to its blocks.
+// A pointer, so that a program without scopes is linked without it. NULL: none has.
+using end_watch = ty_status(ty_heap *heap, const char *path, ty_status (*end)(void *context), void *context);
+void heap_watch_end(ty_heap *heap, end_watch *watch);
+end_watch *heap_end_watch(const ty_heap *heap);
+
+// ---- whole/dangling.cpp: variables of the process that lead to blocks that are gone (scope.h)
+
+struct dangling_word {
+    os::variable_word word;
+    ty_block block;
+    bool kept;
+};
+struct dangling_words {
+    static constexpr size_t most = 16;
+    dangling_word found[most];
+    size_t count = 0; // those beyond `most` are counted alone
+    void add(const os::variable_word &word, const ty_block &block) {
+        if (count++ < most)
+            found[count - 1] = {word, block, false};
+    }
+};
+// Words of variables that lie in [begin, end), of all threads that have used a heap of this process. As
+// os::each_variable_word; false also where there are too many threads.
+bool heap_each_variable_word(const void *begin, const void *end, os::variable_visit *visit, void *context);
+// Tells the program of them; with no lock held.
+void heap_tell_dangling(const dangling_words &words, ty_dangling_reason reason, const char *heap_path);
+void heap_set_dangling_callback(ty_dangling_callback *callback, void *context);
+extern end_watch heap_end_telling; // to be handed to heap_watch_end
+
+// The thread pointers (os::thread_pointer) of the process's threads that have used a heap. How many there are, of which
+// at the most so many are given.
+size_t heap_thread_pointers(uintptr_t *pointers, size_t most);
 
 } // namespace taiyen

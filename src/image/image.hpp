@@ -162,6 +162,25 @@ inline constexpr uint32_t snapshot_lines_max = 64;
 uint32_t image_snapshot_lines(ty_heap *heap, snapshot_line (&lines)[snapshot_lines_max]);
 // Which process has the heap open for writing, by the header of its image; 0: none, it is closed.
 ty_status image_read_owner(const char *path, const ty_storage &storage, uint8_t (&identity)[16], uint64_t *process);
+// ---- looks/notes.cpp: notes, which who copies a heap elsewhere keeps in its image beside its pages (note.h)
+//
+// I25: a note is written over only in a slot whose other one is durable.
+inline constexpr uint32_t image_notes = 2;
+inline constexpr size_t image_note_bytes_max = 1024;
+struct image_note_slots {
+    storage_file image{};
+    uint8_t heap[16];
+    struct state {
+        bool known;      // what follows was read or written
+        bool in_doubt;   // written, and not flushed since
+        uint64_t number; // of the newest one's write; 0: there is none
+    } notes[image_notes];
+};
+// The newest one that is whole. *size 0: there is none. path: as resolve_path gives it, and stays valid.
+ty_status image_note_read(const char *path, const ty_storage &storage, image_note_slots &slots, uint32_t note,
+                          void *bytes, size_t capacity, size_t *size);
+ty_status image_note_write(const char *path, const ty_storage &storage, image_note_slots &slots, uint32_t note,
+                           const void *bytes, size_t size, bool durable);
 // log may be NULL. journal_path NULL: beside the image. *refusal (may be NULL): what image and journal would have an
 // open refused for; then the figures that the journal has a part in are those of the image alone. status TY_OK:
 // nothing. locks: whether somebody has the heap open is asked by a lock, which an open meanwhile fails for; else it is
@@ -235,8 +254,8 @@ ty_status image_check_files(ty_heap *heap);
 // I8: whether both headers name this open and call the heap open. False where a close failed and the disk did not take
 // that back: the next snapshot writes them; until then nothing counts that is not in one.
 bool image_open_named(ty_heap *heap);
-// Where the process had its code that wrote the heap before this open; all 0: not known.
-code_zones_2 image_code_before(ty_heap *heap);
+// Where the processes had their code that had the heap open for writing before this open.
+const code_places_2 &image_code_before(ty_heap *heap);
 // What a layer above keeps with the heap; NULL at first.
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);

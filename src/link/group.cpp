@@ -35,14 +35,25 @@ void set_members(ty_group &group, member *members) {
               [&](uint8_t a, uint8_t b) { return group.heaps[a] < group.heaps[b]; });
 }
 
+// What differs, and is to be accepted, is forgotten: the group begins anew.
+ty_status change_table(const ty_group &group, size_t n, ty_txn *txn, const member *members,
+                       const group_moment &moment) {
+    bool changed = false;
+    for (size_t i = 0; i < moment.differing_count; ++i)
+        if (ty_status status = joint_remove(txn, moment.differing[i], &changed))
+            return status;
+    return joint_provide(txn, group.key, members, static_cast<uint32_t>(group.count), static_cast<uint32_t>(n),
+                         &changed);
+}
+
 // Durable before the group's first joint: an open that finds one in doubt must find the others.
-ty_status note_group(const ty_group &group, ty_heap *heap, const member *members) {
+ty_status note_group(const ty_group &group, size_t n, const member *members, const group_moment &moment) {
+    ty_heap *heap = group.heaps[n];
     ty_txn *txn = nullptr;
     ty_txn_options options = TY_TXN_OPTIONS_INIT;
-    bool changed = false;
     if (ty_status status = txn_begin(heap, options, &txn))
         return status;
-    ty_status status = joint_provide(txn, group.key, members, static_cast<uint32_t>(group.count), &changed);
+    ty_status status = change_table(group, n, txn, members, moment);
     if (!status)
         status = txn_commit(txn);
     if (!status || txn_current(heap) != txn)
@@ -64,6 +75,26 @@ void end_joint(thread_end_watcher &watcher) {
     group.thread.store(0, std::memory_order_relaxed); // before another thread has the next joint
     if (joint->state == joint_state::open)
         static_cast<void>(joint_rollback(joint)); // nobody is there to be told
+}
+
+// What heaps know of their group, and that they are of one moment. Participants are told by the number that the first
+// heap had, before it gets another one.
+ty_status begin_group(ty_group *group, const member *members, bool restored) {
+    group_moment moment{};
+    if (group->count < 2 && !group->participant_count)
+        return TY_OK;
+    if (ty_status status = moments_compare(*group, &moment))
+        return status;
+    if (ty_status status = restored ? TY_OK : moments_refuse(*group, moment))
+        return status;
+    if (moment.differing_count)
+        moment.copied_count = 0; // it begins anew
+    for (size_t n = 0; n < group->count; ++n)
+        if (ty_status status = note_group(*group, n, members, moment))
+            return status;
+    if (ty_status status = group->participant_count ? recover_participants(*group) : TY_OK)
+        return status;
+    return group->count < 2 ? TY_OK : joint_begin_moment(group, moment);
 }
 
 } // namespace
@@ -91,11 +122,7 @@ ty_status group_open(const ty_group_options &options, ty_group **opened) {
         group_close(group);
         return status;
     }
-    if (!group->agent && (group->count > 1 || group->participant_count))
-        for (size_t n = 0; n < group->count && !status; ++n)
-            status = note_group(*group, group->heaps[n], members);
-    if (!status && group->participant_count)
-        status = recover_participants(*group);
+    status = begin_group(group, members, options.restored);
     if (status) {
         group_close(group);
         return status;

@@ -21,6 +21,22 @@ enum class joint_state : uint8_t {
     decided, // it is committed, and not every heap knows
 };
 
+// ---- moments.cpp
+
+// What the tables of a group's heaps have in common, by the keys of groups.
+struct group_moment {
+    static constexpr size_t keys_max = 64;
+    group_key differing[keys_max]; // of which two heaps have different joints
+    size_t differing_count;
+    group_key copied[keys_max]; // of which these heaps are copies, each of another member, and all together
+    size_t copied_count;
+    size_t older, newer;               // of the first two heaps that differ
+    uint64_t older_joint, newer_joint; // how many the group had then
+};
+ty_status moments_compare(const ty_group &group, group_moment *found);
+// JO6: TY_E_MISMATCH where they differ.
+ty_status moments_refuse(const ty_group &group, const group_moment &found);
+
 // ---- gathering.cpp
 
 // What a thread that waits is told.
@@ -149,6 +165,8 @@ uint64_t thread_number(); // of the calling one, and of no other
 ty_status give_up(ty_joint *joint, ty_status status);
 // The joint's number is its part in each heap. Expected: TY_E_DAMAGED, and what a declaration fails with.
 ty_status set_number(ty_joint *joint, size_t n);
+// JO7: a joint that changes nothing but numbers; those of groups of which the heaps are copies, too.
+ty_status joint_begin_moment(ty_group *group, const group_moment &moment);
 void free_joint(ty_joint *joint); // which has ended: the next one of the group begins
 
 // ---- gathering.cpp

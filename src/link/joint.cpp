@@ -1,8 +1,8 @@
 // Joints from their begin to their end.
 //
-// JO2: a joint of several heaps without agent and participants writes its number to the table of each of them, as a
-//      part of itself, and every heap of the group takes part. So who has the number has the joint, and a heap in doubt
-//      of it finds it in all others or in none that counts.
+// JO2: a joint of several heaps writes its number to the table of each of them, as a part of itself, and every heap of
+//      the group takes part. So who has the number has the joint; and a heap in doubt of it finds each of the others
+//      with this number, or with that of the joint before: or that one is of another moment.
 // JO3: nothing is committed before all heaps have their prepared records durably, and nobody who was told to commit is
 //      ever told to roll back.
 #include "group.hpp"
@@ -44,7 +44,7 @@ ty_status give_up(ty_joint *joint, ty_status status) {
     uint32_t told = 0;
     const uint32_t prepared = (1u << joint->prepared_participants) - 1;
     static_cast<void>(tell_participants(group, joint->id, prepared, false, &told)); // else a recovery does
-    if (group.agent)
+    if (joint->what.by == decided_by::agent)
         group.agent->rollback(group.agent->context);
     free_joint(joint);
     return error.status == status
@@ -52,18 +52,28 @@ ty_status give_up(ty_joint *joint, ty_status status) {
                : status;
 }
 
-ty_status set_number(ty_joint *joint, size_t n) {
-    joint_entry_1 *entry;
-    if (ty_status status = joint_find(joint->group->heaps[n], joint->group->key, &entry))
+namespace {
+
+ty_status set_number_of(const ty_joint *joint, size_t n, const group_key &key) {
+    joint_entry_2 *entry;
+    if (ty_status status = joint_find(joint->group->heaps[n], key, &entry))
         return status;
     if (!entry)
         return failure(TY_E_DAMAGED, "commit a joint: the heap does not know its group any more")
             .at(image_path(joint->group->heaps[n]))
             .remedy("leave the root %s as it is", TY_JOINT_ROOT);
-    if (ty_status status = txn_declare(joint->txns[n], &entry->number, sizeof entry->number))
+    static_assert(offsetof(joint_entry_2, count) == offsetof(joint_entry_2, number) + sizeof entry->number);
+    if (ty_status status = txn_declare(joint->txns[n], &entry->number, sizeof entry->number + sizeof entry->count))
         return status;
     entry->number = joint->what.number;
+    ++entry->count;
     return TY_OK;
+}
+
+} // namespace
+
+ty_status set_number(ty_joint *joint, size_t n) {
+    return set_number_of(joint, n, joint->group->key);
 }
 
 namespace {
@@ -101,7 +111,7 @@ ty_status finish(ty_joint *joint) {
     ty_group &group = *joint->group;
     if (joint->state != joint_state::decided) {
         joint->state = joint_state::decided;
-        if (group.agent)
+        if (joint->what.by == decided_by::agent)
             note_past(joint);
         if (group.participant_count)
             static_cast<void>(pay(group, joint->id)); // else the next begin does, or a recovery
@@ -161,16 +171,23 @@ bool is_prepared(const ty_joint *joint, size_t n) {
     return true;
 }
 
+// JO2, JO6: all heaps have the number of each joint, whoever decides. One that has no partner needs it for participants
+// alone; where an agent's transaction is all there is, the heaps have no part in it.
+bool is_numbered(const ty_joint *joint) {
+    size_t which = 0;
+    if (joint->what.by == decided_by::agent)
+        return joint->group->count > 1 && changed_heaps(joint, &which) != 0;
+    return true;
+}
+
 ty_status prepare_heaps(ty_joint *joint) {
     const ty_group &group = *joint->group;
     uint8_t description[description_max];
     const size_t bytes = joint_describe(joint->what, description);
-    for (size_t n = 0; n < group.count; ++n) {
-        const bool numbered =
-            joint->what.by == decided_by::heaps || (joint->what.by == decided_by::first_heap && n == 0);
-        if (ty_status status = numbered ? set_number(joint, n) : TY_OK)
+    const bool numbered = is_numbered(joint);
+    for (size_t n = 0; n < group.count && numbered; ++n)
+        if (ty_status status = set_number(joint, n))
             return status;
-    }
     for (size_t n = 0; n < group.count; ++n)
         if (is_prepared(joint, n))
             if (ty_status status = txn_prepare_begin(joint->txns[n], description, bytes, &joint->sequences[n]))
@@ -314,6 +331,8 @@ ty_status check_thread(const ty_joint *joint, const char *call) {
 } // namespace
 
 ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint **begun) {
+    if (ty_status status = txn_refuse_in_body("begin a joint"))
+        return status;
     for (size_t n = 0; n < group->count; ++n)
         if (ty_status status = txn_begin_check(group->heaps[n]))
             return status;
@@ -347,6 +366,33 @@ ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint *
     group->thread.store(joint->thread, std::memory_order_relaxed);
     *begun = joint;
     return TY_OK;
+}
+
+// JO7. It is decided by the heaps, also where an agent or participants decide on others: these have no part in it.
+ty_status joint_begin_moment(ty_group *group, const group_moment &moment) {
+    ty_joint *joint = nullptr;
+    const ty_txn_options options = TY_TXN_OPTIONS_INIT;
+    ty_status status = joint_begin(group, options, &joint);
+    if (status)
+        return status;
+    joint->what.by = decided_by::heaps;
+    for (size_t n = 0; n < group->count; ++n)
+        for (size_t i = 0; i < moment.copied_count && !status; ++i)
+            status = set_number_of(joint, n, moment.copied[i]);
+    if (!status)
+        status = prepare_heaps(joint);
+    if (!status)
+        status = await_heaps(joint);
+    if (status)
+        return give_up(joint, status);
+    if ((status = finish(joint))) { // it stays prepared until the heaps are discarded
+        free_joint(joint);
+        return status;
+    }
+    bool stable = false;
+    for (size_t n = 0; n < group->count && !status; ++n)
+        status = txn_stable(group->heaps[n], 0, true, &stable);
+    return status;
 }
 
 ty_txn *joint_txn(const ty_joint *joint, size_t n) {

@@ -2,13 +2,17 @@
 #pragma once
 
 #include "link.hpp"
+#include <cstring>
 #include <taiyen/joint.h>
 
 namespace taiyen {
 
-// Of heaps in their order, and of who decides: 128 bits of a hash. So each kind of joint has a number of its own.
+// Of a set of heaps, and of who decides: 128 bits of a hash. So each kind of joint has a number of its own, whatever
+// the order in which the program gives the heaps.
 struct group_key {
     uint8_t bytes[16];
+
+    bool operator==(const group_key &other) const { return memcmp(bytes, other.bytes, sizeof bytes) == 0; }
 };
 enum class decided_by : uint8_t { heaps = 1, first_heap = 2, agent = 3 };
 struct member {
@@ -21,18 +25,34 @@ group_key key_of(const member *members, size_t count, decided_by by);
 // ---- joint_table.cpp: what a heap keeps of its groups, in the block of TY_JOINT_ROOT
 
 // An entry of the table, as it lies in the heap. All of it was checked.
-struct joint_entry_1 {
+struct joint_entry_2 {
     uint8_t key[16];
     uint64_t number; // of the last joint that this heap has committed as one of several heaps; 0: none yet
+    uint64_t count;  // of the group's joints up to that one: of two heaps of different moments it tells the older
     uint32_t bytes;  // of the entry, with its members; a multiple of 8
     uint32_t members;
+    uint32_t own; // which of the members this heap is; a copy under an identity of its own: which it is a copy of
+    uint32_t unused;
 };
 // NULL: the heap has none of the group. TY_E_DAMAGED: the root leads to something else.
-ty_status joint_find(ty_heap *heap, const group_key &key, joint_entry_1 **entry);
+ty_status joint_find(ty_heap *heap, const group_key &key, joint_entry_2 **entry);
+// All entries, one behind the other; both NULL: there are none. TY_E_DAMAGED as above.
+ty_status joint_entries(ty_heap *heap, const joint_entry_2 **first, const joint_entry_2 **end);
+inline const joint_entry_2 *joint_next(const joint_entry_2 *entry) {
+    return reinterpret_cast<const joint_entry_2 *>(reinterpret_cast<const char *>(entry) + entry->bytes);
+}
+inline group_key joint_key(const joint_entry_2 &entry) {
+    group_key key;
+    memcpy(key.bytes, entry.key, sizeof key.bytes);
+    return key;
+}
 // The entry's n-th member.
-member joint_member(const joint_entry_1 &entry, uint32_t n);
-// Makes the entry, or gives it the members' present paths. *changed: it had another one, or none.
-ty_status joint_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, bool *changed);
+member joint_member(const joint_entry_2 &entry, uint32_t n);
+// Makes the entry, or gives it the members' present order and paths. *changed: it had another one, or none.
+ty_status joint_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
+                        bool *changed);
+// Takes the entry out. *changed: there was one.
+ty_status joint_remove(ty_txn *txn, const group_key &key, bool *changed);
 
 // ---- joint_text.cpp: descriptions and identifiers
 

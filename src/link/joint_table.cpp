@@ -9,19 +9,19 @@
 namespace taiyen {
 namespace {
 
-constexpr char table_magic[8] = {'T', 'y', 'J', 'o', 'i', 'n', 't', '1'};
+constexpr char table_magic[8] = {'T', 'y', 'J', 'o', 'i', 'n', 't', '2'};
 constexpr size_t table_bytes_max = size_t{1} << 24;
 constexpr size_t path_bytes_max = 4096;
 
-struct joint_table_1 {
+struct joint_table_2 {
     char magic[8];
     uint64_t bytes; // of the entries behind it
 };
-struct joint_member_1 {
+struct joint_member_2 {
     uint8_t identity[16];
     uint64_t path_bytes; // which follow, filled up to a multiple of 8
 };
-static_assert(sizeof(joint_table_1) == 16 && sizeof(joint_entry_1) == 32 && sizeof(joint_member_1) == 24);
+static_assert(sizeof(joint_table_2) == 16 && sizeof(joint_entry_2) == 48 && sizeof(joint_member_2) == 24);
 
 size_t padded(size_t bytes) {
     return (bytes + 7) & ~size_t{7};
@@ -34,16 +34,16 @@ ty_status damaged() {
 }
 
 // Whether an entry of so many bytes at the most is one.
-bool is_entry(const joint_entry_1 &entry, uint64_t left) {
+bool is_entry(const joint_entry_2 &entry, uint64_t left) {
     if (left < sizeof entry || entry.bytes < sizeof entry || entry.bytes > left || entry.bytes % 8 ||
-        entry.members < 1 || entry.members > TY_GROUP_HEAPS_MAX)
+        entry.members < 1 || entry.members > TY_GROUP_HEAPS_MAX || entry.own >= entry.members)
         return false;
     const char *at = reinterpret_cast<const char *>(&entry + 1);
     uint64_t rest = entry.bytes - sizeof entry;
     for (uint32_t n = 0; n < entry.members; ++n) {
-        if (rest < sizeof(joint_member_1))
+        if (rest < sizeof(joint_member_2))
             return false;
-        const auto &one = *reinterpret_cast<const joint_member_1 *>(at);
+        const auto &one = *reinterpret_cast<const joint_member_2 *>(at);
         rest -= sizeof one;
         if (one.path_bytes > path_bytes_max || padded(one.path_bytes) > rest)
             return false;
@@ -54,20 +54,20 @@ bool is_entry(const joint_entry_1 &entry, uint64_t left) {
 }
 
 // NULL, and TY_OK: there is none. All its entries were checked.
-ty_status find_table(ty_heap *heap, joint_table_1 **table) {
+ty_status find_table(ty_heap *heap, joint_table_2 **table) {
     void *root = heap_root(heap, TY_JOINT_ROOT);
     *table = nullptr;
     if (!root)
         return TY_OK;
     ty_block block;
-    if (!heap_find_block(heap, root, &block) || block.address != root || block.size_bytes < sizeof(joint_table_1))
+    if (!heap_find_block(heap, root, &block) || block.address != root || block.size_bytes < sizeof(joint_table_2))
         return damaged();
-    auto *found = static_cast<joint_table_1 *>(root);
+    auto *found = static_cast<joint_table_2 *>(root);
     if (memcmp(found->magic, table_magic, sizeof table_magic) != 0 || found->bytes > block.size_bytes - sizeof *found)
         return damaged();
     const char *at = reinterpret_cast<const char *>(found + 1);
     for (uint64_t left = found->bytes; left;) {
-        const auto &entry = *reinterpret_cast<const joint_entry_1 *>(at);
+        const auto &entry = *reinterpret_cast<const joint_entry_2 *>(at);
         if (!is_entry(entry, left))
             return damaged();
         left -= entry.bytes;
@@ -77,10 +77,10 @@ ty_status find_table(ty_heap *heap, joint_table_1 **table) {
     return TY_OK;
 }
 
-joint_entry_1 *find_in(joint_table_1 *table, const group_key &key) {
+joint_entry_2 *find_in(joint_table_2 *table, const group_key &key) {
     char *at = reinterpret_cast<char *>(table + 1), *end = at + table->bytes;
     while (at != end) {
-        auto *entry = reinterpret_cast<joint_entry_1 *>(at);
+        auto *entry = reinterpret_cast<joint_entry_2 *>(at);
         if (memcmp(entry->key, key.bytes, sizeof key.bytes) == 0)
             return entry;
         at += entry->bytes;
@@ -89,20 +89,19 @@ joint_entry_1 *find_in(joint_table_1 *table, const group_key &key) {
 }
 
 size_t entry_bytes(const member *members, uint32_t count) {
-    size_t bytes = sizeof(joint_entry_1);
+    size_t bytes = sizeof(joint_entry_2);
     for (uint32_t n = 0; n < count; ++n)
-        bytes += sizeof(joint_member_1) + padded(members[n].path_bytes);
+        bytes += sizeof(joint_member_2) + padded(members[n].path_bytes);
     return bytes;
 }
 
-void put_entry(char *at, const group_key &key, uint64_t number, const member *members, uint32_t count) {
-    joint_entry_1 entry{{}, number, static_cast<uint32_t>(entry_bytes(members, count)), count};
-    memcpy(entry.key, key.bytes, sizeof entry.key);
+void put_entry(char *at, joint_entry_2 entry, const member *members) {
+    const uint32_t count = entry.members;
     memset(at, 0, entry.bytes);
     memcpy(at, &entry, sizeof entry);
     at += sizeof entry;
     for (uint32_t n = 0; n < count; ++n) {
-        joint_member_1 one{{}, members[n].path_bytes};
+        joint_member_2 one{{}, members[n].path_bytes};
         memcpy(one.identity, members[n].identity, sizeof one.identity);
         memcpy(at, &one, sizeof one);
         memcpy(at + sizeof one, members[n].path, members[n].path_bytes);
@@ -110,13 +109,38 @@ void put_entry(char *at, const group_key &key, uint64_t number, const member *me
     }
 }
 
-bool has_paths(const joint_entry_1 &entry, const member *members) {
+bool has_members(const joint_entry_2 &entry, const member *members) {
     for (uint32_t n = 0; n < entry.members; ++n) {
         const member there = joint_member(entry, n);
-        if (there.path_bytes != members[n].path_bytes || memcmp(there.path, members[n].path, there.path_bytes) != 0)
+        if (memcmp(there.identity, members[n].identity, sizeof there.identity) != 0 ||
+            there.path_bytes != members[n].path_bytes || memcmp(there.path, members[n].path, there.path_bytes) != 0)
             return false;
     }
     return true;
+}
+
+// Another block for the table, without one of its entries (NULL: with all), and with room for `more` bytes at its end.
+ty_status rewrite(ty_txn *txn, joint_table_2 *table, const joint_entry_2 *gone, size_t more, char **room) {
+    const uint64_t gone_bytes = gone ? gone->bytes : 0;
+    const uint64_t kept = (table ? table->bytes : 0) - gone_bytes, bytes = kept + more;
+    if (bytes > table_bytes_max)
+        return failure(TY_E_SPACE, "note a group in a heap: it has too many").remedy("make groups of fewer heaps");
+    auto *made = static_cast<joint_table_2 *>(txn_alloc(txn, sizeof *table + bytes, 16));
+    if (!made)
+        return TY_E_MEMORY;
+    memcpy(made->magic, table_magic, sizeof made->magic);
+    made->bytes = bytes;
+    char *at = reinterpret_cast<char *>(made + 1);
+    if (table) {
+        const char *from = reinterpret_cast<const char *>(table + 1), *end = from + table->bytes;
+        const char *gap = gone ? reinterpret_cast<const char *>(gone) : end;
+        memcpy(at, from, static_cast<size_t>(gap - from));
+        memcpy(at + (gap - from), gap + gone_bytes, static_cast<size_t>(end - gap) - gone_bytes);
+    }
+    *room = at + kept;
+    if (ty_status status = txn_root_set(txn, TY_JOINT_ROOT, made))
+        return status;
+    return table ? txn_free(txn, table) : TY_OK;
 }
 
 } // namespace
@@ -124,16 +148,20 @@ bool has_paths(const joint_entry_1 &entry, const member *members) {
 group_key key_of(const member *members, size_t count, decided_by by) {
     uint8_t identities[TY_GROUP_HEAPS_MAX][16];
     group_key key;
-    for (size_t n = 0; n < count; ++n)
-        memcpy(identities[n], members[n].identity, sizeof identities[n]);
+    for (size_t n = 0; n < count; ++n) {
+        size_t at = n; // they are sorted
+        for (; at > 0 && memcmp(identities[at - 1], members[n].identity, sizeof identities[n]) > 0; --at)
+            memcpy(identities[at], identities[at - 1], sizeof identities[at]);
+        memcpy(identities[at], members[n].identity, sizeof identities[at]);
+    }
     const uint64_t seed = 2 * static_cast<uint64_t>(by);
     const uint64_t halves[2] = {checksum(identities, 16 * count, seed), checksum(identities, 16 * count, seed + 1)};
     memcpy(key.bytes, halves, sizeof key.bytes);
     return key;
 }
 
-ty_status joint_find(ty_heap *heap, const group_key &key, joint_entry_1 **entry) {
-    joint_table_1 *table;
+ty_status joint_find(ty_heap *heap, const group_key &key, joint_entry_2 **entry) {
+    joint_table_2 *table;
     *entry = nullptr;
     if (ty_status status = find_table(heap, &table))
         return status;
@@ -142,10 +170,10 @@ ty_status joint_find(ty_heap *heap, const group_key &key, joint_entry_1 **entry)
     return TY_OK;
 }
 
-member joint_member(const joint_entry_1 &entry, uint32_t n) {
+member joint_member(const joint_entry_2 &entry, uint32_t n) {
     const char *at = reinterpret_cast<const char *>(&entry + 1);
     for (;; --n) {
-        const auto &one = *reinterpret_cast<const joint_member_1 *>(at);
+        const auto &one = *reinterpret_cast<const joint_member_2 *>(at);
         if (n == 0) {
             member found{{}, at + sizeof one, one.path_bytes};
             memcpy(found.identity, one.identity, sizeof found.identity);
@@ -155,37 +183,52 @@ member joint_member(const joint_entry_1 &entry, uint32_t n) {
     }
 }
 
-// The entry is written behind all others: where its paths are as they were, nothing is.
-ty_status joint_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, bool *changed) {
-    ty_heap *heap = txn_heap(txn);
-    joint_table_1 *table;
-    *changed = false;
+ty_status joint_entries(ty_heap *heap, const joint_entry_2 **first, const joint_entry_2 **end) {
+    joint_table_2 *table;
+    *first = *end = nullptr;
     if (ty_status status = find_table(heap, &table))
         return status;
-    joint_entry_1 *old = table ? find_in(table, key) : nullptr;
-    if (old && has_paths(*old, members))
+    if (!table)
+        return TY_OK;
+    const char *begin = reinterpret_cast<const char *>(table + 1);
+    *first = reinterpret_cast<const joint_entry_2 *>(begin);
+    *end = reinterpret_cast<const joint_entry_2 *>(begin + table->bytes);
+    return TY_OK;
+}
+
+// The entry is written behind all others: where its members are as they were, nothing is.
+ty_status joint_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
+                        bool *changed) {
+    joint_table_2 *table;
+    char *room = nullptr;
+    *changed = false;
+    if (ty_status status = find_table(txn_heap(txn), &table))
+        return status;
+    const joint_entry_2 *old = table ? find_in(table, key) : nullptr;
+    if (old && old->members == count && old->own == own && has_members(*old, members))
         return TY_OK;
     *changed = true;
-    const uint64_t number = old ? old->number : 0, old_bytes = old ? old->bytes : 0;
-    const uint64_t kept = (table ? table->bytes : 0) - old_bytes, bytes = kept + entry_bytes(members, count);
-    if (bytes > table_bytes_max)
-        return failure(TY_E_SPACE, "note a group in a heap: it has too many").remedy("make groups of fewer heaps");
-    auto *made = static_cast<joint_table_1 *>(txn_alloc(txn, sizeof *table + bytes, 16));
-    if (!made)
-        return TY_E_MEMORY;
-    memcpy(made->magic, table_magic, sizeof made->magic);
-    made->bytes = bytes;
-    char *at = reinterpret_cast<char *>(made + 1);
-    if (table) {
-        const char *from = reinterpret_cast<const char *>(table + 1), *end = from + table->bytes;
-        const char *gap = old ? reinterpret_cast<const char *>(old) : end;
-        memcpy(at, from, static_cast<size_t>(gap - from));
-        memcpy(at + (gap - from), gap + old_bytes, static_cast<size_t>(end - gap) - old_bytes);
-    }
-    put_entry(at + kept, key, number, members, count);
-    if (ty_status status = txn_root_set(txn, TY_JOINT_ROOT, made))
+    joint_entry_2 entry{{}, 0, 0, static_cast<uint32_t>(entry_bytes(members, count)), count, own, 0};
+    memcpy(entry.key, key.bytes, sizeof entry.key);
+    entry.number = old ? old->number : 0;
+    entry.count = old ? old->count : 0;
+    if (ty_status status = rewrite(txn, table, old, entry.bytes, &room))
         return status;
-    return table ? txn_free(txn, table) : TY_OK;
+    put_entry(room, entry, members);
+    return TY_OK;
+}
+
+ty_status joint_remove(ty_txn *txn, const group_key &key, bool *changed) {
+    joint_table_2 *table;
+    char *room = nullptr;
+    *changed = false;
+    if (ty_status status = find_table(txn_heap(txn), &table))
+        return status;
+    const joint_entry_2 *old = table ? find_in(table, key) : nullptr;
+    if (!old)
+        return TY_OK;
+    *changed = true;
+    return rewrite(txn, table, old, 0, &room);
 }
 
 } // namespace taiyen

@@ -2,7 +2,10 @@
 //
 // JO1: a heap asks only what cannot change any more. Another heap of the group is opened for writing, so that what it
 //      found of its log is settled; or it is itself being opened by this thread, and what it has in doubt is durable by
-//      then (X28).
+//      then (X28). An open for reading changes nothing of the others: it looks at what their files hold.
+// JO2: each of the others has this joint or the one before. One that has neither is of another moment, as are two of
+// which
+//      one has it and the other, settled, has not: then nothing is settled, and no file is changed.
 #include "joint.hpp"
 
 #include <cstdio>
@@ -21,8 +24,31 @@ struct doubting {
 };
 thread_local const doubting *innermost = nullptr;
 
-bool same(const group_key &a, const group_key &b) {
-    return memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
+// What another heap of the group says of the joint.
+enum class vote : uint8_t {
+    has,      // it has committed it
+    prepared, // it has it in doubt, too
+    has_not,  // its last one is the one before
+    other,    // neither: it is of another moment
+    unknown   // it cannot be asked
+};
+
+// What a heap has of a group.
+struct known_of_group {
+    bool has_entry = false;
+    uint64_t number = 0;   // of the last joint that it has committed
+    uint64_t in_doubt = 0; // of the one that it has in doubt; 0: none
+};
+
+ty_status know(ty_heap *heap, const group_key &key, const ty_doubt *doubt, known_of_group *known) {
+    joint_entry_2 *entry;
+    if (ty_status status = joint_find(heap, key, &entry))
+        return status;
+    *known = {entry != nullptr, entry ? entry->number : 0, 0};
+    joint_description what;
+    if (doubt && joint_read(doubt->description, doubt->description_bytes, &what) && what.key == key)
+        known->in_doubt = what.number;
+    return TY_OK;
 }
 
 class asking {
@@ -37,33 +63,59 @@ public:
     asking(const asking &) = delete;
     asking &operator=(const asking &) = delete;
 
-    ty_outcome ask() { return what_.by == decided_by::agent ? ask_agent() : ask_heaps(); }
-
-private:
-    ty_outcome unknown(const char *whom, const char *text) {
-        snprintf(why_, why_bytes_, "%s: %s", whom, text);
-        return TY_OUTCOME_UNKNOWN;
+    ty_outcome ask() {
+        if (reads() && !doubt_.durable)
+            return TY_OUTCOME_COMMIT; // it can be asked
+        return what_.by == decided_by::agent ? ask_agent() : ask_heaps();
     }
 
+private:
+    bool reads() const { return opens_for_reading(options_.mode); }
+    bool in_use() const { return options_.mode == TY_OPEN_COPY; }
+
+    vote unknown(const char *whom, const char *text) {
+        write_text(why_, why_bytes_,
+                   "open it again when its outcome can be told, or settle it by hand (taiyen doubt); now %s: %s", whom,
+                   text);
+        return vote::unknown;
+    }
+
+    vote another_moment(const char *path) {
+        write_text(why_, why_bytes_,
+                   "%s is of another moment: put back its files of this heap's moment, or all heaps of the group from "
+                   "one backup; or settle this one by hand (taiyen doubt)",
+                   path);
+        return vote::other;
+    }
+
+    // A settle by the agent is final: of a heap in use, whose joint may be under way, it is not asked for.
     ty_outcome ask_agent() {
         const ty_agent *agent = agent_named(what_.agent);
+        char id[TY_JOINT_ID_BYTES];
+        bool committed = false;
         if (!agent)
-            return unknown(what_.agent, "no agent of this name is registered (ty_register_agent)");
+            unknown(what_.agent, "no agent of this name is registered (ty_register_agent)");
+        else if (in_use())
+            unknown(what_.agent, "it is not asked while another process has the heap open");
+        if (!agent || in_use())
+            return TY_OUTCOME_UNKNOWN;
         if (!doubt_.durable)
             return TY_OUTCOME_COMMIT; // it can be asked
-        char id[TY_JOINT_ID_BYTES];
         joint_id_of(what_, id);
-        bool committed = false;
-        if (ty_status status = agent->settle(agent->context, id, &committed))
-            return unknown(what_.agent, ty_status_name(status));
+        if (ty_status status = agent->settle(agent->context, id, &committed)) {
+            unknown(what_.agent, ty_status_name(status));
+            return TY_OUTCOME_UNKNOWN;
+        }
         return committed ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
     }
 
     // Committed if all of them have it; the first alone decides where there are participants.
     ty_outcome ask_heaps() {
-        joint_entry_1 *entry;
-        if (joint_find(heap_, what_.key, &entry))
-            return unknown(doubt_.heap_path, ty_error_text());
+        joint_entry_2 *entry;
+        if (joint_find(heap_, what_.key, &entry)) {
+            unknown(doubt_.heap_path, ty_error_text());
+            return TY_OUTCOME_UNKNOWN;
+        }
         const member *own = nullptr;
         member members[TY_GROUP_HEAPS_MAX];
         const uint32_t known = entry ? entry->members : 0;
@@ -73,65 +125,92 @@ private:
                 own = &members[n];
         }
         const bool is_first = own == &members[0];
-        if (!own || known < 2 || (what_.by == decided_by::first_heap && is_first))
-            return unknown(doubt_.heap_path, "what it knows of the group does not fit the transaction");
+        if (!own || known < 2 || (what_.by == decided_by::first_heap && is_first)) {
+            unknown(doubt_.heap_path, "what it knows of the group does not fit the transaction");
+            return TY_OUTCOME_UNKNOWN;
+        }
+        before_ = entry->number;
         moved_ =
             own->path_bytes != strlen(doubt_.heap_path) || memcmp(own->path, doubt_.heap_path, own->path_bytes) != 0;
-        const uint32_t count = what_.by == decided_by::first_heap ? 1 : known;
+        return decide(members, what_.by == decided_by::first_heap ? 1 : known, own);
+    }
+
+    // All of them are asked.
+    ty_outcome decide(const member *members, uint32_t count, const member *own) {
+        const member *with = nullptr, *without = nullptr;
         for (uint32_t n = 0; n < count; ++n) {
-            if (&members[n] == own)
-                continue;
-            const ty_outcome vote = ask_heap(members[n]);
-            if (vote != TY_OUTCOME_COMMIT)
-                return vote;
+            const vote given = &members[n] == own ? vote::prepared : ask_heap(members[n]);
+            if (given == vote::other || given == vote::unknown)
+                return TY_OUTCOME_UNKNOWN;
+            with = given == vote::has ? &members[n] : with;
+            without = given == vote::has_not ? &members[n] : without;
         }
-        return TY_OUTCOME_COMMIT;
-    }
-
-    ty_outcome vote_of(ty_heap *heap, const char *path) {
-        joint_entry_1 *entry;
-        if (joint_find(heap, what_.key, &entry))
-            return unknown(path, ty_error_text());
-        return entry && entry->number == what_.number ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
-    }
-
-    // Nothing is said of why where it is not open.
-    ty_outcome ask_open_heap(const member &one) {
-        struct looking {
-            const joint_description &what;
-            bool has;
-            static ty_status look(ty_heap *heap, void *context) {
-                auto &self = *static_cast<looking *>(context);
-                joint_entry_1 *entry;
-                if (ty_status status = joint_find(heap, self.what.key, &entry))
-                    return status;
-                self.has = entry && entry->number == self.what.number;
-                return TY_OK;
+        // What is in use goes on between two looks; others do not.
+        if (with && without && !in_use()) {
+            if (char *path = path_of(*without)) {
+                another_moment(path);
+                free(path);
             }
-        } found{what_, false};
-        why_[0] = 0;
-        const ty_status status = txn_look_at_open(one.identity, looking::look, &found);
-        if (status)
-            return status == TY_E_NOT_FOUND ? TY_OUTCOME_UNKNOWN : unknown("a heap of the group", ty_error_text());
-        return found.has ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
+            return TY_OUTCOME_UNKNOWN;
+        }
+        return without ? TY_OUTCOME_ROLLBACK : TY_OUTCOME_COMMIT;
     }
 
-    ty_outcome ask_heap(const member &one) {
-        for (const doubting *each = here_.outer; each; each = each->outer) {
-            if (memcmp(each->doubt.heap_identity, one.identity, sizeof one.identity) != 0)
-                continue;
-            if (same(each->what.key, what_.key) && each->what.number == what_.number)
-                return TY_OUTCOME_COMMIT; // it has it, as durably as this one
-            return vote_of(each->heap, each->doubt.heap_path);
-        }
-        if (const ty_outcome vote = ask_open_heap(one); vote != TY_OUTCOME_UNKNOWN || why_[0])
-            return vote;
+    // JO2.
+    vote vote_of(const known_of_group &known, const char *path) {
+        if (known.has_entry && known.number == what_.number)
+            return vote::has;
+        if (known.has_entry && known.number == before_)
+            return known.in_doubt == what_.number ? vote::prepared : vote::has_not;
+        if (known.has_entry && known.in_doubt && known.in_doubt == before_)
+            return vote::has_not;
+        return another_moment(path);
+    }
+
+    // *here: the process has it open.
+    vote ask_open_heap(const member &one, bool *here) {
+        struct looking {
+            const group_key &key;
+            known_of_group known;
+            open_here how;
+            static ty_status look(ty_heap *heap, open_here how, void *context) {
+                auto &self = *static_cast<looking *>(context);
+                self.how = how;
+                return know(heap, self.key, nullptr, &self.known);
+            }
+        } found{what_.key, {}, open_here::writes};
+        const ty_status status = txn_look_at_open(one.identity, reads(), looking::look, &found);
+        *here = status != TY_E_NOT_FOUND;
+        if (status)
+            return *here ? unknown("a heap of the group", ty_error_text()) : vote::unknown;
         char *path = path_of(one);
         if (!path)
             return unknown(doubt_.heap_path, "there is no memory");
-        const ty_outcome vote = ask_files(path, one);
+        vote given = vote_of(found.known, path);
+        if (found.how == open_here::copy && given != vote::has) // it may have it by now
+            given = unknown(path, "it is open here as a copy");
         free(path);
-        return vote;
+        return given;
+    }
+
+    vote ask_heap(const member &one) {
+        for (const doubting *each = here_.outer; each; each = each->outer) {
+            if (memcmp(each->doubt.heap_identity, one.identity, sizeof one.identity) != 0)
+                continue;
+            known_of_group known;
+            if (know(each->heap, what_.key, &each->doubt, &known))
+                return unknown(each->doubt.heap_path, ty_error_text());
+            return vote_of(known, each->doubt.heap_path); // it has it as durably as this one
+        }
+        bool here = false;
+        if (const vote given = ask_open_heap(one, &here); here)
+            return given;
+        char *path = path_of(one);
+        if (!path)
+            return unknown(doubt_.heap_path, "there is no memory");
+        const vote given = ask_files(path, one);
+        free(path);
+        return given;
     }
 
     // Where the heap in doubt lies where it was, so do the others. Else it was moved, or is a copy: then they are
@@ -151,8 +230,9 @@ private:
         return made;
     }
 
-    // Looks first, so that nothing of another heap is touched, and no log is made for one that has its own elsewhere.
-    ty_outcome ask_files(const char *path, const member &one) {
+    // Looks first, so that nothing is touched of another heap, or of one of another moment, and no log is made for one
+    // that has its own elsewhere.
+    vote ask_files(const char *path, const member &one) {
         ty_open_options options = TY_OPEN_OPTIONS_INIT;
         options.mode = TY_OPEN_EXISTING;
         options.storage = options_.storage;
@@ -163,7 +243,7 @@ private:
             return unknown(path, ty_error_text());
         if (memcmp(info.identity, one.identity, sizeof one.identity) != 0)
             return unknown(path, "another heap lies there");
-        if (info.in_use)
+        if (info.in_use && !reads())
             return unknown(path, "it is in use");
         if (info.kind == TY_TRANSACTIONAL) {
             log_view log{};
@@ -171,19 +251,36 @@ private:
                 return unknown(path, ty_error_text());
             txn_close_log(log);
         }
-        return doubt_.durable ? ask_opened(path, options) : TY_OUTCOME_COMMIT; // it can be asked
+        return reads() || !doubt_.durable ? look_at_files(path, options) : ask_opened(path, options);
     }
 
-    ty_outcome ask_opened(const char *path, const ty_open_options &options) {
+    vote look_at_files(const char *path, const ty_open_options &options) {
+        struct looking {
+            const group_key &key;
+            known_of_group known;
+            static ty_status look(ty_heap *heap, const ty_doubt *doubt, void *context) {
+                auto &self = *static_cast<looking *>(context);
+                return know(heap, self.key, doubt, &self.known);
+            }
+        } found{what_.key, {}};
+        if (txn_look_at_files(path, options, looking::look, &found))
+            return unknown(path, ty_error_text());
+        return vote_of(found.known, path);
+    }
+
+    vote ask_opened(const char *path, const ty_open_options &options) {
         ty_heap *heap = nullptr;
         bool stable = false;
+        known_of_group known;
         ty_status status = txn_open(path, options, &heap, nullptr, &joint_resolver);
         if (!status && image_kind(heap) == TY_TRANSACTIONAL) // what it says is to last
             status = txn_stable(heap, 0, true, &stable);
-        const ty_outcome vote = status ? unknown(path, ty_error_text()) : vote_of(heap, path);
+        if (!status)
+            status = know(heap, what_.key, nullptr, &known);
+        const vote given = status ? unknown(path, ty_error_text()) : vote_of(known, path);
         if (heap)
             static_cast<void>(txn_discard(heap));
-        return vote;
+        return given;
     }
 
     const ty_doubt &doubt_;
@@ -193,7 +290,8 @@ private:
     size_t why_bytes_;
     const joint_description &what_;
     doubting here_;
-    bool moved_ = false; // it does not lie where the group was made
+    uint64_t before_ = 0; // the number of the joint before
+    bool moved_ = false;  // it does not lie where the group was made
 };
 
 bool takes(const void *description, size_t bytes) {

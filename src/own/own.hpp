@@ -1,11 +1,17 @@
 // What the libraries of their own share (pack, ship, standby), which use the public API alone: checks of what callers
-// hand in, as src/api/arguments.hpp has them (O1, O2), and failures that go from one thread to another.
+// hand in, as src/api/arguments.hpp has them (O1, O2), failures that go from one thread to another, and descriptors
+// that a forked child does not keep.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
+#include <mutex>
+#include <pthread.h>
 #include <string>
 #include <taiyen/storage.h>
+#include <unistd.h>
+#include <vector>
 
 namespace taiyen::own {
 
@@ -64,10 +70,13 @@ void copy_output(const Output &known, Output *given) {
     memcpy(static_cast<void *>(given), &bytes, sizeof bytes);
 }
 
+// An operation that says behind a colon why it failed is all that is said: the status' own words ("it is in use", "it
+// does not exist") would be of something else.
 inline ty_status fail(ty_status status, const std::string &operation, const std::string &path,
                       const std::string &remedy) {
-    return ty_error_set(status, 0, operation.c_str(), path.empty() ? nullptr : path.c_str(), UINT64_MAX,
-                        remedy.c_str());
+    const bool says_why = operation.find(": ") != std::string::npos;
+    return ty_error_set(status, says_why ? TY_CAUSE_IN_OPERATION : 0, operation.c_str(),
+                        path.empty() ? nullptr : path.c_str(), UINT64_MAX, remedy.c_str());
 }
 
 // What the C++ library throws becomes a status.
@@ -93,6 +102,42 @@ struct kept_failure {
                                      error.offset, error.remedy)
                       : TY_OK;
     }
+};
+
+// A lock (flock(2)) belongs to an opening of a file, which a forked child's copy of the descriptor refers to as well:
+// the child would keep the lock when its parent has ended. So it closes its copies at the fork.
+class child_closes {
+public:
+    // From now on a child closes it at the fork.
+    static void add(int descriptor) {
+        std::lock_guard guard(all().lock_);
+        all().descriptors_.push_back(descriptor);
+    }
+    // Closes it here.
+    static void close(int descriptor) {
+        std::lock_guard guard(all().lock_);
+        // In a child it is closed, and its number may be another file's.
+        if (std::erase(all().descriptors_, descriptor) != 0)
+            ::close(descriptor);
+    }
+
+private:
+    child_closes() {
+        pthread_atfork([] { all().lock_.lock(); }, [] { all().lock_.unlock(); },
+                       [] {
+                           for (int each : all().descriptors_)
+                               ::close(each);
+                           all().descriptors_.clear();
+                           all().lock_.unlock();
+                       });
+    }
+    static child_closes &all() { // never destroyed: a process may fork while it ends
+        static auto &made = *new child_closes;
+        return made;
+    }
+
+    std::mutex lock_;
+    std::vector<int> descriptors_;
 };
 
 } // namespace taiyen::own

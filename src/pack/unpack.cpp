@@ -293,6 +293,8 @@ ty_status unpacking::run(ty_heap **heap) {
     if (ty_status status = read_content(in_, moves_->old(), moves_.get(), threads_for(options_.threads),
                                         options_.progress, options_.progress_context))
         return status;
+    if (ty_status status = in_.end())
+        return status;
     if (ty_status status = fix())
         return status;
     return target_.finish(heap);
@@ -366,7 +368,9 @@ ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callb
     std::vector<root> roots;
     if (ty_status status = read_tables(in, header, &places, &roots))
         return status;
-    return read_content(in, places, nullptr, threads_for(0), progress, progress_context);
+    if (ty_status status = read_content(in, places, nullptr, threads_for(0), progress, progress_context))
+        return status;
+    return in.end();
 }
 
 } // namespace taiyen::pack

@@ -43,7 +43,7 @@ bool is_within(const object_header_1 &a, const object_header_1 &b) {
 }
 
 ty_status tell(ty_problem_callback *problem, void *context, ty_status status) {
-    if (problem == nullptr || (status != TY_E_DAMAGED && status != TY_E_FORMAT && status != TY_E_MISMATCH))
+    if (problem == nullptr || (!is_damage(status) && status != TY_E_MISMATCH))
         return status;
     problem(ty_error_text(), context);
     return TY_OK;
@@ -51,7 +51,7 @@ ty_status tell(ty_problem_callback *problem, void *context, ty_status status) {
 
 } // namespace
 
-ty_status catalog::read(const ty_destination &from, ty_problem_callback *problem, void *context) {
+ty_status catalog::read(const ty_destination &from, reading how, ty_problem_callback *problem, void *context) {
     std::vector<named> names;
     std::vector<object> found;
     if (ty_status status = names_of(from, &names))
@@ -64,10 +64,18 @@ ty_status catalog::read(const ty_destination &from, ty_problem_callback *problem
         if (!status && !same_heap(made.header, first))
             status = fail(TY_E_MISMATCH, "use an object of another heap than " + found.front().name, one.name,
                           "take it away from there");
+        const bool readable = status == TY_OK;
         if (!status && made.header.kind == uint32_t(object_kind::segment) &&
             made.size_bytes != sizeof made.header + made.header.stored_bytes)
             status = fail(TY_E_DAMAGED, "read a segment: it was cut off, or something was appended", one.name,
                           "get it from another copy");
+        if (is_damage(status)) {
+            bad.push_back({one.name, ty_error_text()});
+            if (how == reading::as_is && readable)
+                found.push_back(std::move(made));
+            if (how != reading::strict && problem == nullptr)
+                continue;
+        }
         if (!status) {
             found.push_back(std::move(made));
         } else if ((status = tell(problem, context, status))) {
@@ -94,6 +102,16 @@ ty_status catalog::read(const ty_destination &from, ty_problem_callback *problem
         }
     }
     return TY_OK;
+}
+
+bool catalog::is_replaced(const bad_object &one) const {
+    uint64_t first = 0, last = 0;
+    if (!segment_range(one.name, &first, &last))
+        return false;
+    for (const object &segment : segments)
+        if (segment.name != one.name && segment.header.from.sequence < first && segment.header.to.sequence >= last)
+            return true;
+    return false;
 }
 
 size_t catalog::first_behind(const object &base) const {

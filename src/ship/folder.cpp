@@ -1,6 +1,8 @@
 // A folder as a destination: the only file of this library that calls the operating system for objects.
 #include "folder.hpp"
 
+#include "../own/own.hpp"
+
 #include "object_form.hpp"
 
 #include <cerrno>
@@ -42,7 +44,7 @@ struct folder {
         if (descriptor >= 0)
             close(descriptor);
         if (lock >= 0)
-            close(lock);
+            own::child_closes::close(lock);
     }
 };
 
@@ -181,6 +183,7 @@ ty_status take_lock(folder &f) {
     f.lock = openat(f.descriptor, lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f.lock < 0)
         return system_failure("open a folder", f.in(lock_name));
+    own::child_closes::add(f.lock);
     if (flock(f.lock, LOCK_EX | LOCK_NB) == 0)
         return TY_OK;
     return errno == EWOULDBLOCK
@@ -206,6 +209,18 @@ ty_status clear_parts(const folder &f) {
     return status;
 }
 
+// SP6: nothing in the folder is durable before its own name is. It may be there because a process made it that died
+// before it flushed its parent, so each writer does. `..` is the parent wherever symbolic links lead. Who may not read
+// the parent flushes the file system.
+ty_status flush_parent(const folder &f) {
+    const int parent = openat(f.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool flushed = parent >= 0 ? fsync(parent) == 0 : errno == EACCES && syncfs(f.descriptor) == 0;
+    const ty_status status = flushed ? TY_OK : system_failure("flush the folder above one to ship to", f.path);
+    if (parent >= 0)
+        close(parent);
+    return status;
+}
+
 } // namespace
 
 ty_status folder_open(const char *path, bool writes, ty_destination **destination) {
@@ -217,6 +232,8 @@ ty_status folder_open(const char *path, bool writes, ty_destination **destinatio
     if (made->descriptor < 0)
         return system_failure("open a folder", path);
     if (writes) {
+        if (ty_status status = flush_parent(*made))
+            return status;
         if (ty_status status = take_lock(*made))
             return status;
         if (ty_status status = clear_parts(*made))
@@ -238,6 +255,7 @@ ty_status restoring_lock::take(const std::string &path) {
     descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (descriptor_ < 0)
         return system_failure("restore a heap", path);
+    own::child_closes::add(descriptor_);
     if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0)
         return TY_OK;
     path_.clear();
@@ -248,7 +266,7 @@ restoring_lock::~restoring_lock() {
     if (!path_.empty())
         unlink(path_.c_str());
     if (descriptor_ >= 0)
-        close(descriptor_);
+        own::child_closes::close(descriptor_);
 }
 
 ty_status check_absent(const std::string &path) {

@@ -21,12 +21,26 @@ uint64_t checksum_of(const frame_header_1 &header, const void *stored, uint64_t 
 std::string name_of(const object_header_1 &header) {
     char name[64];
     if (header.kind == uint32_t(object_kind::base))
-        snprintf(name, sizeof name, "base-%016llx", static_cast<unsigned long long>(header.from.sequence));
-    else
-        snprintf(name, sizeof name, "segment-%016llx-%016llx",
-                 static_cast<unsigned long long>(header.from.sequence + 1),
-                 static_cast<unsigned long long>(header.to.sequence));
+        return base_name(header.from.sequence);
+    snprintf(name, sizeof name, "segment-%016llx-%016llx", static_cast<unsigned long long>(header.from.sequence + 1),
+             static_cast<unsigned long long>(header.to.sequence));
     return name;
+}
+
+std::string base_name(uint64_t sequence) {
+    char name[64];
+    snprintf(name, sizeof name, "base-%016llx", static_cast<unsigned long long>(sequence));
+    return name;
+}
+
+bool segment_range(const std::string &name, uint64_t *first, uint64_t *last) {
+    unsigned long long from = 0, to = 0;
+    int length = 0;
+    if (sscanf(name.c_str(), "segment-%16llx-%16llx%n", &from, &to, &length) != 2 || size_t(length) != name.size())
+        return false;
+    *first = from;
+    *last = to;
+    return true;
 }
 
 bool is_object_name(const std::string &name) {
@@ -46,6 +60,8 @@ const char *wrong_field(const object_header_1 &h) {
         return "number of records";
     if (!base && (h.frames == 0 || h.frames > h.records || h.raw_bytes > counter_max || h.stored_bytes > counter_max))
         return "number of frames or bytes";
+    if (h.after_base > counter_max || h.floor > h.from.sequence || (!base && h.floor))
+        return "base before it";
     if (h.first_ns > h.last_ns)
         return "time";
     if (memcmp(h.from.heap_identity, h.to.heap_identity, sizeof h.to.heap_identity) ||

@@ -26,7 +26,9 @@ struct object_header_1 {
     uint32_t frames;
     uint64_t line_sequence; // of the position where the line began, and its hash: segments of one line have the same
     uint64_t line_hash;
-    uint64_t heap_base; // of a base: the address
+    uint64_t heap_base;  // of a base: the address
+    uint64_t after_base; // SP7: 1 + the sequence of the newest base that the destination had; 0: none
+    uint64_t floor;      // SP7: of a base: the sequence of the oldest base that is kept from now on; 0: all are
     uint64_t records;
     uint64_t raw_bytes;    // of records
     uint64_t stored_bytes; // behind this header; of a base 0: the stream knows
@@ -36,7 +38,7 @@ struct object_header_1 {
     ty_follow_position to;
     uint64_t checksum; // of all bytes before it
 };
-static_assert(sizeof(object_header_1) == 88 + 2 * sizeof(ty_follow_position) + 8);
+static_assert(sizeof(object_header_1) == 104 + 2 * sizeof(ty_follow_position) + 8);
 static_assert(sizeof(ty_follow_position) == 280);
 
 // A frame: this, and its bytes. What these are once they are unpacked: for each record its length (4 bytes), its hash
@@ -63,10 +65,18 @@ uint64_t checksum_of(const frame_header_1 &header, const void *stored, uint64_t 
 // TY_E_FORMAT, TY_E_DAMAGED. name: whose header it is, which must be the name that it has by what it says.
 ty_status check_header(const object_header_1 &header, const std::string &name);
 std::string name_of(const object_header_1 &header);
+std::string base_name(uint64_t sequence);
+// The transactions that the name of a segment tells of; false: it is no such name.
+bool segment_range(const std::string &name, uint64_t *first, uint64_t *last);
 bool is_object_name(const std::string &name);
 
 inline bool same_line(const object_header_1 &a, const object_header_1 &b) {
     return a.line_hash == b.line_hash && a.line_sequence == b.line_sequence;
+}
+
+// What is wrong with an object itself.
+inline bool is_damage(ty_status status) {
+    return status == TY_E_DAMAGED || status == TY_E_FORMAT;
 }
 
 using own::fail;

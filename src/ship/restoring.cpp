@@ -2,6 +2,7 @@
 #include "restoring.hpp"
 
 #include "folder.hpp"
+#include "shipper.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +16,7 @@ namespace taiyen::ship {
 namespace {
 
 constexpr const char *suffix = "-restoring";
+constexpr uint64_t newest = UINT64_MAX;       // transaction
 constexpr size_t log_bytes = size_t{4} << 20; // of the passing heap, which is not written to it
 
 uint64_t steady_ns() {
@@ -34,14 +36,18 @@ public:
 
 private:
     ty_status plan();
-    ty_status choose_base();
+    ty_status plan_from(const object &base);
+    ty_status find_time();
+    ty_status refuse_time(uint64_t low, uint64_t high) const;
+    ty_status unpack_some();
     ty_status nothing_there() const;
     ty_status check_names() const;
     ty_status clear_remains() const;
     ty_status unpack();
     ty_status receive();
     ty_status begin();
-    ty_status take_segment(const object &segment, bool *done);
+    ty_status take_segment(const object &segment, bool *done, bool *unreadable);
+    ty_status tell_how_far();
     size_t wanted_of(const segment_frame &frame) const;
     ty_status finish();
     bool tell(uint64_t bytes);
@@ -56,7 +62,10 @@ private:
     bool made_ = false;
     catalog all_;
     const object *base_ = nullptr;
-    size_t first_ = SIZE_MAX; // segment
+    size_t first_ = SIZE_MAX;  // segment
+    size_t bases_ = 0;         // those that are not found damaged are the first
+    uint64_t wanted_ = newest; // sequence
+    std::string unreadable_;   // what a segment that ended early says
     object_reader *reading_ = nullptr;
     ty_heap *heap_ = nullptr;
     ty_receiver *receiver_ = nullptr;
@@ -97,36 +106,120 @@ ty_status restoring::nothing_there() const {
     return fail(TY_E_NOT_FOUND, "restore a heap to what was not shipped, or is not kept", path_, there);
 }
 
-ty_status restoring::choose_base() {
-    for (const object &base : all_.bases) {
-        const object_header_1 &header = base.header;
-        if (options_.to_sequence && header.from.sequence > options_.to_sequence)
+ty_status restoring::refuse_time(uint64_t low, uint64_t high) const {
+    return fail(TY_E_MISMATCH,
+                "restore a heap to a time: a clock was set, so it may mean transaction " + std::to_string(low) +
+                    (high > low + 1 ? " or one up to " : " or ") + std::to_string(high),
+                path_, "give a transaction's number; the folder's list has numbers and times (ty_ship_list)");
+}
+
+// SP8: the last transaction that was seen at or before the time, if all before it were, too, and none behind it. Where
+// times go back, or the next one is of a time that has not come yet, a clock was wrong, and nobody knows which.
+ty_status restoring::find_time() {
+    const uint64_t time = options_.to_ns, now = unix_ns();
+    bool found = false, went_back = false;
+    uint64_t last = 0, low = 0, next_ns = 0;
+    const auto see = [&](uint64_t end, uint64_t ns) {
+        if (ns <= time) {
+            went_back = went_back || next_ns != 0;
+            found = true;
+            last = end;
+        } else if (next_ns == 0) {
+            low = last;
+            next_ns = ns;
+        }
+    };
+    size_t base = 0;
+    for (size_t i = 0; i <= all_.segments.size(); i++) {
+        const object *segment = i < all_.segments.size() ? &all_.segments[i] : nullptr;
+        // A base that no segment leads to is all that tells when its transactions were seen.
+        for (; base < all_.bases.size(); base++) {
+            const object_header_1 &h = all_.bases[base].header;
+            if (segment && h.from.sequence > segment->header.from.sequence)
+                break;
+            const bool led_to = i > 0 && all_.segments[i - 1].header.to.sequence >= h.from.sequence;
+            if (!led_to && (h.first_ns <= time || !segment))
+                see(h.from.sequence, h.first_ns);
+        }
+        if (!segment)
             break;
-        if (options_.to_ns && header.first_ns > options_.to_ns)
-            break;
-        base_ = &base;
+        while (base < all_.bases.size() && all_.bases[base].header.from.sequence <= segment->header.to.sequence)
+            base++; // led to
+        if (segment->header.last_ns <= time || segment->header.first_ns > time) {
+            see(segment->header.to.sequence,
+                segment->header.first_ns > time ? segment->header.first_ns : segment->header.last_ns);
+            continue;
+        }
+        segment_reader reader(from_, segment->name);
+        segment_frame frame;
+        ty_status status = reader.open();
+        for (bool more = true; !status && more;)
+            if (!(status = reader.next(&frame, false, &more)) && more)
+                see(frame.header.first + frame.header.records - 1, frame.header.time_ns);
+        if (status && !is_damage(status))
+            return status;
     }
-    return base_ ? TY_OK : nothing_there();
+    if (went_back)
+        return refuse_time(low, last);
+    if (next_ns > now)
+        return refuse_time(last, all_.segments.empty() ? all_.bases.back().header.to.sequence
+                                                       : std::max(all_.segments.back().header.to.sequence,
+                                                                  all_.bases.back().header.to.sequence));
+    wanted_ = last;
+    return found ? TY_OK : nothing_there();
+}
+
+ty_status restoring::plan_from(const object &base) {
+    base_ = &base;
+    first_ = all_.first_behind(base);
+    total_ = base.size_bytes;
+    done_ = 0;
+    uint64_t last = base.header.from.sequence;
+    for (size_t i = first_; i < all_.segments.size() && (i == first_ || all_.follows(i)); i++) {
+        if (last >= wanted_)
+            break;
+        total_ += all_.segments[i].size_bytes;
+        last = all_.segments[i].header.to.sequence;
+    }
+    if (wanted_ == newest || wanted_ <= last)
+        return TY_OK;
+    for (const bad_object &bad : all_.bad) {
+        uint64_t first = 0, end = 0;
+        if (segment_range(bad.name, &first, &end) && first == last + 1)
+            return fail(
+                TY_E_DAMAGED, "restore a heap to transaction " + std::to_string(wanted_) + ": " + bad.problem, path_,
+                "get the object from another copy; up to transaction " + std::to_string(last) + " it can be restored");
+    }
+    return nothing_there();
 }
 
 // SP5: the newest base before what is asked for, and all records from there on.
 ty_status restoring::plan() {
-    if (ty_status status = all_.read(from_, nullptr, nullptr))
-        return status;
-    if (ty_status status = choose_base())
-        return status;
-    first_ = all_.first_behind(*base_);
-    total_ = base_->size_bytes;
-    uint64_t last = base_->header.from.sequence;
-    for (size_t i = first_; i < all_.segments.size() && (i == first_ || all_.follows(i)); i++) {
-        total_ += all_.segments[i].size_bytes;
-        last = all_.segments[i].header.to.sequence;
-        if (options_.to_sequence && last >= options_.to_sequence)
-            break;
+    while (bases_ > 0)
+        if (const object &base = all_.bases[bases_ - 1]; base.header.from.sequence <= wanted_)
+            return plan_from(base);
+        else
+            bases_--;
+    for (const bad_object &bad : all_.bad)
+        if (uint64_t first, last; !segment_range(bad.name, &first, &last))
+            return fail(TY_E_DAMAGED, "restore a heap: " + bad.problem, path_, "get the object from another copy");
+    return nothing_there();
+}
+
+// Of a base that is damaged an older one does as well: the records go on from there.
+ty_status restoring::unpack_some() {
+    for (;;) {
+        const ty_status status = unpack();
+        if (!is_damage(status) || bases_ <= 1)
+            return status;
+        own::kept_failure first;
+        first.keep(status);
+        bases_--;
+        if (ty_status cleared = clear_remains())
+            return cleared;
+        if (plan())
+            return first.tell();
     }
-    if (options_.to_sequence > last)
-        return nothing_there();
-    return TY_OK;
 }
 
 ty_status restoring::check_names() const {
@@ -204,28 +297,25 @@ ty_status restoring::begin() {
 
 // Of its records, those that are asked for.
 size_t restoring::wanted_of(const segment_frame &frame) const {
-    const uint64_t base = base_->header.from.sequence;
     const uint64_t first = frame.header.first, count = frame.records.size();
-    uint64_t end = first + count; // behind the last one
-    if (options_.to_sequence)
-        end = std::min(end, options_.to_sequence + 1);
-    if (options_.to_ns && frame.header.time_ns > options_.to_ns)
-        end = std::min(end, base + 1); // the copy has them
+    const uint64_t end =
+        wanted_ == newest ? first + count : std::min(first + count, wanted_ + 1); // behind the last one
     return end > first ? static_cast<size_t>(end - first) : 0;
 }
 
-ty_status restoring::take_segment(const object &segment, bool *done) {
+ty_status restoring::take_segment(const object &segment, bool *done, bool *unreadable) {
     segment_reader reader(from_, segment.name);
     segment_frame frame;
-    if (ty_status status = reader.open())
-        return status;
+    ty_status status = reader.open();
     for (bool more = true; !*done;) {
-        if (ty_status status = reader.next(&frame, false, &more))
+        if (status || (status = reader.next(&frame, false, &more))) {
+            *unreadable = is_damage(status);
             return status;
+        }
         if (!more)
             return TY_OK;
         const size_t wanted = wanted_of(frame);
-        if (ty_status status = ty_receive(receiver_, frame.records.data(), wanted)) {
+        if ((status = ty_receive(receiver_, frame.records.data(), wanted))) {
             ty_error why{};
             ty_error_detail(&why);
             return fail(status, why.operation, segment.name, why.remedy);
@@ -246,18 +336,54 @@ ty_status restoring::take_segment(const object &segment, bool *done) {
 ty_status restoring::receive() {
     if (ty_status status = begin())
         return status;
-    bool done = false;
+    bool done = false, unreadable = false;
     for (size_t i = first_; !done && i < all_.segments.size() && (i == first_ || all_.follows(i)); i++)
-        if (ty_status status = take_segment(all_.segments[i], &done))
-            return status;
+        if (ty_status status = take_segment(all_.segments[i], &done, &unreadable)) {
+            if (!unreadable)
+                return status;
+            unreadable_ = ty_error_text();
+            break;
+        }
     if (ty_status status = ty_receive_stable(receiver_, &report_.position))
         return status;
     ty_receive_end(receiver_);
     receiver_ = nullptr;
     report_.sequence = base_->header.from.sequence + report_.records;
-    if (options_.to_sequence && report_.sequence != options_.to_sequence)
-        return fail(TY_E_DAMAGED, "restore a heap: a segment ends before its header says", path_, "verify the objects");
+    if (wanted_ != newest && report_.sequence != wanted_)
+        return fail(TY_E_DAMAGED, "restore a heap to transaction " + std::to_string(wanted_) + ": " + unreadable_,
+                    path_,
+                    "get the object from another copy; up to transaction " + std::to_string(report_.sequence) +
+                        " it can be restored");
     return TY_OK;
+}
+
+// SP9: asked for the newest, or for a time, it is told where what follows is there and cannot be used.
+ty_status restoring::tell_how_far() {
+    std::string why = unreadable_;
+    uint64_t behind = report_.sequence;
+    for (const bad_object &bad : all_.bad) {
+        uint64_t first = 0, last = 0;
+        if (!segment_range(bad.name, &first, &last) || all_.is_replaced(bad) || last <= report_.sequence ||
+            (options_.to_ns && first > report_.sequence + 1))
+            continue;
+        behind = std::max(behind, last);
+        if (why.empty())
+            why = bad.problem;
+    }
+    if (wanted_ == newest && !all_.segments.empty() && all_.segments.back().header.to.sequence > report_.sequence) {
+        behind = std::max(behind, all_.segments.back().header.to.sequence);
+        if (why.empty())
+            why = "no segment goes on there, and no base is behind the gap";
+    }
+    if (options_.to_sequence || (why.empty() && behind == report_.sequence))
+        return TY_OK;
+    report_.incomplete = true;
+    return fail(TY_E_DAMAGED,
+                "restore all of a heap: it is as it was behind transaction " + std::to_string(report_.sequence) +
+                    ", and what follows" +
+                    (behind > report_.sequence ? ", up to transaction " + std::to_string(behind) + "," : "") +
+                    " cannot be restored: " + why,
+                path_, "get the object from another copy and restore again, or go on with this heap");
 }
 
 // A heap that was closed in order needs its image alone: the first open makes journal and log.
@@ -288,13 +414,21 @@ ty_status restoring::run(ty_restore_report *report) {
         return status;
     if (ty_status status = clear_remains())
         return status;
+    if (ty_status status = all_.read(from_, reading::as_is, nullptr, nullptr))
+        return status;
+    bases_ = all_.bases.size();
+    if (options_.to_sequence)
+        wanted_ = options_.to_sequence;
+    if (options_.to_ns && bases_)
+        if (ty_status status = find_time())
+            return status;
     if (ty_status status = plan())
         return status;
     const uint64_t begun = steady_ns();
+    if (ty_status status = unpack_some())
+        return status;
     report_.base_sequence = base_->header.from.sequence;
     report_.time_ns = base_->header.first_ns;
-    if (ty_status status = unpack())
-        return status;
     const uint64_t unpacked = steady_ns();
     if (ty_status status = receive())
         return status;
@@ -302,8 +436,9 @@ ty_status restoring::run(ty_restore_report *report) {
         return status;
     report_.base_ns = unpacked - begun;
     report_.records_ns = steady_ns() - unpacked;
+    const ty_status status = tell_how_far();
     *report = report_;
-    return TY_OK;
+    return status;
 }
 
 } // namespace

@@ -29,8 +29,7 @@ ty_status segment_builder::add(const ty_follow_record &record, uint64_t time_ns)
     if (frame_.records == 0) {
         frame_.first = record.sequence;
         frame_.time_ns = time_ns;
-        if (header_.records == 0)
-            header_.first_ns = time_ns;
+        header_.first_ns = header_.records == 0 ? time_ns : std::min(header_.first_ns, time_ns);
     }
     const uint32_t size = static_cast<uint32_t>(record.size_bytes);
     uint8_t head[record_head_bytes_1];
@@ -42,7 +41,7 @@ ty_status segment_builder::add(const ty_follow_record &record, uint64_t time_ns)
     frame_.records += 1;
     header_.records += 1;
     header_.raw_bytes += record.size_bytes;
-    header_.last_ns = time_ns;
+    header_.last_ns = std::max(header_.last_ns, time_ns); // the clock may have been set back
     return TY_OK;
 }
 
@@ -78,6 +77,7 @@ ty_status segment_builder::put(const ty_destination &to, const ty_follow_positio
     header_.kind = uint32_t(object_kind::segment);
     header_.line_sequence = line.line_sequence;
     header_.line_hash = line.line_hash;
+    header_.after_base = line.after_base;
     header_.stored_bytes = stored_.size();
     header_.to = end;
     header_.checksum = checksum_of(header_);

@@ -107,8 +107,13 @@ ty_status ty_ship_list(const ty_destination *destination, ty_ship_object_callbac
         return refuse_call(call, "pass a function");
     return at_boundary(call, [&] {
         catalog all;
-        if (ty_status status = all.read(*destination, nullptr, nullptr))
+        if (ty_status status = all.read(*destination, reading::whole, nullptr, nullptr))
             return status;
+        const auto damage = [&] {
+            return all.bad.empty() ? TY_OK
+                                   : fail(TY_E_DAMAGED, "list all that was shipped: " + all.bad.front().problem, "",
+                                          "verify what was shipped (ty_ship_verify)");
+        };
         const auto tell = [&](const object &one, bool follows) {
             const object_header_1 &h = one.header;
             const bool base = h.kind == uint32_t(object_kind::base);
@@ -128,7 +133,7 @@ ty_status ty_ship_list(const ty_destination *destination, ty_ship_object_callbac
             if (i < all.segments.size() && !tell(all.segments[i], all.follows(i)))
                 return TY_OK;
         }
-        return TY_OK;
+        return damage();
     });
 }
 
@@ -159,7 +164,7 @@ ty_status ty_restore(const ty_destination *destination, const char *heap_path, c
     return at_boundary(call, [&] {
         ty_restore_report told{};
         const ty_status status = restore_heap(*destination, heap_path, known, &told);
-        if (!status)
+        if (!status || told.incomplete)
             copy_output(told, report);
         return status;
     });

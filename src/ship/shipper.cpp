@@ -8,6 +8,7 @@ using namespace taiyen::ship;
 namespace {
 
 constexpr uint64_t ns_per_ms = 1'000'000;
+constexpr uint64_t ns_per_s = 1'000'000'000;
 
 uint64_t or_else(uint64_t given, uint64_t standard) {
     return given ? given : standard;
@@ -43,6 +44,7 @@ ty_status ty_shipper::begin_line(const ty_follow_position &at) {
     position_ = at;
     line_.line_sequence = at.sequence;
     line_.line_hash = at.hash;
+    note_base();
     has_base_ = false;
     base_.reset(); // of the line before
     return TY_OK;
@@ -51,7 +53,7 @@ ty_status ty_shipper::begin_line(const ty_follow_position &at) {
 ty_status ty_shipper::open() {
     ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
     options.open = &open_;
-    if (ty_status status = all_.read(to_, nullptr, nullptr))
+    if (ty_status status = all_.read(to_, reading::whole, nullptr, nullptr))
         return status;
     if (ty_status status = remove_spare(to_, all_))
         return status;
@@ -70,6 +72,7 @@ ty_status ty_shipper::open() {
                     "ship to another destination");
     position_ = last.to;
     line_ = last;
+    note_base();
     for (const object &base : all_.bases)
         has_base_ = has_base_ || (base.header.from.log_identity == last.to.log_identity &&
                                   base.header.from.sequence >= last.line_sequence);
@@ -87,7 +90,7 @@ ty_status ty_shipper::put(const ty_follow_position &end) {
     all_.add_segment({name_of(header), sizeof header + header.stored_bytes, header});
     position_ = end;
     builder_.begin(position_);
-    return TY_OK;
+    return remove_spare(to_, all_); // what of it was damaged in the destination
 }
 
 ty_status ty_shipper::take(const ty_follow_record &record) {
@@ -115,9 +118,9 @@ ty_status ty_shipper::read(bool *more) {
     walked_ = position_;
     builder_.begin(position_);
     taking_ = {};
+    const uint64_t before_ns = time_ns_ ? time_ns_ : all_.segments.empty() ? 0 : all_.segments.back().header.last_ns;
     time_ns_ = unix_ns();
-    if (!all_.segments.empty() && time_ns_ < all_.segments.back().header.last_ns)
-        time_ns_ = all_.segments.back().header.last_ns; // the clock was set back: the order of times is that of records
+    report_.clock_back += time_ns_ + ns_per_s < before_ns;
     ty_status status = ty_follow_read(follower_, &end, take, this, &base);
     if (status == TY_E_NOT_FOUND && base.partitions) {
         report_.gaps += 1;
@@ -132,6 +135,11 @@ ty_status ty_shipper::read(bool *more) {
     return TY_OK;
 }
 
+// SP7.
+void ty_shipper::note_base() {
+    line_.after_base = all_.bases.empty() ? 0 : all_.bases.back().header.from.sequence + 1;
+}
+
 bool ty_shipper::base_is_due() const {
     if (!has_base_ || all_.bases.empty())
         return true;
@@ -142,8 +150,9 @@ bool ty_shipper::base_is_due() const {
             bytes += segment.header.stored_bytes;
     if (position_.sequence == newest.header.from.sequence)
         return false;
-    return bytes >= std::max(options_.base_bytes, newest.size_bytes) ||
-           unix_ns() >= newest.header.first_ns + options_.base_age_ms * ns_per_ms;
+    const uint64_t now = unix_ns(), age = options_.base_age_ms * ns_per_ms;
+    return bytes >= std::max(options_.base_bytes, newest.size_bytes) || now >= newest.header.first_ns + age ||
+           newest.header.first_ns > now + age; // the clock was ahead when it was made
 }
 
 // The copy is of the line, as far as can be seen.
@@ -161,7 +170,8 @@ ty_status ty_shipper::see_to_base() {
     if (!base_) {
         if (!base_is_due())
             return TY_OK;
-        base_ = std::make_unique<base_maker>(to_, path_, open_);
+        base_ =
+            std::make_unique<base_maker>(to_, path_, open_, line_.after_base, floor_for_next(all_, upkeep_, unix_ns()));
         base_->start();
     }
     if (!base_->ended())
@@ -176,6 +186,7 @@ ty_status ty_shipper::see_to_base() {
     object made;
     if (!status && !before_line && !(status = base_->keep(&made))) {
         all_.bases.push_back(std::move(made));
+        note_base();
         has_base_ = true;
         report_.bases += 1;
     }
@@ -192,7 +203,7 @@ ty_status ty_shipper::upkeep(bool *more) {
         return status;
     report_.merges += merged;
     *more = *more || merged;
-    return remove_old(to_, all_, upkeep_, unix_ns(), &report_.removed);
+    return remove_old(to_, all_, &report_.removed);
 }
 
 ty_status ty_shipper::step(uint32_t timeout_ms, bool *more) {

@@ -16,8 +16,12 @@ using own::kept_failure;
 // Makes a base in a thread of its own. SP3: it gets its name only once the segments reach to it.
 class base_maker {
 public:
-    base_maker(const ty_destination &to, std::string path, const ty_open_options &open)
-        : object_(to), path_(std::move(path)), open_(open) {}
+    base_maker(const ty_destination &to, std::string path, const ty_open_options &open, uint64_t after_base,
+               uint64_t floor)
+        : object_(to), path_(std::move(path)), open_(open) {
+        header_.after_base = after_base;
+        header_.floor = floor;
+    }
     base_maker(const base_maker &) = delete;
     base_maker &operator=(const base_maker &) = delete;
     ~base_maker();
@@ -55,8 +59,10 @@ struct upkeep_options {
 ty_status remove_spare(const ty_destination &at, catalog &all);
 // One merging at the most.
 ty_status merge_some(const ty_destination &at, catalog &all, const upkeep_options &options, bool *merged);
-ty_status remove_old(const ty_destination &at, catalog &all, const upkeep_options &options, uint64_t now_ns,
-                     uint64_t *removed);
+// SP8: the sequence of the oldest base that is to be kept once there is a new one, or 0: all are.
+uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint64_t now_ns);
+// What is before the floor that the newest bases tell of.
+ty_status remove_old(const ty_destination &at, catalog &all, uint64_t *removed);
 
 uint64_t unix_ns();
 
@@ -76,6 +82,7 @@ private:
     static bool take(const ty_follow_record *record, void *context);
     ty_status take(const ty_follow_record &record);
     ty_status put(const ty_follow_position &end);
+    void note_base();
     bool base_is_due() const;
     ty_status see_to_base();
     ty_status check_base() const;

@@ -2,11 +2,18 @@
 #include "shipper.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace taiyen::ship {
 
 // Their records are in another segment, which is durable.
 ty_status remove_spare(const ty_destination &at, catalog &all) {
+    for (size_t i = all.bad.size(); i-- > 0;)
+        if (all.is_replaced(all.bad[i])) {
+            if (ty_status status = at.remove(at.context, all.bad[i].name.c_str()))
+                return status;
+            all.bad.erase(all.bad.begin() + static_cast<ptrdiff_t>(i));
+        }
     while (!all.spare.empty()) {
         if (ty_status status = at.remove(at.context, all.spare.back().name.c_str()))
             return status;
@@ -55,6 +62,7 @@ object_header_1 merged_header(const catalog &all, const run &of) {
         header.first_ns = std::min(header.first_ns, one.first_ns);
         header.last_ns = std::max(header.last_ns, one.last_ns);
         header.to = one.to;
+        header.after_base = std::max(header.after_base, one.after_base);
     }
     header.checksum = checksum_of(header);
     return header;
@@ -106,28 +114,48 @@ ty_status merge_some(const ty_destination &at, catalog &all, const upkeep_option
 
 namespace {
 
-// How many of the oldest bases are of no more use: there is a newer one that is as old as what is to be kept.
-size_t old_bases(const catalog &all, const upkeep_options &options, uint64_t now_ns) {
-    if (options.keep_ns == 0 || now_ns < options.keep_ns)
-        return 0;
-    size_t old = 0;
-    while (old + 1 < all.bases.size() && all.bases.size() - old > options.bases_min &&
-           all.bases[old + 1].header.first_ns <= now_ns - options.keep_ns)
-        old++;
-    return old;
+// A clock that is set moves time by no more than half of what is to be kept; set back again it has moved nothing.
+int64_t believed(uint64_t from_ns, uint64_t to_ns, int64_t keep_ns) {
+    const int64_t most = keep_ns / 2 + keep_ns % 2;
+    return std::clamp(static_cast<int64_t>(to_ns - from_ns), -most, most);
 }
 
 } // namespace
 
-ty_status remove_old(const ty_destination &at, catalog &all, const upkeep_options &options, uint64_t now_ns,
-                     uint64_t *removed) {
-    for (size_t old = old_bases(all, options, now_ns); old > 0; old--, ++*removed) {
+// A base is of no more use when the one behind it is as old as what is to be kept. SP8: ages are sums of the times
+// between bases, up to the newest one, and not the difference to what a clock says now.
+uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint64_t now_ns) {
+    uint64_t floor = 0;
+    for (const object &base : all.bases)
+        floor = std::max(floor, base.header.floor);
+    if (options.keep_ns == 0 || all.bases.empty())
+        return floor;
+    const auto keep = static_cast<int64_t>(std::min<uint64_t>(options.keep_ns, INT64_MAX / 2));
+    int64_t age = std::min<int64_t>(0, believed(all.bases.back().header.first_ns, now_ns, keep));
+    for (size_t i = all.bases.size() - 1; i > 0; i--) {
+        if (age >= keep && all.bases.size() - i + 1 >= options.bases_min)
+            return std::max(floor, all.bases[i].header.from.sequence);
+        age += believed(all.bases[i - 1].header.first_ns, all.bases[i].header.first_ns, keep);
+    }
+    return floor;
+}
+
+// SP7: the base that tells of the floor is durable. Of no base that is kept anything goes: where the one at the floor
+// is not there itself, nothing goes that leads to the next one.
+ty_status remove_old(const ty_destination &at, catalog &all, uint64_t *removed) {
+    uint64_t floor = 0;
+    for (const object &base : all.bases)
+        floor = std::max(floor, base.header.floor);
+    const auto is_floor = [&](const object &base) { return base.header.from.sequence == floor; };
+    if (floor == 0 || std::none_of(all.bases.begin(), all.bases.end(), is_floor))
+        return TY_OK;
+    for (; all.bases.front().header.from.sequence < floor; ++*removed) {
         if (ty_status status = at.remove(at.context, all.bases.front().name.c_str()))
             return status;
         all.bases.erase(all.bases.begin());
     }
     // Segments before the oldest base lead from nowhere. The oldest first.
-    while (options.keep_ns && !all.bases.empty() && all.segments.size() > 1 &&
+    while (all.segments.size() > 1 &&
            all.segments.front().header.to.sequence <= all.bases.front().header.from.sequence) {
         if (ty_status status = at.remove(at.context, all.segments.front().name.c_str()))
             return status;

@@ -1,6 +1,8 @@
 // Reading all of a destination.
 #include "restoring.hpp"
 
+#include <algorithm>
+#include <set>
 #include <taiyen/pack.h>
 
 namespace taiyen::ship {
@@ -84,12 +86,39 @@ ty_status verify_base(verifying &v, const object &one) {
     return status;
 }
 
+// SP7: each base that another object tells of is there, but for those that are not kept.
+ty_status verify_bases(verifying &v, const catalog &all) {
+    std::set<uint64_t> wanted;
+    uint64_t floor = 0;
+    for (const object &base : all.bases)
+        floor = std::max(floor, base.header.floor);
+    if (floor)
+        wanted.insert(floor);
+    for (const auto *objects : {&all.bases, &all.segments})
+        for (const object &one : *objects)
+            if (one.header.after_base > floor)
+                wanted.insert(one.header.after_base - 1);
+    for (const object &base : all.bases)
+        wanted.erase(base.header.from.sequence);
+    for (uint64_t sequence : wanted) {
+        const std::string name = base_name(sequence);
+        bool told = false; // it is there, and damaged
+        for (const bad_object &bad : all.bad)
+            told = told || bad.name == name;
+        if (told)
+            continue;
+        if (ty_status status =
+                v.told(fail(TY_E_MISMATCH, "use what is behind a base up to the next one: the base is missing", name,
+                            "get it from another copy")))
+            return status;
+    }
+    return TY_OK;
+}
+
 // Within a line nothing is missing; and the segments behind a base are there.
 ty_status verify_order(verifying &v, const catalog &all) {
-    if (all.bases.empty() && !all.segments.empty())
-        if (ty_status status = v.told(fail(TY_E_MISMATCH, "use segments: there is no base that they are behind", "",
-                                           "ship until there is one, or get that from another copy")))
-            return status;
+    if (ty_status status = verify_bases(v, all))
+        return status;
     for (size_t i = 0; i < all.segments.size(); i++) {
         const object_header_1 &one = all.segments[i].header;
         const bool begins = one.from.sequence == one.line_sequence && one.from.hash == one.line_hash;
@@ -119,7 +148,7 @@ ty_status verify_objects(const ty_destination &at, ty_progress_callback *progres
                          void *context) {
     verifying v{at, progress, problem, context};
     catalog all;
-    if (ty_status status = all.read(at, verifying::count, &v))
+    if (ty_status status = all.read(at, reading::strict, verifying::count, &v))
         return status;
     for (const auto *objects : {&all.bases, &all.segments, &all.spare})
         for (const object &one : *objects)
@@ -133,9 +162,12 @@ ty_status verify_objects(const ty_destination &at, ty_progress_callback *progres
                 return status;
     if (ty_status status = verify_order(v, all))
         return status;
-    return v.problems == 0 ? TY_OK
-                           : fail(TY_E_DAMAGED, "use all that was shipped: " + std::to_string(v.problems) + " problems",
-                                  "", "what the problems name cannot be restored from");
+    if (v.problems)
+        return fail(TY_E_DAMAGED, "use all that was shipped: " + std::to_string(v.problems) + " problems", "",
+                    "what the problems name cannot be restored from");
+    return all.bases.empty() ? fail(TY_E_NOT_FOUND, "restore from what was shipped: a base", "",
+                                    "nothing is damaged: ship until there is one (ty_ship_all)")
+                             : TY_OK;
 }
 
 } // namespace taiyen::ship

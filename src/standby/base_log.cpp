@@ -1,5 +1,7 @@
 #include "base_log.hpp"
 
+#include "fencing.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -7,6 +9,7 @@ namespace taiyen::standby {
 
 namespace {
 
+constexpr const char *base_call = "publish a base";
 constexpr const char *base_prefix = "base-"; // of a shipper's objects (docs/reference.md)
 constexpr size_t piece_bytes = size_t{256} << 10;
 constexpr uint64_t window = 32;
@@ -95,6 +98,8 @@ ty_status base_writer::begin(const char *name) {
     const message_header_1 &of = records_.newest.read.header;
     message_header_1 header = header_behind(newest.read.header, message_kind::base_begin);
     header.term = of.term;
+    header.replication = of.replication;
+    header.begun_term = of.begun_term;
     memcpy(header.owner, of.owner, sizeof header.owner);
     header.position = of.position;
     header.line_sequence = of.line_sequence;
@@ -158,7 +163,8 @@ ty_status base_writer::wait_for_records() {
             return status;
         const message_header_1 &now = at.newest.read.header;
         if (!same_owner(now.owner, from.owner))
-            return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "", "make this one anew");
+            return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "",
+                        "see what the publisher of this one reports");
         if (now.line_sequence != from.line_sequence || begins_term(now))
             return refuse_busy("the publisher fell behind meanwhile");
         if (now.position.sequence >= sequence_)
@@ -209,12 +215,22 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
     if (status)
         return status;
     bool found = false;
+    finding is;
+    heap_memory memory(heap_path, engine);
+    if (ty_status opened = memory.open(open))
+        return opened;
+    if (ty_status refused = memory.read(base_call))
+        return refused;
     if (ty_status read = newest_place(engine, at, &found))
         return read;
     const message_header_1 &newest = at->newest.read.header;
+    if (ty_status compared = compare(engine, memory.known(), base.heap_identity, *at, found, &is))
+        return compared;
+    if (ty_status refused = memory.refuse(base_call, is, newest)) // ST21
+        return refused;
     if (found && !same_owner(newest.owner, base.heap_identity))
-        return fail(TY_E_MISMATCH, "publish a base: another heap is the primary", heap_path,
-                    "make this heap anew, as a standby of that one");
+        return fail(TY_E_MISMATCH, "publish a base: this heap is a standby", heap_path,
+                    "put one on the primary's machine, or promote this one first (taiyen promote)");
     if (!found || begins_term(newest))
         return fail(TY_E_NOT_FOUND, "publish a base: nobody has published the heap yet", heap_path,
                     "start a publisher first (ty_publisher_open, taiyen publish)");
@@ -280,22 +296,31 @@ void base_source::rewind() {
     ended_ = false;
 }
 
-ty_status base_source::next_piece() {
+ty_status base_source::read_piece(uint64_t behind) {
     const message_header_1 &header = piece_.read.header;
     do { // those of other bases are of one that was interrupted
         bool found = false;
-        if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, piece_.read.at, answer_ms, &piece_, &found))
+        if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, behind, answer_ms, &piece_, &found))
             return status;
         if (!found)
             return fail(TY_E_IO, "read a base from the engine: what follows did not come", "", "try again");
+        behind = piece_.read.at;
     } while (header.begin != begin_at_);
     if (header.offset != offset_ + size_)
         return damaged(piece_.read.at, "it is not the next one of its base");
-    offset_ += size_;
-    size_ = header.payload_bytes;
-    ended_ = header.kind == uint32_t(message_kind::base_end);
-    if (!ended_ && header.kind != uint32_t(message_kind::base_piece))
+    if (header.kind != uint32_t(message_kind::base_end) && header.kind != uint32_t(message_kind::base_piece))
         return damaged(piece_.read.at, "it is no piece of a base");
+    return TY_OK;
+}
+
+ty_status base_source::next_piece() {
+    const uint64_t behind = piece_.read.at;
+    int readings = 0;
+    if (ty_status status = read_again(&readings, [&] { return read_piece(behind); }))
+        return status;
+    offset_ += size_;
+    size_ = piece_.read.header.payload_bytes;
+    ended_ = piece_.read.header.kind == uint32_t(message_kind::base_end);
     return TY_OK;
 }
 

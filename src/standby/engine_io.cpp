@@ -29,13 +29,17 @@ bool take_first(const void *bytes, size_t size, uint64_t position, void *context
 
 } // namespace
 
+// ST14.
 ty_status first_behind(const ty_engine &engine, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                        owned_message *first, bool *found) {
-    reading reads{log, first, false, {}};
-    if (ty_status status = engine.read(engine.context, log, behind, timeout_ms, take_first, &reads))
-        return status;
-    *found = reads.found;
-    return reads.failed.tell();
+    int readings = 0;
+    return read_again(&readings, [&] {
+        reading reads{log, first, false, {}};
+        if (ty_status status = engine.read(engine.context, log, behind, timeout_ms, take_first, &reads))
+            return status;
+        *found = reads.found;
+        return reads.failed.tell();
+    });
 }
 
 ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_message *newest, bool *found) {
@@ -52,14 +56,11 @@ ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_messa
                          "see whether the server is well, and whether somebody removed the message");
 }
 
+namespace {
+
 // From a message on that its writer knew to be acknowledged: those before the newest one may be void, and it, too.
-ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
+ty_status read_newest_place(const ty_engine &engine, uint64_t end, uint64_t known, place *at, bool *found) {
     owned_message one;
-    if (ty_status status = newest_message(engine, TY_ENGINE_RECORDS, &one, found))
-        return status;
-    if (!*found)
-        return TY_OK;
-    const uint64_t end = one.read.at, known = one.read.header.known_at;
     tail last{};
     bool counts = false;
     if (known >= end)
@@ -82,6 +83,25 @@ ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
     return TY_OK;
 }
 
+} // namespace
+
+ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
+    owned_message newest;
+    int readings = 0;
+    *at = {};
+    if (ty_status status = newest_message(engine, TY_ENGINE_RECORDS, &newest, found))
+        return status;
+    if (!*found)
+        return TY_OK;
+    const uint64_t end = newest.read.at, known = newest.read.header.known_at;
+    const ty_status status = read_again(&readings, [&] {
+        *at = {};
+        return read_newest_place(engine, end, known, at, found);
+    });
+    at->readings = readings;
+    return status;
+}
+
 uint64_t random_run() {
     std::random_device source;
     return uint64_t{source()} << 32 | source();
@@ -93,6 +113,8 @@ message_header_1 header_behind(const message_header_1 &before, message_kind kind
     header.number = before.number + 1;
     header.previous = before.checksum;
     header.term = before.term;
+    header.replication = before.replication;
+    header.begun_term = before.begun_term;
     memcpy(header.owner, before.owner, sizeof header.owner);
     header.position = before.position;
     header.line_sequence = before.line_sequence;
@@ -197,10 +219,8 @@ ty_status is_in_place(const ty_engine &engine, const message &end, bool *is) {
     return TY_OK;
 }
 
-} // namespace
-
 // ST6: one whose last message is not there is none.
-ty_status newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
+ty_status read_newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
     owned_message newest;
     if (ty_status status = newest_message(engine, TY_ENGINE_BASES, &newest, found))
         return status;
@@ -224,6 +244,13 @@ ty_status newest_base(const ty_engine &engine, bool searches, owned_message *beg
     if (begin->read.header.kind == uint32_t(message_kind::base_begin) && begin->read.at == at)
         return TY_OK;
     return damaged(at, "no base begins where the engine says");
+}
+
+} // namespace
+
+ty_status newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
+    int readings = 0;
+    return read_again(&readings, [&] { return read_newest_base(engine, searches, begin, found); });
 }
 
 // ST4.

@@ -7,6 +7,21 @@ namespace taiyen::standby {
 
 inline constexpr uint32_t answer_ms = 5000; // of an engine, for one message
 
+// ST14: one replica of an engine may differ from the others. So what is wrong with messages is read once more from
+// where all was right, which a fresh subscription to another replica tells, before it counts as wrong.
+inline constexpr int readings_max = 8;
+inline bool is_wrong(ty_status status) {
+    return status == TY_E_DAMAGED || status == TY_E_FORMAT || status == TY_E_NOT_FOUND;
+}
+// *readings: how many it took. body begins from the start each time.
+template <class Body>
+ty_status read_again(int *readings, const Body &body) {
+    ty_status status = body();
+    for (*readings = 1; *readings < readings_max && is_wrong(status); ++*readings)
+        status = body();
+    return status;
+}
+
 struct owned_message {
     std::vector<uint8_t> bytes;
     message read{};
@@ -19,6 +34,7 @@ ty_status first_behind(const ty_engine &engine, ty_engine_log log, uint64_t behi
 struct place {
     owned_message newest;
     uint64_t end_at = 0; // the engine's position of the last one, which may be void
+    int readings = 1;    // ST14
 };
 ty_status newest_place(const ty_engine &engine, place *at, bool *found);
 uint64_t random_run();

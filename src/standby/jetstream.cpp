@@ -1,10 +1,14 @@
 // The connection, and writing to a stream.
 #include "jetstream.hpp"
 
+#include "broken_pipe.hpp"
+
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 namespace taiyen::standby {
 
@@ -21,6 +25,26 @@ uint64_t number_of(const std::string &answer, const char *name) {
     return at == std::string::npos ? 0 : strtoull(answer.c_str() + at + strlen(name) + 3, nullptr, 10);
 }
 
+// The text behind a name in it; without the name, the answer itself.
+std::string text_of(const std::string &answer, const char *name) {
+    const std::string before = std::string("\"") + name + "\":\"";
+    const size_t at = answer.find(before);
+    if (at == std::string::npos)
+        return answer;
+    const size_t from = at + before.size();
+    return answer.substr(from, answer.find('"', from) - from);
+}
+
+// A user and a password may stand in a URL.
+std::string without_credentials(std::string urls) {
+    for (size_t at = urls.find('@'); at != std::string::npos; at = urls.find('@')) {
+        const size_t begin = urls.find_last_of("/,", at);
+        const size_t from = begin == std::string::npos ? 0 : begin + 1;
+        urls.erase(from, at + 1 - from);
+    }
+    return urls;
+}
+
 ty_status status_of(int code) {
     for (int one : wrong_last_sequence)
         if (code == one)
@@ -31,9 +55,25 @@ ty_status status_of(int code) {
     return TY_E_IO;
 }
 
+// The servers of a list with commas; empty if one of them is.
+std::vector<std::string> servers_of(const std::string &urls) {
+    std::vector<std::string> servers;
+    for (size_t at = 0; at <= urls.size();) {
+        const size_t end = std::min(urls.find(',', at), urls.size()), first = urls.find_first_not_of(" \t", at);
+        if (first >= end)
+            return {};
+        const size_t last = urls.find_last_not_of(" \t", end - 1);
+        servers.push_back(urls.substr(first, last + 1 - first));
+        at = end + 1;
+    }
+    return servers;
+}
+
 ty_status kept(const stream &of) {
     return fail(of.failed, "write to a stream: " + of.why, of.name,
-                of.failed == TY_E_MISMATCH ? "another process has written to it" : "see whether the server is well");
+                of.failed == TY_E_MISMATCH ? "another process has written to it"
+                : of.failed == TY_E_SPACE  ? "raise the stream's limits, or give the server more room"
+                                           : "see whether the server is well");
 }
 
 } // namespace
@@ -60,29 +100,36 @@ jetstream::jetstream(const char *name, const ty_jetstream_options &options) : op
     options_.timeout_ms = options.timeout_ms ? options.timeout_ms : timeout_ms_standard;
     table_.struct_size = sizeof table_;
     table_.context = this;
+    name_ = std::string("stream ") + name;
     table_.newest = [](void *context, ty_engine_log log, uint64_t *position) {
+        const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
         return js.newest(js.of(log), position);
     };
     table_.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                      ty_engine_callback *callback, void *with) {
+        const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
         return js.read(js.of(log), behind, timeout_ms, callback, with);
     };
     table_.run = [](void *context, ty_engine_log log, uint64_t, uint64_t behind) {
+        const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
         return js.run(js.of(log), behind);
     };
     table_.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
+        const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
         return js.append(js.of(log), bytes, size);
     };
     table_.acknowledged = [](void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
                              uint64_t *position) {
+        const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
         return js.acknowledged(js.of(log), known, timeout_ms, count, position);
     };
     table_.trim = [](void *context, ty_engine_log log, uint64_t before) {
+        const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
         return js.trim(js.of(log), before);
     };
@@ -111,6 +158,15 @@ jetstream::~jetstream() {
     }
 }
 
+// libnats has SIGPIPE ignored, for the whole process, when it is first used: that is the program's matter. Its threads
+// are begun by threads that have it blocked (broken_pipe.hpp), and inherit that.
+natsStatus jetstream::open_nats() {
+    static std::mutex once;
+    const std::lock_guard<std::mutex> alone(once);
+    const pipe_disposition before;
+    return nats_Open(-1);
+}
+
 // What was in flight may be in the stream or not, and no answer will come.
 void jetstream::cut() {
     const std::lock_guard<std::mutex> with(lock_);
@@ -124,7 +180,14 @@ void jetstream::cut() {
 }
 
 ty_status jetstream::connect_options(natsOptions *options, const char *urls) {
-    natsStatus s = natsOptions_SetURL(options, urls);
+    const std::vector<std::string> servers = servers_of(urls);
+    std::vector<const char *> names;
+    for (const std::string &one : servers)
+        names.push_back(one.c_str());
+    if (names.empty())
+        return fail(TY_E_ARGUMENT, "connect to a server: one of the list is empty", urls,
+                    "give URLs such as nats://127.0.0.1:4222, with commas between");
+    natsStatus s = natsOptions_SetServers(options, names.data(), static_cast<int>(names.size()));
     if (s == NATS_OK)
         s = natsOptions_SetName(options, "taiyen");
     if (s == NATS_OK)
@@ -157,7 +220,9 @@ ty_status jetstream::connect_options(natsOptions *options, const char *urls) {
 
 ty_status jetstream::connect(const char *urls) {
     natsOptions *options = nullptr;
-    natsStatus s = natsOptions_Create(&options);
+    natsStatus s = open_nats();
+    if (s == NATS_OK)
+        s = natsOptions_Create(&options);
     if (s != NATS_OK)
         return nats_failure(s, "connect to a server", urls);
     ty_status status = connect_options(options, urls);
@@ -175,6 +240,8 @@ ty_status jetstream::connect(const char *urls) {
 
 ty_status jetstream::open(const char *urls) {
     constexpr int64_t header_bytes = 256; // of NATS, beside a message
+    name_ += " of " + without_credentials(urls);
+    table_.name = name_.c_str();
     if (ty_status status = connect(urls))
         return status;
     table_.message_bytes_max = static_cast<size_t>(natsConnection_GetMaxPayload(connection_) - header_bytes);
@@ -242,7 +309,7 @@ void jetstream::take_answer(stream &of, const char *subject, const char *data, s
         of.failed = status_of(static_cast<int>(number_of(answer, "err_code")));
         of.why = of.failed == TY_E_MISMATCH ? "another message stands in that place"
                  : answer.empty()           ? "nothing takes it"
-                                            : answer.substr(0, 200);
+                                            : text_of(answer, "description").substr(0, 200);
     } else if (number == of.answered + 1) {
         of.answered = number;
         of.last_at = at;
@@ -317,6 +384,7 @@ ty_status ty_jetstream_open(const char *url, const char *name, const ty_jetstrea
         return own::refuse_call(call, "give a name of letters, digits, '-' and '_'");
     if (ty_status status = own::copy_options(options, &known, call))
         return status;
+    const standby::pipe_guard guard;
     return own::at_boundary(call, [&] {
         auto made = std::make_unique<standby::jetstream>(name, known);
         own::kept_failure failed;
@@ -331,6 +399,7 @@ ty_status ty_jetstream_open(const char *url, const char *name, const ty_jetstrea
 }
 
 void ty_jetstream_close(ty_engine *engine) {
+    const taiyen::standby::pipe_guard guard;
     if (engine)
         delete static_cast<taiyen::standby::jetstream *>(engine->context);
 }

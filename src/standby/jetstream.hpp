@@ -51,10 +51,12 @@ public:
     ty_engine *table() { return &table_; }
 
 private:
+    static natsStatus open_nats();
     ty_status connect(const char *urls);
     ty_status connect_options(natsOptions *options, const char *urls);
     ty_status see_to_stream(stream &of);
     ty_status check_stream(const stream &of, const jsStreamInfo &info);
+    void see_to_version(const stream &of, const jsStreamInfo &info);
     ty_status listen(stream &of);
 
     ty_status newest(stream &of, uint64_t *position);
@@ -74,6 +76,7 @@ private:
     static void answer(natsConnection *connection, natsSubscription *subscription, natsMsg *message, void *self);
 
     ty_jetstream_options options_;
+    std::string name_; // of the table
     stream streams_[2];
     natsConnection *connection_ = nullptr;
     jsCtx *js_ = nullptr;

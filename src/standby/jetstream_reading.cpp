@@ -47,6 +47,22 @@ ty_status jetstream::check_stream(const stream &of, const jsStreamInfo &info) {
     return TY_OK;
 }
 
+// Servers do not tell their version through libnats. Those of 2.10 and newer say in a stream's information when it was
+// gathered.
+void jetstream::see_to_version(const stream &of, const jsStreamInfo &info) {
+    if (info.Config->Replicas < 2)
+        return;
+    natsMsg *answer = nullptr;
+    const std::string subject = "$JS.API.STREAM.INFO." + of.name;
+    if (natsConnection_RequestString(&answer, connection_, subject.c_str(), "", options_.timeout_ms) != NATS_OK)
+        return; // it is asked again by the next open
+    const std::string text(natsMsg_GetData(answer), static_cast<size_t>(natsMsg_GetDataLength(answer)));
+    natsMsg_Destroy(answer);
+    if (text.find("\"ts\":") == std::string::npos)
+        table_.warning = "the servers are older than 2.10: once all of them were killed at a time, the replicas of a "
+                         "stream may differ, and acknowledged messages be lost; use 2.10.23 or newer for replicas";
+}
+
 ty_status jetstream::see_to_stream(stream &of) {
     jsStreamInfo *info = nullptr;
     jsErrCode code = static_cast<jsErrCode>(0);
@@ -71,6 +87,8 @@ ty_status jetstream::see_to_stream(stream &of) {
     if (!status && info->Config->MaxMsgSize > 0)
         table_.message_bytes_max =
             std::min(table_.message_bytes_max, static_cast<size_t>(std::max(info->Config->MaxMsgSize - 256, 0)));
+    if (!status)
+        see_to_version(of, *info);
     jsStreamInfo_Destroy(info);
     return status;
 }

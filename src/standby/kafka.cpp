@@ -69,6 +69,7 @@ kafka::kafka(const char *name, const ty_kafka_options &options) : options_(optio
     options_.timeout_ms = options.timeout_ms ? options.timeout_ms : timeout_ms_standard;
     table_.struct_size = sizeof table_;
     table_.context = this;
+    name_ = std::string("topic ") + name;
     table_.newest = [](void *context, ty_engine_log log, uint64_t *position) {
         auto &k = *static_cast<kafka *>(context);
         return k.newest(k.of(log), position);
@@ -158,6 +159,8 @@ ty_status kafka::connect(client_owner *client) {
 }
 
 ty_status kafka::open(const char *brokers) {
+    name_ += std::string(" of ") + brokers;
+    table_.name = name_.c_str();
     if (options_.credentials)
         if (ty_status status = read_credentials(options_.credentials, &settings_))
             return status;

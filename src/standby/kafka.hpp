@@ -91,6 +91,7 @@ private:
     topic &of(ty_engine_log log) { return topics_[log == TY_ENGINE_BASES]; }
 
     ty_kafka_options options_;
+    std::string name_;                            // of the table
     std::map<std::string, std::string> settings_; // of each client
     topic topics_[2];
     client_owner reader_;

@@ -24,8 +24,8 @@ const char *wrong_field(const message_header_1 &h, ty_engine_log log) {
         return "its kind is none";
     if (of_bases != (log == TY_ENGINE_BASES))
         return "it belongs to the other log";
-    if (h.number == 0 || h.number > counter_max || h.term == 0 || h.term > counter_max)
-        return "its number or term is impossible";
+    if (h.number == 0 || h.number > counter_max || h.term == 0 || h.term > counter_max || h.replication == 0)
+        return "its number, term or replication is impossible";
     if ((kind == message_kind::records) != (h.records != 0))
         return "it has records, or none";
     if (h.records > h.payload_bytes / record_head_bytes_1)

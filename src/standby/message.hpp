@@ -44,7 +44,9 @@ struct message_header_1 {
                        // base's first message: of the newest one that its writer found; its last one: of the one
                        // before; the others 0
     uint64_t term;
-    uint8_t owner[16]; // the identity of the term's primary
+    uint8_t owner[16];    // the identity of the term's primary
+    uint64_t replication; // a random number, made with the first term: the same in each later one, in any engine
+    uint64_t begun_term;  // the last one that was begun without all that was before it (ty_publish_new_term); 0: none
     ty_follow_position position;
     uint64_t line_sequence; // of the position where the line began
     uint64_t begin;         // a base's message: the engine's position of its first one; of that one 0
@@ -59,7 +61,7 @@ struct message_header_1 {
     uint32_t payload_bytes;
     uint64_t checksum;
 };
-static_assert(sizeof(message_header_1) == 160 + sizeof(ty_follow_position));
+static_assert(sizeof(message_header_1) == 176 + sizeof(ty_follow_position));
 static_assert(sizeof(ty_follow_position) == 280);
 
 // In a payload of records, for each one: its length (4 bytes), its hash (8) and its bytes.

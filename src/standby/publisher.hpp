@@ -1,7 +1,8 @@
-// A publisher: one thread reads what a follower tells and hands it to the engine, one takes the acknowledgements.
+// A publisher: one thread reads what a follower tells and hands it to the engine, one takes the acknowledgements, one
+// looks for a base.
 #pragma once
 
-#include "engine_io.hpp"
+#include "fencing.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -13,9 +14,18 @@ namespace taiyen::standby {
 
 // A message in flight: up to where its records lead.
 struct in_flight {
-    uint64_t sequence;
+    memory_1 memory; // what the heap remembers once it is acknowledged, but for its place
     uint32_t records;
     uint64_t record_bytes;
+    uint64_t confirms; // reads that its acknowledgement confirms: all that were waiting when it was handed over
+};
+
+// Records without a gap, in one run.
+struct line_of_records {
+    uint64_t number = 0;   // changes with each line and each run
+    uint64_t sequence = 0; // the transaction behind which it begins
+    uint64_t log_identity = 0;
+    uint8_t heap_identity[16] = {};
 };
 
 } // namespace taiyen::standby
@@ -26,44 +36,57 @@ struct ty_publisher {
     ty_status open();
     ty_status wait(uint64_t sequence, uint32_t timeout_ms);
     ty_status commit(ty_txn *txn);
+    ty_status confirm(uint32_t timeout_ms);
     ty_status ended();
     bool has_heap() const { return options_.heap != nullptr; }
     void tell(ty_publisher_report *report);
 
 private:
+    // ---- Those who wait
     void waits_more(int by);
+    template <class Predicate>
+    ty_status wait_until(uint32_t timeout_ms, const Predicate &there);
+    ty_status not_yet() const;
+    bool lacks_base() const;
 
     // ---- The thread that sends
     void send();
     ty_status work();
     ty_status find_place();
-    ty_status check_owner(const taiyen::standby::message_header_1 &newest) const;
+    ty_status check_server(const taiyen::standby::place &at, bool found);
     ty_status begin_run(uint64_t behind, uint64_t known_at);
     ty_status begin_term();
     ty_status put_alive();
     ty_status begin_line(const ty_follow_position &at);
     ty_status gather(bool *more);
     ty_status read();
-    ty_status find_base(bool searches, bool *based);
-    ty_status see_whether_based();
+    void set_line(uint64_t sequence);
     static bool take(const ty_follow_record *record, void *context);
     ty_status take(const ty_follow_record &record);
     ty_status put_parts(const ty_follow_record &record);
     ty_status end_message(const ty_follow_position &behind);
     ty_status put(taiyen::standby::message_header_1 header, std::vector<uint8_t> &message, uint32_t records,
                   uint64_t record_bytes);
+    bool is_final(ty_status status);
     bool get_over(ty_status status);
     void tell_reached();
 
     // ---- The thread that takes acknowledgements
     void take_answers();
+    ty_status remember(uint64_t run, uint64_t count, uint64_t position);
     void acknowledged(uint64_t count, uint64_t position);
+
+    // ---- The thread that looks for a base
+    void look_for_bases();
+    ty_status find_base(const taiyen::standby::line_of_records &line, bool searches, bool *based, uint64_t *newest_at);
+    void take_look(ty_status status, bool based, bool moves);
 
     std::string path_;
     const ty_engine &engine_;
     ty_publisher_options options_;
     ty_open_options open_ = TY_OPEN_OPTIONS_INIT;
     ty_follower *follower_ = nullptr;
+    taiyen::standby::heap_memory memory_;
 
     // Of the thread that sends.
     ty_follow_position position_{}; // handed over up to here
@@ -75,9 +98,11 @@ private:
     uint32_t message_records_ = 0;
     uint64_t message_bytes_ = 0;
     taiyen::own::kept_failure taking_;
-    uint64_t looks_at_ms_ = 0; // for a base
-    uint64_t searches_at_ms_ = 0;
-    uint64_t put_ms_ = 0; // the last message
+    uint64_t put_ms_ = 0;    // the last message
+    bool is_behind_ = false; // the engine lacks what the heap remembers,
+    uint64_t behind_ms_ = 0; // since then
+
+    std::atomic<uint64_t> confirm_ms_{0}; // when a read was confirmed last; relaxed would do, it tells nothing else
 
     std::mutex lock_;
     std::condition_variable changed_;
@@ -91,9 +116,14 @@ private:
     bool stop_ = false;
     uint32_t waiters_ = 0;
     uint64_t reached_ = 0; // acknowledged up to this transaction
-    uint64_t line_ = 0;    // the transaction behind which the line begins
-    bool based_ = false;   // ST4
+    taiyen::standby::line_of_records line_;
+    bool based_ = false;       // ST4
+    uint64_t baseless_ms_ = 0; // since when it is known that no base is there, and none comes; 0: it is not
+    taiyen::own::kept_failure look_failed_; // why that is not known
+    uint64_t confirms_wanted_ = 0;          // reads; ST13
+    uint64_t confirms_sent_ = 0;
+    uint64_t confirmed_ = 0;
     ty_publisher_report report_{};
 
-    std::thread sender_, answers_;
+    std::thread sender_, answers_, looker_;
 };

@@ -13,6 +13,7 @@ using namespace taiyen::standby;
 
 namespace {
 
+constexpr const char *standby_call = "be a standby";
 constexpr uint32_t stable_ms_standard = 1000;
 constexpr uint32_t found_at_once_ms = 1000; // nothing comes if it was trimmed, and there is no other one
 
@@ -61,6 +62,8 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     state.records_at = base.records_at;
     state.last = {base.record_number, base.record_checksum, base.record_run, base.term, base.records_at, 0};
     memcpy(state.owner, base.owner, sizeof state.owner);
+    state.replication = base.replication;
+    state.begun_term = base.begun_term;
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;
     if (ty_status status = folder.write(state)) // before the heap: it is of no use without
@@ -81,7 +84,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
 } // namespace taiyen::standby
 
 ty_standby::ty_standby(ty_heap *heap, const char *heap_path, const ty_engine &engine, const ty_standby_options &options)
-    : heap_(heap), path_(heap_path), engine_(engine), options_(options) {
+    : heap_(heap), path_(heap_path), engine_(engine), options_(options), memory_(path_, engine) {
     options_.stable_ms = options.stable_ms ? options.stable_ms : stable_ms_standard;
 }
 
@@ -92,19 +95,32 @@ ty_standby::~ty_standby() {
 }
 
 // A heap that was promoted has no state any more, or one that nobody removed as its promotion was interrupted.
-ty_status ty_standby::refuse_primary(ty_status why) const {
+ty_status ty_standby::refuse_primary(ty_status why) {
     place at;
     bool found = false;
+    finding is;
     kept_failure failed;
     failed.keep(why);
-    if ((why != TY_E_NOT_FOUND && why != TY_E_MISMATCH) || newest_place(engine_, &at, &found) || !found ||
-        !same_owner(at.newest.read.header.owner, identity_))
+    if (why != TY_E_NOT_FOUND && why != TY_E_MISMATCH)
+        return why;
+    if (ty_status status = memory_.read(standby_call)) // ST20
+        return status;
+    const memory_1 known = memory_.known();
+    if (ty_status status = newest_place(engine_, &at, &found))
+        return status;
+    if (ty_status status = compare(engine_, known, identity_, at, found, &is))
+        return status;
+    if (known.replication && same_owner(known.owner, identity_))
+        if (ty_status status = memory_.refuse(standby_call, is, at.newest.read.header))
+            return status;
+    if (!found || !same_owner(at.newest.read.header.owner, identity_))
         return failed.tell();
     if (why == TY_E_MISMATCH) // there is one
         if (ty_status status = folder_.remove())
             return status;
     return fail(TY_E_EXISTS,
-                "be a standby: this heap is the primary, since term " + std::to_string(at.newest.read.header.term),
+                std::string(standby_call) + ": this heap is the primary, since term " +
+                    std::to_string(at.newest.read.header.term),
                 path_, "write to it, and publish it (ty_publisher_open, taiyen publish)");
 }
 
@@ -118,6 +134,8 @@ ty_status ty_standby::open() {
     if (based)
         return based;
     memcpy(identity_, own.heap_identity, sizeof identity_);
+    if (ty_status status = memory_.open(nullptr))
+        return status;
     if (ty_status status = folder_.open(state_path_of(path_.c_str(), options_)))
         return status;
     ty_status status = folder_.read(&state_);
@@ -130,7 +148,7 @@ ty_status ty_standby::open() {
     report_.term = state_.last.term;
     report_.sequence = report_.stable_sequence = stable_.sequence;
     report_.promoting = same_owner(state_.owner, identity_);
-    return TY_OK;
+    return memory_.keep(memory()); // that it is a standby
 }
 
 // ---- Messages
@@ -199,6 +217,9 @@ ty_status ty_standby::take(const message &one) {
         state_.last = last;
         return TY_OK;
     }
+    if (header.replication != state_.replication)
+        return damaged(one.at, "it is of another replication than those before it");
+    state_.begun_term = header.begun_term;
     if (begins_term(header))
         memcpy(state_.owner, header.owner, sizeof state_.owner);
     else if (!same_owner(header.owner, state_.owner))
@@ -244,12 +265,63 @@ bool ty_standby::take(const void *bytes, size_t size, uint64_t at, void *context
     return self.taking_.status == TY_OK;
 }
 
+// What the state says, as a heap remembers it.
+memory_1 ty_standby::memory() const {
+    memory_1 memory{};
+    memory.replication = state_.replication;
+    memory.term = state_.last.term;
+    memcpy(memory.owner, state_.owner, sizeof memory.owner);
+    memory.number = state_.last.number;
+    memory.checksum = state_.last.checksum;
+    memory.at = state_.last.at;
+    memory.sequence = state_.position.sequence;
+    return memory;
+}
+
+ty_status ty_standby::look(place *at, finding *is) const {
+    bool found = false;
+    if (ty_status status = newest_place(engine_, at, &found))
+        return status;
+    return compare(engine_, memory(), identity_, *at, found, is);
+}
+
+// ST21: a server that lost its store, or has an older one, shows in many ways, and is reported as that: no file of a
+// standby is to go because of it, which may be the only copy.
+ty_status ty_standby::explain(ty_status why) const {
+    place at;
+    finding is;
+    kept_failure failed;
+    failed.keep(why);
+    if ((why != TY_E_DAMAGED && why != TY_E_NOT_FOUND && why != TY_E_MISMATCH) || look(&at, &is))
+        return failed.tell();
+    const std::string before = std::string(standby_call) + ": ", name = engine_.name ? engine_.name : "the server",
+                      has = path_ + " has term " + std::to_string(state_.last.term) + " up to transaction " +
+                            std::to_string(state_.position.sequence);
+    if (is.is == standing::behind)
+        return fail(TY_E_DAMAGED, before + "the server is behind it", name,
+                    "it lost its store, or has an older one; " + has +
+                        ": keep it. Put the store back, or begin a new term with the primary (taiyen promote on its "
+                        "machine), and make standbys of that");
+    if (is.is == standing::split || is.is == standing::foreign)
+        return fail(TY_E_DAMAGED, before + "the server has another log than the one that it is of", name,
+                    has + ": keep it, and give the server and the name that it was made with");
+    if (is.is == standing::superseded && !is.held)
+        return fail(TY_E_MISMATCH,
+                    before + "term " + std::to_string(at.newest.read.header.term) +
+                        " began, perhaps without what this standby has",
+                    name, has + ": move its files away, make a new one, and keep these until that has what they have");
+    return failed.tell();
+}
+
 // ST9: a server that lost messages may have others in their places by now, as many. What it trimmed tells nothing.
 ty_status ty_standby::check_last() {
+    int readings = 0;
+    return state_.last.at ? read_again(&readings, [this] { return read_last(); }) : TY_OK;
+}
+
+ty_status ty_standby::read_last() {
     owned_message there;
     bool found = false;
-    if (!state_.last.at)
-        return TY_OK;
     if (ty_status status =
             first_behind(engine_, TY_ENGINE_RECORDS, state_.last.at - 1, found_at_once_ms, &there, &found))
         return status;
@@ -259,9 +331,7 @@ ty_status ty_standby::check_last() {
         (there.read.header.number == state_.last.number && there.read.header.checksum == state_.last.checksum);
     return same ? TY_OK
                 : fail(TY_E_DAMAGED, "go on as a standby: the engine lost what was taken, and has others in its place",
-                       path_,
-                       "see whether its server was restored from a backup; remove this standby's files, and make "
-                       "a new one");
+                       path_, "see whether its server was restored from a backup");
 }
 
 // ST11: only waits in vain count, and none of them while the engine has more than was taken.
@@ -275,14 +345,40 @@ ty_status ty_standby::listen(uint64_t waited_ms) {
     return TY_OK;
 }
 
+// To the last message that counts: those behind it are judged anew.
+void ty_standby::go_back() {
+    state_.records_at = state_.last.at;
+    state_.last.voids = 0;
+}
+
+// ST14.
+ty_status ty_standby::read_on(uint32_t timeout_ms) {
+    const auto read = [this](uint32_t wait_ms) {
+        taking_ = {};
+        return engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.records_at, wait_ms, take, this);
+    };
+    ty_status status = read(timeout_ms);
+    int readings = 1;
+    for (; readings < readings_max && !status && is_wrong(taking_.status); readings++) {
+        go_back();
+        status = read(found_at_once_ms);
+    }
+    report_.differences += readings > 1 && !status && !taking_.status;
+    return status;
+}
+
 ty_status ty_standby::step(uint32_t timeout_ms) {
     if (!receiver_)
         return fail(TY_E_BUSY, "go on as a standby: its promotion has begun", path_, "end it: ty_standby_promote");
-    taking_ = {};
+    const ty_status status = take_all(timeout_ms);
+    return status ? explain(status) : TY_OK;
+}
+
+ty_status ty_standby::take_all(uint32_t timeout_ms) {
     late_ = {};
     report_.caught_up = true;                                                      // if nothing comes
     const uint64_t since = now_ms(), silent = std::exchange(report_.silent_ms, 0); // if it fails
-    if (ty_status status = engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.records_at, timeout_ms, take, this))
+    if (ty_status status = read_on(timeout_ms))
         return status;
     if (taking_.status || late_.status)
         return taking_.status ? taking_.tell() : late_.tell();
@@ -333,6 +429,8 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *a
     before.checksum = state_.last.checksum;
     message_header_1 header = header_behind(before, kind);
     header.term = state_.last.term + 1;
+    header.replication = state_.replication;
+    header.begun_term = state_.begun_term;
     memcpy(header.owner, identity_, sizeof header.owner);
     header.position = stable_;
     header.line_sequence = stable_.sequence;
@@ -344,6 +442,8 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *a
 ty_status ty_standby::finish() {
     ty_receive_end(receiver_);
     receiver_ = nullptr;
+    if (ty_status status = memory_.keep(memory())) // ST22: before anybody writes to it
+        return status;
     if (ty_status status = ty_promote(heap_))
         return status;
     promoted_ = true;
@@ -356,11 +456,17 @@ ty_status ty_standby::prepare_promotion() {
     if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
         return status;
     if (newest < state_.records_at)
-        return fail(TY_E_DAMAGED, "promote a standby: the engine has lost messages", path_,
-                    "see whether its server was restored from a backup");
+        return explain(fail(TY_E_DAMAGED, "promote a standby: the engine has lost messages", path_,
+                            "see whether its server was restored from a backup"));
     if (ty_status status = catch_up(newest))
         return status;
-    return check_last();
+    for (int n = 1; n < readings_max && state_.last.voids; n++) { // ST14: another replica may have some that count
+        go_back();
+        if (ty_status status = catch_up(newest))
+            return status;
+    }
+    const ty_status status = check_last();
+    return status ? explain(status) : TY_OK;
 }
 
 bool ty_standby::may_begin_term() const {

@@ -1,7 +1,7 @@
 // A standby: takes what the engine has, and can be promoted.
 #pragma once
 
-#include "engine_io.hpp"
+#include "fencing.hpp"
 
 #include <taiyen/receive.h>
 #include <taiyen/ship.h>
@@ -17,11 +17,13 @@ struct state_1 {
     uint64_t records_at;         // the engine's position
     tail last;                   // the last message that counts
     uint8_t owner[16];
-    uint64_t checksum; // of all bytes before it
+    uint64_t replication;
+    uint64_t begun_term; // as in messages
+    uint64_t checksum;   // of all bytes before it
 };
 inline constexpr uint64_t state_magic_1 = 0x73796264'6e617473; // "standbys"
 inline constexpr uint32_t state_version_1 = 1;
-static_assert(sizeof(state_1) == 96 + sizeof(ty_follow_position));
+static_assert(sizeof(state_1) == 112 + sizeof(ty_follow_position));
 
 // In a folder of its own, which one process at a time has.
 class state_folder {
@@ -63,11 +65,18 @@ private:
     ty_status take_part(const taiyen::standby::message &one);
     ty_status receive(const ty_follow_record *records, size_t count);
     ty_status save();
+    taiyen::standby::memory_1 memory() const;
+    ty_status look(taiyen::standby::place *at, taiyen::standby::finding *is) const;
+    ty_status explain(ty_status why) const;
+    ty_status take_all(uint32_t timeout_ms);
     ty_status check_last();
+    ty_status read_last();
+    ty_status read_on(uint32_t timeout_ms);
+    void go_back();
     ty_status listen(uint64_t waited_ms);
     ty_status catch_up(uint64_t to);
     ty_status prepare_promotion();
-    ty_status refuse_primary(ty_status why) const;
+    ty_status refuse_primary(ty_status why);
     bool may_begin_term() const;
     ty_status begin_term(taiyen::standby::message_kind kind, uint64_t behind, uint64_t *at);
     ty_status end_promotion();
@@ -77,6 +86,7 @@ private:
     std::string path_;
     const ty_engine &engine_;
     ty_standby_options options_;
+    taiyen::standby::heap_memory memory_;
     taiyen::standby::state_folder folder_;
     taiyen::standby::state_1 state_{}; // of the last message taken; its position is not sealed
     uint8_t identity_[16] = {};

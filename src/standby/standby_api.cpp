@@ -1,5 +1,6 @@
 // The functions of standby.h, but for the engines.
 #include "base_log.hpp"
+#include "fencing.hpp"
 #include "publisher.hpp"
 #include "receiving.hpp"
 
@@ -79,6 +80,13 @@ ty_status ty_publisher_commit(ty_publisher *publisher, ty_txn *txn) {
     return at_boundary(call, [&] { return publisher->commit(txn); });
 }
 
+ty_status ty_publisher_confirm(ty_publisher *publisher, uint32_t timeout_ms) {
+    constexpr const char *call = "confirm what was read";
+    if (!publisher || !publisher->has_heap())
+        return refuse_call(call, "give a publisher that was opened with the heap");
+    return at_boundary(call, [&] { return publisher->confirm(timeout_ms); });
+}
+
 ty_status ty_publisher_get_report(ty_publisher *publisher, ty_publisher_report *report) {
     constexpr const char *call = "ask a publisher how far it is";
     if (!publisher || !report)
@@ -99,6 +107,16 @@ ty_status ty_publish_base(const char *heap_path, const ty_engine *engine, const 
     if (ty_status status = check_engine(engine, call))
         return status;
     return at_boundary(call, [&] { return publish_base(heap_path, *engine, open, sequence); });
+}
+
+ty_status ty_publish_new_term(const char *heap_path, const ty_engine *engine, const ty_open_options *open,
+                              uint64_t *term) {
+    constexpr const char *call = "begin a new term";
+    if (ty_status status = check_path(heap_path, call))
+        return status;
+    if (ty_status status = check_engine(engine, call))
+        return status;
+    return at_boundary(call, [&] { return begin_new_term(heap_path, *engine, open, term); });
 }
 
 ty_status ty_standby_make(const char *heap_path, const ty_engine *engine, const ty_open_options *open,

@@ -42,12 +42,8 @@ word_part part_at(uintptr_t address, size_t left) {
 
 } // namespace
 
-void transaction::begin(kind what, manner how) {
-    what_ = what;
-    how_ = how;
-    last_conflict_ = conflict::count;
-    lost_ = TY_OK;
-    waits_ = false;
+// While nobody has stopped the domain: whoever does later waits for it.
+bool transaction::enter(patience waits) {
     for (;;) {
         const uint64_t now = domain_->now();
         perturb();
@@ -58,15 +54,48 @@ void transaction::begin(kind what, manner how) {
             began_.exchange(now + 1, std::memory_order_seq_cst);
         }
         perturb();
-        if ((domain_->attention_.load(std::memory_order_seq_cst) & domain::ask_stop) == 0) [[likely]]
-            break;
+        if (!domain_->is_asked(domain::ask_stop)) [[likely]]
+            return true;
         runs_no_more();
+        if (waits == patience::none) // Q7
+            return false;
         domain_->await_end_of(domain::ask_stop);
     }
-    if (how == manner::alone) {
-        domain_->begin_alone(*this);
+}
+
+bool transaction::hold(patience waits) {
+    if (!enter(waits))
+        return false;
+    held_ = domain_->begin_alone(*this, waits);
+    if (!held_)
+        runs_no_more();
+    return held_;
+}
+
+void transaction::let_go() {
+    if (!held_)
+        return;
+    held_ = false;
+    domain_->end_alone();
+    runs_no_more();
+}
+
+bool transaction::begin(kind what, manner how, patience waits) {
+    if (!held_ && !enter(waits))
+        return false;
+    what_ = what;
+    how_ = held_ ? manner::alone : how;
+    last_conflict_ = conflict::count;
+    lost_ = TY_OK;
+    waits_ = false;
+    if (how_ == manner::alone) {
+        if (!held_ && !domain_->begin_alone(*this, waits)) {
+            runs_no_more();
+            return false;
+        }
         count(alone_count_);
-    } else if (how == manner::old) {
+        began_.store(domain_->now() + 1, std::memory_order_release); // nobody has committed since
+    } else if (how_ == manner::old) {
         if (domain_->begin_old() != TY_OK) { // no memory for old values: as where there is no room for one
             how_ = manner::optimistic;
             lose(conflict::forgotten);
@@ -75,6 +104,8 @@ void transaction::begin(kind what, manner how) {
     }
     stops_ = domain_->stops_.load(std::memory_order_acquire);
     start_ = domain_->now();
+    runs_ = true;
+    return true;
 }
 
 // As begin(), the other way round.
@@ -85,7 +116,7 @@ void transaction::runs_no_more() {
     } else {
         began_.exchange(0, std::memory_order_seq_cst);
     }
-    if ((domain_->attention_.load(std::memory_order_seq_cst) & domain::ask_stop) == 0) [[likely]]
+    if (!domain_->is_asked(domain::ask_stop | domain::ask_ends)) [[likely]]
         return;
     domain_->ended_.fetch_add(1, std::memory_order_seq_cst);
     os::wake_all(domain_->ended_);
@@ -120,6 +151,15 @@ bool transaction::move_start_up() {
     if (!reads_hold())
         return lose(conflict::changed);
     start_ = now;
+    return true;
+}
+
+bool transaction::renew() {
+    if (lost_ != TY_OK || how_ != manner::optimistic)
+        return lost_ == TY_OK;
+    if (!move_start_up())
+        return false;
+    began_.store(start_ + 1, std::memory_order_release); // what it has read leads to nothing that was freed before
     return true;
 }
 
@@ -188,7 +228,7 @@ bool transaction::store(void *address, const void *value, size_t bytes) {
     if (is_word(address, bytes)) {
         uint64_t whole;
         memcpy(&whole, value, sizeof whole);
-        if (store_at_once(static_cast<uint64_t *>(address), whole))
+        if (store_at_once(static_cast<uint64_t *>(address), whole, UINT64_MAX))
             return true;
     }
     const auto *from = static_cast<const unsigned char *>(value);
@@ -228,8 +268,11 @@ bool transaction::is_committed_to(const void *word) const {
     return is_locked(domain_->stripe_of(word)->load(std::memory_order_acquire));
 }
 
-void transaction::let_alone_end() const {
+bool transaction::let_alone_end(patience waits) const {
+    if (waits == patience::none)
+        return held_ || !domain_->is_asked(domain::ask_alone);
     domain_->await_end_of(domain::ask_alone);
+    return true;
 }
 
 void transaction::expect(const void *const *addresses, size_t count) const {

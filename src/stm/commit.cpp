@@ -143,11 +143,14 @@ void transaction::roll_back() {
 }
 
 void transaction::end(call_when outcome) {
-    if (how_ == manner::alone)
-        domain_->end_alone();
-    else if (how_ == manner::old)
-        domain_->end_old();
-    runs_no_more();
+    runs_ = false;
+    if (!held_) {
+        if (how_ == manner::alone)
+            domain_->end_alone();
+        else if (how_ == manner::old)
+            domain_->end_old();
+        runs_no_more();
+    }
     reads_.clear();
     locks_.clear();
     writes_.clear();

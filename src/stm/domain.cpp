@@ -153,18 +153,29 @@ void domain::await_end_of(uint32_t what) {
     }
 }
 
-// Q4. In the order of the tickets.
-void domain::begin_alone(const transaction &who) {
+bool domain::take_ticket(patience waits) {
+    if (waits == patience::none) { // Q7: the next one, if it is its turn
+        uint32_t ticket = serving_.load(std::memory_order_acquire);
+        return next_ticket_.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acquire,
+                                                    std::memory_order_relaxed);
+    }
     const uint32_t ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
         const uint32_t seen = serving_.load(std::memory_order_acquire);
         if (seen == ticket)
-            break;
+            return true;
         os::wait_on(serving_, seen);
     }
+}
+
+// Q4. In the order of the tickets.
+bool domain::begin_alone(const transaction &who, patience waits) {
+    if (!take_ticket(waits))
+        return false;
     os::lock_guard guard(lock_);
     attention_.fetch_or(ask_alone, std::memory_order_seq_cst);
     await_commits(true, &who);
+    return true;
 }
 
 void domain::end_alone() {
@@ -199,6 +210,26 @@ void domain::go_on() {
     stops_.fetch_add(1, std::memory_order_seq_cst);
     no_longer(ask_stop);
     wake(UINT64_MAX);
+}
+
+// oldest() looks behind a barrier, as stop() does: a transaction that ends later sees that it is asked.
+void domain::quiesce() {
+    const uint64_t stamp = now();
+    await(stamp, nullptr);
+    {
+        os::lock_guard guard(lock_);
+        if (quiescing_++ == 0)
+            attention_.fetch_or(ask_ends, std::memory_order_seq_cst);
+    }
+    for (;;) {
+        const uint32_t seen = ended_.load(std::memory_order_seq_cst);
+        if (oldest() >= stamp)
+            break;
+        os::wait_on(ended_, seen);
+    }
+    os::lock_guard guard(lock_);
+    if (--quiescing_ == 0)
+        attention_.fetch_and(~ask_ends, std::memory_order_seq_cst);
 }
 
 uint64_t domain::oldest() {

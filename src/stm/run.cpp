@@ -36,6 +36,40 @@ ty_status run_within(transaction &own, verdict (*body)(transaction &, void *), v
     return own.lost();
 }
 
+// What a loss makes of the next try. One that asks to run again though nobody could commit gains nothing by being
+// alone: it lets others go first.
+void count_loss(const transaction &own, unsigned &losses, uint64_t &dice) {
+    const conflict why = own.last_conflict();
+    if (why == conflict::forgotten) {
+        losses = losses_before_alone;
+        return;
+    }
+    losses = why == conflict::asked && own.is_alone() ? 0 : losses + 1;
+    if (why != conflict::elsewhere)
+        rest(losses, dice);
+}
+
+ty_status kept_waiting() {
+    return failure(TY_E_BUSY, "run a transaction: it would have to wait, within one on another heap")
+        .remedy("return from the body");
+}
+
+// Q7. It notes what it reads where it is not optimistic only the next time.
+ty_status wait_for_change(transaction &own, patience waits) {
+    if (waits == patience::none) {
+        own.roll_back();
+        return failure(TY_E_ARGUMENT, "wait for a change: a transaction on another heap would be held up meanwhile")
+            .remedy("return from its body, too, and let that one wait");
+    }
+    if (!own.may_wait())
+        own.roll_back();
+    else if (!own.await_change())
+        return failure(TY_E_ARGUMENT, "wait for a change: the transaction has read nothing")
+            .remedy("load what it waits for through the transaction");
+    own.call_due();
+    return TY_OK;
+}
+
 } // namespace
 
 verdict either(transaction &own, verdict (*first)(transaction &, void *), verdict (*second)(transaction &, void *),
@@ -49,22 +83,19 @@ verdict either(transaction &own, verdict (*first)(transaction &, void *), verdic
 }
 
 ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *), void *context, bool *committed,
-              bool alone) {
+              attempts &tried) {
     *committed = false;
     if (own.runs())
         return run_within(own, body, context, committed);
     uint64_t dice = reinterpret_cast<uintptr_t>(&own);
-    for (unsigned losses = 0;;) {
-        own.begin(what, alone ? manner::alone : next_manner(what, losses));
+    for (;;) {
+        if (!own.begin(what, tried.alone ? manner::alone : next_manner(what, tried.losses), tried.waits))
+            return kept_waiting();
         const verdict wanted = body(own, context);
         if (own.waits() || (wanted == verdict::wait && own.lost() == TY_OK)) {
-            losses = 0;
-            if (!own.may_wait())
-                own.roll_back(); // it notes what it reads the next time
-            else if (!own.await_change())
-                return failure(TY_E_ARGUMENT, "wait for a change: the transaction has read nothing")
-                    .remedy("load what it waits for through the transaction");
-            own.call_due();
+            tried.losses = 0;
+            if (ty_status status = wait_for_change(own, tried.waits))
+                return status;
             continue;
         }
         if (wanted == verdict::roll_back && own.lost() == TY_OK) {
@@ -77,13 +108,12 @@ ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *
         }
         if (own.lost() != TY_E_BUSY)
             return own.lost();
-        const bool forgotten = own.forgotten();
+        count_loss(own, tried.losses, dice);
+        if (own.last_conflict() == conflict::elsewhere || own.last_conflict() == conflict::asked)
+            return TY_E_BUSY;
         own.call_due();
-        if (forgotten)
-            losses = losses_before_alone;
-        else
-            rest(++losses, dice);
-        own.let_alone_end();
+        if (!own.let_alone_end(tried.waits))
+            return kept_waiting();
     }
 }
 

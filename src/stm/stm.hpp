@@ -14,6 +14,8 @@
 // Q5: Before a word is stored to, its old value is noted for the readers that may still want it, or they are told that
 //     it is not.
 // Q6: Who waits for a change is known to those who commit before it looks for the last time.
+// Q7: A transaction that is begun with patience::none waits for no other: where it would have to, it ends instead. So a
+//     thread that has a transaction of another domain under way holds nobody up who waits for that one.
 #pragma once
 
 #include "../os/os.hpp"
@@ -35,6 +37,8 @@ enum class conflict : uint8_t {
     changed,   // a word that was committed to after something that depends on it was read
     alone,     // another transaction is alone
     forgotten, // an old value that was not kept
+    elsewhere, // the thread would have had to wait in another domain (Q7)
+    asked,     // none: the body asked for it
     count
 };
 
@@ -42,6 +46,8 @@ enum class conflict : uint8_t {
 enum class manner : uint8_t { optimistic, old, alone };
 
 enum class kind : uint8_t { writes, reads };
+// Whether it waits for those who have stopped all, or are alone.
+enum class patience : uint8_t { none, any };
 enum class verdict : uint8_t { commit, roll_back, wait };
 
 struct figures {
@@ -68,9 +74,15 @@ struct recorder {
 // A thread's transaction in a domain; one at a time, used again and again. Not thread-safe, but as said.
 class transaction {
 public:
-    // Begins; waits while the domain is stopped. The one before has ended.
-    void begin(kind what, manner how);
-    bool runs() const { return began_.load(std::memory_order_relaxed) != 0; }
+    // Begins; waits while the domain is stopped. The one before has ended. False: it would have to wait, and has not
+    // begun (Q7).
+    bool begin(kind what, manner how, patience waits = patience::any);
+    bool runs() const { return runs_; }
+    // From now on nobody else commits, or stops the domain, and all that it begins is alone, until let_go(). False: it
+    // would have to wait. Runs none in both.
+    [[nodiscard]] bool hold(patience waits);
+    bool is_held() const { return held_; }
+    void let_go(); // also where it does not hold it
 
     // Any bytes, also across words. False: the transaction is lost(), and *value may be there in part: the caller ends
     // it.
@@ -78,7 +90,7 @@ public:
     [[nodiscard]] bool store(void *address, const void *value, size_t bytes);
     // The same of a whole word, where nothing is in the way. False: nothing has changed; load() or store() knows why.
     [[nodiscard, gnu::always_inline]] inline bool load_at_once(const uint64_t *word, uint64_t *value);
-    [[nodiscard, gnu::always_inline]] inline bool store_at_once(uint64_t *word, uint64_t value);
+    [[nodiscard, gnu::always_inline]] inline bool store_at_once(uint64_t *word, uint64_t value, uint64_t mask);
     // The words are wanted soon: their memory is asked for at once, not one after the other. A hint.
     void expect(const void *const *addresses, size_t count) const;
 
@@ -89,8 +101,15 @@ public:
     }
     bool waits() const { return waits_; }
     bool may_wait() const { return how_ == manner::optimistic; }
-    bool forgotten() const { return last_conflict_ == conflict::forgotten; }
-    void let_alone_end() const; // waits while another is alone
+    conflict last_conflict() const { return last_conflict_; }
+    // Loses: another domain's keeps it waiting, or its body wants to run again.
+    void give_way_elsewhere() { lose(conflict::elsewhere); }
+    void restart() { lose(conflict::asked); }
+    // Waits while another is alone. False: it would have to.
+    [[nodiscard]] bool let_alone_end(patience waits) const;
+    // What it sees is of now, as far as nothing has changed that it has read: it keeps nothing in use any more that was
+    // freed before. False: it is lost.
+    [[nodiscard]] bool renew();
 
     // Why it cannot go on: TY_OK it can; TY_E_BUSY a conflict; TY_E_MEMORY with the error detail; TY_E_ARGUMENT it only
     // reads.
@@ -160,6 +179,7 @@ private:
         void *context;
     };
 
+    bool enter(patience waits);
     void runs_no_more();
     bool load_settled(const std::atomic<uint64_t> *stripe, const uint64_t *word, uint64_t *value) const;
     bool load_word(const uint64_t *word, uint64_t *value);
@@ -193,6 +213,8 @@ private:
     bool stored_ = false; // the one that ended last
     kind what_ = kind::writes;
     manner how_ = manner::optimistic;
+    bool runs_ = false;
+    bool held_ = false; // its thread is alone also between its transactions
     conflict last_conflict_ = conflict::count;
     ty_status lost_ = TY_OK;
     bool waits_ = false;
@@ -235,6 +257,9 @@ public:
     // All commits with stamps up to this one are recorded and stored, but that of one that the caller is amid (NULL:
     // none). Thread-safe.
     void await(uint64_t stamp, const transaction *but);
+    // Returns once all that ran at the call have ended, or see all that was committed by then. The caller runs none.
+    // Thread-safe.
+    void quiesce();
     // Every transaction that runs, or will, sees what was committed up to this stamp. Thread-safe.
     uint64_t oldest();
     bool any_runs(); // of a moment ago, if they are not stopped
@@ -249,6 +274,7 @@ private:
     static constexpr uint32_t ask_alone = 2;
     static constexpr uint32_t ask_old = 4;
     static constexpr uint32_t ask_wake = 8;
+    static constexpr uint32_t ask_ends = 16;
 
     static constexpr unsigned old_place_bits = 24;
     static constexpr uint64_t old_places = (uint64_t{1} << old_place_bits) - 1;
@@ -272,9 +298,11 @@ private:
     void ask(uint32_t what); // and waits for the commits that may not have heard; under lock_
     void no_longer(uint32_t what);
     void await_end_of(uint32_t what);
+    bool is_asked(uint32_t what) const { return (attention_.load(std::memory_order_seq_cst) & what) != 0; }
     // Those under way; or until there are none. But one may go on.
     void await_commits(bool none, const transaction *but);
-    void begin_alone(const transaction &who);
+    bool take_ticket(patience waits);
+    bool begin_alone(const transaction &who, patience waits); // false: it would have to wait for its turn
     void end_alone();
     ty_status begin_old();
     void end_old();
@@ -287,7 +315,7 @@ private:
     alignas(128) std::atomic<uint64_t> clock_{0};
     alignas(128) std::atomic<uint32_t> attention_{0};
     std::atomic<uint32_t> answered_{0}; // counts up when something is no longer asked,
-    std::atomic<uint32_t> ended_{0};    // and when a transaction has ended though nobody may begin
+    std::atomic<uint32_t> ended_{0};    // and when a transaction has ended and somebody waits for that
     std::atomic<uint64_t> stops_{0};    // that are over
     std::atomic<uint64_t> *stripes_ = nullptr;
     unsigned stripe_bits_ = 0;
@@ -301,6 +329,7 @@ private:
     uint64_t last_id_ = 0;
     uint32_t old_readers_ = 0;
     uint32_t waiting_ = 0;
+    uint32_t quiescing_ = 0;
     figures left_{}; // of transactions that left
     // Old values, while there are readers of them: by stripe the newest, with the number of this time above.
     old_value *old_ = nullptr;
@@ -335,12 +364,22 @@ inline bool transaction::load_at_once(const uint64_t *word, uint64_t *value) {
     return true;
 }
 
-inline bool transaction::store_at_once(uint64_t *word, uint64_t value) {
-    return lost_ == TY_OK && what_ != kind::reads && writes_.put_new(word, value);
+inline bool transaction::store_at_once(uint64_t *word, uint64_t value, uint64_t mask) {
+    return lost_ == TY_OK && what_ != kind::reads && writes_.put_new(word, value, mask);
 }
 
 inline bool is_word(const void *address, size_t bytes) {
     return bytes == sizeof(uint64_t) && reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) == 0;
+}
+// Half a word that does not lie across two.
+inline bool is_half(const void *address, size_t bytes) {
+    return bytes == sizeof(uint32_t) && reinterpret_cast<uintptr_t>(address) % sizeof(uint32_t) == 0;
+}
+inline unsigned bit_in_word(const void *address) {
+    return static_cast<unsigned>(reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) * 8);
+}
+inline uint64_t *word_around(const void *address) {
+    return reinterpret_cast<uint64_t *>(reinterpret_cast<uintptr_t>(address) & ~uintptr_t{7});
 }
 
 // Calls first; if it wants to wait, what it stored is taken back and second is called.
@@ -353,9 +392,17 @@ verdict either(transaction &own, verdict (*first)(transaction &own, void *contex
 // some conflicts it runs so that it cannot lose. Within a transaction of the thread's own the body is a part of that
 // one: rolled back alone, committed with it; if it waits, the whole does.
 // wait: the body cannot go on as things are: it runs again when a word that it loaded has changed.
-// alone: it runs so from the first time on, and does not wait.
 // The caller calls own.call_due() after it, where it was no part.
+//
+// TY_E_BUSY, where it was no part: it has been rolled back, and is to be run again by another call, with the same
+// losses. Its last conflict says why: conflict::asked by its body; conflict::elsewhere. Else it would have had to wait
+// and may not (patience::none, Q7); one that asks to wait for a change then gets TY_E_ARGUMENT.
+struct attempts {
+    bool alone = false; // it runs so from the first time on, and does not wait
+    patience waits = patience::any;
+    unsigned losses = 0; // so far: they count on
+};
 ty_status run(transaction &own, kind what, verdict (*body)(transaction &own, void *context), void *context,
-              bool *committed, bool alone = false);
+              bool *committed, attempts &tried);
 
 } // namespace taiyen::stm

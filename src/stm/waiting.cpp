@@ -12,6 +12,7 @@ bool transaction::await_change() {
     uint64_t stripes = 0;
     for (const std::atomic<uint64_t> *stripe : reads_)
         stripes |= domain_->bit_of(stripe);
+    runs_ = false;
     runs_no_more();
     perturb();
     waits_for_.store(stripes, std::memory_order_seq_cst);

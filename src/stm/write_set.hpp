@@ -31,15 +31,16 @@ public:
     }
     // Expected: TY_E_MEMORY; then nothing has changed.
     ty_status put(uint64_t *word, uint64_t value, uint64_t mask);
-    // The whole word. False: it is there, or may be, or there is no room at hand; nothing has changed.
-    bool put_new(uint64_t *word, uint64_t value) {
+    // value has no bits but the mask's. False: the word is there, or may be, or there is no room at hand; nothing has
+    // changed.
+    bool put_new(uint64_t *word, uint64_t value, uint64_t mask) {
         const size_t count = words_.count();
         if (2 * count + 2 > capacity_ || !words_.has_room()) [[unlikely]]
             return false;
         const size_t place = home(word);
         if (is_used(slots_[place])) [[unlikely]]
             return false;
-        words_.push_in_room({word, value, UINT64_MAX});
+        words_.push_in_room({word, value, mask});
         slots_[place] = time_ << 32 | count;
         seen_ |= bit_of(word);
         return true;

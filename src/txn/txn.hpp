@@ -23,6 +23,12 @@ struct plain_calls {
     void *(*resize)(ty_txn *txn, void *block, size_t size);
     ty_status (*resize_in_place)(ty_txn *txn, void *block, size_t size);
     ty_status (*root_set)(ty_txn *txn, const char *name, void *address);
+    // For the malloc of a scope (M11). What a rollback has kept is freed and resized with no transaction.
+    void (*note_scoped)(ty_txn *txn, const void *block); // a scope has allocated it
+    void *(*resize_scoped)(ty_txn *txn, void *block, size_t size);
+    bool (*is_kept)(const void *block);
+    ty_status (*free_kept)(void *block);
+    void *(*resize_kept)(void *block, size_t size);
 };
 
 // Kept by recovery/open.cpp: how many transactional heaps are open in this process, and the table, from the first one
@@ -103,7 +109,9 @@ void thread_ends_remove(thread_end_watcher &watcher);
 
 // ---- For every kind of persistent heap; those without a log go to the image layer at once.
 
-// What is asked about a transaction in doubt where the program gave no callback: a layer above.
+// What is asked about a transaction in doubt where the program gave no callback: a layer above. In an open for reading
+// (options.mode) it changes no file; of TY_OPEN_COPY the heap is one that is in use, and TY_OUTCOME_ROLLBACK then means
+// that it had not been acknowledged when the open began.
 struct doubt_resolver {
     bool (*takes)(const void *description, size_t bytes); // whether it is one of its own
     // *why: where the outcome is unknown, what is missing, for the error's text.
@@ -118,6 +126,10 @@ struct open_judge {
 };
 ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
                    const doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
+// Opens a heap's files for reading, as they are, or a copy of those that are in use; lets somebody look, and closes
+// them again. What is in doubt is not in the heap: it is handed on (NULL: nothing is), and nobody is asked about it.
+ty_status txn_look_at_files(const char *path, const ty_open_options &options,
+                            ty_status (*look)(ty_heap *heap, const ty_doubt *doubt, void *context), void *context);
 ty_status txn_close(ty_heap *heap);
 ty_status txn_discard(ty_heap *heap);
 ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
@@ -143,6 +155,8 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
 ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **txn);
 // What that refuses before it waits for anybody.
 ty_status txn_begin_check(ty_heap *heap);
+// For what waits for other threads (X31): TY_E_ARGUMENT in a body of ty_atomically. call completes "cannot ...".
+ty_status txn_refuse_in_body(const char *call);
 ty_status txn_set_stores(ty_heap *heap, ty_store_mode stores);
 ty_store_mode txn_stores(const ty_txn *txn);
 ty_txn *txn_current(ty_heap *heap);
@@ -185,10 +199,17 @@ ty_status txn_prepare_room(ty_heap *heap, bool no_wait);
 // Whether a heap's transactions can be prepared. Expected: TY_E_ARGUMENT, TY_E_UNSUPPORTED, TY_E_FORKED.
 ty_status txn_prepare_check(ty_heap *heap, const char *call);
 bool txn_is_empty(const ty_txn *txn); // it has done nothing so far
-// Lets somebody look at a heap that this process has open for writing, between its transactions: what is there is
-// durable. TY_E_NOT_FOUND: it has none of this identity. TY_E_BUSY: a transaction of this thread, or a prepared one,
-// is under way.
-ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap *heap, void *context), void *context);
+// How this process has a heap open that somebody looks at.
+enum class open_here : uint8_t {
+    writes, // between its transactions; what is there is durable
+    reads,  // its files as they are, which nobody changes meanwhile
+    copy    // of files that were in use: they may hold more by now
+};
+// Lets somebody look at a heap that this process has open; one that is open for reading only where `readers`.
+// TY_E_NOT_FOUND: it has none of this identity. TY_E_BUSY: a transaction of this thread, or a prepared one, is under
+// way.
+ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
+                           ty_status (*look)(ty_heap *heap, open_here how, void *context), void *context);
 // ---- gathered.cpp: joints whose parts wait together for one durable write
 
 // X29: from the first one's end to the outcome of all, the gate is held: within it another transaction begins with
@@ -218,6 +239,12 @@ void txn_release_gathered(ty_heap *heap, bool spoiled);
 ty_status txn_commit(ty_txn *txn);
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence);
 ty_status txn_rollback(ty_txn *txn);
+// plain_calls, of the malloc of a scope.
+void txn_note_scoped(ty_txn *txn, const void *block);
+void *txn_resize_scoped(ty_txn *txn, void *block, size_t size);
+bool txn_is_kept(const void *block);
+ty_status txn_free_kept(void *block);
+void *txn_resize_kept(void *block, size_t size);
 ty_status txn_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable);
 ty_status txn_read_begin(ty_heap *heap);
 void txn_read_end(ty_heap *heap);
@@ -249,6 +276,8 @@ void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size);
 ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address);
 ty_status atomic_root_set(ty_atomic_txn *txn, const char *name, void *address);
 ty_status atomic_wait(ty_atomic_txn *txn);
+ty_status atomic_restart(ty_atomic_txn *txn);
+ty_status atomic_quiesce(ty_heap *heap);
 ty_status atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context);
 ty_status atomic_on_commit(ty_atomic_txn *txn, void (*function)(void *context), void *context);
 ty_status atomic_on_rollback(ty_atomic_txn *txn, void (*function)(void *context), void *context);

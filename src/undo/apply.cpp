@@ -304,7 +304,7 @@ ty_status undo_cancel(ty_heap *heap) {
         u->target = u->is(undo_open) && !u->is(undo_full) ? &back : nullptr;
         return status;
     }
-    drop_redo(*u);
+    drop_partial(*u); // U8: not more
     back.cut(c.open_begin, c.open_payload);
     u->set(undo_open, false);
     u->set(undo_full, false);
@@ -316,11 +316,8 @@ ty_status undo_exit(ty_heap *heap) {
     undo *u;
     if (ty_status status = find_undo(heap, "end a cycle of undo", &u))
         return status;
-    if (!u->is(undo_cycle))
-        return TY_OK;
-    drop_redo(*u);
-    u->set(undo_cycle, false);
-    u->set(undo_redo_lost, false);
+    if (u->is(undo_cycle))
+        end_cycle(*u);
     return TY_OK;
 }
 

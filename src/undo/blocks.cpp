@@ -2,6 +2,8 @@
 // what shrinks within a page or a small block.
 #include "undo_runtime.hpp"
 
+#include <algorithm>
+
 namespace taiyen {
 namespace {
 
@@ -67,16 +69,29 @@ void give_back(undo &u, uint64_t offset, uint64_t bytes) {
         static_cast<void>(image_give_back(u.heap, u.base + offset, bytes, &released));
 }
 
-// What lies behind the new size may be written without a record when the block is larger again: so it is recorded now.
-bool record_end(undo &u, const own_block &own, size_t size) {
-    if (size >= own.bytes)
+// Bytes of a block from a place in it on.
+bool record_from(undo &u, const own_block &own, uint64_t first) {
+    if (first >= own.bytes)
         return true;
-    uint64_t bytes = own.bytes - size;
+    uint64_t bytes = own.bytes - first;
     undo_room room = make_room(u, *u.target, 1, padded(bytes), false, 0);
     u.unrecorded |= room == undo_room::none;
     if (room == undo_room::there)
-        u.target->push_data(own.offset + size, u.base + own.offset + size, bytes);
+        u.target->push_data(own.offset + first, u.base + own.offset + first, bytes);
     return room != undo_room::refused;
+}
+
+// U8. What a block grows by is written without a record, and what can be redone may have bytes there. They begin at the
+// size that was asked for before, which is not known: in a small block anywhere, else in the last page.
+uint64_t first_of_redo(const undo &u, const own_block &own) {
+    if (!u.is(undo_cycle) || !u.is(undo_open))
+        return UINT64_MAX;
+    return own.run ? own.bytes - os::page_bytes : 0;
+}
+
+// What lies behind the new size may be written without a record when the block is larger again: so it is recorded now.
+bool record_end(undo &u, const own_block &own, size_t size) {
+    return record_from(u, own, std::min<uint64_t>(size, first_of_redo(u, own)));
 }
 
 // The block moves: the old one is held, as it is.
@@ -120,6 +135,8 @@ void *shrink_run(undo &u, const own_block &own, size_t size, uint64_t kept) {
 
 void *grow_run(undo &u, const own_block &own, size_t size, uint64_t bytes) {
     char *block = u.base + own.offset;
+    if (!record_from(u, own, first_of_redo(u, own)))
+        return nullptr;
     undo_room room = make_room(u, *u.target, 1, 0, false, 0);
     if (room == undo_room::refused)
         return nullptr;

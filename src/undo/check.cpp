@@ -28,7 +28,9 @@ bool state_is_sound(undo &u) {
         return false;
     if (u.is(undo_open)) {
         bool mark_fits = back.entries_end == c.open_begin || u.back().has_room(0, 0); // U4: its end has to write one
-        return !u.is(undo_cycle) && c.open_begin == c.cursor && u.forth().empty() && mark_fits;
+        if (!mark_fits || c.open_begin < c.cursor || c.open_begin > back.entries_end)
+            return false;
+        return u.is(undo_cycle) || (c.open_begin == c.cursor && u.forth().empty());
     }
     if (u.is(undo_full))
         return false;
@@ -88,19 +90,25 @@ private:
 ty_status check_back(undo &u, uint64_t *undone) {
     const undo_ring_places &places = *u.back().places;
     chain_walk walk(u, u.back());
-    uint64_t done = UINT64_MAX;
+    const undo_control &c = *u.control;
+    uint64_t done = UINT64_MAX, closed = UINT64_MAX;
     for (;;) {
-        if (walk.place() == u.control->cursor) {
-            if (!walk.at_boundary() || (u.is(undo_open) && u.control->open_payload != walk.payload()))
+        if (walk.place() == c.cursor) {
+            if (!walk.at_boundary())
                 return damaged(u, "the cursor does not stand between transactions");
             done = walk.marks();
+        }
+        if (u.is(undo_open) && walk.place() == c.open_begin) {
+            if (!walk.at_boundary() || c.open_payload != walk.payload())
+                return damaged(u, "the open transaction does not begin between transactions");
+            closed = walk.marks();
         }
         if (walk.place() == places.entries_end)
             break;
         if (!walk.next())
             return damaged(u, "an entry of undo makes no sense");
     }
-    bool ends = u.is(undo_open) ? walk.marks() == done : walk.at_boundary();
+    bool ends = u.is(undo_open) ? walk.marks() == closed : walk.at_boundary();
     if (!ends || walk.payload() != places.payload_end)
         return damaged(u, "the end of undo makes no sense");
     *undone = walk.marks() - done;
@@ -109,11 +117,11 @@ ty_status check_back(undo &u, uint64_t *undone) {
     return TY_OK;
 }
 
-// The chain of redo, whose transactions stand against those of undo from the end to the cursor (U1).
+// The chain of redo, whose transactions stand against those of undo from the last closed one to the cursor (U1).
 ty_status check_forth(undo &u, uint64_t undone) {
     const undo_ring_places &places = *u.forth().places;
     chain_walk walk(u, u.forth());
-    uint64_t peer = u.back().places->entries_end;
+    uint64_t peer = u.is(undo_open) ? u.control->open_begin : u.back().places->entries_end;
     while (walk.place() != places.entries_end) {
         uint64_t place = walk.place();
         if (!walk.next())
@@ -129,8 +137,8 @@ ty_status check_forth(undo &u, uint64_t undone) {
     return TY_OK;
 }
 
-ty_status check_held(undo &u, undo_ring &ring, uint64_t end) {
-    for (uint64_t place = ring.places->entries_begin; place < end; place++) {
+ty_status check_held(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
+    for (uint64_t place = first; place < end; place++) {
         const undo_entry &entry = ring.at(place);
         uint64_t offset = block_offset(entry);
         if (!entry_is_sound(u, ring, entry))
@@ -219,6 +227,8 @@ ty_status check_control(const undo_control &control, uint64_t block_bytes) {
 ty_status check_buffers(undo &u) {
     if (!places_are_sound(u.back()) || !places_are_sound(u.forth()) || !state_is_sound(u))
         return damaged(u, "the places in the buffers make no sense, or an undo was under way");
+    for (undo_ring &ring : u.rings) // U7
+        ring.recorded = ring.count_recorded(ring.places->entries_begin, ring.places->entries_end);
     uint64_t undone = 0;
     if (!(u.control->flags & undo_volatile)) {
         if (ty_status status = check_back(u, &undone))
@@ -226,10 +236,13 @@ ty_status check_buffers(undo &u) {
         if (ty_status status = check_forth(u, undone))
             return status;
     }
-    uint64_t done = u.is(undo_open) ? u.back().places->entries_end : u.control->cursor;
-    if (ty_status status = check_held(u, u.back(), done))
+    const undo_ring_places &back = *u.back().places, &forth = *u.forth().places;
+    if (ty_status status = check_held(u, u.back(), back.entries_begin, u.control->cursor))
         return status;
-    return check_held(u, u.forth(), u.forth().places->entries_end);
+    if (u.is(undo_open))
+        if (ty_status status = check_held(u, u.back(), u.control->open_begin, back.entries_end))
+            return status;
+    return check_held(u, u.forth(), forth.entries_begin, forth.entries_end);
 }
 
 ty_status check_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {

@@ -56,29 +56,14 @@ private:
     undo *detached_ = nullptr;
 };
 
-uint64_t recorded_bytes(const undo_ring &ring) {
-    uint64_t bytes = 0;
-    for (uint64_t place = ring.places->entries_begin; place < ring.places->entries_end; place++) {
-        const undo_entry &entry = ring.at(place);
-        if (payload_of(entry) != 0 && kind_of(entry) != undo_kind::mark)
-            bytes += entry.bytes;
-    }
-    return bytes;
-}
-
-ty_status count_recorded(undo &u, ty_undo_stats *s) {
-    for (step_walk walk(u); walk.more();) {
-        const undo_mark *mark = nullptr;
-        bool undone = false;
-        if (ty_status status = walk.next(&mark, &undone))
-            return status;
-        ++(undone ? s->redoable : s->undoable);
-    }
-    s->undo_entries = u.back().used_entries() - s->undoable - s->redoable;
+// U7: nothing of it is counted here.
+void tell_recorded(undo &u, ty_undo_stats *s) {
+    s->undoable = u.undoable;
+    s->redoable = u.redoable;
+    s->undo_entries = u.back().used_entries() - s->undoable - s->redoable; // without marks
     s->redo_entries = u.forth().used_entries() - s->redoable;
-    s->undo_bytes = recorded_bytes(u.back());
-    s->redo_bytes = recorded_bytes(u.forth());
-    return TY_OK;
+    s->undo_bytes = u.back().recorded;
+    s->redo_bytes = u.forth().recorded;
 }
 
 } // namespace
@@ -116,8 +101,7 @@ ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats) {
     ty_undo_stats s{};
     s.struct_size = sizeof s;
     if (!asked.is_out_of_reach())
-        if (ty_status status = count_recorded(*u, &s))
-            return status;
+        tell_recorded(*u, &s);
     s.undo_size = u->control->payload_bytes[0] - undo_ring::mark_room;
     s.redo_size = u->control->payload_bytes[1] - undo_ring::mark_room;
     s.size_entries = u->control->entry_count - 1;

@@ -79,8 +79,6 @@ ty_status undo_begin(ty_heap *heap, const char *label) {
     if (u->is(undo_open))
         return failure(TY_E_ARGUMENT, "%s: one is open already, and they do not nest", call)
             .remedy("call ty_undo_end or ty_undo_cancel first");
-    if (u->is(undo_cycle))
-        return failure(TY_E_ARGUMENT, "%s: an undo or redo is under way", call).remedy("call ty_undo_exit first");
     undo_control &c = *u->control;
     if (u->back().empty()) {
         u->back().restart();
@@ -157,6 +155,8 @@ ty_status undo_end(ty_heap *heap) {
             .remedy(u->fixed() ? "undo is off now; ty_undo_clear switches it on again" : "use a larger buffer");
     }
     if (u->back().places->entries_end != c.open_begin) {
+        if (u->is(undo_cycle)) // U8
+            end_cycle(*u);
         undo_mark mark{};
         mark.time_unix_ns = os::unix_time_ns();
         memcpy(mark.label, c.label, sizeof mark.label);

@@ -8,17 +8,14 @@ namespace taiyen {
 namespace {
 
 // Forgets the oldest closed transaction of a ring up to a place. False: there is none.
-bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payload, bool *held = nullptr) {
+bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payload) {
     uint64_t &transactions = &ring == &u.back() ? u.undoable : u.redoable; // U7
     const uint64_t first = ring.places->entries_begin;
     if (first == closed_end)
         return false;
     uint64_t place = first;
-    while (place < closed_end && kind_of(ring.at(place)) != undo_kind::mark) {
-        if (held != nullptr)
-            *held |= holds(ring.at(place));
+    while (place < closed_end && kind_of(ring.at(place)) != undo_kind::mark)
         place++;
-    }
     release_entries(u, ring, first, place);
     u.forgotten++;
     if (place == closed_end || !entry_is_sound(u, ring, ring.at(place))) { // something wrote over it
@@ -42,6 +39,38 @@ bool evict_redo(undo &u) {
     if (end > u.control->cursor && entry_is_sound(u, back, last) && last.address < end - u.control->cursor)
         back.cut(end - 1 - last.address, back.mark_at(end - 1).payload_begin);
     return true;
+}
+
+// Something of what is not the open transaction goes: the oldest that can be undone; where there is none, or none may
+// go, what can be redone (U8). False: there is nothing.
+bool forget_for_open(undo &u) {
+    const undo_control &c = *u.control;
+    const bool cycle = u.is(undo_cycle);
+    if (!u.fixed() &&
+        evict(u, u.back(), cycle ? c.cursor : c.open_begin, cycle ? u.payload_at_cursor() : c.open_payload))
+        return true;
+    if (cycle)
+        end_cycle(u);
+    return cycle;
+}
+
+// The open transaction moves to the cursor, over what was undone.
+void close_gap(undo &u) {
+    undo_control &c = *u.control;
+    undo_ring &back = u.back();
+    const uint64_t first = c.open_begin, end = back.places->entries_end;
+    c.open_payload = u.payload_at_cursor();
+    c.open_begin = c.cursor;
+    if (first == c.cursor)
+        return;
+    back.cut(c.cursor, c.open_payload);
+    for (uint64_t place = first; place < end; place++) {
+        const undo_entry entry = back.at(place);
+        if (entry_is_sound(u, back, entry))
+            back.pull(entry);
+        else // something wrote over it: an undo will say so
+            back.push(entry.address, entry.bytes, entry.what);
+    }
 }
 
 undo_room refuse(undo &u) {
@@ -68,9 +97,8 @@ undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, 
                     u.held.bytes() <= held_max - held_bytes;
         if (fits)
             return undo_room::there;
-        if (u.fixed())
-            break;
-        if (redo ? !evict_redo(u) : !evict(u, ring, u.control->open_begin, u.control->open_payload))
+        // What an open transaction leaves in redo while it is taken back is of no use behind that: nothing goes for it.
+        if (redo ? u.fixed() || u.is(undo_open) || !evict_redo(u) : !forget_for_open(u))
             break;
     }
     if (!redo)
@@ -78,16 +106,19 @@ undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, 
     u.unrecorded |= ring.places->entries_end != u.partial;
     u.redo_lost = true;
     u.target = nullptr;
-    drop_redo(u);
+    if (u.is(undo_open))
+        drop_partial(u);
+    else
+        drop_redo(u);
     return undo_room::none;
 }
 
 bool evict_for_memory(undo &u) {
-    bool held = false;
-    while (!held && !u.fixed() && u.target == &u.back())
-        if (!evict(u, u.back(), u.control->open_begin, u.control->open_payload, &held))
+    const uint64_t before = u.held.count();
+    while (u.held.count() == before)
+        if (u.target != &u.back() || !forget_for_open(u))
             return false;
-    return held;
+    return true;
 }
 
 void release_held(undo &u, uint64_t offset, uint64_t bytes) {
@@ -110,8 +141,22 @@ void drop_redo(undo &u) {
     forth.restart();
     u.redoable = 0;
     u.partial = u.partial_payload = 0;
-    if (!u.is(undo_open))
+    if (u.is(undo_open))
+        close_gap(u);
+    else
         u.back().cut(u.control->cursor, u.payload_at_cursor());
+}
+
+void end_cycle(undo &u) {
+    drop_redo(u);
+    u.set(undo_cycle, false);
+    u.set(undo_redo_lost, false);
+}
+
+void drop_partial(undo &u) {
+    undo_ring &forth = u.forth();
+    release_entries(u, forth, u.partial, forth.places->entries_end);
+    forth.cut(u.partial, u.partial_payload);
 }
 
 void forget_all(undo &u) {

@@ -16,6 +16,26 @@ void undo_ring::push_procedure(uint64_t id, const void *arguments, uint64_t byte
     push(id, bytes, what_of(undo_kind::procedure, at));
 }
 
+// The end is not behind the bytes, and all that lies between is of no use: so the first ones go first.
+void undo_ring::pull(undo_entry entry) {
+    constexpr uint64_t low = (uint64_t{1} << undo_place_shift) - 1;
+    const uint64_t bytes = payload_of(entry);
+    if (bytes != 0) {
+        if (in_one_piece(kind_of(entry)))
+            take_bytes(skip_for(bytes));
+        const uint64_t to = end_offset;
+        char piece[512];
+        for (uint64_t done = 0; done < bytes; done += sizeof piece) {
+            const uint64_t size = std::min<uint64_t>(sizeof piece, bytes - done);
+            copy_out((place_of(entry) + done) % payload_bytes, piece, size);
+            copy_in((to + done) % payload_bytes, piece, size);
+        }
+        take_bytes(bytes);
+        entry.what = (entry.what & low) | to << undo_place_shift;
+    }
+    push(entry.address, entry.bytes, entry.what);
+}
+
 void undo_ring::copy_in(uint64_t offset, const void *from, uint64_t bytes) {
     uint64_t first = std::min(bytes, payload_bytes - offset);
     memcpy(payload + offset, from, first);
@@ -64,7 +84,22 @@ void undo_ring::close(uint64_t first, uint64_t payload_begin, undo_mark &mark) {
     push(count, sizeof mark, what_of(undo_kind::mark, at));
 }
 
+// U7.
+uint64_t undo_ring::count_recorded(uint64_t first, uint64_t end) const {
+    uint64_t bytes = 0;
+    for (uint64_t place = first; place < end; place++)
+        bytes += recorded_of(at(place));
+    return bytes;
+}
+
+void undo_ring::drop(uint64_t entries_begin, uint64_t payload_begin) {
+    recorded -= count_recorded(places->entries_begin, entries_begin);
+    places->entries_begin = entries_begin;
+    places->payload_begin = payload_begin;
+}
+
 void undo_ring::cut(uint64_t entries_end, uint64_t payload_end) {
+    recorded -= count_recorded(entries_end, places->entries_end);
     places->entries_end = entries_end;
     places->payload_end = payload_end;
     refresh();

@@ -41,6 +41,10 @@ inline bool in_one_piece(undo_kind kind) {
 inline bool holds(const undo_entry &entry) {
     return kind_of(entry) == undo_kind::free || kind_of(entry) == undo_kind::shrink;
 }
+// What it has recorded, as the figures count it.
+inline uint64_t recorded_of(const undo_entry &entry) {
+    return kind_of(entry) == undo_kind::data || kind_of(entry) == undo_kind::procedure ? entry.bytes : 0;
+}
 // Offset of that block.
 inline uint64_t block_offset(const undo_entry &entry) {
     bool tail = kind_of(entry) == undo_kind::shrink || kind_of(entry) == undo_kind::grow;
@@ -55,6 +59,7 @@ struct undo_ring {
     undo_ring_places *places;
     uint64_t end_slot;   // of places->entries_end
     uint64_t end_offset; // of places->payload_end
+    uint64_t recorded;   // U7: bytes that the entries have recorded
 
     // Room that is kept for the mark: it may have to skip nearly its own size.
     static constexpr uint64_t mark_room = 2 * sizeof(undo_mark);
@@ -75,6 +80,7 @@ struct undo_ring {
 
     void push(uint64_t address, uint64_t bytes, uint64_t what) {
         entries[end_slot] = {address, bytes, what};
+        recorded += recorded_of(entries[end_slot]);
         end_slot = end_slot + 1 == entry_count ? 0 : end_slot + 1;
         places->entries_end++;
     }
@@ -95,6 +101,8 @@ struct undo_ring {
         push(address, bytes, what_of(undo_kind::data, at));
     }
     void push_procedure(uint64_t id, const void *arguments, uint64_t bytes, ty_status expected);
+    // An entry that was pushed before, and lies behind the end with its bytes: both move to the end.
+    void pull(undo_entry entry);
 
     // Bytes from an offset on, which may go round the end.
     void copy_in(uint64_t offset, const void *from, uint64_t bytes);
@@ -111,12 +119,11 @@ struct undo_ring {
 
     // The ring ends, or begins, at these places from now on.
     void cut(uint64_t entries_end, uint64_t payload_end);
-    void drop(uint64_t entries_begin, uint64_t payload_begin) {
-        places->entries_begin = entries_begin;
-        places->payload_begin = payload_begin;
-    }
+    void drop(uint64_t entries_begin, uint64_t payload_begin);
     // The first place again, for an empty ring: then what lies in one piece need not skip anything.
-    void restart() { *places = {}, refresh(); }
+    void restart() { *places = {}, recorded = 0, refresh(); }
+    // Of entries that somebody else has written.
+    uint64_t count_recorded(uint64_t first, uint64_t end) const;
     void refresh() {
         end_slot = places->entries_end % entry_count;
         end_offset = places->payload_end % payload_bytes;

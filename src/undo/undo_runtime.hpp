@@ -1,16 +1,20 @@
 // What is known of a heap with undo while it is attached; shared by the files of this layer.
 //
-// U1: the entries of undo before the cursor are done; those from it on are undone, and its transactions there stand one
-//     to one against those in redo, newest against oldest.
-// U2: a block is held for exactly one entry: a free or shrink before the cursor in undo, or one in redo. The set of
-//     held blocks is exactly these.
+// U1: the entries of undo before the cursor are done; those from it on, up to the open transaction, are undone, and its
+//     transactions there stand one to one against those in redo, newest against oldest.
+// U2: a block is held for exactly one entry: a free or shrink before the cursor in undo or in the open transaction, or
+//     one in redo. The set of held blocks is exactly these.
 // U3: a held block is live in the heap, with the size that its entry says, and its bytes are not touched.
 // U4: recording makes room first, by whole transactions, and then neither fails nor allocates.
 // U5: nothing is changed by an undo or redo before all of the transaction is validated; and what fails later is
 //     reversed, as far as redo holds it.
 // U6: no byte read from the buffers is used as a size or place before it is checked: at the attach for the chain of all
 //     entries, by the checksum for what was closed.
-// U7: `undoable` and `redoable` are how many transactions stand before the cursor in undo, and in redo.
+// U7: `undoable` and `redoable` are how many transactions stand before the cursor in undo, and in redo; `recorded` of
+//     each ring is what its entries say. They are counted along: no call but those that list or attach looks at all.
+// U8: what can be redone goes when a transaction ends that has recorded something, and not before: one that is
+//     cancelled, or empty, leaves it. Only where the open transaction has no room besides, and nothing older can go,
+//     it goes at once.
 #pragma once
 
 #include "held.hpp"
@@ -131,7 +135,11 @@ void release_held(undo &u, uint64_t offset, uint64_t bytes);
 void release_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end);
 // All that is held is freed, and nothing is there to be undone, redone or ended.
 void forget_all(undo &u);
-// Redo is emptied, and undo's undone transactions are cut off.
+// Redo is emptied, and undo's undone transactions are cut off; an open one moves to their place.
 void drop_redo(undo &u);
+// The same, and the cycle is over.
+void end_cycle(undo &u);
+// What redo holds of a transaction that is being taken back goes.
+void drop_partial(undo &u);
 
 } // namespace taiyen

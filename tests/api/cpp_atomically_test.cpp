@@ -187,6 +187,56 @@ TEST_P(cpp_atomically, an_exception_rolls_back_and_leaves) {
     expect_durable(0, 0);
 }
 
+// A program's own `throw conflict()` is a restart, also from a part; where none can be, it is a failure.
+TEST_P(cpp_atomically, a_body_restarts_itself) {
+    int runs = 0;
+    const long rest = heap->atomically([&](atomic_txn &txn) {
+        txn[the->a] += 1;
+        if (++runs == 1)
+            throw taiyen::conflict();
+        if (runs == 2)
+            txn.restart();
+        if (runs == 3)
+            heap->atomically([&](atomic_txn &) { throw taiyen::conflict(); });
+        return txn[the->a].load();
+    });
+    EXPECT_EQ(4, runs);
+    EXPECT_EQ(1, rest);
+    taiyen::atomic_options alone;
+    alone.irrevocable = true;
+    EXPECT_EQ(TY_E_ARGUMENT,
+              status_of([&] { heap->atomically([](atomic_txn &) { throw taiyen::conflict(); }, alone); }));
+    expect_durable(1, 0);
+}
+
+// Another heap's transaction within a body: a conflict there passes through both bodies, and both run again.
+TEST_P(cpp_atomically, bodies_on_two_heaps_in_both_orders) {
+    taiyen::heap_options options;
+    options.concurrent = true;
+    taiyen::heap other = taiyen::heap::create(options).value();
+    record &there = other.atomically([](atomic_txn &txn) -> record & { return txn.root<record>("record"); });
+    constexpr long each = 300;
+    in_threads(4, [&](unsigned number) {
+        for (long i = 0; i < each; i++) {
+            const bool here_first = number % 2 == 0;
+            const taiyen::heap_view outer(here_first ? heap->get() : other.get());
+            const taiyen::heap_view inner(here_first ? other.get() : heap->get());
+            record &first = here_first ? *the : there, &second = here_first ? there : *the;
+            outer.atomically([&](atomic_txn &txn) {
+                txn[first.a] += 1;
+                const long seen = inner.atomically([&](atomic_txn &within) {
+                    within[second.b] += 1;
+                    return within[second.b].load();
+                });
+                EXPECT_LT(0, seen);
+            });
+        }
+    });
+    EXPECT_EQ(2 * each, the->a);
+    EXPECT_EQ(2 * each, there.a);
+    EXPECT_LE(2 * each, the->b);
+}
+
 TEST_P(cpp_atomically, blocks_and_roots) {
     struct pair {
         int first, second;

@@ -74,7 +74,14 @@ TEST_F(cpp_undo, transact_ends) {
     EXPECT_EQ(stats.undoable, 2u);
     EXPECT_EQ(stats.redoable, 1u);
     EXPECT_TRUE(stats.cycle);
-    EXPECT_EQ(undo().begin().status(), TY_E_ARGUMENT) << "a cycle is under way";
+    EXPECT_THROW(static_cast<void>(undo().transact("four",
+                                                   [&](taiyen::undo_transaction &to) {
+                                                       move_to(to, 5).value();
+                                                       throw std::runtime_error("the wall is in the way");
+                                                   })),
+                 std::runtime_error);
+    EXPECT_EQ(the().x, 3);
+    EXPECT_EQ(undo().stats().value().redoable, 1u) << "what was cancelled leaves it";
     EXPECT_TRUE(undo().exit());
     EXPECT_EQ(undo().redo().status(), TY_E_NOT_FOUND);
     EXPECT_TRUE(undo().clear());

@@ -7,7 +7,6 @@
 
 #include <csignal>
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,7 +37,6 @@ ty_status put_block(ty_heap *heap) {
 
 // A worker that lives until the other end of its pipe is closed.
 struct worker {
-    pid_t process = 0;
     int wait_end = -1, keep_end = -1;
 
     worker() {
@@ -46,9 +44,11 @@ struct worker {
         if (pipe2(ends, O_CLOEXEC) == 0)
             wait_end = ends[0], keep_end = ends[1];
     }
-    void wait_in_child() const { // of whichever process forked it
+    void wait_in_child(int runs) const { // of whichever process forked it; its number goes to runs
         char byte;
+        const pid_t process = getpid();
         close(keep_end);
+        static_cast<void>(!write(runs, &process, sizeof process));
         static_cast<void>(!read(wait_end, &byte, 1));
         _exit(0);
     }
@@ -78,12 +78,14 @@ TEST_P(fork_locks, end_with_the_owner_while_its_worker_lives) {
             status = put_block(heap);
         const pid_t child = status == TY_OK ? fork() : -1;
         if (child == 0)
-            waits.wait_in_child();
+            waits.wait_in_child(ready[1]);
         close(waits.keep_end);
-        static_cast<void>(!write(ready[1], &child, sizeof child));
+        if (child < 0)
+            _exit(1);
         for (;;)
             pause();
     }
+    close(ready[1]);
     pid_t child = -1;
     ASSERT_EQ(ssize_t{sizeof child}, read(ready[0], &child, sizeof child));
     ASSERT_GT(child, 0);
@@ -96,7 +98,6 @@ TEST_P(fork_locks, end_with_the_owner_while_its_worker_lives) {
     EXPECT_NE(nullptr, ty_root(heap, "block"));
     ASSERT_OK(ty_close(heap));
     close(ready[0]);
-    close(ready[1]);
 }
 
 // The child's end, or its close, is not its parent's: nobody else gets in.

@@ -117,7 +117,7 @@ AT(ty_atomic_result, committed, 8);
 AT(ty_atomic_result, stamp, 16);
 AT(ty_atomic_result, runs, 24);
 
-SIZE(ty_atomic_stats, 96);
+SIZE(ty_atomic_stats, 112);
 AT(ty_atomic_stats, struct_size, 0);
 AT(ty_atomic_stats, commits, 8);
 AT(ty_atomic_stats, conflicts_locked, 16);
@@ -130,6 +130,8 @@ AT(ty_atomic_stats, records, 64);
 AT(ty_atomic_stats, record_bytes, 72);
 AT(ty_atomic_stats, snapshot_waits, 80);
 AT(ty_atomic_stats, longest_snapshot_wait_ns, 88);
+AT(ty_atomic_stats, conflicts_elsewhere, 96);
+AT(ty_atomic_stats, restarts, 104);
 
 SIZE(ty_heap_options, 48);
 AT(ty_heap_options, struct_size, 0);
@@ -364,6 +366,21 @@ AT(ty_doubt, description, 40);
 AT(ty_doubt, description_bytes, 48);
 AT(ty_doubt, durable, 56);
 
+SIZE(ty_dangling, 88);
+AT(ty_dangling, struct_size, 0);
+AT(ty_dangling, reason, 8);
+AT(ty_dangling, thread_local_data, 12);
+AT(ty_dangling, kept, 13);
+AT(ty_dangling, heap_path, 16);
+AT(ty_dangling, object, 24);
+AT(ty_dangling, variable, 32);
+AT(ty_dangling, offset, 40);
+AT(ty_dangling, address, 48);
+AT(ty_dangling, value, 56);
+AT(ty_dangling, block, 64);
+AT(ty_dangling, block_bytes, 72);
+AT(ty_dangling, text, 80);
+
 SIZE(ty_code_word, 56);
 AT(ty_code_word, address, 8);
 AT(ty_code_word, value, 16);
@@ -372,7 +389,7 @@ AT(ty_code_word, block_bytes, 32);
 AT(ty_code_word, object, 40);
 AT(ty_code_word, offset, 48);
 
-SIZE(ty_report, 392);
+SIZE(ty_report, 400);
 AT(ty_report, struct_size, 0);
 AT(ty_report, kind, 8);
 AT(ty_report, found, 12);
@@ -400,6 +417,7 @@ AT(ty_report, in_doubt, 368);
 AT(ty_report, outcome, 376);
 AT(ty_report, code, 380);
 AT(ty_report, code_words, 384);
+AT(ty_report, lost_code_words, 392);
 
 SIZE(ty_info, 408);
 AT(ty_info, struct_size, 0);

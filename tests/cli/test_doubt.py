@@ -27,7 +27,7 @@ class Doubt(CliTest):
     def test_settles(self):
         for word, outcome, holds in (("--commit", "committed", "2 blocks"), ("--rollback", "rolled back", "1 block")):
             heap = self.heap("prepared", word + ".ty")
-            self.fails(2, "doubt", "--settle", heap, says=("in doubt",))
+            self.fails(1, "doubt", "--settle", heap, says=("in doubt",))
             self.assertRegex(self.succeeds("doubt", word, heap), rf"transaction \d+ is {outcome}")
             self.assertIn("nothing is in doubt", self.succeeds("doubt", word, heap))
             self.assertRegex(self.succeeds("verify", heap), rf" {holds}\n")

@@ -256,8 +256,7 @@ class Diff(Look):
             self.assertEqual([one["name"] for one in found["roots"]], ["newest"])
             self.assertEqual({(one["size_bytes"], one["written_bytes"]) for one in found["blocks"]}, {("128", "8")})
             self.assertIn("3 transactions since snapshot 0", self.differs(path))
-        in_doubt = json.loads(self.differs(self.heap("prepared", "doubt.ty"), "--json"))
-        self.assertEqual((in_doubt["transactions"], in_doubt["new_blocks"]), ("1", "1"))
+        self.fails(2, "diff", self.heap("prepared", "doubt.ty"), says=("in doubt",))
         waiting = json.loads(self.differs(self.heap("die", "die.ty"), "--json"))
         self.assertEqual(sum(int(one["count"]) for one in waiting["page_ranges"]), int(waiting["waiting_pages"]))
 

@@ -65,7 +65,7 @@ class Ship(CliTest):
         os.remove(os.path.join(folder, base))
         result = run("ship", "--verify", folder)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("no base", result.stdout)
+        self.assertIn("a base: it does not exist", result.stderr)  # nothing is left that tells of it
 
     def test_it_ends_with_an_interrupt(self):
         heap, folder = self.heap("commit"), self.path("folder")

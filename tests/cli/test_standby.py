@@ -8,6 +8,7 @@ where there is none (Kafka: make test-kafka).
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -57,17 +58,66 @@ class OverAnEngine:
         standby = self.runs("standby", copy)
         self.wait_for_standby(standby, copy)
         self.ends(standby, "took transactions up to")
-        self.assertIn("is the primary of term 2", self.succeeds(*self.words("promote", copy)))
-        self.assertIn("is the primary already", self.succeeds(*self.words("promote", copy)))
+        said = self.succeeds(*self.words("promote", copy))
+        self.assertIn("is the primary of term 2", said)
+        self.assertIn("a base behind transaction", said)  # or commits that wait for it would wait for ever
+        said = self.succeeds(*self.words("promote", copy))
+        self.assertIn("is the primary already", said)
+        self.assertNotIn("a base", said)
+        self.ends(self.published(copy), "published up to transaction")
         refused = run(*self.words("standby", copy))
-        self.assertEqual(refused.returncode, 2)
+        self.assertEqual(refused.returncode, 3)
         self.assertIn("is the primary, since term 2", refused.stderr)
         self.assertEqual(self.content(heap), self.content(copy))
         refused = run(*self.words("publish", heap))
-        self.assertEqual(refused.returncode, 1)
-        self.assertIn("another one is the primary since term 2", refused.stderr)
-        self.fails(1, *self.words("publish", heap), "--base", says=("another heap is the primary",))
-        self.publish_base(copy)
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("the primary since term 2", refused.stderr)
+        self.fails(3, *self.words("publish", heap), "--base", says=("the primary since term 2",))
+        other = self.runs("standby", self.path("other.ty"))
+        self.wait_for_standby(other, self.path("other.ty"))
+        self.ends(other, "took transactions up to")
+
+    def published(self, heap):
+        """A publisher that has begun."""
+        publisher = self.runs("publish", heap)
+        base = run(*self.words("publish", heap), "--base")  # which waits for it
+        self.assertEqual(base.returncode, 0, base.stderr)
+        return publisher
+
+    def test_promotes_without_a_base(self):
+        heap, copy = self.heap("commit"), self.path("copy.ty")
+        self.publish_base(heap)
+        standby = self.runs("standby", copy)
+        self.wait_for_standby(standby, copy)
+        self.ends(standby, "took transactions up to")
+        self.assertNotIn("a base", self.succeeds(*self.words("promote", copy), "--no-base"))
+        self.fails(2, *self.words("publish", copy), "--base", "--wait", "0", says=("nobody has published",))
+
+    def test_begins_in_any_order(self):
+        heap, copy = self.heap("commit"), self.path("copy.ty")
+        standby = self.runs("standby", copy)
+        base = subprocess.Popen([support.TAIYEN, *self.words("publish", heap), "--base"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+        for process, says in ((standby, "the engine has no base"), (base, "nobody has published")):
+            said = process.stderr.readline()
+            self.assertIn(says, said)
+            self.assertNotIn("does not exist", said)
+            self.assertIn("waiting for it, for 60 s at the most (--wait)", process.stderr.readline())
+        publisher = self.runs("publish", heap)
+        self.wait_for_standby(standby, copy)
+        self.ends(standby, "took transactions up to")
+        self.ends(publisher, "published up to transaction")
+        said, wrong = base.communicate(timeout=60)
+        self.assertEqual(base.returncode, 0, wrong)
+        self.assertIn("a base behind transaction", said)
+
+    def test_an_interrupt_ends_the_waiting(self):
+        standby = self.runs("standby", self.path("copy.ty"))
+        self.assertIn("the engine has no base", standby.stderr.readline())
+        self.assertIn("waiting for it", standby.stderr.readline())
+        standby.send_signal(signal.SIGTERM)
+        standby.communicate(timeout=60)
+        self.assertIn(standby.returncode, (0, -signal.SIGTERM))  # the latter where it looks just then
 
     def test_takes_over_when_the_publisher_is_killed(self):
         heap, copy = self.heap("commit"), self.path("copy.ty")
@@ -87,7 +137,9 @@ class OverAnEngine:
         again = self.succeeds(*self.words("standby", copy), "--take-over-after", "5s")  # as a service does
         self.assertIn("is the primary already", again)
         self.assertEqual(self.content(heap), self.content(copy))
-        self.fails(1, *self.words("publish", heap), says=("another one is the primary",))
+        refused = run(*self.words("publish", heap))  # and notes that in the heap
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("the primary since term 2", refused.stderr)
 
     def test_an_interrupt_is_no_takeover(self):
         heap, copy = self.heap("commit"), self.path("copy.ty")
@@ -102,10 +154,11 @@ class OverAnEngine:
 
     def test_refusals(self):
         heap = self.heap("commit")
-        self.fails(2, "publish", "--server", self.nobody, heap, "atlas", says=(self.says_nobody,))
+        self.fails(2, "publish", "--wait", "0", "--server", self.nobody, heap, "atlas", says=(self.says_nobody,))
+        self.fails(2, "publish", "--wait", "soon", "--server", self.url, heap, "atlas", says=("'soon'",))
         self.fails(2, "publish", "--server", self.url, heap, "a.b", says=("name",))
-        self.fails(2, *self.words("publish", heap), "--base", says=("nobody has published",))
-        self.fails(2, *self.words("standby", self.path("none.ty")), says=("no base",))
+        self.fails(2, *self.words("publish", heap), "--base", "--wait", "0", says=("nobody has published",))
+        self.fails(2, *self.words("standby", self.path("none.ty")), "--wait", "0", says=("no base",))
         self.fails(2, *self.words("publish", heap), "--base-age", "soon", says=("'soon'",))
         self.assertNotEqual(run(*self.words("promote", self.path("none.ty"))).returncode, 0)
         self.fails(2, "publish", "--server", "http://127.0.0.1:1", heap, "atlas", says=("nats://HOST:PORT",))
@@ -135,6 +188,48 @@ class Standby(OverAnEngine, CliTest):
         self.server.kill()
         self.server.wait()
         self.server.stderr.close()
+
+    def test_a_list_of_servers(self):
+        heap = self.heap("commit")
+        url, self.url = self.url, f"nats://127.0.0.1:1,{self.url}"
+        self.publish_base(heap)
+        self.url = f"{url}, {url}"
+        self.ends(self.published(heap), "published up to transaction")
+        self.fails(2, "publish", "--server", f"{url},http://127.0.0.1:1", heap, "atlas", says=("nats://HOST",))
+
+    def test_waits_for_the_server(self):
+        heap = self.heap("commit")
+        port = int(self.url.rpartition(":")[2])
+        self.server.kill()
+        self.server.wait()
+        publisher = self.runs("publish", heap)
+        self.assertIn("connect to a server", publisher.stderr.readline())
+        self.assertIn("waiting for it", publisher.stderr.readline())
+        again = subprocess.Popen([SERVER, "-c", self.path("nats.conf"), "-p", str(port)], stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (again.kill(), again.wait()))
+        self.assertIn("a base behind transaction", publisher.stdout.readline())
+        self.ends(publisher, "published up to transaction")
+
+    def test_the_how_to_has_a_config_that_servers_take(self):
+        text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "how-to.md").read_text(encoding="utf-8")
+        section = text.partition("## Keep a standby on another machine")[2].partition("\n## ")[0]
+        config = re.search(r"```text\n(.*?)```", section, re.DOTALL)[1]
+        self.assertIn("jetstream", config)
+        path = self.path("how-to.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(config.replace("/var/lib/nats", self.path("how-to")))  # else as it stands
+        server = subprocess.Popen([SERVER, "-c", path, "-a", "127.0.0.1", "-p", "-1"], stderr=subprocess.PIPE,
+                                  text=True)
+        self.addCleanup(lambda: (server.kill(), server.wait(), server.stderr.close()))
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            found = re.search(r"Listening for client connections on (127\.0\.0\.1:\d+)", line)
+            self.url = f"nats://{found[1]}" if found else self.url
+            if "Server is ready" in line:
+                break
+        self.assertIn("Server is ready", "".join(said))
+        self.publish_base(self.heap("commit"))
 
     def test_settings_of_other_engines(self):
         self.fails(2, *self.words("publish", self.heap("commit")), "--flushed", says=("sync_interval",))
@@ -170,7 +265,7 @@ log.cleaner.dedupe.buffer.size=2097152
         self.server = self.java("kafka.Kafka", settings)
         self.addCleanup(self.end_server)
         self.url = f"kafka://127.0.0.1:{port}"
-        while "no base" not in run(*self.words("standby", self.path("none.ty"))).stderr:
+        while "no base" not in run(*self.words("standby", self.path("none.ty")), "--wait", "0").stderr:
             self.assertIsNone(self.server.poll())
 
     def end_server(self):

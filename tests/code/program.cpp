@@ -3,6 +3,7 @@
 // each, and from 3 on one of the functions is gone.
 #include "plugin.hpp"
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -150,7 +151,7 @@ int use(ty_heap *heap, const ty_report &report, state &all) {
 }
 
 // Which words lead into code.
-int tell(ty_heap *heap) {
+int tell(ty_heap *heap, const ty_report &report) {
     std::size_t count = 0;
     auto one = [](const ty_code_word *word, void *context) {
         ++*static_cast<std::size_t *>(context);
@@ -159,7 +160,8 @@ int tell(ty_heap *heap) {
     };
     if (ty_status status = ty_each_code_word(heap, one, &count))
         return fail(status);
-    std::printf("%zu words\n", count);
+    std::printf("%zu words; %llu seen by the open; %s\n", count,
+                static_cast<unsigned long long>(report.lost_code_words), report.text);
     const ty_status status = ty_close(heap);
     return status ? fail(status) : 0;
 }
@@ -307,7 +309,7 @@ int exchange(ty_heap *heap, char **plugins) {
     status = status ? status : ty_note_code(heap);
     if (!status)
         status = change(heap, [&] { *make<void *>(heap) = dlsym(third, "name_of_plugin"); });
-    return status ? fail(status) : tell(heap);
+    return status ? fail(status) : tell(heap, {});
 }
 
 shape *(*load(ty_heap *heap, const char *plugin, bool note))(void *) {
@@ -351,7 +353,9 @@ int main(int argc, char **argv) {
     if (ty_status status = ty_open(argv[1], &options, &heap, &report))
         return fail(status);
     if (!std::strcmp(command, "tell"))
-        return tell(heap);
+        return tell(heap, report);
+    if (!std::strcmp(command, "die"))
+        return raise(SIGKILL);
     if (!std::strncmp(command, "hold-", 5))
         return hold(heap, command + 5);
     if (!std::strcmp(command, "exchange"))

@@ -5,6 +5,7 @@
 
 #include <taiyen/taiyen.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,45 @@ inline uint64_t newest(const std::vector<acknowledged> &all, uint64_t event) {
         if (one.event <= event)
             number = one.number;
     return number;
+}
+
+using disk_owner = std::unique_ptr<disk>;
+
+inline disk_owner cut_at(const disk &from, uint64_t event, os::sim_cut how, uint64_t seed) {
+    return std::make_unique<disk>(os::sim_power_cut(from.get(), event, how, seed));
+}
+inline disk_owner copy_of(const disk &from) {
+    return cut_at(from, os::sim_event_count(from.get()), os::sim_cut::keep_all, 1);
+}
+
+inline void copy_file(const disk &from, const disk &to, const std::string &path) {
+    const ty_storage *in = from.storage(), *out = to.storage();
+    ty_file *source = nullptr, *target = nullptr;
+    static_cast<void>(out->remove(out->context, path.c_str()));
+    if (in->open(in->context, path.c_str(), 0, &source))
+        return; // a journal may not be there
+    uint64_t size = 0, start = 0, end = 0;
+    alignas(4096) static char bytes[1 << 16];
+    ASSERT_OK(out->open(out->context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &target));
+    ASSERT_OK(in->get_size(in->context, source, &size));
+    ASSERT_OK(out->set_size(out->context, target, size));
+    for (uint64_t at = 0; !in->next_data(in->context, source, at, &start, &end); at = end) {
+        end = (end + 4095) / 4096 * 4096;
+        for (uint64_t offset = start / 4096 * 4096; offset < end; offset += sizeof bytes) {
+            const size_t some = std::min<uint64_t>(sizeof bytes, end - offset);
+            ASSERT_OK(in->read(in->context, source, offset, bytes, some));
+            ASSERT_OK(out->write(out->context, target, offset, bytes, some));
+        }
+    }
+    ASSERT_OK(out->flush(out->context, target));
+    in->close(in->context, source);
+    out->close(out->context, target);
+    ASSERT_OK(out->flush_directory(out->context, path.c_str()));
+}
+// Puts the files of the n-th heap in place of those that are there.
+inline void copy_member(const disk &from, const disk &to, size_t n) {
+    for (const char *suffix : {"", "-journal", "-log"})
+        copy_file(from, to, std::string(paths[n]) + suffix);
 }
 
 } // namespace taiyen::test

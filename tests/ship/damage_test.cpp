@@ -45,6 +45,20 @@ protected:
         EXPECT_TRUE(named) << name << " is not named";
     }
 
+    // Of damage never TY_OK; and what is restored is what the report says (SP9).
+    void expect_as_far_as_it_goes(const std::string &restored) {
+        ty_restore_report report{};
+        report.struct_size = sizeof report;
+        EXPECT_NE(TY_OK, restore(from_.get(), restored, 0, &report));
+        EXPECT_EQ(report.incomplete, access(restored.c_str(), F_OK) == 0);
+        if (!report.incomplete)
+            return;
+        EXPECT_LT(report.sequence, last());
+        EXPECT_TRUE(source_.states.at(report.sequence) == state_in(restored)) << report.sequence;
+        remove_heap(restored);
+    }
+    uint64_t last() const { return source_.records.back()->record.sequence; }
+
     disk files_;
     temporary_folder folder_;
     source_model source_;
@@ -66,8 +80,7 @@ TEST_F(damage_test, a_bit_changed_in_any_byte) {
             write(path(name), bad);
             expect_told(name);
             if (at % 97 == 0) {
-                EXPECT_NE(TY_OK, restore(from_.get(), restored, 0)) << name << " " << at;
-                EXPECT_NE(0, access(restored.c_str(), F_OK));
+                expect_as_far_as_it_goes(restored);
             }
             ++looked;
         }
@@ -131,6 +144,85 @@ TEST_F(damage_test, doubled_exchanged_taken_away_and_added) {
     EXPECT_EQ(TY_E_MISMATCH, ty_ship_open(heap_path, to.get(), &options, &shipper));
     ty_destination *second_writer = nullptr;
     EXPECT_EQ(TY_E_BUSY, ty_folder_open(shipped().c_str(), true, &second_writer));
+}
+
+// A newest segment that was cut blocks neither older transactions nor shipping, which puts its transactions again.
+TEST_F(damage_test, a_cut_segment_blocks_nothing) {
+    const std::string newest = names_.back(), restored = folder_.file("restored"), good = read(path(newest));
+    const uint64_t end = last();
+    for (size_t length : {size_t{0}, size_t{100}, good.size() - 10}) {
+        write(path(newest), good.substr(0, length));
+        expect_as_far_as_it_goes(restored);
+        ASSERT_OK(restore(from_.get(), restored, 2));
+        EXPECT_TRUE(source_.states.at(2) == state_in(restored));
+        remove_heap(restored);
+        EXPECT_EQ(TY_E_DAMAGED, restore(from_.get(), restored, end));
+        EXPECT_NE(0, access(restored.c_str(), F_OK));
+        source_.open();
+        source_.transactions(2);
+        source_.close();
+        EXPECT_EQ(last(), ship(source_, shipped()).sequence);
+        ty_status status;
+        EXPECT_TRUE(problems_of(from_.get(), &status).empty());
+        EXPECT_NE(0, access(path(newest).c_str(), F_OK)) << "the damaged one stays";
+        ASSERT_OK(restore(from_.get(), restored, 0));
+        EXPECT_TRUE(source_.states.at(last()) == state_in(restored));
+        remove_heap(restored);
+        for (const std::string &name : files_of(shipped()))
+            if (name > newest.substr(0, 24)) // the one that replaced it
+                unlink(path(name).c_str());
+        write(path(newest), good);
+    }
+}
+
+// SP7: a base that is gone is missed, the oldest, one in between and the newest; SP9: what goes on behind a segment
+// that is gone is not left out without a word.
+TEST_F(damage_test, what_is_gone_is_missed) {
+    ty_ship_options options = TY_SHIP_OPTIONS_INIT;
+    options.base_bytes = 1;
+    for (int n = 0; n < 4; n++) {
+        source_.open();
+        source_.transactions(60);
+        source_.close();
+        ship(source_, shipped(), options);
+    }
+    source_.open();
+    source_.transactions(1);
+    source_.close();
+    ship(source_, shipped());
+    int bases = 0;
+    ty_status status;
+    ASSERT_TRUE(problems_of(from_.get(), &status).empty());
+    for (const std::string &name : files_of(shipped())) {
+        if (name.rfind("base", 0))
+            continue;
+        const std::string good = read(path(name));
+        unlink(path(name).c_str());
+        expect_told(name);
+        write(path(name), good.substr(0, good.size() - 10)); // cut; an older one does, if there is one
+        const std::string restored = folder_.file("restored");
+        ASSERT_OK(restore(from_.get(), restored, 0));
+        EXPECT_TRUE(source_.states.at(last()) == state_in(restored));
+        remove_heap(restored);
+        write(path(name), good);
+        bases++;
+    }
+    EXPECT_LE(3, bases);
+    unlink(path(names_[2]).c_str()); // the first base and what leads from it alone
+    for (const std::string &name : files_of(shipped()))
+        if (name.rfind("base", 0) == 0 && name != names_[0])
+            unlink(path(name).c_str());
+    expect_as_far_as_it_goes(folder_.file("restored"));
+}
+
+// It is not damaged, and it is told that nothing can be restored.
+TEST_F(damage_test, a_folder_without_a_base_yet) {
+    temporary_folder other;
+    open_folder(other.file("empty"), true);
+    const folder_owner empty = open_folder(other.file("empty"), false);
+    ty_status status;
+    EXPECT_TRUE(problems_of(empty.get(), &status).empty());
+    EXPECT_EQ(TY_E_NOT_FOUND, status);
 }
 
 } // namespace

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -14,6 +16,7 @@ using namespace taiyen::test;
 namespace {
 
 std::string events;
+std::vector<ino_t> flushed;
 int fails_at = -1; // the n-th call
 
 bool note(const char *what) {
@@ -26,6 +29,7 @@ bool note(const char *what) {
 extern "C" int fsync(int descriptor) {
     struct stat about {};
     fstat(descriptor, &about);
+    flushed.push_back(about.st_ino);
     if (!note(S_ISDIR(about.st_mode) ? "folder " : "file ")) {
         errno = EIO;
         return -1;
@@ -81,6 +85,31 @@ TEST(folder_test, an_object_is_durable_before_it_has_its_name) {
     EXPECT_EQ("second", get(folder.get(), "one"));
 }
 
+// SP6: a power cut would take a new folder away with all that is in it. Also one that is there may have been made by a
+// process that was killed before it flushed the parent.
+TEST(folder_test, the_folder_itself_is_durable) {
+    temporary_folder within;
+    const std::string slash = within.file("slash") + "/";
+    for (const std::string &path : {within.file("objects"), within.file("objects"), slash}) {
+        events.clear();
+        flushed.clear();
+        fails_at = -1;
+        const folder_owner folder = open_folder(path, true);
+        EXPECT_EQ("folder ", events) << path;
+        struct stat above {};
+        ASSERT_EQ(0, stat(within.file(".").c_str(), &above));
+        ASSERT_EQ(1u, flushed.size());
+        EXPECT_EQ(above.st_ino, flushed[0]) << "another folder than the parent was flushed";
+    }
+    fails_at = 0;
+    ty_destination *folder = nullptr;
+    EXPECT_EQ(TY_E_IO, ty_folder_open(within.file("other").c_str(), true, &folder));
+    fails_at = -1;
+    events.clear();
+    open_folder(within.file("objects"), false);
+    EXPECT_EQ("", events);
+}
+
 TEST(folder_test, names_lead_nowhere_else) {
     temporary_folder within;
     const folder_owner folder = open_folder(within.file("objects"), true);
@@ -105,6 +134,34 @@ TEST(folder_test, what_a_killed_one_left_is_taken_away) {
     EXPECT_EQ(0, access((path + "/.part-segment-1").c_str(), F_OK)); // a reader changes nothing
     open_folder(path, true);
     EXPECT_NE(0, access((path + "/.part-segment-1").c_str(), F_OK));
+}
+
+// A lock lives as long as anybody has its opening: the child closes its copy, and its end is not its parent's.
+TEST(folder_test, the_lock_ends_with_its_owner_while_a_child_lives) {
+    temporary_folder within;
+    const std::string path = within.file("objects");
+    folder_owner folder = open_folder(path, true);
+    int ends[2], runs[2];
+    char byte = 0;
+    ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+    ASSERT_EQ(0, pipe2(runs, O_CLOEXEC));
+    const pid_t child = fork();
+    if (child == 0) {
+        close(ends[1]);
+        const bool said = write(runs[1], &byte, 1) == 1;
+        _exit(read(ends[0], &byte, 1) == 0 && said ? 0 : 1); // until its parent has opened the folder again
+    }
+    ASSERT_EQ(1, read(runs[0], &byte, 1));
+    ty_destination *second = nullptr;
+    EXPECT_EQ(TY_E_BUSY, ty_folder_open(path.c_str(), true, &second));
+    folder.reset();
+    open_folder(path, true);
+    close(ends[1]);
+    int status = -1;
+    EXPECT_EQ(child, waitpid(child, &status, 0));
+    EXPECT_EQ(0, status);
+    for (int end : {ends[0], runs[0], runs[1]})
+        close(end);
 }
 
 } // namespace

@@ -3,7 +3,10 @@
 #if TAIYEN_WITH_NATS
 #include "engine_test.hpp"
 #include "nats_server.hpp"
+#include "src/standby/broken_pipe.hpp"
 
+#include <filesystem>
+#include <fstream>
 #include <nats/nats.h>
 
 using namespace taiyen;
@@ -76,6 +79,187 @@ TEST_F(jetstream_test, goes_on_when_its_server_is_back) {
 
 TEST_F(jetstream_test, carries_a_standby) {
     carries(server, open("standby").get());
+}
+
+TEST_F(jetstream_test, goes_on_at_another_server_of_the_list) {
+    const int first = free_port(), second = free_port();
+    const std::string host = "nats://127.0.0.1:",
+                      urls = host + std::to_string(first) + ", " + host + std::to_string(second);
+    server.end(SIGTERM);
+    server.use(second); // nobody is at the first one
+    ASSERT_TRUE(server.start());
+    ty_engine *opened = nullptr;
+    ASSERT_OK(ty_jetstream_open(urls.c_str(), "list", nullptr, &opened)) << ty_error_text();
+    const engine_owner engine(opened);
+    ASSERT_OK(engine->run(engine->context, TY_ENGINE_RECORDS, 1, 0));
+    append(engine.get(), "one");
+    ASSERT_OK(answers(engine.get(), 1));
+    server.end(SIGKILL);
+    server.use(first); // with the same streams
+    ASSERT_TRUE(server.start());
+    uint64_t position = 0;
+    while (engine->newest(engine->context, TY_ENGINE_RECORDS, &position)) // until the connection is there
+        ;
+    EXPECT_EQ(1u, position);
+    EXPECT_EQ(std::vector<std::string>{"one"}, read(engine.get(), 0));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_jetstream_open((urls + ",").c_str(), "list", nullptr, &opened));
+}
+
+// Three of them, of which each but one is killed in turn, and then all.
+TEST_F(jetstream_test, goes_on_in_a_cluster) {
+    constexpr int count = 3;
+    nats_server nodes[count];
+    int routes[count];
+    std::string urls, all_routes;
+    for (int n = 0; n < count; ++n) {
+        routes[n] = free_port();
+        all_routes += (n ? ", " : "") + ("nats://127.0.0.1:" + std::to_string(routes[n]));
+    }
+    for (int n = 0; n < count; ++n) {
+        nodes[n].use(free_port(), "server_name: n" + std::to_string(n) + "\ncluster { name: c, listen: \"127.0.0.1:" +
+                                      std::to_string(routes[n]) + "\", routes: [" + all_routes + "] }\n");
+        urls += (n ? "," : "") + nodes[n].url();
+    }
+    for (nats_server &one : nodes)
+        ASSERT_TRUE(one.start());
+    ty_jetstream_options options = TY_JETSTREAM_OPTIONS_INIT;
+    options.replicas = count;
+    options.timeout_ms = 2000;
+    ty_engine *opened = nullptr;
+    ty_status status;
+    do
+        status = ty_jetstream_open(urls.c_str(), "cluster", &options, &opened);
+    while (status == TY_E_IO); // it has no leader yet
+    ASSERT_OK(status) << ty_error_text();
+    const engine_owner engine(opened);
+    ASSERT_NE(nullptr, engine->warning); // Debian's are of 2.9
+    EXPECT_NE(nullptr, strstr(engine->warning, "2.10"));
+    const auto put = [&] { // until it is acknowledged
+        uint64_t behind = 0;
+        do {
+            while (engine->newest(engine->context, TY_ENGINE_RECORDS, &behind))
+                ;
+            ASSERT_OK(engine->run(engine->context, TY_ENGINE_RECORDS, 1, behind));
+            const std::string text = "one";
+            status = engine->append(engine->context, TY_ENGINE_RECORDS, text.data(), text.size());
+            uint64_t acknowledged = 0, position = 0;
+            if (!status)
+                status = engine->acknowledged(engine->context, TY_ENGINE_RECORDS, 0, 2000, &acknowledged, &position);
+            if (!status && !acknowledged)
+                status = TY_E_IO;
+        } while (status);
+    };
+    put();
+    for (nats_server &one : nodes) {
+        one.end(SIGKILL);
+        put();
+        ASSERT_TRUE(one.start());
+    }
+    put();
+    EXPECT_LE(5u, newest(engine.get()));
+}
+
+// libnats has it ignored for the whole process, and its writes need not raise it: with TLS they do.
+TEST_F(jetstream_test, sigpipe_is_the_programs) {
+    struct sigaction before {
+    }, after{};
+    signal(SIGPIPE, SIG_DFL);
+    const engine_owner engine = open("pipe");
+    ASSERT_EQ(0, sigaction(SIGPIPE, nullptr, &after));
+    EXPECT_EQ(SIG_DFL, after.sa_handler);
+    sigset_t mask;
+    ASSERT_EQ(0, pthread_sigmask(SIG_BLOCK, nullptr, &mask));
+    EXPECT_EQ(0, sigismember(&mask, SIGPIPE));
+    int threads = 0, blocked = 0;
+    for (const auto &task : std::filesystem::directory_iterator("/proc/self/task")) {
+        if (task.path().filename() == std::to_string(getpid()))
+            continue;
+        std::ifstream status(task.path() / "status");
+        for (std::string line; std::getline(status, line);)
+            if (line.rfind("SigBlk:", 0) == 0)
+                blocked += (std::stoull(line.substr(7), nullptr, 16) >> (SIGPIPE - 1)) % 2 == 1;
+        threads += 1;
+    }
+    EXPECT_LT(2, threads);
+    EXPECT_EQ(threads, blocked);
+    server.end(SIGKILL);
+    for (int n = 0; n < 20; ++n) {
+        const std::string text(1000, 'x');
+        (void)engine->append(engine->context, TY_ENGINE_RECORDS, text.data(), text.size());
+    }
+    ASSERT_EQ(0, sigaction(SIGPIPE, nullptr, &before));
+    EXPECT_EQ(SIG_DFL, before.sa_handler);
+}
+
+TEST(pipe_guard, takes_away_what_was_raised_and_no_more) {
+    signal(SIGPIPE, SIG_DFL);
+    int ends[2];
+    ASSERT_EQ(0, pipe(ends));
+    close(ends[0]);
+    sigset_t pending;
+    {
+        const standby::pipe_guard guard;
+        EXPECT_EQ(-1, write(ends[1], "x", 1)); // which would end the process
+    }
+    ASSERT_EQ(0, sigpending(&pending));
+    EXPECT_EQ(0, sigismember(&pending, SIGPIPE));
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    ASSERT_EQ(0, pthread_sigmask(SIG_BLOCK, &set, &before));
+    ASSERT_EQ(0, raise(SIGPIPE));
+    {
+        const standby::pipe_guard guard;
+        EXPECT_EQ(-1, write(ends[1], "x", 1));
+    }
+    ASSERT_EQ(0, sigpending(&pending));
+    EXPECT_EQ(1, sigismember(&pending, SIGPIPE)); // the program's own
+    int taken = 0;
+    ASSERT_EQ(0, sigwait(&set, &taken));
+    ASSERT_EQ(0, pthread_sigmask(SIG_SETMASK, &before, nullptr));
+    close(ends[1]);
+}
+
+// It keeps what it has, and takes no more; who waits is told that, and goes on once there is room.
+TEST_F(jetstream_test, a_full_stream_is_told_as_that) {
+    natsConnection *connection = nullptr;
+    jsCtx *js = nullptr;
+    ASSERT_EQ(NATS_OK, natsConnection_ConnectTo(&connection, server.url().c_str()));
+    ASSERT_EQ(NATS_OK, natsConnection_JetStream(&js, connection, nullptr));
+    const char *subjects[] = {"taiyen.full"};
+    jsStreamConfig config;
+    jsStreamConfig_Init(&config);
+    config.Name = "full";
+    config.Subjects = subjects;
+    config.SubjectsLen = 1;
+    config.MaxBytes = 1000;
+    config.Discard = js_DiscardNew;
+    ASSERT_EQ(NATS_OK, js_AddStream(nullptr, js, &config, nullptr, nullptr));
+    const engine_owner engine = open("full");
+    disk files;
+    source_model source(48, files, published_options(files, false, 1));
+    source.transactions(5);
+    source.close();
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.get());
+        ty_status status;
+        do
+            status = ty_publisher_wait(publisher.get(), 1, 100);
+        while (status == TY_E_BUSY && !report_of(publisher.get()).status);
+        EXPECT_EQ(TY_E_SPACE, report_of(publisher.get()).status);
+        EXPECT_EQ(TY_E_BUSY, ty_publisher_wait(publisher.get(), 1, 100));
+        EXPECT_NE(nullptr, strstr(ty_error_text(), "maximum bytes exceeded")) << ty_error_text();
+        EXPECT_EQ(nullptr, strstr(ty_error_text(), "in use")) << ty_error_text();
+        config.MaxBytes = -1;
+        ASSERT_EQ(NATS_OK, js_UpdateStream(nullptr, js, &config, nullptr, nullptr));
+        do
+            status = ty_publish_base(heap_path, engine.get(), &source.options(), nullptr);
+        while (status == TY_E_NOT_FOUND);
+        ASSERT_OK(status);
+        EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
+    }
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
 }
 
 struct setting {

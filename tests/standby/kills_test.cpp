@@ -76,7 +76,13 @@ public:
         options.heap = heap_;
         options.answer_ms = 1000;
         options.alive_ms = 100;
-        require(ty_publisher_open(path_.c_str(), engine_, &options, &publisher_));
+        const ty_status opened = ty_publisher_open(path_.c_str(), engine_, &options, &publisher_);
+        if (opened == TY_E_MISMATCH) { // it remembers that it was refused
+            ++with_.refused;
+            require(ty_close(heap_));
+            return;
+        }
+        require(opened);
         std::vector<std::thread> threads;
         for (int n = 0; n < writers; ++n)
             threads.emplace_back([this] { commit_on(); });

@@ -3,11 +3,13 @@
 
 #include "tests/os/temporary_folder.hpp"
 
+#include <arpa/inet.h>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +20,19 @@ inline std::string nats_server_program() {
         if (access(path, X_OK) == 0)
             return path;
     return "";
+}
+
+inline int free_port() {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int one = socket(AF_INET, SOCK_STREAM, 0);
+    const bool bound = one >= 0 && bind(one, reinterpret_cast<sockaddr *>(&address), size) == 0 &&
+                       getsockname(one, reinterpret_cast<sockaddr *>(&address), &size) == 0;
+    if (one >= 0)
+        close(one);
+    return bound ? ntohs(address.sin_port) : -1;
 }
 
 class nats_server {
@@ -39,8 +54,8 @@ public:
         FILE *file = fopen(config.c_str(), "w");
         if (!file)
             return false;
-        fprintf(file, "listen: \"127.0.0.1:%d\"\njetstream { store_dir: \"%s\" }\n", port_,
-                folder_.file("store").c_str());
+        fprintf(file, "listen: \"127.0.0.1:%d\"\njetstream { store_dir: \"%s\" }\n%s", port_,
+                folder_.file("store").c_str(), more_config_.c_str());
         fclose(file);
         int log[2];
         if (pipe(log))
@@ -67,7 +82,13 @@ public:
             fclose(log_);
         log_ = nullptr;
     }
+    // Of the next start.
+    void use(int port, const std::string &more_config = "") {
+        port_ = port;
+        more_config_ = more_config;
+    }
     std::string url() const { return "nats://127.0.0.1:" + std::to_string(port_); }
+    std::string store() const { return folder_.file("store"); }
 
 private:
     bool wait_until_ready(int descriptor) {
@@ -85,6 +106,7 @@ private:
 
     temporary_folder folder_;
     int port_ = -1;
+    std::string more_config_;
     pid_t child_ = -1;
     FILE *log_ = nullptr; // kept, so that the server can write to it
 };

@@ -49,7 +49,8 @@ class sim_engine {
 public:
     explicit sim_engine(sim_store &store, uint64_t seed = 1, sim_faults faults = {}, size_t message_bytes = 64 << 10)
         : store_(store), faults_(faults), random_(seed) {
-        table_ = {sizeof table_, this, message_bytes, newest, read, run, append, acknowledged, trim};
+        table_ = {sizeof table_, this,    message_bytes,         newest, read, run, append, acknowledged,
+                  trim,          nullptr, "the simulated server"};
     }
     sim_engine(const sim_engine &) = delete;
     sim_engine &operator=(const sim_engine &) = delete;

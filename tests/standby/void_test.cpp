@@ -28,7 +28,7 @@ protected:
     uint64_t put_base_message(message_kind kind, uint64_t begin, uint64_t known_at, uint64_t number = 0) {
         message_header_1 header = header_behind({}, kind);
         header.number = number ? number : ++base_number;
-        header.term = 1;
+        header.term = header.replication = 1;
         header.begin = begin;
         put(TY_ENGINE_BASES, header, 1, known_at);
         return end(TY_ENGINE_BASES);
@@ -55,7 +55,7 @@ protected:
 
 TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
     message_header_1 term = header_behind({}, message_kind::term);
-    term.term = 1;
+    term.term = term.replication = 1;
     term = put(TY_ENGINE_RECORDS, term, 1, 0);
     message_header_1 counts = put_line(term, 2), lost = put_line(term, 3); // the same place
     lost = put_line(lost, 3);
@@ -72,7 +72,7 @@ TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
 // Who began in an empty log, and put its first message when most of it had been trimmed.
 TEST_F(void_test, the_newest_message_is_found_behind_one_that_knows_of_none) {
     message_header_1 term = header_behind({}, message_kind::term);
-    term.term = 1;
+    term.term = term.replication = 1;
     const message_header_1 late = term;
     message_header_1 counts = put(TY_ENGINE_RECORDS, term, 1, 0);
     for (int n = 0; n < 9; ++n)
@@ -187,7 +187,7 @@ TEST_F(void_test, a_base_that_does_not_come_is_no_damage) {
         return readings++ ? TY_OK : whole->read(context, log, behind, timeout_ms, callback, with);
     };
     message_header_1 begin = header_behind({}, message_kind::base_begin), last = begin;
-    begin.term = last.term = 1;
+    begin.term = last.term = begin.replication = last.replication = 1;
     put(TY_ENGINE_BASES, begin, 1, 0);
     last.kind = uint32_t(message_kind::base_end);
     last.number = 2;

@@ -30,9 +30,10 @@ void store(transaction &own, T &to, T value) {
 template <class Body>
 ty_status run(transaction &own, Body body, kind what = kind::writes, bool *committed = nullptr) {
     bool ended;
+    stm::attempts tried;
     const ty_status status = stm::run(
         own, what, [](transaction &within, void *context) { return (*static_cast<Body *>(context))(within); }, &body,
-        committed != nullptr ? committed : &ended);
+        committed != nullptr ? committed : &ended, tried);
     if (!own.runs())
         own.call_due();
     return status;

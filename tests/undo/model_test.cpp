@@ -86,7 +86,7 @@ public:
             finish();
     }
 
-    uint64_t undone = 0, redone = 0, refused = 0, cancelled = 0;
+    uint64_t undone = 0, redone = 0, refused = 0, cancelled = 0, kept_redo = 0;
 
 private:
     uint64_t below(uint64_t n) { return random_() % n; }
@@ -112,7 +112,7 @@ private:
     size_t size_of(char *block) const { return now_.at(block)->size(); }
 
     // One transaction. If it does not fit: taken back, or the history is given up.
-    void transaction() {
+    void transaction(bool reopens = true) {
         before_ = now_;
         fresh_.clear();
         ASSERT_OK(ty_undo_begin(heap_, "model"));
@@ -120,7 +120,7 @@ private:
         for (uint64_t steps = 1 + below(8); steps > 0 && !status; steps--, done_++)
             status = step();
         ASSERT_TRUE(status == TY_OK || status == TY_E_SPACE) << ty_error_text();
-        if (!status && below(200) == 0)
+        if (!status && reopens && below(200) == 0)
             reopen(2 + below(2));
         if (status || below(12) == 0)
             end_otherwise(status);
@@ -272,7 +272,8 @@ private:
             ASSERT_EQ(stats_of(heap_).undoable, at);
             ASSERT_LE(stats_of(heap_).redoable, states_.size() - 1 - at);
             ASSERT_TRUE(stats_of(heap_).cycle);
-            ASSERT_EQ(ty_undo_begin(heap_, nullptr), TY_E_ARGUMENT);
+            if (below(8) == 0)
+                in_between(&at);
             if (below(100) == 0) {
                 place_ = at;
                 reopen(below(3));
@@ -281,9 +282,37 @@ private:
                 at = place_;
             }
         }
-        ASSERT_OK(ty_undo_exit(heap_));
         states_.resize(at + 1);
+        if (below(2))
+            transaction(false); // its end is an exit; what could be redone is not in states_ any more
+        ASSERT_OK(ty_undo_exit(heap_));
         forget_lost();
+    }
+    // U8. A transaction in a cycle that is cancelled, or has nothing to record.
+    void in_between(size_t *at) {
+        const uint64_t redoable = stats_of(heap_).redoable;
+        before_ = now_;
+        fresh_.clear();
+        place_ = *at;
+        ASSERT_OK(ty_undo_begin(heap_, "in between"));
+        ty_status status = TY_OK;
+        const uint64_t steps = below(5);
+        for (uint64_t i = 0; i < steps && !status; i++, done_++)
+            status = step();
+        ASSERT_TRUE(status == TY_OK || status == TY_E_SPACE) << ty_error_text();
+        if (!status && !how_.volatile_buffers && stats_of(heap_).undoable == *at && stats_of(heap_).cycle &&
+            below(20) == 0)
+            reopen(2 + below(2));
+        ASSERT_OK(steps == 0 ? ty_undo_end(heap_) : ty_undo_cancel(heap_));
+        now_ = before_;
+        const ty_undo_stats stats = stats_of(heap_);
+        ASSERT_EQ(stats.redoable, stats.cycle ? redoable : 0);
+        kept_redo += stats.cycle && redoable != 0 && steps != 0;
+        for (; *at > stats.undoable; --*at)
+            states_.pop_front();
+        if (!stats.cycle) // it had no room besides
+            states_.resize(*at + 1);
+        compare();
     }
 
     void compare() {
@@ -403,16 +432,18 @@ TEST_P(model_of, random_walks) {
     const bool roomy = strcmp(GetParam().name, "roomy") == 0;
     // A history grows with its run, and each reopen goes through all of it.
     const uint64_t runs = std::max<uint64_t>(3, operations_wanted() / 50000);
-    uint64_t refused = 0, cancelled = 0, undone = 0, redone = 0;
+    uint64_t refused = 0, cancelled = 0, undone = 0, redone = 0, kept_redo = 0;
     for (uint64_t seed = 1; seed <= runs && !HasFatalFailure(); seed++) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         model m(seed, GetParam());
         m.run(operations_wanted() / runs);
         refused += m.refused, cancelled += m.cancelled, undone += m.undone, redone += m.redone;
+        kept_redo += m.kept_redo;
     }
     EXPECT_GT(undone, 100u);
     EXPECT_GT(redone, 50u);
     EXPECT_GT(cancelled, 50u);
+    EXPECT_GT(kept_redo, 20u);
     EXPECT_TRUE(roomy || refused > 5) << "no transaction met a full buffer";
 }
 

@@ -1,4 +1,5 @@
 // Goal: each rule of undo.h, one by one.
+#include "src/undo/undo_layout.hpp"
 #include "tests/undo/support.hpp"
 
 #include <sys/wait.h>
@@ -66,7 +67,144 @@ TEST(undo, an_exit_locks_in_what_was_done) {
     ASSERT_OK(ty_undo_exit(heap)); // outside of a cycle
 }
 
-TEST(undo, nothing_is_recorded_outside_of_a_transaction_or_in_a_cycle) {
+// U8. A transaction that was cancelled, or had nothing to record, once took away what could be redone (in Python, each
+// `with heap.step()` that failed).
+TEST(undo, what_can_be_redone_stays_until_a_transaction_ends_with_entries) {
+    undo_heap heap;
+    char *block = heap.block(64, 1);
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    for (int i = 2; i <= 4; ++i)
+        heap.change(block, 8, i);
+    ASSERT_OK(ty_undo(heap));
+    ASSERT_OK(ty_undo(heap));
+    ASSERT_OK(ty_undo_begin(heap, nullptr));
+    ASSERT_OK(ty_undo_end(heap)); // nothing
+    ASSERT_OK(ty_undo_begin(heap, "fails"));
+    heap.write(block, 64, 9);
+    void *made = ty_undo_alloc(heap, 5000);
+    ASSERT_NE(nullptr, made);
+    ASSERT_OK(ty_undo_free(heap, block));
+    EXPECT_EQ(stats_of(heap).redoable, 2u);
+    heap.close(); // in a transaction in a cycle
+    heap.open();
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    EXPECT_TRUE(stats_of(heap).open && stats_of(heap).cycle);
+    EXPECT_EQ(stats_of(heap).redoable, 2u);
+    ASSERT_OK(ty_undo_cancel(heap));
+    EXPECT_TRUE(all_are(block, 8, 2) && all_are(block + 8, 56, 1));
+    EXPECT_EQ(stats_of(heap).held_blocks, 0u);
+    ASSERT_OK(ty_redo(heap));
+    ASSERT_OK(ty_redo(heap));
+    EXPECT_TRUE(all_are(block, 8, 4));
+    ASSERT_OK(ty_undo(heap));
+    ASSERT_OK(ty_undo(heap));
+    heap.change(block, 64, 7, "instead"); // without an exit
+    EXPECT_FALSE(stats_of(heap).cycle);
+    EXPECT_EQ(ty_redo(heap), TY_E_NOT_FOUND);
+    EXPECT_EQ(stats_of(heap).undoable, 2u);
+    heap.close();
+    heap.open();
+    ASSERT_OK(ty_undo_attach(heap, nullptr)); // where it lies now is sound
+    ASSERT_OK(ty_undo(heap));
+    EXPECT_TRUE(all_are(block, 8, 2) && all_are(block + 8, 56, 1));
+    ASSERT_OK(ty_undo(heap));
+    EXPECT_TRUE(all_are(block, 64, 1));
+}
+
+// U8. Where the buffer is too small for both, the oldest go first, then what can be redone; what is cancelled then has
+// taken that with it.
+TEST(undo, an_open_transaction_has_the_room_of_what_can_be_redone) {
+    for (const bool fixed : {false, true}) {
+        undo_heap heap;
+        char *block = heap.block(4000, 1);
+        ty_undo_options options = TY_UNDO_OPTIONS_INIT;
+        options.undo_bytes = 4000;
+        options.fixed = fixed;
+        ASSERT_OK(ty_undo_attach(heap, &options));
+        heap.change(block, 1000, 2);
+        heap.change(block, 1000, 3);
+        heap.change(block, 1000, 4);
+        ASSERT_OK(ty_undo(heap));
+        ASSERT_OK(ty_undo(heap));
+        ASSERT_OK(ty_undo_begin(heap, nullptr));
+        heap.write(block, 1000, 5);
+        EXPECT_EQ(stats_of(heap).redoable, fixed ? 0u : 2u);
+        EXPECT_EQ(stats_of(heap).undoable, fixed ? 1u : 0u);
+        if (fixed) {
+            heap.write(block + 1000, 500, 6);
+        } else {
+            heap.write(block + 1000, 2500, 6);
+            EXPECT_EQ(stats_of(heap).redoable, 0u);
+        }
+        ASSERT_OK(ty_undo_end(heap));
+        ASSERT_OK(ty_undo(heap));
+        EXPECT_TRUE(all_are(block, 1000, 2) && all_are(block + 1000, 3000, 1));
+        EXPECT_EQ(ty_undo(heap), fixed ? TY_OK : TY_E_NOT_FOUND);
+    }
+}
+
+// U7. Python asks for the figures in each step.
+TEST(undo, figures_are_those_of_the_entries) {
+    undo_heap heap;
+    char *block = heap.block(64, 1);
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    const auto expect = [&](uint64_t undo_bytes, uint64_t undo_entries, uint64_t redo_bytes, uint64_t redo_entries) {
+        const ty_undo_stats s = stats_of(heap);
+        EXPECT_EQ(s.undo_bytes, undo_bytes);
+        EXPECT_EQ(s.undo_entries, undo_entries);
+        EXPECT_EQ(s.redo_bytes, redo_bytes);
+        EXPECT_EQ(s.redo_entries, redo_entries);
+    };
+    heap.change(block, 8, 2);
+    heap.change(block, 16, 3);
+    expect(24, 2, 0, 0);
+    ASSERT_OK(ty_undo(heap));
+    expect(24, 2, 16, 1);
+    ASSERT_OK(ty_undo_begin(heap, nullptr));
+    heap.write(block, 5, 4);
+    expect(29, 3, 16, 1);
+    heap.close();
+    heap.open();
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    expect(29, 3, 16, 1);
+    ASSERT_OK(ty_undo_cancel(heap));
+    expect(24, 2, 16, 1);
+    ASSERT_OK(ty_redo(heap));
+    expect(24, 2, 0, 0);
+    ASSERT_OK(ty_undo(heap));
+    heap.change(block, 7, 5);
+    expect(15, 2, 0, 0);
+    ASSERT_OK(ty_undo_clear(heap));
+    expect(0, 0, 0, 0);
+}
+
+// U7. A step of Python costs what it changes, not what the history holds: no entry of that is looked at.
+TEST(undo, figures_and_transactions_do_not_look_at_the_history) {
+    undo_heap heap;
+    char *block = heap.block(8, 1);
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    constexpr int count = 1000;
+    for (int i = 0; i < count; ++i)
+        heap.change(block, 8, i);
+    const ty_undo_stats before = stats_of(heap);
+    auto *entries = reinterpret_cast<undo_entry *>(static_cast<undo_control *>(heap_service_root(heap)) + 1);
+    constexpr size_t bytes = 2 * (count - 1) * sizeof(undo_entry); // all but the newest transaction: it and its mark
+    const std::string kept(reinterpret_cast<char *>(entries), bytes);
+    memset(entries, 0xff, bytes);
+    const ty_undo_stats now = stats_of(heap);
+    EXPECT_EQ(now.undoable, before.undoable);
+    EXPECT_EQ(now.undo_entries, before.undo_entries);
+    EXPECT_EQ(now.undo_bytes, before.undo_bytes);
+    heap.change(block, 8, 7);
+    ASSERT_OK(ty_undo_begin(heap, nullptr));
+    heap.write(block, 8, 8);
+    ASSERT_OK(ty_undo_cancel(heap));
+    EXPECT_TRUE(all_are(block, 8, 7));
+    memcpy(entries, kept.data(), bytes);
+    EXPECT_EQ(stats_of(heap).undoable, count + 1u);
+}
+
+TEST(undo, nothing_is_recorded_outside_of_a_transaction) {
     undo_heap heap;
     char *block = heap.block(8, 1);
     EXPECT_EQ(ty_undo_begin(heap, nullptr), TY_E_ARGUMENT); // not attached
@@ -85,8 +223,6 @@ TEST(undo, nothing_is_recorded_outside_of_a_transaction_or_in_a_cycle) {
     heap.change(block, 8, 2);
     ASSERT_OK(ty_undo(heap));
     all_refused();
-    EXPECT_EQ(ty_undo_begin(heap, nullptr), TY_E_ARGUMENT);
-    ASSERT_OK(ty_undo_exit(heap));
     ASSERT_OK(ty_undo_begin(heap, nullptr));
     EXPECT_EQ(ty_undo_begin(heap, nullptr), TY_E_ARGUMENT); // no nesting
     EXPECT_EQ(ty_undo(heap), TY_E_ARGUMENT);

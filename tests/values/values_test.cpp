@@ -4,6 +4,7 @@
 #include "support.hpp"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 using namespace values_test;
@@ -78,6 +79,7 @@ TEST_F(values_of_a_heap, equal_numbers_are_one_key) {
         {values.make_bytes("1").value()},
         {value::none()},
         {values.make_complex(1, 2).value(), values.make_complex(1, 2).value()},
+        {values.make_complex(0.0, 2).value(), values.make_complex(-0.0, 2).value()},
         {value::integer(1 << 30), value::real(1 << 30)},
         {values.make_integer(std::numeric_limits<int64_t>::min()).value(), value::real(-std::ldexp(1, 63))},
         {values.make_integer(std::numeric_limits<int64_t>::max()).value()},
@@ -95,6 +97,11 @@ TEST_F(values_of_a_heap, equal_numbers_are_one_key) {
     std::string magnitude(9, '\0');
     magnitude.back() = 64;
     EXPECT_EQ(2, d.get(values.integer_key(magnitude, false)).as_integer());
+    EXPECT_TRUE(d.get(values.integer_key(magnitude, true)).is_nothing());
+    const value complex = values.make_complex(std::ldexp(1, 70), 0).value();
+    d.erase(key(complex)).value();
+    d.set(key(complex), value::integer(100)).value();
+    EXPECT_EQ(100, d.get(values.integer_key(magnitude, false)).as_integer());
     EXPECT_TRUE(d.get(values.integer_key(magnitude, true)).is_nothing());
 }
 
@@ -297,6 +304,60 @@ TEST_F(values_of_a_heap, small_dicts_are_packed) {
     const value name_of_faro = taiyen::dict(values, faro).get("name");
     EXPECT_EQ("Faro", data_of(name_of_faro));
     EXPECT_EQ(-9.14, taiyen::dict(values, first).get("lon").as_real());
+    expect_sound(values);
+}
+
+// Keys that are equal and written otherwise: a packed dict has those that it was made with, whichever dicts came
+// before.
+TEST_F(values_of_a_heap, packed_dicts_keep_their_keys_as_they_are_written) {
+    const auto pair = [&](value a, value b) {
+        const value both[] = {a, b};
+        return values.make_tuple(both, 2).value();
+    };
+    const std::vector<std::function<value()>> ones = {
+        [&] { return value::boolean(true); },
+        [&] { return value::integer(1); },
+        [&] { return value::real(1); },
+        [&] { return values.make_complex(1, 0).value(); },
+        [&] { return values.make_complex(1, -0.0).value(); },
+        [&] { return value::real(-0.0); },
+        [&] { return value::real(0.0); },
+        [&] { return value::integer(0); },
+        [&] { return power_of_two(70); },
+        [&] { return value::real(std::ldexp(1, 70)); },
+        [&] { return values.make_complex(0.0, 2).value(); },
+        [&] { return values.make_complex(-0.0, 2).value(); },
+        [&] { return pair(value::integer(1), value::short_text("a")); },
+        [&] { return pair(value::real(1), value::short_text("a")); },
+        [&] { return pair(pair(value::boolean(true), value::none()), value::short_text("a")); },
+        [&] { return pair(pair(value::integer(1), value::none()), value::short_text("a")); },
+    };
+    const taiyen::list all(values, values.make_container(value_kind::list).value());
+    taiyen::dict(values, root).set("all", all.as_value()).value();
+    size_t packed = 0;
+    for (int round = 0; round < 3; ++round)
+        for (const auto &one : ones) {
+            taiyen::dict made(values, values.make_container(value_kind::dict).value());
+            made.set(values.text_key("a text that is no word"), value::integer(1)).value();
+            made.set(key(one()), value::integer(2)).value();
+            const value stored = values.pack(made.as_value()).value();
+            packed += is_packed(stored);
+            taiyen::list(all).append(stored).value();
+        }
+    EXPECT_GE(packed, 2 * ones.size()) << "each has a shape of its own";
+    for (size_t i = 0; i < all.size(); ++i) {
+        const value wanted = ones[i % ones.size()]();
+        taiyen::dict one(values, all.at(i));
+        EXPECT_TRUE(taiyen::detail::identical_keys(one.key_at(1), wanted)) << i;
+        EXPECT_EQ(2, one.get(key(wanted)).as_integer()) << i;
+        values.discard(wanted).value();
+    }
+    expect_sound(values);
+    const value first = values.unpack(all.at(ones.size() + 1)).value(); // and so has what is made of it
+    EXPECT_TRUE(same(taiyen::dict(values, first).key_at(1), value::integer(1)));
+    taiyen::dict(values, first).set(key(value::boolean(true)), value::integer(3)).value();
+    EXPECT_TRUE(same(taiyen::dict(values, first).key_at(1), value::integer(1))) << "the first key stays";
+    EXPECT_EQ(3, taiyen::dict(values, first).get(key(value::real(1))).as_integer());
     expect_sound(values);
 }
 

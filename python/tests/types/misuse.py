@@ -31,5 +31,10 @@ City("Lisbon", lat="38.72")  # error
 heap.records("cities", City).append("Lisbon")  # error
 heap.records("cities", City)[0].people  # error
 taiyen.records(5)  # error
+ages: taiyen.Dict[str, int] = heap.root["ages"]
+ages["Ann"].upper()  # error
+names: taiyen.List[str] = heap.root["names"]
+names[0] + 1  # error
+taiyen.opened("a.ty").close()  # error
 shelf.open("a.ty", "rw")  # error
 shelf.open("a.ty")[5] = 1  # error

@@ -73,6 +73,23 @@ def list_cities(heap: taiyen.Heap) -> float:
     return sum(city.lat for city in cities)
 
 
+def with_types(heap: taiyen.Heap) -> int:
+    heap["ages"] = {"Ann": 40}
+    ages: taiyen.Dict[str, int] = heap["ages"]
+    names: taiyen.List[str] = heap.root.setdefault("names", ["Ann"])
+    tags: taiyen.Set[str] = heap.root.setdefault("tags", {"a"})
+    queue: taiyen.Deque[int] = heap.root["queue"]
+    anything: taiyen.List = heap.root["anything"]
+    first: str = names[0].upper() + names.pop()
+    plain: dict[str, int] = ages.copy()
+    oldest: int = max(ages.values()) + queue.pop()
+    letters: set[str] = tags.union("b")
+    same = taiyen.opened("use.ty") or taiyen.open("use.ty")
+    print(first, plain, letters, anything, same.views(), "ages" in heap, [key for key in heap], heap.root["grid"].dtype)
+    del heap["ages"]
+    return oldest
+
+
 def shelve(folder: pathlib.Path) -> None:
     with shelf.open(folder / "shelf.ty", "n", writeback=True, kind="transactional") as things:
         mapping: MutableMapping[str, object] = things

@@ -328,6 +328,7 @@ struct ty_heap {
     uint64_t sweep_end;
     std::atomic<taiyen::heap_image *> image;
     std::atomic<taiyen::heap_service *> service;
+    std::atomic<taiyen::end_watch *> end_watch; // heap_watch_end
 
     taiyen::class_spans spans[taiyen::size_class_count_max];
 };

@@ -161,6 +161,7 @@ void end_thread(void *argument) {
 [[gnu::cold]] void name_owner(thread_table *table) {
     table->process = os::process_id();
     table->thread = os::thread_id();
+    table->thread_pointer = os::thread_pointer();
 }
 
 // The heaps that a fork has to do with: not the one that its thread, or another one, is just restoring, which nobody
@@ -387,6 +388,16 @@ void drop_caches(ty_heap *heap) {
         }
         retire_cache(cache);
     }
+}
+
+size_t heap_thread_pointers(uintptr_t *pointers, size_t most) {
+    const uint64_t process = os::process_id();
+    size_t count = 0;
+    os::lock_guard guard(caches_lock);
+    for (const thread_table *table = known_tables; table != nullptr; table = table->next_known)
+        if (table->process == process && count++ < most)
+            pointers[count - 1] = table->thread_pointer;
+    return count;
 }
 
 void heap_leave(ty_heap *heap) {

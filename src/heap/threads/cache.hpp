@@ -21,6 +21,7 @@ struct thread_table {
     thread_table *next_known;
     uint64_t process; // Y7: whose it is
     uint64_t thread;
+    uintptr_t thread_pointer; // os::thread_pointer() of it
     std::atomic<thread_cache *> caches[slot_count];
 };
 

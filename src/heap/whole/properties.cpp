@@ -39,6 +39,14 @@ heap_service *heap_service_of(const ty_heap *heap) {
     return heap->service.load(std::memory_order_acquire);
 }
 
+void heap_watch_end(ty_heap *heap, end_watch *watch) {
+    heap->end_watch.store(watch, std::memory_order_release);
+}
+
+end_watch *heap_end_watch(const ty_heap *heap) {
+    return heap->end_watch.load(std::memory_order_acquire);
+}
+
 bool heap_may_be_concurrent(const ty_heap *heap) {
     return heap->owner.concurrent;
 }

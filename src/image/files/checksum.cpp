@@ -6,6 +6,10 @@ uint64_t header_checksum(const image_header_2 &header) {
     return checksum(&header, offsetof(image_header_2, checksum));
 }
 
+uint64_t places_checksum(const code_places_2 &places) {
+    return checksum(&places, offsetof(code_places_2, checksum));
+}
+
 uint64_t header_checksum(const journal_header_2 &header) {
     return checksum(&header, offsetof(journal_header_2, checksum));
 }

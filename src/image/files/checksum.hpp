@@ -7,6 +7,7 @@
 namespace taiyen {
 
 uint64_t header_checksum(const image_header_2 &header);
+uint64_t places_checksum(const code_places_2 &places);
 uint64_t header_checksum(const journal_header_2 &header);
 uint64_t header_checksum(const journal_header_1 &header);
 uint64_t header_checksum(const chunk_header_1 &header);

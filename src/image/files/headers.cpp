@@ -159,9 +159,7 @@ ty_status read_slots(const storage_file &image, header_slots *found) {
 bool reserved_set(const image_header_2 &header) {
     static constexpr uint8_t zeros[sizeof header.reserved + sizeof header.log_more] = {};
     const uint32_t more = header.log_partitions ? header.log_partitions - 1 : 0;
-    const bool code = header.features_compatible & feature_code_2;
-    return header.reserved_1 || (!code && memcmp(&header.code, zeros, sizeof header.code)) ||
-           memcmp(header.reserved, zeros, sizeof header.reserved) ||
+    return header.reserved_1 || memcmp(header.reserved, zeros, sizeof header.reserved) ||
            (!header.log_partitions && header.log_first_sequence) ||
            memcmp(header.log_more + more, zeros, (log_partitions_max_2 - 1 - more) * sizeof(log_place_2));
 }
@@ -197,7 +195,7 @@ ty_status scrub_headers(const storage_file &image, void (*problem)(void *context
             snprintf(text, sizeof text, "the image's header at offset %llu: its number is of the other slot", offset);
         else if (header.features_incompatible & ~known_features_incompatible)
             snprintf(text, sizeof text, "the image's header at offset %llu: its features are unknown", offset);
-        else if (reserved_set(header) && !(header.features_compatible & ~feature_code_2))
+        else if (reserved_set(header) && !header.features_compatible)
             snprintf(text, sizeof text, "the image's header at offset %llu: fields are set that it has not", offset);
         else
             continue;
@@ -250,6 +248,35 @@ ty_status read_header(const storage_file &image, image_header_2 *header, bool *r
     return check_header(image, *header, file_bytes);
 }
 
+ty_status read_code_places(const storage_file &image, code_places_2 *places) {
+    io_buffer buffer;
+    *places = {};
+    if (ty_status status = buffer.create(image_slot_count_1 * image_slot_bytes_1))
+        return status;
+    if (ty_status status = image.read(0, buffer.data(), buffer.bytes()))
+        return status;
+    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
+        code_places_2 slot;
+        memcpy(&slot, buffer.data() + i * image_slot_bytes_1 + code_places_offset_2, sizeof slot);
+        if (slot.checksum == places_checksum(slot) && slot.count <= code_places_max_2 && slot.number > places->number)
+            *places = slot;
+    }
+    return TY_OK;
+}
+
+// CD9.
+void add_code_place(code_places_2 &places, const code_zones_2 &zones) {
+    uint64_t left = 0;
+    for (uint64_t n = 0; n < places.count; ++n)
+        if (!(places.zones[n] == zones))
+            places.zones[left++] = places.zones[n];
+    if (left == code_places_max_2)
+        memmove(places.zones, places.zones + 1, --left * sizeof zones);
+    places.zones[left] = zones;
+    places.count = left + 1;
+    memset(places.zones + places.count, 0, (code_places_max_2 - places.count) * sizeof zones);
+}
+
 ty_status read_doubtful_header(const storage_file &image, image_header_2 *header, bool *doubtful) {
     header_slots found;
     if (ty_status status = read_slots(image, &found))
@@ -300,6 +327,9 @@ ty_status write_header(const storage_file &image, header_state &state) {
     io_page page;
     static_assert(sizeof page == image_slot_bytes_1);
     memcpy(page.bytes, &next, sizeof next);
+    state.places.number = next.number;
+    state.places.checksum = places_checksum(state.places);
+    memcpy(page.bytes + code_places_offset_2, &state.places, sizeof state.places);
     // A failed write may have torn the slot; the number stays, so that a retry goes to the same one.
     uint64_t slot = next.number % image_slot_count_1;
     if (ty_status status = image.write(slot * image_slot_bytes_1, page.bytes, sizeof page))

@@ -13,6 +13,7 @@ namespace taiyen {
 
 struct header_state {
     image_header_2 current{};  // as last written or read
+    code_places_2 places{};    // likewise
     bool in_doubt = false;     // written, and the image not flushed since
     bool flush_failed = false; // since the open: what the file holds besides the header is in doubt, too
 };
@@ -36,6 +37,11 @@ inline bool is_congruent(const image_header_2 &header) {
 // *repaired: one slot was unreadable. *other_log (may be NULL): the log that the older one names. Errors: TY_E_FORMAT,
 // TY_E_DAMAGED, TY_E_IO.
 ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log = nullptr);
+
+// What stands in the slots of where code was; empty where nothing is known. Errors: TY_E_IO.
+ty_status read_code_places(const storage_file &image, code_places_2 *places);
+// One more, the newest: it takes the place of the oldest where there are too many.
+void add_code_place(code_places_2 &places, const code_zones_2 &zones);
 
 // Of a damaged image, which may be cut short: the newest valid slot; else one with a wrong checksum whose fields are
 // possible (*doubtful). Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.

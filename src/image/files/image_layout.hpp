@@ -20,11 +20,27 @@ inline constexpr uint32_t image_slot_count_1 = 2;
 
 enum class image_state : uint32_t { closed = 1, open = 2 };
 
+// Notes of others (note.h), behind the header slots: two slots for each, of a block, which only their writers write to.
+inline constexpr uint64_t note_magic_2 = 0x746e6e6579696154; // "Taiyennt"
+inline constexpr uint64_t note_slot_count_2 = 2;
+constexpr uint64_t note_offset_2(uint64_t note, uint64_t slot) {
+    return (image_slot_count_1 + note * note_slot_count_2 + slot) * page_bytes;
+}
+struct note_slot_2 {
+    uint64_t magic;
+    uint32_t note;
+    uint32_t bytes;
+    uint8_t heap_identity[16];
+    uint64_t number; // of writes; its parity is the slot, and the valid slot with the higher one counts
+    uint8_t content[1024];
+    uint64_t checksum; // of all bytes before it
+};
+static_assert(sizeof(note_slot_2) == 1072);
+
 // Feature bits that this version knows. An unknown incompatible bit refuses the file; an unknown read-only-compatible
 // one allows reading only.
 inline constexpr uint64_t feature_log_partitions_2 = 1; // the heap's log has several partitions
 inline constexpr uint64_t known_features_incompatible = feature_log_partitions_2;
-inline constexpr uint64_t feature_code_2 = 1;     // compatible: the header says where the code of its process lies
 inline constexpr uint64_t feature_receives_2 = 1; // its transactions are those of another heap: nobody else writes
 inline constexpr uint64_t known_features_read_only = feature_receives_2;
 
@@ -58,14 +74,6 @@ struct log_source_2 {
     uint8_t heap_identity[16];
     uint64_t log_identity;
     uint64_t state; // source_state
-};
-
-// Where the process that opened the heap for writing has its program and its libraries; 0: nowhere, or not known.
-struct code_zones_2 {
-    uint64_t program_begin;
-    uint64_t program_end;
-    uint64_t libraries_begin;
-    uint64_t libraries_end;
 };
 
 struct image_header_2 {
@@ -102,8 +110,7 @@ struct image_header_2 {
     uint64_t log_first_sequence; // of log_position; log_sequence is the epoch's
     log_place_2 log_more[log_partitions_max_2 - 1];
     log_source_2 source;
-    code_zones_2 code;
-    uint8_t reserved[40];
+    uint8_t reserved[72];
     uint64_t checksum; // of all bytes before it
 };
 static_assert(sizeof(image_header_2) == 512);
@@ -114,8 +121,33 @@ static_assert(offsetof(image_header_2, epoch) == 104);
 static_assert(offsetof(image_header_2, log_identity) == 176);
 static_assert(offsetof(image_header_2, open) == 200);
 static_assert(offsetof(image_header_2, source) == 400);
-static_assert(offsetof(image_header_2, code) == 432);
 static_assert(offsetof(image_header_2, checksum) == 504);
+
+// Where a process that opened the heap for writing has its program and its libraries; 0: nowhere.
+struct code_zones_2 {
+    uint64_t program_begin;
+    uint64_t program_end;
+    uint64_t libraries_begin;
+    uint64_t libraries_end;
+};
+constexpr bool operator==(const code_zones_2 &a, const code_zones_2 &b) {
+    return a.program_begin == b.program_begin && a.program_end == b.program_end &&
+           a.libraries_begin == b.libraries_begin && a.libraries_end == b.libraries_end;
+}
+
+// Those of the last ones, each once, the newest last. Behind the header in each of its slots, as advice: where the
+// checksum is wrong, nothing is known.
+inline constexpr uint64_t code_places_offset_2 = 1024; // in a slot
+inline constexpr uint32_t code_places_max_2 = 64;
+struct code_places_2 {
+    uint64_t number; // of the header that it was written with
+    uint64_t count;
+    code_zones_2 zones[code_places_max_2];
+    uint64_t checksum; // of all bytes before it
+};
+static_assert(sizeof(code_places_2) == 2072);
+static_assert(code_places_offset_2 >= sizeof(image_header_2));
+static_assert(code_places_offset_2 + sizeof(code_places_2) <= image_slot_bytes_1);
 
 // One sector of the page checksums: 63 pages. 0: unknown, or never written. All zeros: a sector never written.
 inline constexpr uint64_t sums_per_sector_1 = 63;

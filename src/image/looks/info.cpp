@@ -36,7 +36,7 @@ void foretell(const journal_contents &contents, bool receives, ty_info *info) {
                       : scan.discarded ? TY_FOUND_DIED_WRITING
                                        : TY_FOUND_DIED_APPLYING;
         text = "reads the snapshots that the image does not hold yet from the journal, and opens";
-    } else if (scan.discarded) {
+    } else if (scan.discarded && !info->closed) { // what is behind the end of one that was closed is nothing
         info->found = TY_FOUND_DIED_WRITING;
         text = "opens with the last complete snapshot; an incomplete one never counted";
     } else if (!info->closed) {

@@ -380,6 +380,7 @@ ty_status write_image(damaged_files &files, storage_file &out, teller &told, ty_
         return status;
     header_state state;
     state.current = header_of_archive(files.header, report.epoch);
+    static_cast<void>(read_code_places(files.image, &state.places)); // a damaged image may have none: it is advice
     return write_header_twice(out, state);
 }
 

@@ -91,7 +91,9 @@ ty_status open_files(image &im, opening &state) {
     if (ty_status status = check_features(im))
         return status;
     im.kind = ty_kind(header.kind);
-    im.code_before = header.code;
+    if (ty_status status = read_code_places(im.backing, &im.header.places))
+        return status;
+    im.code_before = im.header.places;
     bool closed = header.state == uint32_t(image_state::closed);
     state.report.maybe_inconsistent = im.kind == TY_ARCHIVE && !closed;
     journal_use use = im.read_only ? journal_use::read : journal_use::write;
@@ -411,8 +413,8 @@ void take_over_batches(image &im, opening &state) {
 ty_status mark_open(image &im, const opening &state) {
     if (state.options.code != TY_CODE_IGNORED) { // whose process has no part in what words lead to
         const os::code_zones zones = os::find_code_zones();
-        im.header.current.code = {zones.program_begin, zones.program_end, zones.libraries_begin, zones.libraries_end};
-        im.header.current.features_compatible |= feature_code_2;
+        add_code_place(im.header.places,
+                       {zones.program_begin, zones.program_end, zones.libraries_begin, zones.libraries_end});
     }
     im.header.current.state = uint32_t(image_state::open);
     im.header.current.log_settled = 0;

@@ -253,7 +253,7 @@ void leave_unused_out_of_dumps(const image &im) {
         os::dump(unused[i].address, unused[i].bytes, false);
 }
 
-code_zones_2 image_code_before(ty_heap *heap) {
+const code_places_2 &image_code_before(ty_heap *heap) {
     return image_of(heap)->code_before;
 }
 

@@ -59,13 +59,13 @@ struct image : heap_image {
     os::mutex notes{os::lock_rank::notes};
     told_words<sizeof(told_undo) / sizeof(uint64_t)> undo; // the upper layer's word, of one thread at a time
 
-    header_state header;      // written at open, by the applier, when the open is named, and at close
-    code_zones_2 code_before; // that the header had when it was read: of the open before
-    journal_head head;        // the journal's: written likewise, and when a batch is finished
-    bool open_prepared;       // the journal names this open, and a log does
-    bool log_is_new;          // the image named none before this open, or another one
-    uint32_t chunk_pages;     // of a chunk at most; set at open
-    bool sums_in_doubt;       // the image's page checksums may be torn; read and written where `header` is
+    header_state header;       // written at open, by the applier, when the open is named, and at close
+    code_places_2 code_before; // that stood beside the header when it was read: of the opens before
+    journal_head head;         // the journal's: written likewise, and when a batch is finished
+    bool open_prepared;        // the journal names this open, and a log does
+    bool log_is_new;           // the image named none before this open, or another one
+    uint32_t chunk_pages;      // of a chunk at most; set at open
+    bool sums_in_doubt;        // the image's page checksums may be torn; read and written where `header` is
 
     os::mutex control{os::lock_rank::image};
     bool tracking; // from here: guarded by control

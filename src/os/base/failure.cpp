@@ -107,13 +107,14 @@ private:
         snprintf(number, sizeof number, " at offset %llu", static_cast<unsigned long long>(error.offset));
         text.add(number);
     }
-    text.add(": ");
-    if (error.system_error != 0) {
-        describe_errno(error.system_error, reason, sizeof reason);
-        text.add(reason);
-    } else {
+    if (error.system_error == 0) {
         size_t index = static_cast<size_t>(error.status);
+        text.add(": ");
         text.add(index < status_count ? words[index].meaning : "unknown status");
+    } else if (error.system_error != TY_CAUSE_IN_OPERATION) {
+        describe_errno(error.system_error, reason, sizeof reason);
+        text.add(": ");
+        text.add(reason);
     }
     text.add(error.remedy[0] != 0 ? "; " : "");
     into.remedy = text.add(error.remedy);

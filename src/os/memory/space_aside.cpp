@@ -161,7 +161,7 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
     }
     return failure(TY_E_MEMORY, "map %zu bytes at %p", bytes, address)
         .cause(error)
-        .remedy("free memory, or raise the limits: ulimit -v, ulimit -l, sysctl vm.max_map_count, "
+        .remedy("free memory, or raise the limits: ulimit -v, ulimit -d, ulimit -l, sysctl vm.max_map_count, "
                 "vm.overcommit_memory");
 }
 

@@ -36,7 +36,8 @@ ty_status memory_failure(const char *what, const void *address, size_t bytes) {
     return failure(error == ENOMEM || error == EAGAIN ? TY_E_MEMORY : status_of_errno(error), "%s %zu bytes at %p",
                    what, bytes, address)
         .cause(error)
-        .remedy("free memory, or raise the limits: ulimit -v, sysctl vm.max_map_count, vm.overcommit_memory");
+        .remedy(
+            "free memory, or raise the limits: ulimit -v, ulimit -d, sysctl vm.max_map_count, vm.overcommit_memory");
 }
 
 // What another mapping does not take, but nobody can have.

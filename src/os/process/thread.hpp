@@ -37,6 +37,7 @@ enum class lock_rank : uint8_t {
     procedures = 19,  // the process's table of procedures
     work_errors = 20, // what a heap's background work left to be told
     retired = 21,     // memory of objects that are no more
+    dangling = 22,    // whom to tell of variables that lead to blocks that are gone
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.
@@ -119,8 +120,18 @@ uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();
 uint64_t unix_time_ns();
 uint64_t process_id();
-bool process_exists(uint64_t id);   // by any user; also where it has ended and nobody has asked how
-uint64_t thread_id();               // of the calling thread, as gettid gives it
+bool process_exists(uint64_t id); // by any user; also where it has ended and nobody has asked how
+uint64_t thread_id();             // of the calling thread, as gettid gives it
+// Where its control block lies, from which others find its thread-local data; 0 where that is not known.
+inline uintptr_t thread_pointer() {
+#if defined(__x86_64__) && defined(__GLIBC__)
+    uintptr_t pointer;
+    __asm__("mov %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+#else
+    return 0;
+#endif
+}
 bool thread_has_ended(uint64_t id); // of this process, for the kernel; false: not known
 
 inline void yield() {

@@ -1,6 +1,8 @@
-// The program's own code: what is loaded where, which symbols a file has, and a start without randomised addresses.
+// The program's own code: what is loaded where, which symbols a file has, its variables, and a start without randomised
+// addresses.
 #pragma once
 
 #include "loaded_objects.hpp"
 #include "start_again.hpp"
 #include "symbols.hpp"
+#include "variables.hpp"

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
@@ -49,6 +50,7 @@ public:
         return memory_.as<T>();
     }
     uint64_t bytes() const { return bytes_; }
+    void forget() { bytes_ = 0; }
 
 private:
     space memory_{};
@@ -158,8 +160,9 @@ ty_status visit_all(const elf_file &file_of, const file_part &table, const file_
     return TY_OK;
 }
 
-ty_status read_file(elf_file &file, const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
-                    void *context, bool *is_its_file) {
+// The file's table of symbols, if it is the object's file.
+ty_status read_table(elf_file &file, const loaded_object &object, file_part &table, file_part &names,
+                     bool *is_its_file) {
     ty_status status = TY_OK;
     if (!read_sections(file, &status) || !is_loaded(file, object, &status))
         return status;
@@ -168,13 +171,9 @@ ty_status read_file(elf_file &file, const loaded_object &object, ty_status (*vis
     if (section == nullptr)
         return TY_OK;
     const ElfW(Shdr) &strings = file.section(section->sh_link);
-    file_part table, names;
-    if (!table.read(file.fd, section->sh_offset, section->sh_size, &status) ||
-        !names.read(file.fd, strings.sh_offset, strings.sh_size, &status)) {
-        *is_its_file = false;
-        return status;
-    }
-    return visit_all(file, table, names, visit, context);
+    *is_its_file = table.read(file.fd, section->sh_offset, section->sh_size, &status) &&
+                   names.read(file.fd, strings.sh_offset, strings.sh_size, &status);
+    return status;
 }
 
 } // namespace
@@ -187,9 +186,36 @@ ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *cont
     elf_file file{open_descriptor(object.path, O_RDONLY), {}, 0};
     if (file.fd < 0)
         return TY_OK;
-    const ty_status status = read_file(file, object, visit, context, is_its_file);
+    file_part table, names;
+    ty_status status = read_table(file, object, table, names, is_its_file);
+    if (!status && *is_its_file)
+        status = visit_all(file, table, names, visit, context);
     sys::close(file.fd);
     return status;
+}
+
+void name_variable(const loaded_object &object, uint64_t offset, bool thread_local_data, char *name, size_t room,
+                   uint64_t *within) {
+    *name = '\0';
+    *within = 0;
+    elf_file file{object.path[0] != '\0' ? open_descriptor(object.path, O_RDONLY) : -1, {}, 0};
+    if (file.fd < 0)
+        return;
+    file_part table, names;
+    bool is_its_file = false;
+    if (read_table(file, object, table, names, &is_its_file) || !is_its_file)
+        table.forget();
+    const unsigned type = thread_local_data ? STT_TLS : STT_OBJECT;
+    for (uint64_t n = 0; n < table.bytes() / sizeof(ElfW(Sym)); ++n) {
+        const ElfW(Sym) &entry = table.as<ElfW(Sym)>()[n];
+        if (ELF64_ST_TYPE(entry.st_info) != type || entry.st_shndx == SHN_UNDEF || entry.st_name >= names.bytes() ||
+            offset < entry.st_value || offset - entry.st_value >= entry.st_size)
+            continue;
+        snprintf(name, room, "%s", names.as<char>() + entry.st_name); // it ends: file_part
+        *within = offset - entry.st_value;
+        break;
+    }
+    sys::close(file.fd);
 }
 
 const void *find_for_all(const char *name) {

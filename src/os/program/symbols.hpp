@@ -21,6 +21,12 @@ struct symbol {
 ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
                       void *context, bool *is_its_file);
 
+// The variable of an object that covers an offset: less the object's load, or, thread-local, from the begin of the
+// object's thread-local data. As the linker names it, cut to the room; "" where the file has no name there, or is not
+// the one that is loaded. *within: from the variable's begin.
+void name_variable(const loaded_object &object, uint64_t offset, bool thread_local_data, char *name, size_t room,
+                   uint64_t *within);
+
 // What the dynamic linker gives for a name to objects that see all others (dlsym); NULL: nothing.
 const void *find_for_all(const char *name);
 

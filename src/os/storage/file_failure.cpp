@@ -34,7 +34,7 @@ const char *remedy_for(int error) {
     case EIO:
         return "look for disk errors in the system log (dmesg); restore from a backup if the disk is failing";
     case ENOMEM:
-        return "free memory, or raise the limits: ulimit -v, sysctl vm.max_map_count, vm.overcommit_memory";
+        return "free memory, or raise the limits: ulimit -v, ulimit -d, sysctl vm.max_map_count, vm.overcommit_memory";
     case ETXTBSY:
     case EBUSY:
         return "another program uses the file: close it there";

@@ -34,6 +34,8 @@ public:
     ty_status read_header(stream_header *header);
     // The next frame, checked: its header, and its packed bytes.
     ty_status read_frame(frame_header *header, std::vector<uint8_t> *packed);
+    // Behind the last frame: nothing follows.
+    ty_status end();
     uint64_t offset() const { return offset_; }
 
 private:

@@ -6,6 +6,16 @@
 namespace taiyen {
 namespace {
 
+constexpr unsigned outers_max = 16;
+
+// A body on another heap that this one is within, as it was before this one's run: what that has done there, in parts,
+// is taken back with it.
+struct outer_mark {
+    ty_atomic_txn *txn;
+    stm::transaction::part_mark words;
+    block_mark blocks;
+};
+
 // What a body is called with, and what came of it.
 struct body_call {
     ty_atomic_txn *txn;
@@ -14,6 +24,11 @@ struct body_call {
     ty_commit_mode mode;
     ty_status status = TY_OK;
     uint32_t runs = 0;
+    stm::attempts tried;
+    bool within = false; // a body of this thread on another heap: X31
+    outer_mark outers[outers_max];
+    unsigned outer_count = 0;
+    bool marked = false;     // the outers, by a run that has not committed
     os::caught thrown;       // by the last run
     bool may_wait = true;    // else it is rolled back,
     bool waits = false;      // and this says so
@@ -32,15 +47,59 @@ stm::verdict verdict_of(ty_atomic_txn &txn, ty_status status) {
     return status == TY_OK ? stm::verdict::commit : stm::verdict::roll_back;
 }
 
+void outers_back(body_call &call) {
+    for (unsigned i = call.outer_count; call.marked && i-- > 0;) {
+        const outer_mark &outer = call.outers[i];
+        if (outer.txn->own->lost() != TY_OK) // it is rolled back as a whole
+            continue;
+        outer.txn->own->back_to(outer.words);
+        blocks_back_to(*outer.txn, outer.blocks);
+    }
+    call.marked = false;
+}
+
+void mark_outers(body_call &call) {
+    outers_back(call);
+    for (unsigned i = 0; i < call.outer_count; i++) {
+        ty_atomic_txn &txn = *call.outers[i].txn;
+        call.outers[i] = {&txn, txn.own->mark(), blocks_mark(txn)};
+    }
+    call.marked = true;
+}
+
+ty_status enter_outers(body_call &call) {
+    running_body *outers[outers_max];
+    call.outer_count = bodies_running(call.txn->own, outers, outers_max);
+    if (call.outer_count > outers_max)
+        return failure(TY_E_MEMORY, "run a transaction: this thread is in bodies on %u heaps", call.outer_count)
+            .remedy("end some of them first");
+    for (unsigned i = 0; i < call.outer_count; i++) {
+        call.outers[i].txn = static_cast<ty_atomic_txn *>(outers[i]);
+        call.outers[i].txn->parts++;
+    }
+    return TY_OK;
+}
+
+void leave_outers(const body_call &call) {
+    for (unsigned i = 0; i < call.outer_count; i++)
+        call.outers[i].txn->parts--;
+}
+
 stm::verdict call_body(stm::transaction &own, void *context) {
     auto &call = *static_cast<body_call *>(context);
     ty_atomic_txn &txn = *call.txn;
     blocks_forget(txn); // of a run that was lost
+    txn.parts = 0;
     // Calls after that one's end may have run transactions of their own.
     txn.mode = call.mode;
     txn.waits = txn.vouched = txn.too_long = txn.log_failed = false;
-    call.runs++;
     call.thrown.forget();
+    if (call.within && bodies_lost(txn.own) != TY_OK) { // since the last run
+        own.give_way_elsewhere();
+        return stm::verdict::roll_back;
+    }
+    call.runs++;
+    mark_outers(call);
     if (const txn_runtime *rt = txn.all->rt; rt && rt->spoiled.load(std::memory_order_acquire)) { // while this waited
         call.status = refuse_spoiled(*rt, "run a transaction");
         return stm::verdict::roll_back;
@@ -75,17 +134,24 @@ ty_status refuse(const concurrent_heap &all, const ty_atomic_options &options) {
 
 // ---- A body within a body
 
+ty_status refuse_irrevocable_within() {
+    return failure(TY_E_ARGUMENT, "run an irrevocable transaction within another one")
+        .remedy("make the outer one irrevocable");
+}
+
 ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atomic_body *body, void *context,
                    bool *committed) {
     if (options.irrevocable && !txn.own->is_alone())
-        return failure(TY_E_ARGUMENT, "run an irrevocable transaction within another one")
-            .remedy("make the outer one irrevocable");
+        return refuse_irrevocable_within();
     const stm::transaction::part_mark words = txn.own->mark();
     const block_mark blocks = blocks_mark(txn);
     ty_status status = TY_E_BUSY;
     os::caught thrown;
     auto run = [&] { status = body(&txn, context); };
-    if (!thrown.run(run)) {
+    txn.parts++;
+    const bool returned = thrown.run(run);
+    txn.parts--;
+    if (!returned) {
         if (txn.own->lost() == TY_OK && !txn.waits) {
             txn.own->back_to(words);
             blocks_back_to(txn, blocks);
@@ -116,7 +182,8 @@ void note_end(const ty_atomic_txn &txn, body_call &call) {
 
 ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool alone, bool *committed) {
     const stm::kind what = options.reads_only ? stm::kind::reads : stm::kind::writes;
-    ty_status status = stm::run(*txn.own, what, call_body, &call, committed, alone);
+    call.tried.alone = alone;
+    ty_status status = stm::run(*txn.own, what, call_body, &call, committed, call.tried);
     note_end(txn, call);
     if (!*committed)
         blocks_forget(txn);
@@ -127,17 +194,18 @@ ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_ca
 // does not sleep so: call.waits says that it asked to.
 ty_status run_with_gate(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
     txn_runtime *rt = txn.all->rt;
-    call.waits = false;
-    call.may_wait = false;
-    if (rt != nullptr)
+    const bool takes = rt != nullptr && !txn.has_gate; // else it is held already: X31
+    if (takes && !call.within)
         rt->gate.lock();
+    else if (takes && !rt->gate.try_lock())
+        return bodies_give_way({obstacle::kind::heap_with_gate, &txn, nullptr, nullptr});
     txn.has_gate = rt != nullptr;
     ty_status status = run_once(txn, options, call, true, committed);
-    txn.has_gate = false;
     txn.way = commit_way::record;
-    if (rt != nullptr)
+    if (takes) {
+        txn.has_gate = false;
         rt->gate.unlock();
-    call.may_wait = true;
+    }
     return status;
 }
 
@@ -175,9 +243,25 @@ ty_status mend_log(ty_atomic_txn &txn, const body_call &call, ty_status status) 
 ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
     bool alone = options.irrevocable;
     for (;;) {
-        ty_status status =
-            alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
+        ty_status status = call.within ? TY_OK : clear_the_way(txn, alone && txn.all->rt != nullptr);
+        if (status)
+            return status;
+        call.waits = false;
+        call.may_wait = !alone && !txn.own->is_held();
+        status = alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
+        call.may_wait = true;
+        if (!*committed)
+            outers_back(call);
+        const bool again = status == TY_E_BUSY && txn.own->last_conflict() == stm::conflict::asked;
+        if (!call.within)
+            holds_drop(txn);
+        else if (status == TY_E_BUSY && !again && bodies_lost(txn.own) == TY_OK)
+            status = bodies_give_way({obstacle::kind::heap, &txn, nullptr, nullptr});
         status = call_due(txn, status);
+        if (again || (status == TY_E_BUSY && !call.within))
+            continue;
+        if (status == TY_E_BUSY)
+            return status;
         if (call.waits)
             status = wait_alone(txn, options, call);
         else if (alone || status == TY_OK)
@@ -191,11 +275,12 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
     }
 }
 
-// What is owed now and then, within no transaction.
+// What is owed now and then, within no transaction of the heap.
 void after_commit(ty_atomic_txn &txn) {
     txn.record.trim();
     txn.sorting.trim();
     txn.freed.trim();
+    txn.own_blocks.trim();
     retired_free_some(txn);
     txn_runtime *rt = txn.all->rt;
     if (rt == nullptr || !snapshots_look_is_due(++txn.commits, txn.bytes_since))
@@ -203,6 +288,19 @@ void after_commit(ty_atomic_txn &txn) {
     txn.commits = 0;
     txn.bytes_since = 0;
     snapshots_after_others(*rt);
+}
+
+// In a body on another heap.
+ty_status refuse_within_another(const ty_atomic_options &options) {
+    if (options.irrevocable)
+        return refuse_irrevocable_within();
+    if (in_irrevocable_body()) // it cannot be taken back, so this one would have to wait
+        return failure(TY_E_ARGUMENT, "run a transaction within an irrevocable one on another heap")
+            .remedy("run it before, or by ty_atomic_on_commit; or let the outer one be no irrevocable one");
+    const ty_status status = bodies_lost(nullptr);
+    return status == TY_E_BUSY ? conflict_met()
+           : status != TY_OK   ? failure(status, "run a transaction: the one around it does not commit any more")
+                               : TY_OK;
 }
 
 ty_status wait_as_asked(txn_runtime *rt, const ty_atomic_options &options, const body_call &call) {
@@ -228,15 +326,31 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
         return status;
     if (txn->own->runs())
         return run_part(*txn, options, body, context, &result->committed);
+    const bool within = in_body();
+    if (within)
+        if (ty_status status = refuse_within_another(options))
+            return status;
     const bool waits = options.commit != TY_COMMIT_ASYNC;
     commit_watch watch(all->rt != nullptr && !options.reads_only ? &all->rt->times : nullptr,
                        waits ? commit_timed::durable : commit_timed::asynchronous, txn->commits);
-    body_call call{};
+    body_call call; // the marks need no zeros
     call.txn = txn;
     call.body = body;
     call.context = context;
     call.mode = options.commit;
+    call.within = within;
+    if (!within) {
+        txn->hold_count = 0;
+        txn->met = {};
+    }
+    if (within)
+        if (ty_status status = enter_outers(call))
+            return status;
+    call.tried.waits = within ? stm::patience::none : stm::patience::any;
+    const body_entry before = bodies_enter(*txn, options.irrevocable);
     ty_status status = run_until_done(*txn, options, call, &result->committed);
+    bodies_leave(*txn, before);
+    leave_outers(call);
     result->runs = call.runs;
     if (call.thrown.any() && !result->committed && status == TY_OK)
         call.thrown.rethrow();
@@ -256,13 +370,27 @@ ty_status atomic_wait(ty_atomic_txn *txn) {
     return TY_E_BUSY;
 }
 
+ty_status atomic_restart(ty_atomic_txn *txn) {
+    if (txn->own->lost() != TY_OK)
+        return lost(*txn);
+    if (txn->waits)
+        return TY_E_BUSY;
+    if (txn->irrevocable)
+        return failure(TY_E_ARGUMENT, "run again: the transaction is irrevocable")
+            .remedy("return a status of your own, which rolls it back");
+    txn->own->restart();
+    return TY_E_BUSY;
+}
+
 ty_status atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context) {
     const stm::transaction::part_mark words = txn->own->mark();
     const block_mark blocks = blocks_mark(*txn);
     ty_status status = TY_E_BUSY;
     os::caught thrown;
     auto run = [&] { status = first(txn, context); };
+    txn->parts++;
     const bool returned = thrown.run(run);
+    txn->parts--;
     if (txn->own->lost() != TY_OK || (returned && !txn->waits)) {
         thrown.rethrow();
         return status;
@@ -312,6 +440,12 @@ namespace {
             memset(value, 0, bytes);
         return bytes != 0 ? not_in_blocks("load", address, bytes) : TY_OK;
     }
+    uint64_t word = 0;
+    if (stm::is_half(address, bytes) && txn->own->load_at_once(stm::word_around(address), &word)) {
+        const auto half = static_cast<uint32_t>(word >> stm::bit_in_word(address));
+        memcpy(value, &half, sizeof half);
+        return TY_OK;
+    }
     if (txn->own->load(address, value, bytes)) [[likely]]
         return TY_OK;
     memset(value, 0, bytes);
@@ -321,6 +455,15 @@ namespace {
 [[gnu::noinline]] ty_status store_slowly(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return bytes != 0 ? not_in_blocks("store", address, bytes) : TY_OK;
+    if (is_own(*txn, address, bytes)) // X32
+        return store_own(*txn, address, value, bytes);
+    uint32_t half;
+    if (stm::is_half(address, bytes)) {
+        memcpy(&half, value, sizeof half);
+        const unsigned bit = stm::bit_in_word(address);
+        if (txn->own->store_at_once(stm::word_around(address), uint64_t{half} << bit, uint64_t{UINT32_MAX} << bit))
+            return TY_OK;
+    }
     if (txn->own->store(address, value, bytes)) [[likely]]
         return TY_OK;
     return lost(*txn);
@@ -341,10 +484,10 @@ ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size
 
 ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     uint64_t word;
-    if (!stm::is_word(address, bytes) || !is_in_use(*txn->all, address, bytes)) [[unlikely]]
+    if (!stm::is_word(address, bytes) || txn->allocs.count() != 0 || !is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return store_slowly(txn, address, value, bytes);
     memcpy(&word, value, sizeof word);
-    if (!txn->own->store_at_once(static_cast<uint64_t *>(address), word)) [[unlikely]]
+    if (!txn->own->store_at_once(static_cast<uint64_t *>(address), word, UINT64_MAX)) [[unlikely]]
         return store_slowly(txn, address, value, bytes);
     return TY_OK;
 }
@@ -372,9 +515,25 @@ ty_status atomic_get_stats(ty_heap *heap, ty_atomic_stats *stats) {
     stats->conflicts_changed = conflicts(stm::conflict::changed);
     stats->conflicts_alone = conflicts(stm::conflict::alone);
     stats->conflicts_forgotten = conflicts(stm::conflict::forgotten);
+    stats->conflicts_elsewhere = conflicts(stm::conflict::elsewhere);
+    stats->restarts = conflicts(stm::conflict::asked);
     stats->alone = figures.alone;
     stats->old_readers = figures.old_readers;
     count_members(*all, stats);
+    return TY_OK;
+}
+
+ty_status atomic_quiesce(ty_heap *heap) {
+    constexpr const char *call = "wait for the transactions under way";
+    concurrent_heap *all = nullptr;
+    if (ty_status status = concurrent_of(heap, &all))
+        return status;
+    if (all->fork.forked())
+        return refuse_forked();
+    if (in_body())
+        return failure(TY_E_ARGUMENT, "%s: this thread is in a body of ty_atomically", call)
+            .remedy("return from the body first, or use ty_atomic_on_commit");
+    all->domain->quiesce();
     return TY_OK;
 }
 

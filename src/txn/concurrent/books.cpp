@@ -42,7 +42,7 @@ uint64_t settle(other_writers &others) {
 // called with each word.
 template <class Put>
 void each_unwanted(const concurrent_heap &all, Put put) {
-    for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next) {
+    for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member) {
         if (txn->way == commit_way::snapshot) { // it is in the snapshot that is about to be taken
             for (const block_note &freed : txn->frees)
                 put(freed.word);
@@ -50,15 +50,19 @@ void each_unwanted(const concurrent_heap &all, Put put) {
             for (const block_note &made : txn->allocs)
                 put(made.word);
         }
-        for (size_t i = txn->retired_done; i < txn->retired.count(); i++)
-            put(txn->retired[i].word);
+        txn->retired.each(put);
     }
+}
+
+void frees_go_on(concurrent_heap &all) {
+    all.frees_wait.store(0, std::memory_order_seq_cst);
+    os::wake_all(all.frees_wait);
 }
 
 // X26, X22, X24.
 ty_status begin_snapshot(other_writers &others) {
     concurrent_heap &all = heap_of_others(others);
-    all.frees_wait.store(true, std::memory_order_relaxed);
+    all.frees_wait.store(1, std::memory_order_relaxed);
     books_close(all);
     size_t count = 0;
     ty_status status;
@@ -74,7 +78,7 @@ ty_status begin_snapshot(other_writers &others) {
     }
     if (status != TY_OK) {
         books_open(all);
-        all.frees_wait.store(false, std::memory_order_relaxed);
+        frees_go_on(all);
     }
     return status;
 }
@@ -88,7 +92,7 @@ void have_tables(other_writers &others) {
 }
 
 void end_snapshot(other_writers &others) {
-    heap_of_others(others).frees_wait.store(false, std::memory_order_relaxed);
+    frees_go_on(heap_of_others(others));
 }
 
 ty_status finish(other_writers &others) {
@@ -96,8 +100,12 @@ ty_status finish(other_writers &others) {
     if (all.domain->any_runs())
         return failure(TY_E_BUSY, "end a heap: a transaction is under way on it")
             .remedy("let ty_atomically return first, in the thread that called it");
-    retired_free_all(all);
+    static_cast<void>(retired_free_all(all));
     return TY_OK;
+}
+
+bool give_back(other_writers &others) {
+    return retired_free_all(heap_of_others(others));
 }
 
 void add_stats(other_writers &others, ty_txn_stats *stats) {
@@ -109,8 +117,8 @@ void add_stats(other_writers &others, ty_txn_stats *stats) {
 
 } // namespace
 
-constexpr other_writers others_of_concurrent{stop,        go_on,        in_one, settle,   begin_snapshot,
-                                             have_tables, end_snapshot, finish, add_stats};
+constexpr other_writers others_of_concurrent{stop,        go_on,        in_one, settle,    begin_snapshot,
+                                             have_tables, end_snapshot, finish, give_back, add_stats};
 
 namespace {
 
@@ -141,7 +149,7 @@ void books_enter(ty_atomic_txn &txn) {
 void books_close(concurrent_heap &all) {
     all.books_closed.store(1, std::memory_order_seq_cst);
     os::lock_guard guard(all.lock);
-    for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next)
+    for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member)
         while (txn->at_books.load(std::memory_order_seq_cst) != 0)
             os::give_way();
 }

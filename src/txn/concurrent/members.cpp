@@ -21,7 +21,7 @@ thread_local unsigned known_next;
 ty_atomic_txn *find_member(const concurrent_heap &all, uintptr_t thread) {
     ty_atomic_txn *each = all.first;
     while (each != nullptr && each->thread != thread)
-        each = each->next;
+        each = each->next_member;
     return each;
 }
 
@@ -36,6 +36,9 @@ void end_member(thread_end_watcher &watcher) {
     ty_atomic_txn &txn = *member_known(all);
     if (txn.own->runs())
         txn.own->roll_back();
+    bodies_forget();
+    txn.hold_count = 0; // each of them comes by here itself
+    txn.own->let_go();
     if (txn.has_gate)
         all.rt->gate.unlock();
     txn.has_gate = false;
@@ -47,7 +50,7 @@ void end_member(thread_end_watcher &watcher) {
             each = {};
     os::lock_guard guard(all.lock);
     txn.thread = 0;
-    all.left.fetch_add(txn.retired.count() - txn.retired_done, std::memory_order_relaxed);
+    all.left.fetch_add(txn.retired.count(), std::memory_order_relaxed);
 }
 
 // Under the heap's lock. One whose thread has ended, or a new one.
@@ -66,7 +69,7 @@ ty_status take_member(concurrent_heap &all, ty_atomic_txn **taken) {
     txn->all = &all;
     txn->own->upper = txn;
     txn->partition = all.members++;
-    txn->next = all.first;
+    txn->next_member = all.first;
     all.first = txn;
     *taken = txn;
     return TY_OK;
@@ -143,7 +146,7 @@ ty_status concurrent_of(ty_heap *heap, concurrent_heap **found) {
 
 void count_members(concurrent_heap &all, ty_atomic_stats *stats) {
     os::lock_guard guard(all.lock);
-    for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next) {
+    for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member) {
         stats->records += txn->records.load(std::memory_order_relaxed);
         stats->record_bytes += txn->logged_bytes.load(std::memory_order_relaxed);
         stats->snapshot_waits += txn->snapshot_waits.load(std::memory_order_relaxed);
@@ -208,7 +211,7 @@ ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **ma
 void concurrent_destroy(concurrent_heap *all) {
     thread_ends_remove(*all);
     while (ty_atomic_txn *txn = all->first) {
-        all->first = txn->next;
+        all->first = txn->next_member;
         all->domain->leave(txn->own);
         txn->~ty_atomic_txn();
         os::unmap_memory(txn, sizeof *txn);

@@ -14,6 +14,9 @@
 //      stamp: each block is of one side or the other.
 // X25: A snapshot that is collected while others commit holds all that was stored up to its place in the log. It counts
 //      once the log durably holds all that it may have of later commits.
+// X32: What a transaction stores to a block that it allocated is in the block at once, in the order of its stores,
+//      whether by ty_atomic_store or not; so it is never among the words that a commit stores. A part that is rolled
+//      back puts back what it has changed by ty_atomic_store in blocks of the whole.
 #pragma once
 
 #include "../../stm/stm.hpp"
@@ -61,13 +64,14 @@ private:
     size_t room_ = 0;
 };
 
-// Finds a block among those that a transaction has freed. A call comes before each note that is added.
-class freed_index {
+// Finds a block among the notes of a transaction. forget() comes where notes are taken back, or are another's.
+class block_index {
 public:
     bool finds(const pile<block_note> &notes, uint64_t word);
+    void forget() { capacity_ = covered_ = 0; }
     void trim() {
         slots_.trim();
-        capacity_ = 0;
+        forget();
     }
 
 private:
@@ -76,6 +80,51 @@ private:
     scratch slots_;       // numbers of notes, from 1 on; 0: none
     size_t capacity_ = 0; // a power of two
     size_t covered_ = 0;  // so many notes are in it
+};
+
+// X22: what a thread's commits have freed, in the order of stamps. Pushed by the thread, taken by any that gives memory
+// back; within the books, so that whoever has closed them sees all.
+class retired_blocks {
+public:
+    ty_status reserve(size_t more);                           // expected: TY_E_MEMORY
+    void push(uint64_t stamp, const pile<block_note> &freed); // reserve() made room
+    // Of those that nobody can read who began behind the stamp: at most so many.
+    size_t take(uint64_t oldest, block_note *to, size_t most);
+    size_t count() const { return count_.load(std::memory_order_relaxed); }
+    size_t words() const { return words_.load(std::memory_order_relaxed); }
+    // With the books closed.
+    template <class Use>
+    void each(Use use) const {
+        for (size_t i = done_; i < blocks_.count(); i++)
+            use(blocks_[i].word);
+    }
+
+private:
+    os::mutex lock_{os::lock_rank::leaving};
+    pile<retired_block> blocks_;
+    size_t done_ = 0; // so many of them are taken
+    std::atomic<size_t> count_{0};
+    std::atomic<size_t> words_{0}; // of these
+};
+
+// X32: which blocks are the transaction's own, as far as they lie; and what a part has to put back in them.
+class own_blocks_of_txn {
+public:
+    void add(const block_note &made);
+    // The bytes of a word, or more, lie in one of them.
+    bool holds(ty_heap *heap, const char *base, const pile<block_note> &allocs, const void *address, size_t bytes);
+    void forget() {
+        index_.forget();
+        last_ = {};
+        low_ = UINT64_MAX;
+        high_ = 0;
+    }
+    void trim() { index_.trim(); }
+
+private:
+    block_index index_;
+    block_note last_{}; // found
+    uint64_t low_ = UINT64_MAX, high_ = 0;
 };
 
 struct concurrent_heap;
@@ -88,16 +137,18 @@ enum class commit_way : uint8_t {
 } // namespace taiyen
 
 // A thread's transaction on a concurrent heap, used again and again.
-struct ty_atomic_txn {
+struct ty_atomic_txn : taiyen::running_body {
     taiyen::concurrent_heap *all;
-    taiyen::stm::transaction *own;
-    ty_atomic_txn *next; // in the heap's list
-    uintptr_t thread;    // 0: it has ended
+    ty_atomic_txn *next_member; // in the heap's list
+    uintptr_t thread;           // 0: it has ended
 
     // Of the transaction under way.
     taiyen::pile<taiyen::block_note> allocs;
     taiyen::pile<taiyen::block_note> frees;
-    taiyen::freed_index freed;
+    taiyen::block_index freed;
+    taiyen::own_blocks_of_txn own_blocks;
+    taiyen::pile<taiyen::stm::written_word> own_before; // in blocks of its own, for parts that are rolled back
+    uint32_t parts;                                     // that run
     taiyen::pile<taiyen::root_note> roots;
     bool has_gate; // it is alone, and no snapshot is taken meanwhile: it may commit by one
     taiyen::commit_way way;
@@ -118,14 +169,21 @@ struct ty_atomic_txn {
     taiyen::scratch sorting;
     taiyen::record_words words;
 
-    std::atomic<uint32_t> at_books;              // X24
-    taiyen::pile<taiyen::retired_block> retired; // X22, in the order of stamps
-    size_t retired_done;                         // so many of them are freed
-    size_t retired_words;                        // of the others
-    uint32_t ends;                               // of transactions since it was looked what can be freed
-    uint32_t commits;                            // since it was looked whether a snapshot is due
-    uint64_t bytes_since;                        // of records, likewise
-    std::atomic<uint64_t> records;               // figures: written by this thread alone
+    // X31: the heaps that the next run of the outermost body has to itself from its begin on.
+    static constexpr unsigned holds_max = 16;
+    struct hold {
+        ty_atomic_txn *txn;
+        bool with_gate;
+    };
+    hold holds[holds_max];
+    unsigned hold_count;
+
+    std::atomic<uint32_t> at_books; // X24
+    taiyen::retired_blocks retired;
+    uint32_t ends;                 // of transactions since it was looked what can be freed
+    uint32_t commits;              // since it was looked whether a snapshot is due
+    uint64_t bytes_since;          // of records, likewise
+    std::atomic<uint64_t> records; // figures: written by this thread alone
     std::atomic<uint64_t> logged_bytes;
     std::atomic<uint64_t> snapshot_waits;
     std::atomic<uint64_t> longest_snapshot_wait_ns;
@@ -152,8 +210,8 @@ struct concurrent_heap : heap_service, other_writers, thread_end_watcher {
     uint32_t members;
     std::atomic<size_t> left; // blocks that threads have freed that have ended
     std::atomic<uint32_t> books_closed;
-    size_t listed;                // by the snapshot that is being collected
-    std::atomic<bool> frees_wait; // X22: a snapshot is being collected
+    size_t listed;                    // by the snapshot that is being collected
+    std::atomic<uint32_t> frees_wait; // X22: 1: a snapshot is being collected
 
     os::mutex leaving_lock{os::lock_rank::leaving};
     word_table leaving; // blocks that are freed, and not given back yet
@@ -199,19 +257,34 @@ struct block_mark {
     size_t allocs;
     size_t frees;
     size_t roots;
+    size_t own_before;
 };
 inline block_mark blocks_mark(const ty_atomic_txn &txn) {
-    return {txn.allocs.count(), txn.frees.count(), txn.roots.count()};
+    return {txn.allocs.count(), txn.frees.count(), txn.roots.count(), txn.own_before.count()};
 }
 void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark);
 bool blocks_touched(const ty_atomic_txn &txn);
 // In the books, at a commit: before its stamp, and once it has one. valid false: it is not in force.
 ty_status blocks_prepare(ty_atomic_txn &txn);
 void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid);
+// X32. Whether all of it lies in a block of the transaction's own; and the store to it.
+inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes);
+ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t bytes);
 // X22. Frees blocks that nobody can read any more; within no transaction.
 void retired_free_some(ty_atomic_txn &txn);
-// Stopped, or nobody uses the heap.
-void retired_free_all(concurrent_heap &all);
+// Stopped, or nobody uses the heap. False: there was nothing.
+bool retired_free_all(concurrent_heap &all);
+
+inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
+    return txn.allocs.count() != 0 && txn.own_blocks.holds(txn.all->heap, txn.all->base, txn.allocs, address, bytes);
+}
+
+// ---- elsewhere.cpp
+
+// X31. Of the outermost body, with nothing held: waits for what the last run met, and takes what the next one is to
+// have to itself. A failure is the transaction's.
+ty_status clear_the_way(ty_atomic_txn &txn, bool needs_gate);
+void holds_drop(ty_atomic_txn &txn);
 
 // ---- atomically.cpp
 

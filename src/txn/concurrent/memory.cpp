@@ -1,6 +1,7 @@
 // Blocks and roots in transactions of many threads. X26: noted before anybody can look. X22: retired, and freed later.
 #include "members.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -11,6 +12,7 @@ namespace {
 constexpr size_t retired_at_once = 64;              // blocks,
 constexpr size_t retired_words_at_once = 128 << 10; // words,
 constexpr uint32_t ends_at_once = 64;               // or transactions since the last look
+constexpr size_t few_blocks = 32;                   // are looked through, one by one
 
 // Whether a commit that the transaction may see has freed the block. One that is under way notes the block while it has
 // its stripe locked, and may fail yet: that is a conflict, as is one that came later. Who is alone waits for its end.
@@ -76,25 +78,49 @@ ty_status check_live(ty_atomic_txn &txn, const char *call, void *block, block_no
     return find_block(txn, call, block, found);
 }
 
-size_t retired_count(const ty_atomic_txn &txn) {
-    return txn.retired.count() - txn.retired_done;
+bool some_leave(concurrent_heap &all) {
+    os::lock_guard guard(all.leaving_lock);
+    return all.leaving.count() != 0;
 }
 
-void free_what_can_be(ty_atomic_txn &txn);
+bool give_all_back(ty_atomic_txn &txn);
 
-// Within the books, for what others may look at.
+// Why there is none, where blocks are kept for those who may read them: no leak is to be looked for.
+ty_status short_of_memory(concurrent_heap &all, size_t size) {
+    size_t words = 0;
+    {
+        os::lock_guard guard(all.lock);
+        for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member) {
+            words += txn->retired.words();
+        }
+    }
+    ty_error error;
+    ty_error_detail(&error);
+    if (words == 0 || error.status != TY_E_MEMORY)
+        return TY_E_MEMORY; // as the heap says
+    return failure(TY_E_MEMORY, "allocate %zu bytes: of %zu freed bytes some transaction may still read", size,
+                   words * 8)
+        .remedy("they are given back once no transaction runs that began before they were freed: end long ones "
+                "sooner, or raise the heap's limit");
+}
+
+// Within the books, for what others may look at. They are left where this has to wait.
 ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **block) {
     concurrent_heap &all = *txn.all;
     size_t bytes = 0;
     *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
-    if (*block == nullptr && (retired_count(txn) != 0 || all.left.load(std::memory_order_relaxed) != 0)) {
-        free_what_can_be(txn);
+    if (*block == nullptr && some_leave(all)) {
+        if (!give_all_back(txn))
+            return txn.own->lost();
         *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
     }
     if (*block == nullptr)
         return TY_E_MEMORY;
-    ty_status status = txn.allocs.push({word_at(all, *block), bytes / 8});
-    if (status != TY_OK)
+    const block_note made{word_at(all, *block), bytes / 8};
+    ty_status status = txn.allocs.push(made);
+    if (status == TY_OK)
+        txn.own_blocks.add(made);
+    else
         static_cast<void>(heap_free(*block)); // it was just made
     return status;
 }
@@ -103,6 +129,9 @@ void free_noted(ty_atomic_txn &txn, size_t from) {
     for (size_t i = txn.allocs.count(); i-- > from;)
         static_cast<void>(heap_free(address_of(*txn.all, txn.allocs[i].word))); // it is the transaction's
     txn.allocs.cut(from);
+    txn.own_blocks.forget();
+    for (const block_note &left : txn.allocs)
+        txn.own_blocks.add(left);
 }
 
 ty_status set_root(ty_atomic_txn &txn, const root_note &root, void *address) {
@@ -152,8 +181,8 @@ ty_status set_roots(ty_atomic_txn &txn) {
 } // namespace
 
 // False: there is no memory for it.
-bool freed_index::cover(const pile<block_note> &notes) {
-    if (covered_ > notes.count() || 2 * notes.count() > capacity_) {
+bool block_index::cover(const pile<block_note> &notes) {
+    if (2 * notes.count() > capacity_) {
         const size_t capacity = std::bit_ceil(4 * notes.count());
         capacity_ = covered_ = 0;
         if (slots_.provide(capacity * sizeof(uint32_t)) != TY_OK)
@@ -171,11 +200,8 @@ bool freed_index::cover(const pile<block_note> &notes) {
     return true;
 }
 
-bool freed_index::finds(const pile<block_note> &notes, uint64_t word) {
-    constexpr size_t few = 32;
-    if (notes.count() < few)
-        capacity_ = 0; // these may be another transaction's
-    if (notes.count() < few || !cover(notes)) {
+bool block_index::finds(const pile<block_note> &notes, uint64_t word) {
+    if (notes.count() < few_blocks || !cover(notes)) {
         for (const block_note &note : notes)
             if (note.word == word)
                 return true;
@@ -188,17 +214,115 @@ bool freed_index::finds(const pile<block_note> &notes, uint64_t word) {
     return false;
 }
 
+ty_status retired_blocks::reserve(size_t more) {
+    os::lock_guard guard(lock_);
+    return blocks_.reserve(more);
+}
+
+void retired_blocks::push(uint64_t stamp, const pile<block_note> &freed) {
+    size_t words = 0;
+    os::lock_guard guard(lock_);
+    for (const block_note &each : freed) {
+        static_cast<void>(blocks_.push({stamp, each.word, each.words}));
+        words += each.words;
+    }
+    count_.store(count() + freed.count(), std::memory_order_relaxed);
+    words_.store(words_.load(std::memory_order_relaxed) + words, std::memory_order_relaxed);
+}
+
+size_t retired_blocks::take(uint64_t oldest, block_note *to, size_t most) {
+    if (count() == 0)
+        return 0;
+    size_t taken = 0, words = 0;
+    os::lock_guard guard(lock_);
+    while (taken < most && done_ < blocks_.count() && blocks_[done_].stamp <= oldest) {
+        to[taken] = {blocks_[done_].word, blocks_[done_].words};
+        words += to[taken++].words;
+        done_++;
+    }
+    count_.store(count() - taken, std::memory_order_relaxed);
+    words_.store(words_.load(std::memory_order_relaxed) - words, std::memory_order_relaxed);
+    if (done_ == blocks_.count()) {
+        blocks_.clear();
+        done_ = 0;
+    }
+    return taken;
+}
+
+void own_blocks_of_txn::add(const block_note &made) {
+    low_ = std::min(low_, made.word);
+    high_ = std::max(high_, made.word + made.words);
+    last_ = made;
+}
+
+bool own_blocks_of_txn::holds(ty_heap *heap, const char *base, const pile<block_note> &allocs, const void *address,
+                              size_t bytes) {
+    const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(base);
+    const uint64_t word = offset / 8;
+    if (word < low_ || word >= high_)
+        return false;
+    auto lies_in = [&](const block_note &block) {
+        return offset >= block.word * 8 && offset - block.word * 8 < block.words * 8 &&
+               bytes <= (block.word + block.words) * 8 - offset;
+    };
+    if (lies_in(last_))
+        return true;
+    if (allocs.count() < few_blocks) {
+        for (const block_note &each : allocs)
+            if (lies_in(each)) {
+                last_ = each;
+                return true;
+            }
+        return false;
+    }
+    ty_block around;
+    if (!heap_find_block(heap, address, &around))
+        return false;
+    const uint64_t start = static_cast<uint64_t>(static_cast<const char *>(around.address) - base) / 8;
+    const block_note found{start, around.size_bytes / 8};
+    if (!lies_in(found) || !index_.finds(allocs, start))
+        return false;
+    last_ = found;
+    return true;
+}
+
+// X32. A part that is rolled back knows what the bytes held.
+ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t bytes) {
+    if (txn.own->lost() != TY_OK)
+        return lost(txn);
+    auto at = reinterpret_cast<uintptr_t>(address);
+    const uintptr_t end = at + bytes;
+    while (txn.parts != 0 && at < end) {
+        const auto first = static_cast<unsigned>(at % 8);
+        const auto count = static_cast<unsigned>(std::min<uintptr_t>(8 - first, end - at));
+        const uint64_t mask = count == 8 ? UINT64_MAX : ((uint64_t{1} << count * 8) - 1) << first * 8;
+        auto *word = reinterpret_cast<uint64_t *>(at - first);
+        if (ty_status status = txn.own_before.push({word, *word, mask}))
+            return status;
+        at += count;
+    }
+    memcpy(address, value, bytes);
+    return TY_OK;
+}
+
 bool blocks_touched(const ty_atomic_txn &txn) {
     return txn.allocs.count() != 0 || txn.frees.count() != 0 || txn.roots.count() != 0;
 }
 
 void blocks_forget(ty_atomic_txn &txn) {
-    blocks_back_to(txn, {0, 0, 0});
+    blocks_back_to(txn, {0, 0, 0, 0});
 }
 
 void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark) {
+    if (txn.frees.count() != mark.frees)
+        txn.freed.forget();
     txn.frees.cut(mark.frees);
     txn.roots.cut(mark.roots);
+    for (size_t i = txn.own_before.count(); mark.allocs != 0 && i-- > mark.own_before;) {
+        const stm::written_word &before = txn.own_before[i];
+        *before.word = (*before.word & ~before.mask) | (before.value & before.mask);
+    }
+    txn.own_before.cut(mark.own_before);
     if (txn.allocs.count() == mark.allocs)
         return;
     books_enter(txn);
@@ -233,10 +357,11 @@ void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
             forget_leaving(*txn.all, freed.word);
         return;
     }
-    for (const block_note &freed : txn.frees)
-        static_cast<void>(txn.retired.push({stamp, freed.word, freed.words})); // blocks_prepare made room
-    for (const block_note &freed : txn.frees)
-        txn.retired_words += freed.words;
+    if (txn.frees.count() != 0)
+        txn.retired.push(stamp, txn.frees); // blocks_prepare made room
+    txn.own_blocks.forget();
+    txn.own_before.clear();
+    txn.freed.forget();
     txn.allocs.clear();
     txn.frees.clear();
     txn.roots.clear();
@@ -245,61 +370,81 @@ void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
 namespace {
 
 // Within the books.
-void free_retired(ty_atomic_txn &txn, uint64_t oldest) {
-    while (txn.retired_done < txn.retired.count() && txn.retired[txn.retired_done].stamp <= oldest) {
-        const auto [stamp, word, words] = txn.retired[txn.retired_done++];
-        txn.retired_words -= words;
-        forget_leaving(*txn.all, word);
-        static_cast<void>(heap_free(address_of(*txn.all, word))); // it is live: it was leaving
-    }
-    if (txn.retired_done != txn.retired.count())
-        return;
-    txn.retired.clear();
-    txn.retired_done = 0;
+void free_retired(concurrent_heap &all, retired_blocks &retired, uint64_t oldest) {
+    block_note taken[32];
+    while (const size_t count = retired.take(oldest, taken, std::size(taken)))
+        for (size_t i = 0; i < count; i++) {
+            forget_leaving(all, taken[i].word);
+            static_cast<void>(heap_free(address_of(all, taken[i].word))); // it is live: it was leaving
+        }
 }
 
-// By threads that have ended. Who closes the books has the lock, and waits for this thread.
-void free_left(concurrent_heap &all, uint64_t oldest) {
-    if (!all.lock.try_lock())
-        return;
+// Under the heap's lock, within the books: those of threads that have ended; or of all.
+void free_of_others(concurrent_heap &all, uint64_t oldest, bool of_all) {
     size_t left = 0;
-    for (ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next) {
-        if (txn->thread != 0)
+    for (ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member) {
+        if (txn->thread != 0 && !of_all)
             continue;
-        free_retired(*txn, oldest);
-        left += retired_count(*txn);
+        free_retired(all, txn->retired, oldest);
+        left += txn->thread == 0 ? txn->retired.count() : 0;
     }
     all.left.store(left, std::memory_order_relaxed);
+}
+
+// Within the books. Who closes the books has the lock, and waits for this thread.
+void free_what_can_be(ty_atomic_txn &txn) {
+    concurrent_heap &all = *txn.all;
+    if (all.frees_wait.load(std::memory_order_relaxed) != 0)
+        return;
+    const uint64_t oldest = all.domain->oldest();
+    free_retired(all, txn.retired, oldest);
+    if (all.left.load(std::memory_order_relaxed) == 0 || !all.lock.try_lock())
+        return;
+    free_of_others(all, oldest, false);
     all.lock.unlock();
 }
 
-// Within the books.
-void free_what_can_be(ty_atomic_txn &txn) {
-    if (txn.all->frees_wait.load(std::memory_order_relaxed))
-        return;
-    const uint64_t oldest = txn.all->domain->oldest();
-    free_retired(txn, oldest);
-    if (txn.all->left.load(std::memory_order_relaxed) != 0)
-        free_left(*txn.all, oldest);
+// X22. Within the books: room has run out, so all goes that nobody can read, whoever freed it; also what this
+// transaction itself could have read and has not. False: that has lost.
+bool give_all_back(ty_atomic_txn &txn) {
+    concurrent_heap &all = *txn.all;
+    if (!txn.own->renew())
+        return false;
+    for (;;) {
+        if (all.frees_wait.load(std::memory_order_seq_cst) == 0 && all.lock.try_lock())
+            break;
+        books_leave(txn); // a snapshot closes them, and waits for nobody who has left them
+        if (all.frees_wait.load(std::memory_order_seq_cst) != 0)
+            os::wait_on(all.frees_wait, 1);
+        else
+            os::give_way();
+        books_enter(txn);
+    }
+    free_of_others(all, all.domain->oldest(), true);
+    all.lock.unlock();
+    return true;
 }
 
 } // namespace
 
 void retired_free_some(ty_atomic_txn &txn) {
-    if (++txn.ends < ends_at_once && retired_count(txn) < retired_at_once && txn.retired_words < retired_words_at_once)
+    if (++txn.ends < ends_at_once && txn.retired.count() < retired_at_once &&
+        txn.retired.words() < retired_words_at_once)
         return;
     txn.ends = 0;
-    if (retired_count(txn) == 0 && txn.all->left.load(std::memory_order_relaxed) == 0)
+    if (txn.retired.count() == 0 && txn.all->left.load(std::memory_order_relaxed) == 0)
         return;
     books_enter(txn);
     free_what_can_be(txn);
     books_leave(txn);
 }
 
-void retired_free_all(concurrent_heap &all) {
+bool retired_free_all(concurrent_heap &all) {
+    if (!some_leave(all))
+        return false;
     os::lock_guard guard(all.lock);
-    for (ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next)
-        free_retired(*txn, UINT64_MAX);
+    free_of_others(all, UINT64_MAX, true);
+    return true;
 }
 
 // ---- What a body calls
@@ -311,8 +456,12 @@ void *atomic_alloc(ty_atomic_txn *txn, size_t size, size_t alignment) {
     books_enter(*txn);
     ty_status status = note_alloc(*txn, size, alignment, &block);
     books_leave(*txn);
-    if (status != TY_OK)
+    if (txn->own->lost() != TY_OK)
+        return lost_pointer(*txn);
+    if (status != TY_OK) {
+        static_cast<void>(short_of_memory(*txn->all, size));
         return nullptr;
+    }
     if (!txn->own->touch(block)) // the block alone makes it a transaction that has something to commit
         return lost_pointer(*txn);
     return block;

@@ -79,10 +79,15 @@ ty_status txn_close(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
     if (rt && rt->log && !rt->txn_forked())
         return close_with_log(*rt);
+    const bool reads = rt && !rt->log && rt->opened.load(std::memory_order_relaxed);
+    if (reads)
+        runtime_shut(*rt);
     ty_status status = image_close(heap, nullptr); // read-only, or forked and refused
     if (rt && !status) {
         rt->heap = nullptr;
         runtime_destroy(*rt);
+    } else if (reads) {
+        rt->opened.store(true, std::memory_order_release);
     }
     return status;
 }

@@ -34,19 +34,47 @@ ty_status refuse_in_doubt(const opening &state) {
                 "doubt");
 }
 
-// What those who know say. durable: what is in doubt is.
-ty_status ask(opening &state, txn_runtime &rt, bool durable) {
+ty_doubt doubt_of(const opening &state, bool durable) {
     const record_view view = last_held(state);
-    char why[200] = "the program does not know";
     ty_doubt doubt{sizeof doubt,     state.heap_path,        {},     state.plan.in_doubt,
                    view.description, view.description_bytes, durable};
     memcpy(doubt.heap_identity, state.identity.heap, sizeof doubt.heap_identity);
-    state.outcome = state.options.outcome ? state.options.outcome(&doubt, state.options.outcome_context)
-                                          : state.resolver->tell(doubt, rt.heap, state.options, why, sizeof why);
+    return doubt;
+}
+
+// What those who know say. durable: what is in doubt is.
+ty_status ask(opening &state, ty_heap *heap, bool durable) {
+    char why[256] = "open it again when its outcome can be told, or settle it by hand (taiyen doubt); now the program "
+                    "does not know";
+    const ty_doubt doubt = doubt_of(state, durable);
+    ty_open_options options = state.options;
+    if (state.beside)
+        options.storage = state.beside->storage;
+    state.outcome = options.outcome && !state.beside ? options.outcome(&doubt, options.outcome_context)
+                                                     : state.resolver->tell(doubt, heap, options, why, sizeof why);
     if (state.outcome == TY_OUTCOME_COMMIT || state.outcome == TY_OUTCOME_ROLLBACK)
         return TY_OK;
-    return in_doubt(state, "open a heap")
-        .remedy("open it again when its outcome can be told, or settle it by hand (taiyen doubt); now %s", why);
+    return in_doubt(state, "open a heap").remedy("%s", why);
+}
+
+// X33. What a copy of files in use has in doubt and an earlier copy had not was prepared since; so was what a partner
+// does not have. What no resolver takes is committed by an outcome, which would be there.
+bool is_to_be_left_out(const opening &state) {
+    const reading_beside &beside = *state.beside;
+    if (beside.only_looks || (beside.earlier && beside.earlier != state.plan.in_doubt))
+        return true;
+    const record_view view = last_held(state);
+    return !state.resolver || !state.resolver->takes(view.description, view.description_bytes);
+}
+
+void note(const opening &state) {
+    reading_beside &beside = *state.beside;
+    beside.in_doubt = state.plan.in_doubt;
+    if (!beside.only_looks)
+        return;
+    beside.doubt = doubt_of(state, false);
+    memcpy(beside.description, beside.doubt.description, beside.doubt.description_bytes);
+    beside.doubt.description = beside.description;
 }
 
 // A ring that has no room for what was believed, and for an outcome: the file is flushed, and a snapshot stands for the
@@ -55,7 +83,7 @@ ty_status settle_by_snapshot(opening &state, txn_runtime &rt) {
     uint64_t sequence = 0;
     if (ty_status status = sink_flush(state.place.own))
         return status;
-    if (ty_status status = ask(state, rt, true))
+    if (ty_status status = ask(state, rt.heap, true))
         return status;
     if (state.outcome == TY_OUTCOME_COMMIT)
         if (ty_status status = replay_held(rt, state.place, state.plan))
@@ -73,14 +101,11 @@ ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
 }
 
 // X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
-// snapshots' thread sleeps: none can lie between the two. Nothing is written where nobody can tell: opens may be tried
-// for long.
+// snapshots' thread sleeps: none can lie between the two.
 ty_status settle_doubt(opening &state, txn_runtime &rt) {
-    if (ty_status status = ask(state, rt, false))
-        return status;
     if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
         return status == TY_E_SPACE ? settle_by_snapshot(state, rt) : status;
-    if (ty_status status = ask(state, rt, true))
+    if (ty_status status = ask(state, rt.heap, true))
         return status;
     const bool committed = state.outcome == TY_OUTCOME_COMMIT;
     if (committed)
@@ -93,6 +118,36 @@ ty_status settle_doubt(opening &state, txn_runtime &rt) {
 
 ty_status check_can_settle(const opening &state) {
     return state.plan.in_doubt && (state.detaches || !can_ask(state)) ? refuse_in_doubt(state) : TY_OK;
+}
+
+// Nothing is written where nobody can tell: opens may be tried for long.
+ty_status ask_whether_told(opening &state, ty_heap *heap) {
+    return state.plan.in_doubt && !state.read_only() ? ask(state, heap, false) : TY_OK;
+}
+
+// X33. It is durable before anybody is asked about it, as in an open for writing.
+ty_status settle_for_reading(opening &state, txn_runtime &rt) {
+    if (!state.plan.in_doubt)
+        return TY_OK;
+    if (state.beside) {
+        note(state);
+        if (is_to_be_left_out(state))
+            return TY_OK;
+    } else {
+        if (!can_ask(state))
+            return refuse_in_doubt(state);
+        if (ty_status status = ask(state, rt.heap, false))
+            return status;
+        if (ty_status status = sink_flush(state.place.own))
+            return status;
+    }
+    if (ty_status status = ask(state, rt.heap, true))
+        return status;
+    if (state.outcome == TY_OUTCOME_COMMIT)
+        return replay_held(rt, state.place, state.plan);
+    if (state.beside)
+        state.outcome = TY_OUTCOME_UNKNOWN;
+    return TY_OK;
 }
 
 ty_status settle_held(opening &state, txn_runtime &rt) {

@@ -20,9 +20,10 @@ bool is_concurrent(ty_heap *heap) {
     return runtime_of(heap)->others != nullptr;
 }
 
-constexpr plain_calls calls_of_transactions = {is_transactional, is_concurrent,       txn_current,
-                                               txn_alloc,        txn_alloc_at,        txn_free,
-                                               txn_resize,       txn_resize_in_place, txn_root_set};
+constexpr plain_calls calls_of_transactions = {
+    is_transactional,  is_concurrent, txn_current,         txn_alloc,      txn_alloc_at,
+    txn_free,          txn_resize,    txn_resize_in_place, txn_root_set,   txn_note_scoped,
+    txn_resize_scoped, txn_is_kept,   txn_free_kept,       txn_resize_kept};
 
 // partitions: as it had until now, where the options say nothing.
 void want_log(opening &state, uint32_t partitions, image_log_choice *choice) {
@@ -338,7 +339,11 @@ ty_status start(void *context, ty_heap *heap) {
 // Of a heap with a log, once its records are done again.
 ty_status judge(void *context, ty_heap *heap) {
     auto &state = *static_cast<opening *>(context);
-    if (!state.judge || state.receives || (state.identity.log && !state.replayed))
+    if (state.identity.log && !state.replayed)
+        return TY_OK;
+    if (ty_status status = ask_whether_told(state, heap))
+        return status;
+    if (!state.judge || state.receives)
         return TY_OK;
     return state.judge->judge(state.judge->context, heap);
 }
@@ -361,12 +366,15 @@ ty_status finish_open(opening &state, ty_heap **heap) {
         hand_over(state, rt);
         return settle_partitions(state, rt);
     }
+    if (ty_status status = settle_for_reading(state, rt))
+        return status;
     if (ty_status status = image_freeze(heap))
         return status;
     rt.heap = *heap;
     const log_contents &contents = state.plan.contents;
     rt.holds = {state.identity, state.named, contents.end,
-                contents.left_out == 0 && contents.behind_gap == 0 && state.plan.held.count() == 0};
+                contents.left_out == 0 && contents.behind_gap == 0 && state.plan.held.count() == 0,
+                state.beside && state.beside->storage};
     return TY_OK;
 }
 
@@ -501,7 +509,7 @@ ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
         give_up(state, opened, told.created);
         return status;
     }
-    if (txn_runtime *rt = runtime_of(opened); rt && rt->log)
+    if (txn_runtime *rt = runtime_of(opened); rt && (rt->log || state.read_only()))
         rt->opened.store(true, std::memory_order_release);
     if (report)
         *report = told;
@@ -510,11 +518,12 @@ ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
 }
 
 ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                     const doubt_resolver *resolver, const open_judge *judge) {
+                     const doubt_resolver *resolver, const open_judge *judge, reading_beside *beside = nullptr) {
     opening state{};
     state.options = options;
     state.resolver = resolver;
     state.judge = judge;
+    state.beside = beside;
     char *resolved = nullptr;
     if (ty_status status = resolve_path(*state.options.storage, path, &resolved))
         return status;
@@ -524,34 +533,63 @@ ty_status open_files(const char *path, const ty_open_options &options, ty_heap *
     return status;
 }
 
-// As they are, or, where somebody writes to them, copies.
-ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                    const open_judge *judge) {
+// A copy of files that somebody writes to.
+ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
+                      const doubt_resolver *resolver, const open_judge *judge, reading_beside *beside) {
     ty_open_options options = given;
-    options.mode = TY_OPEN_READ_ONLY;
-    ty_status status = open_files(path, options, heap, report, nullptr, judge);
-    if (status != TY_E_BUSY)
-        return status;
     copied_files *copies = nullptr;
-    if ((status = copied_files::create(*given.storage, &copies)))
+    if (ty_status status = copied_files::create(*given.storage, &copies))
         return status;
-    if (!(status = copy_files(path, given, *copies))) {
+    ty_status status = copy_files(path, given, *copies);
+    if (!status) {
         options.mode = TY_OPEN_COPY;
         options.storage = copies->storage();
-        status = open_files(path, options, heap, report, nullptr, judge);
+        beside->storage = given.storage;
+        status = open_files(path, options, heap, report, resolver, judge, beside);
     }
     copies->release(); // the heap has its files open
     return status;
 }
 
+// As they are, or, where somebody writes to them, copies. X33: what partners cannot tell of a copy, as they have gone
+// on, the next copy does: there it has its outcome, and what is in doubt came later.
+ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
+                    const doubt_resolver *resolver, const open_judge *judge, reading_beside *looks = nullptr) {
+    constexpr int tries = 3;
+    ty_open_options options = given;
+    options.mode = TY_OPEN_READ_ONLY;
+    ty_status status = open_files(path, options, heap, report, resolver, judge, looks);
+    reading_beside own, &beside = looks ? *looks : own;
+    for (int i = 0; i < tries && (status == TY_E_BUSY || (i > 0 && status == TY_E_IN_DOUBT)); ++i) {
+        beside.earlier = beside.in_doubt;
+        status = open_copied(path, given, heap, report, resolver, judge, &beside);
+        if (status != TY_E_IN_DOUBT)
+            break;
+    }
+    return status;
+}
+
 } // namespace
+
+ty_status txn_look_at_files(const char *path, const ty_open_options &options,
+                            ty_status (*look)(ty_heap *heap, const ty_doubt *doubt, void *context), void *context) {
+    reading_beside beside;
+    beside.only_looks = true;
+    ty_heap *heap = nullptr;
+    if (ty_status status = open_copy(path, options, &heap, nullptr, nullptr, nullptr, &beside))
+        return status;
+    beside.doubt.heap_path = path;
+    const ty_status status = look(heap, beside.doubt.struct_size ? &beside.doubt : nullptr, context);
+    static_cast<void>(txn_discard(heap));
+    return status;
+}
 
 ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
                    const doubt_resolver *resolver, const open_judge *judge) {
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();
-    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report, judge)
+    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report, resolver, judge)
                                         : open_files(path, options, heap, report, resolver, judge);
 }
 

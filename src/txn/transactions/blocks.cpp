@@ -49,7 +49,7 @@ ty_status touch_live(ty_txn *txn, const char *call, void *address, touched_block
     if (ty_status status = find_unreserved(rt, call, address, &bytes, &run))
         return status;
     uint64_t words = bytes / 8;
-    if (ty_status status = touch(txn, {word, words, words, words, words, 0, false}))
+    if (ty_status status = touch(txn, {word, words, words, words, words, 0, false, false}))
         return status;
     *block = txn->blocks.end() - 1;
     return TY_OK;
@@ -59,10 +59,12 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
     const txn_runtime &rt = *txn->rt;
     size_t bytes;
     void *block = heap_alloc_whole(rt.heap, size, alignment, &bytes);
+    if (block == nullptr && rt.others != nullptr && rt.others->give_back(*rt.others))
+        block = heap_alloc_whole(rt.heap, size, alignment, &bytes);
     if (block == nullptr)
         return nullptr;
     uint64_t words = bytes / 8;
-    touched_block noted{word_at(rt, block), words, 0, 0, words, txn->ranges.stamp(), false};
+    touched_block noted{word_at(rt, block), words, 0, 0, words, txn->ranges.stamp(), false, false};
     if (ty_status status = touch(txn, noted)) {
         static_cast<void>(heap_free(block)); // it was just made
         return none(status);
@@ -137,11 +139,14 @@ ty_status resize_within(ty_txn *txn, touched_block *block, size_t size) {
     return TY_OK;
 }
 
-ty_status resize_touched_in_place(ty_txn *txn, void *address, size_t size, touched_block **block) {
+// M11: a scope's block of before the transaction does not grow in place.
+ty_status resize_touched_in_place(ty_txn *txn, void *address, size_t size, bool scoped, touched_block **block) {
     if (ty_status status = check_owner(txn, "resize a block"))
         return status;
     if (ty_status status = touch_live(txn, "resize", address, block))
         return status;
+    if (scoped && !(*block)->own() && size > (*block)->words * 8)
+        return TY_E_MEMORY;
     return size > (*block)->words * 8 ? grow_in_place(txn, *block, size) : resize_within(txn, *block, size);
 }
 
@@ -226,7 +231,7 @@ ty_status txn_alloc_at(ty_txn *txn, void *address, size_t size) {
     ty_status status = heap_block_at(rt.heap, call, address, &bytes, &run);
     if (status == TY_OK) {
         memset(address, 0, bytes);
-        status = touch(txn, {word_at(rt, address), bytes / 8, 0, 0, bytes / 8, txn->ranges.stamp(), false});
+        status = touch(txn, {word_at(rt, address), bytes / 8, 0, 0, bytes / 8, txn->ranges.stamp(), false, false});
     }
     if (status != TY_OK)
         static_cast<void>(heap_free(address)); // it was just made
@@ -244,12 +249,14 @@ ty_status txn_free(ty_txn *txn, void *address) {
 
 ty_status txn_resize_in_place(ty_txn *txn, void *address, size_t size) {
     touched_block *block;
-    return resize_touched_in_place(txn, address, size, &block);
+    return resize_touched_in_place(txn, address, size, false, &block);
 }
 
-void *txn_resize(ty_txn *txn, void *address, size_t size) {
+namespace {
+
+void *resize_touched(ty_txn *txn, void *address, size_t size, bool scoped) {
     touched_block *block = nullptr;
-    ty_status status = resize_touched_in_place(txn, address, size, &block);
+    ty_status status = resize_touched_in_place(txn, address, size, scoped, &block);
     if (status == TY_OK)
         return address;
     if (status != TY_E_MEMORY || block == nullptr)
@@ -260,7 +267,34 @@ void *txn_resize(ty_txn *txn, void *address, size_t size) {
     block = find_touched(txn, word_at(*txn->rt, address)); // it may have moved
     uint64_t kept_bytes = block->words_wanted * 8;
     memcpy(moved, address, size < kept_bytes ? size : kept_bytes);
+    if (scoped)
+        txn_note_scoped(txn, moved);
     return free_touched(txn, block) == TY_OK ? moved : nullptr;
+}
+
+} // namespace
+
+void *txn_resize(ty_txn *txn, void *address, size_t size) {
+    return resize_touched(txn, address, size, false);
+}
+
+void *txn_resize_scoped(ty_txn *txn, void *address, size_t size) {
+    return resize_touched(txn, address, size, true);
+}
+
+void txn_note_scoped(ty_txn *txn, const void *block) {
+    if (touched_block *touched = find_touched(txn, word_at(*txn->rt, block)))
+        txn->scoped = touched->scoped = true;
+}
+
+const touched_block *scoped_block(const ty_txn *txn, uint64_t word) {
+    const uint32_t number = txn->block_numbers.find(word);
+    const touched_block *block = number != word_table::none ? txn->blocks.begin() + number : nullptr;
+    return block != nullptr && block->scoped && block->own() && block->words_wanted != 0 ? block : nullptr;
+}
+
+void block_leave(ty_txn *txn, uint64_t word) {
+    forget(txn, find_touched(txn, word));
 }
 
 ty_status txn_root_set(ty_txn *txn, const char *name, void *address) {
@@ -300,7 +334,7 @@ ty_status txn_publish(ty_txn *txn, void *const *blocks, size_t count) {
         bool run;
         status = heap_block_at(rt.heap, "publish", blocks[done], &bytes, &run);
         if (status == TY_OK)
-            status = touch(txn, {word_at(rt, blocks[done]), bytes / 8, 0, 0, bytes / 8, 0, true});
+            status = touch(txn, {word_at(rt, blocks[done]), bytes / 8, 0, 0, bytes / 8, 0, true, false});
         if (status != TY_OK)
             break;
     }

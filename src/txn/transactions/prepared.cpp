@@ -86,12 +86,18 @@ ty_status txn_prepare_wait(ty_heap *heap, uint64_t sequence) {
 }
 
 // JO1 (joint.md).
-ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap *heap, void *context), void *context) {
-    txn_runtime *rt = runtime_hold(identity);
+ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
+                           ty_status (*look)(ty_heap *heap, open_here how, void *context), void *context) {
+    txn_runtime *rt = runtime_hold(identity, readers);
     if (rt == nullptr)
         return TY_E_NOT_FOUND;
     constexpr const char *call = "look at a heap that is open";
     ty_status status = TY_OK;
+    if (rt->log == nullptr) {
+        status = look(rt->heap, rt->holds.copied ? open_here::copy : open_here::reads, context);
+        runtime_let_go(*rt);
+        return status;
+    }
     if (txn_current(rt->heap) != nullptr || rt->txn->owner.load(std::memory_order_relaxed) == prepared_owner ||
         in_section(*rt))
         status =
@@ -107,7 +113,7 @@ ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap
         rt->gate.unlock_shared();
         status = refuse_spoiled(*rt, call);
     } else if (entered) {
-        status = look(rt->heap, context);
+        status = look(rt->heap, open_here::writes, context);
         const uint64_t last = log_last(rt->log);
         rt->gate.unlock_shared();
         if (status == TY_OK)

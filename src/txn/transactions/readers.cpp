@@ -1,4 +1,5 @@
 // Read sections of the heap and of objects.
+#include "bodies.hpp"
 #include "transaction.hpp"
 
 #include <new>
@@ -86,7 +87,10 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
 
 // Transactions of others know nothing of gates.
 ty_status enter_gate(txn_runtime &rt, txn_gate &gate, const char *call) {
-    gate.lock_shared();
+    if (!must_not_wait()) // X31
+        gate.lock_shared();
+    else if (!gate.try_lock_shared())
+        return bodies_give_way({obstacle::kind::gate, nullptr, &gate, nullptr});
     if (rt.spoiled.load(std::memory_order_relaxed)) { // while this waited
         gate.unlock_shared();
         return refuse_spoiled(rt, call);
@@ -207,10 +211,16 @@ ty_status txn_lock_object(ty_txn *txn, const void *object) {
     for (txn_gate *held : txn->objects)
         if (held == &gate)
             return TY_OK;
-    if (ty_status status = txn->objects.push(&gate))
-        return status;
-    gate.lock();
-    return TY_OK;
+    if (must_not_wait()) { // X31
+        if (!gate.try_lock())
+            return bodies_give_way({obstacle::kind::gate, nullptr, &gate, nullptr});
+    } else {
+        gate.lock();
+    }
+    ty_status status = txn->objects.push(&gate);
+    if (status)
+        gate.unlock();
+    return status;
 }
 
 void objects_unlock(ty_txn *txn) {

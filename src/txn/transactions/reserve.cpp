@@ -26,6 +26,7 @@ enum class reserved_state : uint8_t {
     leaving,   // a transaction frees it, and a snapshot that holds that transaction is under way; or it is to be freed
                // later
     of_list,   // a block of the list itself
+    kept,      // a rollback left it to the variables that lead to it (M11)
 };
 
 struct reservation {
@@ -47,8 +48,9 @@ struct reservations {
     txn_array<reservation> entries;
     uint32_t first_free;
     txn_array<uint64_t *> free_places;
-    list_block *last;            // of the list; NULL: there is none
-    std::atomic<uint64_t> count; // of reserved and published blocks; read without lock
+    list_block *last;                 // of the list; NULL: there is none
+    std::atomic<uint64_t> count;      // of reserved, published and kept blocks; read without lock
+    std::atomic<uint64_t> kept_bytes; // likewise
 };
 
 namespace {
@@ -323,22 +325,33 @@ void reservations_add_pages(void *runtime, os::page_set &pages) {
     }
 }
 
+namespace {
+
+// NULL with the error detail set. Under the lock.
+void *reserve(txn_runtime &rt, size_t size, reserved_state state) {
+    library_stores own;
+    size_t bytes;
+    void *block = heap_alloc_whole(rt.heap, size, 0, &bytes);
+    if (block == nullptr)
+        return nullptr;
+    if (enter_listed(rt, word_at(rt, block), bytes / 8, state) != TY_OK) {
+        static_cast<void>(heap_free(block)); // it was just made
+        return nullptr;
+    }
+    rt.reserved->count++;
+    if (state == reserved_state::kept)
+        rt.reserved->kept_bytes += bytes;
+    return block;
+}
+
+} // namespace
+
 void *txn_reserve(ty_heap *heap, size_t size) {
     txn_runtime *rt = runtime_of(heap);
     if (check_writable(rt, "reserve a block") != TY_OK)
         return nullptr;
     os::lock_guard guard(rt->reserved->lock);
-    library_stores own;
-    size_t bytes;
-    void *block = heap_alloc_whole(heap, size, 0, &bytes);
-    if (block == nullptr)
-        return nullptr;
-    if (enter_listed(*rt, word_at(*rt, block), bytes / 8, reserved_state::reserved) != TY_OK) {
-        static_cast<void>(heap_free(block)); // it was just made
-        return nullptr;
-    }
-    rt->reserved->count++;
-    return block;
+    return reserve(*rt, size, reserved_state::reserved);
 }
 
 ty_status txn_cancel(void *block) {
@@ -562,6 +575,87 @@ ty_status reserved_free(txn_runtime &rt, void *block) {
     os::lock_guard guard(rt.reserved->lock);
     leave(rt, find(*rt.reserved, word_at(rt, block)));
     return heap_free(block);
+}
+
+ty_status reserved_keep(txn_runtime &rt, uint64_t word, uint64_t words) {
+    os::lock_guard guard(rt.reserved->lock);
+    library_stores own;
+    if (ty_status status = enter_listed(rt, word, words, reserved_state::kept))
+        return status;
+    rt.reserved->count++;
+    rt.reserved->kept_bytes += words * 8;
+    return TY_OK;
+}
+
+bool reserved_kept(txn_runtime &rt, uint64_t word) {
+    if (reserved_kept_bytes(rt) == 0)
+        return false;
+    os::lock_guard guard(rt.reserved->lock);
+    const reservation *entry = find(*rt.reserved, word);
+    return entry != nullptr && entry->state == reserved_state::kept;
+}
+
+namespace {
+
+// Under the lock.
+ty_status free_kept(txn_runtime &rt, uint64_t word) {
+    reservations &r = *rt.reserved;
+    reservation *entry = find(r, word);
+    if (entry == nullptr || entry->state != reserved_state::kept)
+        return not_reserved("free", address_of(rt, word));
+    r.count--;
+    r.kept_bytes -= entry->words * 8;
+    leave(rt, entry);
+    return heap_free(address_of(rt, word));
+}
+
+} // namespace
+
+ty_status reserved_free_kept(txn_runtime &rt, uint64_t word) {
+    os::lock_guard guard(rt.reserved->lock);
+    return free_kept(rt, word);
+}
+
+bool txn_is_kept(const void *block) {
+    txn_runtime *rt = runtime_of(heap_of(block));
+    return rt != nullptr && reinterpret_cast<uintptr_t>(block) % 8 == 0 && reserved_kept(*rt, word_at(*rt, block));
+}
+
+ty_status txn_free_kept(void *block) {
+    txn_runtime *rt = runtime_of(heap_of(block));
+    if (ty_status status = check_writable(rt, "free a block"))
+        return status;
+    return reserved_free_kept(*rt, word_at(*rt, block));
+}
+
+void *txn_resize_kept(void *block, size_t size) {
+    txn_runtime *rt = runtime_of(heap_of(block));
+    if (check_writable(rt, "resize a block") != TY_OK)
+        return nullptr;
+    const size_t bytes = heap_usable_size(block);
+    if (size <= bytes && size >= bytes / 2)
+        return block;
+    os::lock_guard guard(rt->reserved->lock);
+    void *moved = reserve(*rt, size, reserved_state::kept);
+    if (moved == nullptr)
+        return nullptr;
+    library_stores own;
+    memcpy(moved, block, size < bytes ? size : bytes);
+    return free_kept(*rt, word_at(*rt, block)) == TY_OK ? moved : nullptr;
+}
+
+uint64_t reserved_kept_bytes(const txn_runtime &rt) {
+    return rt.reserved->kept_bytes.load(std::memory_order_relaxed);
+}
+
+ty_status reserved_each_kept(txn_runtime &rt, ty_status (*visit)(void *context, uint64_t word, uint64_t words),
+                             void *context) {
+    os::lock_guard guard(rt.reserved->lock);
+    for (const reservation &entry : rt.reserved->entries)
+        if (entry.word != 0 && entry.state == reserved_state::kept)
+            if (ty_status status = visit(context, entry.word, entry.words))
+                return status;
+    return TY_OK;
 }
 
 uint64_t reserved_count(const txn_runtime &rt) {

@@ -4,6 +4,7 @@
 // `lock` is taken behind the gate, before everything else. Who starts a snapshot holds both: so marks are in the order
 // of epochs. Who mends the log, or takes a snapshot in place of a log write, holds `lock` until the log goes on: nobody
 // else can let it go on meanwhile with an older mark.
+#include "bodies.hpp"
 #include "snapshot_service.hpp"
 
 #include <algorithm>
@@ -189,6 +190,8 @@ ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
 
 // What could not be written is in the snapshot then.
 ty_status snapshots_mend(txn_runtime &rt) {
+    if (must_not_wait()) // X31
+        return bodies_give_way({obstacle::kind::broken_log, nullptr, nullptr, &rt});
     snapshot_service &s = *rt.snapshots;
     gate_as_reader gate(rt);
     others_stopped stopped(rt);
@@ -303,6 +306,8 @@ namespace {
 
 // An open that found the ring full cannot append again what it believed: a snapshot holds it as well.
 ty_status stable_by_snapshot(txn_runtime &rt) {
+    if (must_not_wait()) // X31
+        return bodies_give_way({obstacle::kind::full_log, nullptr, nullptr, &rt});
     if (has_own(rt))
         return failure(TY_E_SPACE, "make transactions of the session before stable: the log is full")
             .remedy("end the transaction under way first: then a snapshot does it");
@@ -316,6 +321,8 @@ ty_status stable_by_snapshot(txn_runtime &rt) {
 
 // One that began before the log was full may free too little, or nothing.
 ty_status snapshots_make_room(txn_runtime &rt) {
+    if (must_not_wait()) // X31
+        return bodies_give_way({obstacle::kind::full_log, nullptr, nullptr, &rt});
     const uint64_t used = log_get_figures(rt.log).used_bytes;
     uint64_t epoch = 0;
     {
@@ -372,6 +379,8 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return refuse_in_transaction("start a snapshot");
     if (ty_status status = refuse_within(*rt, "start a snapshot"))
         return status;
+    if (must_not_wait())
+        return refuse_in_body("start a snapshot");
     log_gathered(*rt);
     gate_as_reader gate(*rt);
     os::lock_guard guard(rt->snapshots->lock);
@@ -389,7 +398,7 @@ void txn_ease(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
     if (!rt || !rt->log || rt->txn_forked()) {
         (void)image_ease(heap);
-    } else if (!has_own(*rt) && !refuse_within(*rt, "give memory back")) {
+    } else if (!has_own(*rt) && !must_not_wait() && !refuse_within(*rt, "give memory back")) {
         gate_as_reader gate(*rt);
         ease(*rt);
     }
@@ -400,7 +409,7 @@ ty_status txn_work(ty_heap *heap) {
     if (!rt || !rt->log || rt->txn_forked())
         return image_work(heap);
     snapshot_service &s = *rt->snapshots;
-    bool may_wait = !has_own(*rt) && !in_section(*rt) && !refuse_within(*rt, "take a snapshot");
+    bool may_wait = !has_own(*rt) && !in_section(*rt) && !must_not_wait() && !refuse_within(*rt, "take a snapshot");
     if (may_wait && (s.snapshot_error.tell(image_epoch(heap)) || (!rt->threads && snapshots_due(*rt))))
         (void)snapshots_take(*rt, false); // kept
     {

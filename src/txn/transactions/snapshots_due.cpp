@@ -1,4 +1,5 @@
 // When a snapshot is due, and the thread that takes it then.
+#include "bodies.hpp"
 #include "snapshot_service.hpp"
 
 #include <cstdlib>
@@ -187,7 +188,7 @@ void snapshot_if_due(txn_runtime &rt, bool gate_held, bool tell, bool look, memo
     if (rt.threads && memory != memory_answer::now) {
         if (tell || (look && much_is_logged(rt)))
             snapshots_wake(s);
-    } else if (look ? snapshots_due(rt) : dirty_enough(rt, s)) {
+    } else if ((gate_held || !must_not_wait()) && (look ? snapshots_due(rt) : dirty_enough(rt, s))) { // X31
         (void)snapshots_take(rt, gate_held); // kept, for ty_work and ty_work_status
     }
 }

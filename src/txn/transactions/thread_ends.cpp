@@ -114,13 +114,13 @@ bool thread_ends_watches(uint64_t number) {
     return each != nullptr;
 }
 
-txn_runtime *runtime_hold(const uint8_t identity[16]) {
+txn_runtime *runtime_hold(const uint8_t identity[16], bool readers) {
     os::lock_guard guard(watchers_lock);
     for (thread_end_watcher *each = first_watcher; each != nullptr; each = each->watched_next) {
         if (each->has_work != runtime_has_work)
             continue;
         auto *rt = static_cast<txn_runtime *>(each);
-        if (!rt->opened.load(std::memory_order_acquire) || rt->txn_forked() ||
+        if (!rt->opened.load(std::memory_order_acquire) || (rt->log == nullptr && !readers) || rt->txn_forked() ||
             memcmp(image_identity(rt->heap), identity, 16) != 0)
             continue;
         rt->lookers++;

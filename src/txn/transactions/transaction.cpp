@@ -1,5 +1,6 @@
 // Transactions from their begin to their end. docs/design/txn.md, "What a transaction does when".
 #include "automatic.hpp"
+#include "bodies.hpp"
 
 #include <new>
 
@@ -38,7 +39,7 @@ void transaction_finish(ty_txn *txn) {
     txn->preparer.store(0, std::memory_order_relaxed);
     if (txn->twinned)
         automatic_end(*txn->rt);
-    txn->in_joint = false;
+    txn->in_joint = txn->scoped = false;
     txn->owner.store(0, std::memory_order_relaxed);
     if (txn->rt->gathered.load(std::memory_order_relaxed)) // X29
         return;
@@ -265,10 +266,12 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
 } // namespace
 
 ty_status refuse_within(const txn_runtime &rt, const char *call) {
-    if (rt.others == nullptr || !rt.others->in_one(*rt.others))
+    if (rt.others == nullptr)
         return TY_OK;
-    return failure(TY_E_ARGUMENT, "%s: this thread is in a body of ty_atomically on the heap", call)
-        .remedy("return from the body first");
+    if (rt.others->in_one(*rt.others))
+        return failure(TY_E_ARGUMENT, "%s: this thread is in a body of ty_atomically on the heap", call)
+            .remedy("return from the body first");
+    return must_not_wait() ? refuse_in_body(call) : TY_OK; // X31: it lets bodies of others end
 }
 
 ty_status not_in_transaction(const ty_txn *txn, const char *call) {
@@ -291,9 +294,13 @@ ty_status transaction_create(txn_runtime &rt) {
     ty_status status = txn->ranges.create(rt.base, words);
     if (status == TY_OK)
         status = txn->block_numbers.create(words);
-    area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
-                     &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
-                     &txn->overlays.memory, &txn->found.memory, &txn->encoded};
+    if (status == TY_OK)
+        status = txn->reached.create(words);
+    area *areas[] = {
+        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->variables.memory, &txn->told_variables.memory};
     for (area *each : areas)
         if (status == TY_OK)
             status = each->create(size_t{16} << 30);
@@ -310,12 +317,15 @@ void transaction_destroy(txn_runtime &rt) {
         return;
     automatic_destroy(rt);
     objects_destroy(rt);
-    area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
-                     &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
-                     &txn->overlays.memory, &txn->found.memory, &txn->encoded};
+    area *areas[] = {
+        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->variables.memory, &txn->told_variables.memory};
     for (area *each : areas)
         each->destroy();
     txn->block_numbers.destroy();
+    txn->reached.destroy();
     txn->ranges.destroy();
     os::retire_memory(txn, sizeof(ty_txn));
     rt.txn = nullptr;
@@ -323,6 +333,10 @@ void transaction_destroy(txn_runtime &rt) {
 
 ty_status txn_begin_check(ty_heap *heap) {
     return refuse_begin(*runtime_of(heap));
+}
+
+ty_status txn_refuse_in_body(const char *call) {
+    return must_not_wait() ? refuse_in_body(call) : TY_OK;
 }
 
 // With the gate held.
@@ -351,10 +365,10 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         return status;
     if (ty_status status = thread_ends_watch())
         return status;
-    if (!options.no_wait)
+    if (!options.no_wait && !must_not_wait())
         rt->gate.lock();
     else if (!rt->gate.try_lock())
-        return busy();
+        return options.no_wait ? busy() : bodies_give_way({obstacle::kind::gate, nullptr, &rt->gate, nullptr}); // X31
     stop_others(*rt);
     ty_status status = TY_OK;
     if (rt->spoiled.load(std::memory_order_relaxed)) // while this waited
@@ -498,12 +512,18 @@ ty_status txn_rollback(ty_txn *txn) {
         append_rollback(txn);
     if (txn->twinned && !txn->automatic)
         stray_stores_in(txn);
+    ty_heap *heap = txn->rt->heap;
+    dangling_words dangling;
+    if (txn->scoped)
+        blocks_keep(txn, &dangling);
     ty_status memory = memory_rollback(txn);
     if (txn->automatic)
         automatic_rollback(*txn->rt);
     ty_status blocks = blocks_rollback(txn);
     txn->rt->figures.rollbacks.add(1);
     transaction_finish(txn);
+    if (dangling.count != 0)
+        heap_tell_dangling(dangling, TY_DANGLING_ROLLBACK, image_path(heap));
     return memory != TY_OK ? memory : blocks;
 }
 

@@ -20,8 +20,14 @@ struct touched_block {
     uint64_t words_wanted; // after the commit; 0: free
     uint64_t declared;     // of a block that was allocated: range_cache::stamp() then
     bool published;
+    bool scoped; // allocated by the malloc of a scope (M11)
 
     bool own() const { return words_before == 0 && !published; } // its rollback frees it
+};
+
+struct word_range_of_block {
+    uint64_t word;
+    uint64_t words;
 };
 
 struct touched_root {
@@ -75,6 +81,7 @@ struct ty_txn {
     bool by_default;         // that it does, or does not, was not said at its begin
     bool twinned;            // twins are taken: it does, or stores are checked
     bool in_joint;           // which ends it
+    bool scoped;             // scopes have allocated in it
     uint64_t prepared;       // the sequence of its record, where that is appended already; 0: not prepared
     const void *description; // while it is being prepared
     size_t description_bytes;
@@ -91,6 +98,12 @@ struct ty_txn {
     uint64_t procedure;
     size_t procedure_payload;
     size_t procedure_bytes;
+
+    // Of rollbacks (kept_blocks.cpp).
+    taiyen::word_table reached;                             // by word: blocks in the next
+    taiyen::txn_array<taiyen::word_range_of_block> to_read; // that variables lead to, and blocks that these lead to
+    taiyen::txn_array<taiyen::os::variable_word> variables; // that lead into the heap
+    taiyen::txn_array<const void *> told_variables;         // since the open
 
     // Memory of a commit.
     taiyen::txn_array<taiyen::record_operation> operations;
@@ -170,6 +183,16 @@ ty_status blocks_rollback(ty_txn *txn);
 ty_status blocks_list(ty_txn *txn);
 void blocks_unlist(ty_txn *txn); // all of that is taken back
 
+// The block, which the scope of the transaction has allocated and the program has not freed, if there is one.
+const touched_block *scoped_block(const ty_txn *txn, uint64_t word);
+// Out of the transaction: a rollback leaves it alone.
+void block_leave(ty_txn *txn, uint64_t word);
+
+// ---- kept_blocks.cpp
+
+// M11: before anything is rolled back. *found: what is to be told of when the transaction is over.
+void blocks_keep(ty_txn *txn, dangling_words *found);
+
 // ---- part.cpp
 
 // The part of the record that is under way, in the transaction's memory. whole: with frees and shrinks, which come with
@@ -206,6 +229,13 @@ void reserved_show(txn_runtime &rt, uint64_t word);
 // TY_E_MEMORY.
 ty_status reserved_leave(txn_runtime &rt, uint64_t word);
 ty_status reserved_free(txn_runtime &rt, void *block); // gives it back
+// M11: of blocks that a rollback keeps, which are reserved ones that only a free gives back. Expected: TY_E_MEMORY.
+ty_status reserved_keep(txn_runtime &rt, uint64_t word, uint64_t words);
+bool reserved_kept(txn_runtime &rt, uint64_t word);
+ty_status reserved_free_kept(txn_runtime &rt, uint64_t word);
+uint64_t reserved_kept_bytes(const txn_runtime &rt);
+ty_status reserved_each_kept(txn_runtime &rt, ty_status (*visit)(void *context, uint64_t word, uint64_t words),
+                             void *context); // under the lock
 uint64_t reserved_count(const txn_runtime &rt);
 // Whether the block is reserved, published by the transaction, or one of the library's own. Under the lock, so not in
 // the handler of a fault, which goes by guarded_page::reserved.

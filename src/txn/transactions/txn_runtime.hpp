@@ -69,6 +69,9 @@ struct other_writers {
     void (*end_snapshot)(other_writers &others);
     // With none under way: blocks that they have freed are given back. TY_E_BUSY: one is under way.
     ty_status (*finish)(other_writers &others);
+    // The same of what is freed, while they are stopped, and the gate is held: for who has no room. False: there is
+    // none.
+    bool (*give_back)(other_writers &others);
     // Adds what they have committed.
     void (*add_stats)(other_writers &others, ty_txn_stats *stats);
 };
@@ -118,7 +121,8 @@ struct txn_runtime : thread_end_watcher {
         log_identity identity;
         log_open_2 open;
         log_marks marks;
-        bool exact; // all up to the marks' stamp, and no more
+        bool exact;  // all up to the marks' stamp, and no more
+        bool copied; // from files that a writer had open
     } holds;
 
     os::fork_guard fork;
@@ -146,9 +150,9 @@ void transaction_destroy(txn_runtime &rt);
 // The calling thread's end is watched from now on. Expected: TY_E_MEMORY.
 ty_status thread_ends_watch();
 bool thread_ends_watches(uint64_t number); // whether there is such a watcher
-// The heap of this identity, if it is open and this process's own: it stays so until runtime_let_go, for which a close
-// waits. So who has it waits for nobody. NULL: it is not.
-txn_runtime *runtime_hold(const uint8_t identity[16]);
+// The heap of this identity, if it is open for writing, or also for reading (readers), and this process's own: it stays
+// so until runtime_let_go, for which a close waits. So who has it waits for nobody. NULL: it is not.
+txn_runtime *runtime_hold(const uint8_t identity[16], bool readers);
 void runtime_let_go(txn_runtime &rt);
 // Nobody looks at the heap any more, and nobody will, unless it is opened to them again.
 void runtime_shut(txn_runtime &rt);

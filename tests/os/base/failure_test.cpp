@@ -38,6 +38,15 @@ TEST(failure, text_leaves_out_what_is_empty) {
     EXPECT_STREQ(error.path, "");
 }
 
+TEST(failure, text_has_no_words_of_the_status_where_the_operation_says_why) {
+    EXPECT_EQ(TY_E_BUSY, ty_error_set(TY_E_BUSY, TY_CAUSE_IN_OPERATION, "write to a stream: it is full", "c",
+                                      UINT64_MAX, "raise its limits"));
+    EXPECT_STREQ(ty_error_text(), "cannot write to a stream: it is full: c; raise its limits");
+    ty_error error;
+    ty_error_detail(&error);
+    EXPECT_EQ(error.system_error, TY_CAUSE_IN_OPERATION);
+}
+
 TEST(failure, text_is_one_line) {
     ty_status status = failure(TY_E_NOT_FOUND, "find the root %s", "a\x1b[2Jb").at("/a\nb\x7f/\xc3\xa9");
     EXPECT_EQ(status, TY_E_NOT_FOUND);

@@ -3,6 +3,9 @@
 // blocks are counted afterwards.
 #include "support.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 namespace taiyen::test {
 namespace {
 
@@ -402,6 +405,335 @@ TEST_P(atomic_test, what_is_stored_behind_a_resize_stays) {
         return ty_atomic_status(txn);
     }));
     EXPECT_EQ(std::string(100, 1) + std::string(2900, 2), std::string(block, 3000));
+}
+
+// In a block of its own the last store counts, of whichever kind, and each is seen by the next load of whichever (X32).
+TEST_P(atomic_test, stores_of_both_kinds_to_a_block_of_its_own) {
+    constexpr size_t count = 64; // also where blocks are looked up
+    for (const size_t blocks : {size_t{1}, count}) {
+        std::vector<uint64_t *> made(blocks);
+        EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+            for (uint64_t *&each : made)
+                each = static_cast<uint64_t *>(ty_atomic_alloc(txn, 64));
+            RETURN_IF(ty_atomic_status(txn));
+            for (uint64_t *each : made) {
+                uint64_t seen = 0;
+                RETURN_IF(store(txn, each[0], uint64_t{1}));
+                EXPECT_EQ(1u, each[0]);
+                each[0] = 2;
+                RETURN_IF(load(txn, each[0], &seen));
+                EXPECT_EQ(2u, seen);
+                each[1] = 3;
+                RETURN_IF(store(txn, each[1], uint64_t{4}));
+                RETURN_IF(store(txn, reinterpret_cast<uint16_t *>(each + 2)[1], uint16_t{5}));
+                reinterpret_cast<uint16_t *>(each + 2)[0] = 6;
+            }
+            return TY_OK;
+        }));
+        for (const uint64_t *each : made) {
+            EXPECT_EQ(2u, each[0]);
+            EXPECT_EQ(4u, each[1]);
+            EXPECT_EQ(uint64_t{5} << 16 | 6, each[2]);
+        }
+        if (files_ == nullptr)
+            continue;
+        files_->die(); // and so it is in the log
+        files_->open();
+        heap_ = files_->get();
+        for (const uint64_t *each : made)
+            EXPECT_EQ(2u, each[0]);
+    }
+}
+
+TEST_P(atomic_test, a_part_takes_back_what_it_stored_to_a_block_of_the_whole) {
+    uint64_t *made = nullptr;
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        made = static_cast<uint64_t *>(ty_atomic_alloc(txn, 64));
+        RETURN_IF(store(txn, made[0], uint64_t{1}));
+        EXPECT_EQ(TY_E_EXISTS, atomically(heap_, [&](ty_atomic_txn *part) -> ty_status {
+                      auto *own = static_cast<uint64_t *>(ty_atomic_alloc(part, 64));
+                      RETURN_IF(store(part, own[0], uint64_t{9}));
+                      RETURN_IF(store(part, made[0], uint64_t{2}));
+                      RETURN_IF(store(part, made[0], uint64_t{3}));
+                      RETURN_IF(store(part, reinterpret_cast<uint8_t *>(made)[11], uint8_t{4}));
+                      return TY_E_EXISTS;
+                  }));
+        EXPECT_EQ(1u, made[0]);
+        EXPECT_EQ(0u, made[1]);
+        return atomically(heap_, [&](ty_atomic_txn *part) { return store(part, made[2], uint64_t{5}); });
+    }));
+    EXPECT_EQ(1u, made[0]);
+    EXPECT_EQ(5u, made[2]);
+}
+
+// Halves of words, alone and with the other half, beside whole words and single bytes.
+TEST_P(atomic_test, halves_of_words) {
+    auto *halves = reinterpret_cast<uint32_t *>(word());
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        uint32_t seen = 1;
+        RETURN_IF(load(txn, halves[1], &seen));
+        EXPECT_EQ(0u, seen);
+        return store(txn, halves[1], uint32_t{0x11223344});
+    }));
+    EXPECT_EQ(0u, halves[0]);
+    EXPECT_EQ(0x11223344u, halves[1]);
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        uint32_t seen = 0;
+        uint64_t whole = 0;
+        RETURN_IF(store(txn, halves[0], uint32_t{0x55667788}));
+        RETURN_IF(load(txn, halves[1], &seen));
+        EXPECT_EQ(0x11223344u, seen);
+        RETURN_IF(store(txn, reinterpret_cast<uint8_t *>(halves)[7], uint8_t{0x99}));
+        RETURN_IF(load(txn, halves[1], &seen));
+        EXPECT_EQ(0x99223344u, seen);
+        RETURN_IF(load(txn, *reinterpret_cast<uint64_t *>(halves), &whole));
+        EXPECT_EQ(0x9922334455667788u, whole);
+        return TY_OK;
+    }));
+    EXPECT_EQ(0x9922334455667788u, *reinterpret_cast<uint64_t *>(halves));
+    in_threads(4, [&](unsigned number) { // none overwrites its neighbour
+        for (unsigned i = 0; i < 2000; i++)
+            EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+                uint32_t seen = 0;
+                RETURN_IF(load(txn, halves[number % 2], &seen));
+                return store(txn, halves[number % 2], seen + 1);
+            }));
+    });
+    EXPECT_EQ(0x55667788u + 4000, halves[0]);
+    EXPECT_EQ(0x99223344u + 4000, halves[1]);
+}
+
+// A body that runs again because it says so: what it did is taken back, also from within a part; it gets its turn as
+// one that meets conflicts does, and leaves the others theirs.
+TEST_P(atomic_test, a_body_restarts_itself) {
+    uint64_t *value = word(), *other = word();
+    const uint64_t blocks = live_blocks();
+    ty_atomic_result told = result();
+    unsigned runs = 0;
+    EXPECT_OK(atomically(
+        heap_,
+        [&](ty_atomic_txn *txn) -> ty_status {
+            EXPECT_EQ(0u, *value);
+            RETURN_IF(store(txn, *value, uint64_t{1}));
+            EXPECT_NE(nullptr, ty_atomic_alloc(txn, 64));
+            if (++runs == 1)
+                return ty_atomic_restart(txn);
+            if (runs == 2) {
+                EXPECT_EQ(TY_E_BUSY, atomically(heap_, [](ty_atomic_txn *part) { return ty_atomic_restart(part); }));
+                return TY_OK; // it runs again all the same
+            }
+            return TY_OK;
+        },
+        nullptr, &told));
+    EXPECT_EQ(3u, told.runs);
+    EXPECT_EQ(1u, *value);
+    EXPECT_EQ(blocks + 1, live_blocks());
+    ty_atomic_stats stats{};
+    stats.struct_size = sizeof stats;
+    EXPECT_OK(ty_get_atomic_stats(heap_, &stats));
+    EXPECT_EQ(2u, stats.restarts);
+    // While it restarts, others change what it looks at, until it is alone.
+    std::atomic<bool> over{false};
+    unsigned most = 0;
+    in_threads(3, [&](unsigned number) {
+        const ty_atomic_options options = async();
+        if (number != 0) {
+            while (!over)
+                EXPECT_OK(atomically(
+                    heap_, [&](ty_atomic_txn *txn) { return add_to(txn, *other, 1); }, &options));
+            return;
+        }
+        for (unsigned i = 0; i < 20; i++) {
+            unsigned tries = 0;
+            EXPECT_OK(atomically(
+                heap_,
+                [&](ty_atomic_txn *txn) -> ty_status {
+                    const uint64_t before = __atomic_load_n(other, __ATOMIC_ACQUIRE);
+                    if (++tries > 8) {
+                        for (unsigned n = 0; n < 200; n++)
+                            os::yield();
+                        EXPECT_EQ(before, __atomic_load_n(other, __ATOMIC_ACQUIRE)) << "it is not alone";
+                        return TY_OK;
+                    }
+                    while (__atomic_load_n(other, __ATOMIC_ACQUIRE) == before)
+                        os::yield();
+                    return ty_atomic_restart(txn); // its own sign of a conflict
+                },
+                &options));
+            most = std::max(most, tries);
+        }
+        over = true;
+    });
+    EXPECT_LE(most, 9u);
+    // For one that others have to help, being alone would be no help.
+    std::atomic<bool> help{false};
+    runs = 0;
+    in_threads(2, [&](unsigned number) {
+        if (number == 0) {
+            EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+                uint64_t seen = 0;
+                help = ++runs > 20;
+                RETURN_IF(load(txn, *value, &seen));
+                return seen == 2 ? TY_OK : ty_atomic_restart(txn);
+            }));
+            return;
+        }
+        while (!help)
+            os::yield();
+        EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) { return store(txn, *value, uint64_t{2}); }));
+    });
+}
+
+// What a thread has freed that does nothing any more is had by others, once nobody can read it: long blocks and many
+// short ones, also of a thread that has ended. Where somebody can, the failure says so.
+TEST_P(atomic_test, what_an_idle_thread_has_freed_is_had_by_others) {
+    ty_heap_stats stats{};
+    stats.struct_size = sizeof stats;
+    EXPECT_OK(ty_heap_get_stats(heap_, &stats));
+    const size_t most = stats.limit_bytes * 2 / 3, few = most / 40;
+    const auto make = [&](size_t bytes, size_t count, std::vector<void *> &made) {
+        return atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+            made.assign(count, nullptr);
+            for (void *&each : made)
+                if ((each = ty_atomic_alloc(txn, bytes)) == nullptr)
+                    return ty_atomic_status(txn) != TY_OK ? ty_atomic_status(txn) : TY_E_MEMORY;
+            return TY_OK;
+        });
+    };
+    const auto drop = [&](const std::vector<void *> &blocks) {
+        return atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+            for (void *each : blocks)
+                RETURN_IF(ty_atomic_free(txn, each));
+            return TY_OK;
+        });
+    };
+    uint64_t *value = word();
+    for (const bool is_long : {true, false}) {
+        for (const bool ends : {true, false}) {
+            std::vector<void *> blocks;
+            std::atomic<unsigned> step{0};
+            ASSERT_OK(make(is_long ? most : few, is_long ? 1 : 40, blocks)) << ty_error_text();
+            std::thread reader([&] { // so that the one who frees cannot give them back
+                EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+                    uint64_t seen = 0;
+                    RETURN_IF(load(txn, *value, &seen));
+                    step = step == 0 ? 1 : step.load();
+                    while (step < 3)
+                        os::yield();
+                    return TY_OK;
+                }));
+            });
+            std::thread freer([&] {
+                while (step < 1)
+                    os::yield();
+                EXPECT_OK(drop(blocks));
+                step = 2;
+                while (step < 4 && !ends)
+                    os::yield();
+            });
+            while (step < 2)
+                os::yield();
+            std::vector<void *> again;
+            EXPECT_EQ(TY_E_MEMORY, make(most, 1, again)); // the reader may read them
+            EXPECT_NE(nullptr, strstr(ty_error_text(), "may still read")) << ty_error_text();
+            step = 3;
+            reader.join();
+            if (ends)
+                freer.join();
+            if (files_ != nullptr) { // also by a plain transaction
+                ty_txn *txn = nullptr;
+                ASSERT_OK(ty_begin(heap_, nullptr, &txn));
+                EXPECT_NE(nullptr, ty_alloc(heap_, most)) << ty_error_text();
+                EXPECT_OK(ty_rollback(txn));
+            }
+            ASSERT_OK(make(most, 1, again)) << ty_error_text();
+            EXPECT_OK(drop(again));
+            step = 4;
+            if (!ends)
+                freer.join();
+        }
+    }
+    // One that has begun before, and read nothing of it, need not end first.
+    std::vector<void *> blocks;
+    ASSERT_OK(make(most, 1, blocks));
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        uint64_t seen = 0;
+        RETURN_IF(load(txn, *value, &seen));
+        if (!blocks.empty())
+            std::thread([&] { EXPECT_OK(drop(blocks)); }).join();
+        blocks.clear();
+        void *made = ty_atomic_alloc(txn, most);
+        EXPECT_NE(nullptr, made) << ty_error_text();
+        return made != nullptr ? TY_OK : TY_E_MEMORY;
+    }));
+}
+
+// A node that a commit has taken out of the others' reach is the thread's own after ty_atomic_quiesce: nobody sees what
+// it stores there plainly, and nobody stores there.
+TEST_P(atomic_test, a_block_is_private_after_quiesce) {
+    constexpr uint64_t rounds = 60;
+    struct place {
+        uint64_t *node;
+    };
+    auto *own = reinterpret_cast<place *>(word());
+    std::atomic<bool> over{false};
+    const auto put = [&] { // a new node, which was stored to plainly
+        EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+            auto *made = static_cast<uint64_t *>(ty_atomic_alloc(txn, 64));
+            if (made == nullptr)
+                return ty_atomic_status(txn) != TY_OK ? ty_atomic_status(txn) : TY_E_MEMORY;
+            made[0] = made[4] = 1;
+            return store(txn, own->node, made);
+        }));
+    };
+    put();
+    in_threads(4, [&](unsigned number) {
+        const ty_atomic_options options = async();
+        ty_atomic_options reads = TY_ATOMIC_OPTIONS_INIT;
+        reads.reads_only = true;
+        if (number == 0) {
+            for (uint64_t i = 0; i < rounds; i++) {
+                uint64_t *taken = nullptr;
+                EXPECT_OK(atomically(
+                    heap_,
+                    [&](ty_atomic_txn *txn) -> ty_status {
+                        RETURN_IF(load(txn, own->node, &taken));
+                        return store(txn, own->node, static_cast<uint64_t *>(nullptr));
+                    },
+                    &options));
+                ASSERT_OK(ty_atomic_quiesce(heap_));
+                const uint64_t before = taken[0];
+                EXPECT_EQ(before, taken[4]);
+                taken[0] = 0; // where both would see a difference
+                os::yield();
+                EXPECT_EQ(before, taken[4]) << "somebody has stored to it";
+                taken[4] = 7;
+                EXPECT_OK(atomically(
+                    heap_, [&](ty_atomic_txn *txn) { return ty_atomic_free(txn, taken); }, &options));
+                put();
+            }
+            over = true;
+            return;
+        }
+        while (!over)
+            EXPECT_OK(atomically(
+                heap_,
+                [&](ty_atomic_txn *txn) -> ty_status {
+                    uint64_t *node = nullptr, first = 0, second = 0;
+                    RETURN_IF(load(txn, own->node, &node));
+                    if (node == nullptr)
+                        return TY_OK;
+                    RETURN_IF(load(txn, node[0], &first));
+                    os::yield();
+                    RETURN_IF(load(txn, node[4], &second));
+                    EXPECT_EQ(first, second);
+                    if (number == 1)
+                        return TY_OK;
+                    RETURN_IF(store(txn, node[0], first + 1));
+                    return store(txn, node[4], second + 1);
+                },
+                number == 1 ? &reads : &options));
+    });
 }
 
 TEST_P(atomic_test, waits_for_a_change) {

@@ -176,20 +176,27 @@ TEST_F(prepared_test, what_is_refused_changes_nothing) {
     EXPECT_EQ(log, files_.read_file(log_path));
 }
 
-TEST_F(prepared_test, a_reader_leaves_it_out) {
+// X31. A reader is refused as a writer is, and is told as a writer is: in memory alone.
+TEST_F(prepared_test, a_reader_asks) {
     ASSERT_OK(open());
     commit(1);
     prepare(2);
     die();
+    const std::string log = files_.read_file(log_path);
     mode_ = TY_OPEN_READ_ONLY;
-    ASSERT_OK(open());
-    EXPECT_EQ(1u, number());
-    EXPECT_NE(0u, report_.in_doubt);
-    EXPECT_EQ(TY_OUTCOME_UNKNOWN, report_.outcome);
-    EXPECT_NE(nullptr, strstr(report_.text, "left out"));
-    die();
+    EXPECT_EQ(TY_E_IN_DOUBT, open());
+    for (const ty_outcome outcome : {TY_OUTCOME_ROLLBACK, TY_OUTCOME_COMMIT}) {
+        teller_.outcome = outcome;
+        teller_.asked = 0;
+        ASSERT_OK(open());
+        EXPECT_EQ(1, teller_.asked);
+        EXPECT_EQ(outcome == TY_OUTCOME_COMMIT ? 2u : 1u, number());
+        EXPECT_EQ(outcome, report_.outcome);
+        EXPECT_EQ(teller_.sequence, report_.in_doubt);
+        die();
+    }
+    EXPECT_EQ(log, files_.read_file(log_path));
     mode_ = TY_OPEN_OR_CREATE;
-    teller_.outcome = TY_OUTCOME_COMMIT;
     ASSERT_OK(open());
     EXPECT_EQ(2u, number());
 }

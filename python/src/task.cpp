@@ -1,0 +1,101 @@
+// PY35. Whose a transaction or step is, among the tasks of a thread: asyncio's and trio's, greenlets, and whatever else
+// runs in a context of its own. A generator has none: it is a part of the task that runs it.
+#include "core.hpp"
+
+namespace typy {
+
+namespace {
+
+// Of a module that is imported already; nothing where it is not.
+ref imported(const char *module, const char *name) {
+    PyObject *modules = PyImport_GetModuleDict(); // borrowed
+    PyObject *found = modules ? PyDict_GetItemString(modules, module) : nullptr;
+    ref object(found ? PyObject_GetAttrString(found, name) : nullptr);
+    if (!object)
+        PyErr_Clear();
+    return object;
+}
+
+// What a function gives; nothing: none, or it fails, as those that are asked for a task do where none can be. An
+// exception that is no error, as of a signal, stays.
+ref ask(const ref &function, PyObject *argument = nullptr) {
+    ref result(function ? PyObject_CallFunctionObjArgs(function.get(), argument, nullptr) : nullptr);
+    if (!result && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear();
+    return result && result.get() != Py_None ? std::move(result) : ref();
+}
+
+} // namespace
+
+task_owner::~task_owner() {
+    leave();
+}
+
+bool task_owner::enter(ref *variable) {
+    loop_of_ = imported("asyncio.events", "_get_running_loop");
+    if (const ref loop = ask(loop_of_)) {
+        has_loop_ = true;
+#ifdef Py_LIMITED_API
+        task_of_ = imported("asyncio.tasks", "current_task");
+#else // there it is Python code, which asks this dict
+        const ref tasks = imported("asyncio.tasks", "_current_tasks");
+        task_of_ = ref(tasks ? PyObject_GetAttrString(tasks.get(), "get") : nullptr);
+#endif
+        task_ = ask(task_of_, loop.get());
+    } else {
+        loop_of_ = ref();
+        task_of_ = imported("trio.lowlevel", "current_task");
+        task_ = ask(task_of_);
+    }
+    greenlet_of_ = task_ ? ref() : imported("greenlet", "getcurrent");
+    greenlet_ = ask(greenlet_of_);
+    if (PyErr_Occurred())
+        return false;
+    if (!*variable) {
+        const ref contexts(PyImport_ImportModule("contextvars"));
+        *variable = ref(contexts ? PyObject_CallMethod(contexts.get(), "ContextVar", "s", "taiyen") : nullptr);
+    }
+    variable_ = ref::borrowed(variable->get());
+    mark_ = ref(variable_ ? PyObject_CallNoArgs(reinterpret_cast<PyObject *>(&PyBaseObject_Type)) : nullptr);
+    token_ = ref(mark_ ? PyObject_CallMethod(variable_.get(), "set", "O", mark_.get()) : nullptr);
+    return static_cast<bool>(token_);
+}
+
+// Runs no Python code, so that no signal is heard (PY15).
+void task_owner::leave() {
+    if (!token_)
+        return;
+    const kept_error before;
+    if (!ref(PyObject_CallMethod(variable_.get(), "reset", "O", token_.get())))
+        PyErr_Clear(); // left in another context than the one in which it was entered
+    for (ref *one : {&token_, &mark_, &variable_, &task_, &task_of_, &loop_of_, &greenlet_, &greenlet_of_})
+        *one = ref();
+    has_loop_ = false;
+}
+
+// Within the context in which it was entered, or one that was made there.
+bool task_owner::is_in_context() const {
+#ifdef Py_LIMITED_API
+    const ref now(PyObject_CallMethod(variable_.get(), "get", "O", Py_None));
+#else
+    PyObject *found = nullptr;
+    PyContextVar_Get(variable_.get(), Py_None, &found);
+    const ref now(found);
+#endif
+    return now && now.get() == mark_.get();
+}
+
+bool task_owner::is_here() const {
+    if (!mark_)
+        return true;
+    if (has_loop_) {
+        const ref loop = ask(loop_of_), task = loop ? ask(task_of_, loop.get()) : ref();
+        if (task_ || task) // or it was begun in a callback of the loop, in which no task runs
+            return task.get() == task_.get();
+    } else if (task_) {
+        return ask(task_of_).get() == task_.get();
+    }
+    return (!greenlet_ || ask(greenlet_of_).get() == greenlet_.get()) && is_in_context();
+}
+
+} // namespace typy

@@ -1,0 +1,49 @@
+"""PY34. Code that runs in the middle of an operation: see collectors.py.
+
+The story: CPython 3.11 collects in allocations. A finaliser that stored into the heap while a proxy was made freed what the proxy was to
+stand for, and the process ended with it.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from collectors import TRIED
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize(("kind", "action"), TRIED)
+def test_code_runs_in_the_middle_of_operations(kind, action, tmp_path):
+    done = subprocess.run([sys.executable, HERE / "collectors.py", kind, action, tmp_path], capture_output=True, text=True,
+                          timeout=500)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_a_finaliser_replaces_what_is_read(tmp_path):
+    """With the collector's own settings, as programs have them."""
+    program = """
+import gc, sys, taiyen
+heap = taiyen.open(sys.argv[1] + "/a.ty")
+root = heap.root
+root["status"] = {"seen": 0}
+class Connection:
+    def __init__(self):
+        self.handler = self.close
+    def close(self):
+        pass
+    def __del__(self):
+        root["status"] = {"seen": 1}
+rows = []
+for i in range(20000):
+    Connection()
+    rows.append([i])
+    root["status"]
+rows.clear()
+gc.collect()
+del Connection.__del__
+assert heap.verify() == []
+heap.close()
+"""
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=300)

@@ -1,0 +1,144 @@
+// Whether the heaps of a group are of one moment: what their tables say of the joints that they have in common.
+//
+// JO6: heaps go on together only if each of them has, of every group that two of them were in, the same last joint, as
+//      themselves or as what they are copies of. Else they are of different moments, and the group is refused.
+// JO7: each open of a group is a joint of all its heaps, durable before the open returns. So a copy of a member from
+//      before it has a number that no heap can take for that of the joint before its own.
+#include "group.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+using role = uint8_t[16];
+
+// Whom the heap stands for among the entry's members.
+member role_of(const joint_entry_2 &entry) {
+    return joint_member(entry, entry.own);
+}
+
+bool same_identity(const uint8_t *a, const uint8_t *b) {
+    return memcmp(a, b, sizeof(role)) == 0;
+}
+
+bool has_member(const joint_entry_2 &entry, const uint8_t *identity) {
+    for (uint32_t n = 0; n < entry.members; ++n)
+        if (n != entry.own && same_identity(joint_member(entry, n).identity, identity))
+            return true;
+    return false;
+}
+
+class comparison {
+public:
+    comparison(const ty_group &group, group_moment *found) : group_(group), found_(found) {}
+
+    ty_status run() {
+        for (size_t n = 0; n < group_.count; ++n) {
+            const joint_entry_2 *each, *end;
+            if (ty_status status = joint_entries(group_.heaps[n], &each, &end))
+                return status;
+            for (; each != end; each = joint_next(each))
+                if (ty_status status = each->number ? look(n, *each) : TY_OK)
+                    return status;
+        }
+        return TY_OK;
+    }
+
+private:
+    // What another heap says of the same group.
+    ty_status look(size_t n, const joint_entry_2 &entry) {
+        const group_key key = joint_key(entry);
+        for (size_t other = 0; other < group_.count; ++other) {
+            joint_entry_2 *there;
+            if (other == n)
+                continue;
+            if (ty_status status = joint_find(group_.heaps[other], key, &there))
+                return status;
+            if (there && there->number) {
+                // Two that stand for the same member, a heap and a copy of it, are no partners.
+                if (there->number != entry.number && !same_identity(role_of(*there).identity, role_of(entry).identity))
+                    if (ty_status status = differ(n, entry, other, there->count))
+                        return status;
+            } else if (has_member(entry, image_identity(group_.heaps[other]))) {
+                if (ty_status status = differ(n, entry, other, 0))
+                    return status;
+            }
+        }
+        return is_copied(n, entry) ? keep(found_->copied, &found_->copied_count, key) : TY_OK;
+    }
+
+    ty_status differ(size_t n, const joint_entry_2 &entry, size_t other, uint64_t count) {
+        const bool is_older = entry.count < count;
+        if (!found_->differing_count) {
+            found_->older = is_older ? n : other;
+            found_->newer = is_older ? other : n;
+            found_->older_joint = is_older ? entry.count : count;
+            found_->newer_joint = is_older ? count : entry.count;
+        }
+        return keep(found_->differing, &found_->differing_count, joint_key(entry));
+    }
+
+    // Of heaps whose copies these are, whole: they go on in their place.
+    bool is_copied(size_t n, const joint_entry_2 &entry) const {
+        if (same_identity(role_of(entry).identity, image_identity(group_.heaps[n])))
+            return false;
+        for (uint32_t m = 0; m < entry.members; ++m)
+            if (!is_played(joint_key(entry), joint_member(entry, m).identity))
+                return false;
+        return true;
+    }
+    bool is_played(const group_key &key, const uint8_t *identity) const {
+        for (size_t n = 0; n < group_.count; ++n) {
+            joint_entry_2 *entry;
+            if (!joint_find(group_.heaps[n], key, &entry) && entry && same_identity(role_of(*entry).identity, identity))
+                return true;
+        }
+        return false;
+    }
+
+    static ty_status keep(group_key *keys, size_t *count, const group_key &key) {
+        for (size_t n = 0; n < *count; ++n)
+            if (keys[n] == key)
+                return TY_OK;
+        if (*count == group_moment::keys_max)
+            return failure(TY_E_SPACE, "make a group: its heaps were in too many groups before")
+                .remedy("make other groups of them; %zu in common are looked at", group_moment::keys_max);
+        keys[(*count)++] = key;
+        return TY_OK;
+    }
+
+    const ty_group &group_;
+    group_moment *found_;
+};
+
+} // namespace
+
+// Within read sections of all heaps, taken in the order in which joints take their gates: no joint lies in between.
+ty_status moments_compare(const ty_group &group, group_moment *found) {
+    size_t within = 0;
+    ty_status status = TY_OK;
+    while (!status && within < group.count)
+        if (!(status = txn_read_begin(group.heaps[group.order[within]])))
+            ++within;
+    if (!status)
+        status = comparison(group, found).run();
+    while (within > 0)
+        txn_read_end(group.heaps[group.order[--within]]);
+    return status;
+}
+
+// JO6.
+ty_status moments_refuse(const ty_group &group, const group_moment &found) {
+    if (!found.differing_count)
+        return TY_OK;
+    const char *how = found.older_joint == found.newer_joint ? "another" : "a later";
+    return failure(TY_E_MISMATCH, "make a group: its last joint is number %llu, and a heap of the group has %s one",
+                   (unsigned long long)found.older_joint, how)
+        .at(image_path(group.heaps[found.older]))
+        .remedy("put back its files of the moment of %s, or all heaps from one backup; to go on with them as they are: "
+                "taiyen doubt --restored, with all of them",
+                image_path(group.heaps[found.newer]));
+}
+
+} // namespace taiyen

@@ -1,0 +1,313 @@
+#include "fencing.hpp"
+
+#include <chrono>
+
+namespace taiyen::standby {
+
+namespace {
+
+constexpr uint32_t memory_note = 0, superseded_note = 1; // of a heap
+constexpr uint64_t durable_ms_most = 1000;
+constexpr size_t name_most = 60; // of an engine, in a text
+
+uint64_t now_ms() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+std::string heap_name(const uint8_t *identity) {
+    char text[2 * 4 + 1];
+    for (size_t i = 0; i < 4; i++)
+        snprintf(text + 2 * i, 3, "%02x", identity[i]);
+    return std::string("heap ") + text;
+}
+
+std::string up_to(uint64_t term, uint64_t sequence) {
+    return "term " + std::to_string(term) + " up to transaction " + std::to_string(sequence);
+}
+
+// *held: it stands there. Of what was trimmed, only that the log goes on behind it (*trimmed).
+ty_status look_for(const ty_engine &engine, const memory_1 &memory, const place &at, bool *held, bool *trimmed) {
+    const message &newest = at.newest.read;
+    owned_message there;
+    bool found = false;
+    *held =
+        newest.at == memory.at && newest.header.number == memory.number && newest.header.checksum == memory.checksum;
+    *trimmed = false;
+    if (newest.at == memory.at || at.end_at < memory.at || memory.at == 0)
+        return TY_OK;
+    if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, memory.at - 1, answer_ms, &there, &found))
+        return status;
+    if (!found)
+        return fail(TY_E_IO, "read the engine's messages: they do not come", "", "try again");
+    *trimmed = there.read.at > memory.at && newest.header.number > memory.number;
+    *held = there.read.at == memory.at && there.read.header.number == memory.number &&
+            there.read.header.checksum == memory.checksum;
+    return TY_OK;
+}
+
+standing standing_of(const memory_1 &memory, const uint8_t *identity, const message_header_1 &newest, bool held,
+                     bool trimmed) {
+    const bool is_mine = same_owner(newest.owner, identity);
+    if (memory.replication == 0)
+        return is_mine ? standing::goes_on : standing::foreign;
+    if (newest.replication != memory.replication)
+        return standing::foreign;
+    if (newest.term < memory.term)
+        return standing::behind;
+    if (newest.term > memory.term && !is_mine)
+        return standing::superseded;
+    if (newest.term == memory.term && !same_owner(newest.owner, memory.owner))
+        return standing::split;
+    return held || trimmed ? standing::goes_on : standing::behind;
+}
+
+} // namespace
+
+memory_1 memory_of(const message_header_1 &header, uint64_t at) {
+    memory_1 memory{};
+    memory.replication = header.replication;
+    memory.term = header.term;
+    memcpy(memory.owner, header.owner, sizeof memory.owner);
+    memory.number = header.number;
+    memory.checksum = header.checksum;
+    memory.at = at;
+    memory.sequence = header.position.sequence;
+    return memory;
+}
+
+// ST21: what the heap remembers decides, and not what the engine says alone.
+ty_status compare(const ty_engine &engine, const memory_1 &memory, const uint8_t *identity, const place &at, bool found,
+                  finding *is) {
+    bool trimmed = false;
+    *is = {};
+    if (!found) {
+        is->is = memory.replication ? standing::behind : standing::begins;
+        return TY_OK;
+    }
+    if (memory.replication)
+        if (ty_status status = look_for(engine, memory, at, &is->held, &trimmed))
+            return status;
+    is->is = standing_of(memory, identity, at.newest.read.header, is->held, trimmed);
+    // The log may hold what the heap lacks that began a term behind it.
+    is->held = is->held && memory.term >= at.newest.read.header.begun_term;
+    return TY_OK;
+}
+
+ty_status heap_memory::open(const ty_open_options *open) {
+    return ty_notes_open(path_.c_str(), open, &notes_);
+}
+
+ty_status heap_memory::read_notes() {
+    size_t size = 0, other_size = 0;
+    memory_1 memory{};
+    superseded_1 superseded{};
+    if (ty_status status = ty_notes_read(notes_, memory_note, &memory, sizeof memory, &size))
+        return status;
+    if (ty_status status = ty_notes_read(notes_, superseded_note, &superseded, sizeof superseded, &other_size))
+        return status;
+    const bool known = (size == 0 || (size == sizeof memory && memory.magic == memory_magic_1 &&
+                                      memory.version == memory_version_1)) &&
+                       (other_size == 0 || (other_size == sizeof superseded && superseded.magic == memory_magic_1 &&
+                                            superseded.version == memory_version_1));
+    if (!known)
+        return fail(TY_E_FORMAT, "read what a heap remembers of its publishing", path_,
+                    "use a newer version of the library");
+    known_ = memory;
+    superseded_ = superseded;
+    return TY_OK;
+}
+
+// ST20.
+ty_status heap_memory::read(const char *call) {
+    const std::lock_guard<std::mutex> with(lock_);
+    if (ty_status status = read_notes())
+        return status;
+    return superseded_.replication ? refuse_superseded(call) : TY_OK;
+}
+
+memory_1 heap_memory::known() {
+    const std::lock_guard<std::mutex> with(lock_);
+    return known_;
+}
+
+// ST22.
+ty_status heap_memory::keep(memory_1 now) {
+    now.magic = memory_magic_1;
+    now.version = memory_version_1;
+    const std::lock_guard<std::mutex> with(lock_);
+    const bool begins = now.replication != known_.replication || now.term != known_.term;
+    if (begins) { // another process may have
+        if (ty_status status = read_notes())
+            return status;
+        if (known_.replication == now.replication && known_.term > now.term)
+            return fail(TY_E_BUSY, "publish a heap: another process has begun a term with it", path_, "try again");
+    }
+    if (!begins && now.number <= known_.number) // another thread was first
+        return TY_OK;
+    const bool durable = begins || now_ms() - durable_ms_ >= durable_ms_most;
+    if (ty_status status = ty_notes_write(notes_, memory_note, &now, sizeof now, durable))
+        return status;
+    if (durable)
+        durable_ms_ = now_ms();
+    known_ = now;
+    return TY_OK;
+}
+
+// Under the lock.
+ty_status heap_memory::note_superseded(const finding &found, const message_header_1 &newest) {
+    superseded_1 one{};
+    one.magic = memory_magic_1;
+    one.version = memory_version_1;
+    one.is_held = found.held;
+    one.replication = newest.replication;
+    one.term = newest.term;
+    memcpy(one.by, newest.owner, sizeof one.by);
+    one.sequence = known_.sequence;
+    if (ty_status status = ty_notes_write(notes_, superseded_note, &one, sizeof one, true))
+        return status;
+    superseded_ = one;
+    return TY_OK;
+}
+
+std::string heap_memory::engine_name() const {
+    const std::string name = engine_.name && engine_.name[0] ? engine_.name : "the server";
+    return name.size() > name_most ? name.substr(0, name_most) + "..." : name;
+}
+
+ty_status heap_memory::refuse_superseded(const char *call) const {
+    const std::string last = std::to_string(superseded_.sequence);
+    return fail(TY_E_MISMATCH,
+                std::string(call) + ": superseded: " + heap_name(superseded_.by) + " is the primary since term " +
+                    std::to_string(superseded_.term),
+                path_,
+                superseded_.is_held
+                    ? "it stays refused; that one has all that was acknowledged here, up to transaction " + last +
+                          ": move this file away, and make a standby of that one here (taiyen standby)"
+                    : "it stays refused; the server did not show that its log has what was acknowledged here, up to "
+                      "transaction " +
+                          last + ": keep this file until the new primary was compared with it");
+}
+
+ty_status heap_memory::refuse(const char *call, const finding &found, const message_header_1 &newest) {
+    const std::lock_guard<std::mutex> with(lock_);
+    const std::string before = std::string(call) + ": ", other = heap_name(newest.owner);
+    const std::string goes_on = "go on from that heap: taiyen promote (ty_publish_new_term)";
+    switch (found.is) {
+    case standing::begins:
+    case standing::goes_on:
+        return TY_OK;
+    case standing::superseded:
+        if (ty_status status = note_superseded(found, newest))
+            return status;
+        return refuse_superseded(call);
+    case standing::behind:
+        return fail(TY_E_DAMAGED,
+                    before + "the server is behind this heap: it has " +
+                        (newest.number ? up_to(newest.term, newest.position.sequence) : std::string("nothing")),
+                    engine_name(),
+                    "it lost its store, or has an older one; " + path_ + " has " + up_to(known_.term, known_.sequence) +
+                        ": keep it. Put the store back, or " + goes_on);
+    case standing::split:
+        return fail(TY_E_DAMAGED,
+                    before + "two heaps are the primary of term " + std::to_string(newest.term) + ": this one and " +
+                        other,
+                    engine_name(),
+                    "it was copied or split, and each may have what the other lacks: keep both (this one is " + path_ +
+                        "), choose one, and " + goes_on);
+    case standing::foreign:
+        break;
+    }
+    if (known_.replication)
+        return fail(TY_E_DAMAGED, before + "this is not the log that it was published to, but that of " + other,
+                    engine_name(),
+                    "keep " + path_ +
+                        ", and give the server and the name that it was published to; or another name, and " + goes_on);
+    return fail(TY_E_MISMATCH, before + other + " is the primary since term " + std::to_string(newest.term), path_,
+                "publish this one under another name; or make a standby of that one at another path (taiyen standby)");
+}
+
+// ---- A new term of a heap that is a primary
+
+namespace {
+
+constexpr const char *new_term_call = "begin a new term";
+
+// Behind whatever there is: to look for the right place would be a race with a primary that goes on.
+ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place &at, const ty_follow_position &base,
+                   const uint8_t *identity, memory_1 *begun) {
+    const message_header_1 &newest = at.newest.read.header;
+    message_header_1 header = header_behind(newest, message_kind::term);
+    header.term = std::max(memory.term, newest.term) + 1;
+    header.replication = memory.replication;
+    header.begun_term = header.term;
+    memcpy(header.owner, identity, sizeof header.owner);
+    header.position = base;
+    header.line_sequence = base.sequence;
+    header.run = random_run();
+    header.known_at = at.newest.read.at;
+    const std::vector<uint8_t> bytes = message_of(header);
+    uint64_t position = 0;
+    if (ty_status status = append_one(engine, TY_ENGINE_RECORDS, header.term, TY_ENGINE_ANYWHERE, bytes, &position))
+        return status;
+    memcpy(&header, bytes.data(), sizeof header);
+    *begun = memory_of(header, position);
+    begun->sequence = memory.sequence;
+    return TY_OK;
+}
+
+ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_follow_position *base) {
+    ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
+    ty_follower *follower = nullptr;
+    options.open = open;
+    if (ty_status status = ty_follow_open(heap_path, &options, &follower))
+        return status;
+    const ty_status status = ty_follow_base(follower, base);
+    ty_follow_close(follower);
+    return status;
+}
+
+} // namespace
+
+ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *term) {
+    heap_memory memory(heap_path, engine);
+    ty_follow_position base{};
+    place at;
+    bool any = false;
+    finding found;
+    memory_1 begun{};
+    if (ty_status status = memory.open(open))
+        return status;
+    if (ty_status status = memory.read(new_term_call))
+        return status;
+    if (ty_status status = heap_base(heap_path, open, &base))
+        return status;
+    const memory_1 known = memory.known();
+    if (known.replication == 0 || !same_owner(known.owner, base.heap_identity))
+        return fail(TY_E_NOT_FOUND, std::string(new_term_call) + ": this heap is no primary", heap_path,
+                    "promote a standby (taiyen promote, ty_standby_promote)");
+    if (ty_status status = newest_place(engine, &at, &any))
+        return status;
+    if (ty_status status = compare(engine, known, base.heap_identity, at, any, &found))
+        return status;
+    if (found.is == standing::goes_on)
+        return fail(TY_E_EXISTS,
+                    std::string(new_term_call) + ": this heap is the primary, of term " +
+                        std::to_string(at.newest.read.header.term),
+                    heap_path, "publish it (ty_publisher_open, taiyen publish)");
+    if (found.is != standing::behind && found.is != standing::split)
+        return memory.refuse(new_term_call, found, at.newest.read.header);
+    if (ty_status status = put_term(engine, known, at, base, base.heap_identity, &begun))
+        return status;
+    if (ty_status status = newest_place(engine, &at, &any))
+        return status;
+    if (!any || at.newest.read.header.term != begun.term || !same_owner(at.newest.read.header.owner, begun.owner))
+        return fail(TY_E_BUSY, std::string(new_term_call) + ": another heap has begun one", heap_path, "try again");
+    if (ty_status status = memory.keep(begun))
+        return status;
+    if (term)
+        *term = begun.term;
+    return TY_OK;
+}
+
+} // namespace taiyen::standby

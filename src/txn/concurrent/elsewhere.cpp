@@ -1,0 +1,111 @@
+// X31: what a thread does between two runs of its outermost body, after one that met another thread on another heap.
+//
+// It waits for the one that it met, with nothing held. Then it takes the others that it has met in earlier runs, and
+// its own heap, as far as it can have them without waiting; else it lets all go, and begins with the one that it could
+// not have. So nobody waits for it meanwhile, and whoever waits gets what it waits for: in the end it has all, and
+// meets nobody. (std::lock() takes its locks so.)
+#include "members.hpp"
+
+namespace taiyen {
+namespace {
+
+using hold = ty_atomic_txn::hold;
+
+bool take(const hold &wanted, stm::patience waits) {
+    ty_atomic_txn &txn = *wanted.txn;
+    txn_runtime *rt = wanted.with_gate ? txn.all->rt : nullptr;
+    if (rt != nullptr && waits == stm::patience::any)
+        rt->gate.lock();
+    else if (rt != nullptr && !rt->gate.try_lock())
+        return false;
+    txn.has_gate = rt != nullptr;
+    if (txn.own->hold(waits))
+        return true;
+    if (rt != nullptr)
+        rt->gate.unlock();
+    txn.has_gate = false;
+    return false;
+}
+
+void drop(const hold &taken) {
+    if (!taken.txn->own->is_held())
+        return;
+    taken.txn->own->let_go();
+    if (taken.txn->has_gate)
+        taken.txn->all->rt->gate.unlock();
+    taken.txn->has_gate = false;
+}
+
+// Where there is no room it is met again.
+void note(ty_atomic_txn &outermost, ty_atomic_txn &wanted, bool with_gate) {
+    for (unsigned i = 0; i < outermost.hold_count; i++)
+        if (outermost.holds[i].txn == &wanted) {
+            outermost.holds[i].with_gate |= with_gate;
+            return;
+        }
+    if (outermost.hold_count < ty_atomic_txn::holds_max)
+        outermost.holds[outermost.hold_count++] = {&wanted, with_gate};
+}
+
+void take_all(const ty_atomic_txn &outermost, unsigned first) {
+    for (;;) {
+        take(outermost.holds[first], stm::patience::any);
+        unsigned missed = outermost.hold_count;
+        for (unsigned i = 0; i < outermost.hold_count && missed == outermost.hold_count; i++)
+            if (i != first && !take(outermost.holds[i], stm::patience::none))
+                missed = i;
+        if (missed == outermost.hold_count)
+            return;
+        for (unsigned i = 0; i < outermost.hold_count; i++)
+            drop(outermost.holds[i]);
+        first = missed;
+    }
+}
+
+ty_status await_obstacle(const obstacle &met) {
+    switch (met.what) {
+    case obstacle::kind::gate: // the next run may find it taken again
+        met.gate->lock();
+        met.gate->unlock();
+        return TY_OK;
+    case obstacle::kind::broken_log:
+        return log_broken(met.rt->log) ? snapshots_mend(*met.rt) : TY_OK;
+    case obstacle::kind::full_log:
+        return snapshots_make_room(*met.rt);
+    case obstacle::kind::none:
+    case obstacle::kind::heap:
+    case obstacle::kind::heap_with_gate:
+        break;
+    }
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status clear_the_way(ty_atomic_txn &txn, bool needs_gate) {
+    const obstacle met = txn.met;
+    txn.met = {};
+    if (ty_status status = await_obstacle(met))
+        return status;
+    if (met.body != nullptr) {
+        note(txn, static_cast<ty_atomic_txn &>(*met.body), met.what == obstacle::kind::heap_with_gate);
+        note(txn, txn, needs_gate);
+    }
+    if (txn.hold_count == 0) [[likely]]
+        return TY_OK;
+    unsigned first = 0;
+    for (unsigned i = 0; i < txn.hold_count; i++) {
+        txn.holds[i].with_gate |= needs_gate && txn.holds[i].txn == &txn;
+        if (txn.holds[i].txn == met.body)
+            first = i;
+    }
+    take_all(txn, first);
+    return TY_OK;
+}
+
+void holds_drop(ty_atomic_txn &txn) {
+    for (unsigned i = 0; i < txn.hold_count; i++)
+        drop(txn.holds[i]);
+}
+
+} // namespace taiyen

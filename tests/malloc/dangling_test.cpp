@@ -1,0 +1,296 @@
+// Goal: variables of a library that were filled in a scope are reported, by name, where a rollback or a close takes
+// away what they lead to; after a rollback what they lead to is nobody else's (M11); nothing is reported of sound
+// programs. Method: a library with caches of several kinds, once in the program and once in a plug-in, is first used in
+// a scope of a transaction that rolls back; then other transactions allocate and commit, and the library is used again.
+#include "lazy.h"
+#include "scope_support.hpp"
+#include <condition_variable>
+#include <dlfcn.h>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace taiyen::test {
+namespace {
+
+struct told {
+    std::string object, variable, text, heap;
+    ty_dangling_reason reason;
+    bool kept, thread_local_data;
+    const void *value;
+    size_t bytes;
+};
+
+class dangling : public scopes {
+protected:
+    void SetUp() override {
+        scopes::SetUp();
+        ty_on_dangling(
+            [](const ty_dangling *found, void *context) {
+                EXPECT_EQ(sizeof *found, found->struct_size);
+                static_cast<std::vector<told> *>(context)->push_back(
+                    {found->object, found->variable, found->text, found->heap_path, found->reason, found->kept,
+                     found->thread_local_data, found->value, found->block_bytes});
+            },
+            &told_);
+    }
+    void TearDown() override {
+        scopes::TearDown();
+        ty_on_dangling(nullptr, nullptr);
+    }
+    template <class Function>
+    void transact(bool commits, Function &&function) {
+        ty_txn *txn = nullptr;
+        ASSERT_EQ(TY_OK, ty_begin(heap_, nullptr, &txn)) << ty_error_text();
+        within(function);
+        ASSERT_EQ(TY_OK, commits ? ty_commit(txn) : ty_rollback(txn)) << ty_error_text();
+    }
+    // Blocks that lie where those that a rollback has freed lay.
+    void fill_heap() {
+        transact(true, [this] {
+            for (auto &one : others_) {
+                one = static_cast<char *>(malloc(1 + (&one - others_) % 40 * 16));
+                memset(one, 'o', malloc_usable_size(one));
+            }
+        });
+    }
+    void expect_others_whole() {
+        for (const char *one : others_)
+            for (size_t n = 0; n < malloc_usable_size(const_cast<char *>(one)); n++)
+                ASSERT_EQ('o', one[n]);
+    }
+    uint64_t kept() const {
+        ty_txn_stats stats{};
+        stats.struct_size = sizeof stats;
+        EXPECT_EQ(TY_OK, ty_get_txn_stats(heap_, &stats));
+        return stats.reserved_blocks;
+    }
+    size_t told_of(const std::string &variable, ty_dangling_reason reason) const {
+        size_t count = 0;
+        for (const told &one : told_)
+            count += one.reason == reason && one.variable.find(variable) != std::string::npos;
+        return count;
+    }
+
+    std::vector<told> told_;
+    char *others_[2000] = {};
+};
+
+struct library {
+    const char *name;
+    const char *path; // NULL: the program
+};
+struct place {
+    library of;
+    size_t cache;
+};
+class dangling_caches : public dangling, public testing::WithParamInterface<place> {
+protected:
+    void SetUp() override {
+        dangling::SetUp();
+        caches_ = lazy_caches;
+        if (GetParam().of.path != nullptr) {
+            void *plug_in = dlopen(GetParam().of.path, RTLD_NOW | RTLD_LOCAL);
+            ASSERT_NE(nullptr, plug_in) << dlerror();
+            caches_ = static_cast<const lazy_cache *>(dlsym(plug_in, "lazy_caches"));
+            ASSERT_NE(nullptr, caches_);
+        }
+    }
+    const lazy_cache &cache() const { return caches_[GetParam().cache]; }
+    std::string object() const {
+        return GetParam().of.path != nullptr ? GetParam().of.path
+                                             : std::filesystem::read_symlink("/proc/self/exe").string();
+    }
+
+private:
+    const lazy_cache *caches_ = nullptr;
+};
+
+// M11.
+TEST_P(dangling_caches, outlive_a_rollback) {
+    open(TY_TRANSACTIONAL);
+    transact(false, [&] { cache().use('a'); });
+    ASSERT_EQ(1u, told_of(cache().variable, TY_DANGLING_ROLLBACK));
+    EXPECT_EQ(object(), told_[0].object);
+    EXPECT_TRUE(told_[0].kept);
+    EXPECT_EQ(path_, told_[0].heap);
+    EXPECT_EQ(GetParam().cache == 1, told_[0].thread_local_data);
+    EXPECT_NE(std::string::npos, told_[0].text.find(cache().variable));
+    EXPECT_TRUE(is_in(told_[0].value));
+    EXPECT_LT(0u, kept());
+    fill_heap();
+    EXPECT_EQ('a', cache().look()) << "the library's, after the rollback";
+    if (GetParam().cache != 2) // what a table has in a committed transaction is rolled back by another one
+        transact(true, [&] { cache().use('b'); });
+    transact(false, [&] { cache().use('c'); }); // what is kept has more by now, which is reached through it alone
+    fill_heap();
+    EXPECT_EQ('c', cache().look());
+    cache().use('d'); // in no scope, and no transaction
+    expect_others_whole();
+    EXPECT_EQ('d', cache().look());
+    EXPECT_EQ(TY_OK, ty_heap_verify(heap_, nullptr, nullptr)) << ty_error_text();
+    EXPECT_EQ(told_.size(), told_of(cache().variable, TY_DANGLING_ROLLBACK)) << "no other variable";
+    transact(true, [&] { cache().forget(); }); // some of it may have been allocated in the committed transaction
+    EXPECT_EQ(0u, kept());
+    told_.clear();
+    EXPECT_EQ(TY_OK, ty_close(heap_));
+    heap_ = nullptr;
+    EXPECT_EQ(0u, told_of(cache().variable, TY_DANGLING_CLOSE));
+}
+
+TEST_P(dangling_caches, are_told_of_at_a_close) {
+    for (ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL, TY_VOLATILE}) {
+        if (kind == TY_VOLATILE) {
+            ASSERT_EQ(TY_OK, ty_heap_create(nullptr, &heap_));
+        } else {
+            std::filesystem::remove_all(path_);
+            std::filesystem::remove_all(path_ + "-journal");
+            std::filesystem::remove_all(path_ + "-log");
+            open(kind);
+        }
+        if (kind == TY_TRANSACTIONAL)
+            transact(true, [&] { cache().use('a'); });
+        else
+            within([&] { cache().use('a'); });
+        EXPECT_EQ(0u, told_.size());
+        EXPECT_EQ(TY_OK, kind == TY_VOLATILE   ? ty_heap_destroy(heap_)
+                         : kind == TY_SNAPSHOT ? ty_discard(heap_)
+                                               : ty_close(heap_));
+        heap_ = nullptr;
+        EXPECT_LE(1u, told_of(cache().variable, TY_DANGLING_CLOSE)) << kind;
+        EXPECT_EQ(object(), told_.empty() ? "" : told_[0].object);
+        EXPECT_EQ(kind == TY_VOLATILE ? "" : path_, told_.empty() ? "?" : told_[0].heap);
+        told_.clear();
+        cache().abandon();
+    }
+}
+
+// A block of before the transaction would be as long again after the rollback as it was: the library knows it longer.
+TEST_F(dangling, what_realloc_made_longer_stays_so_after_a_rollback) {
+    for (size_t bytes : {size_t{5000}, size_t{100'000}}) {
+        open(TY_TRANSACTIONAL);
+        transact(true, [&] { lazy_grow(bytes); });
+        transact(false, [&] { lazy_grow(4 * bytes); });
+        EXPECT_EQ(1u, told_of("lazy_scratch", TY_DANGLING_ROLLBACK));
+        fill_heap();
+        memset(lazy_scratch, 't', 4 * bytes);
+        lazy_grow(8 * bytes); // with no transaction
+        EXPECT_TRUE(is_in(lazy_scratch));
+        expect_others_whole();
+        EXPECT_EQ(1u, kept());
+        lazy_grow(10);
+        free(lazy_scratch);
+        lazy_scratch = nullptr;
+        EXPECT_EQ(0u, kept());
+        discard();
+        told_.clear();
+        std::filesystem::remove_all(path_);
+        std::filesystem::remove_all(path_ + "-journal");
+        std::filesystem::remove_all(path_ + "-log");
+    }
+}
+
+// Each is told of once; and what is kept has a bound, where a library forgets it and frees nothing.
+TEST_F(dangling, what_nothing_leads_to_any_more_is_let_go) {
+    open(TY_TRANSACTIONAL);
+    uint64_t most = 0;
+    for (int n = 0; n < 100; n++) {
+        transact(false, [] {
+            lazy_scratch = nullptr;
+            lazy_grow(size_t{1} << 20);
+        });
+        most = std::max(most, kept());
+    }
+    EXPECT_EQ(1u, told_.size());
+    EXPECT_LE(TY_KEPT_BYTES_MAX >> 20, most);
+    EXPECT_GE((TY_KEPT_BYTES_MAX >> 20) + 2, most);
+    free(lazy_scratch);
+    lazy_scratch = nullptr;
+}
+
+// Like reserved blocks.
+TEST_F(dangling, what_was_kept_is_gone_at_the_next_open) {
+    open(TY_TRANSACTIONAL);
+    transact(true, [this] { EXPECT_EQ(TY_OK, ty_root_set(heap_, "text", strdup("kept"))); });
+    const size_t before = blocks();
+    transact(false, [] { lazy_caches[2].use('a'); });
+    EXPECT_LT(before + 16, blocks());
+    for (bool closes : {false, true}) {
+        EXPECT_EQ(TY_OK, ty_snapshot(heap_));
+        if (closes)
+            EXPECT_EQ(TY_OK, ty_close(heap_));
+        else
+            discard();
+        lazy_caches[2].abandon();
+        open(TY_TRANSACTIONAL);
+        EXPECT_GE(before + 1, blocks()) << "a block of the list of reserved ones";
+        EXPECT_EQ(0u, kept());
+        EXPECT_STREQ("kept", static_cast<char *>(ty_root(heap_, "text")));
+        transact(false, [] { lazy_caches[2].use('a'); });
+    }
+    lazy_caches[2].abandon();
+}
+
+TEST_F(dangling, variables_of_other_threads_are_found) {
+    open(TY_TRANSACTIONAL);
+    std::mutex lock;
+    std::condition_variable changed;
+    int step = 0;
+    auto go_to = [&](int next) {
+        std::lock_guard guard(lock);
+        step = next;
+        changed.notify_all();
+    };
+    auto wait_for = [&](int wanted) {
+        std::unique_lock guard(lock);
+        changed.wait(guard, [&] { return step == wanted; });
+    };
+    std::thread other([&] {
+        transact(true, [] { lazy_caches[1].use('a'); });
+        go_to(1);
+        wait_for(2);
+        lazy_caches[1].abandon();
+    });
+    wait_for(1);
+    EXPECT_EQ(TY_OK, ty_close(heap_));
+    heap_ = nullptr;
+    go_to(2);
+    other.join();
+    EXPECT_EQ(1u, told_of("lazy_thread_local", TY_DANGLING_CLOSE));
+    EXPECT_EQ(1u, told_.size());
+}
+
+TEST_F(dangling, nothing_is_told_of_sound_uses) {
+    for (const lazy_cache &cache : lazy_caches)
+        cache.use('a'); // in no scope
+    open(TY_TRANSACTIONAL);
+    transact(false, [] {
+        for (const lazy_cache &cache : lazy_caches)
+            if (cache.variable != std::string("lazy_table") && cache.variable != std::string("lazy_vector"))
+                cache.use('b'); // these need nothing more
+        std::vector<std::string> local(100, std::string(100, 'x'));
+        free(hidden(malloc(100))); // freed again
+        static_cast<void>(hidden(malloc(100)));
+    });
+    EXPECT_EQ(0u, kept());
+    transact(true, [this] { EXPECT_EQ(TY_OK, ty_root_set(heap_, "text", strdup("kept"))); });
+    EXPECT_EQ(TY_OK, ty_close(heap_));
+    heap_ = nullptr;
+    EXPECT_EQ(0u, told_.size()) << told_[0].text;
+    for (const lazy_cache &cache : lazy_caches)
+        cache.forget();
+}
+
+std::vector<place> all_places() {
+    std::vector<place> all;
+    for (library of : {library{"program", nullptr}, library{"plug_in", TAIYEN_LAZY_PLUG_IN}})
+        for (size_t n = 0; n < LAZY_CACHES; n++)
+            all.push_back({of, n});
+    return all;
+}
+INSTANTIATE_TEST_SUITE_P(lazy, dangling_caches, testing::ValuesIn(all_places()), [](const auto &one) {
+    return std::string(one.param.of.name) + "_" + lazy_caches[one.param.cache].variable;
+});
+
+} // namespace
+} // namespace taiyen::test
