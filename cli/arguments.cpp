@@ -73,7 +73,8 @@ int complain_of_command(const std::vector<std::string> &words) {
 
 void print_all_help() {
     std::printf("taiyen looks at heap files, checks them, draws them, packs and copies them.\n"
-                "'compact', 'resize', 'convert --in-place' and 'doubt' with an option change one.\n\n"
+                "'compact', 'resize', 'convert --in-place', and 'doubt' with an option, change\n"
+                "one.\n\n"
                 "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
     for (const command &one : commands())
         std::printf("  %-11s %s\n", one.name, one.summary);
@@ -85,7 +86,8 @@ void print_all_help() {
                 "strings of digits, and addresses are strings such as \"0x420000000000\".\n\n"
                 "Exit codes: 0, all is fine; 1, a heap has problems; 2, wrong usage, or a file\n"
                 "cannot be read; 3, of 'publish', 'standby' and 'promote': to start it again is\n"
-                "of no use before somebody has done what it says. Of several files, the highest code counts.\n");
+                "of no use before somebody has done what it says. Of several files, the\n"
+                "highest code counts.\n");
 }
 
 void print_option(const option &one) {

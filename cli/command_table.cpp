@@ -76,7 +76,7 @@ const option wait_time{"wait",         0,
                        "TIME",         nullptr,
                        &request::wait, "for the server, and a base or a publisher: 1m if left out; 0: not at all"};
 const option no_base{"no-base",         0,       nullptr,
-                     &request::no_base, nullptr, "as the primary, leave a base to 'taiyen publish --base'"};
+                     &request::no_base, nullptr, "as the primary, leave it to 'taiyen publish' to put a base"};
 const option server{"server",
                     0,
                     "URL",
@@ -401,9 +401,9 @@ const std::vector<command> all {
          "heap from being opened by programs that cannot tell what became of it. Exit code\n"
          "1: there is one. To settle it by hand is right only if the other heaps of its\n"
          "group, or the database, are known to have the same.\n"
-         "With --restored, FILEs are all the heaps of a group, which came back from backups\n"
-         "of different moments: from now on they go on together as they are. What one of\n"
-         "them has of a joint that another one has not stays half.",
+         "With --restored, FILEs are all the heaps of a group, which came back from\n"
+         "backups of different moments: from now on they go on together as they are.\n"
+         "What one of them has of a joint that another one has not stays half.",
          {&settle_doubt, &commit_doubt, &roll_back_doubt, &accept_restored, &as_json, &journal, &log_file},
          doubt},
         {"device",

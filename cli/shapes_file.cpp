@@ -24,8 +24,9 @@ ty_status described_shapes::read(const std::string &path) {
 
 ty_status described_shapes::load(ty_heap *heap) {
     if (ty_root(heap, TY_SHAPES_ROOT) == nullptr)
-        return ty_error_set(TY_E_NOT_FOUND, 0, "find out what is a pointer: a description of shapes in the heap",
-                            nullptr, UINT64_MAX, "name a text that describes them with --shapes");
+        return ty_error_set(TY_E_NOT_FOUND, TY_CAUSE_IN_OPERATION,
+                            "find out what is a pointer: the heap keeps no shapes", nullptr, UINT64_MAX,
+                            "name a text that describes them with --shapes");
     if (ty_status status = ty_shapes_create(&shapes_))
         return status;
     const ty_status loaded = ty_shapes_load(shapes_, heap);

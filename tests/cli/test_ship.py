@@ -40,7 +40,7 @@ class Ship(CliTest):
 
     def test_refusals(self):
         heap, folder = self.shipped()
-        self.fails(2, "restore", folder, heap, says=("exists",))
+        self.fails(2, "restore", folder, heap, says=("there is a file of that name",))
         self.fails(2, "restore", "--to", "yesterday", folder, self.path("back.ty"), says=("'yesterday'",))
         self.fails(2, "restore", "--to", "2001-01-01T00:00:00Z", folder, self.path("back.ty"), says=("not shipped",))
         self.fails(2, "restore", "--to", "1970-01-01T00:00:00Z", folder, self.path("back.ty"), says=("not shipped",))
@@ -65,7 +65,7 @@ class Ship(CliTest):
         os.remove(os.path.join(folder, base))
         result = run("ship", "--verify", folder)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("a base: it does not exist", result.stderr)  # nothing is left that tells of it
+        self.assertIn("a base; nothing is damaged", result.stderr)  # nothing is left that tells of it
 
     def test_it_ends_with_an_interrupt(self):
         heap, folder = self.heap("commit"), self.path("folder")

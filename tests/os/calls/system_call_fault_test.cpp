@@ -417,6 +417,24 @@ TEST(system_call_fault, memory) {
     fail_each_call("move_mapping", use_move, ENOMEM);
 }
 
+// What cannot be read is passed over, and the answer says so.
+TEST(system_call_fault, variables) {
+    static uintptr_t word;
+    word = reinterpret_cast<uintptr_t>(buffer);
+    fail_each_call(
+        "variables",
+        [] {
+            bool found = false;
+            const bool whole = each_variable_word(
+                word, word + 1, nullptr, 0,
+                [](void *context, const variable_word &one) { *static_cast<bool *>(context) |= one.address == &word; },
+                &found);
+            EXPECT_TRUE(found || !whole);
+            return whole ? TY_OK : ty_error_set(TY_E_MEMORY, EFAULT, "read variables", nullptr, UINT64_MAX, "none");
+        },
+        EFAULT);
+}
+
 TEST(system_call_fault, threads_and_guards) {
     fail_each_call("thread", use_thread, EAGAIN);
     fail_each_call(
