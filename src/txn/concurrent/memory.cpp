@@ -324,8 +324,9 @@ void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark) {
 ty_status blocks_prepare(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
     txn.roots_set = 0;
-    if (ty_status status = txn.retired.reserve(txn.frees.count()))
-        return status;
+    if (txn.frees.count() != 0)
+        if (ty_status status = txn.retired.reserve(txn.frees.count()))
+            return status;
     for (size_t i = 0; i < txn.frees.count(); i++) {
         ty_status status = enter_leaving(all, txn.frees[i].word);
         if (status == TY_OK)
