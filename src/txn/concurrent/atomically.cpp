@@ -475,10 +475,15 @@ namespace {
 
 // A word, where the transaction has blocks of its own. Most such words are of the one that it made last.
 [[gnu::noinline]] ty_status store_perhaps_own(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
-    if (!txn->own_blocks.last_holds(address, bytes) || txn->parts != 0 || txn->own->lost() != TY_OK)
-        return store_slowly(txn, address, value, bytes);
-    memcpy(address, value, sizeof(uint64_t)); // X32
-    return TY_OK;
+    uint64_t word;
+    memcpy(&word, value, sizeof word);
+    if (txn->own_blocks.last_holds(address, bytes) && txn->parts == 0 && txn->own->lost() == TY_OK) {
+        memcpy(address, &word, sizeof word); // X32
+        return TY_OK;
+    }
+    if (!is_own(*txn, address, bytes) && txn->own->store_at_once(static_cast<uint64_t *>(address), word, UINT64_MAX))
+        return TY_OK;
+    return store_slowly(txn, address, value, bytes);
 }
 
 } // namespace

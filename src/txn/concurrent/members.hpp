@@ -117,7 +117,8 @@ private:
 class own_blocks_of_txn {
 public:
     void add(const char *base, const block_note &made);
-    // The bytes of a word, or more, lie in one of them.
+    bool may_hold(uint64_t word) const { return word >= low_ && word < high_; }
+    // The bytes of a word, or more, lie in one of them, of a word that it may hold.
     bool holds(ty_heap *heap, const char *base, const pile<block_note> &allocs, const void *address, size_t bytes);
     // In the one that was made or found last.
     bool last_holds(const void *address, size_t bytes) const {
@@ -293,7 +294,8 @@ void retired_free_some(ty_atomic_txn &txn);
 bool retired_free_all(concurrent_heap &all);
 
 inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
-    return txn.allocs.count() != 0 && txn.own_blocks.holds(txn.all->heap, txn.all->base, txn.allocs, address, bytes);
+    return txn.own_blocks.may_hold(word_at(*txn.all, address)) &&
+           txn.own_blocks.holds(txn.all->heap, txn.all->base, txn.allocs, address, bytes);
 }
 
 // ---- elsewhere.cpp

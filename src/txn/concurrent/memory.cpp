@@ -259,9 +259,6 @@ void own_blocks_of_txn::add(const char *base, const block_note &made) {
 bool own_blocks_of_txn::holds(ty_heap *heap, const char *base, const pile<block_note> &allocs, const void *address,
                               size_t bytes) {
     const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(base);
-    const uint64_t word = offset / 8;
-    if (word < low_ || word >= high_)
-        return false;
     if (last_holds(address, bytes))
         return true;
     auto lies_in = [&](const block_note &block) {
