@@ -43,24 +43,27 @@ word_part part_at(uintptr_t address, size_t left) {
 } // namespace
 
 // While nobody has stopped the domain: whoever does later waits for it.
-bool transaction::enter(patience waits) {
-    for (;;) {
-        const uint64_t now = domain_->now();
-        perturb();
-        if (domain_->barrier_) [[likely]] {
-            began_.store(now + 1, std::memory_order_relaxed);
-            std::atomic_signal_fence(std::memory_order_seq_cst);
-        } else {
-            began_.exchange(now + 1, std::memory_order_seq_cst);
-        }
-        perturb();
-        if (!domain_->is_asked(domain::ask_stop)) [[likely]]
-            return true;
+inline bool transaction::try_to_enter() {
+    const uint64_t now = domain_->now();
+    perturb();
+    if (domain_->barrier_) [[likely]] {
+        began_.store(now + 1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+        began_.exchange(now + 1, std::memory_order_seq_cst);
+    }
+    perturb();
+    return !domain_->is_asked(domain::ask_stop);
+}
+
+bool transaction::enter_slowly(patience waits) {
+    do {
         runs_no_more();
         if (waits == patience::none) // Q7
             return false;
         domain_->await_end_of(domain::ask_stop);
-    }
+    } while (!try_to_enter());
+    return true;
 }
 
 bool transaction::hold(patience waits) {
@@ -81,13 +84,24 @@ void transaction::let_go() {
 }
 
 bool transaction::begin(kind what, manner how, patience waits) {
-    if (!held_ && !enter(waits))
+    if (held_) [[unlikely]]
+        how = manner::alone;
+    else if (!enter(waits)) [[unlikely]]
         return false;
     what_ = what;
-    how_ = held_ ? manner::alone : how;
+    how_ = how;
     last_conflict_ = conflict::count;
     lost_ = TY_OK;
     waits_ = false;
+    if (how != manner::optimistic && !begin_otherwise(waits)) [[unlikely]]
+        return false;
+    stops_ = domain_->stops_.load(std::memory_order_acquire);
+    start_ = domain_->now();
+    runs_ = true;
+    return true;
+}
+
+bool transaction::begin_otherwise(patience waits) {
     if (how_ == manner::alone) {
         if (!held_ && !domain_->begin_alone(*this, waits)) {
             runs_no_more();
@@ -95,16 +109,13 @@ bool transaction::begin(kind what, manner how, patience waits) {
         }
         count(alone_count_);
         began_.store(domain_->now() + 1, std::memory_order_release); // nobody has committed since
-    } else if (how_ == manner::old) {
-        if (domain_->begin_old() != TY_OK) { // no memory for old values: as where there is no room for one
-            how_ = manner::optimistic;
-            lose(conflict::forgotten);
-        }
-        count(old_count_);
+        return true;
     }
-    stops_ = domain_->stops_.load(std::memory_order_acquire);
-    start_ = domain_->now();
-    runs_ = true;
+    if (domain_->begin_old() != TY_OK) { // no memory for old values: as where there is no room for one
+        how_ = manner::optimistic;
+        lose(conflict::forgotten);
+    }
+    count(old_count_);
     return true;
 }
 

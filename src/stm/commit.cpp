@@ -164,9 +164,7 @@ void transaction::end(call_when outcome) {
     due_.cut(kept);
 }
 
-void transaction::call_due() {
-    if (due_.count() == 0) [[likely]]
-        return;
+void transaction::call_all_due() {
     pile<call> due;
     due.swap(due_);
     for (const call &each : due)

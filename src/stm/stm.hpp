@@ -149,7 +149,10 @@ public:
     }
 
     // Who has ended it calls this once it has asked what it wants to know of it: the calls may begin the next one.
-    void call_due();
+    void call_due() {
+        if (due_.count() != 0) [[unlikely]]
+            call_all_due();
+    }
 
     // What it is about to commit; for a recorder.
     const write_set &writes() const { return writes_; }
@@ -179,7 +182,11 @@ private:
         void *context;
     };
 
-    bool enter(patience waits);
+    bool try_to_enter();
+    bool enter(patience waits) { return try_to_enter() || enter_slowly(waits); }
+    [[gnu::cold, gnu::noinline]] bool enter_slowly(patience waits);
+    [[gnu::noinline]] bool begin_otherwise(patience waits);
+    [[gnu::cold]] void call_all_due();
     void runs_no_more();
     bool load_settled(const std::atomic<uint64_t> *stripe, const uint64_t *word, uint64_t *value) const;
     bool load_word(const uint64_t *word, uint64_t *value);
@@ -212,12 +219,12 @@ private:
     uint64_t stamp_ = 0;
     bool stored_ = false; // the one that ended last
     kind what_ = kind::writes;
-    manner how_ = manner::optimistic;
-    bool runs_ = false;
-    bool held_ = false; // its thread is alone also between its transactions
+    manner how_ = manner::optimistic; // load_at_once asks for this and lost_ by one instruction
     conflict last_conflict_ = conflict::count;
     ty_status lost_ = TY_OK;
     bool waits_ = false;
+    bool runs_ = false;
+    bool held_ = false; // its thread is alone also between its transactions
     pile<std::atomic<uint64_t> *> reads_;
     pile<locked_stripe> locks_;
     write_set writes_;

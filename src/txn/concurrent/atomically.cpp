@@ -25,10 +25,6 @@ struct body_call {
     ty_status status = TY_OK;
     uint32_t runs = 0;
     stm::attempts tried;
-    bool within = false; // a body of this thread on another heap: X31
-    outer_mark outers[outers_max];
-    unsigned outer_count = 0;
-    bool marked = false;     // the outers, by a run that has not committed
     os::caught thrown;       // by the last run
     bool may_wait = true;    // else it is rolled back,
     bool waits = false;      // and this says so
@@ -39,6 +35,12 @@ struct body_call {
     bool vouched = false;
     uint32_t ring = 0;
     uint64_t stamp = 0;
+    // Bodies of this thread on other heaps that it is within: X31.
+    unsigned outer_count = 0;
+    bool marked = false; // by a run that has not committed
+    outer_mark outers[outers_max];
+
+    bool within() const { return outer_count != 0; }
 };
 
 stm::verdict verdict_of(ty_atomic_txn &txn, ty_status status) {
@@ -67,24 +69,6 @@ void mark_outers(body_call &call) {
     call.marked = true;
 }
 
-ty_status enter_outers(body_call &call) {
-    running_body *outers[outers_max];
-    call.outer_count = bodies_running(call.txn->own, outers, outers_max);
-    if (call.outer_count > outers_max)
-        return failure(TY_E_MEMORY, "run a transaction: this thread is in bodies on %u heaps", call.outer_count)
-            .remedy("end some of them first");
-    for (unsigned i = 0; i < call.outer_count; i++) {
-        call.outers[i].txn = static_cast<ty_atomic_txn *>(outers[i]);
-        call.outers[i].txn->parts++;
-    }
-    return TY_OK;
-}
-
-void leave_outers(const body_call &call) {
-    for (unsigned i = 0; i < call.outer_count; i++)
-        call.outers[i].txn->parts--;
-}
-
 stm::verdict call_body(stm::transaction &own, void *context) {
     auto &call = *static_cast<body_call *>(context);
     ty_atomic_txn &txn = *call.txn;
@@ -94,12 +78,14 @@ stm::verdict call_body(stm::transaction &own, void *context) {
     txn.mode = call.mode;
     txn.waits = txn.vouched = txn.too_long = txn.log_failed = false;
     call.thrown.forget();
-    if (call.within && bodies_lost(txn.own) != TY_OK) { // since the last run
-        own.give_way_elsewhere();
-        return stm::verdict::roll_back;
+    if (call.within()) [[unlikely]] {
+        if (bodies_lost(txn.own) != TY_OK) { // since the last run
+            own.give_way_elsewhere();
+            return stm::verdict::roll_back;
+        }
+        mark_outers(call);
     }
     call.runs++;
-    mark_outers(call);
     if (const txn_runtime *rt = txn.all->rt; rt && rt->spoiled.load(std::memory_order_acquire)) { // while this waited
         call.status = refuse_spoiled(*rt, "run a transaction");
         return stm::verdict::roll_back;
@@ -195,7 +181,7 @@ ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_ca
 ty_status run_with_gate(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
     txn_runtime *rt = txn.all->rt;
     const bool takes = rt != nullptr && !txn.has_gate; // else it is held already: X31
-    if (takes && !call.within)
+    if (takes && !call.within())
         rt->gate.lock();
     else if (takes && !rt->gate.try_lock())
         return bodies_give_way({obstacle::kind::heap_with_gate, &txn, nullptr, nullptr});
@@ -242,23 +228,25 @@ ty_status mend_log(ty_atomic_txn &txn, const body_call &call, ty_status status) 
 
 ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
     bool alone = options.irrevocable;
-    for (;;) {
-        ty_status status = call.within ? TY_OK : clear_the_way(txn, alone && txn.all->rt != nullptr);
-        if (status)
-            return status;
+    ty_status ready = TY_OK;
+    do {
         call.waits = false;
         call.may_wait = !alone && !txn.own->is_held();
-        status = alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
+        ty_status status =
+            alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
         call.may_wait = true;
-        if (!*committed)
-            outers_back(call);
+        if (txn.hold_count != 0 && !call.within()) [[unlikely]]
+            holds_drop(txn, *committed);
+        if (*committed) [[likely]] {
+            txn.own->call_due();
+            return TY_OK;
+        }
+        outers_back(call);
         const bool again = status == TY_E_BUSY && txn.own->last_conflict() == stm::conflict::asked;
-        if (!call.within)
-            holds_drop(txn);
-        else if (status == TY_E_BUSY && !again && bodies_lost(txn.own) == TY_OK)
+        if (call.within() && status == TY_E_BUSY && !again && bodies_lost(txn.own) == TY_OK)
             status = bodies_give_way({obstacle::kind::heap, &txn, nullptr, nullptr});
         status = call_due(txn, status);
-        if (again || (status == TY_E_BUSY && !call.within))
+        if (again || (status == TY_E_BUSY && !call.within()))
             continue;
         if (status == TY_E_BUSY)
             return status;
@@ -272,7 +260,8 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
             status = mend_log(txn, call, status);
         if (status != TY_OK && !call.too_long)
             return status;
-    }
+    } while ((ready = call.within() ? TY_OK : clear_the_way(txn, alone && txn.all->rt != nullptr)) == TY_OK);
+    return ready;
 }
 
 // What is owed now and then, within no transaction of the heap.
@@ -303,6 +292,28 @@ ty_status refuse_within_another(const ty_atomic_options &options) {
                                : TY_OK;
 }
 
+[[gnu::cold, gnu::noinline]] ty_status enter_outers(const ty_atomic_options &options, body_call &call) {
+    if (ty_status status = refuse_within_another(options))
+        return status;
+    running_body *outers[outers_max];
+    const unsigned count = bodies_running(call.txn->own, outers, outers_max);
+    if (count > outers_max)
+        return failure(TY_E_MEMORY, "run a transaction: this thread is in bodies on %u heaps", count)
+            .remedy("end some of them first");
+    for (unsigned i = 0; i < count; i++) {
+        call.outers[i].txn = static_cast<ty_atomic_txn *>(outers[i]);
+        call.outers[i].txn->parts++;
+    }
+    call.outer_count = count;
+    call.tried.waits = stm::patience::none;
+    return TY_OK;
+}
+
+[[gnu::cold, gnu::noinline]] void leave_outers(const body_call &call) {
+    for (unsigned i = 0; i < call.outer_count; i++)
+        call.outers[i].txn->parts--;
+}
+
 ty_status wait_as_asked(txn_runtime *rt, const ty_atomic_options &options, const body_call &call) {
     if (rt == nullptr || options.reads_only || options.commit == TY_COMMIT_ASYNC)
         return TY_OK;
@@ -326,10 +337,6 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
         return status;
     if (txn->own->runs())
         return run_part(*txn, options, body, context, &result->committed);
-    const bool within = in_body();
-    if (within)
-        if (ty_status status = refuse_within_another(options))
-            return status;
     const bool waits = options.commit != TY_COMMIT_ASYNC;
     commit_watch watch(all->rt != nullptr && !options.reads_only ? &all->rt->times : nullptr,
                        waits ? commit_timed::durable : commit_timed::asynchronous, txn->commits);
@@ -338,19 +345,16 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
     call.body = body;
     call.context = context;
     call.mode = options.commit;
-    call.within = within;
-    if (!within) {
-        txn->hold_count = 0;
-        txn->met = {};
-    }
-    if (within)
-        if (ty_status status = enter_outers(call))
+    if (in_body()) [[unlikely]]
+        if (ty_status status = enter_outers(options, call))
             return status;
-    call.tried.waits = within ? stm::patience::none : stm::patience::any;
     const body_entry before = bodies_enter(*txn, options.irrevocable);
     ty_status status = run_until_done(*txn, options, call, &result->committed);
     bodies_leave(*txn, before);
-    leave_outers(call);
+    if (call.within()) [[unlikely]]
+        leave_outers(call);
+    else if (!result->committed) [[unlikely]]
+        way_forget(*txn);
     result->runs = call.runs;
     if (call.thrown.any() && !result->committed && status == TY_OK)
         call.thrown.rethrow();
@@ -469,6 +473,19 @@ namespace {
     return lost(*txn);
 }
 
+// A word, where the transaction has blocks of its own. Most such words are of the one that it made last.
+[[gnu::noinline]] ty_status store_perhaps_own(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
+    uint64_t word;
+    memcpy(&word, value, sizeof word);
+    if (txn->own_blocks.last_holds(address, bytes) && txn->parts == 0 && txn->own->lost() == TY_OK) {
+        memcpy(address, &word, sizeof word); // X32
+        return TY_OK;
+    }
+    if (!is_own(*txn, address, bytes) && txn->own->store_at_once(static_cast<uint64_t *>(address), word, UINT64_MAX))
+        return TY_OK;
+    return store_slowly(txn, address, value, bytes);
+}
+
 } // namespace
 
 // Words are common, and these two wait for memory: what they do for one must need few stores, to the stack too, or the
@@ -484,8 +501,10 @@ ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size
 
 ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     uint64_t word;
-    if (!stm::is_word(address, bytes) || txn->allocs.count() != 0 || !is_in_use(*txn->all, address, bytes)) [[unlikely]]
+    if (!stm::is_word(address, bytes) || !is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return store_slowly(txn, address, value, bytes);
+    if (txn->allocs.count() != 0) [[unlikely]]
+        return store_perhaps_own(txn, address, value, bytes);
     memcpy(&word, value, sizeof word);
     if (!txn->own->store_at_once(static_cast<uint64_t *>(address), word, UINT64_MAX)) [[unlikely]]
         return store_slowly(txn, address, value, bytes);

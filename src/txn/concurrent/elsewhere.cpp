@@ -103,9 +103,11 @@ ty_status clear_the_way(ty_atomic_txn &txn, bool needs_gate) {
     return TY_OK;
 }
 
-void holds_drop(ty_atomic_txn &txn) {
+void holds_drop(ty_atomic_txn &txn, bool forget) {
     for (unsigned i = 0; i < txn.hold_count; i++)
         drop(txn.holds[i]);
+    if (forget)
+        txn.hold_count = 0;
 }
 
 } // namespace taiyen

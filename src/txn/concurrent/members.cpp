@@ -37,7 +37,7 @@ void end_member(thread_end_watcher &watcher) {
     if (txn.own->runs())
         txn.own->roll_back();
     bodies_forget();
-    txn.hold_count = 0; // each of them comes by here itself
+    way_forget(txn); // each of the heaps that it holds comes by here itself
     txn.own->let_go();
     if (txn.has_gate)
         all.rt->gate.unlock();

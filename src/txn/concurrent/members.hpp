@@ -52,7 +52,10 @@ public:
     scratch &operator=(const scratch &) = delete;
     // Expected: TY_E_MEMORY. What was there is gone.
     ty_status provide(size_t bytes);
-    void trim(); // beyond what most want
+    void trim() { // beyond what most want
+        if (room_ > kept_bytes) [[unlikely]]
+            release();
+    }
     uint8_t *begin() const { return bytes_; }
     template <class T>
     T *as() const {
@@ -60,6 +63,9 @@ public:
     }
 
 private:
+    static constexpr size_t kept_bytes = size_t{1} << 20;
+    [[gnu::cold]] void release();
+
     uint8_t *bytes_ = nullptr;
     size_t room_ = 0;
 };
@@ -110,12 +116,18 @@ private:
 // X32: which blocks are the transaction's own, as far as they lie; and what a part has to put back in them.
 class own_blocks_of_txn {
 public:
-    void add(const block_note &made);
-    // The bytes of a word, or more, lie in one of them.
+    void add(const char *base, const block_note &made);
+    bool may_hold(uint64_t word) const { return word >= low_ && word < high_; }
+    // The bytes of a word, or more, lie in one of them, of a word that it may hold.
     bool holds(ty_heap *heap, const char *base, const pile<block_note> &allocs, const void *address, size_t bytes);
+    // In the one that was made or found last.
+    bool last_holds(const void *address, size_t bytes) const {
+        const size_t offset = reinterpret_cast<uintptr_t>(address) - last_at_;
+        return offset < last_bytes_ && bytes <= last_bytes_ - offset;
+    }
     void forget() {
         index_.forget();
-        last_ = {};
+        last_at_ = last_bytes_ = 0;
         low_ = UINT64_MAX;
         high_ = 0;
     }
@@ -123,8 +135,9 @@ public:
 
 private:
     block_index index_;
-    block_note last_{}; // found
-    uint64_t low_ = UINT64_MAX, high_ = 0;
+    uintptr_t last_at_ = 0;
+    size_t last_bytes_ = 0;
+    uint64_t low_ = UINT64_MAX, high_ = 0; // words
 };
 
 struct concurrent_heap;
@@ -251,8 +264,6 @@ extern const other_writers others_of_concurrent;
 
 // ---- memory.cpp
 
-// What a transaction that was rolled back allocated is freed; there are no notes then.
-void blocks_forget(ty_atomic_txn &txn);
 struct block_mark {
     size_t allocs;
     size_t frees;
@@ -263,7 +274,14 @@ inline block_mark blocks_mark(const ty_atomic_txn &txn) {
     return {txn.allocs.count(), txn.frees.count(), txn.roots.count(), txn.own_before.count()};
 }
 void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark);
-bool blocks_touched(const ty_atomic_txn &txn);
+inline bool blocks_touched(const ty_atomic_txn &txn) {
+    return (txn.allocs.count() | txn.frees.count() | txn.roots.count()) != 0;
+}
+// What a transaction that was rolled back allocated is freed; there are no notes then.
+inline void blocks_forget(ty_atomic_txn &txn) {
+    if (blocks_touched(txn)) [[unlikely]]
+        blocks_back_to(txn, {0, 0, 0, 0});
+}
 // In the books, at a commit: before its stamp, and once it has one. valid false: it is not in force.
 ty_status blocks_prepare(ty_atomic_txn &txn);
 void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid);
@@ -276,7 +294,8 @@ void retired_free_some(ty_atomic_txn &txn);
 bool retired_free_all(concurrent_heap &all);
 
 inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
-    return txn.allocs.count() != 0 && txn.own_blocks.holds(txn.all->heap, txn.all->base, txn.allocs, address, bytes);
+    return txn.own_blocks.may_hold(word_at(*txn.all, address)) &&
+           txn.own_blocks.holds(txn.all->heap, txn.all->base, txn.allocs, address, bytes);
 }
 
 // ---- elsewhere.cpp
@@ -284,7 +303,12 @@ inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
 // X31. Of the outermost body, with nothing held: waits for what the last run met, and takes what the next one is to
 // have to itself. A failure is the transaction's.
 ty_status clear_the_way(ty_atomic_txn &txn, bool needs_gate);
-void holds_drop(ty_atomic_txn &txn);
+[[gnu::cold]] void holds_drop(ty_atomic_txn &txn, bool forget);
+// The outermost body has ended.
+inline void way_forget(ty_atomic_txn &txn) {
+    txn.hold_count = 0;
+    txn.met = {};
+}
 
 // ---- atomically.cpp
 

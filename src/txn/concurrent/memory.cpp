@@ -119,7 +119,7 @@ ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **b
     const block_note made{word_at(all, *block), bytes / 8};
     ty_status status = txn.allocs.push(made);
     if (status == TY_OK)
-        txn.own_blocks.add(made);
+        txn.own_blocks.add(all.base, made);
     else
         static_cast<void>(heap_free(*block)); // it was just made
     return status;
@@ -131,7 +131,7 @@ void free_noted(ty_atomic_txn &txn, size_t from) {
     txn.allocs.cut(from);
     txn.own_blocks.forget();
     for (const block_note &left : txn.allocs)
-        txn.own_blocks.add(left);
+        txn.own_blocks.add(txn.all->base, left);
 }
 
 ty_status set_root(ty_atomic_txn &txn, const root_note &root, void *address) {
@@ -249,41 +249,37 @@ size_t retired_blocks::take(uint64_t oldest, block_note *to, size_t most) {
     return taken;
 }
 
-void own_blocks_of_txn::add(const block_note &made) {
+void own_blocks_of_txn::add(const char *base, const block_note &made) {
     low_ = std::min(low_, made.word);
     high_ = std::max(high_, made.word + made.words);
-    last_ = made;
+    last_at_ = reinterpret_cast<uintptr_t>(base) + made.word * 8;
+    last_bytes_ = made.words * 8;
 }
 
 bool own_blocks_of_txn::holds(ty_heap *heap, const char *base, const pile<block_note> &allocs, const void *address,
                               size_t bytes) {
     const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(base);
-    const uint64_t word = offset / 8;
-    if (word < low_ || word >= high_)
-        return false;
-    auto lies_in = [&](const block_note &block) {
-        return offset >= block.word * 8 && offset - block.word * 8 < block.words * 8 &&
-               bytes <= (block.word + block.words) * 8 - offset;
-    };
-    if (lies_in(last_))
+    if (last_holds(address, bytes))
         return true;
+    auto lies_in = [&](const block_note &block) {
+        const uint64_t within = offset - block.word * 8;
+        if (within >= block.words * 8 || bytes > block.words * 8 - within)
+            return false;
+        last_at_ = reinterpret_cast<uintptr_t>(base) + block.word * 8;
+        last_bytes_ = block.words * 8;
+        return true;
+    };
     if (allocs.count() < few_blocks) {
         for (const block_note &each : allocs)
-            if (lies_in(each)) {
-                last_ = each;
+            if (lies_in(each))
                 return true;
-            }
         return false;
     }
     ty_block around;
     if (!heap_find_block(heap, address, &around))
         return false;
     const uint64_t start = static_cast<uint64_t>(static_cast<const char *>(around.address) - base) / 8;
-    const block_note found{start, around.size_bytes / 8};
-    if (!lies_in(found) || !index_.finds(allocs, start))
-        return false;
-    last_ = found;
-    return true;
+    return index_.finds(allocs, start) && lies_in({start, around.size_bytes / 8});
 }
 
 // X32. A part that is rolled back knows what the bytes held.
@@ -303,14 +299,6 @@ ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t
     }
     memcpy(address, value, bytes);
     return TY_OK;
-}
-
-bool blocks_touched(const ty_atomic_txn &txn) {
-    return txn.allocs.count() != 0 || txn.frees.count() != 0 || txn.roots.count() != 0;
-}
-
-void blocks_forget(ty_atomic_txn &txn) {
-    blocks_back_to(txn, {0, 0, 0, 0});
 }
 
 void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark) {
@@ -333,8 +321,9 @@ void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark) {
 ty_status blocks_prepare(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
     txn.roots_set = 0;
-    if (ty_status status = txn.retired.reserve(txn.frees.count()))
-        return status;
+    if (txn.frees.count() != 0)
+        if (ty_status status = txn.retired.reserve(txn.frees.count()))
+            return status;
     for (size_t i = 0; i < txn.frees.count(); i++) {
         ty_status status = enter_leaving(all, txn.frees[i].word);
         if (status == TY_OK)

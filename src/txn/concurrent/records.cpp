@@ -8,7 +8,6 @@
 namespace taiyen {
 namespace {
 
-constexpr size_t kept_bytes = size_t{1} << 20;
 constexpr uint64_t record_words_worth_making = uint64_t{8} << 20; // of more it is not tried whether they fit a record
 constexpr uint8_t void_record = 0xf0; // "a part starts", of which nothing follows: a stamp without changes (X23)
 
@@ -389,9 +388,7 @@ ty_status scratch::provide(size_t bytes) {
     return TY_OK;
 }
 
-void scratch::trim() {
-    if (room_ <= kept_bytes)
-        return;
+void scratch::release() {
     free(bytes_);
     bytes_ = nullptr;
     room_ = 0;

@@ -1,58 +1,37 @@
 #include "bodies.hpp"
 
 namespace taiyen {
-namespace {
 
-thread_local running_body *first_body; // the order tells nothing
-thread_local uint32_t depth_now;
+constinit thread_local bodies_of_thread bodies_here{};
+
+namespace {
 
 template <class Use>
 void each_running(const stm::transaction *but, Use use) {
-    for (running_body *each = first_body; each != nullptr; each = each->next)
+    for (running_body *each = bodies_here.first; each != nullptr; each = each->next)
         if (each->own->runs() && each->own != but)
             use(*each);
 }
 
 } // namespace
 
-// Calls after a transaction's end may begin the next one while the heap's first call has not returned: that one is
-// deeper.
-body_entry bodies_enter(running_body &body, bool irrevocable) {
-    const body_entry before{body.listed, body.depth, body.irrevocable};
-    if (!body.listed) {
-        body.next = first_body;
-        first_body = &body;
-        body.listed = true;
-    }
-    body.depth = ++depth_now;
-    body.irrevocable = irrevocable;
-    return before;
-}
-
-void bodies_leave(running_body &body, const body_entry &before) {
-    depth_now--;
-    body.depth = before.depth;
-    body.irrevocable = before.irrevocable;
-    if (before.listed)
-        return;
-    running_body **link = &first_body;
+void bodies_unlist(const running_body &body) {
+    running_body **link = &bodies_here.first;
     while (*link != nullptr && *link != &body)
         link = &(*link)->next;
     if (*link != nullptr)
         *link = body.next;
-    body.listed = false;
 }
 
 void bodies_forget() {
-    for (running_body *each = first_body; each != nullptr; each = each->next)
-        each->listed = false;
-    first_body = nullptr;
-    depth_now = 0;
+    for (running_body *each = bodies_here.first; each != nullptr; each = each->next)
+        each->depth = 0;
+    bodies_here = {};
 }
 
-bool in_body(const stm::transaction *but) {
+bool some_body_runs() {
     bool found = false;
-    each_running(but, [&found](const running_body &) { found = true; });
+    each_running(nullptr, [&found](const running_body &) { found = true; });
     return found;
 }
 

@@ -35,24 +35,57 @@ struct obstacle {
 struct running_body {
     stm::transaction *own = nullptr;
     running_body *next = nullptr; // of the same thread
-    bool listed = false;
-    uint32_t depth = 0; // of calls on other heaps around it
+    uint32_t depth = 0;           // from 1 on, of calls on other heaps around it; 0: no call is under way
     bool irrevocable = false;
     obstacle met; // by what it called, while it is the outermost
 };
 
 // From the begin of a call to its end; before is what leave() gets.
 struct body_entry {
-    bool listed;
     uint32_t depth;
     bool irrevocable;
 };
-body_entry bodies_enter(running_body &body, bool irrevocable);
-void bodies_leave(running_body &body, const body_entry &before);
+
+// Of the calling thread. Most transactions are within no other: these look at one word and find it NULL.
+struct bodies_of_thread {
+    running_body *first; // the order says nothing
+    uint32_t depth;
+};
+extern constinit thread_local bodies_of_thread bodies_here;
+
+[[gnu::cold]] void bodies_unlist(const running_body &body);
+[[gnu::cold]] bool some_body_runs();
 void bodies_forget(); // the thread ends
 
-// Whether the thread is in a body, but for the one of `but`.
-bool in_body(const stm::transaction *but = nullptr);
+// Calls after a transaction's end may begin the next one while the heap's first call has not returned: that one is
+// deeper.
+inline body_entry bodies_enter(running_body &body, bool irrevocable) {
+    const body_entry before{body.depth, body.irrevocable};
+    if (before.depth == 0) [[likely]] {
+        body.next = bodies_here.first;
+        bodies_here.first = &body;
+    }
+    body.depth = ++bodies_here.depth;
+    body.irrevocable = irrevocable;
+    return before;
+}
+
+inline void bodies_leave(running_body &body, const body_entry &before) {
+    bodies_here.depth--;
+    body.depth = before.depth;
+    body.irrevocable = before.irrevocable;
+    if (before.depth != 0) [[unlikely]]
+        return;
+    if (bodies_here.first == &body) [[likely]]
+        bodies_here.first = body.next;
+    else
+        bodies_unlist(body);
+}
+
+// Whether the thread is in a body.
+inline bool in_body() {
+    return bodies_here.first != nullptr && some_body_runs();
+}
 bool in_irrevocable_body();
 // In one that can be taken back: X31.
 inline bool must_not_wait() {
