@@ -4,11 +4,13 @@ The story: CPython 3.11 collects in allocations. A finaliser that stored into th
 stand for, and the process ended with it.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import taiyen
 from collectors import TRIED
 
 HERE = Path(__file__).parent
@@ -17,7 +19,7 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize(("kind", "action"), TRIED)
 def test_code_runs_in_the_middle_of_operations(kind, action, tmp_path):
     done = subprocess.run([sys.executable, HERE / "collectors.py", kind, action, tmp_path], capture_output=True, text=True,
-                          timeout=500)  # fmt: skip
+                          timeout=500, env=dict(os.environ, PYTHONPATH=str(Path(taiyen.__file__).parents[1])))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -360,7 +360,7 @@ TEST_F(code_heaps, libraries_that_go_and_come_are_noted) {
     const outcome got = run("code_pie_1", {"snapshot", "mapped", "exchange", TAIYEN_CODE_PLUGIN, TAIYEN_CODE_PLUGIN_2,
                                            TAIYEN_CODE_PLUGIN_3});
     EXPECT_EQ(got.code, 0) << got.text;
-    EXPECT_EQ(got.text, "libcode_plugin_3.so 1 words\n");
+    EXPECT_EQ(got.text, "libcode_plugin_3.so 1 words; 0 seen by the open; \n");
 }
 
 // Numbers that stood in the heap before the library came to lie there. CD7.
