@@ -302,6 +302,7 @@ TEST_F(cpp_containers, a_pmr_container_in_another_process) {
         if (child == 0) {
             setenv("TAIYEN_TEST_PMR", path.c_str(), 1);
             unsetenv("GTEST_TOTAL_SHARDS"); // of this process
+            unsetenv("GTEST_SHARD_INDEX");
             execl("/proc/self/exe", "test_api", "--gtest_filter=cpp_containers.a_pmr_container_in_another_process",
                   static_cast<char *>(nullptr));
             _exit(99);

@@ -236,6 +236,7 @@ protected:
         setenv("TAIYEN_HEAP", heap, 1);
         setenv("TAIYEN_URL", url.c_str(), 1);
         unsetenv("GTEST_TOTAL_SHARDS"); // of this process
+        unsetenv("GTEST_SHARD_INDEX");
         execl("/proc/self/exe", "test_standby", "--gtest_filter=standby_process_alone.*", "--gtest_brief=1",
               static_cast<char *>(nullptr));
         _exit(127);
