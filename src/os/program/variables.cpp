@@ -174,11 +174,9 @@ void find_variable(const variable_word &word, variable_place *place) {
         name_variable(object, found.offset, found.thread_local_data, at->name, sizeof at->name, &within);
         if (at->name[0] != '\0')
             at->offset = within;
-        const char *path = object.path;
-        char own[PATH_MAX] = "";
-        if (object.program && sys::readlink(path, own, sizeof own - 1) > 0)
-            path = own;
-        snprintf(at->object, sizeof at->object, "%s", path[0] != '\0' ? path : object.name);
+        const char *path = object.path[0] != '\0' ? object.path : object.name;
+        if (!object.program || sys::readlink(object.path, at->object, sizeof at->object - 1) <= 0) // it is all zeros
+            snprintf(at->object, sizeof at->object, "%.*s", static_cast<int>(sizeof at->object - 1), path);
         return TY_E_EXISTS; // no more
     };
     static_cast<void>(each_loaded_object(look, &all));
