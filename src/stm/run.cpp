@@ -46,7 +46,7 @@ void count_loss(const transaction &own, unsigned &losses, uint64_t &dice) {
     }
     losses = why == conflict::asked && own.is_alone() ? 0 : losses + 1;
     if (why != conflict::elsewhere)
-        rest(losses, dice);
+        rest(losses == 0 ? losses_before_alone : losses, dice);
 }
 
 ty_status kept_waiting() {
