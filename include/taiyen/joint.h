@@ -32,8 +32,8 @@
  * between. A heap of another moment is recognised: each heap keeps the number of the group's last joint, and
  * ty_group_open commits one of its own. So
  *  - ty_open of a heap with a joint in doubt fails with TY_E_IN_DOUBT if another heap has neither that joint nor the
- * one before, or is not the one that took part (as a copy that the library made). Nothing is changed: with the right
- *    files it opens.
+ *    one before, or is not the one that took part (such as a copy that the library made). Nothing is changed: with the
+ *    right files it opens.
  *  - ty_group_open fails with TY_E_MISMATCH if the heaps, or those that they are copies of, have different joints.
  * The text says which heap it is. What cannot be recognised: the files of a member, copied with other tools while the
  * group was open, after the very joint before the one that is in doubt. They are what that member would have after a
@@ -123,7 +123,7 @@ TY_API TY_CHECKED ty_status ty_register_agent(const ty_agent *agent);
 
 /* Makes a group. Several heaps note in each which heaps they are (one transaction each, the first time), and a joint of
  * all of them, durable when it returns, tells them from copies that were made before. Participants that have something
- * prepared for this group are told what becomes of it. The order of the heaps does not matter, but that the first one
+ * prepared for this group learn what becomes of it. The order of the heaps does not matter, but that the first one
  * decides.
  * Errors: TY_E_MISMATCH (the heaps are of different moments: see Backups), TY_E_ARGUMENT (a heap is not transactional,
  * read-only, or given twice; agent and participants; too many), TY_E_UNSUPPORTED (a log of several partitions),

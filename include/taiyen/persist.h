@@ -116,7 +116,7 @@ typedef struct ty_doubt {
 /* Tells the outcome. Called by ty_open in its thread, twice: first before anything is written to the log's ring, when
  * TY_OUTCOME_UNKNOWN leaves it as it is; then, with durable set, for the answer that counts. Who decides only now,
  * because this heap has the transaction, does so when it is durable. The heap cannot be used meanwhile, other heaps
- * can. An open for reading asks in the same way, and what is told shows in memory alone; it is not asked of a copy of
+ * can. An open for reading asks in the same way, and the answer shows in memory alone; it is not asked of a copy of
  * files in use (TY_OPEN_COPY), which are without what is prepared and has no outcome yet. *doubt is valid during the
  * call. It may not throw. */
 typedef ty_outcome ty_outcome_callback(const ty_doubt *doubt, void *context);
@@ -169,7 +169,7 @@ typedef struct ty_open_options {
                         together with check_stores (TY_E_UNSUPPORTED) */
     ty_outcome_callback *outcome; /* asked where the log ends with a transaction in doubt. NULL, or
                                      TY_OUTCOME_UNKNOWN: the open fails with TY_E_IN_DOUBT, also one for reading.
-                                     Joints are settled without it (joint.h) */
+                                     Joints are resolved without it (joint.h) */
     void *outcome_context;
     ty_code code; /* what is done about addresses of code in the heap: code.h. TY_E_MISMATCH: they would not lead to
                      what they led to; nothing in the files is changed */
@@ -217,7 +217,7 @@ typedef struct ty_report {
     uint64_t replayed_bytes;        /* of their records */
     uint64_t sequence;              /* of the last transaction, or outcome of one, that was restored */
     uint64_t in_doubt;              /* the sequence of one that was in doubt; 0: none was */
-    ty_outcome outcome;             /* what was told of it. TY_OUTCOME_UNKNOWN: it was left out of a copy of files in
+    ty_outcome outcome;             /* what became of it. TY_OUTCOME_UNKNOWN: it was left out of a copy of files in
                                        use, as it had not been acknowledged before the call */
     ty_code code;                   /* what the heap was made with */
     uint64_t code_words;            /* that were repointed to where the code is now */

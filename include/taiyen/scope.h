@@ -120,10 +120,10 @@ typedef void ty_dangling_callback(const ty_dangling *found, void *context);
  * that they lead to, are *kept*: they are not freed, and hold what the library wrote there, so that it can go on using
  * them, in scopes or outside; it may free and resize them (free, realloc) with no transaction. They are no part of the
  * heap's content: like reserved blocks (ty_reserve) they are gone at the next open, no transaction has them, and
- * ty_txn_stats.reserved_blocks counts them. Where no memory was left to keep a block, it is freed, and told of as not
+ * ty_txn_stats.reserved_blocks counts them. Where no memory was left to keep a block, it is freed, and reported as not
  * kept. More than 16 MiB of them (TY_KEPT_BYTES_MAX) are let go at a later rollback as far as no variable leads to them
  * any more. So that a variable never leads to what a rollback has made smaller, realloc in a scope moves a block of
- * before the transaction where it would have to grow in place. Each variable is told of once until its heap is closed.
+ * before the transaction where it would have to grow in place. Each variable is reported once until its heap is closed.
  *
  * At the end of a heap that was entered by a scope in this process: variables that lead to any of its live blocks, up
  * to 16. Nothing can be kept: who uses such a variable ends in a crash, or, if the heap is open again by then, writes
