@@ -106,10 +106,10 @@ typedef struct ty_dangling {
     size_t block_bytes;
     const char *text; /* all of this as one line for a person */
 } ty_dangling;
-typedef void ty_dangling_callback(const ty_dangling *found, void *context);
 
-/* Whom to tell of such variables, in all heaps of the process; NULL: a line each on standard error, as at first. Called
- * by the thread that rolls back or closes, when that is done; it may use any heap that is open, and may not throw.
+/* Sets what is called for such variables, in all heaps of the process; NULL: a line each on standard error, as at
+ * first. Called by the thread that rolls back or closes, when that is done; it may use any heap that is open, and may
+ * not throw.
  *
  * What is looked at: the variables of the program and of all that is loaded, static and thread-local (of the calling
  * thread; on x86-64 with glibc of all threads that have used a heap), at multiples of 8; of each object up to 8 MiB of
@@ -129,6 +129,7 @@ typedef void ty_dangling_callback(const ty_dangling *found, void *context);
  * to 16. Nothing can be kept: who uses such a variable ends in a crash, or, if the heap is open again by then, writes
  * to others' blocks. A variable of the program's own that is set anew after each open does no harm.
  * Thread-safe. */
+typedef void ty_dangling_callback(const ty_dangling *found, void *context);
 TY_API void ty_on_dangling(ty_dangling_callback *callback, void *context);
 
 #define TY_KEPT_BYTES_MAX ((size_t)16 << 20)
