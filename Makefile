@@ -11,13 +11,13 @@ CRASH_SEEDS ?= 1 2 3
 CRASH_KILLS ?= 200
 UNDO_OPERATIONS ?= 1000000
 FUZZ_SECONDS ?= 60
-MUTANTS ?=
+FAULTS ?=
 KERNEL ?= linux-image-amd64
 packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_shapes fuzz_ship fuzz_standby fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench bench-python check crash fuzz mutants test-kafka test-kernel nightly docs install deb wheels conan format tidy clean check-asan check-tsan
+.PHONY: help build demo test bench bench-python check crash fuzz faults test-kafka test-kernel nightly docs install deb wheels conan format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -96,9 +96,10 @@ fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log r
 	@scripts/build fuzz $(JOBS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/fuzz $(FUZZ_TARGETS)
 
-mutants: ## Plant the faults of tests/mutants (MUTANTS='I*': some of them): the test that each names must tell
+faults: ## Switch the fault sites of tests/faults/sites.txt on, one after the other (FAULTS='I*': some of them): the test that each names must fail
 	@scripts/setup test
-	@scripts/mutants $(foreach pattern,$(MUTANTS),'$(pattern)')
+	@scripts/build faults $(JOBS)
+	@FAULT_JOBS=$(TEST_JOBS) scripts/faults build/faults $(foreach pattern,$(FAULTS),'$(pattern)')
 
 docs: ## HTML of the public headers, C and C++, in build/docs/html; no function without a text; code blocks are compiled
 	@scripts/setup docs

@@ -21,10 +21,10 @@ In docs/design/*.md:
   - in a diagram, words_with_underscores before a file's name are words of that file's code;
   - `name()`, and a word_with_underscores between backticks or in a diagram, is a word of its code, not of comments alone;
   - an invariant's entry begins with "- I3: ". It names the files that keep it, each of which names the number in a
-    comment, and behind "Test:" a test that a mutant of that number names (tests/mutants);
+    comment, and behind "Test:" tests, which exist;
   - docs/design/README.md has a row "| I3 | what it says | [page](page) |" for each entry, and no other;
-  - each invariant that a comment in src, include or python/src, or a mutant, names is one of them; and each of them is
-    named in such a comment and has a mutant;
+  - each invariant that a comment in src, include or python/src, or a fault site (tests/faults), names is one of them; and
+    each of them is named in such a comment;
   - where the code or a page names a page's section (os.md, "Write faults"), there is one;
   - no word tells of an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
 In CONTRIBUTING.md: files and functions, likewise.
@@ -35,6 +35,7 @@ In all of docs/: links lead to files.
 """
 
 import argparse
+import fnmatch
 import glob
 import os
 import re
@@ -51,6 +52,8 @@ PACK_HEADER = re.compile(r"^\s*#\s*include\s*<taiyen/(?:pack|shapes)\.h", re.MUL
 PROGRAM_SECONDS = 60
 
 DESIGN = os.path.join("docs", "design")
+FAULTS = os.path.join("tests", "faults", "sites.txt")
+TEST_CASE = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
 DECISIONS = os.path.join("docs", "decisions")
 CODE_FOLDERS = ("src", "include", "tests", "bench", "examples", "cli", "fuzz", "python")
 FILE_NAME = re.compile(r"(?<![\w/.<-])((?:[\w-]+/)*[\w-]+\.(?:cpp|hpp|h))\b(?!\()")
@@ -202,6 +205,7 @@ class Code:
         self.cited = {}  # in comments of what may keep one: invariant to the files
         self.comments = []  # path, line, text
         self.file_words = {}  # path to its words
+        self.tests = set()  # suite.case of googletest, test_function of Python
         self.bare = []  # .cpp files without an opening comment
         self.sections = set()  # of design pages, named in comments: page and section
         for folder in folders:
@@ -212,24 +216,26 @@ class Code:
                             self.words.update(re.findall(r"\w+", file.read()))
                     elif name.endswith(".py") and (folder == "python" or directory.startswith("tests/cli")):
                         with open(os.path.join(directory, name), encoding="utf-8") as file:
-                            self.words.update(re.findall(r"\w+", file.read()))
+                            text = file.read()
+                        self.words.update(re.findall(r"\w+", text))
+                        self.tests.update(re.findall(r"^(?:    def |def |)(test_\w+)(?:\(| = )", text, re.MULTILINE))
                     elif name.endswith((".cpp", ".hpp", ".h", ".c")):
                         path = os.path.join(directory, name)
                         self.files.add(path)
                         with open(path, encoding="utf-8") as file:
                             self.add(file.read(), path)
         self.words.update("test_" + os.path.basename(folder) for folder in glob.glob("tests/*"))
-        self.tests = {}  # invariant: the texts of the commands that its mutants name
-        for path in sorted(glob.glob("tests/mutants/*.patch")):
-            with open(path, encoding="utf-8") as file:
-                head = file.read().partition("\n---\n")[0]
-            test = re.search(r"^Test: (.*)$", head, re.MULTILINE).group(1)
-            for number in NUMBER.findall(re.search(r"^Invariant: (.*)$", head, re.MULTILINE).group(1)):
-                self.tests.setdefault(number, []).append(test)
+        self.faulted = set()  # invariants that a fault site breaks
+        if folders and os.path.exists(FAULTS):
+            with open(FAULTS, encoding="utf-8") as file:
+                for line in file:
+                    if not line.startswith("#") and line.count("|") == 3:
+                        self.faulted.update(NUMBER.findall(line.split("|")[1]))
 
     def add(self, text, path):
         self.file_words[path] = set(re.findall(r"\w+", COMMENT.sub("", text)))
         self.words.update(self.file_words[path])
+        self.tests.update(map(".".join, TEST_CASE.findall(text)))
         if path.startswith("src/") and path.endswith(".cpp") and not text.startswith("//"):
             self.bare.append(path)
         self.sections.update(sections_named(re.sub(r"\n\s*//", "", text)))
@@ -262,15 +268,12 @@ class Code:
         return bool(self.named(name)) or name.startswith(OTHERS_FILES) or PLACEHOLDER.search(name) is not None
 
 
-def names_a_test(text, commands):
-    """Whether the test is one that a command names, or one of those that its pattern stands for."""
-    for command in commands:
-        for pattern in command.partition("--gtest_filter=")[2].split(":"):
-            if pattern and re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text):
-                return True
-        if text in command.split():
-            return True
-    return False
+def names_a_test(text, code):
+    """Whether it is a test, or those that a pattern stands for: suite.case of googletest, perhaps with the names of parameters
+    before and behind it; a function of Python; else a program or a file of tests/."""
+    case = re.sub(r"^[\w*]+/|(?<=[\w*])/[\w*]+$", "", text) if "." in text else text
+    return bool(fnmatch.filter(code.tests, case)) or os.path.exists(os.path.join("tests", text)) or \
+        all(word in code.words for word in re.findall(r"\w+", text.split()[0]))
 
 
 def check_entry(page, number, text, code):
@@ -285,8 +288,7 @@ def check_entry(page, number, text, code):
     named = re.findall(r"`([^`]+)`", tests)
     if not named:
         problems.append(f"{page}: {number} names no test")
-    problems += [f"{page}: {number}: no mutant of it names the test {test}" for test in named
-                 if not names_a_test(test, code.tests.get(number, []))]
+    problems += [f"{page}: {number}: there is no test {test}" for test in named if not names_a_test(test, code)]
     return problems
 
 
@@ -363,11 +365,10 @@ def check_design(pages, code):
     for number in sorted(set(declared) | set(index)):
         if declared.get(number) != index.get(number):
             problems.append(f"{number}: in the page {declared.get(number)}, by the index in {index.get(number)}")
-    used = set(code.cited) | set(code.tests)
-    problems += [f"{number}: used in src or tests/mutants, but in no design page"
+    used = set(code.cited) | code.faulted
+    problems += [f"{number}: used in src or {FAULTS}, but in no design page"
                  for number in sorted(used - set(declared))]
     problems += [f"{number}: no comment in src or include names it" for number in sorted(set(declared) - set(code.cited))]
-    problems += [f"{number}: no mutant breaks it" for number in sorted(set(declared) - set(code.tests))]
     return problems
 
 
@@ -401,7 +402,7 @@ def self_test_design():
     for path in ("src/a/d.cpp", "src/b/d.cpp"):
         code.files.add(path)
         code.add("// Two of one name: d.cpp.\n", path)
-    code.tests = {"I1": ["test_a --gtest_filter=a_test.*"]}
+    code.tests = {"a_test.of_it"}
     table = ("| part | files | what |\n| --- | --- | --- |\n| a | `a.cpp`, `c.cpp`, `a/d.cpp` | all |\n"
              "| b | `b/d.cpp` | more |\n")
     page = table + "- I1: it holds.\n  Kept by `keep()` (`a.cpp`). Test: `a_test.of_it`.\n"
@@ -421,13 +422,13 @@ def self_test_design():
         "a file in another part's row": (page.replace("| b | `b/d.cpp`", "| a | `b/d.cpp`"), index),
         "a word that is not in the file behind it": (page + "```\n word_of_code   c.cpp\n```\n", index),
         "no test": (page.replace("Test: `a_test.of_it`", ""), index),
-        "a test of no mutant": (page.replace("of_it", "of_it`, `b_test.of_it"), index),
+        "a test that is not there": (page.replace("of_it", "of_it`, `b_test.of_it"), index),
         "not in the index": (page, ""),
         "in the index for another page": (page, index.replace("](a.md", "](b.md")),
         "in no page": (table, index),
         "a section that is not there": (page + 'See a.md, "No such".\n', index),
         "an experiment": (page + "Medians of 5 interleaved runs.\n", index),
-        "without a mutant and a citation": (page + page.replace("I1", "I2"), index + index.replace("I1", "I2")),
+        "without a citation": (page + page.replace("I1", "I2"), index + index.replace("I1", "I2")),
     }
     problems = check_design({"a.md": page, "README.md": index}, code)
     problems += [f"passed, but should not: {what}" for what, (text, rows) in bad.items()

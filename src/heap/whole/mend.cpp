@@ -56,7 +56,8 @@ bool heap_mend_header(void *header_page, const void *base, size_t mapped_bytes, 
     memset(mended.zero_to_classes, 0, sizeof mended.zero_to_classes);
     memset(mended.zero_to_end, 0, sizeof mended.zero_to_end);
     if (!is_top(mended.top_page, places))
-        mended.top_page = is_top(described_end, places) ? described_end : uint64_t{first_user_page};
+        mended.top_page = is_top(described_end, places) && !fault("end_of_used_pages_lost") ? described_end
+                                                                                            : uint64_t{first_user_page};
     if (mended.tree_root >= mended.top_page)
         mended.tree_root = 0; // free runs are not found again
     if (mended.service_root >= mended.top_page * page_bytes)

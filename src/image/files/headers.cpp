@@ -317,7 +317,7 @@ ty_status flush_image(const storage_file &image, header_state &state) {
 
 // I2.
 ty_status write_header(const storage_file &image, header_state &state) {
-    if (state.in_doubt) {
+    if (state.in_doubt && !fault("header_written_beside_an_unflushed_one")) {
         if (ty_status status = flush_image(image, state))
             return status;
     }
@@ -340,7 +340,7 @@ ty_status write_header(const storage_file &image, header_state &state) {
 }
 
 ty_status write_header_twice(const storage_file &image, header_state &state) {
-    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
+    for (uint32_t i = fault("header_written_once_after_an_apply"); i < image_slot_count_1; ++i) {
         if (ty_status status = write_header(image, state))
             return status;
         if (ty_status status = flush_image(image, state))

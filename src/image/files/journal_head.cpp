@@ -139,7 +139,9 @@ ty_status check_header(const storage_file &journal, const image_header_2 &image,
                    ? TY_OK
                    : refuse_other_open(journal, image, header);
     }
-    uint64_t wanted = header.size_bytes > journal_front_2 ? header.size_bytes : journal_front_2; // I9
+    uint64_t wanted = header.size_bytes > journal_front_2 && !fault("journal_that_was_cut_passes_for_a_crash")
+                          ? header.size_bytes
+                          : journal_front_2; // I9
     if (file_bytes >= wanted)
         return TY_OK;
     *fit = journal_fit::superseded;
@@ -215,7 +217,7 @@ ty_status read_journal_head(const storage_file &journal, const image_header_2 &i
     bool other_would_do = other.content == slot_content::valid && names_open(other.header, image.open) &&
                           other.header.size_bytes <= file_bytes;
     head->header = slots[best].header;
-    head->next_slot = other_would_do ? best : 1 - best;
+    head->next_slot = other_would_do || fault("newest_journal_header_overwritten") ? best : 1 - best;
     head->sized_bytes = head->header.size_bytes;
     head->other_slot_damaged = other.content != slot_content::valid;
     return check_header(journal, image, head->header, file_bytes, fit);
@@ -232,6 +234,8 @@ ty_status read_journal_trace(const storage_file &journal, bool log_is_empty, jou
     uint32_t best = newest_slot(slots);
     bool version_1 = best == journal_slot_count_2 && slots[0].content == slot_content::version_1;
     if (best == journal_slot_count_2 && !version_1) {
+        if (slots[0].content == slot_content::nothing && fault("short_file_of_somebody_replaced"))
+            return TY_OK;
         if (slots[0].content == slot_content::nothing) // whoever made it, it was not this library
             slots[0].content = slot_content::foreign;
         return refuse_unreadable(journal, image_header_2{}, slots);

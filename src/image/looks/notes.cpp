@@ -86,7 +86,7 @@ ty_status image_note_write(const char *path, const ty_storage &storage, image_no
     next.note = note;
     next.bytes = uint32_t(size);
     memcpy(next.heap_identity, slots.heap, sizeof next.heap_identity);
-    next.number = state.number + (state.in_doubt ? note_slot_count_2 : 1);
+    next.number = state.number + (state.in_doubt && !fault("both_slots_of_a_note_in_doubt") ? note_slot_count_2 : 1);
     memcpy(next.content, bytes, size);
     next.checksum = checksum_of(next);
     memcpy(page.bytes, &next, sizeof next);

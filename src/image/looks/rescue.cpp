@@ -82,7 +82,8 @@ void read_doubtful_journal(damaged_files &files, teller &told) {
 bool may_be_mixed(const damaged_files &files) {
     if (!has_journal(ty_kind(files.header.kind)))
         return files.doubtful || files.header.state != uint32_t(image_state::closed);
-    return !needs_no_journal(files) && (files.doubtful || !files.journal_whole);
+    return !needs_no_journal(files) &&
+           (files.doubtful || (!files.journal_whole && !fault("mixture_of_snapshots_not_reported")));
 }
 
 // A number that is another one where anything was read that decides what the last good epoch is.
@@ -231,8 +232,9 @@ private:
                 ++report_.unchecked_pages;
             const bool is_later = there && later_.contains(page) && !is_to_be_cleared(page);
             report_.later_pages += is_later;
-            if (!there || is_later ||
-                (expected && !is_to_be_cleared(page) && checksum(content, page_bytes) != expected))
+            if (!there || (is_later && !fault("page_of_a_later_snapshot_not_reported")) ||
+                (expected && !is_to_be_cleared(page) && checksum(content, page_bytes) != expected &&
+                 !fault("damaged_page_not_reported")))
                 tell_page(page, !there);
         }
         report_.pages += bytes / page_bytes;
@@ -253,7 +255,8 @@ private:
             if (page % sums_per_sector_1 == 0 && page < pages)
                 tell_damaged_sums(page);
             const uint64_t expected = page < pages ? sum_of(page) : 0;
-            if (expected && expected != zero_sum && !read_.contains(page) && !is_to_be_cleared(page))
+            if (expected && expected != zero_sum && !read_.contains(page) && !is_to_be_cleared(page) &&
+                !fault("missing_page_not_reported"))
                 tell_page(page, true);
         }
     }

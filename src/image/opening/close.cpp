@@ -141,7 +141,8 @@ ty_status mark_closed(image &im, bool settled) {
     ty_error error = keep_error();
     im.header.current.state = uint32_t(image_state::open);
     im.header.current.log_settled = 0;
-    const bool written = !write_header(im.backing, im.header) && !flush_image(im.backing, im.header);
+    const bool written = fault("closed_header_stays_after_a_failed_close") ||
+                         (!write_header(im.backing, im.header) && !flush_image(im.backing, im.header));
     im.open_named = im.open_named && written;
     if (im.kind == TY_ARCHIVE && written)
         im.header.flush_failed = false; // the pages are durable
@@ -211,7 +212,8 @@ ty_status image_discard(ty_heap *heap) {
     // Closed in order, as far as the disk plays along: a header that says otherwise costs the next open a flush and the
     // reading of the journal. An archive heap's memory may be on the disk half-way; and so may a snapshot that failed,
     // or its end.
-    const bool clean = im->kind != TY_ARCHIVE && im->writer.failed_epoch <= im->durable_epoch;
+    const bool clean = im->kind != TY_ARCHIVE &&
+                       (im->writer.failed_epoch <= im->durable_epoch || fault("closed_after_a_failed_snapshot"));
     if (clean && settle_sums(*im) == TY_OK)
         (void)write_closed(*im, false);
     return teardown_after(im, TY_OK);

@@ -82,7 +82,9 @@ ty_status name_file(const storage_file &file, const char *creation_path, const c
     const ty_storage *storage = file.storage;
     if (ty_status status = os::call_whole(storage->rename, storage->context, creation_path, path))
         return status;
-    ty_status status = os::call_whole(storage->flush_directory, storage->context, path);
+    ty_status status = fault("folder_of_a_new_heap_not_flushed")
+                           ? TY_OK
+                           : os::call_whole(storage->flush_directory, storage->context, path);
     if (status)
         file.remove_quietly(path);
     return status;
@@ -147,13 +149,14 @@ ty_status check_journal_place(image &im) {
     if (status == TY_E_NOT_FOUND)
         return TY_OK;
     journal_trace trace;
-    const bool log_is_empty = im.kind == TY_TRANSACTIONAL; // or refused by now
+    const bool log_is_empty =
+        im.kind == TY_TRANSACTIONAL || fault("creation_takes_the_journal_of_a_heap"); // or refused by now
     if (status || (status = im.journal.lock(true)) || (status = read_journal_trace(im.journal, log_is_empty, &trace)) ||
         !trace.found)
         return status;
     const uint8_t *identity = im.header.current.identity;
     const bool ours = !memcmp(trace.heap_identity, identity, sizeof trace.heap_identity);
-    if (trace.used || (!ours && !im.own_journal_name))
+    if (trace.used || (!ours && !im.own_journal_name && !fault("journal_of_another_heap_replaced")))
         return refuse_other_heap(im, trace);
     return TY_OK;
 }
@@ -218,8 +221,11 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
             !(status = flush_image(im.backing, im.header)) && !(status = check_log(im, hook)) &&
             !(status = has_journal(im.kind) ? check_journal_place(im) : TY_OK) &&
             !(status = has_journal(im.kind) ? create_journal(im, &made_journal) : TY_OK) &&
-            !(status = make_log(im, hook)) && !(status = write_header_twice(im.backing, im.header)))
+            !(status = make_log(im, hook)) &&
+            !(status = fault("image_named_before_it_is_whole") ? TY_OK : write_header_twice(im.backing, im.header)))
             status = name_file(im.backing, creation_path, im.image_path);
+        if (!status && fault("image_named_before_it_is_whole"))
+            status = write_header_twice(im.backing, im.header);
         if (status && made_journal) // not one that was there
             im.journal.remove_quietly(im.journal_path);
         im.backing.path = im.image_path;

@@ -166,7 +166,7 @@ ty_status check_memory(image &im, opening &state, uint64_t limit_bytes, bool app
             read_service_word(im.heap, state);
         return TY_OK;
     }
-    if (ty_status status = probe_address(im, limit_bytes))
+    if (ty_status status = fault("address_taken_after_the_first_write") ? TY_OK : probe_address(im, limit_bytes))
         return status;
     return probe_heap(im, state);
 }
@@ -224,7 +224,8 @@ ty_status settle_files(image &im, opening &state) {
     bool made = false;
     if (ty_status status = settle_name(im))
         return status;
-    if (replaces_log || state.journal.missing)
+    if ((replaces_log && !fault("log_made_anew_beside_a_header_in_doubt")) ||
+        (state.journal.missing && !fault("journal_made_anew_beside_a_header_in_doubt")))
         if (ty_status status = flush_image(im.backing, im.header))
             return status;
     if (state.journal.missing)
@@ -268,6 +269,9 @@ ty_status change_files(image &im, opening &state) {
     bool applies = exceeds_memory(state) && !im.read_only;
     if (attaches)
         im.kind = TY_SNAPSHOT; // for its memory: the header follows
+    if (fault("files_changed_before_all_are_checked") && !im.read_only)
+        if (ty_status status = settle_image(im, state.report.header_repaired))
+            return status;
     if (ty_status status = check_all(im, state, limit_bytes, attaches, applies); status || im.read_only)
         return status;
     if (im.journal.is_open() && !attaches)
@@ -404,7 +408,8 @@ void take_over_batches(image &im, opening &state) {
     im.durable_nonce = newest ? newest->nonce : header.nonce;
     im.durable_mark = newest ? newest->mark : mark_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
-    im.chunk_pages = header.log_partitions ? chunk_pages_with_marks_2 : chunk_pages_1; // I20
+    const bool has_marks = header.log_partitions && !fault("entries_where_the_marks_stand");
+    im.chunk_pages = has_marks ? chunk_pages_with_marks_2 : chunk_pages_1; // I20
     im.unapplied = state.journal.scan.batches;
     state.journal.scan.batches = {};
 }

@@ -43,7 +43,8 @@ ty_status address_taken(const image &im, ty_status status) {
 // The image at its address.
 ty_status map_image(image &im, bool writable) {
     const image_header_2 &header = im.header.current;
-    uint32_t flags = im.kind == TY_ARCHIVE && !im.read_only ? TY_MAP_SHARED : 0;
+    uint32_t flags =
+        (im.kind == TY_ARCHIVE || fault("snapshot_heap_mapped_shared")) && !im.read_only ? TY_MAP_SHARED : 0;
     if (writable)
         flags |= TY_MAP_WRITE;
     void *base = reinterpret_cast<void *>(header.base);

@@ -24,7 +24,9 @@ uint64_t place_beside(const batch_list &batches, uint64_t journal_next) {
     }
     if (batches.bytes() <= lowest - journal_front_2)
         return journal_front_2;
-    return highest == journal_next ? highest + page_bytes : highest;
+    if (fault("batches_renewed_over_the_only_copy"))
+        return journal_front_2;
+    return highest == journal_next && !fault("renewed_batches_where_the_scan_begins") ? highest + page_bytes : highest;
 }
 
 ty_status copy_in_journal(const storage_file &journal, uint64_t from, uint64_t to, uint64_t bytes, io_buffer &buffer) {
@@ -42,21 +44,23 @@ ty_status copy_in_journal(const storage_file &journal, uint64_t from, uint64_t t
 // What the process before wrote may not be durable, and what it took away again may come back: a batch of which no
 // chunk is left here, but the disk still has all.
 bool journal_in_doubt(const image &im, const batch_list &batches) {
-    return !known_durable(im, batches) || im.header.current.state != uint32_t(image_state::closed);
+    return !known_durable(im, batches) ||
+           (im.header.current.state != uint32_t(image_state::closed) && !fault("removed_batch_not_made_durable"));
 }
 
 } // namespace
 
 // A journal that was never used may have been made by an open that died before its name was durable.
 ty_status settle_name(const image &im) {
-    if (im.head.header.number != 1)
+    if (im.head.header.number != 1 || fault("journal_name_not_durable"))
         return TY_OK;
     return os::call_whole(im.journal.storage->flush_directory, im.journal.storage->context, im.journal.path);
 }
 
 // I3 for the newest epoch. A header that a power cut tore is written again: the other one was durable then.
 ty_status settle_journal(image &im, const batch_list &batches) {
-    if (im.journal.is_open() && journal_in_doubt(im, batches))
+    if (im.journal.is_open() && journal_in_doubt(im, batches) &&
+        !(fault("open_does_not_flush_the_journal") && batches.first))
         if (ty_status status = im.journal.flush())
             return status;
     if (!im.head.other_slot_damaged)
@@ -67,7 +71,7 @@ ty_status settle_journal(image &im, const batch_list &batches) {
 
 // I1.
 ty_status renew_batches(image &im, batch_list &batches) {
-    if (known_durable(im, batches))
+    if (known_durable(im, batches) || fault("believed_batches_not_renewed"))
         return TY_OK;
     const uint64_t place = place_beside(batches, im.header.current.journal_next), bytes = batches.bytes();
     io_buffer buffer;
@@ -83,7 +87,9 @@ ty_status renew_batches(image &im, batch_list &batches) {
     uint64_t to = place;
     for (const batch *b = batches.first; b && !status; to += b->end - b->start, b = b->next)
         status = copy_in_journal(im.journal, b->start, to, b->end - b->start, buffer);
-    if (status || (status = im.journal.flush())) // some file systems find out only then that they are full
+    if (!status && !fault("renewed_batches_not_flushed"))
+        status = im.journal.flush(); // some file systems find out only then that they are full
+    if (status)
         return status == TY_E_SPACE ? TY_OK : status;
     if (to > im.head.header.size_bytes) { // I9
         journal_header_2 next = im.head.header;

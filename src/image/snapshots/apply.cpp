@@ -56,8 +56,10 @@ private:
             return a.page != b.page ? a.page < b.page : a.index < b.index;
         });
         for (uint64_t i = 0; i + 1 < count; ++i)
-            if (references[i].page == references[i + 1].page)
-                bits_[references[i].index / 64] |= uint64_t{1} << (references[i].index % 64);
+            if (references[i].page == references[i + 1].page) {
+                const uint64_t older = references[fault("older_copy_of_a_page_applied") ? i + 1 : i].index;
+                bits_[older / 64] |= uint64_t{1} << (older % 64);
+            }
         free(references);
         return TY_OK;
     }
@@ -131,17 +133,19 @@ ty_status write_pages(image &im, const batch *first, const batch *last) {
 
 ty_status apply_until(image &im, const batch *first, const batch *last, bool open_named) {
     image_header_2 &header = im.header.current;
-    if (!open_named) // I8: an older image must not seem to need nothing once its batches are gone
+    // I8: an older image must not seem to need nothing once its batches are gone.
+    if (!open_named && !fault("applied_by_an_open_that_no_file_names"))
         if (ty_status status = name_open(im, nullptr))
             return status;
     // Where only writing the headers failed, one of them may say already that the image holds a batch: then a restore
     // would not repair its pages, and they must not be written again (I1).
-    while (first != last && first->epoch <= header.epoch)
+    while (first != last && first->epoch <= header.epoch && !fault("applied_pages_written_again"))
         first = first->next;
-    if (first->epoch > header.epoch) {
+    if (first->epoch > header.epoch || fault("applied_pages_written_again")) {
         if (ty_status status = write_pages(im, first, last))
             return status;
-        if (ty_status status = flush_image(im.backing, im.header))
+        if (ty_status status =
+                fault("header_before_the_pages_are_flushed") ? TY_OK : flush_image(im.backing, im.header))
             return status;
         header.epoch = last->epoch;
         header.nonce = last->nonce;
@@ -173,7 +177,7 @@ ty_status apply_batches(image &im) {
     im.work.lock();
     im.applying = false;
     im.apply_error = error;
-    if (!status) {
+    if (!status || fault("batches_dropped_after_a_failed_apply")) {
         uint64_t applied = last->epoch;
         while (im.unapplied.first && im.unapplied.first->epoch <= applied)
             im.unapplied.pop(); // I1: both headers say so, durably

@@ -39,7 +39,10 @@ heap_owner archive_owner(image &im) {
 
 // I16.
 ty_status archive_mark_open(image &im) {
-    if (ty_status status = write_header_twice(im.backing, im.header))
+    if (fault("second_open_header_not_flushed")) {
+        if (ty_status status = write_header(im.backing, im.header))
+            return status;
+    } else if (ty_status status = write_header_twice(im.backing, im.header))
         return status;
     os::lock_guard guard(im.work);
     im.open_named = true;
@@ -50,7 +53,8 @@ ty_status archive_mark_open(image &im) {
 ty_status archive_snapshot(image &im, uint64_t *epoch) {
     if (ty_status status = check_believable(im))
         return status;
-    if (!image_open_named(im.heap)) // a close failed, and the disk did not take that back
+    const bool named = image_open_named(im.heap) || fault("pages_written_beside_a_closed_header");
+    if (!named) // a close failed, and the disk did not take that back
         if (ty_status status = archive_mark_open(im))
             return status;
     uint64_t started_ns = os::now_ns();
@@ -60,7 +64,7 @@ ty_status archive_snapshot(image &im, uint64_t *epoch) {
         status = flush_image(im.backing, im.header);
     heap_resume(im.heap);
     if (status) {
-        im.header.flush_failed = true;
+        im.header.flush_failed = !fault("archive_believes_a_later_flush");
         return status;
     }
     image_header_2 &header = im.header.current;

@@ -53,7 +53,7 @@ bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
     *position = im.journal_end;
     if (im.journal_end <= oldest->start) // the newest batch is in front of the oldest: room lies between them
         return bytes && *position + bytes <= oldest->start;
-    if (bytes && journal_front_2 + bytes <= oldest->start)
+    if (bytes && (journal_front_2 + bytes <= oldest->start || fault("batch_written_over_waiting_ones")))
         *position = journal_front_2;
     return true;
 }
@@ -394,7 +394,8 @@ namespace {
 ty_status flush_batch(image &im) {
     const uint64_t end = im.writer.allocated_end;
     journal_header_2 next = im.head.header;
-    if (end <= next.size_bytes && next.previous.number == 0 && !im.head.in_doubt)
+    if (end <= next.size_bytes && next.previous.number == 0 &&
+        (!im.head.in_doubt || fault("journal_header_in_doubt_stays")))
         return im.journal.flush();
     if (end > im.head.sized_bytes) { // I9: a header that a power cut leaves must not tell of bytes that it takes
         if (ty_status status = im.journal.flush())
@@ -422,18 +423,19 @@ void writer_finish(image &im) {
     bool failed = writer.failing;
     while (!failed && !im.open_named && im.applying)
         im.changed.wait(im.work);
-    bool names = !failed && !im.open_named;
+    bool names = !failed && !im.open_named &&
+                 !(fault("first_batch_of_an_open_that_no_file_names") && im.head.header.number == 1);
     if (names)
         im.applying = true; // the image's header is ours
     im.work.unlock();
     ty_status status = names ? name_open(im, nullptr) : TY_OK; // I8
     if (!status && !failed)
-        status = flush_batch(im); // I3
+        status = fault("journal_flush_left_out") ? TY_OK : flush_batch(im); // I3
     if (!failed && !status)
         status = im.backing.check(); // the journal is of no use without it
     ty_error error = status ? keep_error() : ty_error{};
     failed = failed || status;
-    if (failed)
+    if (failed && !fault("failed_batch_stays_whole"))
         invalidate_batch(im);
     im.work.lock();
     if (names)

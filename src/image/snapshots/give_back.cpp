@@ -30,7 +30,8 @@ struct kept_pages {
         return TY_OK;
     }
     bool has(uint64_t page) const {
-        return im.dirty.contains(page) || im.in_flight.contains(page) || restless.contains(page);
+        return (im.dirty.contains(page) && !fault("dirty_page_given_back")) || im.in_flight.contains(page) ||
+               restless.contains(page);
     }
 };
 
@@ -245,7 +246,7 @@ bool shows_file(const image &im, uint64_t page) {
     for (size_t i = 0; i < im.fresh_count; ++i) {
         const char *start = static_cast<const char *>(im.fresh[i].address);
         if (address >= start && address < start + im.fresh[i].bytes)
-            return im.copies.noted && im.copies.filed.contains(page);
+            return im.copies.noted && (im.copies.filed.contains(page) || fault("fresh_memory_given_back_as_the_file"));
     }
     return true;
 }
@@ -270,7 +271,7 @@ void copies_give_back(image &im, uint64_t written) {
     private_copies &copies = im.copies;
     {
         os::lock_guard guard(im.work);
-        if (im.unapplied.first) // I14
+        if (im.unapplied.first && !fault("page_given_back_before_its_batch_is_applied")) // I14
             return;
     }
     uint64_t wanted = std::min(excess_pages(im, written), std::max(private_copies::least_a_pause, 2 * written));

@@ -188,7 +188,7 @@ namespace {
 ty_status give_back_copies(image &im, uint64_t first, uint64_t count, size_t *released) {
     {
         os::lock_guard work_guard(im.work);
-        if (im.unapplied.first || im.writer.open)
+        if (im.unapplied.first || (im.writer.open && !fault("purge_while_a_batch_is_open")))
             return TY_OK;
     }
     constexpr size_t capacity = 512;
@@ -198,7 +198,7 @@ ty_status give_back_copies(image &im, uint64_t first, uint64_t count, size_t *re
         if (ty_status status = im.tracker.unwritten_copies(next, end - next, pages, capacity, &found, &next))
             return status;
         for (size_t i = 0; i < found; ++i) {
-            if (im.dirty.contains(pages[i]) || !shows_file(im, pages[i]))
+            if ((im.dirty.contains(pages[i]) && !fault("purge_of_dirty_pages")) || !shows_file(im, pages[i]))
                 continue;
             if (ty_status status = os::decommit(im.base + pages[i] * page_bytes, page_bytes))
                 return status;

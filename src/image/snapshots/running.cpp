@@ -63,7 +63,8 @@ uint64_t copy_again(running_snapshot &snapshot) {
         if (found == end || *found != page)
             return;
         im.dirty.erase(page);
-        copy_page(im.ahead.copies + (found - first) * page_bytes, im.base + page * page_bytes);
+        if (!fault("changed_tables_not_copied_again"))
+            copy_page(im.ahead.copies + (found - first) * page_bytes, im.base + page * page_bytes);
         count++;
     });
     return count;
@@ -141,7 +142,8 @@ ty_status copy_paused(running_snapshot &snapshot) {
         return status;
     for (uint64_t i = 0; i < list.count; ++i)
         copy_page(im.aside.copies + i * page_bytes, im.base + list.pages[i] * page_bytes);
-    move_to_flight(im, list); // what a collect finds from here on was stored later
+    if (!fault("stores_behind_the_pause_count_as_clean"))
+        move_to_flight(im, list); // what a collect finds from here on was stored later
     return TY_OK;
 }
 
@@ -153,13 +155,15 @@ ty_status pause_and_copy(running_snapshot &snapshot, uint64_t *pause_ns) {
     heap_pause(snapshot.im.heap);
     snapshot.used_pages = heap_used_bytes(snapshot.im.heap) / page_bytes;
     ty_status status = running.tables(running.context, snapshot.stored);
-    if (!status)
+    if (!status && !fault("tables_copied_after_the_pause"))
         status = copy_paused(snapshot);
     ty_error error = status ? keep_error() : ty_error{};
     heap_resume(snapshot.im.heap);
     *pause_ns = os::now_ns() - began_ns;
     if (running.resumed)
         running.resumed(running.context);
+    if (!status && fault("tables_copied_after_the_pause"))
+        return copy_paused(snapshot);
     return status ? report_error(error) : TY_OK;
 }
 
@@ -193,15 +197,19 @@ ty_status write_pages(running_snapshot &snapshot, const image_mark &mark, uint64
             return status;
     move_to_flight(im, blocks);
     im.copies.last_pages = blocks.count + ahead.count + paused.count;
-    if (ty_status status = snapshot.running.settle(snapshot.running.context)) // I19
-        return status;
+    if (!fault("batch_counts_before_the_log_is_durable"))
+        if (ty_status status = snapshot.running.settle(snapshot.running.context)) // I19
+            return status;
+    if (fault("stores_behind_the_pause_count_as_clean"))
+        move_to_flight(im, paused);
     return writer_add(im, paused.pages, paused.count, true, im.aside.copies);
 }
 
 // The batch fails, and what it was to hold is dirty (I4).
 void give_up(image &im) {
     writer_abandon(im);
-    im.dirty.merge(im.in_flight);
+    if (!fault("pages_of_an_abandoned_batch_forgotten"))
+        im.dirty.merge(im.in_flight);
     im.in_flight.clear();
 }
 

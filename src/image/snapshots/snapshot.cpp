@@ -86,7 +86,8 @@ void move_to_flight(image &im, const page_list &list) {
     copies_note(im, list.pages, list.count);
     for (uint64_t i = 0; i < list.count; ++i) {
         im.dirty.erase(list.pages[i]);
-        im.in_flight.insert(list.pages[i]);
+        if (!fault("clean_before_it_is_durable"))
+            im.in_flight.insert(list.pages[i]);
     }
 }
 
@@ -104,7 +105,7 @@ void settle_outcome(image &im) {
         outcome = im.writer.outcome;
         im.writer.outcome = batch_outcome::none;
     }
-    if (outcome == batch_outcome::failed)
+    if (outcome == batch_outcome::failed && !fault("pages_of_a_failed_batch_forgotten"))
         im.dirty.merge(im.in_flight);
     if (outcome != batch_outcome::none)
         im.in_flight.clear(); // I4

@@ -47,7 +47,8 @@ ring_geometry geometry_of(const log_header_2 &header, uint32_t partition) {
 
 // L8.
 uint64_t ring_identity(uint64_t log, uint32_t partition) {
-    return partition == 0 ? log : checksum(&partition, sizeof partition, log);
+    return partition == 0 || fault("frame_valid_in_another_partition") ? log
+                                                                       : checksum(&partition, sizeof partition, log);
 }
 
 uint64_t frame_checksum(uint64_t log, uint64_t session, uint64_t from, const uint8_t *frame, uint32_t payload_bytes) {

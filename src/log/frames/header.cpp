@@ -215,7 +215,8 @@ ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_ide
     header.number += 1;
     header.open = open;
     header.previous = previous;
-    return write_slot(sink, buffer, (other_would_do ? there.newest : other) * there.distance, header); // L7
+    const size_t slot = other_would_do || fault("newest_log_header_overwritten") ? there.newest : other;
+    return write_slot(sink, buffer, slot * there.distance, header); // L7
 }
 
 } // namespace taiyen

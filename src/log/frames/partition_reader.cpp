@@ -17,7 +17,8 @@ session_start_1 start_in(const found_frame &frame) {
 
 // A turn that was in flight when its session died may still lie at the ring's front when the next session comes there.
 bool is_dead_turn(const found_frame &frame, uint64_t session) {
-    return frame.session_start && start_in(frame).turn && start_in(frame).previous_session != session;
+    return frame.session_start && start_in(frame).turn && start_in(frame).previous_session != session &&
+           !fault("dead_turn_believed");
 }
 
 } // namespace
@@ -81,7 +82,7 @@ ty_status partition_reader::next_frame(found_frame *frame, bool *found) {
 ty_status partition_reader::take_session_start(const found_frame &frame) {
     const session_start_1 start = start_in(frame);
     const bool in_all = ring_.claim_bytes && !start.turn;
-    if (start.sequence > reached_ && !in_all)
+    if (start.sequence > reached_ && !in_all && !fault("missing_snapshot_not_noticed"))
         return in_use_ ? overwritten() : damaged("what follows continues transactions that are missing", position_);
     if (!is_session(log_, start.session))
         return damaged("a session has no number", position_);
@@ -120,7 +121,7 @@ ty_status partition_reader::next_record(bool *found) {
         if (counted_ > log_counter_max_2)
             return damaged("a frame holds a record with an impossible number", frame_.position);
         at_ += taken + step + length;
-        if (counted_ <= reached_) // it was read before
+        if (counted_ <= reached_ && !fault("repeated_record_replayed_twice")) // it was read before
             continue;
         reached_ = counted_;
         record_ = {counted_, frame_.position, at + taken + step, length, partition_, marked};
@@ -165,7 +166,7 @@ ty_status partition_reader::check_turn(const found_frame &frame, uint64_t reach)
     bool later =
         frame.plausible && frame.from >= position_ && frame.position >= reach &&
         (frame.session_start ? is_session(log_, start_in(frame).session) : frame.from - position_ <= 2 * ring_.bytes);
-    if (!later)
+    if (!later || fault("overwritten_turn_taken_for_the_end"))
         return TY_OK;
     return in_use_ ? overwritten() : damaged("it was overwritten after a snapshot that is missing", position_);
 }
@@ -175,7 +176,7 @@ ty_status partition_reader::check_turn(const found_frame &frame, uint64_t reach)
 ty_status partition_reader::look_behind_gap(uint64_t session, found_frame *frame, bool *found) {
     bool was_stable = false;
     unsigned behind = 0;
-    const uint64_t reach = reach_of(position_);
+    const uint64_t reach = fault("search_behind_a_gap_ends_early") ? position_ : reach_of(position_);
     for (uint64_t at = position_, step; at < reach; at += step) {
         step = ring_.block_bytes;
         if (ty_status status = look_at(at % ring_.bytes, session, frame))
@@ -188,7 +189,7 @@ ty_status partition_reader::look_behind_gap(uint64_t session, found_frame *frame
             *found = true;
             return TY_OK;
         }
-        was_stable = was_stable || frame->unstable < ++behind;
+        was_stable = was_stable || frame->unstable < ++behind + fault("crash_taken_for_damage");
         session = frame->session_start ? start_in(*frame).session : session;
         step = frame->bytes;
     }
@@ -228,6 +229,8 @@ ty_status partition_reader::end_or_damage(found_frame *frame, bool *found) {
 
 // L14. Of the ring's front: in a later turn than the reading stands in, the writer may be past this place again.
 ty_status partition_reader::missing_while_in_use(ty_status damage) {
+    if (damage == TY_E_DAMAGED && fault("lost_frame_taken_for_one_being_written"))
+        return TY_OK;
     if (damage != TY_E_DAMAGED)
         return damage;
     found_frame front;
@@ -279,7 +282,7 @@ ty_status partition_reader::begin(const log_mark &from, uint64_t stamp) {
     position_ = from.position;
     session_ = from.session;
     counted_ = repeated_until_ = from.sequence;
-    reached_ = std::max(from.sequence, stamp); // L11
+    reached_ = fault("records_of_the_snapshot_replayed_again") ? from.sequence : std::max(from.sequence, stamp); // L11
     tail_ = from;
     return view_.create();
 }

@@ -49,7 +49,9 @@ ty_status keep_record(void *context, const log_record &record) {
 ty_status read_repeated(log_ring *r, uint32_t partition, const log_options &options) {
     const log_mark &tail = options.tail.at[partition], &end = options.end.at[partition];
     r->durable_sequence = r->repeated.last = std::max(tail.sequence, r->released_sequence);
-    if (tail.sequence == end.sequence || tail.position == end.position)
+    if (fault("believed_tail_not_repeated"))
+        r->durable_sequence = end.sequence;
+    if (tail.sequence == end.sequence || tail.position == end.position || fault("believed_tail_not_repeated"))
         return TY_OK;
     ty_status status = log_scan_partition(*options.sink, options.name, options.identity, partition, tail,
                                           r->durable_sequence, end, r, keep_record);
@@ -128,7 +130,7 @@ void ring_release(log_ring *r, const log_mark &mark, uint64_t stamp) {
     wakes w;
     r->lock.lock();
     if (mark.position > r->released_position) { // L1
-        r->released_position = mark.position;
+        r->released_position = fault("snapshot_releases_what_it_does_not_hold") ? r->position : mark.position;
         if (r->gathering)
             set_room(r, *r->gathering);
     }
@@ -162,7 +164,7 @@ void ring_continue(log_ring *r, const log_mark &mark, uint64_t stamp) {
     r->position = r->released_position = mark.position;
     r->released_sequence = stamp;
     forget_repeated(r, stamp); // L5
-    r->session_pending = true;
+    r->session_pending = !fault("old_session_goes_on_behind_a_snapshot");
     r->counted = stamp;
     r->last.store(stamp, std::memory_order_release);
     r->stable.store(r->one_of_many ? nothing_pending : stamp, std::memory_order_release);

@@ -9,7 +9,7 @@ namespace taiyen {
 // L1.
 void set_room(log_ring *r, slot &s) {
     uint64_t left = r->geometry.bytes - s.from % r->geometry.bytes;
-    uint64_t free = ring_end(r) - s.from;
+    uint64_t free = ring_end(r) - s.from + (fault("ring_room_one_block_too_much") ? r->geometry.block_bytes : 0);
     uint64_t bytes = r->geometry.frame_bytes_max;
     s.limit = room_limit::buffer;
     if (left < bytes) {
@@ -218,7 +218,7 @@ inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool m
     if (r->one_of_many) {
         // L10: its sequence, that is still to be taken, is above all that are appended by now.
         r->was_stable = r->stable.load(std::memory_order_relaxed) == nothing_pending;
-        if (r->was_stable)
+        if (r->was_stable && !fault("taken_sequence_does_not_hold_stable_back"))
             r->stable.store(log_last(r->all), std::memory_order_relaxed);
     }
     return TY_OK;

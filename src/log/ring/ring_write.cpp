@@ -34,7 +34,8 @@ bool can_write(log_ring *r) {
     if (r->next_write == r->end || is_broken(r))
         return false;
     const slot &s = slot_of(r, r->next_write);
-    uint64_t others_max = s.state == frame_state::gathering ? 0 : writes_in_flight_max - 1;
+    uint64_t others_max =
+        s.state == frame_state::gathering ? 0 : writes_in_flight_max - !fault("one_frame_too_many_in_flight");
     return is_filled(r, s) && r->next_write - r->oldest <= others_max;
 }
 
@@ -53,7 +54,8 @@ namespace {
 
 // L2: stable is what is written, with all before it.
 void settle(log_ring *r, wakes &w) {
-    while (r->oldest < r->next_write && slot_of(r, r->oldest).state == frame_state::written) {
+    while (r->oldest < r->next_write &&
+           (slot_of(r, r->oldest).state == frame_state::written || fault("stable_before_the_write_returned"))) {
         slot &s = slot_of(r, r->oldest);
         if (!r->one_of_many && s.last_sequence > r->stable.load(std::memory_order_relaxed))
             r->stable.store(s.last_sequence, std::memory_order_release);
@@ -98,7 +100,7 @@ bool end_write(log_ring *r, slot &s, uint64_t bytes, ty_status status, wakes &w)
         r->drained_word.fetch_add(1, std::memory_order_relaxed);
         w.drained = &r->drained_word;
     }
-    if (status && s.end > r->released_position) {
+    if (status && s.end > r->released_position && !fault("failed_log_write_counts")) {
         break_log(r->all, status, r->geometry.offset + (s.end - bytes) % r->geometry.bytes);
         return false;
     }
@@ -153,7 +155,7 @@ void write_next(log_ring *r, waiting_for_it who) {
         seal(r);
     slot &s = slot_of(r, r->next_write);
     uint32_t unstable = 0; // L3; what a durable snapshot holds does not count
-    for (uint64_t n = r->oldest; n < r->next_write; ++n)
+    for (uint64_t n = r->oldest + fault("unstable_frames_counted_short"); n < r->next_write; ++n)
         unstable += slot_of(r, n).end > r->released_position;
     s.state = frame_state::writing;
     r->returning = 0;

@@ -7,4 +7,5 @@
 #include "checksum.hpp"
 #include "environment.hpp"
 #include "failure.hpp"
+#include "fault.hpp"
 #include "page_sizes.hpp"

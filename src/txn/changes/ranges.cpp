@@ -116,7 +116,9 @@ public:
     }
 
 private:
-    static bool later(const range_entry &a, const range_entry &b) { return a.before > b.before; }
+    static bool later(const range_entry &a, const range_entry &b) {
+        return fault("newest_copy_of_a_range_rolled_back_to") ? a.before < b.before : a.before > b.before;
+    }
     void push(const range_entry &entry) {
         heap_[size_++] = entry;
         std::push_heap(heap_, heap_ + size_, later);

@@ -167,7 +167,8 @@ bool left_by_creation(const log_place &place, const log_header_2 &header) {
     if (!holds_nothing(*place.sink, place.path, header))
         return false;
     const bool own_name = !place.options->log && !place.options->log_path;
-    return header.number == 1 || (own_name && header.number == 2 && header.open.number == 2);
+    return header.number == 1 || fault("log_of_another_heap_replaced") ||
+           (own_name && header.number == 2 && header.open.number == 2);
 }
 
 // Nothing that a heap may need is written over: only what is this heap's own, or was never used.

@@ -164,7 +164,7 @@ ty_status check_log(void *context, const image_log &told, bool created, image_lo
         return status;
     if (told.log_identity)
         return find_log(state, told, choice);
-    if (!created)
+    if (!created && !fault("image_from_before_its_log_accepted"))
         if (ty_status status = place_check_not_newer(state.place, told))
             return status;
     if (state.options.kind != TY_TRANSACTIONAL || state.read_only())
