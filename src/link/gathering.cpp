@@ -192,7 +192,8 @@ ty_status keep(ty_joint *joint, const encoded_joint &one, waiting_thread &own) {
         records.size += one.sizes[n];
         records.ends[batch.count] = records.size;
     }
-    batch.last = joint->what;
+    if (batch.count == 0 || !fault("batch_decided_by_its_first_joint"))
+        batch.last = joint->what;
     ++batch.count;
     batch.members.push(own);
     g.held = true;

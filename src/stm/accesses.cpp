@@ -59,7 +59,7 @@ inline bool transaction::try_to_enter() {
 bool transaction::enter_slowly(patience waits) {
     do {
         runs_no_more();
-        if (waits == patience::none) // Q7
+        if (waits == patience::none && !fault("stm_inner_transaction_waits_without_patience")) // Q7
             return false;
         domain_->await_end_of(domain::ask_stop);
     } while (!try_to_enter());
@@ -159,7 +159,7 @@ bool transaction::reads_hold() const {
 bool transaction::move_start_up() {
     const uint64_t now = domain_->now();
     perturb();
-    if (!reads_hold())
+    if (!fault("stm_start_moves_up_without_validation") && !reads_hold())
         return lose(conflict::changed);
     start_ = now;
     return true;

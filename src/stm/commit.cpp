@@ -65,7 +65,8 @@ void transaction::store_words() {
 
 void transaction::release_stripes(uint64_t stamp) {
     for (const locked_stripe &locked : locks_) {
-        locked.stripe->store(stamp << 1, std::memory_order_release);
+        locked.stripe->store(fault("stm_stripe_keeps_its_old_stamp") ? locked.version : stamp << 1,
+                             std::memory_order_release);
         perturb();
     }
 }
@@ -81,7 +82,7 @@ bool transaction::try_commit() {
     committing_.store(domain_->now() + 1, std::memory_order_seq_cst);
     perturb();
     const uint32_t asked = domain_->attention_.load(std::memory_order_seq_cst);
-    if ((asked & domain::ask_alone) != 0 && how_ != manner::alone) {
+    if ((asked & domain::ask_alone) != 0 && how_ != manner::alone && !fault("stm_commit_beside_one_that_is_alone")) {
         if (keeper.record != nullptr)
             keeper.record(keeper.context, *this, 0, false);
         return lose(conflict::alone);
@@ -89,7 +90,8 @@ bool transaction::try_commit() {
     perturb();
     const uint64_t stamp = domain_->clock_.fetch_add(1, std::memory_order_acq_rel) + 1;
     perturb();
-    const bool valid = stamp == start_ + 1 || how_ == manner::alone || reads_hold();
+    const bool valid =
+        stamp == start_ + 1 || how_ == manner::alone || fault("stm_commit_without_validation") || reads_hold();
     if (keeper.record != nullptr)
         keeper.record(keeper.context, *this, stamp, valid);
     if (!valid)

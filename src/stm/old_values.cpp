@@ -83,7 +83,8 @@ bool transaction::load_old(const uint64_t *word, uint64_t *value) {
         perturb();
         if (stripe->load(std::memory_order_relaxed) != version)
             continue;
-        if (version >> 1 > start_ && domain_->old_full_.load(std::memory_order_relaxed))
+        if (version >> 1 > start_ && domain_->old_full_.load(std::memory_order_relaxed) &&
+            !fault("stm_new_value_where_the_old_was_lost"))
             return lose(conflict::forgotten);
         return true;
     }

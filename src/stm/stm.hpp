@@ -355,7 +355,8 @@ private:
     perturb();
     *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
     perturb();
-    return (version & 1) == 0 && version >> 1 <= start_ && stripe->load(std::memory_order_relaxed) == version;
+    return (version & 1) == 0 && (version >> 1 <= start_ || fault("stm_word_later_than_the_start_taken")) &&
+           (stripe->load(std::memory_order_relaxed) == version || fault("stm_stripe_read_once"));
 }
 
 inline bool transaction::load_at_once(const uint64_t *word, uint64_t *value) {

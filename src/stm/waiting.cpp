@@ -26,7 +26,7 @@ bool transaction::await_change() {
         if (!reads_hold() || domain_->stops_.load(std::memory_order_seq_cst) != stops_)
             break;
         perturb();
-        os::wait_on(changes_, seen);
+        os::wait_on(changes_, fault("stm_sleeps_through_a_change") ? changes_.load(std::memory_order_seq_cst) : seen);
     }
     waits_for_.store(0, std::memory_order_relaxed);
     {

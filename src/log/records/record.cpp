@@ -552,7 +552,8 @@ ty_status record_look(const uint8_t *bytes, size_t size, record_view *view) {
 // X27.
 ty_status record_order::step(const record_view &view) {
     const bool ends = view.role == record_role::outcome;
-    if (ends ? none() || (view.outcome == record_outcome::committed && !prepared_) : prepared_)
+    const bool unexpected = ends ? none() || (view.outcome == record_outcome::committed && !prepared_) : prepared_;
+    if (unexpected && !(fault("anything_follows_a_prepared_record") && !ends))
         return TY_E_DAMAGED;
     if (view.role == record_role::plain && pending_ != 0)
         return TY_E_DAMAGED;

@@ -459,7 +459,7 @@ namespace {
 [[gnu::noinline]] ty_status store_slowly(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return bytes != 0 ? not_in_blocks("store", address, bytes) : TY_OK;
-    if (is_own(*txn, address, bytes)) // X32
+    if (is_own(*txn, address, bytes) && !fault("own_block_stored_at_the_commit")) // X32
         return store_own(*txn, address, value, bytes);
     uint32_t half;
     if (stm::is_half(address, bytes)) {

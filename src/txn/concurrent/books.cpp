@@ -21,7 +21,8 @@ void go_on(other_writers &others) {
     os::lock_guard guard(all.stop_lock);
     if (--all.stops != 0)
         return;
-    all.domain->advance(txn_last(*all.rt));
+    if (!fault("stamps_miss_plain_transactions"))
+        all.domain->advance(txn_last(*all.rt));
     all.domain->go_on();
 }
 
@@ -48,9 +49,11 @@ void each_unwanted(const concurrent_heap &all, Put put) {
                 put(freed.word);
         } else {
             for (const block_note &made : txn->allocs)
-                put(made.word);
+                if (!fault("allocated_blocks_not_listed_in_a_snapshot"))
+                    put(made.word);
         }
-        txn->retired.each(put);
+        if (!fault("freed_blocks_not_listed_in_a_snapshot"))
+            txn->retired.each(put);
     }
 }
 
@@ -63,7 +66,8 @@ void frees_go_on(concurrent_heap &all) {
 ty_status begin_snapshot(other_writers &others) {
     concurrent_heap &all = heap_of_others(others);
     all.frees_wait.store(1, std::memory_order_relaxed);
-    books_close(all);
+    if (!fault("snapshot_beside_who_changes_blocks"))
+        books_close(all);
     size_t count = 0;
     ty_status status;
     {

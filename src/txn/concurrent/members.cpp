@@ -34,7 +34,7 @@ bool thread_is_member(thread_end_watcher &watcher) {
 void end_member(thread_end_watcher &watcher) {
     auto &all = static_cast<concurrent_heap &>(watcher);
     ty_atomic_txn &txn = *member_known(all);
-    if (txn.own->runs())
+    if (txn.own->runs() && !fault("body_outlives_its_thread"))
         txn.own->roll_back();
     bodies_forget();
     way_forget(txn); // each of the heaps that it holds comes by here itself

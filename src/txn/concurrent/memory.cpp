@@ -31,7 +31,9 @@ bool was_freed(ty_atomic_txn &txn, const void *block) {
 // TY_E_BUSY: another has freed it. Its commit came first, as both have locked the block's stripe.
 ty_status enter_leaving(concurrent_heap &all, uint64_t word) {
     os::lock_guard guard(all.leaving_lock);
-    return all.leaving.find(word) != word_table::none ? TY_E_BUSY : all.leaving.insert(word, 0);
+    if (all.leaving.find(word) != word_table::none && !fault("block_freed_twice_by_two_threads"))
+        return TY_E_BUSY;
+    return all.leaving.insert(word, 0);
 }
 
 void forget_leaving(concurrent_heap &all, uint64_t word) {
@@ -127,7 +129,8 @@ ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **b
 
 void free_noted(ty_atomic_txn &txn, size_t from) {
     for (size_t i = txn.allocs.count(); i-- > from;)
-        static_cast<void>(heap_free(address_of(*txn.all, txn.allocs[i].word))); // it is the transaction's
+        if (!fault("rollback_keeps_allocated_blocks"))
+            static_cast<void>(heap_free(address_of(*txn.all, txn.allocs[i].word))); // it is the transaction's
     txn.allocs.cut(from);
     txn.own_blocks.forget();
     for (const block_note &left : txn.allocs)
@@ -235,7 +238,8 @@ size_t retired_blocks::take(uint64_t oldest, block_note *to, size_t most) {
         return 0;
     size_t taken = 0, words = 0;
     os::lock_guard guard(lock_);
-    while (taken < most && done_ < blocks_.count() && blocks_[done_].stamp <= oldest) {
+    const uint64_t before = fault("freed_while_a_transaction_may_read_it") ? UINT64_MAX : oldest;
+    while (taken < most && done_ < blocks_.count() && blocks_[done_].stamp <= before) {
         to[taken] = {blocks_[done_].word, blocks_[done_].words};
         words += to[taken++].words;
         done_++;

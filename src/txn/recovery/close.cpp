@@ -40,13 +40,15 @@ ty_status close_with_log(txn_runtime &rt) {
     if (!status)
         status = snapshots_free_all(rt);
     if (!status)
-        status = reservations_remove_list(rt, &list_removed);
+        if (!status && !fault("reserved_list_stays_at_a_close"))
+            status = reservations_remove_list(rt, &list_removed);
     if (!status) {
         automatic_destroy(rt);
         if (!log_broken(rt.log)) // for followers; where it fails, the close's snapshot holds it all the same
             (void)log_wait(rt.log, log_last(rt.log));
         // X11: the log's thread, whose check looks at the image, ends before the image does.
-        log_rest(rt.log);
+        if (!fault("log_thread_outlives_the_image"))
+            log_rest(rt.log);
         log_marks marks = log_marks_now(rt.log); // LK6: also of what the log does not hold
         marks.stamp += rt.unlogged.load(std::memory_order_relaxed);
         image_mark mark = mark_of(marks);
@@ -62,7 +64,9 @@ ty_status close_with_log(txn_runtime &rt) {
     ty_error_detail(&error);
     if (snapshots_create(rt))
         rt.threads = false;
-    if (list_removed || rt.unlogged.load(std::memory_order_relaxed) || !image_open_named(heap))
+    const bool removed = list_removed && !fault("commits_behind_a_list_that_is_gone");
+    if (removed || rt.unlogged.load(std::memory_order_relaxed) ||
+        (!image_open_named(heap) && !fault("commits_on_a_closed_header")))
         log_break(rt.log, status); // X3, X7: a commit counts with the snapshot that makes the files say so
     if (rt.threads)
         log_resume(rt.log);

@@ -97,14 +97,15 @@ ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
     ty_status status = append_outcome(rt, outcome, &sequence);
     if (status == TY_E_SPACE)
         return snapshot_instead(rt, false, &sequence);
-    return status ? status : log_wait(rt.log, sequence);
+    return status || fault("outcome_in_doubt_behind_an_open") ? status : log_wait(rt.log, sequence);
 }
 
 // X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
 // snapshots' thread sleeps: none can lie between the two.
 ty_status settle_doubt(opening &state, txn_runtime &rt) {
-    if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
-        return status == TY_E_SPACE ? settle_by_snapshot(state, rt) : status;
+    if (!fault("asked_before_the_prepared_record_is_durable"))
+        if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
+            return status == TY_E_SPACE ? settle_by_snapshot(state, rt) : status;
     if (ty_status status = ask(state, rt.heap, true))
         return status;
     const bool committed = state.outcome == TY_OUTCOME_COMMIT;
@@ -127,7 +128,7 @@ ty_status ask_whether_told(opening &state, ty_heap *heap) {
 
 // X33. It is durable before anybody is asked about it, as in an open for writing.
 ty_status settle_for_reading(opening &state, txn_runtime &rt) {
-    if (!state.plan.in_doubt)
+    if (!state.plan.in_doubt || (fault("reading_open_leaves_out_what_is_in_doubt") && !state.beside))
         return TY_OK;
     if (state.beside) {
         note(state);
@@ -153,7 +154,8 @@ ty_status settle_for_reading(opening &state, txn_runtime &rt) {
 ty_status settle_held(opening &state, txn_runtime &rt) {
     if (state.plan.in_doubt)
         return settle_doubt(state, rt);
-    return state.plan.held.count() && !state.detaches ? put_outcome(rt, record_outcome::rolled_back) : TY_OK;
+    const bool pending = state.plan.held.count() && !state.detaches && !fault("pending_records_without_an_outcome");
+    return pending ? put_outcome(rt, record_outcome::rolled_back) : TY_OK;
 }
 
 } // namespace taiyen

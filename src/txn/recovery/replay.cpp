@@ -85,7 +85,8 @@ struct record_reader {
             ty_status status = held.hold(record, passes);
             return status == TY_E_DAMAGED ? writer.damage() : status;
         }
-        ty_status status = view.outcome == record_outcome::committed ? all_of(held) : TY_OK;
+        const bool counts = view.outcome == record_outcome::committed || fault("rolled_back_replayed");
+        ty_status status = counts ? all_of(held) : TY_OK;
         held.forget();
         return status;
     }
@@ -155,9 +156,11 @@ private:
     // An operation writes to some page, too.
     static ty_status frame(void *context, const log_marks &here) {
         auto &self = *static_cast<stage_reader *>(context);
-        if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_ || self.reader_.held.count())
+        if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_ ||
+            (self.reader_.held.count() && !fault("stage_between_prepared_and_outcome")))
             return TY_OK; // X27
-        ty_status status = self.reader_.writer.hand_over();
+        ty_status status =
+            fault("stage_snapshot_before_its_words_are_stored") ? TY_OK : self.reader_.writer.hand_over();
         if (!status)
             self.take_snapshot(here);
         return status;

@@ -39,7 +39,7 @@ public:
             if (step.mask == 0) [[unlikely]] {
                 if (ty_status status = run(others[step.value]))
                     return status;
-            } else if (step.word < end_) {
+            } else if (step.word < end_ || fault("words_replayed_above_the_top")) {
                 uint64_t *place = word_at(step.word);
                 *place = (*place & ~step.mask) | step.value;
             }

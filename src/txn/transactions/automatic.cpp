@@ -90,7 +90,8 @@ os::write_answer on_first_write(void *context, const os::first_write &write) {
     uint32_t number = static_cast<uint32_t>(write.piece);
     guarded_page &page = a.pages[number];
     if (a.twinning.load(std::memory_order_acquire)) {
-        if (page.twin.load(std::memory_order_relaxed) == 0 && !is_own(a, number))
+        if (page.twin.load(std::memory_order_relaxed) == 0 && !is_own(a, number) &&
+            !fault("written_page_without_a_twin"))
             take_twin(a, number);
     } else if (a.rt->check_stores && library_depth == 0 && page.reserved.load(std::memory_order_relaxed) == 0 &&
                static_cast<uint64_t>(static_cast<const char *>(write.address) - a.first) / os::page_bytes == number) {
@@ -120,7 +121,8 @@ ty_status protect_writable(automatic_stores &a) {
 void forget_twins(automatic_stores &a) {
     uint32_t count = a.twin_count.load(std::memory_order_acquire);
     for (uint32_t i = 0; i < count; i++)
-        a.pages[a.twin_pages[i]].twin.store(0, std::memory_order_relaxed);
+        if (!fault("twins_stay_for_the_next_transaction"))
+            a.pages[a.twin_pages[i]].twin.store(0, std::memory_order_relaxed);
     if (count > kept_twins) // else it is merely kept
         static_cast<void>(os::decommit(a.twins + kept_twins * page_words, (count - kept_twins) * os::page_bytes));
     a.twin_count.store(0, std::memory_order_relaxed);
@@ -219,7 +221,7 @@ ty_status automatic_begin(txn_runtime &rt) {
     a.twinning.store(true, std::memory_order_release);
     // A4: a thread that saw no transaction may be about to list its page: when this returns, it has.
     ty_status status = a.guard.protect(nullptr, 0);
-    if (status == TY_OK)
+    if (status == TY_OK && !fault("pages_stay_writable_at_a_begin"))
         status = protect_writable(a);
     if (status != TY_OK)
         automatic_end(rt);
@@ -296,7 +298,7 @@ ty_status automatic_each_difference(txn_runtime &rt, difference_function found, 
             ty_block place;
             bool live = heap_find_block(rt.heap, now + at, &place);
             uint64_t end = std::min(word_at(rt, place.address) + place.size_bytes / 8 - page_word, page_words);
-            if (live && !reserved_any(rt, word_at(rt, place.address)))
+            if (live && (!reserved_any(rt, word_at(rt, place.address)) || fault("reserved_blocks_compared_with_twins")))
                 status = found(context, {{range_entry::pack(page_word + at, end - at), before + at}, place});
             at = end;
         }

@@ -78,8 +78,8 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
 // is told to do may reach any block.
 ty_status free_touched(ty_txn *txn, touched_block *block) {
     uint64_t end = block->word + block->words;
-    bool at_once = block->own() && block->words_logged == 0 && txn->rollbacks.count == 0 &&
-                   !txn->ranges.may_touch(block->declared, block->word, end);
+    bool at_once = (block->own() || fault("freed_before_its_record_is_appended")) && block->words_logged == 0 &&
+                   txn->rollbacks.count == 0 && !txn->ranges.may_touch(block->declared, block->word, end);
     if (!at_once) {
         block->words_wanted = 0;
         return TY_OK;
@@ -97,10 +97,10 @@ ty_status declare_gain(ty_txn *txn, const touched_block &block, size_t size, uin
     size_t least = heap_least_bytes(rt.heap, kept_bytes, run);
     size_t zeros = size < kept_bytes ? size : kept_bytes;
     uint64_t first = (size < least ? size : least) / 8;
-    if (first < words && !block.own())
+    if (first < words && !block.own() && !fault("grown_bytes_in_no_record"))
         if (ty_status status = declare_words(txn, block.word + first, words - first))
             return status;
-    if (zeros < words * 8)
+    if (zeros < words * 8 && !fault("grown_bytes_keep_what_was_there"))
         memset(address_of(rt, block.word) + zeros, 0, words * 8 - zeros);
     return TY_OK;
 }
@@ -206,7 +206,8 @@ void unlist(txn_runtime &rt, const touched_block *blocks, size_t count) {
             reserved_show(rt, block->word);
         if (block->words_wanted < block->words) {
             reserved_unlist(rt, end_of(*block));
-            static_cast<void>(heap_join_runs(rt.heap, address_of(rt, block->word))); // as list_end has split it
+            if (!fault("cut_end_lost_after_a_failed_commit"))
+                static_cast<void>(heap_join_runs(rt.heap, address_of(rt, block->word))); // as list_end has split it
         }
     }
 }
@@ -377,7 +378,7 @@ ty_status blocks_rollback(ty_txn *txn) {
     for (size_t i = txn->blocks.count; i > 0; i--)
         if (ty_status status = rollback_block(txn, txn->blocks.begin()[i - 1]))
             outcome = status;
-    ty_status roots = rollback_roots(txn);
+    ty_status roots = fault("roots_kept_after_a_rollback") ? TY_OK : rollback_roots(txn);
     return outcome != TY_OK ? outcome : roots;
 }
 

@@ -50,9 +50,9 @@ void txn_gate::unlock_slowly() {
     uint64_t waiting;
     do {
         waiting = state / reader_waits & count_mask;
-        after = (state & ~writer_in) + waiting * reader_next;
+        after = (state & ~writer_in) + (fault("waiting_readers_passed_over") ? 0 : waiting * reader_next);
     } while (!state_.compare_exchange_weak(state, after, std::memory_order_release, std::memory_order_relaxed));
-    if (waiting != 0) { // the last of them wakes a writer
+    if (waiting != 0 && !fault("waiting_readers_passed_over")) { // the last of them wakes a writer
         readers_.fetch_add(1, std::memory_order_release);
         os::wake_all(readers_);
     } else if (after / writer_waits != 0) {

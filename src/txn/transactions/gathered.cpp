@@ -79,7 +79,7 @@ ty_status txn_mend_gathered(ty_heap *heap) {
 
 void txn_release_gathered(ty_heap *heap, bool spoiled) {
     txn_runtime &rt = *runtime_of(heap);
-    if (spoiled)
+    if (spoiled && !fault("memory_that_no_log_holds_goes_on"))
         rt.spoiled.store(true, std::memory_order_release);
     else
         snapshots_after_commit(rt);

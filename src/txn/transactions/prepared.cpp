@@ -51,7 +51,8 @@ ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, 
         automatic_leave(rt);
     txn->ranges.set_bounds(0, 0);
     txn->preparer.store(this_thread(), std::memory_order_relaxed);
-    txn->owner.store(prepared_owner, std::memory_order_release);
+    if (!fault("prepared_rolled_back_with_its_thread"))
+        txn->owner.store(prepared_owner, std::memory_order_release);
     return TY_OK;
 }
 

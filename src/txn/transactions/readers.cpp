@@ -91,7 +91,7 @@ ty_status enter_gate(txn_runtime &rt, txn_gate &gate, const char *call) {
         gate.lock_shared();
     else if (!gate.try_lock_shared())
         return bodies_give_way({obstacle::kind::gate, nullptr, &gate, nullptr});
-    if (rt.spoiled.load(std::memory_order_relaxed)) { // while this waited
+    if (rt.spoiled.load(std::memory_order_relaxed) && !fault("reader_enters_a_spoiled_heap")) { // while this waited
         gate.unlock_shared();
         return refuse_spoiled(rt, call);
     }
@@ -125,7 +125,7 @@ void sections_end(txn_runtime &rt) {
     const section ended = *s;
     *s = {rt.number, 0, nullptr};
     drop_if_over(s);
-    if (ended.object != nullptr)
+    if (ended.object != nullptr && !fault("object_locked_by_an_ended_thread"))
         leave_gate(rt, *ended.object);
     if (ended.depth != 0)
         leave_gate(rt, rt.gate);

@@ -151,7 +151,7 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
         gate->open();
     if (!status) {
         status = image_snapshot_wait(rt.heap, epoch);
-        if (status && beyond_log)
+        if (status && beyond_log && !fault("log_goes_on_behind_an_unacknowledged_snapshot"))
             log_break(rt.log, status); // X7
     }
     s.pending = false;
@@ -343,7 +343,8 @@ ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
     for (;;) {
         if (sequence > log_last(rt.log) && rt.unlogged.load(std::memory_order_relaxed))
             return stable_by_snapshot(rt);
-        ty_status status = log_wait(rt.log, sequence);
+        const bool early = fault("acknowledged_before_the_write_returned") && log_last(rt.log) >= sequence;
+        ty_status status = early ? TY_OK : log_wait(rt.log, sequence);
         if (!status || log_stable(rt.log) >= sequence)
             return TY_OK;
         if (!log_broken(rt.log))
@@ -382,6 +383,8 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
     if (must_not_wait())
         return refuse_in_body("start a snapshot");
     log_gathered(*rt);
+    if (fault("snapshot_amid_a_transaction"))
+        return start_asked(*rt, *rt->snapshots, epoch);
     gate_as_reader gate(*rt);
     os::lock_guard guard(rt->snapshots->lock);
     return start_asked(*rt, *rt->snapshots, epoch);

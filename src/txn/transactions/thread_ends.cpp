@@ -100,7 +100,7 @@ ty_status thread_ends_add(thread_end_watcher &watcher) {
     os::lock_guard guard(watchers_lock);
     if (ty_status status = install_hooks())
         return status;
-    watcher.number = ++last_number;
+    watcher.number = fault("read_section_outlives_its_heap") ? 1 : ++last_number;
     watcher.watched_next = first_watcher;
     first_watcher = &watcher;
     return TY_OK;
@@ -158,7 +158,8 @@ bool runtime_has_work(thread_end_watcher &watcher) {
     const auto &rt = static_cast<txn_runtime &>(watcher);
     if (rt.txn_forked())
         return false;
-    const bool own = rt.txn != nullptr && rt.txn->owner.load(std::memory_order_relaxed) == this_thread();
+    const bool own = rt.txn != nullptr && rt.txn->owner.load(std::memory_order_relaxed) == this_thread() &&
+                     !fault("transaction_of_an_ended_thread_stays");
     return own || (rt.txn != nullptr && has_prepared(rt)) || in_section(rt);
 }
 

@@ -27,7 +27,8 @@ void clear_blocks(ty_txn *txn) {
 void transaction_finish(ty_txn *txn) {
     if (txn->blocks.count != 0)
         clear_blocks(txn);
-    if (txn->objects.count != 0 && !txn->rt->gathered.load(std::memory_order_relaxed)) // X29
+    if (txn->objects.count != 0 && (!txn->rt->gathered.load(std::memory_order_relaxed) ||
+                                    fault("object_unlocked_before_the_joint_is_durable"))) // X29
         objects_unlock(txn);
     txn->ranges.reset();
     clear(txn->roots);
@@ -41,7 +42,7 @@ void transaction_finish(ty_txn *txn) {
         automatic_end(*txn->rt);
     txn->in_joint = txn->scoped = false;
     txn->owner.store(0, std::memory_order_relaxed);
-    if (txn->rt->gathered.load(std::memory_order_relaxed)) // X29
+    if (txn->rt->gathered.load(std::memory_order_relaxed) && !fault("gate_opens_before_the_joint_is_durable")) // X29
         return;
     others_go_on(*txn->rt);
     txn->rt->gate.unlock();
@@ -371,7 +372,7 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         return options.no_wait ? busy() : bodies_give_way({obstacle::kind::gate, nullptr, &rt->gate, nullptr}); // X31
     stop_others(*rt);
     ty_status status = TY_OK;
-    if (rt->spoiled.load(std::memory_order_relaxed)) // while this waited
+    if (rt->spoiled.load(std::memory_order_relaxed) && !fault("transaction_enters_a_spoiled_heap")) // while this waited
         status = refuse_spoiled(*rt, "begin a transaction");
     else
         status = start(*rt, options, begun);
