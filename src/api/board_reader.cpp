@@ -65,7 +65,7 @@ bool take(const ty_board &board, board_content_2 *content, uint64_t *turn) {
     board_copy_2(content, &shown.content);
     std::atomic_thread_fence(std::memory_order_acquire);
     *turn = before;
-    return shown.turn.load(std::memory_order_relaxed) == before; // BD1
+    return fault("torn_board_accepted") || shown.turn.load(std::memory_order_relaxed) == before; // BD1
 }
 
 ty_status await(ty_board &board, uint64_t wait_ms) {

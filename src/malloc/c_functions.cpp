@@ -165,6 +165,8 @@ namespace {
         out_of_scope outside;
         return resize_beside(calls, block, size, site.caller);
     }
+    if (fault("block_moves_into_the_scope_as_it_grows"))
+        return resize(block, size);
     out_of_scope outside;
     return resize(block, size);
 }

@@ -68,7 +68,7 @@ bool learn(const os::current_malloc_calls *calls) {
 
 // M6.
 bool counts_in(const os::current_malloc &scope, call_site site) {
-    return scope.pauses == 0 && !is_kept_out(site);
+    return scope.pauses == 0 && (!is_kept_out(site) || (fault("exceptions_lie_in_the_heap") && !site.operator_new));
 }
 
 // M7.
@@ -100,7 +100,8 @@ extern "C" [[gnu::visibility("default")]] bool TAIYEN_SET_CURRENT_MALLOC(os::cur
     os::prepare_stacks(); // here, where nothing is locked: allocations ask who calls (M6)
     if (!any_scope.exchange(true, std::memory_order_acq_rel))
         static_cast<void>(atexit([] { exiting.store(true, std::memory_order_release); }));
-    hide_held();
+    if (!fault("held_blocks_stay_in_sight_in_a_scope"))
+        hide_held();
     current_scope = scope;
     return true;
 }

@@ -77,7 +77,8 @@ bool room_for(const sim_disk &disk, uint64_t pages) {
 void happen(sim_disk &disk, live_file &file, event what) {
     apply_event(what, file.now);
     mirror_event(what, file);
-    disk.events.push_back(std::move(what));
+    if (what.kind != event_kind::punch || !fault("simulated_punch_not_recorded"))
+        disk.events.push_back(std::move(what));
 }
 
 ty_status sim_open(void *context, const char *path, uint32_t flags, ty_file **opened) {

@@ -130,14 +130,15 @@ content cut_file(const replayed_file &file, const std::vector<event> &events, ve
     for (const doubt &one : file.doubts) {
         const event &what = events[one.event];
         if (what.kind != event_kind::write) {
-            if (judge.keeps(one.event)) {
+            if (judge.keeps(one.event) || (what.kind == event_kind::size && fault("simulated_size_durable_at_once"))) {
                 apply_event(what, result);
             }
             continue;
         }
         judge.start_write(one.event, what.pages.size());
         for (size_t i = 0; i < what.pages.size(); ++i) {
-            auto open = static_cast<uint8_t>(one.settled.empty() ? 0xff : ~one.settled[i]);
+            auto open = static_cast<uint8_t>(
+                one.settled.empty() || fault("simulated_cut_tears_flushed_sectors") ? 0xff : ~one.settled[i]);
             uint8_t kept = judge.sectors(one.event, i) & open;
             uint8_t trash = judge.trashed() & open;
             cut_page(what.pages[i], what.offset / page_size + i, kept, trash, judge, result);
@@ -161,7 +162,7 @@ name_map cut_names(const replay &at, const std::vector<event> &events, verdict &
         }
         if (judge.keeps(number)) {
             apply_name(events[number], names);
-        } else {
+        } else if (!fault("simulated_names_survive_out_of_order")) {
             over.insert(folder);
         }
     }

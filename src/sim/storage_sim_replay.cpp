@@ -83,7 +83,7 @@ void settle_file(replayed_file &file, const std::vector<event> &events, Settles 
 // A flush of a folder makes its names durable; other folders' stay in doubt. (S3)
 void settle_names(replay &at, const std::string &folder, const std::vector<event> &events) {
     std::erase_if(at.name_doubts, [&](uint64_t number) {
-        if (folder_of(events[number].path) != folder) {
+        if (folder_of(events[number].path) != folder && !fault("simulated_flush_settles_all_folders")) {
             return false;
         }
         apply_name(events[number], at.durable_names);
@@ -161,11 +161,14 @@ void replay::step(const std::vector<event> &events) {
         files[what.file].doubts.push_back({next_event, false, {}, false});
         break;
     case event_kind::flush:
-        settle_file(files[what.file], events, [](const doubt &one) { return !one.forgotten; }); // D3
+        settle_file(files[what.file], events, [](const doubt &one) {
+            return !one.forgotten || fault("simulated_flush_covers_what_failed_before");
+        }); // D3
         break;
     case event_kind::settle:
         settle_file(files[what.file], events, [&](const doubt &one) {
-            return one.event == what.offset || events[one.event].kind != event_kind::write;
+            return one.event == what.offset || events[one.event].kind != event_kind::write ||
+                   fault("simulated_durable_write_settles_others");
         });
         break;
     case event_kind::failed_settle:

@@ -62,10 +62,10 @@ ty_status reverse_block(undo &u, const undo_entry &entry) {
     case undo_kind::free:
         if (u.held.contains(entry.address) != held || !block_is(u, entry.address, entry.bytes))
             return block_changed(u, entry.address);
-        if (held)
-            u.held.erase(entry.address, entry.bytes);
-        else
+        if (!held)
             u.held.insert(entry.address, entry.bytes);
+        else if (!fault("live_block_counts_as_held"))
+            u.held.erase(entry.address, entry.bytes);
         return TY_OK;
     case undo_kind::grow:
         return split_tail(u, entry);
@@ -97,7 +97,7 @@ ty_status undo_block(undo &u, const undo_entry &entry) {
         return status;
     if (room == undo_room::there)
         u.forth().push(mirror.address, mirror.bytes, mirror.what);
-    else if (holds(mirror))
+    else if (holds(mirror) && !fault("block_held_by_nothing"))
         release_held(u, block_offset(mirror), mirror.bytes);
     u.unrecorded |= room == undo_room::none;
     return TY_OK;
@@ -209,7 +209,7 @@ ty_status take_back(undo &u, uint64_t first, uint64_t end) {
     ty_error error;
     ty_error_detail(&error);
     bool half_done = u.unrecorded;
-    if (!half_done && !u.redo_lost &&
+    if (!half_done && !u.redo_lost && !fault("half_an_undo_stays") &&
         redo_entries(u, u.partial, forth.places->entries_end, u.partial_payload, &half_done))
         half_done = true;
     (void)ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
@@ -304,6 +304,8 @@ ty_status undo_cancel(ty_heap *heap) {
         u->target = u->is(undo_open) && !u->is(undo_full) ? &back : nullptr;
         return status;
     }
+    if (fault("cancel_forgets_what_can_be_redone"))
+        drop_redo(*u);
     drop_partial(*u); // U8: not more
     back.cut(c.open_begin, c.open_payload);
     u->set(undo_open, false);

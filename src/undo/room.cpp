@@ -25,7 +25,8 @@ bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payloa
     }
     uint64_t payload = ring.mark_at(place).payload_end;
     transactions--;
-    ring.drop(place + 1, std::clamp(payload, ring.places->payload_begin, closed_payload));
+    ring.drop(place + 1 + fault("first_entry_of_the_next_step_forgotten"),
+              std::clamp(payload, ring.places->payload_begin, closed_payload));
     return true;
 }
 
@@ -36,7 +37,8 @@ bool evict_redo(undo &u) {
     undo_ring &back = u.back();
     uint64_t end = back.places->entries_end;
     const undo_entry &last = back.at(end - 1);
-    if (end > u.control->cursor && entry_is_sound(u, back, last) && last.address < end - u.control->cursor)
+    if (end > u.control->cursor && entry_is_sound(u, back, last) && last.address < end - u.control->cursor &&
+        !fault("forgotten_redo_stays_in_undo"))
         back.cut(end - 1 - last.address, back.mark_at(end - 1).payload_begin);
     return true;
 }
@@ -143,7 +145,7 @@ void drop_redo(undo &u) {
     u.partial = u.partial_payload = 0;
     if (u.is(undo_open))
         close_gap(u);
-    else
+    else if (!fault("undone_steps_count_as_done_at_an_exit"))
         u.back().cut(u.control->cursor, u.payload_at_cursor());
 }
 

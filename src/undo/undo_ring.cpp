@@ -99,7 +99,8 @@ void undo_ring::drop(uint64_t entries_begin, uint64_t payload_begin) {
 }
 
 void undo_ring::cut(uint64_t entries_end, uint64_t payload_end) {
-    recorded -= count_recorded(entries_end, places->entries_end);
+    if (!fault("cut_off_records_still_counted"))
+        recorded -= count_recorded(entries_end, places->entries_end);
     places->entries_end = entries_end;
     places->payload_end = payload_end;
     refresh();

@@ -71,7 +71,8 @@ struct undo_ring {
 
     // Whether so many entries and bytes fit, and a mark behind them. (U4)
     bool has_room(uint64_t count, uint64_t bytes) const {
-        return used_entries() + count < entry_count && used_bytes() + bytes + mark_room <= payload_bytes;
+        const uint64_t mark = fault("records_take_the_room_of_the_mark") ? 0 : mark_room;
+        return used_entries() + count < entry_count + (mark == 0) && used_bytes() + bytes + mark <= payload_bytes;
     }
     // What skipping the end takes for bytes in one piece.
     uint64_t skip_for(uint64_t bytes) const {

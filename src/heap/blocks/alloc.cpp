@@ -23,7 +23,8 @@ void *no_block(ty_status) {
     span_state &state = heap->states[freed->number];
     state.used++;
     std::atomic<uint64_t> &word = state.bits[freed->index / 64];
-    word.store(word.load(std::memory_order_relaxed) | uint64_t{1} << freed->index % 64, std::memory_order_relaxed);
+    if (!fault("block_allocated_twice"))
+        word.store(word.load(std::memory_order_relaxed) | uint64_t{1} << freed->index % 64, std::memory_order_relaxed);
     return freed->block;
 }
 
@@ -103,7 +104,8 @@ enum class own_free { refused, done, noticed };
     uint64_t bits = word.load(std::memory_order_relaxed); // past the last block they are clear (H5)
     if (!place.exact || !(bits >> place.index % 64 & 1)) [[unlikely]]
         return own_free::refused;
-    word.store(bits ^ uint64_t{1} << place.index % 64, std::memory_order_relaxed);
+    if (!fault("freed_block_stays_allocated_in_the_bitmap") || is_bottom(entry->freed + 1))
+        word.store(bits ^ uint64_t{1} << place.index % 64, std::memory_order_relaxed);
     freed_block *freed = entry->freed + 1;
     if (!is_bottom(freed)) [[likely]] {
         *freed = {static_cast<char *>(const_cast<void *>(block)), *number, place.index};

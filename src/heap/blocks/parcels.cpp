@@ -85,9 +85,10 @@ private:
 bool post(thread_cache *owner, parcel *sent) {
     parcel *first = owner->inbox.load(std::memory_order_relaxed);
     do {
-        if (first == shut_mark())
+        const bool shut = first == shut_mark();
+        if (shut && !fault("parcel_put_into_a_shut_inbox"))
             return false;
-        sent->next = first;
+        sent->next = shut ? nullptr : first;
     } while (!owner->inbox.compare_exchange_weak(first, sent, std::memory_order_release, std::memory_order_relaxed));
     return true; // pairs with the acquire in open_parcels
 }
@@ -267,7 +268,7 @@ void open_inbox(thread_cache *cache) {
 
 void shut_inbox(thread_cache *cache) {
     parcel *first = cache->inbox.exchange(shut_mark(), std::memory_order_acquire);
-    if (first != shut_mark())
+    if (first != shut_mark() && !fault("ended_thread_loses_its_inbox"))
         unpack(cache, first);
     send_outgoing(cache);
 }
@@ -283,9 +284,10 @@ void deliver(thread_cache *cache) {
     uint32_t count = cache->outgoing_count;
     cache->outgoing_count = 0;
     cache->outgoing_bytes = 0;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = fault("pause_leaves_gathered_frees"); i < count; i++)
         deliver_block(cache, cache->outgoing[i]);
-    parcel *each = has_parcels(cache) ? cache->inbox.exchange(nullptr, std::memory_order_acquire) : nullptr;
+    const bool opens = has_parcels(cache) && !fault("pause_leaves_unopened_parcels");
+    parcel *each = opens ? cache->inbox.exchange(nullptr, std::memory_order_acquire) : nullptr;
     while (each != nullptr) {
         parcel *next = each->next;
         for (uint64_t i = 0; i < each->count; i++)

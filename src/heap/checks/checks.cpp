@@ -211,7 +211,8 @@ ty_status let_go(ty_heap *heap, thread_cache *cache, bool all, finding_list *fin
             oldest = *record;
             checks.freed.drop_oldest(oldest);
             check_block(checks, oldest, nullptr, findings);
-            checks.records.remove(record);
+            if (!fault("check_record_outlives_its_block"))
+                checks.records.remove(record);
             if (oldest.guarded)
                 checks.guarded.fetch_sub(1, std::memory_order_relaxed);
         }

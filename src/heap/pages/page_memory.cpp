@@ -41,7 +41,7 @@ void forget_touched(ty_heap *heap, page_run run) {
 void give_back(ty_heap *heap, page_run run) {
     split_at_ends(heap, run);
     if (!heap->owner.give_back(heap->owner.context, page_address(heap, run.first), run.count * page_bytes))
-        heap->memory.zeros.store(false, std::memory_order_relaxed);
+        heap->memory.zeros.store(fault("pages_that_stay_count_as_zeros"), std::memory_order_relaxed);
 }
 
 uint64_t larger(uint64_t one, uint64_t other) {
@@ -169,7 +169,7 @@ void note_freed(ty_heap *heap, page_run run, page_run emptied) {
     if (!watched(heap))
         return;
     page_memory &memory = heap->memory;
-    mark_touched(heap, run.first, run.count, true);
+    mark_touched(heap, run.first, run.count - (run.count > 1 && fault("freed_page_counts_as_zeros")), true);
     mark_touched(heap, emptied.first, emptied.count, false);
     memory.idle += run.count - emptied.count;
     memory.used -= run.count;

@@ -13,7 +13,9 @@ namespace taiyen {
 // Of all who free a run at once, one gets true; its head says page_run_kept then.
 inline bool claim_run(page_descriptor &head) {
     uint8_t expected = page_run_head;
-    return __atomic_compare_exchange_n(&head.kind, &expected, page_run_kept, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    const bool claimed =
+        __atomic_compare_exchange_n(&head.kind, &expected, page_run_kept, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return claimed || (fault("kept_run_freed_twice") && expected == page_run_kept);
 }
 inline void unclaim_run(page_descriptor &head) {
     __atomic_store_n(&head.kind, page_run_head, __ATOMIC_RELAXED);

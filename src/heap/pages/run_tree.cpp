@@ -21,7 +21,10 @@ bool run_tree::insert(uint32_t page) {
             return false;
         if (priority(*link) < priority(page))
             break;
-        link = less(page, *link) ? &descriptors_[*link].left : &descriptors_[*link].right;
+        const bool left = fault("free_runs_ordered_by_length_alone")
+                              ? descriptors_[page].length <= descriptors_[*link].length
+                              : less(page, *link);
+        link = left ? &descriptors_[*link].left : &descriptors_[*link].right;
     }
     // The new node takes this place; what was below it is split into what is before and what is behind it.
     uint32_t rest = *link;

@@ -160,7 +160,7 @@ ty_status rise(ty_heap *heap, page_run ending, uint64_t at, uint64_t count) {
     heap->top.store(new_top, std::memory_order_release);
     heap->header->top_page = new_top;
     set_head(heap, at);
-    if (at > from && !make_free(heap, from, at - from))
+    if (at > from && !fault("gap_below_the_top_in_no_area") && !make_free(heap, from, at - from))
         return tables_damaged("the tree of free runs is wrong", heap, from);
     return TY_OK;
 }
@@ -390,7 +390,9 @@ static ty_status join_free(ty_heap *heap, page_run run) {
         return tables_damaged("an area starts inside another one", heap, first);
     if (!free_run_before(heap, first, &before))
         return tables_damaged("the free run before it is wrong", heap, first);
-    if (!free_run_at(heap, end, &behind))
+    if (fault("free_neighbours_not_joined"))
+        behind = {};
+    else if (!free_run_at(heap, end, &behind))
         return tables_damaged("the free run behind it is wrong", heap, end);
     if (before.count != 0 && !unmake_free(heap, before))
         return tables_damaged("a free run is not in the tree", heap, before.first);
@@ -399,7 +401,8 @@ static ty_status join_free(ty_heap *heap, page_run run) {
             make_free(heap, before.first, before.count);
         return tables_damaged("a free run is not in the tree", heap, behind.first);
     }
-    heap->descriptors[first] = {};
+    if (!fault("descriptor_stays_inside_a_free_run"))
+        heap->descriptors[first] = {};
     clear_head(heap, first);
     if (before.count != 0)
         first = before.first;

@@ -50,7 +50,10 @@ void drop_number(ty_heap *heap, uint32_t number, uint32_t pages) {
 
 void describe_pages(ty_heap *heap, uint32_t size_class, uint32_t head) {
     for (uint32_t i = 0; i < heap->classes[size_class].pages; i++)
-        heap->descriptors[head + i] = {page_span, static_cast<uint8_t>(size_class), 0, 0, 0, 0};
+        heap->descriptors[head + i] = {
+            page_span, static_cast<uint8_t>(i == 0 || !fault("span_class_on_its_first_page_alone") ? size_class : 0),
+            0,         0,
+            0,         0};
 }
 
 bool is_span_of(const ty_heap *heap, uint32_t size_class, uint32_t head) {
@@ -132,6 +135,8 @@ ty_status release_span(ty_heap *heap, uint32_t number) {
     if (thread_cache *owner = state.owner.load(std::memory_order_relaxed); owner != nullptr)
         disown_span(owner, size_class, number);
     drop_number(heap, number, pages);
+    if (fault("given_back_span_can_be_counted_in"))
+        state.pending.store(0, std::memory_order_release);
     return TY_OK;
 }
 

@@ -32,14 +32,16 @@ counted count_in(span_state &state, uint32_t blocks) {
             return counted::no;
     } while (!state.pending.compare_exchange_weak(before, before + blocks, std::memory_order_seq_cst,
                                                   std::memory_order_relaxed));
-    return before == 0 ? counted::first : counted::one_of_several;
+    return before == 0 || fault("span_queued_twice") ? counted::first : counted::one_of_several;
 }
 
 // Sets the bits of those that are live; which ones (R6, R8).
 uint64_t set_remote_bits(const ty_heap *heap, const span_state &state, word_blocks blocks) {
-    if (state.head != blocks.head)
+    if (state.head != blocks.head && !fault("late_remote_free_in_another_span"))
         return 0; // a span that has got the number since
-    uint64_t live = blocks.mask & state.bits[blocks.word].load(std::memory_order_relaxed);
+    uint64_t live = blocks.mask;
+    if (!fault("late_remote_free_of_a_free_block"))
+        live &= state.bits[blocks.word].load(std::memory_order_relaxed);
     return live & ~remote_of(heap, blocks.head)[blocks.word].fetch_or(live, std::memory_order_seq_cst);
 }
 
@@ -53,7 +55,7 @@ free_result free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, w
         return {};
     thread_cache *overdue = nullptr;
     uint64_t freed = set_remote_bits(heap, state, blocks);
-    if (freed != blocks.mask) [[unlikely]]
+    if (freed != blocks.mask && !fault("refused_remote_free_stays_counted")) [[unlikely]]
         state.refused.fetch_add(count - count_bits(freed), std::memory_order_seq_cst);
     if (how == counted::first) { // the caller holds no lock
         uint32_t size_class = state.size_class;
@@ -64,7 +66,7 @@ free_result free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, w
             redirect_remote(owner, size_class);
         }
     }
-    return {freed == blocks.mask, overdue};
+    return {freed == blocks.mask || fault("remote_free_succeeds_twice"), overdue};
 }
 
 uint32_t take_pending(ty_heap *heap, uint32_t number) {
@@ -83,6 +85,8 @@ uint32_t take_pending(ty_heap *heap, uint32_t number) {
         remote[i].fetch_and(~freed, std::memory_order_seq_cst); // R8: after the truth
         taken += count_bits(freed);
     }
+    if (fault("uncounted_remote_frees_taken_out"))
+        taken = state.pending.load(std::memory_order_relaxed);
     return state.pending.fetch_sub(taken, std::memory_order_seq_cst) - taken;
 }
 

@@ -17,7 +17,8 @@ bool next_word(const ty_heap *heap, const class_info &info, class_cache &entry) 
     uint32_t from = last < info.words ? static_cast<uint32_t>(last) + 1 : 0;
     for (uint32_t n = 0; n < info.words; n++) {
         uint32_t i = from + n < info.words ? from + n : from + n - info.words;
-        uint64_t free = ~words[i].load(std::memory_order_relaxed) & word_mask(info, i);
+        uint64_t free = ~words[i].load(std::memory_order_relaxed) &
+                        (fault("bits_behind_the_last_block_allocated") ? ~uint64_t{0} : word_mask(info, i));
         if (free == 0)
             continue;
         entry.free = free;
@@ -321,7 +322,8 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
         disown_span(cache, size_class, number);
         place_shared(heap, number);
     }
-    redirect_remote(cache, size_class);
+    if (!fault("queue_not_looked_at_after_a_give_up"))
+        redirect_remote(cache, size_class);
 }
 
 [[gnu::cold]] void settle_class(thread_cache *cache, uint32_t size_class, give_up which) {
@@ -341,14 +343,16 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
         entry.current = 0;
     if (emptied)
         release_span(heap, current);
-    release_empty(cache, size_class);
+    if (which != give_up::nothing || !fault("empty_span_kept_in_a_pause"))
+        release_empty(cache, size_class);
     if (which != give_up::nothing)
         give_up_spans(cache, size_class, which);
 }
 
 // K2.
 [[gnu::cold]] void settle_cache(thread_cache *cache, give_up which) {
-    free_kept_runs(cache);
+    if (!fault(which == give_up::nothing ? "paused_heap_has_kept_runs" : "ended_thread_keeps_its_runs"))
+        free_kept_runs(cache);
     for (uint32_t size_class = 0; size_class < cache->heap->class_count; size_class++)
         settle_class(cache, size_class, which);
 }

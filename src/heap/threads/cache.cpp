@@ -113,6 +113,8 @@ void end_cache(thread_cache *cache) {
         ty_heap *heap = cache->heap;
         os::lock_guard gate(heap->gate_lock);
         unlink_from_thread(cache);
+        while (fault("end_of_a_thread_waits_for_a_gate") && heap->pauses != 0)
+            heap->gate_changed.wait(heap->gate_lock);
         if (heap->pauses == 0) {
             end_cache(cache);
         } else {
@@ -131,7 +133,7 @@ void end_cache(thread_cache *cache) {
     const uint64_t process = os::process_id();
     look_due = looks_apart_min;
     for (thread_table *table = known_tables; table != nullptr; table = table->next_known) {
-        if (table->process != process)
+        if (table->process != process && !fault("caches_of_the_parents_threads_taken"))
             continue;
         bool ended = os::thread_has_ended(table->thread);
         for (thread_cache *cache = table->first; cache != nullptr && ended; cache = cache->next_in_thread)
@@ -145,7 +147,11 @@ void end_cache(thread_cache *cache) {
 
 // A thread begins or ends. Under caches_lock.
 void count_thread() {
-    if (--look_due == 0) [[unlikely]]
+    if (--look_due != 0) [[likely]]
+        return;
+    if (fault("ended_threads_not_looked_for"))
+        look_due = looks_apart_min;
+    else
         look_for_ended();
 }
 
@@ -195,8 +201,11 @@ void before_fork() {
         caches_lock.lock();
         if (try_pause_all())
             return;
-        caches_lock.unlock();
+        if (!fault("fork_waits_with_the_lock_of_the_caches"))
+            caches_lock.unlock();
         wait_for_gates(seen);
+        if (fault("fork_waits_with_the_lock_of_the_caches"))
+            caches_lock.unlock();
     }
 }
 

@@ -30,7 +30,8 @@ void enter_slowly(thread_cache *cache) {
 
 // Y5.
 operation::operation(ty_heap *heap, thread_cache *find(ty_heap *), pause_to what) : heap_(nullptr) {
-    if (!heap->writable || (what == pause_to::look && pauses_called_back_in(heap) != 0))
+    if (!heap->writable ||
+        (what == pause_to::look && pauses_called_back_in(heap) != 0 && !fault("callback_waits_for_its_own_walk")))
         return; // nobody changes it
     heap_ = heap;
     cache_ = find(heap);
@@ -130,7 +131,7 @@ void wait_for_gates(uint32_t seen) {
 // Y2.
 void heap_pause(ty_heap *heap, pause_to what) {
     os::lock_guard guard(heap->gate_lock);
-    while (what == pause_to::change ? heap->pauses != 0 : heap->changing)
+    while (what == pause_to::change || fault("look_waits_for_another_look") ? heap->pauses != 0 : heap->changing)
         heap->gate_changed.wait(heap->gate_lock);
     heap->changing = what == pause_to::change;
     if (heap->pauses++ == 0) {
@@ -158,7 +159,8 @@ void heap_resume(ty_heap *heap) {
         if (--heap->pauses != 0)
             return;
         heap->changing = heap->standing = false;
-        take_ended_caches(heap);
+        if (!fault("caches_of_ended_threads_forgotten"))
+            take_ended_caches(heap);
         for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
             cache->gate.fetch_and(~gate_shut, std::memory_order_seq_cst);
         heap->gate_changed.notify_all();

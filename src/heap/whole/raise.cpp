@@ -27,7 +27,8 @@ void lift_tables(ty_heap *heap, char *copy, const table_bytes &bytes) {
     memcpy(copy + bytes.descriptors, static_cast<void *>(heap->bitmaps), bytes.bitmaps);
     memcpy(copy + bytes.descriptors + bytes.bitmaps, heap->heads, bytes.heads);
     memset(static_cast<void *>(heap->descriptors), 0, bytes.descriptors);
-    memset(static_cast<void *>(heap->bitmaps), 0, bytes.bitmaps);
+    if (!fault("raise_leaves_old_bitmaps"))
+        memset(static_cast<void *>(heap->bitmaps), 0, bytes.bitmaps);
     memset(heap->heads, 0, bytes.heads);
 }
 

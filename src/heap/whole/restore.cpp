@@ -38,7 +38,8 @@ void heap_change_end(ty_heap *heap) {
 
 // Y3.
 void heap_restore_begin(ty_heap *heap) {
-    set_own(heap, true);
+    if (!fault("fork_waits_for_its_own_recovery"))
+        set_own(heap, true);
     heap_change_begin(heap);
 }
 

@@ -107,7 +107,8 @@ ty_status create_journal(image &im, bool *made) {
     char *creation_path = path_with(im.journal_path, creation_suffix);
     if (!creation_path)
         return TY_E_MEMORY;
-    ty_status status = im.journal.open_for_creation(creation_path, &im.backing);
+    ty_status status =
+        im.journal.open_for_creation(creation_path, fault("journal_open_to_all") ? nullptr : &im.backing);
     if (!status) {
         if (!(status = write_first_header(im.journal, im.header.current, &im.head)) && !(status = im.journal.flush()))
             status = name_file(im.journal, creation_path, im.journal_path);

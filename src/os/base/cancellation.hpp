@@ -1,6 +1,8 @@
 // Cancellation of threads (pthread_cancel). What is cancelled amid the library would leave its locks held.
 #pragma once
 
+#include "fault.hpp"
+
 #include <pthread.h>
 
 namespace taiyen::os {
@@ -9,7 +11,10 @@ namespace taiyen::os {
 // that run while the library holds something. The cancellation takes place at the program's next point.
 class [[nodiscard]] not_cancelable {
 public:
-    not_cancelable() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+    not_cancelable() {
+        const bool cancelable = fault("thread_cancelled_in_a_callback");
+        pthread_setcancelstate(cancelable ? PTHREAD_CANCEL_ENABLE : PTHREAD_CANCEL_DISABLE, &before_);
+    }
     ~not_cancelable() { pthread_setcancelstate(before_, nullptr); }
     not_cancelable(const not_cancelable &) = delete;
     not_cancelable &operator=(const not_cancelable &) = delete;

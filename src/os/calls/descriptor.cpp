@@ -14,7 +14,7 @@ constexpr int high_descriptor_min = 900; // a process gets 1,024 by default
 // What is opened with O_PATH refuses transfers just as a closed descriptor does. (N1)
 low_descriptors_taken::low_descriptors_taken() {
     for (int fd = 0; fd < low_count; ++fd)
-        if (sys::fcntl(fd, F_GETFD, 0) == -1)
+        if (sys::fcntl(fd, F_GETFD, 0) == -1 && !fault("file_at_a_low_descriptor"))
             if (int filler = sys::open_system_file("/", O_PATH | O_CLOEXEC); filler >= 0)
                 fillers_[count_++] = filler;
 }

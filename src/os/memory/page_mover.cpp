@@ -66,7 +66,7 @@ size_t moved_uncounted(char *from, size_t bytes) {
         moved += page_bytes;
     if (moved != 0)
         static_cast<void>(sys::madvise(from, moved, MADV_DONTNEED)); // reading maps the page of zeros
-    return moved;
+    return fault("uncounted_moved_pages_overwritten") ? 0 : moved;
 }
 
 size_t to_next_boundary(const char *address) {
@@ -98,7 +98,8 @@ void page_mover::start(void *base, size_t bytes) {
 
 void page_mover::stop() {
     lock_guard guard(lock_);
-    if (fd_ >= 0 && process_ == process_id() && unregister_range(fd_, base_, bytes_)) // PM1
+    if (fd_ >= 0 && process_ == process_id() &&
+        (unregister_range(fd_, base_, bytes_) || fault("page_mover_closes_another_file"))) // PM1
         sys::close(fd_);
     fd_ = -1;
 }
@@ -145,7 +146,7 @@ void page_mover::stop() {
     for (unsigned tries = 0; moved < bytes && tries < tries_max; tries++) {
         kernel::move_arguments part{};
         part.to = reinterpret_cast<uintptr_t>(to) + moved;
-        part.from = reinterpret_cast<uintptr_t>(from) + moved;
+        part.from = reinterpret_cast<uintptr_t>(from) + (fault("page_move_goes_on_at_its_start") ? 0 : moved);
         part.bytes = piece;
         part.mode = kernel::move_allows_holes;
         int error = sys::ioctl(fd, kernel::userfault_move, &part) == 0 ? 0 : errno;

@@ -113,7 +113,8 @@ void page_set::merge(const page_set &other) {
         groups_[i] |= other.groups_[i];
         for (uint64_t left = other.groups_[i]; left != 0; left &= left - 1) {
             uint64_t group = i * 64 + static_cast<uint64_t>(std::countr_zero(left));
-            segments_[group] |= other.segments_[group];
+            if (!fault("merged_pages_not_found"))
+                segments_[group] |= other.segments_[group];
             uint64_t first = group * (pages_per_group / pages_per_word);
             for (uint64_t word = first; word < first + pages_per_group / pages_per_word; word++) {
                 uint64_t added = other.pages_[word] & ~pages_[word];

@@ -63,7 +63,8 @@ size_t first_behind(uintptr_t address) {
 // Z1: the next place, at or behind an address, that is in no range; 0: none before the zone's end.
 uintptr_t free_place(uintptr_t from, size_t bytes, size_t alignment) {
     uintptr_t place = align_up(from, alignment);
-    for (size_t i = first_behind(place); i < range_count && ranges[i].start < place + bytes; i++)
+    const uintptr_t until = fault("space_reaches_into_the_next_range") ? place : place + bytes;
+    for (size_t i = first_behind(place); i < range_count && ranges[i].start < until; i++)
         place = align_up(ranges[i].end, alignment);
     return place <= zone_high - bytes ? place : 0;
 }
@@ -151,7 +152,9 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
 // Z2.
 [[gnu::cold]] ty_status map_aside(void *address, size_t bytes) {
     void *got = sys::mmap(address, bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+                              (fault("pages_mapped_over_others") ? MAP_FIXED : MAP_FIXED_NOREPLACE),
+                          -1, 0);
     if (got == address)
         return TY_OK;
     int error = errno;

@@ -90,7 +90,7 @@ int open_nameless(const char *path, bool on_disk) {
 
 // N2.
 bool is_ours(ty_file *file) {
-    if (is_marked(file->fd, file->mark))
+    if (is_marked(file->fd, file->mark) || fault("any_file_at_the_number_taken_for_ours"))
         return true;
     lock_guard guard(file->moving);
     return is_marked(file->fd, file->mark);

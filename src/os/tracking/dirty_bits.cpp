@@ -60,7 +60,11 @@ void dirty_bits::set(uint64_t first, uint64_t count) {
         uint64_t index = first / 64;
         uint64_t offset = first % 64;
         uint64_t here = count < 64 - offset ? count : 64 - offset;
-        levels_[0][index].fetch_or(span_mask(offset, here), std::memory_order_release);
+        word &bits = levels_[0][index];
+        if (fault("dirty_bit_lost_in_a_race"))
+            bits.store(bits.load(std::memory_order_relaxed) | span_mask(offset, here), std::memory_order_release);
+        else
+            bits.fetch_or(span_mask(offset, here), std::memory_order_release);
         levels_[1][index / 64].fetch_or(uint64_t{1} << index % 64, std::memory_order_release);
         levels_[2][index / 4096].fetch_or(uint64_t{1} << index / 64 % 64, std::memory_order_release);
         first += here;

@@ -64,7 +64,7 @@ outcome serve_version(watch &node, uint32_t version, const memory_fault &fault) 
 
 // Guards before trackers. A node that changes meanwhile is looked up again: the write is repeated.
 outcome handle(const memory_fault &fault) {
-    for (size_t i = fault.write ? 0 : write_layers; i < layers; i++)
+    for (size_t i = fault.write || taiyen::fault("read_fault_taken_for_a_write") ? 0 : write_layers; i < layers; i++)
         for (watch *node = lists[i].load(std::memory_order_acquire); node != nullptr; node = node->next) {
             uint32_t version = node->version.load(std::memory_order_acquire);
             uintptr_t base = node->base.load(std::memory_order_relaxed);
@@ -190,7 +190,8 @@ void set_place(watch &node, uintptr_t base, uintptr_t end, serve_function serve,
     node.end.store(end, std::memory_order_relaxed);
     node.serve.store(serve, std::memory_order_relaxed);
     node.context.store(context, std::memory_order_relaxed);
-    node.version.fetch_add(1, std::memory_order_seq_cst);
+    if (!taiyen::fault("watch_of_a_new_range_keeps_its_version"))
+        node.version.fetch_add(1, std::memory_order_seq_cst);
 }
 
 uint64_t process_part() {
@@ -255,7 +256,8 @@ bool enter(watch &node) {
         raised = (seen >> 32 == process >> 32 ? seen : process) + 1;
     while (!node.inside.compare_exchange_weak(seen, raised, std::memory_order_seq_cst, std::memory_order_relaxed));
     pid_t shut_by = node.gate.load(std::memory_order_seq_cst);
-    if (shut_by == 0 || shut_by != static_cast<pid_t>(process >> 32))
+    if (shut_by == 0 || shut_by != static_cast<pid_t>(process >> 32) ||
+        taiyen::fault("fault_handler_passes_a_shut_gate"))
         return true;
     leave(node);
     return false;
@@ -303,6 +305,8 @@ ty_status admit(bool *blocked) {
     sigset_t before;
     sigset_t set = own_signal();
     *blocked = ::pthread_sigmask(SIG_UNBLOCK, &set, &before) == 0 && sigismember(&before, SIGSEGV) == 1;
+    if (*blocked && taiyen::fault("write_faults_stay_blocked"))
+        ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
     return TY_OK;
 }
 
@@ -328,7 +332,8 @@ hold::hold(watch &node) : node_(node) {
     uint64_t process = process_part();
     for (;;) {
         uint64_t inside = node.inside.load(std::memory_order_seq_cst);
-        if (static_cast<uint32_t>(inside) == 0 || inside >> 32 != process >> 32)
+        const bool others = inside >> 32 != process >> 32 && !taiyen::fault("child_waits_for_handlers_of_its_parent");
+        if (static_cast<uint32_t>(inside) == 0 || others || taiyen::fault("fault_handlers_not_awaited"))
             return;
         give_way();
     }

@@ -75,6 +75,11 @@ void tracker::stop() {
 
 // T3.
 ty_status tracker::collect(page_ranges where, page_set &into) {
+    if (method_ == tracker_method::kernel && fault("written_page_found_before_it_is_protected")) {
+        if (ty_status status = query(where, into))
+            return status;
+        return kernel_tracker::find_written(pagemap_, base_, whole_, kernel_tracker::after::protect, nullptr, nullptr);
+    }
     if (method_ == tracker_method::kernel)
         return kernel_tracker::find_written(pagemap_, base_, whole_, kernel_tracker::after::protect, &copies_, &into);
     if (method_ == tracker_method::content)

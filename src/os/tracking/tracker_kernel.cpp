@@ -168,7 +168,8 @@ ty_status find_written(int pagemap, char *base, page_range where, after then, pa
         memset(regions, 0, sizeof regions);
         int found = sys::ioctl(pagemap, kernel::pagemap_scan, &scan);
         int error = errno;
-        ty_status status = into ? add_copies(pagemap, base, regions, filled(regions), *copies, *into) : TY_OK;
+        const bool adds = into && !fault("failed_scan_forgets_written_pages");
+        ty_status status = adds ? add_copies(pagemap, base, regions, filled(regions), *copies, *into) : TY_OK;
         errno = error;
         if (found < 0 && error != EINTR)
             return scan_failure(base);
@@ -238,7 +239,7 @@ ty_status track_again(int userfault, char *base, uint64_t page_count) {
 void stop(const handles &made) {
     if (is_marked(made.pagemap, made.pagemap_mark))
         sys::close(made.pagemap);
-    if (inode_of(made.userfault) == made.userfault_inode)
+    if (inode_of(made.userfault) == made.userfault_inode || fault("descriptor_of_another_file_closed"))
         sys::close(made.userfault);
 }
 

@@ -49,9 +49,14 @@ bool lift(range &tracked, uint64_t page) {
         uint64_t first = whole ? 0 : page >> shift << shift;
         uint64_t rest = tracked.page_count - first;
         uint64_t count = whole || rest < uint64_t{1} << shift ? rest : uint64_t{1} << shift;
-        tracked.dirty.set(first, count);
-        if (sys::mprotect(tracked.base + first * page_bytes, count * page_bytes, PROT_READ | PROT_WRITE) == 0)
+        const bool late = fault("page_noted_after_it_is_writable");
+        if (!late)
+            tracked.dirty.set(first, count - (count > 1 && fault("last_page_of_a_region_not_noted")));
+        if (sys::mprotect(tracked.base + first * page_bytes, count * page_bytes, PROT_READ | PROT_WRITE) == 0) {
+            if (late)
+                tracked.dirty.set(first, 1);
             break;
+        }
         if (whole)
             return false;
     }

@@ -137,7 +137,7 @@ bool ask_owner(guard_state &g, piece_range pieces, first_write write) {
     for (write.piece = pieces.first; write.piece < pieces.end; write.piece++) {
         if (has_agreed(g, write.piece))
             continue;
-        if (g.owner(g.context, write) != write_answer::allow)
+        if (g.owner(g.context, write) != write_answer::allow && !fault("refused_write_made_possible"))
             return false;
         set_agreed(g, write.piece);
     }
@@ -152,10 +152,14 @@ result make_writable(guard_state &g, piece_range pieces, const first_write &writ
     if (g.armed)
         stay_within_budget(g, pieces);
     for (bool again = false;; again = true) {
+        if (fault("piece_writable_before_its_owner_is_called")) {
+            page_part part = memory_of(g, pieces);
+            static_cast<void>(sys::mprotect(part.address, part.bytes, PROT_READ | PROT_WRITE));
+        }
         if (g.armed && !ask_owner(g, pieces, write))
             return result::refused;
         page_part part = memory_of(g, pieces);
-        if (g.beneath != nullptr)
+        if (g.beneath != nullptr && !(g.armed && fault("guarded_piece_not_noted_as_dirty")))
             signal_tracker::note(*g.beneath, part.address, part.bytes);
         if (sys::mprotect(part.address, part.bytes, PROT_READ | PROT_WRITE) == 0)
             return result::done;
@@ -172,7 +176,8 @@ public:
         if (g.beneath != nullptr && !faults::enter(*g.beneath))
             return;
         pid_t process = getpid();
-        begun_ = g.serving.exchange(process, std::memory_order_acquire) != process;
+        begun_ = g.serving.exchange(process, std::memory_order_acquire) != process ||
+                 fault("two_threads_serve_writes_at_once");
         if (!begun_ && g.beneath != nullptr)
             faults::leave(*g.beneath);
     }
@@ -226,14 +231,16 @@ bool try_touch(guard_state &g, piece_range pieces, const void *address, result *
 }
 
 ty_status protect_pieces(guard_state &g, piece_range pieces) {
-    page_part part = memory_of(g, pieces);
+    const bool shorter = fault("last_piece_stays_writable") && pieces.end - pieces.first > 1;
+    page_part part = memory_of(g, {pieces.first, pieces.end - shorter});
     return os::protect(part.address, part.bytes, false);
 }
 
 // A tracker beneath still wants its protection (G5). Alike for the whole range, it needs no mapping.
 ty_status return_pieces(const guard_state &g) {
     page_part part = memory_of(g, all_pieces(g));
-    return os::protect(part.address, part.bytes, g.beneath == nullptr);
+    return os::protect(part.address, part.bytes,
+                       g.beneath == nullptr || fault("disarming_lifts_the_trackers_protection"));
 }
 
 ty_status create_state(void *base, uint64_t page_count, uint64_t piece_pages, guard_state **made) {

@@ -39,7 +39,8 @@ thread_local os::caught *thrown_by_callback = nullptr;
 
 // After an exception the program is called no more: nothing further is told.
 void call_back(const txn_runtime &rt, const ty_stray_store &store) {
-    os::caught *thrown = store.in_transaction ? thrown_by_callback : nullptr;
+    os::caught *thrown =
+        store.in_transaction && !fault("exception_leaves_a_commit_in_its_middle") ? thrown_by_callback : nullptr;
     if (thrown == nullptr)
         return rt.stray_store(&store, rt.stray_store_context);
     os::not_cancelable whole; // the transaction is neither under way nor over (Y5)
