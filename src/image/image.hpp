@@ -279,6 +279,8 @@ bool image_undo_told(ty_heap *heap, told_undo *told);
 // Of who notes code in the heap, from before its transaction. Not for a volatile heap.
 os::mutex &image_notes_lock(ty_heap *heap);
 const char *image_path(ty_heap *heap);
+// Empty: the journal lies beside the image.
+const char *image_journal_path_elsewhere(ty_heap *heap);
 const uint8_t *image_identity(ty_heap *heap); // 16 bytes
 ty_kind image_kind(ty_heap *heap);            // TY_VOLATILE for a heap without an image
 uint64_t image_epoch(ty_heap *heap);
