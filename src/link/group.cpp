@@ -42,7 +42,7 @@ void set_members(ty_group &group, member *members) {
               [&](uint8_t a, uint8_t b) { return group.heaps[a] < group.heaps[b]; });
 }
 
-// JO20: what differs, and is to be accepted, gets the same mark in all heaps.
+// JO6: what differs, and is to be accepted, gets the same mark in all heaps.
 ty_status change_table(const ty_group &group, size_t n, ty_txn *txn, const member *members, const group_moment &moment,
                        uint64_t apart) {
     bool changed = false;

@@ -39,13 +39,13 @@ struct joint_entry_3 {
     uint8_t key[16];
     uint64_t number; // of the last joint that this heap has committed as one of several heaps; 0: none yet
     uint64_t count;  // of the group's joints up to that one: of two heaps of different moments it tells the older
-    uint64_t apart;  // JO20: not 0: heaps that have the same here go on together, whatever their numbers are
+    uint64_t apart;  // not 0: heaps that have the same here go on together, whatever their numbers are
     uint32_t bytes;  // of the entry, with its members; a multiple of 8
     uint32_t members;
     uint32_t own; // which of the members this heap is; a copy under an identity of its own: which it is a copy of
     uint32_t unused;
 };
-// Whether two heaps have the same last joint of a group, or go on together as they are. JO6, JO20.
+// Whether two heaps have the same last joint of a group, or go on together as they are. JO6.
 inline bool is_same_moment(uint64_t number, uint64_t apart, uint64_t other_number, uint64_t other_apart) {
     return apart == other_apart && (apart || number == other_number);
 }
@@ -66,7 +66,7 @@ member joint_member(const joint_entry_3 &entry, uint32_t n);
 // Makes the entry, or gives it the members' present order and paths. *changed: it had another one, or none.
 ty_status joint_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
                         bool *changed);
-// JO20. Of a heap without the entry, nothing.
+// Heaps that have the same there go on together (JO6). Of a heap without the entry, nothing.
 ty_status joint_set_apart(ty_txn *txn, const group_key &key, uint64_t apart, uint64_t count);
 
 // ---- places.cpp: where the files of a group lie

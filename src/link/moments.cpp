@@ -2,12 +2,12 @@
 //
 // JO6: heaps go on together only if each of them has, of every group that two of them were in, the same last joint, as
 //      themselves or as what they are copies of. Else they are of different moments, and the group is refused.
+//      And where a member lay lies that member, or a copy of it. Another heap there is refused: one that was made anew,
+//      or is of another group, while what was acknowledged is in the files that are missing.
+//      Heaps that go on as they are (`restored`) get the same mark in all that differs: it stands in for the number
+//      until the next joint of that group. The numbers stay: participants still ask for them.
 // JO7: each open of a group is a joint of all its heaps, durable before the open returns. So a copy of a member from
 //      before it has a number that no heap can take for that of the joint before its own.
-// JO20: heaps that go on as they are (`restored`) get the same mark in all that differs: it stands in for the number
-//      until the next joint of that group. The numbers stay: participants, and heaps in doubt, still ask for them.
-// JO21: where a member lay lies that member, or a copy of it. Another heap there is refused: one that was made anew, or
-//      is of another group, while what was acknowledged is in the files that are missing.
 #include "group.hpp"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ private:
         return is_copied(n, entry) ? keep(found_->copied, &found_->copied_count, key) : TY_OK;
     }
 
-    // JO21.
+    // JO6. Members that are not there.
     ty_status look_at_places(size_t n, const joint_entry_3 &entry) {
         for (uint32_t m = 0; m < entry.members; ++m) {
             if (m == entry.own || is_there(joint_key(entry), joint_member(entry, m).identity))

@@ -37,7 +37,7 @@ enum class vote : uint8_t {
 struct known_of_group {
     bool has_entry = false;
     uint64_t number = 0;   // of the last joint that it has committed
-    uint64_t apart = 0;    // JO20
+    uint64_t apart = 0;    // joint_entry_3
     uint64_t in_doubt = 0; // of the one that it has in doubt; 0: none
 };
 

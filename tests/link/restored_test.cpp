@@ -1,7 +1,7 @@
 // Goal: what comes back to a group from elsewhere, member by member: what was prepared by participants keeps its
 // outcome, another heap in a member's place is seen, a `restored` that a kill interrupts leaves nothing half, and files
-// that lie elsewhere, or were moved, are found. Method: files of a simulated disk put in place of others; power cuts at each
-// event.
+// that lie elsewhere, or were moved, are found. Method: files of a simulated disk put in place of others; power cuts at
+// each event.
 #include "joint_heaps.hpp"
 #include "queue.hpp"
 
@@ -32,8 +32,8 @@ void close(heaps &in, size_t count = 2) {
     }
 }
 
-// JO20. The first heap has the joint, the queue has it prepared, and the other heap is from a backup. `restored` accepts what
-// heaps miss; it does not take the joint from the queue. JO4.
+// The first heap has the joint, the queue has it prepared, and the other heap is from a backup. `restored`
+// accepts what heaps miss; it does not take the joint from the queue. JO4.
 TEST(restored_test, what_a_participant_has_prepared_keeps_its_outcome) {
     for (const bool by_hand : {false, true}) { // taiyen doubt --restored: a group without participants, before
         disk files;
@@ -67,10 +67,9 @@ TEST(restored_test, what_a_participant_has_prepared_keeps_its_outcome) {
     }
 }
 
-
 // ---- A member's place
 
-// JO21. Its disk is not there, and the program makes a heap anew; or the files of another group's member lie there.
+// Its disk is not there, and the program makes a heap anew; or the files of another group's member lie there.
 TEST(restored_test, another_heap_in_a_members_place_is_refused) {
     for (const bool of_another_group : {false, true}) {
         disk files, others;
@@ -109,7 +108,7 @@ TEST(restored_test, another_heap_in_a_members_place_is_refused) {
     }
 }
 
-// JO20. A kill at any event of a `restored`: the heaps open, and a second one does it.
+// A kill at any event of a `restored`: the heaps open, and a second one does it.
 TEST(restored_test, cuts_within) {
     disk files;
     heaps in(files, 3);
@@ -154,7 +153,7 @@ TEST(restored_test, cuts_within) {
 
 // ---- Files elsewhere
 
-// JO22. A log or a journal that does not lie beside its heap.
+// A log or a journal that does not lie beside its heap.
 TEST(restored_test, members_with_logs_elsewhere_are_asked) {
     disk files;
     heaps in(files);
@@ -183,7 +182,7 @@ TEST(restored_test, members_with_logs_elsewhere_are_asked) {
     }
 }
 
-// JO22. A tree of folders that was moved, and one whose heaps were put into one folder; each of them asks the other.
+// A tree of folders that was moved, and one whose heaps were put into one folder; each of them asks the other.
 TEST(restored_test, members_of_several_folders_are_found_after_a_move) {
     struct place {
         const char *heaps[2];
@@ -209,23 +208,19 @@ TEST(restored_test, members_of_several_folders_are_found_after_a_move) {
     for (const place &to : moves)
         for (size_t first = 0; first < 2; ++first) {
             SCOPED_TRACE(to.log);
-            const disk_owner moved = copy_of(*died);
-            const ty_storage *s = moved->storage();
+            const disk moved;
             for (size_t n = 0; n < 2; ++n)
-                for (const char *suffix : {"", "-journal", n ? nullptr : "-log"}) {
-                    const std::string from = old.heaps[n], there = to.heaps[n];
-                    if (suffix && from != there)
-                        static_cast<void>(s->rename(s->context, (from + suffix).c_str(), (there + suffix).c_str()));
-                }
-            ASSERT_OK(s->rename(s->context, old.log, to.log));
-            heaps after(*moved);
+                for (const std::string suffix : {"", "-journal", "-log"})
+                    copy_file(*died, moved, old.heaps[n] + suffix, to.heaps[n] + suffix);
+            copy_file(*died, moved, old.log, to.log);
+            heaps after(moved);
             if (first == 0 && strcmp(to.log, "/fast/b.log") == 0) { // nothing tells where it is
-                EXPECT_EQ(TY_E_IN_DOUBT, open(after, 0, *moved, to));
+                EXPECT_EQ(TY_E_IN_DOUBT, open(after, 0, moved, to));
                 EXPECT_NE(nullptr, strstr(ty_error_text(), old.log)) << ty_error_text();
                 continue;
             }
-            ASSERT_OK(open(after, first, *moved, to));
-            ASSERT_OK(open(after, 1 - first, *moved, to));
+            ASSERT_OK(open(after, first, moved, to));
+            ASSERT_OK(open(after, 1 - first, moved, to));
             EXPECT_EQ(1u, after.number(0));
             EXPECT_EQ(1u, after.number(1));
             ASSERT_OK(after.join());
