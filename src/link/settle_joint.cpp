@@ -195,14 +195,15 @@ private:
             }
         } found{what_.key, {}, open_here::writes};
         const ty_status status = txn_look_at_open(one.identity, reads(), looking::look, &found);
-        // A copy that is open here is as old as it is: the files may have what it has not.
-        *here = status != TY_E_NOT_FOUND && found.how != open_here::copy;
-        if (status || !*here)
+        *here = status != TY_E_NOT_FOUND;
+        if (status)
             return *here ? unknown("a heap of the group", ty_error_text()) : vote::unknown;
         char *path = path_of(one);
         if (!path)
             return unknown(doubt_.heap_path, "there is no memory");
-        const vote given = vote_of(found.known, path);
+        vote given = vote_of(found.known, path);
+        if (found.how == open_here::copy && given != vote::has) // it may have it by now
+            given = unknown(path, "close the older copy of it that is open here");
         free(path);
         return given;
     }
@@ -277,7 +278,7 @@ private:
         if (status)
             return unknown(path, ty_error_text());
         if (memcmp(info.identity, one.identity, sizeof one.identity) != 0)
-            return unknown(path, "another heap lies there");
+            return unknown(path, "another heap lies there; put the right one back under this name");
         if (info.in_use && !reads())
             return unknown(path, "it is in use");
         if (info.kind == TY_TRANSACTIONAL) {
