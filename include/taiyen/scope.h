@@ -96,6 +96,7 @@ typedef struct ty_dangling {
     ty_dangling_reason reason;
     bool thread_local_data; /* the variable is a thread's own */
     bool kept;              /* the block was kept: see below */
+    bool indirect;          /* the word lies in a block of the process's own malloc, and the variable leads to that */
     const char *heap_path;  /* "" of a volatile heap. Texts are valid during the callback */
     const char *object;     /* path of the program or shared object that has the variable */
     const char *variable;   /* as the linker names it; "" where the object's file has no name there (it was stripped) */
@@ -133,6 +134,7 @@ typedef void ty_dangling_callback(const ty_dangling *found, void *context);
 TY_API void ty_on_dangling(ty_dangling_callback *callback, void *context);
 
 #define TY_KEPT_BYTES_MAX ((size_t)16 << 20)
+#define TY_DANGLING_OWN_BYTES_MAX ((size_t)1 << 30)
 
 #ifdef __cplusplus
 }
