@@ -110,7 +110,7 @@ using namespace taiyen;
 using namespace taiyen::drop_in;
 
 extern "C" [[gnu::visibility("default")]] const os::drop_in_calls *TAIYEN_SET_CURRENT_MALLOC(os::current_malloc *scope,
-                                                                                            unsigned version) {
+                                                                                             unsigned version) {
     if (scope == nullptr) {
         current_scope = nullptr;
         show_held();

@@ -396,6 +396,59 @@ TEST_F(dangling, variables_of_threads_that_only_allocate_are_found) {
     EXPECT_EQ(0u, kept());
 }
 
+// pthread_setspecific; and of the keys beyond those that a thread has room for itself.
+TEST_F(dangling, thread_specific_values_are_found) {
+    open(TY_TRANSACTIONAL);
+    std::vector<pthread_key_t> keys(40);
+    for (pthread_key_t &key : keys)
+        ASSERT_EQ(0, pthread_key_create(&key, nullptr));
+    ASSERT_EQ(0, pthread_setspecific(keys.back(), hidden(&keys))); // what libc makes for it, it makes here
+    for (const pthread_key_t key : {keys.front(), keys.back()}) {
+        transact(false, [&] {
+            void *made = malloc(200);
+            memset(made, 'a', 200);
+            static_cast<void>(pthread_setspecific(key, made));
+        });
+        ASSERT_EQ(1u, told_.size());
+        EXPECT_NE(std::string::npos, told_[0].text.find("thread-specific data")) << told_[0].text;
+        EXPECT_TRUE(told_[0].thread_local_data);
+        EXPECT_EQ(key == keys.back(), told_[0].indirect);
+        EXPECT_EQ(1u, kept());
+        fill_heap();
+        memset(pthread_getspecific(key), 'b', 200);
+        expect_others_whole();
+        free(pthread_getspecific(key));
+        EXPECT_EQ(0, pthread_setspecific(key, nullptr));
+        EXPECT_EQ(0u, kept());
+        told_.clear();
+    }
+    for (pthread_key_t key : keys)
+        EXPECT_EQ(0, pthread_key_delete(key));
+}
+
+// To who asks by ty_on_dangling: a program's own objects often lead to a heap that is closed.
+TEST_F(dangling, what_the_process_s_own_memory_leads_to_is_told_of_at_a_close) {
+    for (ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL}) {
+        open(kind);
+        auto *object = static_cast<handle *>(calloc(1, sizeof(handle)));
+        auto use = [&] { use_handle(object, 'a'); };
+        if (kind == TY_TRANSACTIONAL)
+            transact(true, use);
+        else
+            within(use);
+        EXPECT_EQ(TY_OK, ty_close(heap_));
+        heap_ = nullptr;
+        ASSERT_EQ(1u, told_.size());
+        EXPECT_TRUE(told_[0].indirect);
+        EXPECT_EQ(TY_DANGLING_CLOSE, told_[0].reason);
+        told_.clear();
+        free(object);
+        std::filesystem::remove_all(path_);
+        std::filesystem::remove_all(path_ + "-journal");
+        std::filesystem::remove_all(path_ + "-log");
+    }
+}
+
 // Others allocate and free meanwhile, and the objects move.
 TEST_F(dangling, threads_that_allocate_go_on_beside_rollbacks) {
     open(TY_TRANSACTIONAL);

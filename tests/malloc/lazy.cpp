@@ -72,7 +72,6 @@ std::vector<char> &lazy_vector() {
     return cache;
 }
 
-
 // Three blocks that lead to each other in a ring, at other bytes than their first one; the last leads into the cache.
 struct link {
     char before[40];

@@ -28,7 +28,10 @@ void describe_word(const ty_dangling &one, char *text, size_t room) {
     char place[64] = "";
     if (one.offset != 0 || one.variable[0] == '\0')
         snprintf(place, sizeof place, "+0x%llx", static_cast<unsigned long long>(one.offset));
-    if (one.object[0] == '\0')
+    if (one.object[0] == '\0' && one.thread_local_data)
+        snprintf(text, room, "%sthread-specific data (pthread_setspecific)%s",
+                 one.indirect ? "memory of the process's own that " : "", one.indirect ? " leads to" : "");
+    else if (one.object[0] == '\0')
         snprintf(text, room, "memory of the process's own at %p", one.address);
     else
         snprintf(text, room, "%sthe %svariable %s%s of %s%s", one.indirect ? "memory of the process's own that " : "",
@@ -137,7 +140,8 @@ public:
                 open_ |= 1u << n;
             }
         for (unsigned level = 0; level < levels_most && steps_count_ != level_; ++level) {
-            std::sort(steps_ + level_, steps_ + steps_count_, [](const step &a, const step &b) { return a.begin < b.begin; });
+            std::sort(steps_ + level_, steps_ + steps_count_,
+                      [](const step &a, const step &b) { return a.begin < b.begin; });
             level_end_ = steps_count_;
             const auto *begin = reinterpret_cast<const void *>(steps_[level_].begin);
             const auto *end = reinterpret_cast<const void *>(steps_[level_end_ - 1].end);
@@ -188,8 +192,8 @@ private:
         for (size_t n = 0; found != nullptr && n < self.count_; ++n)
             if ((found->of & self.open_ & 1u << n) != 0) {
                 dangling_word &word = self.words_.found[n];
-                word.word = {word.word.address, word.word.value, variable.load, variable.offset,
-                             variable.thread_local_data};
+                word.word = {word.word.address,          word.word.value,         variable.load, variable.offset,
+                             variable.thread_local_data, variable.thread_specific};
                 word.has_variable = true;
                 self.open_ &= ~(1u << n);
             }
@@ -222,6 +226,58 @@ void look_at_word(void *context, const os::variable_word &word) {
     ty_block block;
     if (heap_find_block(heap, reinterpret_cast<const void *>(word.value), &block))
         found->add({word, block, {}, false, true});
+}
+
+// Words of the process's own memory are listed first: who looks at that must wait for nobody.
+class listing {
+public:
+    ~listing() {
+        if (words_ != nullptr)
+            os::unmap_memory(words_, bytes);
+    }
+    listing() = default;
+    listing(const listing &) = delete;
+    listing &operator=(const listing &) = delete;
+
+    void run(ty_heap *heap, dangling_words *found) {
+        void *made = nullptr;
+        if (os::map_memory(bytes, os::memory_hint::none, &made) != TY_OK)
+            return;
+        words_ = static_cast<os::malloc_word *>(made);
+        const auto begin = reinterpret_cast<uintptr_t>(heap_base(heap));
+        size_t left = TY_DANGLING_OWN_BYTES_MAX;
+        heap_each_own_word({begin, begin + heap_used_bytes(heap), wants, list, this}, &left);
+        ty_block block;
+        for (const os::malloc_word *word = words_; word != words_ + count_; ++word)
+            if (heap_find_block(heap, reinterpret_cast<const void *>(word->value), &block))
+                found->add({{word->address, word->value, 0, 0, false, false},
+                            block,
+                            {const_cast<void *>(word->block), word->block_bytes},
+                            false,
+                            false});
+    }
+
+private:
+    static constexpr size_t bytes = size_t{128} << 10;
+    static constexpr size_t most = bytes / sizeof(os::malloc_word);
+    static bool wants(void *context, uint64_t) { return static_cast<listing *>(context)->count_ != most; }
+    static void list(void *context, const os::malloc_word &word) {
+        auto &self = *static_cast<listing *>(context);
+        self.words_[self.count_++] = word;
+    }
+
+    os::malloc_word *words_ = nullptr;
+    size_t count_ = 0;
+};
+
+// Pointers of a program's own objects to a heap that is closed are as many as harmless: these are told of to who asks.
+bool wants_own_memory() {
+#if defined(TAIYEN_DEBUG)
+    return true;
+#else
+    const os::lock_guard guard(told.lock);
+    return told.function != nullptr;
+#endif
 }
 
 } // namespace
@@ -274,6 +330,8 @@ ty_status heap_end_telling(ty_heap *heap, const char *path, ty_status (*end)(voi
     snprintf(kept_path, sizeof kept_path, "%s", path);
     const auto *base = static_cast<const char *>(heap_base(heap));
     heap_each_variable_word(base, base + heap_used_bytes(heap), look_at_word, &look);
+    if (wants_own_memory())
+        listing().run(heap, &found);
     const ty_status status = end(context);
     if (!heap_is_open(heap))
         heap_tell_dangling(&found, TY_DANGLING_CLOSE, kept_path);

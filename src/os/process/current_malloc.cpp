@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 extern "C" [[gnu::weak]] const taiyen::os::drop_in_calls *TAIYEN_SET_CURRENT_MALLOC(taiyen::os::current_malloc *scope,
-                                                                                     unsigned version);
+                                                                                    unsigned version);
 
 namespace taiyen::os {
 

@@ -38,6 +38,7 @@ public:
                 return 0;
             },
             this);
+        look_at_control_blocks();
         return whole_;
     }
 
@@ -72,6 +73,22 @@ private:
             if (data != 0)
                 look_through({data, data + bytes}, data, true);
         }
+    }
+    // glibc has the values of a thread's first 32 keys there, and what its function was called with; those of further
+    // keys are in malloc's memory. How large it is, glibc says for debuggers.
+    void look_at_control_blocks() {
+        const auto *bytes = static_cast<const uint32_t *>(find_for_all("_thread_db_sizeof_pthread"));
+        load_ = 0;
+        left_ = object_bytes_max;
+        thread_specific_ = true;
+        if (thread_pointer() == 0 || bytes == nullptr) {
+            whole_ = false;
+            return;
+        }
+        look_through({thread_pointer(), thread_pointer() + *bytes}, thread_pointer(), true);
+        for (size_t n = 0; n < thread_count_; ++n)
+            if (threads_[n] != thread_pointer() && threads_[n] != 0)
+                look_through({threads_[n], threads_[n] + *bytes}, threads_[n], true);
     }
     // Where glibc has a thread's data of an object: by the thread's table, in which the calling thread's own entry
     // tells whether it is what this knows. *data 0: the thread has used none of it yet. False: it cannot be told.
@@ -110,7 +127,7 @@ private:
     static void visit_word(void *context, uintptr_t address, uint64_t value) {
         const auto &self = *static_cast<search *>(context);
         self.visit_(self.context_, {reinterpret_cast<const void *>(address), value, self.load_, address - self.base_,
-                                    self.thread_local_});
+                                    self.thread_local_, self.thread_specific_});
     }
 
     word_search words_;
@@ -120,7 +137,7 @@ private:
     void *context_;
     uintptr_t load_ = 0;
     uintptr_t base_ = 0;
-    bool thread_local_ = false;
+    bool thread_local_ = false, thread_specific_ = false;
     size_t left_ = 0; // of the object's bytes
     bool whole_ = true;
 };
@@ -139,6 +156,8 @@ void find_variable(const variable_word &word, variable_place *place) {
     } all{word, place};
     *place = {};
     place->offset = word.offset;
+    if (word.thread_specific)
+        return;
     auto look = [](void *context, const loaded_object &object) {
         auto &[found, at] = *static_cast<looking *>(context);
         if (object.load != found.load)

@@ -86,7 +86,7 @@ private:
         static_cast<keeping *>(context)->reach({word, {}, {}, false, true});
     }
     static void reach_of_own(void *context, const os::malloc_word &word) {
-        static_cast<keeping *>(context)->reach({{word.address, word.value, 0, 0, false},
+        static_cast<keeping *>(context)->reach({{word.address, word.value, 0, 0, false, false},
                                                 {},
                                                 {const_cast<void *>(word.block), word.block_bytes},
                                                 false,

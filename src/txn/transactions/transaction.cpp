@@ -295,9 +295,9 @@ ty_status transaction_create(txn_runtime &rt) {
     if (status == TY_OK)
         status = txn->block_numbers.create(words);
     area *areas[] = {
-        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
-        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
-        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->blocks.memory,      &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,     &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,    &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
         &txn->rolled_back.memory, &txn->told_variables.memory};
     for (area *each : areas)
         if (status == TY_OK)
@@ -316,9 +316,9 @@ void transaction_destroy(txn_runtime &rt) {
     automatic_destroy(rt);
     objects_destroy(rt);
     area *areas[] = {
-        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
-        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
-        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->blocks.memory,      &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,     &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,    &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
         &txn->rolled_back.memory, &txn->told_variables.memory};
     for (area *each : areas)
         each->destroy();

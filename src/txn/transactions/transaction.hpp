@@ -237,7 +237,7 @@ bool reserved_kept(txn_runtime &rt, uint64_t word);
 ty_status reserved_free_kept(txn_runtime &rt, uint64_t word);
 uint64_t reserved_kept_bytes(const txn_runtime &rt);
 ty_status reserved_list_kept(txn_runtime &rt, ty_status (*visit)(void *context, uint64_t word, uint64_t words),
-                             void *context); // under the lock
+                             void *context);          // under the lock
 void reserved_let_go(txn_runtime &rt, uint64_t word); // frees it if it is one that was listed
 uint64_t reserved_count(const txn_runtime &rt);
 // Whether the block is reserved, published by the transaction, or one of the library's own. Under the lock, so not in
