@@ -15,8 +15,8 @@ namespace {
 constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
 
 ty_status image_create(const char *path, const ty_open_options &options, image **made) {
-    void *memory = os::own_calloc(1, sizeof(image));
-    if (!memory)
+    void *memory = nullptr; // not by malloc: it has addresses of the heap's, which lead to no block (M11)
+    if (os::map_memory(sizeof(image), os::memory_hint::none, &memory))
         return failure(TY_E_MEMORY, "open a heap").at(path).remedy("free memory, or raise the process's limits");
     image *im = new (memory) image{};
     im->purge = image_purge;
