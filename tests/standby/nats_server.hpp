@@ -82,6 +82,7 @@ public:
             fclose(log_);
         log_ = nullptr;
     }
+    void send(int signal) const { kill(child_, signal); } // SIGSTOP: the others do not hear it until SIGCONT
     // Of the next start.
     void use(int port, const std::string &more_config = "") {
         port_ = port;
