@@ -52,6 +52,7 @@ private:
     // ---- The thread that sends
     void send();
     ty_status work();
+    ty_status check_history(const taiyen::standby::message_header_1 &newest);
     ty_status find_place();
     ty_status check_server(const taiyen::standby::place &at, bool found);
     ty_status begin_run(uint64_t behind, uint64_t known_at);
