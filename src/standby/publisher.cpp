@@ -104,8 +104,13 @@ ty_status ty_publisher::check_history(const message_header_1 &newest) {
         return TY_OK;
     const ty_status status = ty_follow_read(
         follower_, &at, [](const ty_follow_record *, void *) { return false; }, nullptr, &base);
+    if (status != TY_E_MISMATCH)
+        differs_ms_ = 0;
+    else if (!differs_ms_)
+        differs_ms_ = now_ms();
+    // It counts once it was found for a while: files that are being opened were seen to look so for a moment.
     if (status == TY_E_MISMATCH)
-        return fail(TY_E_MISMATCH,
+        return fail(now_ms() - differs_ms_ < options_.answer_ms ? TY_E_BUSY : TY_E_MISMATCH,
                     "publish a heap: the engine has another history of it, up to transaction " +
                         std::to_string(newest.position.sequence),
                     path_,
