@@ -74,6 +74,17 @@ ty_status look_first(const heap_files &files, const request &given, const ty_sha
     return status != TY_OK ? status : closed;
 }
 
+// A compaction that was killed while it made the log again left this beside what is a snapshot heap since. Nobody makes
+// a log while the heap is open here.
+ty_status clear_remains(const heap_files &files) {
+    const std::string log = files.log_path.empty() ? files.path + "-log" : files.log_path;
+    const std::string left = log + "-creating";
+    return std::remove(left.c_str()) == 0 || errno == ENOENT
+               ? TY_OK
+               : ty_error_set(TY_E_IO, errno, "remove what an interrupted compaction left", left.c_str(), UINT64_MAX,
+                              "remove it");
+}
+
 // A transactional heap is a snapshot heap while it is compacted, without a log.
 ty_status compact_file(const heap_files &files, const request &given, ty_compact_report *report) {
     described_shapes shapes;
@@ -91,6 +102,11 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
             return status;
         if (ty_status status = open_to_write(files, TY_SNAPSHOT, {}, &heap))
             return status;
+    }
+    if (ty_status status = clear_remains(files)) {
+        const kept_failure first;
+        static_cast<void>(ty_discard(heap)); // nothing was changed
+        return status;
     }
     progress shown("compacting");
     ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
@@ -121,6 +137,7 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
 struct census_words {
     const request &given;
     json::document findings = json::document::array();
+    bool is_open = false; // one was; those come first
 };
 
 const char *kind_of(ty_census_finding_kind kind) {
@@ -144,7 +161,10 @@ const char *kind_of(ty_census_finding_kind kind) {
 bool on_finding(const ty_census_finding *finding, void *context) {
     auto &words = *static_cast<census_words *>(context);
     if (!words.given.json) {
-        std::printf("%s: %s%s\n", text::printable(words.given.paths[0]).c_str(), finding->open ? "" : "(harmless) ",
+        // A block that nothing leads to may be what a pointer leads to that no field names.
+        words.is_open = words.is_open || finding->open;
+        const bool harmless = !finding->open && (finding->kind != TY_CENSUS_LEAK || !words.is_open);
+        std::printf("%s: %s%s\n", text::printable(words.given.paths[0]).c_str(), harmless ? "(harmless) " : "",
                     text::printable(finding->text).c_str());
         return true;
     }

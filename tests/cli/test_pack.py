@@ -123,6 +123,8 @@ class Pack(CliTest):
         result = run("check", "--pointers", "--shapes", shapes, heap)
         self.assertEqual((result.returncode, result.stderr), (1, ""))
         self.assertIn("node", result.stdout)
+        self.assertIn("no field leads there, but perhaps words that no field names", result.stdout)
+        self.assertNotIn("(harmless)", result.stdout)  # the one forgotten pointer leads to all others
         told = json.loads(run("check", "--pointers", "--json", "--shapes", shapes, heap).stdout)
         self.assertEqual((told["sound"], told["findings"][0]["kind"], told["findings"][0]["offset"]),
                          (False, "hidden", "0"))
@@ -130,6 +132,33 @@ class Pack(CliTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn("node", result.stderr)
         self.succeeds("verify", heap)
+
+    def test_compact_makes_no_small_heap_larger(self):
+        for how in ("close", "archive", "commit"):
+            heap = self.heap(how, how + ".ty")
+            told = json.loads(self.succeeds("compact", "--force", "--json", heap))
+            self.assertLessEqual(int(told["used_bytes"]), int(told["old_used_bytes"]), how)
+            self.succeeds("verify", heap)
+
+    def test_compact_removes_what_a_killed_one_left(self):
+        heap = self.heap("commit", "killed.ty")
+        left = heap + "-log-creating"
+        kills = 0
+        while kills < 5:
+            process = subprocess.Popen([support.TAIYEN, "compact", "--force", heap], stdout=subprocess.DEVNULL)
+            while process.poll() is None and not os.path.exists(left):
+                pass
+            process.kill()
+            process.wait()
+            if not os.path.exists(left):
+                continue
+            kills += 1
+            self.succeeds("verify", heap)
+            self.succeeds("compact", "--force", heap)
+            self.assertFalse(os.path.exists(left))
+            self.succeeds("verify", heap)
+            self.succeeds("convert", "--in-place", "--to", "transactional", heap)
+        self.assertIn("transactional", self.succeeds("info", heap))
 
     def test_refusals(self):
         heap = self.heap("close")
