@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <taiyen/pack.h>
 
@@ -38,6 +39,15 @@ struct log_size {
     uint32_t partitions = 0;
 };
 
+// Where the library looks for it: beside what the path leads to.
+std::string log_path_of(const heap_files &files) {
+    if (!files.log_path.empty())
+        return files.log_path;
+    std::error_code failed;
+    const std::filesystem::path resolved = std::filesystem::canonical(files.path, failed);
+    return (failed ? files.path : resolved.string()) + "-log";
+}
+
 log_size log_of(const heap_files &files) {
     log_size found;
     ty_log_info info{};
@@ -45,6 +55,10 @@ log_size log_of(const heap_files &files) {
     const ty_open_options open = files.options();
     if (ty_log_read_with(files.path.c_str(), &open, &info, nullptr, nullptr) == TY_OK)
         found = {info.size_bytes, info.partitions};
+    // The figure above is that of its rings: with it, the log would get shorter each time, and then too short.
+    std::error_code failed;
+    if (const uintmax_t bytes = std::filesystem::file_size(log_path_of(files), failed); found.bytes != 0 && !failed)
+        found.bytes = static_cast<size_t>(bytes);
     return found;
 }
 
@@ -77,8 +91,7 @@ ty_status look_first(const heap_files &files, const request &given, const ty_sha
 // A compaction that was killed while it made the log again left this beside what is a snapshot heap since. Nobody makes
 // a log while the heap is open here.
 ty_status clear_remains(const heap_files &files) {
-    const std::string log = files.log_path.empty() ? files.path + "-log" : files.log_path;
-    const std::string left = log + "-creating";
+    const std::string left = log_path_of(files) + "-creating";
     return std::remove(left.c_str()) == 0 || errno == ENOENT
                ? TY_OK
                : ty_error_set(TY_E_IO, errno, "remove what an interrupted compaction left", left.c_str(), UINT64_MAX,
