@@ -118,9 +118,9 @@ const object *catalog::last() const {
     if (segments.empty() || bases.empty())
         return !segments.empty() ? &segments.back() : !bases.empty() ? &bases.back() : nullptr;
     const ty_follow_position &segment = segments.back().header.to, &base = bases.back().header.from;
-    // A line that begins where the one before it ends has its base at the same transaction.
-    const bool same = base.log_identity == segment.log_identity && base.hash == segment.hash;
-    const bool by_base = base.sequence > segment.sequence || (base.sequence == segment.sequence && !same);
+    // Of a log that was made anew, a line begins where the one before it ended.
+    const bool new_log = base.log_identity != segment.log_identity;
+    const bool by_base = base.sequence > segment.sequence || (base.sequence == segment.sequence && new_log);
     return by_base ? &bases.back() : &segments.back();
 }
 

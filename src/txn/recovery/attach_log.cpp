@@ -138,12 +138,13 @@ void place_destroy(log_place &place) {
 }
 
 ty_status place_refuse_missing(const log_place &place, const char *operation) {
+    constexpr const char *remedy = "put the log back, which may hold transactions, or name it with log_path";
     if (place.empty)
-        return failure(TY_E_NOT_FOUND, "%s: there is a file of that name, of 0 bytes", operation)
+        return failure(TY_E_NOT_FOUND, "%s: there is a file of 0 bytes", operation)
             .at(place.path)
             .cause(TY_CAUSE_IN_OPERATION)
-            .remedy("put the log itself back in its place, or name it with log_path");
-    return failure(TY_E_NOT_FOUND, "%s", operation).at(place.path).remedy("put the log back, or name it with log_path");
+            .remedy("%s", remedy);
+    return failure(TY_E_NOT_FOUND, "%s", operation).at(place.path).remedy("%s", remedy);
 }
 
 ty_status place_open(log_place &place, bool writable) {
@@ -248,8 +249,7 @@ ty_status place_find(log_place &place, const log_identity &identity, const image
     if (status == TY_E_NOT_FOUND) {
         *fit = log_fit::missing;
         // not closed in order
-        return told.closed ? TY_OK
-                           : place_refuse_missing(place, "open a heap without its log, which may hold transactions");
+        return told.closed ? TY_OK : place_refuse_missing(place, "open a heap without its log");
     }
     if (!status)
         status = log_check(*place.sink, place.path, &identity, found);
