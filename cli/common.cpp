@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <taiyen/fault.hpp>
 #include <utility>
 
 namespace cli {
@@ -14,7 +15,7 @@ namespace cli {
 // CL1.
 ty_open_options heap_files::options() const {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
-    options.mode = TY_OPEN_COPY;
+    options.mode = taiyen::detail::fault("look_opens_for_writing") ? TY_OPEN_EXISTING : TY_OPEN_COPY;
     options.code = TY_CODE_IGNORED;
     options.journal_path = journal_path.empty() ? nullptr : journal_path.c_str();
     options.log_path = log_path.empty() ? nullptr : log_path.c_str();

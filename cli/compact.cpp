@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <taiyen/pack.h>
 
@@ -38,6 +39,15 @@ struct log_size {
     uint32_t partitions = 0;
 };
 
+// Where the library looks for it: beside what the path leads to.
+std::string log_path_of(const heap_files &files) {
+    if (!files.log_path.empty())
+        return files.log_path;
+    std::error_code failed;
+    const std::filesystem::path resolved = std::filesystem::canonical(files.path, failed);
+    return (failed ? files.path : resolved.string()) + "-log";
+}
+
 log_size log_of(const heap_files &files) {
     log_size found;
     ty_log_info info{};
@@ -45,6 +55,10 @@ log_size log_of(const heap_files &files) {
     const ty_open_options open = files.options();
     if (ty_log_read_with(files.path.c_str(), &open, &info, nullptr, nullptr) == TY_OK)
         found = {info.size_bytes, info.partitions};
+    // The figure above is that of its rings: with it, the log would get shorter each time, and then too short.
+    std::error_code failed;
+    if (const uintmax_t bytes = std::filesystem::file_size(log_path_of(files), failed); found.bytes != 0 && !failed)
+        found.bytes = static_cast<size_t>(bytes);
     return found;
 }
 
@@ -74,6 +88,16 @@ ty_status look_first(const heap_files &files, const request &given, const ty_sha
     return status != TY_OK ? status : closed;
 }
 
+// A compaction that was killed while it made the log again left this beside what is a snapshot heap since. Nobody makes
+// a log while the heap is open here.
+ty_status clear_remains(const heap_files &files) {
+    const std::string left = log_path_of(files) + "-creating";
+    return std::remove(left.c_str()) == 0 || errno == ENOENT
+               ? TY_OK
+               : ty_error_set(TY_E_IO, errno, "remove what an interrupted compaction left", left.c_str(), UINT64_MAX,
+                              "remove it");
+}
+
 // A transactional heap is a snapshot heap while it is compacted, without a log.
 ty_status compact_file(const heap_files &files, const request &given, ty_compact_report *report) {
     described_shapes shapes;
@@ -91,6 +115,11 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
             return status;
         if (ty_status status = open_to_write(files, TY_SNAPSHOT, {}, &heap))
             return status;
+    }
+    if (ty_status status = clear_remains(files)) {
+        const kept_failure first;
+        static_cast<void>(ty_discard(heap)); // nothing was changed
+        return status;
     }
     progress shown("compacting");
     ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
@@ -121,6 +150,7 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
 struct census_words {
     const request &given;
     json::document findings = json::document::array();
+    bool is_open = false; // one was; those come first
 };
 
 const char *kind_of(ty_census_finding_kind kind) {
@@ -144,7 +174,10 @@ const char *kind_of(ty_census_finding_kind kind) {
 bool on_finding(const ty_census_finding *finding, void *context) {
     auto &words = *static_cast<census_words *>(context);
     if (!words.given.json) {
-        std::printf("%s: %s%s\n", text::printable(words.given.paths[0]).c_str(), finding->open ? "" : "(harmless) ",
+        // A block that nothing leads to may be what a pointer leads to that no field names.
+        words.is_open = words.is_open || finding->open;
+        const bool harmless = !finding->open && (finding->kind != TY_CENSUS_LEAK || !words.is_open);
+        std::printf("%s: %s%s\n", text::printable(words.given.paths[0]).c_str(), harmless ? "(harmless) " : "",
                     text::printable(finding->text).c_str());
         return true;
     }

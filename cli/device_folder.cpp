@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <taiyen/fault.hpp>
 #include <unistd.h>
 
 namespace cli::device {
@@ -46,7 +47,8 @@ int remove_all(int parent, int folder, const char *name) {
     if (!entries)
         return errno;
     while (const dirent *entry = readdir(entries))
-        if (is_ours(entry->d_name))
+        if (is_ours(entry->d_name) ||
+            (taiyen::detail::fault("device_removes_files_of_others") && entry->d_name[0] != '.'))
             unlinkat(folder, entry->d_name, 0); // what stays is told by the next call
     const int error = unlinkat(parent, name, AT_REMOVEDIR) && errno != ENOENT ? errno : 0;
     closedir(entries);

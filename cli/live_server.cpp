@@ -10,6 +10,7 @@
 #include <set>
 #include <sys/random.h>
 #include <system_error>
+#include <taiyen/fault.hpp>
 #include <vector>
 
 namespace cli {
@@ -185,7 +186,7 @@ bool has_token(const char *path, const std::string &token, std::string *name) {
     for (size_t i = 0; i < token.size(); ++i)
         differs = static_cast<unsigned char>(differs | (path[i + 1] ^ token[i]));
     *name = path + token.size() + 2;
-    return differs == 0;
+    return differs == 0 || taiyen::detail::fault("page_served_with_a_wrong_token");
 }
 
 // 0 where it is left out. False: it is no whole number of 64 bits.

@@ -32,6 +32,8 @@ bool read_times(const request &given, ty_ship_options *options, uint64_t *interv
     return true;
 }
 
+constexpr const char *new_log = "the heap's log was made anew, in another shape or since it was gone";
+
 void print_report(const request &given, const ty_ship_report &report) {
     if (given.json) {
         json::print({{"path", given.paths[0]},
@@ -42,6 +44,7 @@ void print_report(const request &given, const ty_ship_report &report) {
                      {"segments", json::wide(report.segments)},
                      {"bases", json::wide(report.bases)},
                      {"gaps", json::wide(report.gaps)},
+                     {"new_logs", json::wide(report.new_logs)},
                      {"merges", json::wide(report.merges)},
                      {"removed", json::wide(report.removed)},
                      {"clock_back", json::wide(report.clock_back)}});
@@ -51,10 +54,12 @@ void print_report(const request &given, const ty_ship_report &report) {
                 static_cast<unsigned long long>(report.sequence), text::counted(report.records, "record").c_str(),
                 text::size(report.record_bytes).c_str(), text::counted(report.segments, "segment").c_str(),
                 text::counted(report.bases, "base").c_str());
-    if (report.gaps)
-        std::printf("%s\n", (text::counted(report.gaps, "gap") +
+    if (report.gaps != report.new_logs)
+        std::printf("%s\n", (text::counted(report.gaps - report.new_logs, "gap") +
                              ": the log was written over before it was read; a larger log holds more")
                                 .c_str());
+    if (report.new_logs)
+        std::printf("%s\n", (text::counted(report.new_logs, "gap") + ": " + new_log).c_str());
     if (report.clock_back)
         std::printf("the clock was set back: a time before that may mean several transactions, so restore by number\n");
 }
@@ -63,7 +68,7 @@ void print_report(const request &given, const ty_ship_report &report) {
 int ship_on(const request &given, ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
     end_with_interrupts();
     const uint64_t slice_ms = std::min<uint64_t>(interval_ms, 1000); // after which an interrupt is seen, and a base put
-    uint64_t gaps = 0;
+    uint64_t gaps = 0, new_logs = 0;
     while (!interrupted()) {
         bool more = false;
         const ty_status status = ty_ship_step(shipper, static_cast<uint32_t>(slice_ms), &more, report);
@@ -72,11 +77,11 @@ int ship_on(const request &given, ty_shipper *shipper, uint64_t interval_ms, ty_
         if (status)
             complain(status);
         if (report->gaps != gaps)
-            std::fprintf(stderr,
-                         "taiyen: the log was written over before it was read: there is a gap before transaction "
-                         "%llu\n",
+            std::fprintf(stderr, "taiyen: %s: there is a gap before transaction %llu\n",
+                         report->new_logs != new_logs ? new_log : "the log was written over before it was read",
                          static_cast<unsigned long long>(report->sequence));
         gaps = report->gaps;
+        new_logs = report->new_logs;
         for (uint64_t waited = 0; !more && !interrupted() && waited < interval_ms; waited += slice_ms) {
             pause_ms(std::min(slice_ms, interval_ms - waited));
             more = report->base_under_way;

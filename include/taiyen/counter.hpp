@@ -10,6 +10,7 @@
 #define TAIYEN_COUNTER_HPP
 
 #include "concurrent.hpp"
+#include "fault.hpp"
 
 #if defined(__cpp_exceptions)
 

@@ -234,9 +234,12 @@ private:
             in = &slot_in(split(txn, *in, used), hash, used);
             used += table_bits;
         }
+        if (detail::fault("entry_counted_before_it_is_made"))
+            count_.add(txn, 1);
         entry *own = txn.make<entry>(txn[in->entries].load(), hash, key, first);
         txn[in->entries] = own;
-        count_.add(txn, 1);
+        if (!detail::fault("entry_counted_before_it_is_made"))
+            count_.add(txn, 1);
         *made = true;
         return own;
     }
@@ -245,7 +248,7 @@ private:
         table *below = txn.make<table>();
         for (entry *each = txn[full.entries]; each;) {
             entry *next = txn[each->next];
-            slot &to = slot_in(below, txn[each->hash], used);
+            slot &to = slot_in(below, txn[each->hash], used + detail::fault("hash_map_splits_by_other_bits"));
             txn[each->next] = to.entries;
             to.entries = each;
             each = next;

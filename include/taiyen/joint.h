@@ -21,8 +21,9 @@
  * the group.
  *
  * After a crash: ty_open settles what is in doubt by itself. It looks at all other heaps of the group: those that this
- * process has open, else their files, which it opens for a moment (under the paths that they had; if the heap itself
- * does not lie where it was, beside it; their logs and journals beside them). Or it asks the agent (ty_register_agent,
+ * process has open, else their files, which it opens for a moment: under the paths that images, logs and journals had
+ * when the group was opened last; if the heap itself does not lie where it was, as far from it as they were (a tree of
+ * folders that was moved), or beside it. Or it asks the agent (ty_register_agent,
  * before the open). Where one cannot be asked the open fails with TY_E_IN_DOUBT, and nothing is lost: open it again
  * when the other one is there. An open for reading does the same, but only looks at the files of the others.
  *
@@ -34,7 +35,8 @@
  *  - ty_open of a heap with a joint in doubt fails with TY_E_IN_DOUBT if another heap has neither that joint nor the
  *    one before, or is not the one that took part (such as a copy that the library made). Nothing is changed: with the
  *    right files it opens.
- *  - ty_group_open fails with TY_E_MISMATCH if the heaps, or those that they are copies of, have different joints.
+ *  - ty_group_open fails with TY_E_MISMATCH if the heaps, or those that they are copies of, have different joints, or
+ *    if another heap lies where a member lay (made anew, as its disk was not there; or of another group).
  * The text says which heap it is. What cannot be recognised: the files of a member, copied with other tools while the
  * group was open, after the very joint before the one that is in doubt. They are what that member would have after a
  * crash at that moment, so the joint is rolled back. Joints that changed one heap alone have no number: a heap that
@@ -109,9 +111,10 @@ typedef struct ty_group_options {
     const ty_agent *agent; /* registered (ty_register_agent); NULL: none */
     const ty_participant *participants;
     size_t participant_count;
-    bool restored; /* heaps of different moments go on together as they are: what one of them has of joints that another
-                      one has not stays half. To be set once, on purpose (or: taiyen doubt --restored). Where nothing
-                      differs it does nothing */
+    bool restored; /* heaps of different moments, or another one in a member's place, go on together as they are: what
+                      one of them has of joints that another one has not stays half. What participants have prepared
+                      gets the outcome that the first heap has. To be set once, on purpose (or: taiyen doubt
+                      --restored). Where nothing differs it does nothing */
 } ty_group_options;
 #define TY_GROUP_OPTIONS_INIT                                                                                          \
     { sizeof(ty_group_options), NULL, 0, NULL, NULL, 0, false }
@@ -121,10 +124,10 @@ typedef struct ty_group_options {
  * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_register_agent(const ty_agent *agent);
 
-/* Makes a group. Several heaps note in each which heaps they are (one transaction each, the first time), and a joint of
- * all of them, durable when it returns, tells them from copies that were made before. Participants that have something
- * prepared for this group learn what becomes of it. The order of the heaps does not matter, but that the first one
- * decides.
+/* Makes a group. Several heaps note in each which heaps they are, and where (one transaction each, the first time, and
+ * after a move), and a joint of all of them, durable when it returns, tells them from copies that were made before.
+ * Participants that have something prepared for this group learn what becomes of it. The order of the heaps does not
+ * matter, but that the first one decides.
  * Errors: TY_E_MISMATCH (the heaps are of different moments: see Backups), TY_E_ARGUMENT (a heap is not transactional,
  * read-only, or given twice; agent and participants; too many), TY_E_UNSUPPORTED (a log of several partitions),
  * TY_E_EXISTS (a group of the same heaps with participants is open), TY_E_MEMORY, TY_E_IN_DOUBT (it has committed, and

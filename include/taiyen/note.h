@@ -38,12 +38,15 @@ TY_API void ty_notes_close(ty_notes *notes);
 
 /* Reads a note into `bytes`, of `capacity` bytes. *size_bytes: how long it is; 0: it was never written.
  * Errors: TY_E_NOT_FOUND (no heap there), TY_E_FORMAT (it is longer than capacity; or the file is no heap),
- * TY_E_DAMAGED, TY_E_PERMISSION, TY_E_IO. One thread at a time. */
+ * TY_E_DAMAGED (there was one, and none of its two copies is whole), TY_E_PERMISSION, TY_E_IO. One thread at a time. */
 TY_API TY_CHECKED ty_status ty_notes_read(ty_notes *notes, uint32_t note, void *bytes, size_t capacity,
                                           size_t *size_bytes);
 /* Writes a note. durable: it survives a power failure when this returns; else a kill of the process. The heap's file
- * stays open until ty_notes_close. Of two processes that write one note at a time one wins.
- * Errors: as ty_notes_read; TY_E_PERMISSION (the file cannot be written to), TY_E_SPACE. One thread at a time. */
+ * stays open until ty_notes_close. Of several that write one note at once, in whatever process, each but the first one
+ * is refused: what has been read or written here last is not what stands there any more, and nothing was written. Where
+ * it was never read here, whatever stands there is written over.
+ * Errors: as ty_notes_read; TY_E_BUSY (another one has written it meanwhile: read it, and decide again),
+ * TY_E_PERMISSION (the file cannot be written to), TY_E_SPACE. One thread at a time. */
 TY_API TY_CHECKED ty_status ty_notes_write(ty_notes *notes, uint32_t note, const void *bytes, size_t size_bytes,
                                            bool durable);
 

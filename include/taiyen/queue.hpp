@@ -13,6 +13,7 @@
 #define TAIYEN_QUEUE_HPP
 
 #include "concurrent.hpp"
+#include "fault.hpp"
 
 #if defined(__cpp_exceptions)
 
@@ -67,7 +68,7 @@ public:
         item *next = txn[first->next];
         txn.free(first); // what may fail comes before what is stored
         txn[front_.first] = next;
-        if (!next)
+        if (!next && !detail::fault("emptied_queue_keeps_its_last_item"))
             txn[back_.last] = nullptr;
         ++txn[front_.popped];
         return value;

@@ -26,17 +26,20 @@
  * thread frees a block that std::thread made, and has no transaction. Within ty_enter(NULL) it can be started.
  *
  * Variables of a library: what a library makes at its first use and keeps in a variable (a registry, a cache, a scratch
- * buffer) lies in the heap, too, if that use is in a scope. A close takes it away, and so would a rollback. So use each
- * library once outside of any scope, in each process, before its first use in one (docs/how-to.md, "Put a library into
- * a heap"). Where that was forgotten, a rollback keeps what variables lead to of the transaction's blocks, and tells of
- * it, as a close does: ty_on_dangling.
+ * buffer), or in an object that was made outside, lies in the heap, too, if that use is in a scope. A close takes it
+ * away, and so would a rollback. So use each library once outside of any scope, in each process, before its first use
+ * in one (docs/how-to.md, "Put a library into a heap"). Where that was forgotten, a rollback keeps those of the
+ * transaction's blocks that variables and the process's own blocks lead to, and reports them, as a close does:
+ * ty_on_dangling.
  *
  * Cost: nothing for threads that are in no scope. Within one, an allocation is a call of ty_alloc and some nanoseconds
  * more; a free of a block that lies in another heap than the process's likewise, anywhere. Where the C++ run-time
  * library allocates, and only who called it tells for whom (new(std::nothrow), strings of libstdc++'s older kind), an
  * allocation costs some microseconds more. A rollback of a transaction in whose scopes blocks were allocated and not
- * freed again, and the end of a heap that was entered, read the process's variables once: some tenths of a millisecond,
- * and up to 1 ms more for each MB of large static arrays.
+ * freed again, and the end of a heap that was entered, read the process's variables once: 0.5 ms, and up to 1 ms more
+ * for each MB of large static arrays. Such a rollback also reads the process's own blocks, while allocations and frees
+ * of other threads wait: 5 ms of processor time where these are 10 MB, 0.2 s for 1 GB, and not more than that. What it
+ * reports for the first time costs up to 12 such looks, which name the variable, at 256 MB at the most.
  */
 #ifndef TAIYEN_SCOPE_H
 #define TAIYEN_SCOPE_H
@@ -90,14 +93,16 @@ typedef enum ty_dangling_reason {
     TY_DANGLING_CLOSE = 2     /* its heap was closed, discarded or destroyed */
 } ty_dangling_reason;
 
-/* A word of a variable that leads to a block that is gone: into its first byte or a later one. */
+/* A word of a variable, or of one of the process's own blocks that a variable leads to, which leads to a block that is
+ * gone: into its first byte or a later one. */
 typedef struct ty_dangling {
     size_t struct_size; /* sizeof(ty_dangling) of the library */
     ty_dangling_reason reason;
-    bool thread_local_data; /* the variable is a thread's own */
+    bool thread_local_data; /* the variable is a thread's own; without an object: thread-specific data */
     bool kept;              /* the block was kept: see below */
+    bool indirect;          /* the word lies in a block of the process's own malloc, and the variable leads to that */
     const char *heap_path;  /* "" of a volatile heap. Texts are valid during the callback */
-    const char *object;     /* path of the program or shared object that has the variable */
+    const char *object;     /* path of the program or shared object that has the variable; "": no variable was found */
     const char *variable;   /* as the linker names it; "" where the object's file has no name there (it was stripped) */
     uint64_t offset;        /* in the variable; without a name in the object, or its thread-local data */
     const void *address;    /* of the word */
@@ -111,28 +116,33 @@ typedef struct ty_dangling {
  * first. Called by the thread that rolls back or closes, when that is done; it may use any heap that is open, and may
  * not throw.
  *
- * What is looked at: the variables of the program and of all that is loaded, static and thread-local (of the calling
- * thread; on x86-64 with glibc of all threads that have used a heap), at multiples of 8; of each object up to 8 MiB of
- * these, in debug builds all. Not what is loaded by dlmopen; nor blocks of the process's own malloc, mapped memory and
- * stacks: a pointer that lies there alone is not seen.
+ * What is looked at, at multiples of 8: the variables of the program and of all that is loaded, static and thread-local
+ * (of the calling thread; on x86-64 with glibc of all threads that have allocated, also what pthread_setspecific was
+ * given); of each object up to 8 MiB of these, in debug builds all. And the live blocks of the process's own malloc,
+ * which is the drop-in's: up to 1 GiB of them (TY_DANGLING_OWN_BYTES_MAX), those at the lowest addresses, in debug
+ * builds all. Not seen is a pointer that lies alone on a stack, in memory that a library maps itself (its own arenas),
+ * in another heap, or in what dlmopen has loaded.
  *
- * At a rollback: variables that lead to blocks that scopes of the transaction had allocated. These blocks, and those
+ * At a rollback: words that lead to blocks that scopes of the transaction had allocated. These blocks, and those
  * that they lead to, are *kept*: they are not freed, and hold what the library wrote there, so that it can go on using
  * them, in scopes or outside; it may free and resize them (free, realloc) with no transaction. They are no part of the
  * heap's content: like reserved blocks (ty_reserve) they are gone at the next open, no transaction has them, and
  * ty_txn_stats.reserved_blocks counts them. Where no memory was left to keep a block, it is freed, and reported as not
- * kept. More than 16 MiB of them (TY_KEPT_BYTES_MAX) are let go at a later rollback as far as no variable leads to them
- * any more. So that a variable never leads to what a rollback has made smaller, realloc in a scope moves a block of
- * before the transaction where it would have to grow in place. Each variable is reported once until its heap is closed.
+ * kept. More than 16 MiB of them (TY_KEPT_BYTES_MAX) are let go at a later rollback as far as nothing leads to them any
+ * more. So that a variable never leads to what a rollback has made smaller, realloc in a scope moves a block of
+ * before the transaction where it would have to grow in place. Each word is reported once until its heap is closed, and
+ * of a variable with a name one word at a time.
  *
  * At the end of a heap that was entered by a scope in this process: variables that lead to any of its live blocks, up
- * to 16. Nothing can be kept: who uses such a variable ends in a crash, or, if the heap is open again by then, writes
- * to others' blocks. A variable of the program's own that is set anew after each open does no harm.
- * Thread-safe. */
+ * to 16; of the process's own blocks only where a callback is set, and in debug builds, as a program's own objects
+ * often lead to a heap that is closed. Nothing can be kept: who uses such a variable ends in a crash, or, if the heap
+ * is open again by then, writes to others' blocks. A variable of the program's own that is set anew after each open
+ * does no harm. Thread-safe. */
 typedef void ty_dangling_callback(const ty_dangling *found, void *context);
 TY_API void ty_on_dangling(ty_dangling_callback *callback, void *context);
 
 #define TY_KEPT_BYTES_MAX ((size_t)16 << 20)
+#define TY_DANGLING_OWN_BYTES_MAX ((size_t)1 << 30)
 
 #ifdef __cplusplus
 }

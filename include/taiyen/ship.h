@@ -18,8 +18,8 @@
  *  - A shipper or a restoring process that is killed leaves objects that are whole, and no heap under the name that was
  *    asked for. The next shipper goes on where the last segment ends; the next ty_restore begins anew.
  *  - Each byte of each object is under a checksum, and segments are bound to each other by hashes. What was changed,
- *    cut, doubled, exchanged, or is of another heap, is told by name. Of what is missing, the newest objects of a line
- *    alone, up to a gap or to the end, cannot be missed.
+ *    cut, doubled, exchanged, or is of another heap, is told by name. Of what is missing, the newest objects of all
+ *    alone cannot be missed.
  *  - What is damaged does not keep from the rest: a heap can be restored to all that an undamaged base and segments
  *    lead to, and shipping goes on. A damaged segment is replaced while the heap's log still has its transactions.
  *  - Times are those of the clock of the shipper's machine, which may be wrong. A time that may mean several
@@ -88,8 +88,9 @@ typedef struct ty_ship_options {
     uint64_t merged_bytes;              /* no segment gets larger than this by merging. 0: 256 MiB */
     uint64_t base_bytes;  /* a new base after so many bytes of segments. 0: 1 GiB, or the last base's size */
     uint64_t base_age_ms; /* and after that time. 0: a day */
-    uint64_t keep_ms;   /* for how long it can be restored to any transaction. Measured by the times of bases up to the
-                           newest one, of which each counts for half of it at most. 0: for ever */
+    uint64_t keep_ms; /* for how long it can be restored to any transaction. Measured by the times between bases, up to
+                         the newest one: where one shipper made both, by a clock that nobody sets; else each counts
+                         for half of it at most. 0: for ever */
     uint32_t bases_min; /* so many bases are kept in any case. 0: 2 */
 } ty_ship_options;
 #define TY_SHIP_OPTIONS_INIT                                                                                           \
@@ -102,7 +103,9 @@ typedef struct ty_ship_report {
     uint64_t record_bytes;
     uint64_t segments;
     uint64_t bases;
-    uint64_t gaps; /* lines that were begun since one was interrupted */
+    uint64_t gaps;     /* lines that were begun since one was interrupted */
+    uint64_t new_logs; /* of these, since the heap's log had been made anew: with another number of partitions, or in
+                          the place of one that was removed. No larger log helps */
     uint64_t merges;
     uint64_t removed; /* objects, of those kept too long */
     bool base_under_way;

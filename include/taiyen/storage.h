@@ -109,6 +109,10 @@ typedef struct ty_storage {
     /* May be NULL: then nobody is asked. ask: until file is closed, asks whoever has the same file open for writing to
      * leave what it holds as it is, as long as that can wait. Else, for the writer: TY_E_BUSY if somebody asks. */
     ty_status (*hold)(void *context, ty_file *file, bool ask);
+    /* May be NULL: then nothing keeps apart those who write beside the one that has the lock. begin: waits until no
+     * other open handle of the same file has the turn, and takes it; else, or when the file is closed, gives it up. It
+     * is independent of `lock` and `hold`. */
+    ty_status (*turn)(void *context, ty_file *file, bool begin);
 } ty_storage;
 
 /* The built-in storage: direct I/O on files (buffered where the file system refuses it), OFD locks. Its descriptors

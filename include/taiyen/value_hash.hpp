@@ -61,7 +61,7 @@ inline std::uint64_t rest_of(double number) {
     const int turn = ((exponent - 53) % 61 + 61) % 61; // 2 to the 61st is 1
     const auto rest = static_cast<std::uint64_t>(whole);
     const std::uint64_t turned = ((rest << turn & number_modulus) | rest >> (61 - turn)) % number_modulus;
-    return number < 0 && turned ? number_modulus - turned : turned;
+    return number < 0 && turned && !fault("equal_numbers_of_two_hashes") ? number_modulus - turned : turned;
 }
 
 class value_hasher {
@@ -235,7 +235,8 @@ inline bool is_tuple_of(value stored, const value_key &key) {
         tuple->count != count || tuple->hash != key.hash)
         return false;
     for (std::size_t i = 0; i < count; ++i)
-        if (!identical_keys(tuple->items()[i], parts[i]))
+        if (!(fault("equal_keys_share_a_shape") ? equal_keys(tuple->items()[i], parts[i])
+                                                : identical_keys(tuple->items()[i], parts[i])))
             return false;
     return true;
 }

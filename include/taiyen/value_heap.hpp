@@ -252,7 +252,8 @@ public:
     }
     // With the first store of a call.
     void touch() {
-        look_at_stamp();
+        if (!detail::fault("keys_of_before_a_rollback_used"))
+            look_at_stamp();
         space_->stamp = last_stamp_ = next_stamp();
     }
     // What a container that has just changed is stamped with.
@@ -346,7 +347,10 @@ private:
         return key;
     }
     // VA10. Unique in this run: after a rollback the heap has one that is not the last, and none comes twice.
-    std::uint64_t next_stamp() { return (last_stamp_ > space_->stamp ? last_stamp_ : space_->stamp) + 1; }
+    std::uint64_t next_stamp() {
+        const bool known = last_stamp_ > space_->stamp && !detail::fault("stamp_repeats_after_a_rollback");
+        return (known ? last_stamp_ : space_->stamp) + 1;
+    }
     // VA11. A stamp that is not the last one tells of a rollback or an undo: blocks that are remembered may be gone.
     void look_at_stamp() {
         if (space_->stamp == last_stamp_)

@@ -270,7 +270,7 @@ inline void value_heap::count(value v) {
     if (!v.is_block() || detail::head_of(v)->refs == UINT32_MAX)
         return;
     detail::value_head *head = detail::head_of(v);
-    if (++head->refs < 2 || !detail::is_container(*head))
+    if (++head->refs < (detail::fault("ring_never_collected") ? 3 : 2) || !detail::is_container(*head))
         return; // VA6: else it is a suspect
     auto *container = reinterpret_cast<detail::value_container *>(head);
     if (container->suspect)
@@ -288,13 +288,16 @@ inline ty_status value_heap::put(value *slot, value v) {
         status = prepared();
     if (!status)
         status = prepare_release(old);
+    if (!status && detail::fault("value_stored_before_it_is_declared"))
+        *slot = v;
     if (!status)
         status = declare(slot, sizeof *slot);
     if (status)
         return status;
     touch();
     count_at(slot, v);
-    release(old);
+    if (!detail::fault("replaced_value_never_freed"))
+        release(old);
     drain();
     return TY_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef TAIYEN_VALUE_LAYOUT_HPP
 #define TAIYEN_VALUE_LAYOUT_HPP
 
+#include "fault.hpp"
 #include "value.hpp"
 
 namespace taiyen {

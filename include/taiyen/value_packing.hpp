@@ -90,7 +90,8 @@ private:
         if (number >= 0 && number < 64)
             return put_byte(static_cast<std::size_t>(item_small_integer + number));
         unsigned code = item_integer;
-        while (code < item_integer + 3 && number >> ((8u << (code - item_integer)) - 1) != number >> 63)
+        const auto spare = fault("packed_number_cut_off") ? 0u : 1u;
+        while (code < item_integer + 3 && number >> ((8u << (code - item_integer)) - spare) != number >> 63)
             ++code;
         return put_byte(code) && put(&number, packed_integer_bytes(static_cast<std::uint8_t>(code)));
     }

@@ -56,7 +56,7 @@ public:
         if (head->kind == body_suspects)
             return slots(sizeof(value_suspects), head->refs);
         if (head->kind != block_space || size_ < sizeof(value_space))
-            return plain(0, size_);
+            return plain(0, fault("bytes_taken_for_addresses") ? 8 : size_);
         auto *space = reinterpret_cast<value_space *>(head);
         for (void *word : {static_cast<void *>(&space->root), static_cast<void *>(&space->dead),
                            static_cast<void *>(&space->suspects), static_cast<void *>(&space->shapes),

@@ -138,11 +138,14 @@ public:
 
 private:
     bool is_in_context() const;
-    bool has_loop_ = false;               // asyncio's ran in the thread
-    ref task_, greenlet_;                 // or nothing
-    ref loop_of_, task_of_, greenlet_of_; // functions that give them
-    ref variable_, mark_, token_;         // what the variable holds in the owner's context, and what takes that back
+    ref task_now() const;
+    bool has_loop_ = false;                              // asyncio's ran in the thread
+    ref task_, greenlet_;                                // or nothing
+    ref loop_of_, task_of_, trio_task_of_, greenlet_of_; // functions that give them
+    ref variable_, mark_, token_; // what the variable holds in the owner's context, and what takes that back
 };
+// The greenlet that runs; nothing where the program has none.
+ref current_greenlet();
 
 class heap {
 public:
@@ -169,6 +172,8 @@ public:
     std::uint64_t step_number = 0;        // of the last one of the program's
     task_owner transaction_owner, step_owner;
     ref task_variable;
+    ref change_greenlet;                 // whose change has the transaction or step under way, if it is a change's own
+    unsigned inner_changes = 0;          // that have ended within a change's own transaction or step
     std::vector<unsigned long> changing; // threads that are within a change, each as often as it is
     std::uint64_t taken_back = 0;        // how often blocks may have gone that nobody released: by rollbacks, closes
     bool automatic = false;              // stores are found by themselves, since arrays are written to
@@ -376,13 +381,17 @@ public:
 
 private:
     bool begin_own();
+    void begun_own();
+    bool check_greenlet() const;
     bool sweep();
     void leave();
+    void tell_inner() const;
     void cancel_step();
     heap &heap_;
     bool own_transaction_ = false;
     bool own_step_ = false;
-    bool swept_ = false; // what was kept, with its own step
+    bool has_greenlet_ = false; // the heap's change_greenlet is this one's
+    bool swept_ = false;        // what was kept, with its own step
     bool entered_ = false;
 };
 

@@ -461,21 +461,43 @@ bool change::sweep() {
     return begin_own();
 }
 
+void change::begun_own() {
+    heap_.change_greenlet = current_greenlet();
+    has_greenlet_ = true;
+    heap_.inner_changes = 0;
+}
+
+// PY35.
+bool change::check_greenlet() const {
+    if (!heap_.change_greenlet || current_greenlet().get() == heap_.change_greenlet.get())
+        return true;
+    raise_own(
+        TY_E_BUSY,
+        "a change by another greenlet of this thread is under way, and this one would be a part of it, and be "
+        "taken back with it",
+        "do not switch greenlets in what a change calls (a key of sort, a pickle), or have a lock around changes");
+    return false;
+}
+
 bool change::begin_own() {
     if (heap_.kind == TY_TRANSACTIONAL) {
         if (ty_current_txn(heap_.handle))
-            return true;
-        return own_transaction_ = begin_transaction(heap_);
+            return check_greenlet();
+        own_transaction_ = begin_transaction(heap_);
+        if (own_transaction_)
+            begun_own();
+        return own_transaction_;
     }
     if (!heap_.undo_attached)
         return true;
     if (!heap_.wait_for_changes()) // it might be taken back with another thread's step
         return false;
     if (heap_.step_open)
-        return true;
+        return check_greenlet();
     if (ty_undo_begin(heap_.handle, nullptr))
         return raise_last() == 0;
     heap_.step_open = own_step_ = true;
+    begun_own();
     if (heap_.values)
         heap_.values->record_undo(true);
     return true;
@@ -484,6 +506,8 @@ bool change::begin_own() {
 void change::leave() {
     if (!std::exchange(entered_, false))
         return;
+    if (std::exchange(has_greenlet_, false))
+        heap_.change_greenlet = ref();
     const auto place = std::find(heap_.changing.rbegin(), heap_.changing.rend(), PyThread_get_thread_ident());
     if (place != heap_.changing.rend())
         heap_.changing.erase(std::next(place).base());
@@ -504,8 +528,11 @@ bool change::end() {
         return good || raise_last() == 0;
     }
     leave();
-    if (!own_transaction_)
+    if (!own_transaction_) {
+        const bool is_inner = heap_.is_changing() && (heap_.kind == TY_TRANSACTIONAL || heap_.step_open);
+        heap_.inner_changes += is_inner ? 1 : 0;
         return true;
+    }
     ty_txn *txn = ty_current_txn(heap_.handle);
     if (!txn) {
         own_transaction_ = false;
@@ -538,9 +565,26 @@ change::~change() {
         ty_rollback(txn);
         transaction_ended(heap_);
         heap_.look_at_proxies();
+        tell_inner();
     } else if (own_step_) {
         cancel_step();
+        tell_inner();
     }
+}
+
+// Changes by what this one has called (a finaliser, a pickle) had ended without an error, and went with it.
+void change::tell_inner() const {
+    if (heap_.inner_changes == 0 || !PyErr_Occurred())
+        return;
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (!ref(error ? PyObject_CallMethod(error, "add_note", "s",
+                                         "This change was taken back, with what code that ran within it (a finaliser, "
+                                         "a pickle, a key of sort) had changed in the heap.")
+                   : nullptr))
+        PyErr_Clear();
+    PyErr_Restore(type, error, trace);
 }
 
 void change::cancel_step() {

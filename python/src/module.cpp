@@ -446,6 +446,8 @@ struct step_scope {
 };
 void exit_step(step_scope &self, bool failed) {
     heap &of = self.of();
+    if (failed && !of.is_usable()) // in a forked child, say, which has its own exception
+        return;
     if (of.step_open && of.step_thread && of.step_number == self.number)
         step_end(of, !failed);
 }

@@ -255,6 +255,21 @@ void records_dealloc(PyObject *self) {
     proxy_dealloc(self);
 }
 
+std::size_t number_in(PyObject *self, Py_ssize_t number) {
+    const auto size = use(as_proxy(self)) ? container_of_rows(as_records(self)).size() : 0;
+    if (!PyErr_Occurred() && number >= 0 && static_cast<std::size_t>(number) < size)
+        return static_cast<std::size_t>(number);
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_IndexError, "index out of range");
+    return SIZE_MAX;
+}
+// Of an index, which may count from the end.
+std::size_t number_from_end(PyObject *self, Py_ssize_t index) {
+    const auto size =
+        use(as_proxy(self)) ? static_cast<Py_ssize_t>(container_of_rows(as_records(self)).size()) : Py_ssize_t{0};
+    return number_in(self, index < 0 ? index + size : index);
+}
+
 // Whether there are as many as when a change was made up, for its begin may wait for others; -1: any.
 bool is_so_many(PyObject *self, Py_ssize_t size) {
     if (size < 0 || static_cast<std::size_t>(size) == container_of_rows(as_records(self)).size())
@@ -327,13 +342,15 @@ bool erase_records(PyObject *self, records in, std::size_t first, std::size_t co
     return true;
 }
 
-// _erase(number, count): from that number on; both in range.
-PyObject *erase(PyObject *self, PyObject *arguments) {
-    Py_ssize_t number, count;
-    if (!PyArg_ParseTuple(arguments, "nn", &number, &count))
+// PY30. _erase(index): the record with that index, which is counted from the end within the change.
+PyObject *erase(PyObject *self, PyObject *index) {
+    const Py_ssize_t given = index_of(index, "list");
+    if ((given == -1 && PyErr_Occurred()) || number_from_end(self, given) == SIZE_MAX) // no change is begun for it
         return nullptr;
-    const auto first = static_cast<std::size_t>(number), many = static_cast<std::size_t>(count);
-    return reshape(self, [&](records in) { return erase_records(self, in, first, many); });
+    return reshape(self, [&](records in) {
+        const std::size_t place = number_from_end(self, given);
+        return place != SIZE_MAX && erase_records(self, in, place, 1);
+    });
 }
 
 // _resize(size): those of zeros come, or the last ones go.
@@ -428,18 +445,35 @@ PyObject *reverse(PyObject *self, PyObject *) {
     });
 }
 
-std::size_t number_in(PyObject *self, Py_ssize_t number) {
-    const auto size = use(as_proxy(self)) ? container_of_rows(as_records(self)).size() : 0;
-    if (!PyErr_Occurred() && number >= 0 && static_cast<std::size_t>(number) < size)
-        return static_cast<std::size_t>(number);
-    if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_IndexError, "index out of range");
-    return SIZE_MAX;
-}
-
-// Behind it stands Python's own, for numbers below zero and slices.
+// Behind it stands Python's own, for numbers below zero.
 PyObject *item(PyObject *self, Py_ssize_t number) {
     const std::size_t place = number_in(self, number);
+    return place == SIZE_MAX ? nullptr : row_of(as_records(self), place);
+}
+
+// PY14. The rows of one moment.
+PyObject *rows_of_slice(PyObject *self, PyObject *slice) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0 || !use(as_proxy(self)))
+        return nullptr;
+    const without_cycles no_code; // PY34
+    const Py_ssize_t count =
+        PySlice_AdjustIndices(static_cast<Py_ssize_t>(container_of_rows(as_records(self)).size()), &start, &stop, step);
+    ref made(PyList_New(count));
+    for (Py_ssize_t i = 0; made && i < count; ++i, start += step) {
+        PyObject *row = row_of(as_records(self), static_cast<std::size_t>(start));
+        if (!row)
+            return nullptr;
+        PyList_SetItem(made.get(), i, row);
+    }
+    return made.release();
+}
+
+PyObject *subscript(PyObject *self, PyObject *index) {
+    if (PySlice_Check(index))
+        return rows_of_slice(self, index);
+    const Py_ssize_t given = index_of(index, "list");
+    const std::size_t place = given == -1 && PyErr_Occurred() ? SIZE_MAX : number_from_end(self, given);
     return place == SIZE_MAX ? nullptr : row_of(as_records(self), place);
 }
 
@@ -453,10 +487,7 @@ PyObject *pop(PyObject *self, PyObject *index) {
     const Py_ssize_t given = PyNumber_AsSsize_t(index, PyExc_IndexError);
     if ((given == -1 && PyErr_Occurred()) || !use(as_proxy(self)))
         return nullptr;
-    const auto place = [&] {
-        const auto size = static_cast<Py_ssize_t>(container_of_rows(as_records(self)).size());
-        return number_in(self, given < 0 ? given + size : given);
-    };
+    const auto place = [&] { return number_from_end(self, given); };
     if (container_of_rows(as_records(self)).size() == 0) {
         PyErr_SetString(PyExc_IndexError, "pop from empty list");
         return nullptr;
@@ -519,8 +550,7 @@ PyObject *set(PyObject *self, PyObject *arguments) {
     if (!pack_record(*as_records(self)->of, object, bytes.data(), [] { return std::string("value"); }))
         return nullptr;
     return none_after(as_proxy(self), [&](heap &) {
-        const auto size = static_cast<Py_ssize_t>(container_of_rows(as_records(self)).size());
-        const std::size_t place = number_in(self, number < 0 ? number + size : number);
+        const std::size_t place = number_from_end(self, number);
         if (place == SIZE_MAX || is_row_at(object, as_records(self), place))
             return place != SIZE_MAX;
         look_at_rows(as_proxy(self));
@@ -639,7 +669,7 @@ PyMethodDef records_methods[] = {
     method<insert>("_insert", METH_VARARGS, nullptr),
     method<append_bytes>("_append_bytes", METH_O, nullptr),
     method<resize>("_resize", METH_O, nullptr),
-    method<erase>("_erase", METH_VARARGS, nullptr),
+    method<erase>("_erase", METH_O, nullptr),
     method<erase_slice>("_erase_slice", METH_O, nullptr),
     method<pop>("_pop", METH_O, nullptr),
     method<remove>("remove", METH_O, "remove(record): takes the first record out that equals it."),
@@ -656,15 +686,11 @@ PyMethodDef records_methods[] = {
     TYPY_COMMON_METHODS,
     {}};
 PyGetSetDef records_fields[] = {{"of", guarded<record_class>::call, nullptr, "The class of the records.", nullptr}, {}};
-PyType_Slot records_slots[] = {slot<records_dealloc>(Py_tp_dealloc),
-                               slot<proxy_new>(Py_tp_new),
-                               {Py_tp_methods, records_methods},
-                               {Py_tp_getset, records_fields},
-                               slot<size_of<records>>(Py_sq_length),
-                               slot<item>(Py_sq_item),
-                               slot<get_buffer>(Py_bf_getbuffer),
-                               slot<release_view>(Py_bf_releasebuffer),
-                               {}};
+PyType_Slot records_slots[] = {slot<records_dealloc>(Py_tp_dealloc),    slot<proxy_new>(Py_tp_new),
+                               {Py_tp_methods, records_methods},        {Py_tp_getset, records_fields},
+                               slot<size_of<records>>(Py_sq_length),    slot<item>(Py_sq_item),
+                               slot<subscript>(Py_mp_subscript),        slot<get_buffer>(Py_bf_getbuffer),
+                               slot<release_view>(Py_bf_releasebuffer), {}};
 
 PyMethodDef row_methods[] = {method<row_plain>("_plain", METH_NOARGS, nullptr),
                              method<row_heap>("_heap", METH_NOARGS, nullptr),

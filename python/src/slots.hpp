@@ -5,6 +5,7 @@
 #include "core.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace typy {
 
@@ -237,7 +238,8 @@ inline Py_ssize_t index_of(PyObject *index, const char *of) {
         return PyNumber_AsSsize_t(index, PyExc_IndexError);
     const ref name(PyType_GetName(Py_TYPE(index)));
     if (name)
-        PyErr_Format(PyExc_TypeError, "%s indices must be integers or slices, not %U", of, name.get());
+        PyErr_Format(PyExc_TypeError, "%s indices must be integers%s, not %U", of,
+                     std::strcmp(of, "deque") == 0 ? "" : " or slices", name.get());
     return -1;
 }
 

@@ -33,20 +33,17 @@ task_owner::~task_owner() {
 
 bool task_owner::enter(ref *variable) {
     loop_of_ = imported("asyncio.events", "_get_running_loop");
-    if (const ref loop = ask(loop_of_)) {
-        has_loop_ = true;
+    has_loop_ = static_cast<bool>(ask(loop_of_));
+    if (has_loop_) {
 #ifdef Py_LIMITED_API
         task_of_ = imported("asyncio.tasks", "current_task");
 #else // there it is Python code, which asks this dict
         const ref tasks = imported("asyncio.tasks", "_current_tasks");
         task_of_ = ref(tasks ? PyObject_GetAttrString(tasks.get(), "get") : nullptr);
 #endif
-        task_ = ask(task_of_, loop.get());
-    } else {
-        loop_of_ = ref();
-        task_of_ = imported("trio.lowlevel", "current_task");
-        task_ = ask(task_of_);
     }
+    trio_task_of_ = imported("trio.lowlevel", "current_task");
+    task_ = task_now();
     greenlet_of_ = task_ ? ref() : imported("greenlet", "getcurrent");
     greenlet_ = ask(greenlet_of_);
     if (PyErr_Occurred())
@@ -68,7 +65,8 @@ void task_owner::leave() {
     const kept_error before;
     if (!ref(PyObject_CallMethod(variable_.get(), "reset", "O", token_.get())))
         PyErr_Clear(); // left in another context than the one in which it was entered
-    for (ref *one : {&token_, &mark_, &variable_, &task_, &task_of_, &loop_of_, &greenlet_, &greenlet_of_})
+    for (ref *one :
+         {&token_, &mark_, &variable_, &task_, &task_of_, &trio_task_of_, &loop_of_, &greenlet_, &greenlet_of_})
         *one = ref();
     has_loop_ = false;
 }
@@ -85,17 +83,32 @@ bool task_owner::is_in_context() const {
     return now && now.get() == mark_.get();
 }
 
+// Trio's may run as callbacks of asyncio's loop (its guest mode), in which no task of asyncio runs.
+ref task_owner::task_now() const {
+    const ref loop = has_loop_ ? ask(loop_of_) : ref();
+    ref task = loop ? ask(task_of_, loop.get()) : ref();
+    return task ? std::move(task) : ask(trio_task_of_);
+}
+
 bool task_owner::is_here() const {
     if (!mark_)
         return true;
-    if (has_loop_) {
-        const ref loop = ask(loop_of_), task = loop ? ask(task_of_, loop.get()) : ref();
+    if (has_loop_ || task_) {
+        const ref task = task_now();
         if (task_ || task) // or it was begun in a callback of the loop, in which no task runs
             return task.get() == task_.get();
-    } else if (task_) {
-        return ask(task_of_).get() == task_.get();
     }
     return (!greenlet_ || ask(greenlet_of_).get() == greenlet_.get()) && is_in_context();
+}
+
+ref current_greenlet() {
+    static PyObject *const name = PyUnicode_InternFromString("greenlet");
+    PyObject *modules = PyImport_GetModuleDict(); // borrowed
+    PyObject *found = name && modules ? PyDict_GetItemWithError(modules, name) : nullptr;
+    const ref function(found ? PyObject_GetAttrString(found, "getcurrent") : nullptr);
+    ref greenlet = ask(function);
+    PyErr_Clear();
+    return greenlet;
 }
 
 } // namespace typy

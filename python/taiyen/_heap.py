@@ -207,7 +207,8 @@ class Heap(_core.HeapBase):
         """A transaction of a transactional heap: `with heap.transaction(): ...`
 
         Committed and durable at the end of the block; rolled back by an exception. It belongs to its thread; those of
-        other threads wait. In a thread it belongs to its task (asyncio's, a greenlet): while that waits within the block,
+        other threads wait, so a block that waits for a thread which changes the heap (`await asyncio.to_thread`, a
+        join) never ends. In a thread it belongs to its task (asyncio's, a greenlet): while that waits within the block,
         changes by other tasks of the thread are a BusyError, for they would be rolled back with it; a task that it starts
         is another one. Reads, by other tasks too, see what is not committed yet, and stores by way of arrays are a part of
         it, whoever makes them: so do not await within the block, or have an asyncio.Lock around blocks and changes.

@@ -20,18 +20,13 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
 
     __slots__ = ()
     _built_in = "list"
+    __getitem__ = _core.RecordsBase.__getitem__
 
     def numpy(self):
         """A structured numpy array of the same memory, without a copy; of a heap open for reading only, a read-only one."""
         import numpy
 
         return numpy.asarray(memoryview(self)).view(_records.dtype(self.of))
-
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return [_core.RecordsBase.__getitem__(self, number) for number in range(*index.indices(len(self)))]
-        index = operator.index(index)
-        return _core.RecordsBase.__getitem__(self, index)
 
     def __setitem__(self, index, value):
         if not isinstance(index, slice):
@@ -41,10 +36,7 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
 
     def __delitem__(self, index):
         if not isinstance(index, slice):
-            index = operator.index(index)
-            if not -len(self) <= index < len(self):
-                raise IndexError("index out of range")
-            self._erase(index % len(self), 1)
+            self._erase(index)
             return
         self._erase_slice(index)
 

@@ -567,6 +567,27 @@ def test_fork(path):
         assert inner == [1]
 
 
+@pytest.mark.parametrize("kind", ["transactional", "snapshot"])
+def test_a_forked_child_leaves_a_block(path, kind):
+    """With the exception that it has; without one it hears that nothing of the block is kept."""
+    with taiyen.open(path, kind=kind) as heap:
+        for fails, exits in ((True, 3), (False, 4)):
+            try:
+                with heap.transaction() if kind == "transactional" else heap.step("one"):
+                    heap.root["x"] = fails
+                    child = os.fork()
+                    if not child and fails:
+                        raise KeyError("the child's own")
+            except KeyError:
+                os._exit(3)
+            except taiyen.ForkedError:
+                os._exit(4)
+            if not child:
+                os._exit(5)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == exits
+            assert heap.root["x"] is fails
+
+
 def test_full_disk(path):
     """Goal: a disk that is full is an exception, and the heap goes on. Method: a limit for files, in a process."""
     program = """

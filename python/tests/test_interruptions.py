@@ -272,6 +272,32 @@ def test_each_method_is_one_change_beside_threads(heap):
     assert sorted(in_order) == [(thread, number) for thread in range(3) for number in range(40)]
 
 
+@pytest.mark.parametrize("kind", ["transactional", "snapshot"])
+def test_changes_within_a_change_that_fails_are_told(path, kind):
+    """They are a part of it. Their calls had returned, and nothing said that they were taken back."""
+
+    class Finalised:
+        def __del__(self):
+            heap.root["log"].append("gone")
+
+    class Fails:
+        def __reduce__(self):
+            Finalised()
+            raise KeyError("no pickle")
+
+    with taiyen.open(path, kind=kind, pickle=True, log_bytes=1 << 20) as heap:
+        heap.root["log"] = []
+        if kind == "snapshot":
+            with heap.step("a history"):
+                heap.root["x"] = 1
+        with pytest.raises(KeyError) as caught:
+            heap.root["x"] = [Fails()]
+        assert not heap.root["log"] and "taken back" in "".join(caught.value.__notes__)
+        with pytest.raises(TypeError) as caught:  # without such code
+            heap.root["x"] = [threading.Lock()]
+        assert not hasattr(caught.value, "__notes__")
+
+
 @pytest.mark.parametrize("make", [list, deque])
 def test_a_search_finds_what_comes_to_the_front_meanwhile(heap, make):
     class Takes:

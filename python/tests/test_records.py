@@ -8,6 +8,9 @@ import gc
 import pickle
 import random
 import struct
+import sys
+import threading
+import time
 import types
 from datetime import date, datetime, timezone
 from typing import Annotated
@@ -592,6 +595,57 @@ CITIES = st.builds(City, st.text(max_size=5).filter(lambda text: "\0" not in tex
 NUMBERS = st.integers(-8, 8)
 SLICES = st.builds(slice, st.one_of(st.none(), NUMBERS), st.one_of(st.none(), NUMBERS),
                    st.one_of(st.none(), st.integers(-3, 3).filter(bool)))  # fmt: skip
+
+
+def test_an_index_is_counted_from_the_end_within_the_change(path):
+    """PY30. Not before the change has waited for another thread's transaction: another record would be deleted."""
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        numbers = heap.records("numbers", Number)
+        numbers.extend(Number(i) for i in range(5))
+        inside, waits = threading.Event(), threading.Event()
+
+        def insert():
+            with heap.transaction():
+                numbers.insert(0, Number(9))
+                inside.set()
+                waits.wait()
+                while heap._busy == 0:  # until the other one is in its begin
+                    time.sleep(0)
+
+        other = threading.Thread(target=insert)
+        other.start()
+        inside.wait()
+        waits.set()
+        del numbers[-1]
+        other.join()
+        assert [one.n for one in numbers] == [9, 0, 1, 2, 3]
+        with pytest.raises(IndexError):
+            del numbers[5]
+        with pytest.raises(IndexError):
+            del numbers[-6]
+        with pytest.raises(TypeError, match="list indices must be integers or slices, not str"):
+            numbers["a"]
+        assert numbers[-1].n == 3 and [one.n for one in numbers[::-2]] == [3, 1, 9]
+
+
+def test_a_slice_is_of_one_moment(heap):
+    """No code of the program runs between its rows."""
+    numbers = heap.records("numbers", Number)
+    numbers.extend(Number(i) for i in range(100))
+
+    def take(*_):
+        if numbers:
+            sys.setprofile(None)
+            numbers.pop()
+            sys.setprofile(take)
+
+    sys.setprofile(take)
+    try:
+        found = numbers[:]
+    finally:
+        sys.setprofile(None)
+    assert len(found) == 100 > len(numbers)  # the profile function has run before it and behind it
+    assert [one.n for one in found[:len(numbers)]] == list(range(len(numbers)))
 
 
 class Lists(RuleBasedStateMachine):

@@ -230,6 +230,76 @@ def test_greenlets_are_tasks(heap):
     assert heap.root["a"] == 2 and heap.root["b"] == 2
 
 
+@pytest.mark.parametrize("end", ["fails", "succeeds"])
+def test_a_change_within_another_greenlets_change_is_refused(path, end):
+    """Without a transaction or step of the program's: a change is one of its own, which the other one was a part of."""
+    greenlet = pytest.importorskip("greenlet")
+    for kind in ("transactional", "snapshot"):
+        with taiyen.open(f"{path}-{kind}", kind=kind, log_bytes=1 << 20) as heap:
+            heap.root.update({"sorted": [3, 1, 2], "log": []})
+            if kind == "snapshot":
+                with heap.step("a history"):
+                    heap.root["a"] = 1
+
+            def key(number):
+                if number == 1:
+                    main.switch()
+                    if end == "fails":
+                        raise KeyError(number)
+                return number
+
+            def work():
+                with contextlib.suppress(KeyError):
+                    heap.root["sorted"].sort(key=key)
+
+            main = greenlet.getcurrent()
+            one = greenlet.greenlet(work)
+            one.switch()
+            with pytest.raises(taiyen.BusyError, match="another greenlet of this thread"):
+                heap.root["log"].append("noted")
+            one.switch()
+            heap.root["log"].append("noted")
+            assert heap.root["sorted"] == ([1, 2, 3] if end == "succeeds" else [3, 1, 2])
+            heap.root["sorted"].sort(key=lambda number: heap.root["log"].append(number) or -number)  # its own greenlet's
+            assert heap.root["log"] == ["noted", *sorted([1, 2, 3], key=heap.root["log"].index)]
+            assert heap.verify() == []
+
+
+@pytest.mark.parametrize("guest", [False, True], ids=["trio alone", "trio within asyncio"])
+def test_trios_tasks_are_tasks(heap, guest):
+    """In its guest mode they are callbacks of asyncio's loop, in which no task of asyncio runs."""
+    trio = pytest.importorskip("trio")
+    refused = []
+
+    async def note():
+        try:
+            heap.root["log"].append("noted")
+        except taiyen.BusyError:
+            refused.append(True)
+
+    async def parent():
+        with contextlib.suppress(KeyError), scope(heap):
+            heap.root["a"] = 1
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(note)
+            heap.root["b"] = 1  # its own, behind a wait
+            raise KeyError
+
+    async def host():
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        trio.lowlevel.start_guest_run(parent, run_sync_soon_threadsafe=loop.call_soon_threadsafe, done_callback=done.set_result)
+        (await done).unwrap()
+
+    if guest:
+        asyncio.run(host())
+    else:
+        trio.run(parent)
+    assert refused == [True] and heap.root == {"a": 0, "b": 0, "log": []}
+    asyncio.run(append(heap))
+    assert heap.root["log"] == ["noted"]
+
+
 def test_another_threads_tasks_wait_for_a_transaction(path):
     with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
         heap.root["log"] = []

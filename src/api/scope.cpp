@@ -1,7 +1,6 @@
 // The functions of scope.h: a heap as the malloc of a thread, together with the drop-in.
 #include "arguments.hpp"
 #include "plain.hpp"
-#include <atomic>
 #include <taiyen/scope.h>
 
 using namespace taiyen;
@@ -117,8 +116,6 @@ ty_status no_drop_in() {
         .remedy("link libtaiyen-malloc, or run the program with LD_PRELOAD=libtaiyen-malloc.so");
 }
 
-constinit std::atomic<os::forget_malloc *> forget{nullptr}; // the drop-in's, once it has `calls`
-
 // Makes malloc that of the last scope, if there is one.
 bool set_malloc(ty_heap *heap) {
     os::set_current_malloc *set = os::find_set_current_malloc();
@@ -126,18 +123,18 @@ bool set_malloc(ty_heap *heap) {
         return false;
     os::thread_malloc.calls = &calls;
     os::thread_malloc.heap = heap;
-    if (!set(heap != nullptr ? &os::thread_malloc : nullptr, os::current_malloc_version))
+    const os::drop_in_calls *drop_in = set(heap != nullptr ? &os::thread_malloc : nullptr, os::current_malloc_version);
+    if (drop_in == nullptr)
         return false;
-    if (forget.load(std::memory_order_relaxed) == nullptr)
-        forget.store(os::find_forget_malloc(), std::memory_order_relaxed);
+    os::drop_in.store(drop_in, std::memory_order_relaxed); // always the same
     return true;
 }
 
 // M7: this copy of the library may lie in a plug-in, which is unloaded. The last thing that is done there, as objects
 // of the plug-in may free blocks in their destructors.
 [[gnu::destructor(101)]] void be_forgotten() {
-    if (os::forget_malloc *drop_in = forget.load(std::memory_order_relaxed))
-        drop_in(&calls);
+    if (const os::drop_in_calls *drop_in = os::drop_in.load(std::memory_order_relaxed))
+        drop_in->forget(&calls);
 }
 
 } // namespace

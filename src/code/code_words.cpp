@@ -17,7 +17,8 @@ struct walking {
         if (own.owns(block.address) || block.address == service)
             return true;
         auto *word = static_cast<uint64_t *>(block.address);
-        for (const uint64_t *end = word + block.size_bytes / sizeof *word; word < end && !status; ++word)
+        const size_t words = block.size_bytes / sizeof *word / (fault("half_of_a_block_searched_for_code") ? 2 : 1);
+        for (const uint64_t *end = word + words; word < end && !status; ++word)
             if (*word - range.begin < range.end - range.begin)
                 status = visit(context, word, block);
         return !status;
@@ -60,7 +61,7 @@ struct finding {
 ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
     auto &all = *static_cast<finding *>(context);
     auto &found = all.found;
-    const bool known = all.known.has(word);
+    const bool known = all.known.has(word) && !fault("number_repointed_as_an_address");
     bool doubtful = false;
     const code_word what = known ? code_word{} : all.look_up(word, block, &doubtful);
     if (known || what.what == code_word::elsewhere)

@@ -64,7 +64,7 @@ object_fate find_fate(const code_record &record, const code_object_1 &before, co
     const auto built = [&](const os::loaded_object &now) { return has_build(before, now); };
     const auto named = [&](const os::loaded_object &now) { return has_name(before, now); };
     const os::loaded_object *now = find_only(objects, built, &several);
-    if (several || (now && has_twin(record, before, false))) {
+    if (several || (now && has_twin(record, before, false) && !fault("word_leads_into_another_copy_of_a_plug_in"))) {
         now = find_only(
             objects, [&](const os::loaded_object &one) { return built(one) && named(one); }, &several);
         if (several || has_twin(record, before, true))
@@ -143,7 +143,7 @@ const code_symbol_1 *name_index::find(const char *name) const {
         });
     const code_symbol_1 *found = nullptr;
     for (; at != sorted_.end() && !strcmp(record_.name_of(**at), name); ++at) {
-        if (found && found->value != (*at)->value)
+        if (found && found->value != (*at)->value && !fault("first_symbol_of_a_name_believed"))
             return nullptr;
         found = *at;
     }
@@ -282,7 +282,7 @@ uint64_t translator::find_by_name(const code_symbol_1 &symbol, uint64_t within, 
     if ((within != 0 && within >= after->size && !same_size) ||
         ((is_end || (table_of_functions && within > 2 * sizeof(void *))) && !same_size))
         return UINT64_MAX;
-    return after->value + within;
+    return (fault("word_leads_to_the_symbols_old_place") ? symbol.value : after->value) + within;
 }
 
 // What ends where the offset is, of data: an address right behind an array leads there.
@@ -390,7 +390,7 @@ bool translator::is_replaced(const code_symbol_1 &symbol, const code_record &rec
     if (is_program(*object.before))
         return symbol.size != 0 && is_hidden_now(symbol, object);
     const object_fate *by = find_now(used);
-    return !by || by->before > object.before || !had(*by, plain);
+    return !by || ((by->before > object.before || !had(*by, plain)) && !fault("replaced_symbol_not_noticed"));
 }
 
 // The program's own is the first one, but where it keeps it to itself.
@@ -438,6 +438,8 @@ code_word translator::find_in_object(uint64_t word, const object_fate &object, s
     case fate::same:
         return {code_word::stays, 0, nullptr, 0, false};
     case fate::moved:
+        if (fault("words_of_moved_code_stay"))
+            return {code_word::stays, word, &object, 0, false};
         return {code_word::leads_on, word - object.before->load + object.now->load, &object, 0, false};
     case fate::changed:
         return find_in_other_build(word, object, *names_[n]);

@@ -126,6 +126,8 @@ ty_status heap_block_of(const void *address, ty_block *block);
 bool heap_find_block(ty_heap *heap, const void *address, ty_block *place);
 ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
 ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
+// os::drop_in_calls::each_word, of any heap.
+bool heap_each_word(ty_heap *heap, const os::malloc_word_search &wanted, size_t *left);
 ty_status heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context);
 ty_status heap_get_stats(ty_heap *heap, ty_heap_stats *stats);
 ty_status heap_each_class(ty_heap *heap, ty_class_callback *callback, void *context);
@@ -248,25 +250,30 @@ end_watch *heap_end_watch(const ty_heap *heap);
 
 // ---- whole/dangling.cpp: variables of the process that lead to blocks that are gone (scope.h)
 
+// A word of a variable; or of a block of the process's own malloc, which a variable may lead to.
 struct dangling_word {
-    os::variable_word word;
+    os::variable_word word; // address and value: of that word; the rest: of the variable
     ty_block block;
+    ty_block own; // address NULL: the word is the variable's
     bool kept;
+    bool has_variable;
 };
 struct dangling_words {
     static constexpr size_t most = 16;
     dangling_word found[most];
     size_t count = 0; // those beyond `most` are counted alone
-    void add(const os::variable_word &word, const ty_block &block) {
+    void add(const dangling_word &word) {
         if (count++ < most)
-            found[count - 1] = {word, block, false};
+            found[count - 1] = word;
     }
 };
-// Words of variables that lie in [begin, end), of all threads that have used a heap of this process. As
-// os::each_variable_word; false also where there are too many threads.
+// Words of variables that lie in [begin, end), of all threads that have used a heap of this process, or its own malloc.
+// As os::each_variable_word; false also where there are too many threads.
 bool heap_each_variable_word(const void *begin, const void *end, os::variable_visit *visit, void *context);
-// Tells the program of them; with no lock held.
-void heap_tell_dangling(const dangling_words &words, ty_dangling_reason reason, const char *heap_path);
+// os::drop_in_calls::each_word, of up to so many bytes; nothing where malloc is not the drop-in.
+bool heap_each_own_word(const os::malloc_word_search &wanted, size_t *left);
+// Finds which variables lead to those of the process's own memory, and tells the program of all; with no lock held.
+void heap_tell_dangling(dangling_words *words, ty_dangling_reason reason, const char *heap_path);
 void heap_set_dangling_callback(ty_dangling_callback *callback, void *context);
 extern end_watch heap_end_telling; // to be handed to heap_watch_end
 

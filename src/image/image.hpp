@@ -164,15 +164,18 @@ uint32_t image_snapshot_lines(ty_heap *heap, snapshot_line (&lines)[snapshot_lin
 ty_status image_read_owner(const char *path, const ty_storage &storage, uint8_t (&identity)[16], uint64_t *process);
 // ---- looks/notes.cpp: notes, which who copies a heap elsewhere keeps in its image beside its pages (note.h)
 //
-// I25: a note is written over only in a slot whose other one is durable.
+// I25: a note is written over only by a writer that has seen what stands there, in a slot whose other one is durable:
+// of those who write at once, all but one are refused. The first one goes to both slots: where neither is whole later,
+// it is damaged, and not none.
 inline constexpr uint32_t image_notes = 2;
 inline constexpr size_t image_note_bytes_max = 1024;
 struct image_note_slots {
     storage_file image{};
     uint8_t heap[16];
     struct state {
-        bool known;      // what follows was read or written
-        bool in_doubt;   // written, and not flushed since
+        bool seen;       // was read or written by this one: number is known
+        bool settled;    // since it was seen, it is known whether it is durable
+        bool in_doubt;   // settled: written, and not flushed since
         uint64_t number; // of the newest one's write; 0: there is none
     } notes[image_notes];
 };
@@ -279,6 +282,8 @@ bool image_undo_told(ty_heap *heap, told_undo *told);
 // Of who notes code in the heap, from before its transaction. Not for a volatile heap.
 os::mutex &image_notes_lock(ty_heap *heap);
 const char *image_path(ty_heap *heap);
+// Empty: the journal lies beside the image.
+const char *image_journal_path_elsewhere(ty_heap *heap);
 const uint8_t *image_identity(ty_heap *heap); // 16 bytes
 ty_kind image_kind(ty_heap *heap);            // TY_VOLATILE for a heap without an image
 uint64_t image_epoch(ty_heap *heap);

@@ -14,8 +14,12 @@ ty_status check_heaps(const ty_group_options &options) {
     for (size_t n = 0; n < options.heap_count; ++n) {
         if (ty_status status = txn_prepare_check(options.heaps[n], call))
             return status;
-        if (strlen(image_path(options.heaps[n])) > 4096)
-            return failure(TY_E_ARGUMENT, "%s: a heap's path has more than 4096 bytes", call);
+        for (const char *path : {image_path(options.heaps[n]), txn_log_path_elsewhere(options.heaps[n]),
+                                 image_journal_path_elsewhere(options.heaps[n])})
+            if (strlen(path) > 4096)
+                return failure(TY_E_ARGUMENT, "%s: the path of a heap's file has more than 4096 bytes", call)
+                    .at(path)
+                    .remedy("move the file to a folder with a shorter path");
         for (size_t other = 0; other < n; ++other)
             if (options.heaps[other] == options.heaps[n])
                 return failure(TY_E_ARGUMENT, "%s: the heap %s is in it twice", call, image_path(options.heaps[n]))
@@ -26,7 +30,10 @@ ty_status check_heaps(const ty_group_options &options) {
 
 void set_members(ty_group &group, member *members) {
     for (size_t n = 0; n < group.count; ++n) {
-        members[n] = {{}, image_path(group.heaps[n]), strlen(image_path(group.heaps[n]))};
+        members[n] = {{},
+                      text_of(image_path(group.heaps[n])),
+                      text_of(txn_log_path_elsewhere(group.heaps[n])),
+                      text_of(image_journal_path_elsewhere(group.heaps[n]))};
         memcpy(members[n].identity, image_identity(group.heaps[n]), sizeof members[n].identity);
         group.order[n] = static_cast<uint8_t>(n);
     }
@@ -35,25 +42,28 @@ void set_members(ty_group &group, member *members) {
               [&](uint8_t a, uint8_t b) { return group.heaps[a] < group.heaps[b]; });
 }
 
-// What differs, and is to be accepted, is forgotten: the group begins anew.
-ty_status change_table(const ty_group &group, size_t n, ty_txn *txn, const member *members,
-                       const group_moment &moment) {
+// JO6: what differs, and is to be accepted, gets the same mark in all heaps.
+ty_status change_table(const ty_group &group, size_t n, ty_txn *txn, const member *members, const group_moment &moment,
+                       uint64_t apart) {
     bool changed = false;
+    if (ty_status status = joint_provide(txn, group.key, members, static_cast<uint32_t>(group.count),
+                                         static_cast<uint32_t>(n), &changed))
+        return status;
     for (size_t i = 0; i < moment.differing_count; ++i)
-        if (ty_status status = joint_remove(txn, moment.differing[i], &changed))
+        if (ty_status status = joint_set_apart(txn, moment.differing[i], apart, moment.joints))
             return status;
-    return joint_provide(txn, group.key, members, static_cast<uint32_t>(group.count), static_cast<uint32_t>(n),
-                         &changed);
+    return TY_OK;
 }
 
 // Durable before the group's first joint: an open that finds one in doubt must find the others.
-ty_status note_group(const ty_group &group, size_t n, const member *members, const group_moment &moment) {
+ty_status note_group(const ty_group &group, size_t n, const member *members, const group_moment &moment,
+                     uint64_t apart) {
     ty_heap *heap = group.heaps[n];
     ty_txn *txn = nullptr;
     ty_txn_options options = TY_TXN_OPTIONS_INIT;
     if (ty_status status = txn_begin(heap, options, &txn))
         return status;
-    ty_status status = change_table(group, n, txn, members, moment);
+    ty_status status = change_table(group, n, txn, members, moment, apart);
     if (!status)
         status = txn_commit(txn);
     if (!status || txn_current(heap) != txn)
@@ -87,10 +97,13 @@ ty_status begin_group(ty_group *group, const member *members, bool restored) {
         return status;
     if (ty_status status = restored ? TY_OK : moments_refuse(*group, moment))
         return status;
+    uint64_t apart = 0;
+    while (!apart)
+        os::random_bytes(&apart, sizeof apart);
     if (moment.differing_count)
-        moment.copied_count = 0; // it begins anew
+        moment.copied_count = 0; // they go on as they are
     for (size_t n = 0; n < group->count; ++n)
-        if (ty_status status = note_group(*group, n, members, moment))
+        if (ty_status status = note_group(*group, n, members, moment, apart))
             return status;
     if (ty_status status = group->participant_count ? recover_participants(*group) : TY_OK)
         return status;

@@ -28,10 +28,12 @@ struct group_moment {
     static constexpr size_t keys_max = 64;
     group_key differing[keys_max]; // of which two heaps have different joints
     size_t differing_count;
+    uint64_t joints;            // how many the groups that differ have had, at the most
     group_key copied[keys_max]; // of which these heaps are copies, each of another member, and all together
     size_t copied_count;
     size_t older, newer;               // of the first two heaps that differ
     uint64_t older_joint, newer_joint; // how many the group had then
+    bool is_another;                   // the older one lies where a member lay that it is not
 };
 ty_status moments_compare(const ty_group &group, group_moment *found);
 // JO6: TY_E_MISMATCH where they differ.

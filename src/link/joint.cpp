@@ -55,18 +55,34 @@ ty_status give_up(ty_joint *joint, ty_status status) {
 namespace {
 
 ty_status set_number_of(const ty_joint *joint, size_t n, const group_key &key) {
-    joint_entry_2 *entry;
+    joint_entry_3 *entry;
     if (ty_status status = joint_find(joint->group->heaps[n], key, &entry))
         return status;
     if (!entry)
         return failure(TY_E_DAMAGED, "commit a joint: the heap does not know its group any more")
             .at(image_path(joint->group->heaps[n]))
             .remedy("leave the root %s as it is", TY_JOINT_ROOT);
-    static_assert(offsetof(joint_entry_2, count) == offsetof(joint_entry_2, number) + sizeof entry->number);
+    static_assert(offsetof(joint_entry_3, count) == offsetof(joint_entry_3, number) + sizeof entry->number);
     if (ty_status status = txn_declare(joint->txns[n], &entry->number, sizeof entry->number + sizeof entry->count))
         return status;
+    if (ty_status status = entry->apart ? txn_declare(joint->txns[n], &entry->apart, sizeof entry->apart) : TY_OK)
+        return status;
     entry->number = joint->what.number;
+    entry->apart = 0;
     ++entry->count;
+    return TY_OK;
+}
+
+// JO7. A heap that is none of these copies has nothing of their group.
+ty_status set_number_of_copied(const ty_joint *joint, size_t n, const group_moment &moment) {
+    for (size_t i = 0; i < moment.copied_count; ++i) {
+        joint_entry_3 *entry;
+        ty_status status = joint_find(joint->group->heaps[n], moment.copied[i], &entry);
+        if (!status && entry)
+            status = set_number_of(joint, n, moment.copied[i]);
+        if (status)
+            return status;
+    }
     return TY_OK;
 }
 
@@ -376,9 +392,8 @@ ty_status joint_begin_moment(ty_group *group, const group_moment &moment) {
     if (status)
         return status;
     joint->what.by = decided_by::heaps;
-    for (size_t n = 0; n < group->count; ++n)
-        for (size_t i = 0; i < moment.copied_count && !status; ++i)
-            status = set_number_of(joint, n, moment.copied[i]);
+    for (size_t n = 0; n < group->count && !status; ++n)
+        status = set_number_of_copied(joint, n, moment);
     if (!status)
         status = prepare_heaps(joint);
     if (!status)

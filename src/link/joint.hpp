@@ -15,44 +15,69 @@ struct group_key {
     bool operator==(const group_key &other) const { return memcmp(bytes, other.bytes, sizeof bytes) == 0; }
 };
 enum class decided_by : uint8_t { heaps = 1, first_heap = 2, agent = 3 };
+// Not ended by a zero where it lies in a heap.
+struct path_text {
+    const char *at;
+    size_t bytes;
+
+    bool operator==(const path_text &other) const { return bytes == other.bytes && memcmp(at, other.at, bytes) == 0; }
+};
+inline path_text text_of(const char *path) {
+    return {path, strlen(path)};
+}
 struct member {
     uint8_t identity[16];
-    const char *path; // of the image; not ended by a zero where it lies in a heap
-    size_t path_bytes;
+    path_text image;
+    path_text log, journal; // empty: beside the image
 };
 group_key key_of(const member *members, size_t count, decided_by by);
 
 // ---- joint_table.cpp: what a heap keeps of its groups, in the block of TY_JOINT_ROOT
 
 // An entry of the table, as it lies in the heap. All of it was checked.
-struct joint_entry_2 {
+struct joint_entry_3 {
     uint8_t key[16];
     uint64_t number; // of the last joint that this heap has committed as one of several heaps; 0: none yet
     uint64_t count;  // of the group's joints up to that one: of two heaps of different moments it tells the older
+    uint64_t apart;  // not 0: heaps that have the same here go on together, whatever their numbers are
     uint32_t bytes;  // of the entry, with its members; a multiple of 8
     uint32_t members;
     uint32_t own; // which of the members this heap is; a copy under an identity of its own: which it is a copy of
     uint32_t unused;
 };
-// NULL: the heap has none of the group. TY_E_DAMAGED: the root leads to something else.
-ty_status joint_find(ty_heap *heap, const group_key &key, joint_entry_2 **entry);
-// All entries, one behind the other; both NULL: there are none. TY_E_DAMAGED as above.
-ty_status joint_entries(ty_heap *heap, const joint_entry_2 **first, const joint_entry_2 **end);
-inline const joint_entry_2 *joint_next(const joint_entry_2 *entry) {
-    return reinterpret_cast<const joint_entry_2 *>(reinterpret_cast<const char *>(entry) + entry->bytes);
+// Whether two heaps have the same last joint of a group, or go on together as they are. JO6.
+inline bool is_same_moment(uint64_t number, uint64_t apart, uint64_t other_number, uint64_t other_apart) {
+    return apart == other_apart && (apart || number == other_number);
 }
-inline group_key joint_key(const joint_entry_2 &entry) {
+// NULL: the heap has none of the group. TY_E_DAMAGED: the root leads to something else.
+ty_status joint_find(ty_heap *heap, const group_key &key, joint_entry_3 **entry);
+// All entries, one behind the other; both NULL: there are none. TY_E_DAMAGED as above.
+ty_status joint_entries(ty_heap *heap, const joint_entry_3 **first, const joint_entry_3 **end);
+inline const joint_entry_3 *joint_next(const joint_entry_3 *entry) {
+    return reinterpret_cast<const joint_entry_3 *>(reinterpret_cast<const char *>(entry) + entry->bytes);
+}
+inline group_key joint_key(const joint_entry_3 &entry) {
     group_key key;
     memcpy(key.bytes, entry.key, sizeof key.bytes);
     return key;
 }
 // The entry's n-th member.
-member joint_member(const joint_entry_2 &entry, uint32_t n);
+member joint_member(const joint_entry_3 &entry, uint32_t n);
 // Makes the entry, or gives it the members' present order and paths. *changed: it had another one, or none.
 ty_status joint_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
                         bool *changed);
-// Takes the entry out. *changed: there was one.
-ty_status joint_remove(ty_txn *txn, const group_key &key, bool *changed);
+// Heaps that have the same there go on together (JO6). Of a heap without the entry, nothing.
+ty_status joint_set_apart(ty_txn *txn, const group_key &key, uint64_t apart, uint64_t count);
+
+// ---- places.cpp: where the files of a group lie
+
+// After a move of a heap's file from `then` to `now`, where one of another heap is looked for that lay at `other`.
+enum class placing : uint8_t {
+    alike, // as far apart as they were: a tree of folders has moved
+    beside // all of them are in one folder
+};
+// *place NULL: there is no such folder. To be freed.
+ty_status place_after_move(path_text other, path_text then, const char *now, placing how, char **place);
 
 // ---- joint_text.cpp: descriptions and identifiers
 

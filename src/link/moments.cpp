@@ -2,10 +2,16 @@
 //
 // JO6: heaps go on together only if each of them has, of every group that two of them were in, the same last joint, as
 //      themselves or as what they are copies of. Else they are of different moments, and the group is refused.
+//      And where a member lay lies that member, or a copy of it. Another heap there is refused: one that was made anew,
+//      or is of another group, while what was acknowledged is in the files that are missing.
+//      Heaps that go on as they are (`restored`) get the same mark in all that differs: it stands in for the number
+//      until the next joint of that group. The numbers stay: participants still ask for them.
 // JO7: each open of a group is a joint of all its heaps, durable before the open returns. So a copy of a member from
 //      before it has a number that no heap can take for that of the joint before its own.
 #include "group.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace taiyen {
@@ -14,7 +20,7 @@ namespace {
 using role = uint8_t[16];
 
 // Whom the heap stands for among the entry's members.
-member role_of(const joint_entry_2 &entry) {
+member role_of(const joint_entry_3 &entry) {
     return joint_member(entry, entry.own);
 }
 
@@ -22,7 +28,7 @@ bool same_identity(const uint8_t *a, const uint8_t *b) {
     return memcmp(a, b, sizeof(role)) == 0;
 }
 
-bool has_member(const joint_entry_2 &entry, const uint8_t *identity) {
+bool has_member(const joint_entry_3 &entry, const uint8_t *identity) {
     for (uint32_t n = 0; n < entry.members; ++n)
         if (n != entry.own && same_identity(joint_member(entry, n).identity, identity))
             return true;
@@ -35,7 +41,7 @@ public:
 
     ty_status run() {
         for (size_t n = 0; n < group_.count; ++n) {
-            const joint_entry_2 *each, *end;
+            const joint_entry_3 *each, *end;
             if (ty_status status = joint_entries(group_.heaps[n], &each, &end))
                 return status;
             for (; each != end; each = joint_next(each))
@@ -47,29 +53,67 @@ public:
 
 private:
     // What another heap says of the same group.
-    ty_status look(size_t n, const joint_entry_2 &entry) {
+    ty_status look(size_t n, const joint_entry_3 &entry) {
         const group_key key = joint_key(entry);
         for (size_t other = 0; other < group_.count; ++other) {
-            joint_entry_2 *there;
+            joint_entry_3 *there;
             if (other == n)
                 continue;
             if (ty_status status = joint_find(group_.heaps[other], key, &there))
                 return status;
             if (there && there->number) {
                 // Two that stand for the same member, a heap and a copy of it, are no partners.
-                if (there->number != entry.number && !same_identity(role_of(*there).identity, role_of(entry).identity))
+                if (!is_same_moment(entry.number, entry.apart, there->number, there->apart) &&
+                    !same_identity(role_of(*there).identity, role_of(entry).identity))
                     if (ty_status status = differ(n, entry, other, there->count))
                         return status;
-            } else if (has_member(entry, image_identity(group_.heaps[other]))) {
+            } else if (!entry.apart && has_member(entry, image_identity(group_.heaps[other]))) {
                 if (ty_status status = differ(n, entry, other, 0))
                     return status;
             }
         }
+        if (ty_status status = entry.apart ? TY_OK : look_at_places(n, entry))
+            return status;
         return is_copied(n, entry) ? keep(found_->copied, &found_->copied_count, key) : TY_OK;
     }
 
-    ty_status differ(size_t n, const joint_entry_2 &entry, size_t other, uint64_t count) {
+    // JO6. Members that are not there.
+    ty_status look_at_places(size_t n, const joint_entry_3 &entry) {
+        for (uint32_t m = 0; m < entry.members; ++m) {
+            if (m == entry.own || is_there(joint_key(entry), joint_member(entry, m).identity))
+                continue;
+            for (const placing how : {placing::alike, placing::beside}) {
+                char *place;
+                if (ty_status status = place_after_move(joint_member(entry, m).image, role_of(entry).image,
+                                                        image_path(group_.heaps[n]), how, &place))
+                    return status;
+                const size_t other = place ? heap_at(place) : group_.count;
+                free(place);
+                if (other == group_.count || other == n)
+                    continue;
+                found_->is_another |= !found_->differing_count;
+                if (ty_status status = differ(n, entry, other, 0))
+                    return status;
+            }
+        }
+        return TY_OK;
+    }
+    size_t heap_at(const char *path) const {
+        size_t n = 0;
+        while (n < group_.count && strcmp(image_path(group_.heaps[n]), path) != 0)
+            ++n;
+        return n;
+    }
+    bool is_there(const group_key &key, const uint8_t *identity) const {
+        for (size_t n = 0; n < group_.count; ++n)
+            if (same_identity(image_identity(group_.heaps[n]), identity))
+                return true;
+        return is_played(key, identity);
+    }
+
+    ty_status differ(size_t n, const joint_entry_3 &entry, size_t other, uint64_t count) {
         const bool is_older = entry.count < count;
+        found_->joints = std::max({found_->joints, entry.count, count});
         if (!found_->differing_count) {
             found_->older = is_older ? n : other;
             found_->newer = is_older ? other : n;
@@ -80,7 +124,7 @@ private:
     }
 
     // Of heaps whose copies these are, whole: they go on in their place.
-    bool is_copied(size_t n, const joint_entry_2 &entry) const {
+    bool is_copied(size_t n, const joint_entry_3 &entry) const {
         if (same_identity(role_of(entry).identity, image_identity(group_.heaps[n])))
             return false;
         for (uint32_t m = 0; m < entry.members; ++m)
@@ -90,7 +134,7 @@ private:
     }
     bool is_played(const group_key &key, const uint8_t *identity) const {
         for (size_t n = 0; n < group_.count; ++n) {
-            joint_entry_2 *entry;
+            joint_entry_3 *entry;
             if (!joint_find(group_.heaps[n], key, &entry) && entry && same_identity(role_of(*entry).identity, identity))
                 return true;
         }
@@ -132,6 +176,12 @@ ty_status moments_compare(const ty_group &group, group_moment *found) {
 ty_status moments_refuse(const ty_group &group, const group_moment &found) {
     if (!found.differing_count)
         return TY_OK;
+    if (found.is_another)
+        return failure(TY_E_MISMATCH, "make a group: another heap lay here when %s was in its last joint",
+                       image_path(group.heaps[found.newer]))
+            .at(image_path(group.heaps[found.older]))
+            .remedy("put that one back, with its journal and log; to go on with this one in its place: taiyen doubt "
+                    "--restored, with all heaps of the group");
     const char *how = found.older_joint == found.newer_joint ? "another" : "a later";
     return failure(TY_E_MISMATCH, "make a group: its last joint is number %llu, and a heap of the group has %s one",
                    (unsigned long long)found.older_joint, how)

@@ -97,7 +97,7 @@ void owe_nothing(ty_group &group) {
 }
 
 ty_status recover_participants(const ty_group &group) {
-    joint_entry_2 *entry;
+    joint_entry_3 *entry;
     ty_heap *heap = group.heaps[0];
     if (ty_status status = txn_read_begin(heap))
         return status;

@@ -37,19 +37,34 @@ enum class vote : uint8_t {
 struct known_of_group {
     bool has_entry = false;
     uint64_t number = 0;   // of the last joint that it has committed
+    uint64_t apart = 0;    // joint_entry_3
     uint64_t in_doubt = 0; // of the one that it has in doubt; 0: none
 };
 
 ty_status know(ty_heap *heap, const group_key &key, const ty_doubt *doubt, known_of_group *known) {
-    joint_entry_2 *entry;
+    joint_entry_3 *entry;
     if (ty_status status = joint_find(heap, key, &entry))
         return status;
-    *known = {entry != nullptr, entry ? entry->number : 0, 0};
+    if (entry)
+        *known = {true, entry->number, entry->apart, 0};
     joint_description what;
     if (doubt && joint_read(doubt->description, doubt->description_bytes, &what) && what.key == key)
         known->in_doubt = what.number;
     return TY_OK;
 }
+
+// Where the files of another heap are looked for; log and journal NULL: beside its image.
+struct member_files {
+    char *image = nullptr, *log = nullptr, *journal = nullptr;
+
+    member_files() = default;
+    member_files(const member_files &) = delete;
+    member_files &operator=(const member_files &) = delete;
+    ~member_files() {
+        for (char *each : {image, log, journal})
+            free(each);
+    }
+};
 
 class asking {
 public:
@@ -111,7 +126,7 @@ private:
 
     // Committed if all of them have it; the first alone decides where there are participants.
     ty_outcome ask_heaps() {
-        joint_entry_2 *entry;
+        joint_entry_3 *entry;
         if (joint_find(heap_, what_.key, &entry)) {
             unknown(doubt_.heap_path, ty_error_text());
             return TY_OUTCOME_UNKNOWN;
@@ -130,8 +145,8 @@ private:
             return TY_OUTCOME_UNKNOWN;
         }
         before_ = entry->number;
-        moved_ =
-            own->path_bytes != strlen(doubt_.heap_path) || memcmp(own->path, doubt_.heap_path, own->path_bytes) != 0;
+        apart_ = entry->apart;
+        own_ = *own;
         return decide(members, what_.by == decided_by::first_heap ? 1 : known, own);
     }
 
@@ -160,7 +175,7 @@ private:
     vote vote_of(const known_of_group &known, const char *path) {
         if (known.has_entry && known.number == what_.number)
             return vote::has;
-        if (known.has_entry && known.number == before_)
+        if (known.has_entry && is_same_moment(known.number, known.apart, before_, apart_))
             return known.in_doubt == what_.number ? vote::prepared : vote::has_not;
         if (known.has_entry && known.in_doubt && known.in_doubt == before_)
             return vote::has_not;
@@ -188,7 +203,7 @@ private:
             return unknown(doubt_.heap_path, "there is no memory");
         vote given = vote_of(found.known, path);
         if (found.how == open_here::copy && given != vote::has) // it may have it by now
-            given = unknown(path, "it is open here as a copy");
+            given = unknown(path, "close the older copy of it that is open here");
         free(path);
         return given;
     }
@@ -205,44 +220,65 @@ private:
         bool here = false;
         if (const vote given = ask_open_heap(one, &here); here)
             return given;
-        char *path = path_of(one);
-        if (!path)
-            return unknown(doubt_.heap_path, "there is no memory");
-        const vote given = ask_files(path, one);
-        free(path);
-        return given;
+        return ask_files(one);
     }
 
-    // Where the heap in doubt lies where it was, so do the others. Else it was moved, or is a copy: then they are
-    // beside it, and what lies at the old place is none of its.
+    // Where a file of another member is looked for. given: the option that names this heap's own.
+    ty_status place(path_text other, path_text then, const char *given, placing how, char **found) const {
+        char *now = nullptr;
+        if (!other.bytes) // beside the image
+            return TY_OK;
+        if (given && then.bytes)
+            if (ty_status status = resolve_path(*options_.storage, given, &now))
+                return status;
+        const ty_status status =
+            place_after_move(other, now ? then : own_.image, now ? now : doubt_.heap_path, how, found);
+        free(now);
+        return status;
+    }
     char *path_of(const member &one) const {
-        const char *slash = static_cast<const char *>(memrchr(one.path, '/', one.path_bytes));
-        const char *from = moved_ && slash ? slash + 1 : one.path;
-        const size_t bytes = static_cast<size_t>(one.path + one.path_bytes - from);
-        const char *own = moved_ ? strrchr(doubt_.heap_path, '/') : nullptr;
-        const size_t folder = own ? static_cast<size_t>(own + 1 - doubt_.heap_path) : 0;
-        char *made = static_cast<char *>(os::own_malloc(folder + bytes + 1));
-        if (!made)
-            return nullptr;
-        memcpy(made, doubt_.heap_path, folder);
-        memcpy(made + folder, from, bytes);
-        made[folder + bytes] = 0;
-        return made;
+        char *path = nullptr;
+        return place(one.image, own_.image, nullptr, placing::beside, &path) ? nullptr : path;
+    }
+    ty_status place_files(const member &one, placing how, member_files *files) const {
+        ty_status status = place(one.image, own_.image, nullptr, how, &files->image);
+        status = status ? status : place(one.log, own_.log, options_.log_path, how, &files->log);
+        return status ? status : place(one.journal, own_.journal, options_.journal_path, how, &files->journal);
+    }
+
+    vote ask_files(const member &one) {
+        bool missing = false;
+        for (const placing how : {placing::alike, placing::beside}) {
+            member_files files;
+            if (place_files(one, how, &files))
+                return unknown(doubt_.heap_path, ty_error_text());
+            if (!files.image)
+                continue;
+            const vote given = ask_files_at(files, one, &missing);
+            if (!missing)
+                return given;
+        }
+        return vote::unknown;
     }
 
     // Looks first, so that nothing is touched of another heap, or of one of another moment, and no log is made for one
     // that has its own elsewhere.
-    vote ask_files(const char *path, const member &one) {
+    vote ask_files_at(const member_files &files, const member &one, bool *missing) {
+        const char *path = files.image;
         ty_open_options options = TY_OPEN_OPTIONS_INIT;
         options.mode = TY_OPEN_EXISTING;
         options.storage = options_.storage;
         options.background = TY_BACKGROUND_CALLS;
+        options.log_path = files.log;
+        options.journal_path = files.journal;
         ty_info info{};
         info.struct_size = sizeof info;
-        if (txn_read_info(path, options, &info))
+        const ty_status status = txn_read_info(path, options, &info);
+        *missing = status == TY_E_NOT_FOUND;
+        if (status)
             return unknown(path, ty_error_text());
         if (memcmp(info.identity, one.identity, sizeof one.identity) != 0)
-            return unknown(path, "another heap lies there");
+            return unknown(path, "another heap lies there; put the right one back under this name");
         if (info.in_use && !reads())
             return unknown(path, "it is in use");
         if (info.kind == TY_TRANSACTIONAL) {
@@ -291,7 +327,8 @@ private:
     const joint_description &what_;
     doubting here_;
     uint64_t before_ = 0; // the number of the joint before
-    bool moved_ = false;  // it does not lie where the group was made
+    uint64_t apart_ = 0;  // what stands in for it
+    member own_{};        // this heap
 };
 
 bool takes(const void *description, size_t bytes) {

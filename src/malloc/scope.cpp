@@ -1,6 +1,7 @@
 #include "scope.hpp"
 
 #include "keep_out.hpp"
+#include "malloc.hpp"
 #include <array>
 #include <cstdlib>
 
@@ -84,32 +85,44 @@ const os::current_malloc_calls *find_owner(const ty_heap *own, const void *block
     return nullptr;
 }
 
+namespace {
+
+// M7.
+void forget_copy(const os::current_malloc_calls *calls) {
+    if (exiting.load(std::memory_order_acquire))
+        return;
+    for (copy &place : copies)
+        place.forget(calls);
+}
+
+bool each_own_word(const os::malloc_word_search &wanted, size_t *left) {
+    ty_heap *own = process_heap();
+    return own == nullptr || heap_each_word(own, wanted, left);
+}
+
+constexpr os::drop_in_calls drop_in_calls = {forget_copy, each_own_word, heap_thread_pointers};
+
+} // namespace
+
 } // namespace taiyen::drop_in
 
 using namespace taiyen;
 using namespace taiyen::drop_in;
 
-extern "C" [[gnu::visibility("default")]] bool TAIYEN_SET_CURRENT_MALLOC(os::current_malloc *scope, unsigned version) {
+extern "C" [[gnu::visibility("default")]] const os::drop_in_calls *TAIYEN_SET_CURRENT_MALLOC(os::current_malloc *scope,
+                                                                                             unsigned version) {
     if (scope == nullptr) {
         current_scope = nullptr;
         show_held();
-        return true;
+        return &drop_in_calls;
     }
     if (version != os::current_malloc_version || !learn(scope->calls))
-        return false;
+        return nullptr;
     os::prepare_stacks(); // here, where nothing is locked: allocations ask who calls (M6)
     if (!any_scope.exchange(true, std::memory_order_acq_rel))
         static_cast<void>(atexit([] { exiting.store(true, std::memory_order_release); }));
     if (!fault("held_blocks_stay_in_sight_in_a_scope"))
         hide_held();
     current_scope = scope;
-    return true;
-}
-
-// M7.
-extern "C" [[gnu::visibility("default")]] void TAIYEN_FORGET_MALLOC(const os::current_malloc_calls *calls) {
-    if (exiting.load(std::memory_order_acquire))
-        return;
-    for (copy &place : copies)
-        place.forget(calls);
+    return &drop_in_calls;
 }

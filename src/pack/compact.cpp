@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <taiyen/fault.hpp>
 
 namespace taiyen::pack {
 namespace {
@@ -203,6 +204,9 @@ ty_status compaction::run() {
         if (ty_status status = ty_snapshot(heap_))
             return status;
     free_all();
+    if (taiyen::detail::fault("compact_saves_an_empty_heap") && ty_heap_kind(heap_) == TY_SNAPSHOT)
+        if (ty_status status = ty_snapshot(heap_))
+            return status;
     if (ty_status status = lay_out())
         return tell_of_loss(status);
     ty_status status = make_durable();

@@ -1,6 +1,7 @@
 // Bases: copies of the heap, packed.
 #include "shipper.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <taiyen/pack.h>
@@ -10,6 +11,11 @@ namespace taiyen::ship {
 
 uint64_t unix_ns() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+uint64_t steady_ns() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
@@ -82,6 +88,8 @@ ty_status base_maker::pack(ty_heap *heap) {
     header_.line_hash = header_.from.hash;
     header_.heap_base = reinterpret_cast<uintptr_t>(ty_heap_base(heap));
     header_.first_ns = header_.last_ns = unix_ns();
+    made_ns_ = steady_ns();
+    header_.since_base_ns = before_ns_ ? std::max<uint64_t>(1, made_ns_ - before_ns_) : 0;
     header_.checksum = checksum_of(header_);
     if (ty_status status = object_.begin(name_of(header_)))
         return status;

@@ -114,6 +114,16 @@ bool catalog::is_replaced(const bad_object &one) const {
     return false;
 }
 
+const object *catalog::last() const {
+    if (segments.empty() || bases.empty())
+        return !segments.empty() ? &segments.back() : !bases.empty() ? &bases.back() : nullptr;
+    const ty_follow_position &segment = segments.back().header.to, &base = bases.back().header.from;
+    // Of a log that was made anew, a line begins where the one before it ended.
+    const bool new_log = base.log_identity != segment.log_identity;
+    const bool by_base = base.sequence > segment.sequence || (base.sequence == segment.sequence && new_log);
+    return by_base ? &bases.back() : &segments.back();
+}
+
 size_t catalog::first_behind(const object &base) const {
     for (size_t i = 0; i < segments.size(); i++) {
         const object_header_1 &segment = segments[i].header;
@@ -132,6 +142,12 @@ bool catalog::follows(size_t segment) const {
         return false;
     const object_header_1 &before = segments[segment - 1].header, &one = segments[segment].header;
     return same_line(before, one) && before.to.sequence == one.from.sequence && before.to.hash == one.from.hash;
+}
+
+void catalog::add_base(object one) {
+    if (!bases.empty() && bases.back().name == one.name)
+        bases.pop_back();
+    bases.push_back(std::move(one));
 }
 
 void catalog::add_segment(object one) {

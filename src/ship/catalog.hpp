@@ -34,6 +34,8 @@ struct catalog {
     ty_status read(const ty_destination &from, reading how, ty_problem_callback *problem, void *context);
     // Of a damaged segment: whether all its transactions are in another one.
     bool is_replaced(const bad_object &one) const;
+    // Where the last of them ends; NULL: there is none.
+    const object *last() const;
     bool empty() const { return bases.empty() && segments.empty(); }
     // The first segment that has records behind the base, or SIZE_MAX. Where the base is at the end of a line: that is
     // none, too.
@@ -41,6 +43,7 @@ struct catalog {
     // Whether the segment goes on where the one before it ends.
     bool follows(size_t segment) const;
     void add_segment(object one); // the newest
+    void add_base(object one);    // the same; in the place of one that has its name
 };
 
 bool same_heap(const object_header_1 &a, const object_header_1 &b);

@@ -62,6 +62,8 @@ const char *wrong_field(const object_header_1 &h) {
         return "number of frames or bytes";
     if (h.after_base > counter_max || h.floor > h.from.sequence || (!base && h.floor))
         return "base before it";
+    if (h.line_after > h.line_sequence + 1)
+        return "end of the line before";
     if (h.first_ns > h.last_ns)
         return "time";
     if (memcmp(h.from.heap_identity, h.to.heap_identity, sizeof h.to.heap_identity) ||

@@ -29,6 +29,8 @@ struct object_header_1 {
     uint64_t heap_base;  // of a base: the address
     uint64_t after_base; // SP7: 1 + the sequence of the newest base that the destination had; 0: none
     uint64_t floor;      // SP7: of a base: the sequence of the oldest base that is kept from now on; 0: all are
+    uint64_t line_after; // SP7: 1 + the transaction at which the destination ended when the line began; 0: it was empty
+    uint64_t since_base_ns; // SP8: of a base: since the one before it, by a clock that nobody sets; 0: it is not known
     uint64_t records;
     uint64_t raw_bytes;    // of records
     uint64_t stored_bytes; // behind this header; of a base 0: the stream knows
@@ -38,7 +40,7 @@ struct object_header_1 {
     ty_follow_position to;
     uint64_t checksum; // of all bytes before it
 };
-static_assert(sizeof(object_header_1) == 104 + 2 * sizeof(ty_follow_position) + 8);
+static_assert(sizeof(object_header_1) == 120 + 2 * sizeof(ty_follow_position) + 8);
 static_assert(sizeof(ty_follow_position) == 280);
 
 // A frame: this, and its bytes. What these are once they are unpacked: for each record its length (4 bytes), its hash

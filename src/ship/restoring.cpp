@@ -5,7 +5,6 @@
 #include "shipper.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <taiyen/pack.h>
 #include <taiyen/receive.h>
@@ -18,11 +17,6 @@ namespace {
 constexpr const char *suffix = "-restoring";
 constexpr uint64_t newest = UINT64_MAX;       // transaction
 constexpr size_t log_bytes = size_t{4} << 20; // of the passing heap, which is not written to it
-
-uint64_t steady_ns() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
 
 class restoring {
 public:

@@ -78,6 +78,7 @@ ty_status segment_builder::put(const ty_destination &to, const ty_follow_positio
     header_.line_sequence = line.line_sequence;
     header_.line_hash = line.line_hash;
     header_.after_base = line.after_base;
+    header_.line_after = line.line_after;
     header_.stored_bytes = stored_.size();
     header_.to = end;
     header_.checksum = checksum_of(header_);

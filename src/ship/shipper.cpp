@@ -34,16 +34,19 @@ ty_shipper::~ty_shipper() {
 }
 
 ty_status ty_shipper::begin_line(const ty_follow_position &at) {
-    if (!all_.segments.empty()) {
-        const object_header_1 &last = all_.segments.back().header;
-        if (memcmp(last.to.heap_identity, at.heap_identity, sizeof at.heap_identity) || at.sequence < last.to.sequence)
-            return fail(TY_E_MISMATCH,
-                        "ship a heap: the destination has transactions of another one, or of another history",
-                        all_.segments.back().name, "ship to another destination");
-    }
+    const object *last = all_.last();
+    if (last && memcmp(last->header.to.heap_identity, at.heap_identity, sizeof at.heap_identity))
+        return fail(TY_E_MISMATCH, "ship a heap: the destination has objects of another one", last->name,
+                    "ship to another destination");
+    if (last && at.sequence < last->header.to.sequence)
+        return fail(TY_E_MISMATCH,
+                    "ship a heap: it is at transaction " + std::to_string(at.sequence) + ", and the destination has " +
+                        std::to_string(last->header.to.sequence) + ": of another history, or the heap is an older copy",
+                    last->name, "ship to another destination, or put the heap's newest files back");
     position_ = at;
     line_.line_sequence = at.sequence;
     line_.line_hash = at.hash;
+    line_.line_after = last ? last->header.to.sequence + 1 : 0; // SP7
     note_base();
     has_base_ = false;
     base_.reset(); // of the line before
@@ -64,9 +67,7 @@ ty_status ty_shipper::open() {
         return status;
     if (all_.empty())
         return begin_line(newest);
-    const bool by_base = all_.segments.empty() || (!all_.bases.empty() && all_.bases.back().header.from.sequence >
-                                                                              all_.segments.back().header.to.sequence);
-    const object_header_1 &last = by_base ? all_.bases.back().header : all_.segments.back().header;
+    const object_header_1 &last = all_.last()->header;
     if (memcmp(last.to.heap_identity, newest.heap_identity, sizeof newest.heap_identity))
         return fail(TY_E_MISMATCH, "ship a heap: the destination has objects of another one", name_of(last),
                     "ship to another destination");
@@ -124,6 +125,7 @@ ty_status ty_shipper::read(bool *more) {
     ty_status status = ty_follow_read(follower_, &end, take, this, &base);
     if (status == TY_E_NOT_FOUND && base.partitions) {
         report_.gaps += 1;
+        report_.new_logs += base.log_identity != position_.log_identity;
         *more = true;
         return begin_line(base);
     }
@@ -155,14 +157,10 @@ bool ty_shipper::base_is_due() const {
            newest.header.first_ns > now + age; // the clock was ahead when it was made
 }
 
-// The copy is of the line, as far as can be seen.
-ty_status ty_shipper::check_base() const {
-    const ty_follow_position &at = base_->header().from;
-    if (memcmp(at.heap_identity, position_.heap_identity, sizeof at.heap_identity) == 0 &&
-        at.log_identity == position_.log_identity)
-        return TY_OK;
-    return fail(TY_E_MISMATCH, "ship a base: it is of another history than the segments", path_,
-                "try again: the heap was changed meanwhile");
+// As far as can be seen. The heap's log may have been made anew before it was copied, as the next reading finds.
+bool ty_shipper::is_of_line(const object_header_1 &base) const {
+    return memcmp(base.from.heap_identity, position_.heap_identity, sizeof position_.heap_identity) == 0 &&
+           base.from.log_identity == position_.log_identity && base.from.sequence >= line_.line_sequence;
 }
 
 // SP3.
@@ -170,22 +168,21 @@ ty_status ty_shipper::see_to_base() {
     if (!base_) {
         if (!base_is_due())
             return TY_OK;
-        base_ =
-            std::make_unique<base_maker>(to_, path_, open_, line_.after_base, floor_for_next(all_, upkeep_, unix_ns()));
+        base_ = std::make_unique<base_maker>(to_, path_, open_, line_, floor_for_next(all_, upkeep_, unix_ns()),
+                                             base_made_ns_);
         base_->start();
     }
     if (!base_->ended())
         return TY_OK;
     base_->wait();
     ty_status status = base_->outcome();
-    if (!status)
-        status = check_base();
-    if (!status && base_->header().from.sequence > position_.sequence)
+    const bool of_line = !status && is_of_line(base_->header());
+    if (of_line && base_->header().from.sequence > position_.sequence)
         return TY_OK; // the segments are behind it
-    const bool before_line = !status && base_->header().from.sequence < line_.line_sequence;
     object made;
-    if (!status && !before_line && !(status = base_->keep(&made))) {
-        all_.bases.push_back(std::move(made));
+    if (of_line && !(status = base_->keep(&made))) {
+        all_.add_base(std::move(made));
+        base_made_ns_ = base_->made_ns();
         note_base();
         has_base_ = true;
         report_.bases += 1;
@@ -229,7 +226,7 @@ ty_status ty_shipper::all() {
             return status;
         if (base_)
             base_->wait();
-        if (!more && !base_ && before == position_.sequence)
+        if (!more && !base_ && has_base_ && before == position_.sequence)
             return TY_OK;
     }
 }

@@ -16,10 +16,12 @@ using own::kept_failure;
 // Makes a base in a thread of its own. SP3: it gets its name only once the segments reach to it.
 class base_maker {
 public:
-    base_maker(const ty_destination &to, std::string path, const ty_open_options &open, uint64_t after_base,
-               uint64_t floor)
-        : object_(to), path_(std::move(path)), open_(open) {
-        header_.after_base = after_base;
+    // line: of the segments. before_ns: when the base before it was made, by the steady clock; 0: it is not known.
+    base_maker(const ty_destination &to, std::string path, const ty_open_options &open, const object_header_1 &line,
+               uint64_t floor, uint64_t before_ns)
+        : object_(to), path_(std::move(path)), open_(open), before_ns_(before_ns) {
+        header_.after_base = line.after_base;
+        header_.line_after = line.line_after;
         header_.floor = floor;
     }
     base_maker(const base_maker &) = delete;
@@ -31,6 +33,7 @@ public:
     void wait();
     ty_status outcome() const { return failure_.tell(); } // once it has ended
     const object_header_1 &header() const { return header_; }
+    uint64_t made_ns() const { return made_ns_; } // by the steady clock
     ty_status keep(object *made);
 
 private:
@@ -42,6 +45,8 @@ private:
     object_writer object_;
     std::string path_;
     ty_open_options open_;
+    uint64_t before_ns_;
+    uint64_t made_ns_ = 0;
     object_header_1 header_{};
     kept_failure failure_;
     std::thread thread_;
@@ -65,6 +70,7 @@ uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint6
 ty_status remove_old(const ty_destination &at, catalog &all, uint64_t *removed);
 
 uint64_t unix_ns();
+uint64_t steady_ns();
 
 } // namespace taiyen::ship
 
@@ -85,7 +91,7 @@ private:
     void note_base();
     bool base_is_due() const;
     ty_status see_to_base();
-    ty_status check_base() const;
+    bool is_of_line(const taiyen::ship::object_header_1 &base) const;
     ty_status upkeep(bool *more);
 
     std::string path_;
@@ -103,5 +109,6 @@ private:
     uint64_t time_ns_ = 0; // of the reading
     taiyen::ship::kept_failure taking_;
     std::unique_ptr<taiyen::ship::base_maker> base_;
+    uint64_t base_made_ns_ = 0; // the newest one, if this shipper has made it, by the steady clock
     ty_ship_report report_{};
 };

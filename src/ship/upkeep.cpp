@@ -123,7 +123,8 @@ int64_t believed(uint64_t from_ns, uint64_t to_ns, int64_t keep_ns) {
 } // namespace
 
 // A base is of no more use when the one behind it is as old as what is to be kept. SP8: ages are sums of the times
-// between bases, up to the newest one, and not the difference to what a clock says now.
+// between bases, up to the newest one, and not the difference to what a clock says now. Where one shipper made both, it
+// knows the time between them from a clock that nobody sets.
 uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint64_t now_ns) {
     uint64_t floor = 0;
     for (const object &base : all.bases)
@@ -135,7 +136,9 @@ uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint6
     for (size_t i = all.bases.size() - 1; i > 0; i--) {
         if (age >= keep && all.bases.size() - i + 1 >= options.bases_min)
             return std::max(floor, all.bases[i].header.from.sequence);
-        age += believed(all.bases[i - 1].header.first_ns, all.bases[i].header.first_ns, keep);
+        const object_header_1 &one = all.bases[i].header;
+        age += one.since_base_ns ? static_cast<int64_t>(std::min<uint64_t>(one.since_base_ns, INT64_MAX / 4))
+                                 : believed(all.bases[i - 1].header.first_ns, one.first_ns, keep);
     }
     return floor;
 }

@@ -115,9 +115,35 @@ ty_status verify_bases(verifying &v, const catalog &all) {
     return TY_OK;
 }
 
+bool ends_at(const catalog &all, uint64_t sequence) {
+    const auto ends = [&](const object &one) { return one.header.to.sequence == sequence; };
+    return std::any_of(all.segments.begin(), all.segments.end(), ends) ||
+           std::any_of(all.bases.begin(), all.bases.end(), ends);
+}
+
+// SP7: what was before a line is there up to where it ended, but for what is not kept.
+ty_status verify_ends(verifying &v, const catalog &all) {
+    std::set<uint64_t> wanted;
+    for (const auto *objects : {&all.bases, &all.segments})
+        for (const object &one : *objects)
+            if (const uint64_t after = one.header.line_after; after && !all.bases.empty() &&
+                                                              after - 1 > all.bases.front().header.from.sequence &&
+                                                              !ends_at(all, after - 1))
+                wanted.insert(after - 1);
+    for (const uint64_t sequence : wanted)
+        if (ty_status status = v.told(fail(TY_E_MISMATCH,
+                                           "use what was shipped up to transaction " + std::to_string(sequence) +
+                                               ", before a gap: the segment that ends there is missing",
+                                           "", "get it from another copy")))
+            return status;
+    return TY_OK;
+}
+
 // Within a line nothing is missing; and the segments behind a base are there.
 ty_status verify_order(verifying &v, const catalog &all) {
     if (ty_status status = verify_bases(v, all))
+        return status;
+    if (ty_status status = verify_ends(v, all))
         return status;
     for (size_t i = 0; i < all.segments.size(); i++) {
         const object_header_1 &one = all.segments[i].header;
@@ -132,8 +158,10 @@ ty_status verify_order(verifying &v, const catalog &all) {
     for (const object &base : all.bases) {
         const bool last = all.segments.empty() || all.segments.back().header.to.sequence <= base.header.from.sequence;
         bool at_end_of_line = last;
-        for (const object &segment : all.segments)
-            at_end_of_line = at_end_of_line || segment.header.to.sequence == base.header.from.sequence;
+        for (const auto *objects : {&all.bases, &all.segments})
+            for (const object &one : *objects)
+                at_end_of_line = at_end_of_line || one.header.line_after == base.header.from.sequence + 1 ||
+                                 (objects == &all.segments && one.header.to.sequence == base.header.from.sequence);
         if (!at_end_of_line && all.first_behind(base) == SIZE_MAX)
             if (ty_status status = v.told(fail(TY_E_MISMATCH, "use a base: the segment behind it is missing", base.name,
                                                "get that from another copy")))

@@ -459,6 +459,7 @@ sim_disk *sim_create() {
                    sim_check,
                    nullptr,
                    nullptr,
+                   nullptr,
                    nullptr};
     return disk;
 }

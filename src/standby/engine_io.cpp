@@ -124,6 +124,10 @@ message_header_1 header_behind(const message_header_1 &before, message_kind kind
 ty_status append_one(const ty_engine &engine, ty_engine_log log, uint64_t term, uint64_t behind,
                      const std::vector<uint8_t> &bytes, uint64_t *position) {
     uint64_t count = 0;
+    if (term > counter_max) // no reader would take it
+        return fail(TY_E_DAMAGED, "write to the engine: its log, or the heap, has the highest term that there can be",
+                    engine.name ? engine.name : "",
+                    "no promotion makes it that high: keep the heaps, and publish under another name");
     if (ty_status status = engine.run(engine.context, log, term, behind))
         return status;
     if (ty_status status = engine.append(engine.context, log, bytes.data(), bytes.size()))

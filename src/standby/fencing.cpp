@@ -136,16 +136,27 @@ ty_status heap_memory::keep(memory_1 now) {
     now.magic = memory_magic_1;
     now.version = memory_version_1;
     const std::lock_guard<std::mutex> with(lock_);
-    const bool begins = now.replication != known_.replication || now.term != known_.term;
-    if (begins) { // another process may have
-        if (ty_status status = read_notes())
-            return status;
-        if (known_.replication == now.replication && known_.term > now.term)
+    ty_status status = begins(now) ? read_notes() : TY_OK; // another process may have begun it
+    while (!status) {
+        if (known_.replication && begins(now) && (known_.replication != now.replication || known_.term > now.term))
             return fail(TY_E_BUSY, "publish a heap: another process has begun a term with it", path_, "try again");
+        if (!begins(now) && now.number <= known_.number) // another thread or process was first
+            return TY_OK;
+        status = write_memory(now);
+        if (status != TY_E_BUSY) // I25
+            return status;
+        status = read_notes();
     }
-    if (!begins && now.number <= known_.number) // another thread was first
-        return TY_OK;
-    const bool durable = begins || now_ms() - durable_ms_ >= durable_ms_most;
+    return status;
+}
+
+bool heap_memory::begins(const memory_1 &now) const {
+    return now.replication != known_.replication || now.term != known_.term;
+}
+
+// Under the lock.
+ty_status heap_memory::write_memory(const memory_1 &now) {
+    const bool durable = begins(now) || now_ms() - durable_ms_ >= durable_ms_most;
     if (ty_status status = ty_notes_write(notes_, memory_note, &now, sizeof now, durable))
         return status;
     if (durable)
@@ -164,7 +175,10 @@ ty_status heap_memory::note_superseded(const finding &found, const message_heade
     one.term = newest.term;
     memcpy(one.by, newest.owner, sizeof one.by);
     one.sequence = known_.sequence;
-    if (ty_status status = ty_notes_write(notes_, superseded_note, &one, sizeof one, true))
+    const ty_status status = ty_notes_write(notes_, superseded_note, &one, sizeof one, true);
+    if (status == TY_E_BUSY) // another process has noted it
+        return read_notes();
+    if (status)
         return status;
     superseded_ = one;
     return TY_OK;

@@ -70,6 +70,7 @@ public:
     ty_status read(const char *call);
     memory_1 known();
     // ST22: durable if the replication or the term is another one than was known, else within a second.
+    // ST22: it never goes back, whichever process writes it. TY_E_BUSY: another one has begun a term.
     ty_status keep(memory_1 now);
     // Why the engine is not to be written to, by what compare() found; TY_OK for begins and goes_on.
     // ST20: that the heap was superseded is durable before it is reported.
@@ -77,6 +78,8 @@ public:
 
 private:
     ty_status read_notes();
+    bool begins(const memory_1 &now) const; // a term, or the replication
+    ty_status write_memory(const memory_1 &now);
     ty_status note_superseded(const finding &found, const message_header_1 &newest);
     ty_status refuse_superseded(const char *call) const;
     std::string engine_name() const;

@@ -198,6 +198,12 @@ ty_status jetstream::connect_options(natsOptions *options, const char *urls) {
         s = natsOptions_SetReconnectWait(options, reconnect_ms);
     if (s == NATS_OK)
         s = natsOptions_SetReconnectJitter(options, reconnect_ms, reconnect_ms);
+    // A server that hangs, or is cut off, closes nothing: it is left once it answers no ping, and by itself libnats
+    // asks for none in two minutes.
+    if (s == NATS_OK)
+        s = natsOptions_SetPingInterval(options, options_.timeout_ms);
+    if (s == NATS_OK)
+        s = natsOptions_SetMaxPingsOut(options, 1);
     if (s == NATS_OK)
         s = natsOptions_SetSendAsap(options, true);
     if (s == NATS_OK)

@@ -91,7 +91,32 @@ ty_status ty_publisher::check_server(const place &at, bool any) {
     if (known.replication && !same_owner(known.owner, identity_))
         return fail(TY_E_BUSY, "publish a heap: its promotion has begun, and has not ended", path_,
                     "end it (taiyen promote, ty_standby_promote)");
+    if (ty_status status = check_history(newest))
+        return status;
     return memory_.keep(memory_of(newest, at.newest.read.at)); // ST22: what it finds there counts as acknowledged
+}
+
+// ST3: a copy of the heap's files may have gone on elsewhere, as the same heap; what that one put acknowledges nothing
+// of this one, whatever its number.
+ty_status ty_publisher::check_history(const message_header_1 &newest) {
+    ty_follow_position at = newest.position, base{};
+    if (begins_term(newest)) // a line of its own begins there
+        return TY_OK;
+    const ty_status status = ty_follow_read(
+        follower_, &at, [](const ty_follow_record *, void *) { return false; }, nullptr, &base);
+    if (status != TY_E_MISMATCH)
+        differs_ms_ = 0;
+    else if (!differs_ms_)
+        differs_ms_ = now_ms();
+    // It counts once it was found for a while: files that are being opened were seen to look so for a moment.
+    if (status == TY_E_MISMATCH)
+        return fail(now_ms() - differs_ms_ < options_.answer_ms ? TY_E_BUSY : TY_E_MISMATCH,
+                    "publish a heap: the engine has another history of it, up to transaction " +
+                        std::to_string(newest.position.sequence),
+                    path_,
+                    "a copy of its files, or an older state of them, went on elsewhere: what that one put was "
+                    "acknowledged, and nothing of this one since; keep both until they were compared");
+    return status == TY_E_NOT_FOUND && base.partitions ? TY_OK : status; // a gap: a line of its own, too
 }
 
 ty_status ty_publisher::find_place() {
@@ -159,6 +184,7 @@ ty_status ty_publisher::begin_line(const ty_follow_position &at) {
     header.line_sequence = at.sequence;
     {
         const std::lock_guard<std::mutex> with(lock_);
+        reached_ = 0; // what is before it need not be this heap's
         set_line(at.sequence);
     }
     std::vector<uint8_t> message(sizeof header);

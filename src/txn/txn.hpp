@@ -198,6 +198,8 @@ ty_status txn_prepare_wait(ty_heap *heap, uint64_t sequence);
 ty_status txn_prepare_room(ty_heap *heap, bool no_wait);
 // Whether a heap's transactions can be prepared. Expected: TY_E_ARGUMENT, TY_E_UNSUPPORTED, TY_E_FORKED.
 ty_status txn_prepare_check(ty_heap *heap, const char *call);
+// Where the option log_path has put the log; empty: it lies beside the image, or is on a sink of the program's.
+const char *txn_log_path_elsewhere(ty_heap *heap);
 bool txn_is_empty(const ty_txn *txn); // it has done nothing so far
 // How this process has a heap open that somebody looks at.
 enum class open_here : uint8_t {

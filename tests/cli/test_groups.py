@@ -36,6 +36,11 @@ class Groups(CliTest):
         done = self.program(folder, "look")
         self.assertEqual((done.returncode, done.stdout), (0, f"{number} {number}\n"), done.stderr)
 
+    def holds_copies(self, number):
+        done = subprocess.run([support.MAKE_HEAP, self.live, "copies"], capture_output=True, input="\n", text=True,
+                              check=False, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, f"{number}\n{number} {number}\n"), done.stderr)
+
     def refuses(self, folder, *says):
         done = self.program(folder, "look")
         self.assertEqual(done.returncode, 3, done.stdout)
@@ -132,6 +137,37 @@ class Groups(CliTest):
                 copies = self.copy(self.live, self.path(f"copies {count}"))
                 program.stdin.close()
             self.holds(copies, number)
+
+    def test_copies_beside_another_heap(self):
+        self.joints(3, "close")
+        copies = self.copy(self.live, self.path("copies"))
+        done = self.program(copies, "1", "close", "3")
+        self.assertEqual((done.returncode, done.stdout), (0, "4 4 1\n"), done.stderr)
+        self.holds(copies, 4)  # they go on as the group that they are copies of, too
+
+    def test_a_copy_beside_an_older_one(self):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with subprocess.Popen([support.MAKE_HEAP, self.live, "2", "wait"], **pipes) as program:
+            self.assertEqual([program.stdout.readline() for _ in range(2)], ["2 2\n", "ready\n"])
+            with subprocess.Popen([support.MAKE_HEAP, self.live, "copies"], stderr=subprocess.PIPE, **pipes) as reader:
+                self.assertEqual(reader.stdout.readline(), "2\n")
+                program.stdin.write("\n")
+                program.stdin.flush()
+                self.assertEqual(program.stdout.readline(), "3 3\n")
+                why = reader.communicate("\n", timeout=60)[1]  # it cannot be told whether a.ty has the third one by now
+                self.assertEqual(reader.returncode, 3)
+                self.assertIn("a.ty: close the older copy of it that is open here", why)
+            self.holds_copies(3)
+            program.stdin.close()
+
+    def test_a_heap_that_is_made_anew(self):
+        self.joints(3, "close")
+        right = self.put(self.live, self.path("right"))
+        for name in FILES[3:]:
+            os.remove(os.path.join(self.live, name))
+        self.refuses(self.live, "TY_E_MISMATCH", "b.ty", "another heap lay here")
+        self.put(right, self.live, FILES[3:])
+        self.holds(self.live, 3)
 
     def test_restored_is_said_for_all(self):
         self.joints(1, "close")

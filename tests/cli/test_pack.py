@@ -123,12 +123,38 @@ class Pack(CliTest):
         result = run("check", "--pointers", "--shapes", shapes, heap)
         self.assertEqual((result.returncode, result.stderr), (1, ""))
         self.assertIn("node", result.stdout)
+        self.assertIn("no field leads there, but perhaps words that no field names", result.stdout)
+        self.assertNotIn("(harmless)", result.stdout)  # the one forgotten pointer leads to all others
         told = json.loads(run("check", "--pointers", "--json", "--shapes", shapes, heap).stdout)
         self.assertEqual((told["sound"], told["findings"][0]["kind"], told["findings"][0]["offset"]),
                          (False, "hidden", "0"))
         result = run("compact", "--shapes", shapes, heap)
         self.assertEqual(result.returncode, 1)
         self.assertIn("node", result.stderr)
+        self.succeeds("verify", heap)
+
+    def test_compact_makes_no_small_heap_larger(self):
+        for how in ("close", "archive", "commit"):
+            heap = self.heap(how, how + ".ty")
+            told = json.loads(self.succeeds("compact", "--force", "--json", heap))
+            self.assertLessEqual(int(told["used_bytes"]), int(told["old_used_bytes"]), how)
+            self.succeeds("verify", heap)
+
+    def test_compact_makes_the_log_again_as_it_was(self):
+        heap = self.heap("commit")
+        size = os.path.getsize(heap + "-log")
+        for _ in range(2):
+            self.succeeds("compact", "--force", heap)
+            self.assertEqual(os.path.getsize(heap + "-log"), size)
+        self.assertIn("transactional", self.succeeds("info", heap))
+
+    def test_compact_removes_what_a_killed_one_left(self):
+        heap = self.heap("close")  # as a transactional one is while its log is made again
+        left = heap + "-log-creating"
+        with open(left, "wb") as file:
+            file.write(bytes(5000))
+        self.succeeds("compact", "--force", heap)
+        self.assertFalse(os.path.exists(left))
         self.succeeds("verify", heap)
 
     def test_refusals(self):

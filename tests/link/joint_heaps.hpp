@@ -112,15 +112,15 @@ inline disk_owner copy_of(const disk &from) {
     return cut_at(from, os::sim_event_count(from.get()), os::sim_cut::keep_all, 1);
 }
 
-inline void copy_file(const disk &from, const disk &to, const std::string &path) {
+inline void copy_file(const disk &from, const disk &to, const std::string &path, const std::string &target_path) {
     const ty_storage *in = from.storage(), *out = to.storage();
     ty_file *source = nullptr, *target = nullptr;
-    static_cast<void>(out->remove(out->context, path.c_str()));
+    static_cast<void>(out->remove(out->context, target_path.c_str()));
     if (in->open(in->context, path.c_str(), 0, &source))
         return; // a journal may not be there
     uint64_t size = 0, start = 0, end = 0;
     alignas(4096) static char bytes[1 << 16];
-    ASSERT_OK(out->open(out->context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &target));
+    ASSERT_OK(out->open(out->context, target_path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &target));
     ASSERT_OK(in->get_size(in->context, source, &size));
     ASSERT_OK(out->set_size(out->context, target, size));
     for (uint64_t at = 0; !in->next_data(in->context, source, at, &start, &end); at = end) {
@@ -134,12 +134,12 @@ inline void copy_file(const disk &from, const disk &to, const std::string &path)
     ASSERT_OK(out->flush(out->context, target));
     in->close(in->context, source);
     out->close(out->context, target);
-    ASSERT_OK(out->flush_directory(out->context, path.c_str()));
+    ASSERT_OK(out->flush_directory(out->context, target_path.c_str()));
 }
 // Puts the files of the n-th heap in place of those that are there.
 inline void copy_member(const disk &from, const disk &to, size_t n) {
     for (const char *suffix : {"", "-journal", "-log"})
-        copy_file(from, to, std::string(paths[n]) + suffix);
+        copy_file(from, to, std::string(paths[n]) + suffix, std::string(paths[n]) + suffix);
 }
 
 } // namespace taiyen::test

@@ -1,11 +1,12 @@
 // Goal: whatever is killed, backed up and put back of a group's heaps, at any moment and crossed, each open is right or
 // refused: an acknowledged joint is never gone with TY_OK, files of one moment always open, and after a refusal the
 // right files still do. Method: random histories of groups of two and three heaps on a simulated disk: joints of one
-// thread and of several, closes, kills and power cuts at any event, copies of any moment in place of any members, opens
-// for writing and reading, alone and together, groups. What cannot be recognised (joint.h, "Backups") is worked out
-// from the files beforehand, and nothing else may happen. TAIYEN_GROUP_ROUNDS: how many rounds, 400 if it is not set;
-// TAIYEN_GROUP_SEED: of the first history.
+// thread and of several, with a participant in every third one, closes, kills and power cuts at any event, copies of
+// any moment in place of any members, opens for writing and reading, alone and together, groups. What cannot be
+// recognised (joint.h, "Backups") is worked out from the files beforehand, and nothing else may happen.
+// TAIYEN_GROUP_ROUNDS: how many rounds, 400 if it is not set; TAIYEN_GROUP_SEED: of the first history.
 #include "joint_heaps.hpp"
+#include "queue.hpp"
 
 #include "src/link/joint.hpp"
 
@@ -37,7 +38,7 @@ content content_of(const disk &files, size_t n) {
     options.outcome_context = &found;
     ty_heap *heap = nullptr;
     EXPECT_OK(ty_open(paths[n], &options, &heap, nullptr));
-    const joint_entry_2 *entry = nullptr, *end = nullptr;
+    const joint_entry_3 *entry = nullptr, *end = nullptr;
     EXPECT_OK(joint_entries(heap, &entry, &end));
     found.number = entry != end ? entry->number : 0;
     EXPECT_OK(ty_close(heap));
@@ -51,13 +52,19 @@ struct moment {
     uint64_t session = 0;      // in which open of the group; 0: it was closed
 };
 
+// What a participant had, from an event on.
+struct queue_state {
+    uint64_t event;
+    std::set<std::string> prepared, committed;
+};
+
 struct counts {
     uint64_t rounds, opens, refused, mismatches, unrecognised, doubts, copies_back;
 };
 
 class history {
 public:
-    history(uint64_t seed, counts &all) : random_(seed), all_(all), count_(2 + seed % 2) {
+    history(uint64_t seed, counts &all) : random_(seed), all_(all), count_(2 + seed % 2), has_queue_(seed % 3 == 0) {
         now_.files = std::make_shared<disk>();
     }
 
@@ -98,7 +105,16 @@ private:
         ASSERT_GE(value_, now_.acknowledged) << "an acknowledged joint is gone";
         const uint64_t opened = os::sim_event_count(files.get());
         all.push_back({opened, value_});
-        ASSERT_OK(in.join());
+        queue told;
+        std::vector<queue_state> states;
+        take(told);
+        states.push_back({0, told.prepared, told.committed});
+        told.changed = [&] { states.push_back({os::sim_event_count(files.get()), told.prepared, told.committed}); };
+        ASSERT_OK(join(in, told));
+        if (goes_on_)
+            before_ = told.committed.size() - value_;
+        goes_on_ = false;
+        check(told, value_);
         const uint64_t session = ++sessions_;
         const uint64_t first_joint = os::sim_event_count(files.get());
         for (uint64_t joints = upto(3); joints > 0; --joints) {
@@ -127,7 +143,28 @@ private:
         const os::sim_cut how = ways[upto(4)];
         now_ = {cut_at(files, last, how, random_()), newest(all, last), closes ? 0 : session};
         opening_ = last < first_joint;
+        for (const queue_state &each : states)
+            if (each.event <= last)
+                queue_ = each;
     }
+
+    // ---- The participant: it has what the first heap has. JO4
+
+    ty_status join(heaps &in, queue &told) {
+        const ty_participant one = told.participant();
+        return in.join(nullptr, has_queue_ ? &one : nullptr, has_queue_);
+    }
+    void take(queue &told) const {
+        told.prepared = queue_.prepared;
+        told.committed = queue_.committed;
+    }
+    void check(const queue &told, uint64_t number) const {
+        EXPECT_TRUE(told.prepared.empty());
+        if (has_queue_) {
+            EXPECT_EQ(before_ + number, told.committed.size()) << "the participant has other joints than the heaps";
+        }
+    }
+
     void commit_one(const disk &files, heaps &in, std::vector<acknowledged> &all) {
         if (chance(1, 10)) {
             ty_joint *joint = nullptr;
@@ -188,41 +225,51 @@ private:
             }
             same = same && of[n] == of[0];
         }
-        const bool unrecognised = !same && find_unrecognised(*trial, of);
+        bool unrecognised[3] = {};
+        if (!same)
+            find_unrecognised(*trial, of, unrecognised);
+        const bool any = unrecognised[0] || unrecognised[1] || unrecognised[2];
+        all_.unrecognised += any;
+        queue told;
+        take(told);
         if (chance(1, 3))
             read_all(*trial, of, same, unrecognised);
-        const bool joined = write_all(*trial, of, same, unrecognised);
+        const bool joined = write_all(*trial, of, same, unrecognised, told);
         if (testing::Test::HasFailure())
             return;
-        if (!same && !unrecognised && !joined)
-            come_back(*trial, of);
+        if (!joined && !same) {
+            EXPECT_EQ(queue_.prepared, told.prepared) << "what is refused has told the participant";
+        }
+        if (!same && !any && !joined)
+            come_back(*trial, of, told);
         if (same && of[0] != &now_ && chance(1, 2)) { // it goes on from the backup
             now_ = {cut_at(*trial, os::sim_event_count(trial->get()), os::sim_cut::drop_all, 1), of[0]->acknowledged,
                     0};
+            queue_ = {0, told.prepared, told.committed};
+            goes_on_ = true;
         }
     }
 
     // A member in doubt, and another one whose files are a copy from within the same session, after the joint before.
-    bool find_unrecognised(const disk &trial, const moment *const *of) {
+    // What it has in doubt may be rolled back.
+    void find_unrecognised(const disk &trial, const moment *const *of, bool *unrecognised) {
         content has[3];
         bool of_one_session = false;
         for (size_t n = 1; n < count_; ++n)
             for (size_t q = 0; q < n; ++q)
                 of_one_session |= of[q] != of[n] && of[q]->session && of[q]->session == of[n]->session;
         if (!of_one_session)
-            return false;
+            return;
         for (size_t n = 0; n < count_; ++n)
             has[n] = content_of(trial, n);
         for (size_t n = 0; n < count_; ++n)
             for (size_t q = 0; q < count_; ++q) {
                 const bool before = has[q].number == has[n].number || has[q].in_doubt == has[n].number;
                 if (has[n].in_doubt && has[n].number && of[q] != of[n] && of[q]->session &&
-                    of[q]->session == of[n]->session && before && has[q].in_doubt != has[n].in_doubt) {
-                    ++all_.unrecognised;
-                    return true;
-                }
+                    of[q]->session == of[n]->session && before && has[q].in_doubt != has[n].in_doubt)
+                    for (size_t m = 0; m < count_; ++m)
+                        unrecognised[m] = unrecognised[m] || has[m].in_doubt == has[n].in_doubt;
             }
-        return false;
     }
 
     void expect_right(ty_status status, ty_heap *heap, const moment &of, bool same, bool unrecognised) {
@@ -238,14 +285,14 @@ private:
             EXPECT_GE(place ? *place : 0, of.acknowledged) << "an acknowledged joint is gone";
         }
     }
-    void read_all(const disk &trial, const moment *const *of, bool same, bool unrecognised) {
+    void read_all(const disk &trial, const moment *const *of, bool same, const bool *unrecognised) {
         const bool together = chance(1, 2);
         ty_heap *open[3] = {};
         for (size_t n : any_order()) {
             ty_open_options options = with_log(trial);
             options.mode = chance(1, 2) ? TY_OPEN_READ_ONLY : TY_OPEN_COPY;
             const ty_status status = ty_open(paths[n], &options, &open[n], nullptr);
-            expect_right(status, open[n], *of[n], same, unrecognised);
+            expect_right(status, open[n], *of[n], same, unrecognised[n]);
             if (!together && open[n]) {
                 EXPECT_OK(ty_close(open[n]));
                 open[n] = nullptr;
@@ -255,20 +302,20 @@ private:
             EXPECT_OK(ty_close(each));
     }
     // Whether all of them are a group now.
-    bool write_all(const disk &trial, const moment *const *of, bool same, bool unrecognised) {
+    bool write_all(const disk &trial, const moment *const *of, bool same, const bool *unrecognised, queue &told) {
         heaps in(trial, count_);
         const bool together = chance(3, 4);
         bool all = together;
         for (size_t n : any_order()) {
             const ty_status status = in.open(n);
-            expect_right(status, in.heap[n], *of[n], same, unrecognised);
+            expect_right(status, in.heap[n], *of[n], same, unrecognised[n]);
             all = all && !status;
             if (!together)
                 in.discard();
         }
         if (!all)
             return false;
-        const ty_status status = in.join();
+        const ty_status status = join(in, told);
         if (status) {
             ++all_.mismatches;
             EXPECT_EQ(TY_E_MISMATCH, status) << ty_error_text();
@@ -277,14 +324,15 @@ private:
         }
         for (size_t n = 1; n < count_; ++n)
             EXPECT_EQ(in.number(0), in.number(n)) << "a group of different moments";
-        if (!unrecognised) {
+        if (!unrecognised[0]) {
             EXPECT_GE(in.number(0), of[0]->acknowledged);
         }
+        EXPECT_TRUE(told.prepared.empty());
         return true;
     }
     // What was refused has changed nothing: the right files open. (But where the group's open itself was in doubt, and
-    // a closed backup from just before it says no: nothing is lost, and the group may be refused.)
-    void come_back(const disk &trial, const moment *const *of) {
+    // a closed backup from just before it says no: nothing is lost, and an open or the group may be refused.)
+    void come_back(const disk &trial, const moment *const *of, queue &told) {
         bool all = true;
         for (size_t n = 0; n < count_; ++n) {
             if (of[n] != &now_) {
@@ -294,23 +342,34 @@ private:
         }
         ++all_.copies_back;
         heaps in(trial, count_);
-        for (size_t n : any_order())
-            ASSERT_OK(in.open(n)) << "the right files are back" << (all ? ", all of them" : "");
+        for (size_t n : any_order()) {
+            const ty_status status = in.open(n);
+            if (status == TY_E_IN_DOUBT && opening_) {
+                ++all_.refused;
+                return;
+            }
+            ASSERT_OK(status) << "the right files are back" << (all ? ", all of them" : "");
+        }
         for (size_t n = 0; n < count_; ++n) {
             EXPECT_EQ(in.number(0), in.number(n)) << "half of a joint";
             EXPECT_GE(in.number(n), now_.acknowledged) << "an acknowledged joint is gone";
         }
-        const ty_status status = in.join();
+        const ty_status status = join(in, told);
         if (status == TY_E_MISMATCH && opening_) {
             ++all_.mismatches;
-        } else {
-            EXPECT_OK(status);
+            return;
         }
+        EXPECT_OK(status);
+        check(told, in.number(0));
     }
 
     std::mt19937_64 random_;
     counts &all_;
     const size_t count_;
+    const bool has_queue_; // the first heap decides
+    queue_state queue_{};  // now
+    size_t before_ = 0;    // joints that the participant has, and the heaps, from a backup, have not
+    bool goes_on_ = false; // from a backup
     moment now_;
     std::deque<moment> kept_;
     uint64_t value_ = 0;

@@ -1,11 +1,14 @@
-// Goal: a note of a heap is read as it was written last, whatever a power cut or a torn write takes (I25), by anybody,
-// while the heap is open, and is none in another heap's file. Method: real files whose bytes are changed.
+// Goal: a note of a heap is read as it was written last, whatever a power cut or a torn write takes by anybody,
+// while the heap is open, and is none in another heap's file; of those who write it at once none takes back what
+// another one has written; one that is damaged is not taken for none (I25). Method: real files whose bytes are
+// changed; threads that count in one note.
 #include "support.hpp"
 
 #include "tests/os/temporary_folder.hpp"
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <taiyen/note.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace taiyen::test;
@@ -36,6 +39,10 @@ protected:
     }
     void write(const std::string &text, bool durable, uint32_t note = 0) {
         EXPECT_EQ(TY_OK, ty_notes_write(notes, note, text.data(), text.size(), durable)) << ty_error_text();
+    }
+    void reopen() { // as after a power cut
+        ty_notes_close(notes);
+        ASSERT_EQ(TY_OK, ty_notes_open(path.c_str(), nullptr, &notes));
     }
     // Tears a slot of note 0.
     void tear(off_t slot) {
@@ -73,11 +80,82 @@ TEST_F(note_test, what_was_durable_stays) {
     for (int n = 0; n < 7; ++n)
         write("in doubt", false);
     EXPECT_EQ("in doubt", read());
-    tear(0);
-    EXPECT_EQ("durable", read());
-    write("again", true);
     tear(1);
+    EXPECT_EQ("durable", read());
+    reopen();
+    write("again", true);
+    tear(0);
     EXPECT_EQ("again", read());
+}
+
+// I25: the first write goes to both slots; it may itself be torn.
+TEST_F(note_test, what_is_damaged_is_not_none) {
+    char bytes[TY_NOTE_BYTES_MAX];
+    size_t size = 0;
+    tear(1);
+    EXPECT_EQ("", read());
+    write("mine", false);
+    for (int slot = 0; slot < 2; ++slot) {
+        tear(slot);
+        if (slot == 0) {
+            EXPECT_EQ("mine", read());
+        }
+    }
+    reopen();
+    EXPECT_EQ(TY_E_DAMAGED, ty_notes_read(notes, 0, bytes, sizeof bytes, &size));
+    EXPECT_EQ(TY_E_DAMAGED, ty_notes_write(notes, 0, "x", 1, true));
+    EXPECT_NE(nullptr, strstr(ty_error_text(), "keep the file")) << ty_error_text();
+    EXPECT_EQ(TY_OK, ty_notes_read(notes, 1, bytes, sizeof bytes, &size)) << ty_error_text();
+}
+
+// Also I25.
+TEST_F(note_test, of_two_that_write_at_once_one_is_refused) {
+    ty_notes *other = nullptr;
+    char bytes[TY_NOTE_BYTES_MAX];
+    size_t size = 0;
+    write("first", true);
+    ASSERT_EQ(TY_OK, ty_notes_open(path.c_str(), nullptr, &other));
+    for (bool durable : {true, false}) {
+        ASSERT_EQ(TY_OK, ty_notes_read(other, 0, bytes, sizeof bytes, &size));
+        write("mine", durable);
+        EXPECT_EQ(TY_E_BUSY, ty_notes_write(other, 0, "other", 5, durable));
+        EXPECT_EQ(TY_E_BUSY, ty_notes_write(other, 0, "other", 5, durable));
+        EXPECT_EQ("mine", read());
+        ASSERT_EQ(TY_OK, ty_notes_read(other, 0, bytes, sizeof bytes, &size));
+        EXPECT_EQ(TY_OK, ty_notes_write(other, 0, "other", 5, durable)) << ty_error_text();
+        EXPECT_EQ("other", read());
+        EXPECT_EQ(TY_E_BUSY, ty_notes_write(notes, 0, "mine", 4, durable));
+        ASSERT_EQ(TY_OK, ty_notes_read(notes, 0, bytes, sizeof bytes, &size));
+    }
+    ty_notes_close(other);
+}
+
+TEST_F(note_test, none_takes_back_what_another_one_has_written) {
+    constexpr int threads = 4, times = 300;
+    const auto count_up = [this] {
+        ty_notes *mine = nullptr;
+        ASSERT_EQ(TY_OK, ty_notes_open(path.c_str(), nullptr, &mine));
+        for (int n = 0; n < times;) {
+            uint64_t count = 0;
+            size_t size = 0;
+            ASSERT_EQ(TY_OK, ty_notes_read(mine, 0, &count, sizeof count, &size)) << ty_error_text();
+            ++count;
+            const ty_status status = ty_notes_write(mine, 0, &count, sizeof count, n % 100 == 0);
+            ASSERT_TRUE(status == TY_OK || status == TY_E_BUSY) << ty_error_text();
+            n += status == TY_OK;
+        }
+        ty_notes_close(mine);
+    };
+    std::vector<std::thread> all;
+    for (int n = 0; n < threads; ++n)
+        all.emplace_back(count_up);
+    for (std::thread &one : all)
+        one.join();
+    uint64_t count = 0;
+    const std::string bytes = read();
+    ASSERT_EQ(sizeof count, bytes.size());
+    memcpy(&count, bytes.data(), sizeof count);
+    EXPECT_EQ(uint64_t(threads * times), count);
 }
 
 TEST_F(note_test, is_none_in_another_heap) {

@@ -1,55 +1,16 @@
 // Goal: participants that can be prepared commit what the first heap has, and nothing else. Method: heaps on a
 // simulated disk, and participants that are sets of identifiers.
 #include "joint_heaps.hpp"
+#include "queue.hpp"
 
 #include "src/link/joint.hpp"
 
-#include <map>
-#include <mutex>
-#include <set>
 #include <thread>
 
 using namespace taiyen;
 using namespace taiyen::test;
 
 namespace {
-
-struct queue {
-    std::mutex lock; // one joint is told of while the next one prepares
-    std::set<std::string> prepared, committed;
-    int prepares_fail = 0, commits_fail = 0; // so many calls
-    ty_participant participant() { return {sizeof(ty_participant), this, prepare, commit, rollback, recover}; }
-    static ty_status prepare(void *context, const char *id) {
-        auto &self = *static_cast<queue *>(context);
-        std::lock_guard guard(self.lock);
-        if (self.prepares_fail > 0 && self.prepares_fail-- > 0)
-            return TY_E_SPACE;
-        self.prepared.insert(id);
-        return TY_OK;
-    }
-    static ty_status commit(void *context, const char *id) {
-        auto &self = *static_cast<queue *>(context);
-        std::lock_guard guard(self.lock);
-        if (self.commits_fail > 0 && self.commits_fail-- > 0)
-            return TY_E_IO;
-        if (self.prepared.erase(id))
-            self.committed.insert(id);
-        return TY_OK;
-    }
-    static ty_status rollback(void *context, const char *id) {
-        auto &self = *static_cast<queue *>(context);
-        std::lock_guard guard(self.lock);
-        self.prepared.erase(id);
-        return TY_OK;
-    }
-    static ty_status recover(void *context, const char *prefix, void (*callback)(const char *, void *), void *to) {
-        const std::set<std::string> all = static_cast<queue *>(context)->prepared;
-        for (const std::string &id : all)
-            if (id.starts_with(prefix))
-                callback(id.c_str(), to);
-        return TY_OK;
-    }
-};
 
 TEST(participants, are_told_what_becomes_of_it) {
     disk files;

@@ -94,6 +94,13 @@ public:
         EXPECT_OK(ty_open(heap_path, &options_, &heap_, nullptr));
         states[last()] = state_of(heap_);
     }
+    // With a log made anew, of so many partitions, which holds nothing of what was before.
+    void open_with(uint32_t partitions) {
+        options_.log_partitions = partitions;
+        options_.concurrent = partitions > 1;
+        open();
+        base_ = base_of(follow(options_).get());
+    }
     void close() {
         if (!heap_)
             return;

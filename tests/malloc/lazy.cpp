@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace {
@@ -71,22 +72,110 @@ std::vector<char> &lazy_vector() {
     return cache;
 }
 
+// Three blocks that lead to each other in a ring, at other bytes than their first one; the last leads into the cache.
+struct link {
+    char before[40];
+    link *next;
+    char *inside;
+};
+link *lazy_ring; // into the first
+constexpr size_t inside = 24;
+
+void make_ring() {
+    link *blocks[3];
+    for (link *&one : blocks)
+        one = static_cast<link *>(calloc(1, sizeof(link)));
+    for (size_t n = 0; n < 3; n++)
+        blocks[n]->next = reinterpret_cast<link *>(blocks[(n + 1) % 3]->before + 16);
+    lazy_ring = reinterpret_cast<link *>(blocks[0]->before + 16);
+}
+link *ring_block(link *place) {
+    return reinterpret_cast<link *>(reinterpret_cast<char *>(place) - 16);
+}
+char *&ring_cache() {
+    return ring_block(ring_block(ring_block(lazy_ring)->next)->next)->inside;
+}
+void fill_ring(char filler) {
+    if (ring_cache() == nullptr)
+        ring_cache() = static_cast<char *>(malloc(inside + bytes)) + inside;
+    memset(ring_cache(), filler, bytes);
+}
+void drop_ring(bool and_cache) {
+    if (and_cache)
+        free(ring_cache() - inside);
+    link *at = lazy_ring;
+    for (size_t n = 0; n < 3; n++) {
+        link *block = ring_block(at);
+        at = block->next;
+        free(block);
+    }
+    lazy_ring = nullptr;
+}
+
+// A large table with the cache at its end.
+struct registry {
+    char *unused[20'000];
+    char *cache;
+};
+registry *lazy_registry;
+
+std::unordered_map<int, std::string> *lazy_map;
+constexpr int old_keys = 1000, new_keys = 100;
+
+void make_map() {
+    lazy_map = new std::unordered_map<int, std::string>;
+    for (int key = 0; key < old_keys; key++)
+        (*lazy_map)[key].assign(bytes, 'o');
+}
+void fill_map(char filler) {
+    for (int key = old_keys; key < old_keys + new_keys; key++)
+        (*lazy_map)[key].assign(bytes, filler);
+}
+char look_at_map() {
+    const auto first = lazy_map->find(old_keys);
+    const char found = first != lazy_map->end() ? same(first->second.data(), bytes) : '\0';
+    for (const auto &[key, text] : *lazy_map)
+        if (same(text.data(), text.size()) != (key < old_keys ? 'o' : found))
+            return '\0';
+    return lazy_map->size() == old_keys + new_keys ? found : '\0';
+}
+
 } // namespace
 
 const lazy_cache lazy_caches[LAZY_CACHES] = {
-    {"lazy_static", [](char filler) { fill(&lazy_static, filler); },
+    {"lazy_static", nullptr, [](char filler) { fill(&lazy_static, filler); },
      [] { return lazy_static ? same(lazy_static, bytes) : '\0'; }, [] { drop(&lazy_static); },
      [] { lazy_static = nullptr; }},
-    {"lazy_thread_local", [](char filler) { fill(&lazy_thread_local, filler); },
+    {"lazy_thread_local", nullptr, [](char filler) { fill(&lazy_thread_local, filler); },
      [] { return lazy_thread_local ? same(lazy_thread_local, bytes) : '\0'; }, [] { drop(&lazy_thread_local); },
      [] { lazy_thread_local = nullptr; }},
-    {"lazy_table", fill_table, look_at_table, drop_table, [] { lazy_table = nullptr; }},
-    {"lazy_string", [](char filler) { lazy_string().assign(bytes, filler); },
+    {"lazy_table", nullptr, fill_table, look_at_table, drop_table, [] { lazy_table = nullptr; }},
+    {"lazy_string", nullptr, [](char filler) { lazy_string().assign(bytes, filler); },
      [] { return same(lazy_string().data(), lazy_string().size()); }, [] { std::string().swap(lazy_string()); },
      [] { new (&lazy_string()) std::string; }},
-    {"lazy_vector", [](char filler) { lazy_vector().assign(lazy_vector().size() + bytes, filler); },
+    {"lazy_vector", nullptr, [](char filler) { lazy_vector().assign(lazy_vector().size() + bytes, filler); },
      [] { return same(lazy_vector().data(), lazy_vector().size()); }, [] { std::vector<char>().swap(lazy_vector()); },
      [] { new (&lazy_vector()) std::vector<char>; }},
+    {"lazy_ring", make_ring, fill_ring, [] { return ring_cache() ? same(ring_cache(), bytes) : '\0'; },
+     [] { drop_ring(true); }, [] { drop_ring(false); }},
+    {"lazy_registry", [] { lazy_registry = static_cast<registry *>(calloc(1, sizeof(registry))); },
+     [](char filler) { fill(&lazy_registry->cache, filler); },
+     [] { return lazy_registry->cache ? same(lazy_registry->cache, bytes) : '\0'; },
+     [] {
+         drop(&lazy_registry->cache);
+         free(lazy_registry);
+         lazy_registry = nullptr;
+     },
+     [] {
+         free(lazy_registry);
+         lazy_registry = nullptr;
+     }},
+    {"lazy_map", make_map, fill_map, look_at_map,
+     [] {
+         delete lazy_map;
+         lazy_map = nullptr;
+     },
+     [] { lazy_map = nullptr; }},
 };
 
 char *lazy_scratch;

@@ -1,12 +1,11 @@
 // Goal: an object of a folder is whole and durable before it has its name, and none is left of one that failed (SP2).
-// Method: the program's own fsync and renameat, which note in which order they are called, and fail when they are told.
+// Method: the calls of the folder, noted in their order (file_calls.hpp), which fail when the test says so.
+#include "file_calls.hpp"
 #include "support.hpp"
 
-#include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,31 +18,25 @@ std::string events;
 std::vector<ino_t> flushed;
 int fails_at = -1; // the n-th call
 
-bool note(const char *what) {
-    events += what;
+bool note(file_call call, int descriptor) {
+    if (call == file_call::make_folder || call == file_call::remove)
+        return true;
+    struct stat about {};
+    if (call != file_call::name && fstat(descriptor, &about) == 0)
+        flushed.push_back(about.st_ino);
+    events += call == file_call::name ? "name " : call == file_call::flush_file ? "file " : "folder ";
     return fails_at-- != 0;
 }
 
+class folder_test : public testing::Test {
+protected:
+    folder_test() {
+        watched.before = [](file_call call, int descriptor, const char *) { return note(call, descriptor); };
+    }
+    ~folder_test() override { watched = {}; }
+};
+
 } // namespace
-
-extern "C" int fsync(int descriptor) {
-    struct stat about {};
-    fstat(descriptor, &about);
-    flushed.push_back(about.st_ino);
-    if (!note(S_ISDIR(about.st_mode) ? "folder " : "file ")) {
-        errno = EIO;
-        return -1;
-    }
-    return static_cast<int>(syscall(SYS_fsync, descriptor));
-}
-
-extern "C" int renameat(int from, const char *name, int to, const char *new_name) noexcept {
-    if (!note("name ")) {
-        errno = EIO;
-        return -1;
-    }
-    return static_cast<int>(syscall(SYS_renameat, from, name, to, new_name));
-}
 
 namespace {
 
@@ -62,7 +55,7 @@ std::string get(const ty_destination *folder, const char *name) {
     return folder->get(folder->context, name, 0, bytes, sizeof bytes, &got) ? "(none)" : std::string(bytes, got);
 }
 
-TEST(folder_test, an_object_is_durable_before_it_has_its_name) {
+TEST_F(folder_test, an_object_is_durable_before_it_has_its_name) {
     temporary_folder within;
     const folder_owner folder = open_folder(within.file("objects"), true);
     events.clear();
@@ -87,7 +80,7 @@ TEST(folder_test, an_object_is_durable_before_it_has_its_name) {
 
 // SP6: a power cut would take a new folder away with all that is in it. Also one that is there may have been made by a
 // process that was killed before it flushed the parent.
-TEST(folder_test, the_folder_itself_is_durable) {
+TEST_F(folder_test, the_folder_itself_is_durable) {
     temporary_folder within;
     const std::string slash = within.file("slash") + "/";
     for (const std::string &path : {within.file("objects"), within.file("objects"), slash}) {
@@ -110,7 +103,7 @@ TEST(folder_test, the_folder_itself_is_durable) {
     EXPECT_EQ("", events);
 }
 
-TEST(folder_test, names_lead_nowhere_else) {
+TEST_F(folder_test, names_lead_nowhere_else) {
     temporary_folder within;
     const folder_owner folder = open_folder(within.file("objects"), true);
     const std::string longest(63, 'a'), too_long(64, 'a');
@@ -125,7 +118,7 @@ TEST(folder_test, names_lead_nowhere_else) {
     ASSERT_OK(folder->remove(folder->context, longest.c_str()));
 }
 
-TEST(folder_test, what_a_killed_one_left_is_taken_away) {
+TEST_F(folder_test, what_a_killed_one_left_is_taken_away) {
     temporary_folder within;
     const std::string path = within.file("objects");
     open_folder(path, true);
@@ -137,7 +130,7 @@ TEST(folder_test, what_a_killed_one_left_is_taken_away) {
 }
 
 // A lock lives as long as anybody has its opening: the child closes its copy, and its end is not its parent's.
-TEST(folder_test, the_lock_ends_with_its_owner_while_a_child_lives) {
+TEST_F(folder_test, the_lock_ends_with_its_owner_while_a_child_lives) {
     temporary_folder within;
     const std::string path = within.file("objects");
     folder_owner folder = open_folder(path, true);

@@ -13,12 +13,15 @@ using namespace taiyen::test;
 
 namespace {
 int64_t clock_ahead_s = 0;
+int64_t steady_ahead_s = 0; // time that went by, for both clocks
 } // namespace
 
 extern "C" int clock_gettime(clockid_t clock, timespec *now) noexcept {
     const int result = static_cast<int>(syscall(SYS_clock_gettime, clock, now));
     if (clock == CLOCK_REALTIME)
-        now->tv_sec += clock_ahead_s;
+        now->tv_sec += clock_ahead_s + steady_ahead_s;
+    if (clock == CLOCK_MONOTONIC)
+        now->tv_sec += steady_ahead_s;
     return result;
 }
 
@@ -327,6 +330,145 @@ TEST(upkeep_test, a_clock_that_was_set) {
         expect_state(source, from.get(), path, 3);
         clock_ahead_s = 0;
     }
+}
+
+// SP8: one shipper knows how much time went by, also while a clock is ahead over many bases.
+TEST(upkeep_test, a_clock_that_stays_ahead) {
+    disk files;
+    temporary_folder folder;
+    source_model source(17, files, of_source(files, false, 1));
+    ty_ship_options options = TY_SHIP_OPTIONS_INIT;
+    options.keep_ms = 8 * 3600 * 1000;
+    options.base_bytes = 1;
+    options.bases_min = 1;
+    source.close();
+    const folder_owner to = open_folder(folder.file("shipped"), true);
+    const shipper_owner shipper = open_shipper(source.options(), to.get(), options);
+    ty_ship_report report{};
+    report.struct_size = sizeof report;
+    for (int hour = 0; hour <= 16; ++hour) {
+        steady_ahead_s = hour * 3600;
+        clock_ahead_s = hour >= 2 ? 3 * 86400 : 0;
+        source.open();
+        source.transactions(60);
+        source.close();
+        EXPECT_OK(ty_ship_all(shipper.get(), &report));
+        if (hour <= 8) {
+            EXPECT_EQ(0u, report.removed) << hour;
+        }
+    }
+    EXPECT_LT(0u, report.removed);
+    clock_ahead_s = steady_ahead_s = 0;
+}
+
+void expect_sound(const ty_destination *from) {
+    ty_status status;
+    for (const std::string &problem : problems_of(from, &status))
+        ADD_FAILURE() << problem;
+}
+
+// SP7: a line that nothing was shipped in is no gap that is missed; what is missing before a gap is.
+TEST(upkeep_test, a_log_made_anew_begins_a_line) {
+    disk files;
+    temporary_folder folder;
+    const std::string to = folder.file("shipped"), path = folder.file("restored");
+    source_model source(18, files, of_source(files, false, 1));
+    std::vector<uint64_t> ends;
+    const auto ship_some = [&](int transactions, uint64_t new_logs) {
+        source.transactions(transactions);
+        source.close();
+        const ty_ship_report report = ship(source, to);
+        EXPECT_EQ(new_logs, report.new_logs);
+        EXPECT_EQ(new_logs, report.gaps);
+        expect_sound(open_folder(to, false).get());
+        ends.push_back(report.sequence);
+    };
+    ship_some(6, 0);
+    for (uint32_t partitions : {2, 1, 3}) {
+        source.open_with(partitions);
+        ship_some(6, 1);
+        if (partitions == 1)
+            continue; // nothing but a base
+        source.open();
+        ship_some(3, 0);
+    }
+    source.open_with(1);
+    ship_some(0, 1); // a base in the place of one, of another log
+    source.open();
+    ship_some(3, 0);
+    const folder_owner from = open_folder(to, false);
+    for (uint64_t end : ends)
+        expect_state(source, from.get(), path, end);
+    std::vector<std::string> segments;
+    for (const std::string &name : files_of(to))
+        if (name.rfind("segment", 0) == 0)
+            segments.push_back(name);
+    ASSERT_EQ(3u, segments.size());
+    unlink((to + "/" + segments[0]).c_str());
+    ty_status status;
+    const std::vector<std::string> problems = problems_of(from.get(), &status);
+    EXPECT_EQ(TY_E_DAMAGED, status);
+    ASSERT_FALSE(problems.empty());
+    EXPECT_NE(std::string::npos, problems[0].find("up to transaction " + std::to_string(ends[2]))) << problems[0];
+}
+
+// The log is made anew when the newest records were read, and the base is of the new one.
+TEST(upkeep_test, a_log_made_anew_before_a_base_is_copied) {
+    disk files;
+    temporary_folder folder;
+    const std::string to = folder.file("shipped"), path = folder.file("restored");
+    source_model source(19, files, of_source(files, false, 1));
+    source.close();
+    ship(source, to);
+    source.open();
+    source.transactions(6);
+    source.close();
+    const folder_owner below = open_folder(to, true);
+    static const ty_destination *folder_below;
+    static source_model *model;
+    folder_below = below.get();
+    model = &source;
+    ty_destination with = *below;
+    with.put_begin = [](void *, const char *name, void **object) {
+        if (model && strncmp(name, "segment", 7) == 0) {
+            model->open_with(2);
+            model->transactions(6);
+            model->close();
+            model = nullptr;
+        }
+        return folder_below->put_begin(folder_below->context, name, object);
+    };
+    ty_ship_options options = TY_SHIP_OPTIONS_INIT;
+    options.base_bytes = 1;
+    const shipper_owner shipper = open_shipper(source.options(), &with, options);
+    ty_ship_report report{};
+    report.struct_size = sizeof report;
+    EXPECT_OK(ty_ship_all(shipper.get(), &report));
+    EXPECT_EQ(1u, report.new_logs);
+    EXPECT_EQ(source.records.back()->record.sequence, report.sequence);
+    expect_sound(below.get());
+    expect_state(source, below.get(), path, report.sequence);
+}
+
+// Nothing but a base shows that the folder is ahead of the heap.
+TEST(upkeep_test, an_older_copy_of_the_heap_is_refused) {
+    disk files;
+    temporary_folder folder;
+    const std::string to = folder.file("shipped");
+    source_model source(20, files, of_source(files, false, 1));
+    source.transactions(6);
+    source.close();
+    disk older(source.copy());
+    source.open_with(2);
+    source.transactions(6);
+    source.close();
+    ship(source, to);
+    ty_open_options open = source.options();
+    open.storage = older.storage();
+    const folder_owner below = open_folder(to, true);
+    const shipper_owner shipper = open_shipper(open, below.get(), TY_SHIP_OPTIONS_INIT);
+    EXPECT_EQ(TY_E_MISMATCH, ty_ship_all(shipper.get(), nullptr));
+    EXPECT_EQ(1u, files_of(to).size());
 }
 
 } // namespace

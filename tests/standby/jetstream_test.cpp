@@ -105,6 +105,38 @@ TEST_F(jetstream_test, goes_on_at_another_server_of_the_list) {
     EXPECT_EQ(TY_E_ARGUMENT, ty_jetstream_open((urls + ",").c_str(), "list", nullptr, &opened));
 }
 
+// One that hangs, or is cut off, closes no connection.
+TEST_F(jetstream_test, leaves_a_server_that_does_not_answer) {
+    nats_server other;
+    ASSERT_TRUE(other.start());
+    ty_jetstream_options options = TY_JETSTREAM_OPTIONS_INIT;
+    options.timeout_ms = 500;
+    ty_engine *opened = nullptr;
+    for (const nats_server *one : {&server, &other}) { // both have the streams
+        ASSERT_OK(ty_jetstream_open(one->url().c_str(), "hangs", &options, &opened));
+        ty_jetstream_close(opened);
+    }
+    const std::string urls = server.url() + "," + other.url();
+    ASSERT_OK(ty_jetstream_open(urls.c_str(), "hangs", &options, &opened)) << ty_error_text();
+    const engine_owner engine(opened);
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+    uint64_t position = 1;
+    for (const nats_server *one : {&server, &other}) // which of the two it uses is chance
+        one->stop();
+    ASSERT_EQ(TY_E_IO, engine->newest(engine->context, TY_ENGINE_RECORDS, &position));
+    server.go_on(); // if it is that one, it answers; then the other one
+    ty_status status = TY_E_IO;
+    while (status && std::chrono::steady_clock::now() < patience)
+        status = engine->newest(engine->context, TY_ENGINE_RECORDS, &position);
+    EXPECT_OK(status);
+    other.go_on();
+    server.stop();
+    for (status = TY_E_IO; status && std::chrono::steady_clock::now() < patience;)
+        status = engine->newest(engine->context, TY_ENGINE_RECORDS, &position);
+    EXPECT_OK(status);
+    EXPECT_EQ(0u, position);
+}
+
 // Three of them, of which each but one is killed in turn, and then all.
 TEST_F(jetstream_test, goes_on_in_a_cluster) {
     constexpr int count = 3;

@@ -76,12 +76,18 @@ public:
         if (child_ <= 0)
             return;
         kill(child_, signal);
+        go_on(); // if it was stopped
         waitpid(child_, nullptr, 0);
         child_ = -1;
         if (log_)
             fclose(log_);
         log_ = nullptr;
     }
+    void stop() const { // nobody hears it until it goes on
+        kill(child_, SIGSTOP);
+        waitpid(child_, nullptr, WUNTRACED);
+    }
+    void go_on() const { kill(child_, SIGCONT); }
     // Of the next start.
     void use(int port, const std::string &more_config = "") {
         port_ = port;

@@ -268,7 +268,7 @@ ty_status read_code_places(const storage_file &image, code_places_2 *places) {
 void add_code_place(code_places_2 &places, const code_zones_2 &zones) {
     uint64_t left = 0;
     for (uint64_t n = 0; n < places.count; ++n)
-        if (!(places.zones[n] == zones))
+        if (!(places.zones[n] == zones) && !fault("places_of_code_before_forgotten"))
             places.zones[left++] = places.zones[n];
     if (left == code_places_max_2)
         memmove(places.zones, places.zones + 1, --left * sizeof zones);

@@ -24,22 +24,104 @@ ty_status open_image(const char *path, const ty_storage &storage, image_note_slo
     return slots.image.open(path, writes ? TY_OPEN_WRITE : 0);
 }
 
-// The newest one that is whole; number 0: there is none.
-ty_status read_slots(const image_note_slots &slots, uint32_t note, note_slot_2 *newest) {
+constexpr int readings_max = 3; // a slot that is read while it is written is not whole either
+
+bool is_whole(const note_slot_2 &slot, uint32_t note, uint64_t n) {
+    return slot.magic == note_magic_2 && slot.checksum == checksum_of(slot) && slot.note == note &&
+           slot.bytes <= sizeof slot.content && slot.number % note_slot_count_2 == n && slot.number <= counter_max_2;
+}
+
+// The newest one that is whole; number 0: there is none. *damaged: there was one.
+ty_status look_at_slots(const image_note_slots &slots, uint32_t note, note_slot_2 *newest, bool *damaged) {
+    uint64_t written = 0, whole = 0;
     *newest = {};
     for (uint64_t n = 0; n < note_slot_count_2; ++n) {
         io_page page;
+        const io_page zeros;
         note_slot_2 slot;
         if (ty_status status = slots.image.read(note_offset_2(note, n), page.bytes, sizeof page))
             return status;
         memcpy(&slot, page.bytes, sizeof slot);
-        const bool whole = slot.magic == note_magic_2 && slot.checksum == checksum_of(slot) && slot.note == note &&
-                           slot.bytes <= sizeof slot.content && slot.number % note_slot_count_2 == n &&
-                           slot.number <= counter_max_2 && !memcmp(slot.heap_identity, slots.heap, sizeof slots.heap);
-        if (whole && slot.number > newest->number)
+        written += memcmp(&page, &zeros, sizeof page) != 0;
+        if (!is_whole(slot, note, n))
+            continue;
+        ++whole; // another heap's is none of this one
+        if (slot.number > newest->number && !memcmp(slot.heap_identity, slots.heap, sizeof slots.heap))
             *newest = slot;
     }
+    *damaged = written == note_slot_count_2 && whole == 0; // I25
     return TY_OK;
+}
+
+ty_status read_slots(const image_note_slots &slots, uint32_t note, note_slot_2 *newest) {
+    bool damaged = true;
+    for (int n = 0; damaged && n < readings_max; ++n)
+        if (ty_status status = look_at_slots(slots, note, newest, &damaged))
+            return status;
+    if (!damaged)
+        return TY_OK;
+    return failure(TY_E_DAMAGED, "read a note of a heap: both places of note %u are damaged", note)
+        .at(slots.image.path)
+        .remedy("what the heap remembers of its publishing is lost: keep the file, and make a new heap of its content "
+                "(taiyen repair), which is published under another name");
+}
+
+// Under the turn. I25: what is in doubt is written over where it is, and the other slot is durable meanwhile.
+ty_status write_slot(image_note_slots &slots, uint32_t note, const void *bytes, size_t size) {
+    image_note_slots::state &state = slots.notes[note];
+    note_slot_2 next{};
+    io_page page;
+    if (ty_status status = read_slots(slots, note, &next))
+        return status;
+    if (state.seen && state.number != next.number) // I25
+        return failure(TY_E_BUSY, "write a note of a heap: another one has written it meanwhile")
+            .at(slots.image.path)
+            .remedy("read it, and decide again");
+    if (!state.seen || !state.settled) {
+        if (ty_status status = slots.image.flush())
+            return status;
+        state = {true, true, false, next.number};
+    }
+    next = {};
+    next.magic = note_magic_2;
+    next.note = note;
+    next.bytes = uint32_t(size);
+    memcpy(next.heap_identity, slots.heap, sizeof next.heap_identity);
+    next.number = state.number + (state.in_doubt && !fault("both_slots_of_a_note_in_doubt") ? note_slot_count_2 : 1);
+    memcpy(next.content, bytes, size);
+    next.checksum = checksum_of(next);
+    memcpy(page.bytes, &next, sizeof next);
+    state.settled = false;
+    if (ty_status status =
+            slots.image.write(note_offset_2(note, next.number % note_slot_count_2), page.bytes, sizeof page))
+        return status;
+    state = {true, true, true, next.number};
+    return TY_OK;
+}
+
+ty_status flush_notes(image_note_slots &slots, image_note_slots::state &state) {
+    state.settled = false;
+    if (ty_status status = slots.image.flush())
+        return status;
+    state.settled = true;
+    state.in_doubt = false;
+    return TY_OK;
+}
+
+// I25: the first one of a note goes to both slots, one after the other.
+ty_status write_slots(image_note_slots &slots, uint32_t note, const void *bytes, size_t size) {
+    ty_status status = write_slot(slots, note, bytes, size);
+    if (!status && slots.notes[note].number == 1 && !(status = flush_notes(slots, slots.notes[note])))
+        status = write_slot(slots, note, bytes, size);
+    return status;
+}
+
+ty_status write_in_turn(image_note_slots &slots, uint32_t note, const void *bytes, size_t size) {
+    if (ty_status status = slots.image.turn(true))
+        return status;
+    const ty_status status = write_slots(slots, note, bytes, size);
+    const ty_status ended = slots.image.turn(false);
+    return status ? status : ended;
 }
 
 } // namespace
@@ -60,51 +142,19 @@ ty_status image_note_read(const char *path, const ty_storage &storage, image_not
         return failure(TY_E_FORMAT, "read a note of a heap: it is longer than any that is known here")
             .at(path)
             .remedy("use a newer version of the library");
-    slots.notes[note].known = false; // its slot may be another process's by now
+    slots.notes[note] = {true, false, false, newest.number}; // it may be another process's, which has not flushed it
     *size = newest.number ? newest.bytes : 0;
     memcpy(bytes, newest.content, *size);
     return TY_OK;
 }
 
-// I25: what is in doubt is written over where it is, and the other slot is durable meanwhile.
 ty_status image_note_write(const char *path, const ty_storage &storage, image_note_slots &slots, uint32_t note,
                            const void *bytes, size_t size, bool durable) {
-    image_note_slots::state &state = slots.notes[note];
-    note_slot_2 next{};
-    io_page page;
     if (ty_status status = open_image(path, storage, slots, true))
         return status;
-    if (!state.known) {
-        if (ty_status status = slots.image.flush())
-            return status;
-        if (ty_status status = read_slots(slots, note, &next))
-            return status;
-        state = {true, false, next.number};
-    }
-    next = {};
-    next.magic = note_magic_2;
-    next.note = note;
-    next.bytes = uint32_t(size);
-    memcpy(next.heap_identity, slots.heap, sizeof next.heap_identity);
-    next.number = state.number + (state.in_doubt && !fault("both_slots_of_a_note_in_doubt") ? note_slot_count_2 : 1);
-    memcpy(next.content, bytes, size);
-    next.checksum = checksum_of(next);
-    memcpy(page.bytes, &next, sizeof next);
-    if (ty_status status =
-            slots.image.write(note_offset_2(note, next.number % note_slot_count_2), page.bytes, sizeof page)) {
-        state.known = false;
+    if (ty_status status = write_in_turn(slots, note, bytes, size))
         return status;
-    }
-    state.number = next.number;
-    state.in_doubt = true;
-    if (!durable)
-        return TY_OK;
-    if (ty_status status = slots.image.flush()) {
-        state.known = false;
-        return status;
-    }
-    state.in_doubt = false;
-    return TY_OK;
+    return durable ? flush_notes(slots, slots.notes[note]) : TY_OK;
 }
 
 } // namespace taiyen

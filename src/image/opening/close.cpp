@@ -251,7 +251,7 @@ void image_teardown(image *im) {
     im->fork.stop();
     free(im->image_path);
     free(im->journal_path);
-    free(im);
+    os::unmap_memory(im, sizeof(image));
 }
 
 } // namespace taiyen

@@ -15,8 +15,8 @@ namespace {
 constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
 
 ty_status image_create(const char *path, const ty_open_options &options, image **made) {
-    void *memory = os::own_calloc(1, sizeof(image));
-    if (!memory)
+    void *memory = nullptr; // not by malloc: it has addresses of the heap's, which lead to no block (M11)
+    if (os::map_memory(sizeof(image), os::memory_hint::none, &memory))
         return failure(TY_E_MEMORY, "open a heap").at(path).remedy("free memory, or raise the process's limits");
     image *im = new (memory) image{};
     im->purge = image_purge;
@@ -195,7 +195,8 @@ ty_status start_upper(image &im, opening &state) {
         if (ty_status status = state.hook->start(state.hook->context, im.heap))
             return status;
     }
-    if (!state.hook || !state.hook->judge || state.judged)
+    const bool late = fault("code_judged_after_the_first_write") && !im.read_only && !state.begun;
+    if (!state.hook || !state.hook->judge || state.judged || late)
         return TY_OK;
     state.judged = true;
     return state.hook->judge(state.hook->context, im.heap);

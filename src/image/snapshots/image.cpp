@@ -119,6 +119,11 @@ const char *image_path(ty_heap *heap) {
     return image_of(heap)->image_path;
 }
 
+const char *image_journal_path_elsewhere(ty_heap *heap) {
+    const image &im = *image_of(heap);
+    return im.own_journal_name ? "" : im.journal_path;
+}
+
 const uint8_t *image_identity(ty_heap *heap) {
     return image_of(heap)->identity;
 }

@@ -8,3 +8,4 @@
 #include "shared_memory.hpp"
 #include "space.hpp"
 #include "vm.hpp"
+#include "word_search.hpp"

@@ -3,12 +3,13 @@
 #include <cstdlib>
 #include <dlfcn.h>
 
-extern "C" [[gnu::weak]] bool TAIYEN_SET_CURRENT_MALLOC(taiyen::os::current_malloc *scope, unsigned version);
-extern "C" [[gnu::weak]] void TAIYEN_FORGET_MALLOC(const taiyen::os::current_malloc_calls *calls);
+extern "C" [[gnu::weak]] const taiyen::os::drop_in_calls *TAIYEN_SET_CURRENT_MALLOC(taiyen::os::current_malloc *scope,
+                                                                                    unsigned version);
 
 namespace taiyen::os {
 
 constinit thread_local current_malloc thread_malloc{};
+constinit std::atomic<const drop_in_calls *> drop_in{nullptr};
 
 namespace {
 
@@ -27,12 +28,6 @@ set_current_malloc *find_set_current_malloc() {
     if (TAIYEN_SET_CURRENT_MALLOC != nullptr)
         return TAIYEN_SET_CURRENT_MALLOC;
     return reinterpret_cast<set_current_malloc *>(dlsym(RTLD_DEFAULT, "taiyen_set_current_malloc"));
-}
-
-forget_malloc *find_forget_malloc() {
-    if (TAIYEN_FORGET_MALLOC != nullptr)
-        return TAIYEN_FORGET_MALLOC;
-    return reinterpret_cast<forget_malloc *>(dlsym(RTLD_DEFAULT, "taiyen_forget_malloc"));
 }
 
 // M6 (docs/design/malloc.md).

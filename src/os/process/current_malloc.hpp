@@ -2,7 +2,9 @@
 // copies of the library in a process, each with its own heaps (docs/design/malloc.md, "Scopes").
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace taiyen::os {
 
@@ -15,7 +17,7 @@ struct current_malloc_calls {
     bool (*owns)(const void *block); // whether it lies in one of its heaps
     const char *(*error_text)();
 };
-inline constexpr unsigned current_malloc_version = 2;
+inline constexpr unsigned current_malloc_version = 3;
 
 // A thread's; lives as long as the thread.
 struct current_malloc {
@@ -25,19 +27,43 @@ struct current_malloc {
                               // no variable
 };
 
-// The drop-in's function, by its name. scope: of the calling thread; NULL: malloc is the process's again. False: it is
+// A word of a live block of the process's own malloc.
+struct malloc_word {
+    const void *address;
+    uint64_t value;
+    const void *block;
+    size_t block_bytes;
+};
+// Words at multiples of 8 that are looked for. Allocations and frees of all threads wait meanwhile, so the functions
+// must do neither, nor wait for who may.
+struct malloc_word_search {
+    uintptr_t begin, end; // between which the value lies
+    bool (*wants)(void *context, uint64_t value);
+    void (*visit)(void *context, const malloc_word &word);
+    void *context;
+};
+
+// What the drop-in does for a copy of the library. It is never unloaded.
+struct drop_in_calls {
+    // The copy is unloaded, and its calls are not to be used any more.
+    void (*forget)(const current_malloc_calls *calls);
+    // Calls for such words in live blocks of the process's own malloc. At most *left bytes are looked at, the lowest
+    // addresses first, and taken from it. False: some were not.
+    bool (*each_word)(const malloc_word_search &wanted, size_t *left);
+    // The thread pointers of threads that have used the process's own malloc: how many, of which at the most so many
+    // are given.
+    size_t (*thread_pointers)(uintptr_t *pointers, size_t most);
+};
+
+// The drop-in's function, by its name. scope: of the calling thread; NULL: malloc is the process's again. NULL: it is
 // of another version, or knows too many copies of the library.
-using set_current_malloc = bool(current_malloc *scope, unsigned version);
+using set_current_malloc = const drop_in_calls *(current_malloc *scope, unsigned version);
 #define TAIYEN_SET_CURRENT_MALLOC taiyen_set_current_malloc
 
 // The drop-in's, if there is one in this process. NULL: none.
 set_current_malloc *find_set_current_malloc();
 
-// Another one: a copy of the library is unloaded, and its calls are not to be used any more.
-using forget_malloc = void(const current_malloc_calls *calls);
-#define TAIYEN_FORGET_MALLOC taiyen_forget_malloc
-
-forget_malloc *find_forget_malloc(); // as above
+extern constinit std::atomic<const drop_in_calls *> drop_in; // NULL: no thread was in a scope yet
 
 extern constinit thread_local current_malloc thread_malloc;
 

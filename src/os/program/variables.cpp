@@ -20,8 +20,6 @@ constexpr size_t object_bytes_max = SIZE_MAX;
 #else
 constexpr size_t object_bytes_max = variable_bytes_max;
 #endif
-constexpr size_t chunk_bytes = size_t{64} << 10;
-
 struct range {
     uintptr_t begin, end;
 };
@@ -29,24 +27,18 @@ struct range {
 class search {
 public:
     search(range wanted, const uintptr_t *threads, size_t thread_count, variable_visit *visit, void *context)
-        : wanted_(wanted), threads_(threads), thread_count_(thread_count), visit_(visit), context_(context) {}
+        : words_(wanted.begin, wanted.end, visit_word, this), threads_(threads), thread_count_(thread_count),
+          visit_(visit), context_(context) {}
     search(const search &) = delete;
     search &operator=(const search &) = delete;
-    ~search() {
-        if (copy_ != nullptr)
-            unmap_memory(copy_, chunk_bytes);
-    }
     bool run() {
-        void *copy = nullptr;
-        if (map_memory(chunk_bytes, memory_hint::none, &copy))
-            return false;
-        copy_ = static_cast<uint64_t *>(copy);
         dl_iterate_phdr(
             [](dl_phdr_info *info, size_t, void *self) {
                 static_cast<search *>(self)->look_at(*info);
                 return 0;
             },
             this);
+        look_at_control_blocks();
         return whole_;
     }
 
@@ -82,6 +74,22 @@ private:
                 look_through({data, data + bytes}, data, true);
         }
     }
+    // glibc has the values of a thread's first 32 keys there, and what its function was called with; those of further
+    // keys are in malloc's memory. How large it is, glibc says for debuggers.
+    void look_at_control_blocks() {
+        const auto *bytes = static_cast<const uint32_t *>(find_for_all("_thread_db_sizeof_pthread"));
+        load_ = 0;
+        left_ = object_bytes_max;
+        thread_specific_ = true;
+        if (thread_pointer() == 0 || bytes == nullptr) {
+            whole_ = false;
+            return;
+        }
+        look_through({thread_pointer(), thread_pointer() + *bytes}, thread_pointer(), true);
+        for (size_t n = 0; n < thread_count_; ++n)
+            if (threads_[n] != thread_pointer() && threads_[n] != 0)
+                look_through({threads_[n], threads_[n] + *bytes}, threads_[n], true);
+    }
     // Where glibc has a thread's data of an object: by the thread's table, in which the calling thread's own entry
     // tells whether it is what this knows. *data 0: the thread has used none of it yet. False: it cannot be told.
     static bool find_data(uintptr_t thread, size_t module, uintptr_t *data) {
@@ -106,48 +114,30 @@ private:
 
     // base: from where the words' offsets count.
     void look_through(range part, uintptr_t base, bool thread_local_data) {
-        part.begin = (part.begin + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
-        while (part.begin + sizeof(uint64_t) <= part.end) {
-            const size_t wanted = std::min({chunk_bytes, part.end - part.begin, left_}) & ~(sizeof(uint64_t) - 1);
-            const size_t got = wanted != 0 ? copy(part.begin, wanted) : 0;
-            whole_ = whole_ && got == wanted && wanted != 0;
-            if (wanted == 0)
-                return;
-            left_ -= wanted;
-            look_at_copy(part.begin, got, base, thread_local_data);
-            // What cannot be read, the program has closed to itself: on behind that page.
-            part.begin = got != 0 ? part.begin + got : (part.begin / page_bytes + 1) * page_bytes;
-        }
+        constexpr uintptr_t mask = sizeof(uint64_t) - 1;
+        part = {(part.begin + mask) & ~mask, part.end & ~mask};
+        if (part.begin >= part.end)
+            return;
+        const size_t bytes = std::min(part.end - part.begin, left_);
+        left_ -= bytes;
+        base_ = base;
+        thread_local_ = thread_local_data;
+        whole_ = words_.look(part.begin, bytes) && bytes == part.end - part.begin && whole_;
     }
-    // So many bytes were read, a multiple of 8. Where the kernel forbids it (a sandbox), the words are loaded.
-    size_t copy(uintptr_t from, size_t bytes) {
-        const ssize_t got = sys::read_memory(reinterpret_cast<const void *>(from), copy_, bytes);
-        if (got < 0 && (errno == EPERM || errno == ENOSYS)) {
-            load(from, bytes);
-            return bytes;
-        }
-        return got > 0 ? static_cast<size_t>(got) & ~(sizeof(uint64_t) - 1) : 0;
-    }
-    [[gnu::no_sanitize("thread", "address")]] void load(uintptr_t from, size_t bytes) {
-        const auto *words = reinterpret_cast<const uint64_t *>(from);
-        for (size_t n = 0; n < bytes / sizeof *words; ++n)
-            copy_[n] = __atomic_load_n(words + n, __ATOMIC_RELAXED);
-    }
-    void look_at_copy(uintptr_t from, size_t bytes, uintptr_t base, bool thread_local_data) {
-        for (size_t n = 0; n < bytes / sizeof(uint64_t); ++n)
-            if (copy_[n] - wanted_.begin < wanted_.end - wanted_.begin) {
-                const uintptr_t at = from + n * sizeof(uint64_t);
-                visit_(context_, {reinterpret_cast<const void *>(at), copy_[n], load_, at - base, thread_local_data});
-            }
+    static void visit_word(void *context, uintptr_t address, uint64_t value) {
+        const auto &self = *static_cast<search *>(context);
+        self.visit_(self.context_, {reinterpret_cast<const void *>(address), value, self.load_, address - self.base_,
+                                    self.thread_local_, self.thread_specific_});
     }
 
-    const range wanted_;
+    word_search words_;
     const uintptr_t *threads_;
     const size_t thread_count_;
     variable_visit *visit_;
     void *context_;
-    uint64_t *copy_ = nullptr;
     uintptr_t load_ = 0;
+    uintptr_t base_ = 0;
+    bool thread_local_ = false, thread_specific_ = false;
     size_t left_ = 0; // of the object's bytes
     bool whole_ = true;
 };
@@ -166,6 +156,8 @@ void find_variable(const variable_word &word, variable_place *place) {
     } all{word, place};
     *place = {};
     place->offset = word.offset;
+    if (word.thread_specific)
+        return;
     auto look = [](void *context, const loaded_object &object) {
         auto &[found, at] = *static_cast<looking *>(context);
         if (object.load != found.load)

@@ -1,4 +1,5 @@
-// The variables of the program and of what is loaded, as words: static ones, and the thread-local ones of its threads.
+// The variables of the program and of what is loaded, as words: static ones, the thread-local ones of its threads, and
+// the thread-specific values of these (pthread_setspecific).
 #pragma once
 
 #include "../process/process.hpp"
@@ -14,16 +15,17 @@ struct variable_word {
     uintptr_t load;  // of the object that has the variable
     uint64_t offset; // from there; of a thread-local one from the begin of the object's thread-local data
     bool thread_local_data;
+    bool thread_specific; // no variable's: of what libc keeps of a thread
 };
 
 // Of each object: what it has beyond that is passed over, but in debug builds, where all is looked at.
 inline constexpr size_t variable_bytes_max = size_t{8} << 20;
 
 // Calls for each word at a multiple of 8 whose value lies in [begin, end), in what each object may write to: its
-// variables, and the thread-local ones that the calling thread and these threads have of it. Others may write there
-// meanwhile. Not what is read-only once the program runs (RELRO), nor objects of a namespace of their own (dlmopen).
-// The visit is called with the dynamic linker's lock held: it must not load anything. False: something was passed over,
-// or could not be read.
+// variables, and the thread-local ones that the calling thread and these threads have of it; and in what libc keeps of
+// these threads. Others may write there meanwhile. Not what is read-only once the program runs (RELRO), nor objects of
+// a namespace of their own (dlmopen). The visit is called with the dynamic linker's lock held: it must not load
+// anything. False: something was passed over, or could not be read.
 using variable_visit = void(void *context, const variable_word &word);
 bool each_variable_word(uintptr_t begin, uintptr_t end, const uintptr_t *threads, size_t thread_count,
                         variable_visit *visit, void *context);

@@ -42,6 +42,7 @@ void direct_close(void *, ty_file *file);
 // ---- file_locks.cpp: functions of the table, and what the others do for a lock
 ty_status direct_lock(void *, ty_file *file, bool exclusive);
 ty_status direct_hold(void *, ty_file *file, bool ask);
+ty_status direct_turn(void *, ty_file *file, bool begin);
 void give_up_lock(ty_file &file, bool is_open); // of a file that has one; is_open: its descriptor is still its own
 
 // What a file is mapped through: of a file with a lock another opening, which ends with this object (N5). It is the

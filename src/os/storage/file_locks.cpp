@@ -95,8 +95,8 @@ ty_status note_opening(const char *operation, ty_file *file) {
     return TY_OK;
 }
 
-// A lock is of all bytes before this one, and a hold of this one: no file is so long.
-constexpr off_t hold_offset = off_t{1} << 62;
+// A lock is of all bytes before the first of these; a hold and a turn are of one byte each: no file is so long.
+constexpr off_t hold_offset = off_t{1} << 62, turn_offset = hold_offset + 1;
 
 struct flock range_of(short type, off_t start, off_t bytes) {
     struct flock range {};
@@ -143,6 +143,20 @@ ty_status direct_hold(void *, ty_file *file, bool ask) {
     if (ask || range.l_type == F_UNLCK)
         return TY_OK;
     return failure(TY_E_BUSY, "write over what the file holds: somebody copies it").at(file->path());
+}
+
+ty_status direct_turn(void *, ty_file *file, bool begin) {
+    constexpr const char *operation = "wait until nobody else writes beside the heap's program";
+    if (ty_status status = check_ours(operation, file))
+        return status;
+    if (ty_status status = begin ? note_opening(operation, file) : TY_OK)
+        return status;
+    struct flock range = range_of(begin ? F_WRLCK : F_UNLCK, turn_offset, 1);
+    while (sys::fcntl(file->fd, begin ? F_OFD_SETLKW : F_OFD_SETLK, &range) != 0)
+        if (errno != EINTR)
+            return errno == EINVAL || errno == ENOLCK ? unsupported(operation, file->path(), UINT64_MAX, errno)
+                                                      : file_failure(operation, file->path(), UINT64_MAX, errno);
+    return TY_OK;
 }
 
 // A child's close leaves its parent's lock alone; an unlock would not.

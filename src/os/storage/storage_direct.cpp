@@ -372,6 +372,7 @@ constexpr ty_storage direct_storage = {
     direct_punch,         direct_next_data, direct_map,      direct_unmap,           direct_write_back,
     direct_lock,          direct_rename,    direct_remove,   direct_flush_directory, direct_write_many,
     direct_write_durable, direct_check,     direct_protect,  direct_resolve,         direct_hold,
+    direct_turn,
 };
 
 } // namespace

@@ -101,6 +101,9 @@ struct storage_file {
     ty_status hold(bool ask) const {
         return storage->hold ? os::call_whole(storage->hold, storage->context, file, ask) : TY_OK;
     }
+    ty_status turn(bool begin) const {
+        return storage->turn ? os::call_whole(storage->turn, storage->context, file, begin) : TY_OK;
+    }
     ty_status lock(bool exclusive) const { return os::call_whole(storage->lock, storage->context, file, exclusive); }
 };
 

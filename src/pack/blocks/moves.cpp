@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <taiyen/fault.hpp>
 
 using namespace taiyen::pack;
 
@@ -107,7 +108,9 @@ uint32_t ty_moves::row_for(uint64_t block_bytes, bool run, const ty_size_class *
                                             [&](const ty_size_class &one) { return one.block_bytes >= block_bytes; });
     row wanted{0, pages_of(block_bytes), 1, true, 0, 0};
     wanted.block_bytes = wanted.span_pages * stream_page_bytes;
-    if (fit != classes + class_count && (!run || fit->block_bytes == wanted.block_bytes))
+    if (fit != classes + class_count &&
+        (!run || fit->block_bytes == wanted.block_bytes ||
+         (taiyen::detail::fault("run_loses_its_alignment_in_a_pack") && fit->block_bytes > wanted.block_bytes)))
         wanted = {fit->block_bytes,
                   fit->span_bytes / stream_page_bytes,
                   static_cast<uint32_t>(fit->span_bytes / fit->block_bytes),
@@ -144,26 +147,31 @@ void ty_moves::plan(const ty_size_class *classes, size_t class_count) {
     }
 }
 
-// PK5. Longer spans first, from a multiple of the longest on: so each starts at a multiple of its length.
+// PK5. The longest spans begin at the first multiple of their length, the shorter ones behind them: so each starts at a
+// multiple of its length. What fits before them goes there, from the end down for the same reason: a small heap gets no
+// longer.
 void ty_moves::place_rows() {
-    uint64_t page = span_pages_max;
-    for (uint64_t pages = span_pages_max; pages != 0; pages /= 2)
+    uint64_t longest = 1;
+    for (const row &r : rows_)
+        longest = r.run ? longest : std::max(longest, r.span_pages);
+    uint64_t end = (first_block_page + longest - 1) / longest * longest, before = end;
+    const auto place = [&](uint64_t pages) {
+        if (before - first_block_page >= pages)
+            return before -= pages;
+        return (end += pages) - pages;
+    };
+    for (uint64_t pages = longest; pages != 0; pages /= 2)
         for (row &r : rows_)
-            if (!r.run && r.span_pages == pages) {
-                r.first_page = page;
-                page += (r.count + r.per_span - 1) / r.per_span * r.span_pages;
-            }
+            if (!r.run && r.span_pages == pages)
+                r.first_page = place((r.count + (taiyen::detail::fault("packed_rows_overlap") ? 0 : r.per_span - 1)) /
+                                     r.per_span * r.span_pages);
     for (row &r : rows_)
-        if (r.run) {
-            r.first_page = page;
-            page += r.count * r.span_pages;
-        }
+        if (r.run)
+            r.first_page = place(r.count * r.span_pages);
     for (size_t i = 0; i < places_.size(); i++)
-        if (places_[i].row == no_row) {
-            places_[i].first = page;
-            page += old_.areas[i].pages;
-        }
-    end_page_ = page;
+        if (places_[i].row == no_row)
+            places_[i].first = place(old_.areas[i].pages);
+    end_page_ = end;
 }
 
 void ty_moves::note_old_sizes() {

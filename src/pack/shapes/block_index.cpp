@@ -1,4 +1,5 @@
 #include "block_index.hpp"
+#include <taiyen/fault.hpp>
 
 namespace taiyen::pack {
 
@@ -40,7 +41,8 @@ void block_index::count_ranks() {
     size_t live = 0;
     for (size_t n = 0; n < bits_.size(); ++n) {
         ranks_[n] = static_cast<uint32_t>(live);
-        live += static_cast<size_t>(std::popcount(bits_[n]));
+        live += static_cast<size_t>(
+            std::popcount(taiyen::detail::fault("blocks_miscounted_in_the_index") ? bits_[n] >> 1 : bits_[n]));
     }
     live_ = live;
 }

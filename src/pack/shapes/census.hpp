@@ -36,7 +36,7 @@ private:
     void add_group(std::map<place, word_tally>::const_iterator first, std::map<place, word_tally>::const_iterator last,
                    bool open);
     void add_code(const std::map<place, word_tally> &tallies, const program_ranges &programs);
-    void add_leaks();
+    void add_leaks(const std::map<place, word_tally> &hidden);
 
     const walker &walk_;
     std::vector<finding> found_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <taiyen/fault.hpp>
 
 namespace taiyen::pack {
 
@@ -82,7 +83,8 @@ bool is_open_inside(const word_tally &tally) {
 // Remains of objects are kept in step by a move (SH11). The heap's base is no more than that there: allocators of
 // elements that are gone have it.
 bool is_open(const walker &walk, const place &at, const word_tally &tally) {
-    if (at.kind == place_kind::inside)
+    if (at.kind == place_kind::inside &&
+        (tally.count * 2 >= tally.of || !taiyen::detail::fault("hidden_address_taken_for_a_remain")))
         return is_open_inside(tally);
     const uint64_t bases = walk.known().of(at.content).holds ? tally.bases : 0;
     if (at.kind == place_kind::spare)
@@ -100,7 +102,7 @@ std::vector<finding> findings::collect() {
     add_dead();
     add_hidden(words.hidden);
     add_code(words.code, programs);
-    add_leaks();
+    add_leaks(words.hidden);
     std::stable_sort(found_.begin(), found_.end(), [](const finding &a, const finding &b) { return a.open > b.open; });
     return std::move(found_);
 }
@@ -219,7 +221,12 @@ void findings::add_code(const std::map<place, word_tally> &tallies, const progra
     }
 }
 
-void findings::add_leaks() {
+// Words that no field names may be what leads to them, and to what they lead to.
+void findings::add_leaks(const std::map<place, word_tally> &hidden) {
+    const bool found_from_words =
+        std::any_of(hidden.begin(), hidden.end(), [](const auto &one) { return one.second.lost != 0; });
+    const char *reached = found_from_words ? ": no field leads there, but perhaps words that no field names ("
+                                           : ": nothing leads there (";
     struct sum {
         uint64_t leaks = 0;
         uint64_t all = 0;
@@ -241,8 +248,8 @@ void findings::add_leaks() {
         leak.bytes = one.leaks * bytes;
         leak.example = one.example;
         leak.text = counted(one.leaks, "block") + " of " + std::to_string(bytes) + " bytes, of " +
-                    std::to_string(one.all) + " of that size: nothing leads there (" +
-                    hex(reinterpret_cast<uint64_t>(one.example)) + ")";
+                    std::to_string(one.all) + " of that size" + reached + hex(reinterpret_cast<uint64_t>(one.example)) +
+                    ")";
     }
 }
 

@@ -4,6 +4,7 @@
 #include "boundary.hpp"
 #include <algorithm>
 #include <cstring>
+#include <taiyen/fault.hpp>
 #include <taiyen/joint.h>
 #include <taiyen/outbox.h>
 #include <taiyen/persist.h>
@@ -36,13 +37,15 @@ ty_status walker::run() {
         return status;
     drain();
     check_references();
-    settle_tails();
+    if (!taiyen::detail::fault("elements_behind_a_count_not_moved"))
+        settle_tails();
     return status_;
 }
 
 // SH13: those of the heap before a move, which decide what remains are. Only heaps know them.
 ty_status walker::learn_class_sizes() {
-    if (before_ == nullptr || before_->old().classes == ty_heap_class_table(heap_))
+    if (before_ == nullptr || before_->old().classes == ty_heap_class_table(heap_) ||
+        taiyen::detail::fault("census_by_size_classes_of_the_new_heap"))
         return learn_class_sizes_of(heap_);
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.limit_bytes = size_t{64} << 20;
@@ -161,7 +164,7 @@ void walker::visit(plan &as, const object &in, char *tail) {
     }
     for (step &s : as.steps)
         visit_step(s, in, tail);
-    if (as.hooked && hooked_.insert(in.at, as.id)) {
+    if (as.hooked && (hooked_.insert(in.at, as.id) || taiyen::detail::fault("hook_called_twice_for_an_object"))) {
         if (as.lacks && ++as.unhooked.count == 1)
             as.unhooked.example = in.at;
         if (as.shape->trace) // SH5: once

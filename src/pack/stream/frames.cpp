@@ -1,6 +1,7 @@
 #include "frames.hpp"
 
 #include <cstring>
+#include <taiyen/fault.hpp>
 
 namespace taiyen::pack {
 
@@ -84,7 +85,8 @@ ty_status frame_reader::read_frame(frame_header *header, std::vector<uint8_t> *p
     packed->resize(header->packed_bytes);
     if (ty_status status = get(packed->data(), header->packed_bytes))
         return status;
-    if (header->checksum != checksum_of(packed->data(), header->packed_bytes))
+    if (header->checksum != checksum_of(packed->data(), header->packed_bytes) &&
+        !taiyen::detail::fault("packed_frame_not_checked"))
         return refuse_stream(TY_E_DAMAGED, "the checksum of a frame is wrong", at);
     return TY_OK;
 }

@@ -37,13 +37,6 @@ ty_status refuse_other_heap(const log_place &place, const log_header_2 &header) 
         .remedy("give each heap a log of its own with log_path; move this one away only if its heap is gone");
 }
 
-// The heap was not closed in order, and its log is not there.
-ty_status refuse_missing_log(const log_place &place) {
-    return failure(TY_E_NOT_FOUND, "open a heap without its log: there may be transactions in it")
-        .at(place.path)
-        .remedy("put the log back, or name it with log_path");
-}
-
 // Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
 bool is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity) {
     log_header_2 header;
@@ -144,6 +137,16 @@ void place_destroy(log_place &place) {
     place = {};
 }
 
+ty_status place_refuse_missing(const log_place &place, const char *operation) {
+    constexpr const char *remedy = "put the log back, which may hold transactions, or name it with log_path";
+    if (place.empty)
+        return failure(TY_E_NOT_FOUND, "%s: there is a file of 0 bytes", operation)
+            .at(place.path)
+            .cause(TY_CAUSE_IN_OPERATION)
+            .remedy("%s", remedy);
+    return failure(TY_E_NOT_FOUND, "%s", operation).at(place.path).remedy("%s", remedy);
+}
+
 ty_status place_open(log_place &place, bool writable) {
     if (!place.options->log) {
         if (ty_status status = file_sink_open(place.path, writable, *place.options->storage, &place.own))
@@ -151,9 +154,10 @@ ty_status place_open(log_place &place, bool writable) {
         place.sink = place.own;
         if (place.sink->size_bytes)
             return TY_OK;
-        sink_destroy(place.own); // a file of no bytes holds as much as none
+        sink_destroy(place.own);
         place.sink = place.own = nullptr;
-        return failure(TY_E_NOT_FOUND, "read the log: it is empty").at(place.path);
+        place.empty = true;
+        return place_refuse_missing(place, "read the log");
     }
     place.sink = place.options->log;
     ty_status status = log_check(*place.sink, place.path, nullptr, nullptr);
@@ -245,7 +249,8 @@ ty_status place_find(log_place &place, const log_identity &identity, const image
     ty_status status = place_open(place, writable);
     if (status == TY_E_NOT_FOUND) {
         *fit = log_fit::missing;
-        return told.closed ? TY_OK : refuse_missing_log(place);
+        // not closed in order
+        return told.closed ? TY_OK : place_refuse_missing(place, "open a heap without its log");
     }
     if (!status)
         status = log_check(*place.sink, place.path, &identity, found);

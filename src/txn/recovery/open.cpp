@@ -282,6 +282,7 @@ void hand_over(opening &state, txn_runtime &rt) {
     rt.sink = state.place.sink;
     rt.own_sink = state.place.own;
     rt.log_path = state.place.path;
+    rt.log_elsewhere = state.options.log_path && !state.options.log;
     state.place = {};
     rt.receives.store(state.receives, std::memory_order_relaxed);
     snapshots_begin(rt);

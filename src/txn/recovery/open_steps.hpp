@@ -19,6 +19,7 @@ struct log_place {
     const ty_log_sink *sink;   // NULL: not opened, or not there
     ty_log_sink *own;          // the same, where the open made it
     const storage_file *image; // of the heap, during its open: the log is as closed to others (N4)
+    bool empty = false;        // found: a file of no bytes, which holds as much as none
 };
 // heap_path: as resolve_path gives it.
 ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options);
@@ -30,6 +31,9 @@ void place_destroy(log_place &place); // the file is closed, not removed
 
 // Opens what is there. TY_E_NOT_FOUND: nothing is; for a user's sink, it was never formatted.
 ty_status place_open(log_place &place, bool writable);
+// Where place_open found nothing: says so, and whether there is a file of no bytes. operation: "open a heap without
+// ..."
+ty_status place_refuse_missing(const log_place &place, const char *operation);
 // Whether a log may be made there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
 ty_status place_check(log_place &place, const log_identity &identity, bool writable = true);
 // What a log is made of.

@@ -304,9 +304,7 @@ ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty
     log_header_2 header;
     ty_status status = place_open(place, false);
     if (status == TY_E_NOT_FOUND && heap_path)
-        status = failure(TY_E_NOT_FOUND, "read the log: there is none")
-                     .at(place.path)
-                     .remedy("put the log back, or name it with log_path");
+        status = place_refuse_missing(place, "read the log");
     if (!status && !(status = log_check(*place.sink, place.path, nullptr, &header))) {
         take_header(header, info);
         if (heap_path)

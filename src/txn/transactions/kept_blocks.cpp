@@ -1,9 +1,9 @@
-// Blocks that variables of the process lead to when a transaction rolls back whose scopes allocated them.
+// Blocks that the process leads to when a transaction rolls back whose scopes allocated them.
 //
-// M11: a block that a scope has allocated and a rollback takes back is nobody else's as long as a variable leads to it,
-// directly or through others of these blocks. What the library that has the variable wrote there stays: it goes on
-// using it. So such a block leaves the transaction before anything is rolled back, and is a reserved one from then on,
-// which no twin is compared with (A3) and which the next open frees (X3).
+// M11: a block that a scope has allocated and a rollback takes back is nobody else's as long as a variable, or a block
+// of the process's own malloc, leads to it, directly or through others of these blocks. What the library that keeps the
+// address wrote there stays: it goes on using it. So such a block leaves the transaction before anything is rolled
+// back, and is a reserved one from then on, which no twin is compared with (A3) and which the next open frees (X3).
 #include "automatic.hpp"
 
 #include <algorithm>
@@ -11,65 +11,100 @@
 namespace taiyen {
 namespace {
 
+#if defined(TAIYEN_DEBUG)
+constexpr size_t own_bytes_max = SIZE_MAX;
+#else
+constexpr size_t own_bytes_max = TY_DANGLING_OWN_BYTES_MAX;
+#endif
+
 class keeping {
 public:
     keeping(ty_txn *txn, dangling_words *found) : txn_(txn), rt_(*txn->rt), found_(found) {}
     keeping(const keeping &) = delete;
     keeping &operator=(const keeping &) = delete;
-    ~keeping() {
-        for (const word_range_of_block &block : txn_->to_read)
-            txn_->reached.erase(block.word);
-        txn_->to_read.count = txn_->variables.count = 0;
-    }
+    ~keeping() { txn_->rolled_back.count = txn_->to_read.count = 0; }
 
-    // A failure leaves blocks to the rollback that variables lead to: there is no memory to keep them.
+    // A failure leaves blocks to the rollback that the process leads to: there is no memory to keep them.
     void run() {
-        const char *first = address_of(rt_, rt_.user_first_word);
-        const bool whole = heap_each_variable_word(first, rt_.base + heap_used_bytes(rt_.heap), note_variable, this);
-        ty_status status = failed_;
-        for (const os::variable_word &variable : txn_->variables)
-            if (!status)
-                status = reach(variable.value, &variable);
+        if (list_blocks() != TY_OK)
+            return;
+        const bool whole = look_at_process();
         const bool lets_go = whole && reserved_kept_bytes(rt_) > TY_KEPT_BYTES_MAX;
-        if (!status && !lets_go)
-            status = reserved_each_kept(rt_, read_kept, this);
-        for (size_t n = 0; n < txn_->to_read.count && !status; ++n)
-            status = read(txn_->to_read.begin()[n]);
+        for (scoped_memory &block : txn_->rolled_back)
+            if (!lets_go && block.kept)
+                add(&block);
+        for (size_t n = 0; n < txn_->to_read.count; ++n)
+            read(txn_->rolled_back.begin()[txn_->to_read.begin()[n]]);
         keep();
-        if (!status && lets_go)
+        if (lets_go && failed_ == TY_OK)
             let_go();
     }
 
 private:
-    static void note_variable(void *context, const os::variable_word &word) {
-        auto &self = *static_cast<keeping *>(context);
-        if (!self.failed_)
-            self.failed_ = self.txn_->variables.push(word);
-    }
-    static ty_status read_kept(void *context, uint64_t word, uint64_t words) {
-        return static_cast<keeping *>(context)->add(word, words);
-    }
-    ty_status add(uint64_t word, uint64_t words) {
-        if (txn_->reached.find(word) != word_table::none)
-            return TY_OK;
-        if (ty_status status = txn_->to_read.push({word, words}))
+    // In order of address: what the transaction's scopes have allocated, and what earlier rollbacks have kept.
+    ty_status list_blocks() {
+        for (const touched_block &block : txn_->blocks)
+            if (scoped_block(txn_, block.word) != nullptr)
+                if (ty_status status = list(block.word, block.words, false))
+                    return status;
+        if (ty_status status = reserved_list_kept(rt_, list_kept, this))
             return status;
-        const ty_status status = txn_->reached.insert(word, 0);
-        txn_->to_read.count -= status != TY_OK;
-        return status;
+        if (ty_status status = txn_->to_read.memory.provide(txn_->rolled_back.count * sizeof(uint32_t)))
+            return status;
+        std::sort(txn_->rolled_back.begin(), txn_->rolled_back.end(),
+                  [](const scoped_memory &a, const scoped_memory &b) { return a.begin < b.begin; });
+        begin_ = txn_->rolled_back.begin()->begin;
+        end_ = txn_->rolled_back.end()[-1].end;
+        return TY_OK;
     }
-    // variable: NULL where the value lies in a block.
-    ty_status reach(uint64_t value, const os::variable_word *variable) {
-        ty_block place;
-        if (!heap_find_block(rt_.heap, reinterpret_cast<const void *>(value), &place))
-            return TY_OK;
-        const uint64_t word = word_at(rt_, place.address);
-        const bool scoped = scoped_block(txn_, word) != nullptr;
-        if (!scoped && !reserved_kept(rt_, word))
-            return TY_OK;
-        if (scoped && variable != nullptr && is_news(variable->address))
-            found_->add(*variable, place);
-        return add(word, place.size_bytes / 8);
+    static ty_status list_kept(void *context, uint64_t word, uint64_t words) {
+        return static_cast<keeping *>(context)->list(word, words, true);
+    }
+    ty_status list(uint64_t word, uint64_t words, bool kept) {
+        const auto begin = reinterpret_cast<uintptr_t>(address_of(rt_, word));
+        return txn_->rolled_back.push({begin, begin + words * 8, kept, false});
+    }
+    // False: something was not seen.
+    bool look_at_process() {
+        size_t left = own_bytes_max;
+        const bool whole = heap_each_variable_word(reinterpret_cast<const void *>(begin_),
+                                                   reinterpret_cast<const void *>(end_), reach_of_variable, this);
+        return heap_each_own_word({begin_, end_, wants, reach_of_own, this}, &left) && whole;
+    }
+
+    // Called with others waiting: neither takes a lock, nor needs memory.
+    scoped_memory *find(uint64_t value) const {
+        if (value - begin_ >= end_ - begin_)
+            return nullptr;
+        scoped_memory *behind =
+            std::upper_bound(txn_->rolled_back.begin(), txn_->rolled_back.end(), value,
+                             [](uint64_t v, const scoped_memory &block) { return v < block.begin; });
+        return value < behind[-1].end ? behind - 1 : nullptr;
+    }
+    static bool wants(void *context, uint64_t value) { return static_cast<keeping *>(context)->find(value) != nullptr; }
+    static void reach_of_variable(void *context, const os::variable_word &word) {
+        static_cast<keeping *>(context)->reach({word, {}, {}, false, true});
+    }
+    static void reach_of_own(void *context, const os::malloc_word &word) {
+        static_cast<keeping *>(context)->reach({{word.address, word.value, 0, 0, false, false},
+                                                {},
+                                                {const_cast<void *>(word.block), word.block_bytes},
+                                                false,
+                                                false});
+    }
+    void reach(dangling_word word) {
+        scoped_memory *block = find(word.word.value);
+        if (block == nullptr)
+            return;
+        word.block = {reinterpret_cast<void *>(block->begin), block->end - block->begin};
+        if (!block->kept && is_news(word.word.address))
+            found_->add(word);
+        add(block);
+    }
+    void add(scoped_memory *block) {
+        if (!block->reached)
+            txn_->to_read.begin()[txn_->to_read.count++] = static_cast<uint32_t>(block - txn_->rolled_back.begin());
+        block->reached = true;
     }
     bool is_news(const void *variable) {
         auto &told = txn_->told_variables;
@@ -78,40 +113,32 @@ private:
         return told.count == told_most || told.push(variable) == TY_OK;
     }
     // Other threads may be writing to kept blocks.
-    [[gnu::no_sanitize("thread")]] ty_status read(word_range_of_block block) {
-        const auto low = reinterpret_cast<uintptr_t>(rt_.base);
-        const uintptr_t bytes = heap_used_bytes(rt_.heap);
-        const auto *word = reinterpret_cast<const uint64_t *>(address_of(rt_, block.word));
-        for (const uint64_t *end = word + block.words; word < end; ++word) {
-            const uint64_t value = __atomic_load_n(word, __ATOMIC_RELAXED);
-            if (value - low < bytes)
-                if (ty_status status = reach(value, nullptr))
-                    return status;
-        }
-        return TY_OK;
+    [[gnu::no_sanitize("thread")]] void read(const scoped_memory &block) {
+        for (uintptr_t at = block.begin; at < block.end; at += sizeof(uint64_t))
+            if (scoped_memory *next = find(__atomic_load_n(reinterpret_cast<const uint64_t *>(at), __ATOMIC_RELAXED)))
+                add(next);
     }
     void keep() {
-        for (const word_range_of_block &block : txn_->to_read) {
-            if (scoped_block(txn_, block.word) == nullptr)
-                continue; // kept already
-            if (reserved_keep(rt_, block.word, block.words))
+        for (const uint32_t number : txn_->to_read) {
+            const scoped_memory &block = txn_->rolled_back.begin()[number];
+            auto *address = reinterpret_cast<void *>(block.begin);
+            const uint64_t word = word_at(rt_, address);
+            if (block.kept)
+                continue; // already
+            if (ty_status status = reserved_keep(rt_, word, (block.end - block.begin) / 8)) {
+                failed_ = status;
                 continue;
-            block_leave(txn_, block.word);
+            }
+            block_leave(txn_, word);
             for (size_t n = 0; n < std::min(found_->count, dangling_words::most); ++n)
-                found_->found[n].kept |= word_at(rt_, found_->found[n].block.address) == block.word;
+                found_->found[n].kept |= found_->found[n].block.address == address;
         }
     }
-    // Those that no variable leads to any more; where there is no memory to list all of them, some stay.
+    // Those that nothing leads to any more.
     void let_go() {
-        auto list_left = [](void *context, uint64_t word, uint64_t words) {
-            ty_txn *txn = static_cast<keeping *>(context)->txn_;
-            return txn->reached.find(word) == word_table::none ? txn->to_read.push({word, words}) : TY_OK;
-        };
-        const size_t first = txn_->to_read.count;
-        static_cast<void>(reserved_each_kept(rt_, list_left, this));
-        for (size_t n = first; n < txn_->to_read.count; ++n)
-            static_cast<void>(reserved_free_kept(rt_, txn_->to_read.begin()[n].word)); // else it was freed meanwhile
-        txn_->to_read.count = first;
+        for (const scoped_memory &block : txn_->rolled_back)
+            if (block.kept && !block.reached)
+                reserved_let_go(rt_, word_at(rt_, reinterpret_cast<void *>(block.begin)));
     }
 
     static constexpr size_t told_most = 4096;
@@ -119,6 +146,7 @@ private:
     ty_txn *txn_;
     txn_runtime &rt_;
     dangling_words *found_;
+    uintptr_t begin_ = 0, end_ = 0; // what they lie between
     ty_status failed_ = TY_OK;
 };
 

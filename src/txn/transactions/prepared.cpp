@@ -78,6 +78,11 @@ ty_status txn_prepare_check(ty_heap *heap, const char *call) {
     return TY_OK;
 }
 
+const char *txn_log_path_elsewhere(ty_heap *heap) {
+    const txn_runtime &rt = *runtime_of(heap);
+    return rt.log_elsewhere ? rt.log_path : "";
+}
+
 void txn_prepare_ask(ty_heap *heap, uint64_t sequence) {
     log_ask(runtime_of(heap)->log, sequence);
 }

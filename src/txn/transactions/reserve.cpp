@@ -34,6 +34,7 @@ struct reservation {
     uint64_t *place; // in the list; NULL: it is not there
     uint64_t words;  // of the block; 0: it is in use, but not as a reserved one
     reserved_state state;
+    bool listed;        // of a kept one: reserved_list_kept has told of it
     uint32_t next_free; // number of the next one that is not in use
 };
 
@@ -64,7 +65,7 @@ ty_status enter(txn_runtime &rt, uint64_t word, uint64_t words, uint64_t *place,
     reservations &r = *rt.reserved;
     uint32_t number = r.first_free;
     if (number == no_number) {
-        if (ty_status status = r.entries.push({0, nullptr, 0, state, no_number}))
+        if (ty_status status = r.entries.push({0, nullptr, 0, state, false, no_number}))
             return status;
         number = static_cast<uint32_t>(r.entries.count - 1);
         r.entries.begin()[number].next_free = r.first_free;
@@ -77,7 +78,7 @@ ty_status enter(txn_runtime &rt, uint64_t word, uint64_t words, uint64_t *place,
         return status;
     reservation &entry = r.entries.begin()[number];
     r.first_free = entry.next_free;
-    entry = {word, place, words, state, no_number};
+    entry = {word, place, words, state, false, no_number};
     automatic_reserved(rt, word, words, true);
     return TY_OK;
 }
@@ -95,7 +96,7 @@ void leave(txn_runtime &rt, reservation *entry) {
     r.numbers.erase(entry->word);
     r.table_lock.unlock();
     uint32_t number = static_cast<uint32_t>(entry - r.entries.begin());
-    *entry = {0, nullptr, 0, reserved_state::reserved, r.first_free};
+    *entry = {0, nullptr, 0, reserved_state::reserved, false, r.first_free};
     r.first_free = number;
 }
 
@@ -650,14 +651,24 @@ uint64_t reserved_kept_bytes(const txn_runtime &rt) {
     return rt.reserved->kept_bytes.load(std::memory_order_relaxed);
 }
 
-ty_status reserved_each_kept(txn_runtime &rt, ty_status (*visit)(void *context, uint64_t word, uint64_t words),
+ty_status reserved_list_kept(txn_runtime &rt, ty_status (*visit)(void *context, uint64_t word, uint64_t words),
                              void *context) {
     os::lock_guard guard(rt.reserved->lock);
-    for (const reservation &entry : rt.reserved->entries)
-        if (entry.word != 0 && entry.state == reserved_state::kept)
+    for (reservation &entry : rt.reserved->entries)
+        if (entry.word != 0 && entry.state == reserved_state::kept) {
+            entry.listed = true;
             if (ty_status status = visit(context, entry.word, entry.words))
                 return status;
+        }
     return TY_OK;
+}
+
+// Another thread may have freed it meanwhile, and a resize have put another one there.
+void reserved_let_go(txn_runtime &rt, uint64_t word) {
+    os::lock_guard guard(rt.reserved->lock);
+    const reservation *entry = find(*rt.reserved, word);
+    if (entry != nullptr && entry->listed)
+        static_cast<void>(free_kept(rt, word));
 }
 
 uint64_t reserved_count(const txn_runtime &rt) {

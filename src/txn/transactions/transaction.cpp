@@ -295,13 +295,11 @@ ty_status transaction_create(txn_runtime &rt) {
     ty_status status = txn->ranges.create(rt.base, words);
     if (status == TY_OK)
         status = txn->block_numbers.create(words);
-    if (status == TY_OK)
-        status = txn->reached.create(words);
     area *areas[] = {
-        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
-        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
-        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
-        &txn->variables.memory, &txn->told_variables.memory};
+        &txn->blocks.memory,      &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,     &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,    &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->rolled_back.memory, &txn->told_variables.memory};
     for (area *each : areas)
         if (status == TY_OK)
             status = each->create(size_t{16} << 30);
@@ -319,14 +317,13 @@ void transaction_destroy(txn_runtime &rt) {
     automatic_destroy(rt);
     objects_destroy(rt);
     area *areas[] = {
-        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
-        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
-        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
-        &txn->variables.memory, &txn->told_variables.memory};
+        &txn->blocks.memory,      &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,     &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,    &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->rolled_back.memory, &txn->told_variables.memory};
     for (area *each : areas)
         each->destroy();
     txn->block_numbers.destroy();
-    txn->reached.destroy();
     txn->ranges.destroy();
     os::retire_memory(txn, sizeof(ty_txn));
     rt.txn = nullptr;
@@ -524,7 +521,7 @@ ty_status txn_rollback(ty_txn *txn) {
     txn->rt->figures.rollbacks.add(1);
     transaction_finish(txn);
     if (dangling.count != 0)
-        heap_tell_dangling(dangling, TY_DANGLING_ROLLBACK, image_path(heap));
+        heap_tell_dangling(&dangling, TY_DANGLING_ROLLBACK, image_path(heap));
     return memory != TY_OK ? memory : blocks;
 }
 

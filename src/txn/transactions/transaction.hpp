@@ -25,9 +25,12 @@ struct touched_block {
     bool own() const { return words_before == 0 && !published; } // its rollback frees it
 };
 
-struct word_range_of_block {
-    uint64_t word;
-    uint64_t words;
+// A block that a scope has allocated, by its addresses: of the transaction that is rolled back, or kept by an earlier
+// rollback (M11).
+struct scoped_memory {
+    uintptr_t begin, end;
+    bool kept;
+    bool reached; // the process leads to it
 };
 
 struct touched_root {
@@ -100,10 +103,9 @@ struct ty_txn {
     size_t procedure_bytes;
 
     // Of rollbacks (kept_blocks.cpp).
-    taiyen::word_table reached;                             // by word: blocks in the next
-    taiyen::txn_array<taiyen::word_range_of_block> to_read; // that variables lead to, and blocks that these lead to
-    taiyen::txn_array<taiyen::os::variable_word> variables; // that lead into the heap
-    taiyen::txn_array<const void *> told_variables;         // since the open
+    taiyen::txn_array<taiyen::scoped_memory> rolled_back; // in order of address
+    taiyen::txn_array<uint32_t> to_read;                  // numbers of those that are reached
+    taiyen::txn_array<const void *> told_variables;       // since the open
 
     // Memory of a commit.
     taiyen::txn_array<taiyen::record_operation> operations;
@@ -234,8 +236,9 @@ ty_status reserved_keep(txn_runtime &rt, uint64_t word, uint64_t words);
 bool reserved_kept(txn_runtime &rt, uint64_t word);
 ty_status reserved_free_kept(txn_runtime &rt, uint64_t word);
 uint64_t reserved_kept_bytes(const txn_runtime &rt);
-ty_status reserved_each_kept(txn_runtime &rt, ty_status (*visit)(void *context, uint64_t word, uint64_t words),
-                             void *context); // under the lock
+ty_status reserved_list_kept(txn_runtime &rt, ty_status (*visit)(void *context, uint64_t word, uint64_t words),
+                             void *context);          // under the lock
+void reserved_let_go(txn_runtime &rt, uint64_t word); // frees it if it is one that was listed
 uint64_t reserved_count(const txn_runtime &rt);
 // Whether the block is reserved, published by the transaction, or one of the library's own. Under the lock, so not in
 // the handler of a fault, which goes by guarded_page::reserved.

@@ -86,6 +86,7 @@ struct txn_runtime : thread_end_watcher {
     const ty_log_sink *sink; // what the log is kept on
     ty_log_sink *own_sink;   // the same, if the open made it; NULL for the user's
     char *log_path;
+    bool log_elsewhere;       // the option log_path names it
     std::atomic<bool> opened; // its open has ended, so that other threads may look at it
     uint32_t lookers;         // who do (thread_ends.cpp)
     bool check_stores;

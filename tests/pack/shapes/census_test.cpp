@@ -138,6 +138,12 @@ TEST(census, tells_of_hidden_addresses) {
     EXPECT_NE(inside->text.find("(0 of a first byte)"), std::string::npos) << inside->text;
     EXPECT_EQ(result.count(TY_CENSUS_LEAK), 1u);
     EXPECT_EQ(result.count(TY_CENSUS_HIDDEN), 2u);
+    EXPECT_NE(result.text().find("no field leads there, but perhaps words that no field names"), std::string::npos)
+        << result.text();
+    top->b = top->c = 0;
+    result = all.census();
+    EXPECT_EQ(result.count(TY_CENSUS_LEAK), 1u);
+    EXPECT_NE(result.text().find(": nothing leads there ("), std::string::npos) << result.text();
 }
 
 TEST(census, tells_of_addresses_just_behind_a_block) {

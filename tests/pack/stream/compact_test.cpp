@@ -136,6 +136,23 @@ TEST(pack_compact, fewer_pages_and_the_same_content) {
     os::sim_destroy(disk);
 }
 
+// Of few blocks of many sizes, each with a span of its own, what stands before the first long span counts.
+TEST(pack_compact, makes_no_small_heap_larger) {
+    for (size_t count = 1; count < 80; ++count) {
+        const volatile_heap owner;
+        ty_heap *heap = owner.heap;
+        for (size_t i = 0; i < count; ++i)
+            ASSERT_NE(nullptr, ty_alloc(heap, 1 + (i * i * 37 + count) % (i % 8 == 0 ? 9000 : 300)));
+        ty_compact_options how = TY_COMPACT_OPTIONS_INIT;
+        how.force = true;
+        ty_compact_report report{};
+        report.struct_size = sizeof report;
+        ASSERT_OK(ty_compact(heap, &how, &report));
+        EXPECT_LE(report.used_bytes, report.old_used_bytes) << count;
+        EXPECT_OK(ty_heap_verify(heap, nullptr, nullptr));
+    }
+}
+
 TEST(pack_compact, power_cuts) {
     std::string before;
     os::sim_disk *disk = make_disk(1500, &before);

@@ -149,6 +149,23 @@ TEST_P(foretold_test, an_open_does_what_info_says) {
 INSTANTIATE_TEST_SUITE_P(all, foretold_test,
                          testing::Combine(testing::Values(TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL), testing::Bool()));
 
+// It is there, so "does not exist" would send whoever reads it to another path.
+TEST(foretold, a_log_of_no_bytes_is_called_so) {
+    temporary_folder folder;
+    const std::string path = folder.file("a.ty");
+    make(path, TY_TRANSACTIONAL, false);
+    fs::resize_file(path + "-log", 0);
+    ty_log_info log{};
+    log.struct_size = sizeof log;
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_log_read(path.c_str(), nullptr, nullptr, &log, nullptr, nullptr));
+    for (const std::string &text : {std::string(ty_error_text()), refusal_of(path), foretold(path)}) {
+        EXPECT_NE(std::string::npos, text.find("of 0 bytes")) << text;
+        EXPECT_EQ(std::string::npos, text.find("does not exist")) << text;
+    }
+    fs::remove(path + "-log");
+    EXPECT_NE(std::string::npos, refusal_of(path).find("does not exist"));
+}
+
 TEST(foretold, replay_is_counted) {
     temporary_folder folder;
     for (int commits : {1, 3}) {
