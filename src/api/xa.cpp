@@ -282,7 +282,8 @@ int xa_prepare(XID *xid, int rmid, long flags) {
 
 // XA1: of a process that is dead.
 int settle(manager &of, branch *one, ty_outcome outcome) {
-    asked answer{outcome, {}, false};
+    const bool wrong = fault("xa_rolled_back_is_committed") && outcome != TY_OUTCOME_UNKNOWN;
+    asked answer{wrong ? TY_OUTCOME_COMMIT : outcome, {}, false};
     ty_heap *heap = nullptr;
     of.busy = true;
     lock.unlock();

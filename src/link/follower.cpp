@@ -69,7 +69,7 @@ struct teller {
         const uint64_t previous = self.again ? self.previous : self.hash;
         const uint64_t hash = record_hash(self.log, previous, record.sequence, record.bytes, record.size);
         self.last = record.sequence;
-        if (self.again) {
+        if (self.again && !(fault("last_record_followed_twice") && self.log != 0)) {
             self.other = hash != self.hash;
             self.again = false;
             return self.other ? self.stop() : TY_OK;
@@ -136,14 +136,17 @@ ty_status tell(const ty_follower &f, const log_view &view, ty_follow_position *p
     if (f.heap) {
         if (ty_status status = txn_wait_beyond(f.heap, UINT64_MAX, 0, &reader.up_to))
             return status;
+        if (fault("followed_while_it_is_written"))
+            reader.up_to = UINT64_MAX;
     } else {
         const ty_status status = look(view, *position, &seen);
         *read = seen;
         // One ring ends where what follows is missing; the next call tells of that.
         if (!seen.more || (status && position->partitions > 1))
             return status;
-        if (ty_status flushed = sink_flush(view.own))
-            return flushed;
+        if (!fault("followed_before_it_is_durable"))
+            if (ty_status flushed = sink_flush(view.own))
+                return flushed;
         reader.end = &seen.contents.end;
     }
     teller t = teller_at(*position, callback, context);
@@ -165,7 +168,7 @@ ty_status tell(const ty_follower &f, const log_view &view, ty_follow_position *p
 bool is_of_this_line(const log_header_2 &header, const ty_follow_position &position) {
     const log_open_2 open{position.open_number, position.open_random};
     if (header.open.number <= open.number)
-        return header.open == open;
+        return header.open == open || (fault("other_history_followed") && header.open.number == open.number);
     return header.previous.number != open.number || header.previous == open;
 }
 
@@ -188,7 +191,9 @@ ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *positi
             return status;
         ty_error_detail(&why);
     }
-    if (newest.marks.stamp > position->sequence || (!read.found && newest.marks.stamp == position->sequence))
+    const bool beyond =
+        newest.marks.stamp > position->sequence && (status || !fault("follower_passes_over_a_snapshot"));
+    if (beyond || (!read.found && newest.marks.stamp == position->sequence))
         return gone(f, *position, newest, base);
     if (!status)
         return read.found ? TY_OK : other_history(f, *position);

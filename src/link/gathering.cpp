@@ -106,7 +106,7 @@ ty_status write(const ty_group &group, const gathered_batch &batch) {
         return status;
     for (size_t n = 0; n + 1 < group.count; ++n)
         txn_prepare_ask(group.heaps[n], sequences[n]);
-    for (size_t n = group.count; n-- > 0;)
+    for (size_t n = fault("gathered_joint_decided_before_all_have_it") ? 1 : group.count; n-- > 0;)
         if (ty_status status = txn_prepare_wait(group.heaps[n], sequences[n]))
             return status;
     for (size_t n = 0; n < group.count; ++n)
@@ -144,7 +144,7 @@ ty_status flush(ty_group &group, const waiting_thread &own) {
     g.lock.unlock();
     while (waiting_thread *one = members.pop())
         if (one != &own)
-            tell(*one, status ? turn::in_doubt : turn::committed);
+            tell(*one, status && !fault("lost_batch_of_joints_acknowledged") ? turn::in_doubt : turn::committed);
     tell_all(lost, turn::in_doubt);
     return status;
 }
@@ -317,6 +317,10 @@ ty_status commit_gathered(ty_joint *joint, bool *done) {
     if (status)
         return give_up(joint, status);
     end_gathered(joint);
+    if (fault("batch_of_joints_written_twice")) {
+        os::lock_guard guard(g.lock);
+        own.flushes = own.flushes || (!g.flushing && !g.broken);
+    }
     turn told = own.flushes ? turn::flushes : own.wait();
     if (told == turn::flushes)
         told = flush(group, own) ? turn::in_doubt : turn::committed;

@@ -107,7 +107,7 @@ ty_status begin_group(ty_group *group, const member *members, bool restored) {
             return status;
     if (ty_status status = group->participant_count ? recover_participants(*group) : TY_OK)
         return status;
-    return group->count < 2 ? TY_OK : joint_begin_moment(group, moment);
+    return group->count < 2 || fault("open_of_a_group_is_no_joint") ? TY_OK : joint_begin_moment(group, moment);
 }
 
 } // namespace

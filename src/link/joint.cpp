@@ -178,7 +178,7 @@ ty_status commit_one(ty_joint *joint, size_t which) {
 bool is_prepared(const ty_joint *joint, size_t n) {
     switch (joint->what.by) {
     case decided_by::heaps:
-        return true;
+        return n == 0 || !fault("one_heap_of_a_group_prepared_alone");
     case decided_by::first_heap:
         return n != 0;
     case decided_by::agent:
@@ -365,7 +365,7 @@ ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint *
         os::random_bytes(&joint->what.number, sizeof joint->what.number);
     joint_id_of(joint->what, joint->id);
     ty_status status = enter(joint, options);
-    if (!status)
+    if (!status && !fault("joint_begins_before_participants_know_the_last"))
         status = pay(*group, nullptr);
     if (status) {
         ty_error error;
@@ -441,7 +441,7 @@ ty_status joint_commit(ty_joint *joint) {
     ty_status status = prepare_heaps(joint);
     if (!status)
         status = prepare_participants(joint);
-    if (!status)
+    if (!status && !fault("joint_decided_before_all_have_it"))
         status = await_heaps(joint);
     if (status)
         return give_up(joint, status);

@@ -63,7 +63,8 @@ private:
                 return status;
             if (there && there->number) {
                 // Two that stand for the same member, a heap and a copy of it, are no partners.
-                if (!is_same_moment(entry.number, entry.apart, there->number, there->apart) &&
+                if (!(fault("heaps_of_other_moments_are_a_group") && there->count != entry.count) &&
+                    !is_same_moment(entry.number, entry.apart, there->number, there->apart) &&
                     !same_identity(role_of(*there).identity, role_of(entry).identity))
                     if (ty_status status = differ(n, entry, other, there->count))
                         return status;

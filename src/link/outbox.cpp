@@ -128,7 +128,7 @@ bool find_room(const outbox_1 &box, uint64_t bytes, bool *wraps) {
     if (is_empty)
         return *wraps = true, bytes <= box.room;
     if (box.tail <= box.head) // around the end already
-        return bytes <= box.head - box.tail;
+        return bytes <= (fault("message_over_one_that_waits") ? box.room : box.head) - box.tail;
     if (bytes <= box.room - box.tail)
         return true;
     *wraps = true;
@@ -357,7 +357,8 @@ ty_status outbox_read(ty_heap *heap, const char *name, uint64_t after, ty_messag
             return status;
         if (one.copies.used == 0)
             return TY_OK;
-        if (ty_status status = txn_stable(heap, 0, true, &stable)) // OB2
+        const bool lasts = !fault("message_given_before_it_is_durable");
+        if (ty_status status = txn_stable(heap, 0, lasts, &stable)) // OB2
             return status;
         if (!call_back(&one, callback, context))
             return TY_OK;

@@ -161,7 +161,7 @@ private:
             without = given == vote::has_not ? &members[n] : without;
         }
         // What is in use goes on between two looks; others do not.
-        if (with && without && !in_use()) {
+        if (with && without && !in_use() && !fault("contradiction_rolled_back")) {
             if (char *path = path_of(*without)) {
                 another_moment(path);
                 free(path);
@@ -213,7 +213,8 @@ private:
             if (memcmp(each->doubt.heap_identity, one.identity, sizeof one.identity) != 0)
                 continue;
             known_of_group known;
-            if (know(each->heap, what_.key, &each->doubt, &known))
+            ty_doubt *being_opened = fault("vote_of_a_heap_being_opened_not_heard") ? nullptr : &each->doubt;
+            if (know(each->heap, what_.key, being_opened, &known))
                 return unknown(each->doubt.heap_path, ty_error_text());
             return vote_of(known, each->doubt.heap_path); // it has it as durably as this one
         }
@@ -309,7 +310,8 @@ private:
         bool stable = false;
         known_of_group known;
         ty_status status = txn_open(path, options, &heap, nullptr, &joint_resolver);
-        if (!status && image_kind(heap) == TY_TRANSACTIONAL) // what it says is to last
+        const bool lasts = image_kind(heap) == TY_TRANSACTIONAL && !fault("vote_of_an_asked_heap_not_durable");
+        if (!status && lasts) // what it says is to last
             status = txn_stable(heap, 0, true, &stable);
         if (!status)
             status = know(heap, what_.key, nullptr, &known);

@@ -13,6 +13,7 @@
 #include <new>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <taiyen/fault.hpp>
 #include <unistd.h>
 
 namespace taiyen::ship {
@@ -101,7 +102,7 @@ ty_status put_bytes(void *, void *made, const void *bytes, size_t size) {
 // SP2: durable before it has its name, and the name is durable when this returns.
 ty_status name_object(const file_object &object) {
     const folder &f = *object.in;
-    if (fsync(object.descriptor))
+    if (!taiyen::detail::fault("object_named_before_it_is_durable") && fsync(object.descriptor))
         return system_failure("flush an object", f.in(object.part));
     if (renameat(f.descriptor, object.part.c_str(), f.descriptor, object.name.c_str()))
         return system_failure("name an object", f.in(object.name));
@@ -214,7 +215,8 @@ ty_status clear_parts(const folder &f) {
 // the parent flushes the file system.
 ty_status flush_parent(const folder &f) {
     const int parent = openat(f.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool flushed = parent >= 0 ? fsync(parent) == 0 : errno == EACCES && syncfs(f.descriptor) == 0;
+    const bool flushed = taiyen::detail::fault("parent_of_a_new_folder_not_flushed") ||
+                         (parent >= 0 ? fsync(parent) == 0 : errno == EACCES && syncfs(f.descriptor) == 0);
     const ty_status status = flushed ? TY_OK : system_failure("flush the folder above one to ship to", f.path);
     if (parent >= 0)
         close(parent);

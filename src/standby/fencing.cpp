@@ -1,6 +1,7 @@
 #include "fencing.hpp"
 
 #include <chrono>
+#include <taiyen/fault.hpp>
 
 namespace taiyen::standby {
 
@@ -59,7 +60,8 @@ standing standing_of(const memory_1 &memory, const uint8_t *identity, const mess
         return standing::superseded;
     if (newest.term == memory.term && !same_owner(newest.owner, memory.owner))
         return standing::split;
-    return held || trimmed ? standing::goes_on : standing::behind;
+    const bool goes = held || trimmed || (taiyen::detail::fault("older_server_written_to") && newest.number);
+    return goes ? standing::goes_on : standing::behind;
 }
 
 } // namespace
@@ -175,7 +177,8 @@ ty_status heap_memory::note_superseded(const finding &found, const message_heade
     one.term = newest.term;
     memcpy(one.by, newest.owner, sizeof one.by);
     one.sequence = known_.sequence;
-    const ty_status status = ty_notes_write(notes_, superseded_note, &one, sizeof one, true);
+    const bool forgets = taiyen::detail::fault("superseded_not_noted");
+    const ty_status status = forgets ? TY_OK : ty_notes_write(notes_, superseded_note, &one, sizeof one, true);
     if (status == TY_E_BUSY) // another process has noted it
         return read_notes();
     if (status)

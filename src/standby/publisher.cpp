@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <taiyen/fault.hpp>
 #include <utility>
 
 using namespace taiyen::own;
@@ -221,6 +222,10 @@ ty_status ty_publisher::put(message_header_1 header, std::vector<uint8_t> &messa
             return fail(TY_E_BUSY, "publish a heap: the publisher was closed", path_, "");
         flight_.push_back({{}, records, record_bytes, confirms_wanted_});
         confirms_sent_ = confirms_wanted_;
+        if (taiyen::detail::fault("handed_over_counts_as_acknowledged")) {
+            reached_ = header.position.sequence;
+            tell_reached();
+        }
         header.known_at = known_at_;
     }
     memcpy(message.data(), &header, sizeof header);
@@ -260,7 +265,7 @@ ty_status ty_publisher::put_parts(const ty_follow_record &record) {
         const size_t size = std::min(most, record.size_bytes - at);
         const bool last = at + size == record.size_bytes;
         message_header_1 header = header_behind(last_, message_kind::part);
-        if (last)
+        if (last && !taiyen::detail::fault("last_part_keeps_the_place_before"))
             header.position = walked_;
         header.record_hash = record.hash;
         header.record_bytes = record.size_bytes;
@@ -420,7 +425,7 @@ ty_status ty_publisher::remember(uint64_t run, uint64_t count, uint64_t position
         memory = flight_[count - acknowledged_ - 1].memory;
     }
     memory.at = position;
-    return memory_.keep(memory);
+    return taiyen::detail::fault("acknowledged_before_it_is_kept") ? TY_OK : memory_.keep(memory);
 }
 
 // Under the lock. ST3: what is told to be in the engine was acknowledged, with all before it.
@@ -441,7 +446,7 @@ void ty_publisher::acknowledged(uint64_t count, uint64_t position) {
 
 // Under the lock. ST4: records are of use only with a base of their line.
 void ty_publisher::tell_reached() {
-    if (based_)
+    if (based_ || taiyen::detail::fault("acknowledged_without_a_base"))
         report_.sequence = std::max(report_.sequence, reached_);
     report_.based = based_;
     changed_.notify_all();
@@ -489,7 +494,7 @@ ty_status ty_publisher::find_base(const line_of_records &line, bool searches, bo
         return status;
     if (ty_status status = newest_base(engine_, searches, &begin, &found))
         return status;
-    if (found)
+    if (found != taiyen::detail::fault("records_of_a_base_lost"))
         if (ty_status status = goes_on(engine_, begin.read.header, &found))
             return status;
     const ty_follow_position &at = begin.read.header.position;
@@ -540,7 +545,9 @@ void ty_publisher::look_for_bases() {
         if (line.number != line_.number || !running_)
             continue;
         take_look(status, based, newest_at != std::exchange(seen_at, newest_at));
-        changed_.wait_for(with, std::chrono::milliseconds(slice_ms),
+        changed_.wait_for(with,
+                          std::chrono::milliseconds(
+                              status && taiyen::detail::fault("failed_look_ends_the_looking") ? 600'000 : slice_ms),
                           [&] { return stop_ || line.number != line_.number; });
     }
 }
@@ -631,8 +638,9 @@ ty_status ty_publisher::confirm(uint32_t timeout_ms) {
         confirm_ms_ = now_ms();
     }
     if (!status)
-        status = wait_until(timeout_ms,
-                            [&] { return report_.sequence >= stats.sequence && confirmed_ >= wanted && based_; });
+        const bool early = taiyen::detail::fault("read_confirmed_by_what_was_before");
+    status = wait_until(
+        timeout_ms, [&] { return report_.sequence >= stats.sequence && (confirmed_ >= wanted || early) && based_; });
     waits_more(-1);
     return status;
 }

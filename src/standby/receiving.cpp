@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <taiyen/fault.hpp>
 #include <utility>
 
 using namespace taiyen::own;
@@ -147,7 +148,7 @@ ty_status ty_standby::open() {
     saved_ms_ = now_ms();
     report_.term = state_.last.term;
     report_.sequence = report_.stable_sequence = stable_.sequence;
-    report_.promoting = same_owner(state_.owner, identity_);
+    report_.promoting = same_owner(state_.owner, identity_) && !taiyen::detail::fault("promotion_forgotten");
     return memory_.keep(memory()); // that it is a standby
 }
 
@@ -220,7 +221,7 @@ ty_status ty_standby::take(const message &one) {
     if (header.replication != state_.replication)
         return damaged(one.at, "it is of another replication than those before it");
     state_.begun_term = header.begun_term;
-    if (begins_term(header))
+    if (begins_term(header) && !taiyen::detail::fault("owner_of_a_term_not_taken"))
         memcpy(state_.owner, header.owner, sizeof state_.owner);
     else if (!same_owner(header.owner, state_.owner))
         return damaged(one.at, "it is of another owner than those around it");
@@ -359,7 +360,8 @@ ty_status ty_standby::read_on(uint32_t timeout_ms) {
     };
     ty_status status = read(timeout_ms);
     int readings = 1;
-    for (; readings < readings_max && !status && is_wrong(taking_.status); readings++) {
+    const int most = taiyen::detail::fault("wrong_at_the_first_reading") ? 1 : readings_max;
+    for (; readings < most && !status && is_wrong(taking_.status); readings++) {
         go_back();
         status = read(found_at_once_ms);
     }
@@ -376,8 +378,10 @@ ty_status ty_standby::step(uint32_t timeout_ms) {
 
 ty_status ty_standby::take_all(uint32_t timeout_ms) {
     late_ = {};
-    report_.caught_up = true;                                                      // if nothing comes
-    const uint64_t since = now_ms(), silent = std::exchange(report_.silent_ms, 0); // if it fails
+    report_.caught_up = true; // if nothing comes
+    const uint64_t since = now_ms();
+    const uint64_t silent =
+        taiyen::detail::fault("server_away_counts_as_silence") ? 0 : std::exchange(report_.silent_ms, 0); // if it fails
     if (ty_status status = read_on(timeout_ms))
         return status;
     if (taking_.status || late_.status)
@@ -399,7 +403,8 @@ ty_status ty_standby::save() {
         return status;
     report_.stable_sequence = stable_.sequence;
     saved_ms_ = now_ms();
-    if (!parts_.empty() || !same_place(stable_, state_.position))
+    if ((!parts_.empty() && !taiyen::detail::fault("standby_goes_on_within_a_record")) ||
+        !same_place(stable_, state_.position))
         return TY_OK;
     state_1 kept = state_;
     kept.position = stable_;
@@ -465,7 +470,7 @@ ty_status ty_standby::prepare_promotion() {
         if (ty_status status = catch_up(newest))
             return status;
     }
-    const ty_status status = check_last();
+    const ty_status status = taiyen::detail::fault("promoted_behind_others") ? TY_OK : check_last();
     return status ? explain(status) : TY_OK;
 }
 
@@ -490,7 +495,7 @@ ty_status ty_standby::promote() {
     if (may_begin_term()) {
         if (ty_status status = begin_term(message_kind::term, TY_ENGINE_ANYWHERE, &at))
             return status;
-        if (ty_status status = catch_up(at))
+        if (ty_status status = taiyen::detail::fault("promoted_before_the_term_is_read") ? TY_OK : catch_up(at))
             return status;
     }
     return end_promotion();

@@ -68,7 +68,7 @@ ty_status check_copy(const txn_runtime &rt, const receive_start &start, const lo
         return refuse_source(rt, "there are transactions between the copy and the position",
                              "begin at an older position");
     const bool numbered = last || (same_heap && own.log == start.source.log); // else it has a log of its own
-    if (last != start.copied && numbered)
+    if ((last < start.copied || (last != start.copied && !fault("standby_overwrites_its_own_history"))) && numbered)
         return refuse_source(rt, "the heap was written to since it was copied, or is another copy",
                              "begin with a base that nobody has opened for writing");
     return TY_OK;
@@ -78,7 +78,7 @@ ty_status check_copy(const txn_runtime &rt, const receive_start &start, const lo
 ty_status check_source(const txn_runtime &rt, const receive_start &start, log_source_2 *source) {
     log_identity own{};
     const log_source_2 now = *source = image_source(rt.heap, own.heap, &own.log);
-    if (now.state == uint64_t(source_state::promoted))
+    if (now.state == uint64_t(source_state::promoted) && !fault("promoted_standby_receives_again"))
         return refuse_source(rt, "this one was promoted, and has a history of its own", "begin with a base");
     if (now.state == uint64_t(source_state::receives)) {
         if (memcmp(now.heap_identity, start.source.heap, sizeof now.heap_identity) ||
@@ -193,8 +193,10 @@ ty_status do_records(receiving &r, const ty_follow_record *records, size_t count
         some = decided_together(records + i, count - i);
         record_view last;
         status = record_look(readable(r, records[i + some - 1]), records[i + some - 1].size_bytes, &last);
-        const bool rolled_back = last.role == record_role::outcome && last.outcome == record_outcome::rolled_back;
-        for (size_t n = 0; n < some && !status && !rolled_back; ++n) {
+        const bool rolled_back = last.role == record_role::outcome && last.outcome == record_outcome::rolled_back &&
+                                 !fault("rolled_back_received");
+        const size_t from = some > 2 && fault("pending_record_left_out") ? some - 2 : 0;
+        for (size_t n = from; n < some && !status && !rolled_back; ++n) {
             record_view view;
             status = record_look(readable(r, records[i + n]), records[i + n].size_bytes, &view);
             writer.begin_record(records[i + n].sequence, UINT64_MAX);
@@ -213,6 +215,11 @@ ty_status append(txn_runtime &rt, const ty_follow_record *records, size_t count)
     log_piece pieces[record_pending_max + 2];
     for (size_t n = 0; n < count; ++n)
         pieces[n] = {records[n].bytes, records[n].size_bytes};
+    for (size_t i = 0; i < count && fault("prepared_received_without_its_outcome"); ++i) {
+        if (ty_status status = log_append_together(rt.log, pieces + i, 1); status || i + 1 == count)
+            return status;
+        (void)log_wait(rt.log, log_last(rt.log));
+    }
     return log_append_together(rt.log, pieces, count);
 }
 
@@ -237,7 +244,7 @@ void log_records(receiving &r, const ty_follow_record *records, size_t count) {
 ty_status spoil(txn_runtime &rt, ty_status status, const ty_follow_record &first) {
     ty_error why;
     ty_error_detail(&why);
-    rt.spoiled.store(true, std::memory_order_release);
+    rt.spoiled.store(!fault("half_received_heap_goes_on"), std::memory_order_release);
     if (status != TY_E_DAMAGED)
         return ty_error_set(status, why.system_error, why.operation, why.path, why.offset, why.remedy);
     return failure(TY_E_DAMAGED, "take transaction %llu or one soon behind it: it does not fit the heap",

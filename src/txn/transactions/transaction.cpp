@@ -75,7 +75,7 @@ ty_status refuse_begin(const txn_runtime &rt) {
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
     if (ty_status status = refuse_forked(rt, call))
         return status;
-    if (rt.receives.load(std::memory_order_relaxed)) // LK7
+    if (rt.receives.load(std::memory_order_relaxed) && !fault("program_writes_to_a_standby")) // LK7
         return refuse_received(rt, call);
     if (rt.spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(rt, call);
