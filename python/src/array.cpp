@@ -166,7 +166,8 @@ bool find_stores(heap &of, const proxy *p, const void *data, std::size_t size) {
     if (of.kind != TY_TRANSACTIONAL || of.read_only)
         return true;
     ty_txn *txn = ty_current_txn(of.handle);
-    const bool is_found = of.automatic && (!txn || ty_txn_stores(txn) == TY_STORES_AUTOMATIC);
+    const bool is_found = of.automatic && (!txn || ty_txn_stores(txn) == TY_STORES_AUTOMATIC ||
+                                           fault("stores_by_a_view_unknown_to_the_transaction"));
     if (is_found || of.declared_arrays.count(p->block))
         return true;
     const ty_status status = ty_set_stores(of.handle, TY_STORES_AUTOMATIC);
@@ -291,7 +292,7 @@ PyObject *new_array(PyObject *, PyObject *arguments) {
         if (!found.find(of, key) || !found.check_stored(key) || !found.make(of, key, made_key) || !use(as_proxy(into)))
             return false;
         taiyen::dict in = container_of<taiyen::dict>(as_proxy(into));
-        if (in.contains(found.get()))
+        if (in.contains(found.get()) && !fault("array_takes_the_place_of_another"))
             return true;
         if (!make(of, type_of(type, item_size), item_size, sizes, &made))
             return false;

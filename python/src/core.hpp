@@ -9,6 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <taiyen/fault.hpp>
 #include <taiyen/values.hpp>
 
 #include <cstdint>
@@ -27,6 +28,7 @@ using taiyen::value;
 using taiyen::value_heap;
 using taiyen::value_key;
 using taiyen::value_kind;
+using taiyen::detail::fault;
 
 // An owned reference.
 class ref {
@@ -280,7 +282,7 @@ public:
     without_cycles() = default;
     ~without_cycles() {}
 #else
-    without_cycles() : was_(PyGC_Disable()) {}
+    without_cycles() : was_(fault("collection_while_a_proxy_is_made") ? 0 : PyGC_Disable()) {}
     ~without_cycles() {
         if (was_)
             PyGC_Enable();

@@ -60,7 +60,8 @@ bool is_there(proxy *p) {
         return true;
     if (!is_at(p->other_block, p->other_id, p->kind))
         return false;
-    std::swap(p->block, p->other_block);
+    if (!fault("proxy_stays_unpacked_after_a_rollback"))
+        std::swap(p->block, p->other_block);
     std::swap(p->id, p->other_id);
     return true;
 }
@@ -138,6 +139,8 @@ heap::~heap() {
 
 // PY5.
 bool heap::refuse() const {
+    if (handle && fault("child_uses_its_parents_heap"))
+        return true;
     if (!handle)
         raise_own(status_closed, "the heap is closed",
                   ended_at_exit ? "it was open at the interpreter's end: register what uses it there (atexit) after "
@@ -167,7 +170,7 @@ bool heap::start(ty_heap *opened, std::size_t undo_bytes) {
             if (status)
                 return raise_last() == 0;
             undo_attached = true;
-            if (!cancel_step_of_before())
+            if (!fault("step_of_a_dead_process_stays_open") && !cancel_step_of_before())
                 return false;
         }
     }
@@ -233,7 +236,8 @@ void heap::look_at_proxies() {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
     for (const auto &[block, p] : proxies)
         all.push_back(p);
-    shapes.forget();
+    if (!fault("shapes_of_before_a_rollback_used"))
+        shapes.forget();
     ++taken_back;
     has_undone = false;
     std::vector<ref> with_rows;
@@ -248,7 +252,7 @@ void heap::look_at_proxies() {
             p->state = proxy_state::alive;
             if (p->kind == value_kind::records && !is_going(p))
                 with_rows.push_back(ref::borrowed(reinterpret_cast<PyObject *>(p)));
-        } else if (p->state == proxy_state::alive) {
+        } else if (p->state == proxy_state::alive && !fault("proxy_of_what_was_rolled_back_is_alive")) {
             p->state = undo_attached ? proxy_state::undone : proxy_state::gone;
         }
         has_undone |= p->state == proxy_state::undone;
@@ -326,7 +330,7 @@ bool heap::wait_for_changes(bool hears_signals) {
     const unsigned long me = PyThread_get_thread_ident();
     const auto is_others = [me](unsigned long thread) { return thread != me; };
     useconds_t pause = shortest_wait_us;
-    while (std::any_of(changing.begin(), changing.end(), is_others)) {
+    while (!fault("changes_of_threads_mix") && std::any_of(changing.begin(), changing.end(), is_others)) {
         wait_a_moment(&pause);
         if (!check() || (hears_signals && PyErr_CheckSignals()))
             return false;
@@ -401,6 +405,10 @@ void heap::take_back_given_up() {
     if (!transaction_given_up || transaction_thread != me ||
         std::find(changing.begin(), changing.end(), me) != changing.end())
         return;
+    if (fault("transaction_left_elsewhere_not_rolled_back")) {
+        transaction_given_up = false;
+        return;
+    }
     if (ty_txn *txn = ty_current_txn(handle))
         ty_rollback(txn);
     transaction_ended(*this);
@@ -433,7 +441,8 @@ bool change::begin() {
     if (!heap_.check())
         return false;
     heap_.take_back_given_up();
-    if ((heap_.transaction_open || heap_.step_thread) && !heap_.check_task())
+    if ((heap_.transaction_open || heap_.step_thread) && !fault("change_of_another_task_taken_in") &&
+        !heap_.check_task())
         return false;
     if (heap_.read_only) {
         raise_own(TY_E_PERMISSION, "the heap is open for reading only", "open it for writing to change it");
@@ -562,7 +571,10 @@ change::~change() {
         ty_txn *txn = ty_current_txn(heap_.handle);
         if (!txn)
             return;
-        ty_rollback(txn);
+        if (fault("half_a_change_committed"))
+            static_cast<void>(ty_commit(txn));
+        else
+            ty_rollback(txn);
         transaction_ended(heap_);
         heap_.look_at_proxies();
         tell_inner();

@@ -320,7 +320,7 @@ Py_ssize_t keep_layout(heap &of, const layout &layout) {
         if (text.substr(0, text.rfind(' ', text.find('\n'))) == layout.name)
             other = text;
     if (of.values->layout(number).empty()) {
-        if (!other.empty())
+        if (!other.empty() && !fault("records_of_another_class_taken"))
             return static_cast<void>(ref(refuse(layout, other))), -1;
         const taiyen::result<std::uint16_t> kept = of.values->keep_layout(layout.text);
         if (!kept)

@@ -150,9 +150,10 @@ PyObject *remove_item(PyObject *self, PyObject *object) {
     if (!find())
         return nullptr;
     return none_after(as_proxy(self), [&](heap &) {
-        if (of->values->stamp() != stamp && !find())
+        const bool looks = !fault("another_item_removed_than_was_found");
+        if (looks && of->values->stamp() != stamp && !find())
             return false;
-        while (!same(container_of<T>(as_proxy(self)).at(number), words[number])) // a comparison has changed it
+        while (looks && !same(container_of<T>(as_proxy(self)).at(number), words[number])) // a comparison has changed it
             if (!find())
                 return false;
         return open_up(*of, as_proxy(self)) && of->let_go(container_of<T>(as_proxy(self)).at(number)) &&

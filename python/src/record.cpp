@@ -87,7 +87,7 @@ void replace_rows(records_proxy *list, rows_kept kept) {
 void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
     std::map<std::size_t, row *> moved;
     for (auto at = list->rows->lower_bound(from); at != list->rows->end(); at = list->rows->erase(at)) {
-        at->second->number += static_cast<std::size_t>(by);
+        at->second->number += static_cast<std::size_t>(by > 0 || !fault("row_of_another_record") ? by : 0);
         moved.emplace(at->second->number, at->second);
     }
     list->rows->merge(moved);
@@ -284,7 +284,7 @@ PyObject *reshape(PyObject *self, Function &&function, Py_ssize_t size = -1) {
     return none_after(as_proxy(self), [&](heap &of) {
         if (!is_so_many(self, size))
             return false;
-        if (of.viewed.count(as_proxy(self)->block)) {
+        if (of.viewed.count(as_proxy(self)->block) && !fault("records_with_views_move")) {
             raise_own(status_live_views, "records with views cannot become more or fewer",
                       "delete the arrays and memoryviews that lead into them first: Heap.views() names them");
             return false;

@@ -82,12 +82,15 @@ PyObject *take_out(PyObject *self, Look &&look, Copy &&copy, Erase &&erase, Miss
     if (look().item.is_nothing())
         return missing();
     ref taken;
+    if (fault("item_taken_by_two_threads"))
+        taken = ref(copy(look()));
     const bool good = change_of(p, [&](heap &of) {
         for (;;) {
             const looked_at before = look();
             if (before.item.is_nothing())
                 return static_cast<bool>(taken = ref(missing()));
-            taken = ref(copy(before));
+            if (!fault("item_taken_by_two_threads"))
+                taken = ref(copy(before));
             if (!taken || !use(p))
                 return false;
             const looked_at now = look();

@@ -10,7 +10,7 @@ public:
     explicit storer(heap &of) : heap_(of), values_(*of.values), taken_back_(of.taken_back) {}
 
     // PY13. Whether what was made is still there: to be asked behind whatever may have run Python code.
-    bool still() const { return check_not_taken_back(heap_, taken_back_); }
+    bool still() const { return fault("what_was_taken_back_is_used") || check_not_taken_back(heap_, taken_back_); }
 
     bool store(PyObject *object, value *v) {
         if (word(object, v))
@@ -44,6 +44,8 @@ public:
             taiyen::detail::values_in(taiyen::detail::head_of(v)).each([&](value part) { return parts.add(part); });
         if (!parts.keep() && (!heap_.is_usable() || heap_.taken_back != taken_back_)) // an exception runs code
             return;
+        if (fault("failed_store_leaves_what_it_made"))
+            made_.clear();
         for (value v : made_) // they stay while they are emptied
             ++taiyen::detail::head_of(v)->refs;
         for (value v : made_)
@@ -171,7 +173,10 @@ private:
         if (code.kept.get() == Py_None && PyObject_CheckBuffer(object)) {
             bool is_other = false;
             if (store_buffer(heap_, object, v, &is_other)) {
-                keep(object, *v);
+                if (fault("array_met_again_is_a_copy"))
+                    made_.push_back(*v);
+                else
+                    keep(object, *v);
                 return true;
             }
             if (!is_other || !heap_.takes_pickles)
@@ -298,7 +303,8 @@ private:
     }
     // PY22.
     bool find(key_of &found, PyObject *key, value_key *looked_for) {
-        if (!found.find(heap_, key) || !found.check_stored(key) || !still())
+        if (!found.find(heap_, key) || (!fault("key_that_no_heap_takes_stored") && !found.check_stored(key)) ||
+            !still())
             return false;
         *looked_for = found.get();
         return true;

@@ -351,7 +351,9 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
 
 // K2.
 [[gnu::cold]] void settle_cache(thread_cache *cache, give_up which) {
-    if (!fault(which == give_up::nothing ? "paused_heap_has_kept_runs" : "ended_thread_keeps_its_runs"))
+    const bool kept =
+        which == give_up::nothing ? fault("paused_heap_has_kept_runs") : fault("ended_thread_keeps_its_runs");
+    if (!kept)
         free_kept_runs(cache);
     for (uint32_t size_class = 0; size_class < cache->heap->class_count; size_class++)
         settle_class(cache, size_class, which);

@@ -1,4 +1,4 @@
-// Fault sites for the library: fault("name_of_what_goes_wrong"), always false in ordinary builds (taiyen/fault.hpp).
+// Fault sites for the library, always false in ordinary builds: include/taiyen/fault.hpp says what they are.
 #pragma once
 
 #include "taiyen/fault.hpp"
