@@ -17,7 +17,7 @@ packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_shapes fuzz_ship fuzz_standby fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench bench-python check crash fuzz faults test-kafka test-kernel nightly docs install deb wheels conan format tidy clean check-asan check-tsan
+.PHONY: help build demo test quick bench bench-python check crash fuzz faults test-kafka test-kernel nightly docs install deb wheels conan format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -44,8 +44,13 @@ demo: ## Real data in a heap, a bank with transactions, a shop with a database, 
 	@echo && scripts/demo_python build/release || [ $$? -eq 77 ]
 
 test: packages_for := test
-test: build ## Build, then run all tests
-	@ctest --preset release --parallel $(TEST_JOBS) --no-tests=error
+test: build ## Build, then run all tests, but those that are `make nightly`'s
+	@ctest --preset release --parallel $(TEST_JOBS) --label-exclude nightly --no-tests=error
+
+quick: ## Build the core alone, and run its tests with some thousands of power cuts: minutes
+	@scripts/setup core
+	@scripts/build core $(JOBS)
+	@ctest --preset core --parallel $(TEST_JOBS) --no-tests=error
 
 test-kafka: packages_for := test kafka
 test-kafka: build ## The tests of standbys with brokers of Kafka, whose jars are fetched with Maven; some minutes
@@ -55,10 +60,12 @@ test-kernel: build ## The tests that a kernel makes differ, under Debian 12's ow
 	@scripts/setup kernel
 	@scripts/test_kernel --kernel $(KERNEL) || [ $$? -eq 77 ]
 
-nightly: ## What a change cannot have broken by itself: the two commands of the README on a fresh Debian 12 (needs root), and the tests under its own kernel
+nightly: packages_for := test
+nightly: build ## What a change can hardly have broken: the README's two commands on a fresh Debian 12 (needs root), its own kernel, wheels, packages, other projects, long crash runs, ThreadSanitizer, all fault sites
+	@ctest --preset release --parallel $(TEST_JOBS) --label-regex nightly --no-tests=error
+	@$(MAKE) --no-print-directory crash check faults deb conan test-kernel
 	@scripts/setup fresh
 	@scripts/try_fresh_machine || [ $$? -eq 77 ]
-	@$(MAKE) --no-print-directory test-kernel
 
 bench: packages_for := bench
 bench: build ## All measurements, as a table and in build/bench.json
@@ -92,9 +99,9 @@ crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS),
 	| xargs -d '\n' -n 1 -P $(JOBS) sh -c 'said=$$($$0 2>&1); code=$$?; printf "%s\n%s\n" "$$0" "$$said"; exit $$code'
 
 fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records, undo buffers
-	@scripts/setup fuzz
-	@scripts/build fuzz $(JOBS)
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/fuzz $(FUZZ_TARGETS)
+	@scripts/setup check
+	@scripts/build asan $(JOBS) $(FUZZ_TARGETS) fuzz_seeds
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/asan $(FUZZ_TARGETS)
 
 faults: ## Switch the fault sites of tests/faults/sites.txt on, one after the other (FAULTS='I*': some of them): the test that each names must fail
 	@scripts/setup test
