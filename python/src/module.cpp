@@ -332,7 +332,7 @@ void step_begin(heap &of, const std::string &label, std::size_t bytes) {
     must(owner.enter(&of.task_variable));
     must_not_nest_step(of);
     attach_undo(of, bytes);
-    if (fault("step_forgets_what_can_be_redone"))
+    if (typy::fault("step_forgets_what_can_be_redone"))
         must_be_ok(ty_undo_exit(of.handle));
     must_be_ok(ty_undo_begin(of.handle, label.c_str()));
     of.step_owner = std::move(owner);
@@ -347,7 +347,7 @@ void step_end(heap &of, bool keeps) {
     must(of.check() && of.wait_for_changes(false));
     if (keeps)
         must_not_change(of, false);
-    const bool is_full = keeps && of.is_history_full() && !fault("step_beyond_the_history_kept"); // PY32
+    const bool is_full = keeps && of.is_history_full() && !typy::fault("step_beyond_the_history_kept"); // PY32
     keeps = keeps && !is_full;
     of.step_open = false;
     of.step_thread = 0;
@@ -450,7 +450,7 @@ void exit_step(step_scope &self, bool failed) {
     heap &of = self.of();
     if (failed && !of.is_usable()) // in a forked child, say, which has its own exception
         return;
-    const bool stays = failed && fault("step_stays_open_behind_a_failed_body");
+    const bool stays = failed && typy::fault("step_stays_open_behind_a_failed_body");
     if (!stays && of.step_open && of.step_thread && of.step_number == self.number)
         step_end(of, !failed);
 }
