@@ -213,7 +213,7 @@ private:
             if (memcmp(each->doubt.heap_identity, one.identity, sizeof one.identity) != 0)
                 continue;
             known_of_group known;
-            ty_doubt *being_opened = fault("vote_of_a_heap_being_opened_not_heard") ? nullptr : &each->doubt;
+            const ty_doubt *being_opened = fault("vote_of_a_heap_being_opened_not_heard") ? nullptr : &each->doubt;
             if (know(each->heap, what_.key, being_opened, &known))
                 return unknown(each->doubt.heap_path, ty_error_text());
             return vote_of(known, each->doubt.heap_path); // it has it as durably as this one
