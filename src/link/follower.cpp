@@ -1,6 +1,7 @@
 // A follower: reads a log beside its writer, from a position on.
 #include "position.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -128,16 +129,18 @@ ty_status look(const log_view &view, const ty_follow_position &position, reading
     return status;
 }
 
-// LK2: what is told is durable: it is known to be stable, or flushed after it was seen.
+// LK2: what is told is durable: it is known to be stable, or flushed after it was seen. What the heap's open found in
+// its log was acknowledged, and perhaps told, by a process that died; the log need not know yet that it is durable.
 ty_status tell(const ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
                void *context, reading *read) {
     log_reader reader{};
     reading seen;
-    if (f.heap) {
-        if (ty_status status = txn_wait_beyond(f.heap, UINT64_MAX, 0, &reader.up_to))
+    uint64_t stable = 0;
+    if (f.heap)
+        if (ty_status status = txn_wait_beyond(f.heap, UINT64_MAX, 0, &stable))
             return status;
-        if (fault("followed_while_it_is_written"))
-            reader.up_to = UINT64_MAX;
+    if (f.heap && stable >= txn_recovered(f.heap)) {
+        reader.up_to = fault("followed_while_it_is_written") ? UINT64_MAX : stable;
     } else {
         const ty_status status = look(view, *position, &seen);
         *read = seen;
@@ -318,8 +321,10 @@ ty_status follow_wait(ty_follower *follower, const ty_follow_position &position,
     const uint64_t timeout_ns = uint64_t{timeout_ms} * 1'000'000;
     if (follower->heap) {
         uint64_t stable = 0;
-        ty_status status = txn_wait_beyond(follower->heap, position.sequence, timeout_ns, &stable);
-        *more = !status && stable > position.sequence;
+        ty_status status = txn_wait_beyond(follower->heap, position.sequence, 0, &stable);
+        if (!status && txn_recovered(follower->heap) <= position.sequence) // else it can be told, stable or not
+            status = txn_wait_beyond(follower->heap, position.sequence, timeout_ns, &stable);
+        *more = !status && std::max(stable, txn_recovered(follower->heap)) > position.sequence;
         return status;
     }
     if (is_look_due(*follower))

@@ -220,6 +220,9 @@ void log_ask(log *l, uint64_t sequence);
 // A sequence up to which all is stable: with one partition the last one. With several it may lag behind.
 uint64_t log_stable(log *l);
 uint64_t log_last(log *l); // the highest appended one
+// Up to where it was read when it was started. What was not known to be durable then is not stable before something is
+// written; a reader can flush it.
+uint64_t log_recovered(const log *l);
 // Waits until log_stable() is beyond the sequence, or that long; what log_stable() is then.
 uint64_t log_wait_beyond(log *l, uint64_t sequence, uint64_t timeout_ns);
 bool log_broken(log *l);

@@ -346,8 +346,10 @@ ty_status jetstream::append(stream &of, const void *bytes, size_t size) {
             return kept(of);
         of.sent += 1;
         reply = of.inbox + "." + std::to_string(of.run) + "." + std::to_string(of.sent);
-        if (of.expected != TY_ENGINE_ANYWHERE)
-            expected = std::to_string(of.expected++);
+        if (of.expected != TY_ENGINE_ANYWHERE) {
+            expected = std::to_string(of.expected);
+            of.expected = (of.expected ? of.expected : of.emptied) + 1;
+        }
     }
     natsStatus s = natsMsg_Create(&message, of.subject.c_str(), reply.c_str(), static_cast<const char *>(bytes),
                                   static_cast<int>(size));

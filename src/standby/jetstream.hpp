@@ -24,6 +24,7 @@ struct stream {
     // A run of messages. Under the connection's lock.
     uint64_t run = 0;
     uint64_t expected = 0; // the position behind which the next one stands
+    uint64_t emptied = 0;  // if nothing is in it any more, the position of what was the newest one
     uint64_t sent = 0;
     uint64_t answered = 0;
     uint64_t last_at = 0; // the last answered one's position

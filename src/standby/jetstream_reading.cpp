@@ -93,15 +93,21 @@ ty_status jetstream::see_to_stream(stream &of) {
     return status;
 }
 
+// Nothing that was acknowledged is in the bases alone: without any message that log has none, and another one is put.
 ty_status jetstream::newest(stream &of, uint64_t *position) {
     jsStreamInfo *info = nullptr;
     const natsStatus s = js_GetStreamInfo(&info, js_, of.name.c_str(), nullptr, nullptr);
     if (s != NATS_OK)
         return nats_failure(s, "look at a stream", of.name);
-    const bool removed = info->State.Msgs == 0 && info->State.LastSeq > 0;
-    *position = info->State.LastSeq;
+    const uint64_t last = info->State.LastSeq;
+    const bool removed = info->State.Msgs == 0 && last > 0;
     jsStreamInfo_Destroy(info);
-    return removed ? refuse_removed(of) : TY_OK;
+    if (removed && &of == &this->of(TY_ENGINE_RECORDS))
+        return refuse_removed(of);
+    *position = removed ? 0 : last;
+    const std::lock_guard<std::mutex> with(lock_);
+    of.emptied = removed ? last : 0;
+    return TY_OK;
 }
 
 ty_status jetstream::check_newest(const stream &of, uint64_t position) {

@@ -99,10 +99,9 @@ private:
     uint32_t message_records_ = 0;
     uint64_t message_bytes_ = 0;
     taiyen::own::kept_failure taking_;
-    uint64_t put_ms_ = 0;     // the last message
-    bool is_behind_ = false;  // the engine lacks what the heap remembers,
-    uint64_t behind_ms_ = 0;  // since then
-    uint64_t differs_ms_ = 0; // since when the engine has another history of the heap; 0: it has not
+    uint64_t put_ms_ = 0;    // the last message
+    bool is_behind_ = false; // the engine lacks what the heap remembers,
+    uint64_t behind_ms_ = 0; // since then
 
     std::atomic<uint64_t> confirm_ms_{0}; // when a read was confirmed last; relaxed would do, it tells nothing else
 

@@ -61,6 +61,9 @@ void txn_close_log(log_view &view);
 // Of a heap that is open in this process: up to where its log is stable, once that is beyond the sequence, or after
 // that time. TY_E_UNSUPPORTED: it has no log, or is open for reading only.
 ty_status txn_wait_beyond(ty_heap *heap, uint64_t sequence, uint64_t timeout_ns, uint64_t *stable);
+// Of such a heap, where that returned TY_OK: up to where its open found transactions in the log, which need not be
+// stable yet.
+uint64_t txn_recovered(ty_heap *heap);
 
 // Of a heap that is open for reading only: where its content stands in its log, which the snapshot's place then means.
 // TY_E_BUSY: it holds transactions behind one that is missing.

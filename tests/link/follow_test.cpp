@@ -315,6 +315,47 @@ TEST(follow_test, nothing_is_told_before_it_is_stable) {
     ASSERT_OK(ty_close(heap));
 }
 
+// LK2: what an open finds in the log of a process that died is not known to be durable until something is written; it
+// was acknowledged, and told, all the same.
+TEST(follow_test, what_was_acknowledged_before_a_death_is_told_at_once) {
+    for (bool told_before : {true, false}) {
+        disk files;
+        ty_heap *heap = open_heap(transactional(files));
+        ASSERT_OK(change(heap, 1));
+        const ty_open_options before = transactional(files);
+        ty_follow_position place = base_of(follow(before).get());
+        mirror to(place);
+        for (uint64_t n = 2; n <= 5; ++n)
+            ASSERT_OK(change(heap, n));
+        if (told_before) {
+            ASSERT_OK(read_into(to, follow(before, heap).get(), &place));
+            EXPECT_EQ(5u, to.taken);
+        }
+        disk after(files.cut(os::sim_cut::drop_all));
+        ASSERT_OK(ty_discard(heap));
+        const ty_open_options options = transactional(after);
+        heap = open_heap(options);
+        const follower_owner follower = follow(options, heap);
+        bool more = false;
+        ASSERT_OK(ty_follow_wait(follower.get(), &place, told_before ? 1 : UINT32_MAX, &more));
+        EXPECT_EQ(!told_before, more);
+        ASSERT_OK(read_into(to, follower.get(), &place)) << ty_error_text();
+        EXPECT_EQ(5u, to.taken);
+        disk later(after.cut(os::sim_cut::drop_all)); // it is durable
+        ASSERT_OK(change(heap, 6));
+        ASSERT_OK(ty_follow_wait(follower.get(), &place, UINT32_MAX, &more));
+        EXPECT_TRUE(more);
+        ASSERT_OK(read_into(to, follower.get(), &place));
+        EXPECT_EQ(6u, to.taken);
+        to.expect_like(heap);
+        ASSERT_OK(ty_close(heap));
+        const ty_open_options left = transactional(later);
+        heap = open_heap(left);
+        EXPECT_EQ(5u + 1 + 2 + 3 + 4 + 5, block_of(heap)[0]);
+        ASSERT_OK(ty_close(heap));
+    }
+}
+
 // A log in memory whose writes end when the test lets them.
 struct held_log {
     held_log() {

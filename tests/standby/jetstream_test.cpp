@@ -380,6 +380,46 @@ TEST_F(jetstream_test, newest_messages_that_were_removed_are_told) {
     natsConnection_Destroy(connection);
 }
 
+// Likewise the bases alone, as servers of 2.9 do it, too: that is a log without a base. The publisher goes on, and the
+// next base stands behind what was removed.
+TEST_F(jetstream_test, bases_that_were_removed_are_put_anew) {
+    const temporary_folder folder;
+    const engine_owner engine = open("emptied"), other = open("emptied");
+    disk files;
+    source_model source(49, files, published_options(files, false, 1));
+    source.transactions(5);
+    source.close();
+    const publisher_owner publisher = open_publisher(source.options(), engine.get());
+    const auto base = [&] {
+        ty_status status;
+        do
+            status = ty_publish_base(heap_path, other.get(), &source.options(), nullptr);
+        while (status == TY_E_NOT_FOUND); // the line has not begun
+        return status;
+    };
+    ASSERT_OK(base());
+    for (int n = 0; n < 2; ++n) {
+        uint64_t last = 0;
+        ASSERT_OK(other->newest(other->context, TY_ENGINE_BASES, &last));
+        ASSERT_OK(other->trim(other->context, TY_ENGINE_BASES, last + 1));
+        uint64_t none = 1;
+        ASSERT_OK(other->newest(other->context, TY_ENGINE_BASES, &none)) << ty_error_text();
+        EXPECT_EQ(0u, none);
+        standby_of early(folder.file("early"), engine.get());
+        EXPECT_EQ(TY_E_NOT_FOUND, early.make());
+        ASSERT_OK(base()) << ty_error_text();
+        uint64_t now = 0;
+        ASSERT_OK(other->newest(other->context, TY_ENGINE_BASES, &now));
+        EXPECT_LT(last, now);
+    }
+    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
+    standby_of standby(folder.file("standby"), engine.get());
+    ASSERT_OK(standby.make());
+    standby.open();
+    standby.catch_up();
+    standby.expect_like(source);
+}
+
 TEST(jetstream_arguments, are_checked) {
     ty_engine *engine = nullptr;
     EXPECT_EQ(TY_E_ARGUMENT, ty_jetstream_open(nullptr, "name", nullptr, &engine));

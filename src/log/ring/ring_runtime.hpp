@@ -111,6 +111,7 @@ struct log {
     void *context;
     uint32_t count; // of rings
     log_ring *rings;
+    uint64_t recovered;
     bool has_vigil;
     os::vigil vigil; // over who alone writes a frame that is waited for
     std::atomic<bool> vigil_kept{false};

@@ -23,6 +23,7 @@ ty_status set_up(log *l, const log_options &options) {
             .at(options.name)
             .remedy("free memory, or raise the process's limits");
     l->count = count;
+    l->recovered = options.end.stamp;
     for (uint32_t p = 0; p < count; ++p)
         (new (l->rings + p) log_ring{})->all = l;
     for (uint32_t p = 0; p < count; ++p)
@@ -165,6 +166,10 @@ uint64_t log_last(log *l) {
     for (uint32_t p = 1; p < l->count; ++p)
         last = std::max(last, l->rings[p].last.load(std::memory_order_acquire));
     return last;
+}
+
+uint64_t log_recovered(const log *l) {
+    return l->recovered;
 }
 
 // ---- A broken log

@@ -81,4 +81,8 @@ ty_status txn_wait_beyond(ty_heap *heap, uint64_t sequence, uint64_t timeout_ns,
     return TY_OK;
 }
 
+uint64_t txn_recovered(ty_heap *heap) {
+    return log_recovered(runtime_of(heap)->log);
+}
+
 } // namespace taiyen
