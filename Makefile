@@ -99,9 +99,9 @@ crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS),
 	| xargs -d '\n' -n 1 -P $(JOBS) sh -c 'said=$$($$0 2>&1); code=$$?; printf "%s\n%s\n" "$$0" "$$said"; exit $$code'
 
 fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records, undo buffers
-	@scripts/setup check
-	@scripts/build asan $(JOBS) $(FUZZ_TARGETS) fuzz_seeds
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/asan $(FUZZ_TARGETS)
+	@scripts/setup fuzz
+	@scripts/build fuzz $(JOBS)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/fuzz $(FUZZ_TARGETS)
 
 faults: ## Switch the fault sites of tests/faults/sites.txt on, one after the other (FAULTS='I*': some of them): the test that each names must fail
 	@scripts/setup test
