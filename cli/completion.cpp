@@ -68,7 +68,7 @@ std::string options_of(const command &one) {
 }
 
 // For a text between single quotes of a shell.
-std::string quoted(const std::string &text) {
+std::string in_quotes(const std::string &text) {
     std::string line = "'";
     for (const char letter : text)
         line += letter == '\'' ? "'\\''" : std::string(1, letter);
@@ -87,7 +87,7 @@ void print_bash() {
                 "        return\n"
                 "    fi\n"
                 "    case $name in\n",
-                quoted(joined(first_words()) + " --help --version").c_str());
+                in_quotes(joined(first_words()) + " --help --version").c_str());
     for (const std::string &first : first_words()) {
         const std::vector<std::string> seconds = second_words(first);
         if (seconds.empty())
@@ -99,7 +99,7 @@ void print_bash() {
                     "        fi\n"
                     "        name=\"%s ${COMP_WORDS[2]}\"\n"
                     "        ;;\n",
-                    first.c_str(), quoted(joined(seconds)).c_str(), first.c_str());
+                    first.c_str(), in_quotes(joined(seconds)).c_str(), first.c_str());
     }
     std::printf("    esac\n    case $name:$before in\n");
     for (const command &one : commands())
@@ -147,12 +147,12 @@ std::string zsh_option(const option &one) {
     std::string line = std::string("--") + one.name + (one.value != nullptr ? "=" : "");
     line += "[" + zsh_escaped(one.help) + "]";
     if (one.value == nullptr)
-        return quoted(line);
+        return in_quotes(line);
     const auto known = known_values().find(one.value);
     line += std::string(":") + one.value + ":";
     if (known != known_values().end())
         line += *known->second == 0 ? "_files" : std::string("(") + known->second + ")";
-    return quoted((one.texts != nullptr ? "*" : "") + line);
+    return in_quotes((one.texts != nullptr ? "*" : "") + line);
 }
 
 void print_zsh() {
@@ -165,7 +165,7 @@ void print_zsh() {
         if (first != before)
             std::printf(
                 "            %s\n",
-                quoted(first + ":" + zsh_escaped(second_words(first).empty() ? one.summary : "its commands")).c_str());
+                in_quotes(first + ":" + zsh_escaped(second_words(first).empty() ? one.summary : "its commands")).c_str());
         before = first;
     }
     std::printf("        )\n        _describe command names\n        return\n    fi\n");
@@ -179,7 +179,7 @@ void print_zsh() {
     }
     std::printf("    shift words\n    (( CURRENT-- ))\n    case $name in\n");
     for (const command &one : commands()) {
-        std::printf("    %s)\n        _arguments", quoted(one.name).c_str());
+        std::printf("    %s)\n        _arguments", in_quotes(one.name).c_str());
         for (const option *each : one.options)
             std::printf(" \\\n            %s", zsh_option(*each).c_str());
         std::printf(" \\\n            '--help[this text]'");
@@ -205,7 +205,7 @@ std::string fish_condition(const command &one) {
 
 // CL8.
 void print_fish_option(const command &one, const option &each) {
-    std::printf("complete -c taiyen -n %s -l %s", quoted(fish_condition(one)).c_str(), each.name);
+    std::printf("complete -c taiyen -n %s -l %s", in_quotes(fish_condition(one)).c_str(), each.name);
     if (each.letter != 0)
         std::printf(" -s %c", each.letter);
     if (each.value != nullptr) {
@@ -217,7 +217,7 @@ void print_fish_option(const command &one, const option &each) {
         else
             std::printf(" -x -a '%s'", known->second);
     }
-    std::printf(" -d %s\n", quoted(each.help).c_str());
+    std::printf(" -d %s\n", in_quotes(each.help).c_str());
 }
 
 void print_fish() {
@@ -234,8 +234,8 @@ void print_fish() {
     for (const command &one : commands()) {
         if (std::strchr(one.name, ' ') == nullptr)
             std::printf("complete -c taiyen -n '__fish_use_subcommand' -a %s -d %s\n", one.name,
-                        quoted(one.summary).c_str());
-        const std::string condition = quoted(fish_condition(one));
+                        in_quotes(one.summary).c_str());
+        const std::string condition = in_quotes(fish_condition(one));
         if (takes_files(one))
             std::printf("complete -c taiyen -n %s -F\n", condition.c_str());
         else if (const std::string words = operand_words(one); !words.empty())
