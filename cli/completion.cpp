@@ -163,9 +163,9 @@ void print_zsh() {
     for (const command &one : commands()) {
         const std::string first = std::string(one.name).substr(0, std::string(one.name).find(' '));
         if (first != before)
-            std::printf(
-                "            %s\n",
-                in_quotes(first + ":" + zsh_escaped(second_words(first).empty() ? one.summary : "its commands")).c_str());
+            std::printf("            %s\n",
+                        in_quotes(first + ":" + zsh_escaped(second_words(first).empty() ? one.summary : "its commands"))
+                            .c_str());
         before = first;
     }
     std::printf("        )\n        _describe command names\n        return\n    fi\n");
