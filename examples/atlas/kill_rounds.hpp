@@ -2,11 +2,9 @@
 // writer had been told to be durable.
 #pragma once
 
+#include "killing.hpp"
 #include "survey.hpp"
 #include <array>
-#include <functional>
-#include <string>
-#include <vector>
 
 namespace demo {
 
@@ -16,21 +14,16 @@ struct kill_plan {
     uint64_t seed;
 };
 
-struct kill_result {
-    unsigned rounds = 0;
-    unsigned proven = 0;
+struct kill_result : kill_count {
     unsigned during_snapshot = 0;    // kills between "about to" and "acknowledged"
     unsigned found_new = 0;          // of these: the snapshot under way turned out to be durable
     uint64_t acknowledged = 0;       // snapshots, in all rounds
     std::array<unsigned, 6> found{}; // by ty_found: the state in which the files were
-    std::vector<double> open_ms;     // of the first open after a kill
     std::vector<double> pause_ms;    // of the writers' snapshots
     std::vector<double> kilobytes;   // written by them
-    std::string failure;             // what was not proven; empty: nothing
 };
 
-// `content` is what the last snapshot holds now. Stops at the first round that is not proven; the files then stay as
-// they are. Calls `progress` after each round.
+// `content` is what the last snapshot holds now.
 kill_result run_kill_rounds(const kill_plan &plan, fingerprint content,
                             const std::function<void(const kill_result &)> &progress);
 

@@ -1,12 +1,11 @@
 // atlas-demo: the places of the world in a heap that survives being killed. Start reading at tour.cpp for what happens,
 // at atlas.hpp for how a program keeps its structures in a heap.
-#include "child_process.hpp"
 #include "folder.hpp"
+#include "run_program.hpp"
 #include "tour.hpp"
 #include "writer.hpp"
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 
 namespace {
 
@@ -28,19 +27,12 @@ int run(int argc, char **argv) {
 
     if (writer_pipe >= 0)
         demo::run_writer(writer_heap, writer_pipe, plan.seed);
-    std::setvbuf(stdout, nullptr, _IOLBF, 0); // so that progress shows in a pipe too
-    demo::kill_child_on_signals();
+    demo::begin_proof();
     return demo::run_tour(plan) ? 0 : 1;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    try {
-        return run(argc, argv);
-    } catch (const std::exception &error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "atlas-demo: %s\n", error.what());
-        return 1;
-    }
+    return demo::run_program("atlas-demo", run, argc, argv);
 }

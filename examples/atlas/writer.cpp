@@ -30,7 +30,7 @@ public:
         } else {
             check(ty_snapshot(heap_));
         }
-        tell(message::kind::acknowledged, content);
+        tell(message::kind::durable, content);
     }
 
 private:
@@ -41,7 +41,7 @@ private:
 
     void tell(message::kind what, const fingerprint &content) {
         message words{what, 0, content, 0, 0};
-        if (what == message::kind::acknowledged) {
+        if (what == message::kind::durable) {
             ty_snapshot_stats stats{};
             stats.struct_size = sizeof stats;
             check(ty_get_snapshot_stats(heap_, &stats));

@@ -9,15 +9,15 @@ namespace demo {
 
 struct message {
     enum class kind : uint32_t {
-        started,      // the process runs; nothing is open yet
-        about_to,     // a snapshot of this content begins
-        acknowledged, // it is durable
+        started,  // the process runs; nothing is open yet
+        about_to, // a snapshot of this content begins
+        durable,  // it is
     };
     kind what;
     uint32_t unused;
-    fingerprint content;
-    uint64_t pause_ns; // acknowledged: of this snapshot
-    uint64_t bytes;    // acknowledged: written by it
+    fingerprint which;
+    uint64_t pause_ns; // durable: of this snapshot
+    uint64_t bytes;    // durable: written by it
 };
 static_assert(sizeof(message) == 40); // far less than PIPE_BUF: a message arrives whole or not at all
 

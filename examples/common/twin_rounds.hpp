@@ -8,11 +8,9 @@
 
 #include "folder.hpp"
 #include "heap_check.hpp"
-#include "listen_and_kill.hpp"
+#include "killing.hpp"
 #include "scoped.hpp"
 #include <cstdio>
-#include <random>
-#include <string>
 
 namespace demo {
 
@@ -34,14 +32,11 @@ struct twin_plan {
     unsigned steps_most; // in a snapshot or transaction
 };
 
-struct twin_result {
-    unsigned proven = 0;
+struct twin_result : kill_count {
     unsigned later = 0;        // rounds whose last steps had become durable, but nobody had been told
     uint64_t acknowledged = 0; // snapshots or transactions
     uint64_t steps = 0;        // in the end
     uint64_t code_words = 0;   // repointed, in all opens
-    std::vector<double> open_ms;
-    std::string failure; // what was not proven; empty: nothing
 };
 
 template <class State>
@@ -121,41 +116,29 @@ public:
     // Stops at the first round that is not proven; the files then stay as they are.
     // `child` are the arguments that make this program call take_steps with the same inputs.
     twin_result run(const std::vector<std::string> &child) {
-        std::string problem = prove();
-        for (unsigned round = 0; problem.empty() && round < plan_.rounds; ++round) {
-            let_work_and_kill(child, round);
-            if (problem = prove(); !problem.empty())
-                problem = "round " + std::to_string(round) + " of seed " + std::to_string(plan_.seed) + ": " + problem;
-            else
-                ++result_.proven;
-        }
-        result_.failure = problem;
+        if (result_.failure = prove(); !result_.failure.empty())
+            return result_;
+        std::vector<std::string> arguments = child;
+        arguments.insert(arguments.end(), {"--heap", plan_.heap_path});
+        auto round = [&](unsigned n) {
+            begun_ = durable_;
+            let_work_and_kill<step_message>(arguments, "process that takes steps", plan_.seed, n, {40, 8},
+                                            step_message::kind::opened,
+                                            [&](const step_message &words) { hear(words); });
+            return prove();
+        };
+        run_rounds<twin_result>(plan_.rounds, plan_.seed, result_, round, [](const twin_result &) {});
         return result_;
     }
 
 private:
-    // Some time after it has opened the heap or, in every fourth round, after its process started, so that the recovery
-    // is hit too.
-    void let_work_and_kill(const std::vector<std::string> &child, unsigned round) {
-        constexpr double most_work_ms = 40;
-        constexpr double most_open_ms = 8;
-        std::mt19937_64 random(plan_.seed * 1000003 + round);
-        const bool early = round % 4 == 0;
-        const double delay_ms = random_ms(random, early ? most_open_ms : most_work_ms);
-        const auto starts_clock = early ? step_message::kind::started : step_message::kind::opened;
-        std::vector<std::string> arguments = child;
-        arguments.insert(arguments.end(), {"--heap", plan_.heap_path, "--seed", std::to_string(random() >> 8)});
-        begun_ = durable_;
-        child_process process(arguments);
-        listen_and_kill<step_message>(process, "process that takes steps", delay_ms, [&](const step_message &words) {
-            if (words.what == step_message::kind::begun)
-                begun_ = words.steps;
-            if (words.what == step_message::kind::durable) {
-                durable_ = words.steps;
-                ++result_.acknowledged;
-            }
-            return words.what == starts_clock;
-        });
+    void hear(const step_message &words) {
+        if (words.what == step_message::kind::begun)
+            begun_ = words.steps;
+        if (words.what == step_message::kind::durable) {
+            durable_ = words.steps;
+            ++result_.acknowledged;
+        }
     }
 
     // The number of steps that were acknowledged; or those that were being made durable, as a whole.

@@ -1,8 +1,8 @@
-#include "child_process.hpp"
 #include "demo.hpp"
 #include "editor.hpp"
 #include "folder.hpp"
 #include "invert.hpp"
+#include "run_program.hpp"
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -28,19 +28,12 @@ int run(int argc, char **argv) {
     draw::register_procedures();
     if (pipe >= 0)
         draw::run_editor(drawing, pipe, plan.seed, keep);
-    std::setvbuf(stdout, nullptr, _IOLBF, 0); // so that progress shows in a pipe too
-    demo::kill_child_on_signals();
+    demo::begin_proof();
     return draw::run_demo(plan) ? 0 : 1;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    try {
-        return run(argc, argv);
-    } catch (const std::exception &error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "draw-demo: %s\n", error.what());
-        return 1;
-    }
+    return demo::run_program("draw-demo", run, argc, argv);
 }

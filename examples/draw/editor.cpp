@@ -1,5 +1,4 @@
 #include "editor.hpp"
-#include "child_process.hpp"
 #include "random_editor.hpp"
 
 namespace draw {
@@ -25,7 +24,7 @@ void run_editor(const std::string &path, int pipe, uint64_t seed, uint64_t keep)
         words = {message::kind::about_to, state_of(s.content())};
         demo::tell_parent(pipe, &words, sizeof words);
         demo::check(ty_snapshot(s.heap()));
-        words.what = message::kind::saved;
+        words.what = message::kind::durable;
         demo::tell_parent(pipe, &words, sizeof words);
     }
 }

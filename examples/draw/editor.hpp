@@ -2,6 +2,7 @@
 // What it is about to save, and what has been saved, it tells through a pipe.
 #pragma once
 
+#include "killing.hpp"
 #include "survey.hpp"
 #include <string>
 
@@ -17,15 +18,7 @@ struct state {
 };
 state state_of(const drawing *d); // throws where the drawing is damaged
 
-struct message {
-    enum class kind : uint64_t {
-        started,  // the process runs; nothing is open yet
-        about_to, // this is going to be saved
-        saved,    // it is durable
-    };
-    kind what;
-    state which;
-};
+using message = demo::state_message<state>;
 
 // Returns only by an exception: the editor ends by being killed, and dies with its parent.
 [[noreturn]] void run_editor(const std::string &path, int pipe, uint64_t seed, uint64_t keep);

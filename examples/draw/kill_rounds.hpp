@@ -3,8 +3,6 @@
 #pragma once
 
 #include "editor.hpp"
-#include <functional>
-#include <vector>
 
 namespace draw {
 
@@ -16,19 +14,14 @@ struct kill_plan {
     state edited;   // what the editor starts from, and does not undo
 };
 
-struct kill_result {
-    unsigned rounds = 0;
-    unsigned proven = 0;
+struct kill_result : demo::kill_count { // open_ms: until the drawing can be changed, undone and redone
     unsigned during_save = 0;
     unsigned in_cycle = 0; // saved between an undo and a redo
     uint64_t saves = 0;
     uint64_t steps = 0; // undone and redone by the proofs
     double steps_ms = 0;
-    std::vector<double> open_ms; // until the drawing can be changed, undone and redone
-    std::string failure;         // what was not proven; empty: nothing
 };
 
-// Stops at the first round that is not proven; the files then stay as they are. Calls `progress` after each round.
 kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(const kill_result &)> &progress);
 
 } // namespace draw

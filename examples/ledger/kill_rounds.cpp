@@ -1,14 +1,10 @@
 #include "kill_rounds.hpp"
 #include "heap_check.hpp"
-#include "listen_and_kill.hpp"
 #include "worker.hpp"
 #include <algorithm>
-#include <random>
 
 namespace ledger {
 namespace {
-
-using demo::child_process;
 
 // What the worker has told so far.
 struct told {
@@ -35,27 +31,6 @@ struct told {
         acknowledged += words.what == message::kind::posted || words.what == message::kind::settled;
     }
 };
-
-// Lets a worker work and kills it: some time after it has opened the heap, or, in every fourth round, some time after
-// its process started, so that the recovery is hit too.
-void let_work_and_kill(const kill_plan &plan, unsigned round, told &record) {
-    constexpr double most_work_ms = 40;
-    constexpr double most_open_ms = 5;
-    std::mt19937_64 random(plan.seed * 1000003 + round);
-    bool early = round % 4 == 0;
-    double delay_ms = demo::random_ms(random, early ? most_open_ms : most_work_ms);
-    message::kind starts_clock = early ? message::kind::started : message::kind::opened;
-
-    std::vector<std::string> arguments = {"--seed",    std::to_string(random() >> 8), "--heap", plan.heap_path,
-                                          "--threads", std::to_string(plan.threads)};
-    if (plan.branch)
-        arguments.push_back("--tellers");
-    child_process worker(arguments);
-    demo::listen_and_kill<message>(worker, "worker", delay_ms, [&](const message &words) {
-        record.note(words);
-        return words.what == starts_clock;
-    });
-}
 
 std::string prove_branch(ty_heap *heap, const told &record, kill_result &result) {
     const auto *b = static_cast<const branch *>(ty_root(heap, "branch"));
@@ -129,22 +104,20 @@ std::string prove_nothing_left(const kill_plan &plan) {
 
 kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(const kill_result &)> &progress) {
     kill_result result;
-    for (unsigned round = 0; round < plan.rounds; ++round) {
+    std::vector<std::string> worker = {"--heap", plan.heap_path, "--threads", std::to_string(plan.threads)};
+    if (plan.branch)
+        worker.push_back("--tellers");
+    auto round = [&](unsigned n) {
         told record;
-        let_work_and_kill(plan, round, record);
-        ++result.rounds;
+        demo::let_work_and_kill<message>(worker, "worker", plan.seed, n, {40, 5}, message::kind::opened,
+                                         [&](const message &words) { record.note(words); });
         result.acknowledged += record.acknowledged;
         std::string problem = prove(plan, record, result);
-        if (problem.empty() && plan.branch && round + 1 == plan.rounds)
+        if (problem.empty() && plan.branch && n + 1 == plan.rounds)
             problem = prove_nothing_left(plan);
-        if (!problem.empty()) {
-            result.failure =
-                "round " + std::to_string(round) + " of seed " + std::to_string(plan.seed) + ": " + problem;
-            break;
-        }
-        ++result.proven;
-        progress(result);
-    }
+        return problem;
+    };
+    demo::run_rounds(plan.rounds, plan.seed, result, round, progress);
     return result;
 }
 

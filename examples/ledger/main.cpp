@@ -1,16 +1,15 @@
 // ledger-demo: a bank and a durable message queue in one transactional heap, and a branch of it in a concurrent one,
 // used by many threads and killed again and again. Start reading at ledger.hpp for how a program keeps its structures
 // in such a heap, and at branch.hpp for how many threads write to one at once.
-#include "child_process.hpp"
 #include "folder.hpp"
 #include "heap_file.hpp"
 #include "kill_rounds.hpp"
+#include "run_program.hpp"
 #include "stopwatch.hpp"
 #include "worker.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -196,19 +195,12 @@ int run(int argc, char **argv) {
 
     if (pipe >= 0)
         (tellers ? ledger::run_tellers : ledger::run_worker)(heap, pipe, plan.seed, plan.threads);
-    std::setvbuf(stdout, nullptr, _IOLBF, 0); // so that progress shows in a pipe too
-    demo::kill_child_on_signals();
+    demo::begin_proof();
     return run_bank(plan) && run_branch(plan) ? 0 : 1;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    try {
-        return run(argc, argv);
-    } catch (const std::exception &error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "ledger-demo: %s\n", error.what());
-        return 1;
-    }
+    return demo::run_program("ledger-demo", run, argc, argv);
 }

@@ -1,8 +1,8 @@
 // lua-demo: a Lua whose state lives in a heap, killed again and again. Start reading at session.hpp for how a library
 // that allocates by a function of the program's is put into a heap, and at libraries.hpp for what must not be in it.
-#include "child_process.hpp"
 #include "folder.hpp"
 #include "kill_rounds.hpp"
+#include "run_program.hpp"
 #include "stopwatch.hpp"
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -73,19 +73,12 @@ int run(int argc, char **argv) {
 
     if (pipe >= 0)
         lua::run_worker(state, pipe, plan.seed);
-    std::setvbuf(stdout, nullptr, _IOLBF, 0); // so that progress shows in a pipe too
-    demo::kill_child_on_signals();
+    demo::begin_proof();
     return run_demo(plan) ? 0 : 1;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    try {
-        return run(argc, argv);
-    } catch (const std::exception &error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "lua-demo: %s\n", error.what());
-        return 1;
-    }
+    return demo::run_program("lua-demo", run, argc, argv);
 }

@@ -1,45 +1,10 @@
 #include "kill_rounds.hpp"
 #include "heap_check.hpp"
-#include "listen_and_kill.hpp"
-#include <random>
 
 namespace lua {
 namespace {
 
-// What the worker has told so far.
-struct told {
-    state_told durable{};
-    state_told under_way{}; // while in_snapshot
-    bool in_snapshot = false;
-    uint64_t acknowledged = 0;
-
-    void note(const message &words) {
-        if (words.what == message::kind::about_to) {
-            under_way = words.which;
-            in_snapshot = true;
-        } else if (words.what == message::kind::durable) {
-            durable = words.which;
-            in_snapshot = false;
-            ++acknowledged;
-        }
-    }
-};
-
-// Lets a worker work and kills it some time after its first line, or, in every fourth round, some time after the
-// process started, so that its opening of the state is hit too.
-void let_work_and_kill(const kill_plan &plan, unsigned round, told &record) {
-    constexpr double most_work_ms = 100;
-    constexpr double most_open_ms = 10;
-    std::mt19937_64 random(plan.seed * 1000003 + round);
-    const bool early = round % 4 == 0;
-    const message::kind starts_clock = early ? message::kind::started : message::kind::about_to;
-    demo::child_process worker({"--seed", std::to_string(random() >> 8), "--state", plan.path});
-    demo::listen_and_kill<message>(worker, "worker", demo::random_ms(random, early ? most_open_ms : most_work_ms),
-                                   [&](const message &words) {
-                                       record.note(words);
-                                       return words.what == starts_clock;
-                                   });
-}
+using told = demo::told_states<state_told>;
 
 // Some lines are undone and done again, but for the first one, which defines the counter; each state on the way must be
 // whole.
@@ -70,7 +35,7 @@ std::string prove(const kill_plan &plan, const told &record, kill_result &result
     if (std::string problem = demo::problem_of(s.heap()); !problem.empty())
         return problem;
     found = state_of(s);
-    if (found != record.durable && !(record.in_snapshot && found == record.under_way))
+    if (!record.may_be(found))
         return "counted to " + std::to_string(found.counted) + ", which was not acknowledged last, nor about to be";
     result.counted = found.counted;
     result.under_way += s.is_under_way();
@@ -91,21 +56,15 @@ kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(cons
         session s(plan.path);
         record.durable = state_of(s);
     }
-    for (unsigned round = 0; round < plan.rounds; ++round) {
-        record.in_snapshot = false;
-        let_work_and_kill(plan, round, record);
-        ++result.rounds;
-        result.during_snapshot += record.in_snapshot;
+    auto round = [&](unsigned n) {
+        record.is_under_way = false;
+        demo::let_work_and_kill<message>({"--state", plan.path}, "worker", plan.seed, n, {100, 10},
+                                         message::kind::about_to, [&](const message &words) { record.note(words); });
+        result.during_snapshot += record.is_under_way;
         result.acknowledged = record.acknowledged;
-        std::string problem = prove(plan, record, result, record.durable);
-        if (!problem.empty()) {
-            result.failure =
-                "round " + std::to_string(round) + " of seed " + std::to_string(plan.seed) + ": " + problem;
-            break;
-        }
-        ++result.proven;
-        progress(result);
-    }
+        return prove(plan, record, result, record.durable);
+    };
+    demo::run_rounds(plan.rounds, plan.seed, result, round, progress);
     return result;
 }
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include "worker.hpp"
-#include <functional>
-#include <vector>
 
 namespace lua {
 
@@ -14,20 +12,15 @@ struct kill_plan {
     uint64_t seed;
 };
 
-struct kill_result {
-    unsigned rounds = 0;
-    unsigned proven = 0;
+struct kill_result : demo::kill_count {
     unsigned during_snapshot = 0;
     unsigned under_way = 0; // killed within a script, which goes on
     uint64_t acknowledged = 0;
     uint64_t counted = 0;
     uint64_t walked = 0;     // lines undone and done again by the proofs
     uint64_t code_words = 0; // addresses of code that were repointed, by the proofs
-    std::vector<double> open_ms;
-    std::string failure; // what was not proven; empty: nothing
 };
 
-// Stops at the first round that is not proven; the files then stay as they are. Calls `progress` after each round.
 kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(const kill_result &)> &progress);
 
 } // namespace lua

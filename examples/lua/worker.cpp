@@ -1,6 +1,4 @@
 #include "worker.hpp"
-#include "child_process.hpp"
-#include <random>
 
 namespace lua {
 namespace {

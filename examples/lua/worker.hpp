@@ -3,6 +3,7 @@
 #pragma once
 
 #include "counter.hpp"
+#include "killing.hpp"
 
 namespace lua {
 
@@ -16,15 +17,7 @@ struct state_told {
 };
 state_told state_of(const session &s);
 
-struct message {
-    enum class kind : uint64_t {
-        started,  // the process runs; nothing is open yet
-        about_to, // this is going to be durable
-        durable,  // it is
-    };
-    kind what;
-    state_told which;
-};
+using message = demo::state_message<state_told>;
 
 // Returns only by an exception: the worker ends by being killed, and dies with its parent.
 [[noreturn]] void run_worker(const std::string &path, int pipe, uint64_t seed);

@@ -1,5 +1,5 @@
 #include "kill_rounds.hpp"
-#include "listen_and_kill.hpp"
+#include "killing.hpp"
 #include "processes.hpp"
 #include <random>
 

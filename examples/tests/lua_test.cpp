@@ -3,6 +3,7 @@
 // without a word, all bytes of the heap compared, and the programs run, one in two builds.
 #include "common/heap_check.hpp"
 #include "lua/counter.hpp"
+#include "run_program.hpp"
 #include "temporary_folder.hpp"
 #include <csignal>
 #include <optional>
@@ -300,40 +301,24 @@ TEST_F(lua_test, the_counter_knows_each_wrong_state) {
 
 // ---- The programs.
 
-struct ended {
-    int status;
-    std::string output;
-};
-
-ended run_program(const std::string &command) {
-    std::FILE *pipe = popen((command + " 2>&1").c_str(), "r");
-    if (pipe == nullptr)
-        return {-1, "cannot run " + command};
-    std::string output;
-    for (int letter = 0; (letter = std::fgetc(pipe)) != EOF;)
-        output += static_cast<char>(letter);
-    int status = pclose(pipe);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
-
 TEST(durable_lua, goes_on_wherever_it_lies_in_either_build) {
     temporary_folder folder;
     const std::string heap = " " + folder.file("a.ty");
     const std::string builds[] = {DURABLE_LUA, DURABLE_LUA_OTHER};
-    ended first = run_program(builds[0] + heap +
-                              " -e 'c = coroutine.wrap(function() for i = 1, 99 do coroutine.yield(i) end end)' -e "
-                              "'names = {[print] = 1, [pairs {}] = 2}' -e 'c()'");
+    ::outcome first = run(builds[0] + heap +
+                          " -e 'c = coroutine.wrap(function() for i = 1, 99 do coroutine.yield(i) end end)' -e "
+                          "'names = {[print] = 1, [pairs {}] = 2}' -e 'c()'");
     EXPECT_EQ(first.output, "1\n");
     for (int i = 2; i < 12; ++i) {
-        ended next = run_program(builds[i % 3 == 0] + heap +
-                                 " -e 'c() + names[print] * 100 + names[next] * 1000' -e :undo -e 'c()'");
+        ::outcome next =
+            run(builds[i % 3 == 0] + heap + " -e 'c() + names[print] * 100 + names[next] * 1000' -e :undo -e 'c()'");
         EXPECT_EQ(next.output, std::to_string(2100 + i) + "\n" + std::to_string(i + 1) + " to undo, 1 to redo\n" +
                                    std::to_string(i) + "\n")
             << i;
         EXPECT_EQ(next.status, 0);
     }
     const std::string count = std::to_string(13);
-    EXPECT_EQ(run_program(builds[1] + heap + " -e ':undo " + count + "' -e names").output,
+    EXPECT_EQ(run(builds[1] + heap + " -e ':undo " + count + "' -e names").output,
               "0 to undo, " + count + " to redo\nnil\n"); // across builds
 }
 
@@ -341,21 +326,19 @@ TEST(durable_lua, takes_lines_and_commands) {
     temporary_folder folder;
     std::string input = folder.write(
         "input", "x = 5\nfor i = 1, 2 do\nio.write(i, ' ')\nend\nx + 1\n:undo 3\nx\n:redo 9\n:dance\nerror 'no'\n");
-    ended result = run_program(std::string(DURABLE_LUA) + " " + folder.file("a.ty") + " <" + input);
+    ::outcome result = run(std::string(DURABLE_LUA) + " " + folder.file("a.ty") + " <" + input);
     EXPECT_EQ(result.status, 1);
     for (const char *text : {"1 2 6\n0 to undo, 3 to redo\nnil\n", "there is nothing to redo",
                              "there is no command \":dance\"", "line:1: no"})
         EXPECT_NE(result.output.find(text), std::string::npos) << result.output;
-    ended script = run_program(std::string(DURABLE_LUA) + " " + folder.file("a.ty") + " " +
-                               folder.write("s.lua", "print(1)\nerror('there')"));
+    ::outcome script = run(std::string(DURABLE_LUA) + " " + folder.file("a.ty") + " " +
+                           folder.write("s.lua", "print(1)\nerror('there')"));
     EXPECT_EQ(script.status, 1);
     EXPECT_NE(script.output.find("s.lua:2: there"), std::string::npos) << script.output;
-    EXPECT_NE(run_program(std::string(DURABLE_LUA) + " " + folder.file("a.ty") + " " + folder.file("none"))
+    EXPECT_NE(run(std::string(DURABLE_LUA) + " " + folder.file("a.ty") + " " + folder.file("none"))
                   .output.find("No such file"),
               std::string::npos);
-    EXPECT_NE(
-        run_program(std::string(DURABLE_LUA) + " " + folder.write("other", std::string(10000, 'x')) + " -e 1").status,
-        0);
+    EXPECT_NE(run(std::string(DURABLE_LUA) + " " + folder.write("other", std::string(10000, 'x')) + " -e 1").status, 0);
 }
 
 TEST(durable_lua, a_killed_script_goes_on) {
@@ -364,14 +347,14 @@ TEST(durable_lua, a_killed_script_goes_on) {
     const std::string flag = folder.write("once", "");
     const std::string script = folder.write("s.lua", "for i = 1, 4 do io.write(i, ' ') save() if os.remove('" + flag +
                                                          "') then os.execute('kill -9 $PPID') end end print('end')");
-    EXPECT_EQ(run_program(command + script).output.substr(0, 2), "1 ");
-    EXPECT_EQ(run_program(command + "-e i").output, "the line that was under way goes on\n2 3 4 end\nnil\n");
+    EXPECT_EQ(run(command + script).output.substr(0, 2), "1 ");
+    EXPECT_EQ(run(command + "-e i").output, "the line that was under way goes on\n2 3 4 end\nnil\n");
 }
 
 TEST(lua_demo, proves_a_few_rounds) {
     temporary_folder folder;
     for (int again = 0; again < 2; ++again) { // the second time over what the first has left
-        ended result = run_program(std::string(LUA_DEMO) + " --rounds 20 --seed 3 --folder " + folder.file("demo"));
+        ::outcome result = run(std::string(LUA_DEMO) + " --rounds 20 --seed 3 --folder " + folder.file("demo"));
         EXPECT_EQ(result.status, 0) << result.output;
         EXPECT_NE(result.output.find("All proven: 20 kills"), std::string::npos) << result.output;
     }

@@ -1,9 +1,9 @@
 // vectors-demo: an index of hnswlib, which knows nothing of heaps, in a heap: built, opened again at once, extended,
 // and killed again and again. Start reading at common/scoped.hpp: all that it takes.
-#include "child_process.hpp"
 #include "collection.hpp"
 #include "folder.hpp"
 #include "lost_words.hpp"
+#include "run_program.hpp"
 #include "twin_rounds.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -178,8 +178,7 @@ int run(int argc, char **argv) {
     const vectors::source from(plan.dimensions, 1);
     if (pipe >= 0)
         demo::take_steps<collection>({heap, 0, plan.seed, 30}, pipe, from);
-    std::setvbuf(stdout, nullptr, _IOLBF, 0); // so that progress shows in a pipe too
-    demo::kill_child_on_signals();
+    demo::begin_proof();
     const std::string path = path_of(plan, "vectors.ty"), killed = path_of(plan, "vectors-killed.ty");
     std::printf("%s vectors of %zu dimensions, indexed by hnswlib, unmodified, in %s\n",
                 demo::with_commas(plan.vectors).c_str(), plan.dimensions, demo::shown(path).c_str());
@@ -190,16 +189,10 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
-    constexpr int not_possible_here = 77; // as test runners have it
-    try {
-        if (ty_pin_code(argc, argv) != TY_OK) { // the index points to code
-            std::fprintf(stderr, "vectors-demo: %s\n", ty_error_text());
-            return not_possible_here;
-        }
-        return run(argc, argv);
-    } catch (const std::exception &error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "vectors-demo: %s\n", error.what());
-        return 1;
+    constexpr int not_possible_here = 77;   // as test runners have it
+    if (ty_pin_code(argc, argv) != TY_OK) { // the index points to code
+        std::fprintf(stderr, "vectors-demo: %s\n", ty_error_text());
+        return not_possible_here;
     }
+    return demo::run_program("vectors-demo", run, argc, argv);
 }

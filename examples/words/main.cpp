@@ -1,8 +1,8 @@
 // words-demo: containers of the standard library, JSON documents and a program's own classes in a heap, though none of
 // them knows of heaps; killed again and again. Start reading at common/scoped.hpp: all that it takes.
-#include "child_process.hpp"
 #include "folder.hpp"
 #include "lost_words.hpp"
+#include "run_program.hpp"
 #include "tally.hpp"
 #include "twin_rounds.hpp"
 #include <CLI/CLI.hpp>
@@ -91,19 +91,12 @@ int run(int argc, char **argv) {
     const words::texts texts = words::read_texts(plan.paths);
     if (pipe >= 0)
         demo::take_steps<words::tally>({heap, 0, plan.seed, 40}, pipe, texts);
-    std::setvbuf(stdout, nullptr, _IOLBF, 0); // so that progress shows in a pipe too
-    demo::kill_child_on_signals();
+    demo::begin_proof();
     return run_kind(plan, texts, TY_SNAPSHOT) && run_kind(plan, texts, TY_TRANSACTIONAL) ? 0 : 1;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    try {
-        return run(argc, argv);
-    } catch (const std::exception &error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "words-demo: %s\n", error.what());
-        return 1;
-    }
+    return demo::run_program("words-demo", run, argc, argv);
 }

@@ -6,6 +6,7 @@
 #include "../../src/os/calls/syscalls.hpp"
 #include "../../src/txn/transactions/txn_runtime.hpp"
 #include "fixture.hpp"
+#include "tests/stats.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -145,12 +146,8 @@ TEST(board, says_what_the_calls_say) {
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK) << ty_error_text();
     const ty_board_figures figures = look.read();
-    ty_txn_stats transactions{};
-    transactions.struct_size = sizeof transactions;
-    ASSERT_EQ(ty_get_txn_stats(one.heap, &transactions), TY_OK);
-    ty_snapshot_stats snapshots{};
-    snapshots.struct_size = sizeof snapshots;
-    ASSERT_EQ(ty_get_snapshot_stats(one.heap, &snapshots), TY_OK);
+    const ty_txn_stats transactions = taiyen::test::txn_stats_of(one.heap);
+    const ty_snapshot_stats snapshots = taiyen::test::snapshot_stats_of(one.heap);
     uint64_t dirty = 0;
     ASSERT_EQ(ty_dirty_count(one.heap, &dirty), TY_OK);
     EXPECT_EQ(figures.known,
@@ -204,9 +201,7 @@ TEST(board, tells_classes_and_snapshots) {
     ASSERT_EQ(snapshots.size(), 64u);
     for (size_t i = 1; i < snapshots.size(); ++i)
         EXPECT_EQ(snapshots[i].epoch, snapshots[i - 1].epoch + 1);
-    ty_snapshot_stats last{};
-    last.struct_size = sizeof last;
-    ASSERT_EQ(ty_get_snapshot_stats(one.heap, &last), TY_OK);
+    const ty_snapshot_stats last = taiyen::test::snapshot_stats_of(one.heap);
     EXPECT_EQ(snapshots.back().epoch, ty_heap_epoch(one.heap));
     EXPECT_EQ(snapshots.back().pause_ns, last.last_pause_ns);
     EXPECT_EQ(snapshots.back().durable_ns, last.last_durable_ns);
@@ -284,9 +279,7 @@ TEST(board, tells_of_undo) {
     ASSERT_EQ(ty_undo_attach(one.heap, &small), TY_OK);
     auto *block = static_cast<char *>(ty_alloc_zeroed(one.heap, 1000));
     const auto agrees = [&](const char *after) {
-        ty_undo_stats known{};
-        known.struct_size = sizeof known;
-        ASSERT_EQ(ty_get_undo_stats(one.heap, &known), TY_OK);
+        const ty_undo_stats known = taiyen::test::undo_stats_of(one.heap);
         (void)look.read();
         const ty_board_figures figures = look.read(); // one that began after that
         ASSERT_TRUE(figures.known & TY_BOARD_UNDO) << after;

@@ -2,6 +2,7 @@
 // heap is locked after it (Y6). A procedure that throws fails, as one that returns a failure does. Method: each call
 // that calls back, with a callback that throws at once; then another thread uses the heap.
 #include "fixture.hpp"
+#include "tests/stats.hpp"
 #include "tests/thread_end.hpp"
 
 #include <atomic>
@@ -121,18 +122,12 @@ TEST_P(callbacks_in, a_walk_may_look_at_the_heap) {
         EXPECT_EQ(ty_root(of, "none"), nullptr);
         EXPECT_EQ(ty_current_txn(of), nullptr);
         EXPECT_EQ(ty_heap_epoch(of), 0u);
-        ty_heap_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_EQ(ty_heap_get_stats(of, &stats), TY_OK) << ty_error_text();
+        taiyen::test::heap_stats_of(of);
         uint64_t dirty = 0;
         EXPECT_EQ(ty_dirty_count(of, &dirty), ty_heap_kind(of) == TY_ARCHIVE ? TY_E_UNSUPPORTED : TY_OK);
-        ty_snapshot_stats snapshots{};
-        snapshots.struct_size = sizeof snapshots;
-        EXPECT_EQ(ty_get_snapshot_stats(of, &snapshots), TY_OK) << ty_error_text();
+        taiyen::test::snapshot_stats_of(of);
         if (ty_heap_kind(of) == TY_TRANSACTIONAL) {
-            ty_txn_stats txns{};
-            txns.struct_size = sizeof txns;
-            EXPECT_EQ(ty_get_txn_stats(of, &txns), TY_OK) << ty_error_text();
+            ty_txn_stats txns = taiyen::test::txn_stats_of(of);
             EXPECT_EQ(txns.transactions, 1u);
         }
         return true;
@@ -154,9 +149,7 @@ TEST_P(callbacks_in, a_walk_may_look_at_the_heap) {
         });
         while (!self.begun)
             std::this_thread::yield();
-        ty_txn_stats txns{};
-        txns.struct_size = sizeof txns;
-        EXPECT_EQ(ty_get_txn_stats(self.heap, &txns), TY_OK) << ty_error_text();
+        taiyen::test::txn_stats_of(self.heap);
         return false;
     };
     if (transactions) {

@@ -2,6 +2,7 @@
 // rolled back, each open, and with many threads in them. Method: random operations by one thread against std::map and
 // std::deque; several threads that keep an invariant of all of a container, which bodies among them look at.
 #include "concurrent_fixture.hpp"
+#include "tests/stats.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -317,9 +318,7 @@ TEST_P(containers, additions_do_not_conflict) {
         for (unsigned i = 0; i < 5000; i++)
             heap->atomically([&](atomic_txn &txn) { count->add(txn, thread + 1); }, TY_COMMIT_ASYNC);
     });
-    ty_atomic_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_EQ(TY_OK, ty_get_atomic_stats(heap->get(), &stats));
+    const ty_atomic_stats stats = taiyen::test::atomic_stats_of(heap->get());
     EXPECT_EQ(0u, stats.conflicts_locked + stats.conflicts_changed + stats.conflicts_alone);
     EXPECT_EQ(5000 * (1 + 2 + 3 + 4), count->read());
     count->add(-50000);

@@ -1,6 +1,7 @@
 // Goal: the second program of the design (a document that saves itself) works as printed: what was made durable is
 // found again, by raw pointers, and what was not is gone. Method: through the public API alone, over several runs.
 #include "fixture.hpp"
+#include "tests/stats.hpp"
 
 #include <cstring>
 
@@ -132,9 +133,7 @@ TEST(document, a_snapshot_in_two_steps) {
     ASSERT_EQ(ty_snapshot_start(heap, &again), TY_OK); // nothing changed
     EXPECT_EQ(again, epoch);
     EXPECT_EQ(ty_preflush(heap, 0), TY_OK) << ty_error_text();
-    ty_snapshot_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_EQ(ty_get_snapshot_stats(heap, &stats), TY_OK);
+    ty_snapshot_stats stats = taiyen::test::snapshot_stats_of(heap);
     EXPECT_EQ(stats.unapplied_batches, 1u);
     EXPECT_EQ(ty_work(heap), TY_OK) << ty_error_text();
     EXPECT_EQ(ty_work_status(heap), TY_OK);

@@ -3,6 +3,7 @@
 // where the kernel does not allow it), direct reads and process_vm_writev; then a snapshot, a discard, and the content
 // that the next open finds. The story: a page that io_uring had pinned was written and not dirty.
 #include "fixture.hpp"
+#include "tests/stats.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -149,9 +150,7 @@ TEST_P(mark, a_read_into_a_registered_buffer_in_a_transaction) {
             ASSERT_EQ(TY_OK, ty_snapshot(heap));
         } else {
             // As a crash would leave it, without giving up the pinned memory: the log holds it.
-            ty_txn_stats stats{};
-            stats.struct_size = sizeof stats;
-            ASSERT_EQ(TY_OK, ty_get_txn_stats(heap, &stats));
+            const ty_txn_stats stats = taiyen::test::txn_stats_of(heap);
             EXPECT_GT(stats.record_bytes, 0u);
             txn = begin();
             ASSERT_EQ(TY_OK, ty_declare(txn, block, 4 * page));

@@ -1,17 +1,8 @@
 /* Goal: the whole API can be used from plain C11. Method: a program that makes a volatile heap and a snapshot heap,
  * uses each group of functions once, and finds its structures again after a close. */
-#include <stdio.h>
-#include <stdlib.h>
+#include "must.h"
 #include <string.h>
 #include <taiyen/taiyen.h>
-
-#define MUST(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, ty_error_text());                       \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 struct node {
     struct node *next;

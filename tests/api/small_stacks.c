@@ -1,22 +1,13 @@
 /* Goal: the stack that calls need is what persist.h says: 40 KiB for those that open, close and look at files, 24 KiB
  * for a snapshot, 16 KiB for blocks, transactions and a check of the heap. Method: threads with stacks of that size,
  * with a page behind each that nothing may touch, do each once. */
+#include "must.h"
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <taiyen/taiyen.h>
 #include <unistd.h>
-
-#define MUST(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, ty_error_text());                       \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static char path[64], missing[64];
 static ty_heap *heap;

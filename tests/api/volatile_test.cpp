@@ -3,6 +3,7 @@
 #include "fixture.hpp"
 #include "src/heap/tables/heap_runtime.hpp"
 #include "src/os/calls/syscalls.hpp"
+#include "tests/stats.hpp"
 
 #include <cstring>
 #include <sys/mman.h>
@@ -88,9 +89,7 @@ TEST(volatile_heap, costs_address_space_and_not_memory) {
     options.limit_bytes = size_t{1} << 38;
     ty_heap *heap;
     ASSERT_EQ(ty_heap_create(&options, &heap), TY_OK) << ty_error_text();
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_EQ(ty_heap_get_stats(heap, &stats), TY_OK);
+    const ty_heap_stats stats = taiyen::test::heap_stats_of(heap);
     EXPECT_EQ(stats.limit_bytes, size_t{1} << 38);
     EXPECT_LT(stats.resident_bytes, size_t{1} << 20);
     EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
@@ -100,9 +99,7 @@ TEST(volatile_heap, lies_where_it_is_asked_to) {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     ty_heap *first;
     ASSERT_EQ(ty_heap_create(&options, &first), TY_OK);
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_EQ(ty_heap_get_stats(first, &stats), TY_OK);
+    ty_heap_stats stats = taiyen::test::heap_stats_of(first);
     ASSERT_EQ(ty_heap_destroy(first), TY_OK);
 
     options.base = stats.base; // free now
@@ -123,9 +120,7 @@ TEST(volatile_heap, says_what_occupies_its_place) {
     options.limit_bytes = size_t{64} << 20;
     ty_heap *heap;
     ASSERT_EQ(ty_heap_create(&options, &heap), TY_OK);
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_EQ(ty_heap_get_stats(heap, &stats), TY_OK);
+    const ty_heap_stats stats = taiyen::test::heap_stats_of(heap);
     ASSERT_EQ(ty_heap_destroy(heap), TY_OK);
 
     void *middle = static_cast<char *>(stats.base) + (size_t{32} << 20);
@@ -246,9 +241,7 @@ TEST_F(a_volatile_heap, wrong_pointers_are_refused_and_change_nothing) {
     expect_refusal(ty_free(elsewhere.data()), TY_E_ARGUMENT);
     expect_refusal(ty_free(reinterpret_cast<void *>(uintptr_t{16})), TY_E_ARGUMENT);
     expect_refusal(ty_free(reinterpret_cast<void *>(UINTPTR_MAX)), TY_E_ARGUMENT);
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_EQ(ty_heap_get_stats(heap_, &stats), TY_OK);
+    const ty_heap_stats stats = taiyen::test::heap_stats_of(heap_);
     expect_refusal(ty_free(stats.base), TY_E_ARGUMENT); // the heap's own header
     expect_refusal(ty_free(static_cast<char *>(stats.base) + stats.limit_bytes - 4096), TY_E_ARGUMENT);
     EXPECT_EQ(stats.live_blocks, 0u);

@@ -128,6 +128,14 @@ public:
         char changed = char(block[offset % 4096] ^ 0x40);
         patch(path, offset, &changed, 1);
     }
+    void rename(const char *from, const char *to) const {
+        const ty_storage *s = storage();
+        ASSERT_OK(s->rename(s->context, from, to));
+    }
+    void remove(const char *path) const {
+        const ty_storage *s = storage();
+        ASSERT_OK(s->remove(s->context, path));
+    }
     void resize(const char *path, uint64_t bytes) const {
         const ty_storage *s = storage();
         ty_file *file = nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "source_model.hpp"
+#include "tests/stats.hpp"
 
 namespace taiyen::test {
 
@@ -47,12 +48,7 @@ public:
         ASSERT_OK(ty_receive_begin(heap_, &position_, &how, &receiver_));
         expect_state();
     }
-    uint64_t last() const {
-        ty_txn_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_OK(ty_get_txn_stats(heap_, &stats));
-        return stats.sequence;
-    }
+    uint64_t last() const { return txn_stats_of(heap_).sequence; }
     void expect_state() const {
         const auto expected = source_.states.find(last());
         ASSERT_NE(source_.states.end(), expected) << last();

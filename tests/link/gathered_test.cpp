@@ -115,8 +115,7 @@ TEST_P(gathered, joints_are_there_all_or_none) {
     disk files;
     heaps in(files, count);
     told to;
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    ASSERT_OK(in.open_joined());
     const uint64_t begun = os::sim_event_count(files.get());
     for (size_t round = 0; round < 5 - count; ++round) {
         one_batch(files, in, 5, to, round == 1);
@@ -174,8 +173,7 @@ TEST(gathered_test, writes_that_fail) {
         disk files;
         heaps in(files);
         told to;
-        ASSERT_OK(in.open());
-        ASSERT_OK(in.join());
+        ASSERT_OK(in.open_joined());
         one_batch(files, in, 4, to);
         os::sim_set_fault(files.get(),
                           {os::sim_op_write | os::sim_op_flush | os::sim_op_write_durable, n / 2, n % 2 != 0});
@@ -214,8 +212,7 @@ TEST(gathered_test, nobody_sees_what_is_not_durable) {
     disk files;
     heaps in(files);
     told to;
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    ASSERT_OK(in.open_joined());
     ASSERT_OK(commit(in, 1));
     looked = 0;
     read = false;
@@ -270,9 +267,7 @@ TEST(gathered_test, nobody_sees_what_is_not_durable) {
 // X29: who waited at a gate while a write failed is refused as well.
 TEST(gathered_test, those_that_wait_for_a_write_that_fails) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files);
     ASSERT_OK(commit(in, 7));
     ty_joint *first = nullptr;
     ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
@@ -392,9 +387,7 @@ TEST(gathered_test, a_thread_that_ends_its_joint_late) {
 // Readers get in, though joints are rolled back without end.
 TEST(gathered_test, readers_get_in_beside_rollbacks) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files);
     ASSERT_OK(commit(in, 1));
     std::atomic<bool> stop{false}, waits{false};
     std::atomic<uint64_t> begun{0};
@@ -430,9 +423,7 @@ TEST(gathered_test, readers_get_in_beside_rollbacks) {
 // JO5: the thread of an ended joint holds a lock of the program until it is acknowledged, and the next joint wants it.
 TEST(gathered_test, waits_for_no_other_joint) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files);
     std::mutex of_the_program;
     ty_joint *joint = nullptr;
     ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
@@ -459,8 +450,7 @@ TEST(gathered_test, a_thread_that_ends) {
     disk files;
     heaps in(files);
     told to;
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    ASSERT_OK(in.open_joined());
     one_batch(files, in, 2, to);
     ty_joint *joint = nullptr;
     ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
@@ -506,9 +496,7 @@ TEST(gathered_test, a_thread_that_ends) {
 // More than the logs take at once, joints that change one heap or none, and such as are rolled back.
 TEST(gathered_test, joints_of_all_kinds) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files);
     std::vector<std::thread> threads;
     std::atomic<uint64_t> sum[2] = {};
     struct words {
@@ -561,8 +549,7 @@ TEST(gathered_test, records_are_received_whole) {
     disk files;
     heaps in(files);
     told to;
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    ASSERT_OK(in.open_joined());
     disk base(files.cut(os::sim_cut::keep_all));
     ty_follower *follower = nullptr;
     ty_follow_options source = TY_FOLLOW_OPTIONS_INIT;
@@ -645,9 +632,7 @@ TEST(gathered_test, records_are_received_whole) {
 
 TEST(gathered_test, parts_are_ended_by_the_joint) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files);
     ty_joint *joint = nullptr;
     ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
     change(in, joint, 1);

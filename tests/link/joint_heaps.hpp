@@ -37,6 +37,10 @@ public:
         options.participant_count = count;
         return ty_group_open(&options, &group);
     }
+    ty_status open_joined() {
+        const ty_status status = open();
+        return status ? status : join();
+    }
     void discard() {
         ty_group_close(group);
         group = nullptr;
@@ -58,6 +62,16 @@ public:
 private:
     const disk *files_;
     size_t count_;
+};
+
+// Open, and a group.
+class joined_heaps : public heaps {
+public:
+    explicit joined_heaps(const disk &files, size_t count = 2, const ty_participant *participant = nullptr)
+        : heaps(files, count) {
+        EXPECT_OK(open());
+        EXPECT_OK(join(nullptr, participant, participant ? 1 : 0));
+    }
 };
 
 inline void put(ty_heap *heap, ty_txn *txn, uint64_t number) {
@@ -88,6 +102,15 @@ inline ty_status commit(heaps &in, uint64_t number) {
         return status;
     change(in, joint, number);
     return ty_joint_commit(joint);
+}
+
+// The events of the disk in the second of two joints, whose heaps die then.
+inline std::pair<uint64_t, uint64_t> events_of_second_joint(const disk &files) {
+    joined_heaps in(files);
+    EXPECT_OK(commit(in, 1));
+    const uint64_t begun = os::sim_event_count(files.get());
+    EXPECT_OK(commit(in, 2));
+    return {begun, os::sim_event_count(files.get())};
 }
 
 struct acknowledged {

@@ -13,9 +13,7 @@ namespace {
 
 TEST(joint_test, changes_all_heaps_or_none) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files);
     ASSERT_OK(commit(in, 1));
     ty_joint *joint = nullptr;
     ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
@@ -54,8 +52,7 @@ TEST_P(cuts, leave_all_or_nothing) {
     disk files;
     heaps in(files, count);
     std::vector<acknowledged> all;
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    ASSERT_OK(in.open_joined());
     const uint64_t begun = os::sim_event_count(files.get());
     for (uint64_t number = 1; number <= 10; ++number) {
         if (number % 4 == 0) {
@@ -119,14 +116,7 @@ INSTANTIATE_TEST_SUITE_P(heaps, cuts, testing::Values(2, 3));
 
 TEST(joint_test, cuts_within_the_opens_that_settle) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
-    ASSERT_OK(commit(in, 1));
-    const uint64_t begun = os::sim_event_count(files.get());
-    ASSERT_OK(commit(in, 2));
-    const uint64_t end = os::sim_event_count(files.get());
-    in.discard();
+    const auto [begun, end] = events_of_second_joint(files);
     for (const os::sim_cut how : {os::sim_cut::keep_all, os::sim_cut::process_death, os::sim_cut::random}) {
         for (uint64_t event = begun; event <= end; ++event) {
             disk died(os::sim_power_cut(files.get(), event, how, event));
@@ -158,14 +148,7 @@ TEST(joint_test, cuts_within_the_opens_that_settle) {
 // The other heap is not there: nothing is lost, and it is settled once it is.
 TEST(joint_test, waits_for_a_heap_that_is_missing) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
-    ASSERT_OK(commit(in, 1));
-    const uint64_t begun = os::sim_event_count(files.get());
-    ASSERT_OK(commit(in, 2));
-    const uint64_t end = os::sim_event_count(files.get());
-    in.discard();
+    const auto [begun, end] = events_of_second_joint(files);
     int waited = 0;
     for (uint64_t event = begun; event <= end; ++event) {
         disk cut(os::sim_power_cut(files.get(), event, os::sim_cut::keep_all, 1));
@@ -191,9 +174,7 @@ TEST(joint_test, waits_for_a_heap_that_is_missing) {
 
 TEST(joint_test, is_its_threads) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files);
     ty_joint *joint = nullptr;
     ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
     change(in, joint, 1);
@@ -208,19 +189,16 @@ TEST(joint_test, is_its_threads) {
 // Opens that come to nothing leave the log as it is, and one with no room at all is settled by a snapshot.
 TEST(joint_test, may_be_tried_for_long) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files);
     ASSERT_OK(commit(in, 1));
     ASSERT_OK(commit(in, 2));
     disk cut(files.cut(os::sim_cut::drop_all));
     in.discard();
-    const ty_storage *s = cut.storage();
-    ASSERT_OK(s->rename(s->context, paths[1], "away"));
+    cut.rename(paths[1], "away");
     heaps after(cut);
     for (int i = 0; i < 300; ++i)
         ASSERT_EQ(TY_E_IN_DOUBT, after.open(0));
-    ASSERT_OK(s->rename(s->context, "away", paths[1]));
+    cut.rename("away", paths[1]);
     ASSERT_OK(after.open());
     EXPECT_EQ(2u, after.number(0));
     EXPECT_EQ(2u, after.number(1));

@@ -17,9 +17,7 @@ struct two_moments {
     size_t count;
 
     two_moments(size_t heap_count, uint64_t before, uint64_t after) : count(heap_count) {
-        heaps in(files, count);
-        EXPECT_OK(in.open());
-        EXPECT_OK(in.join());
+        joined_heaps in(files, count);
         for (uint64_t number = 1; number <= before; ++number)
             EXPECT_OK(commit(in, number));
         ty_group_close(in.group);
@@ -29,8 +27,7 @@ struct two_moments {
             in.heap[n] = nullptr;
         }
         backup = copy_of(files);
-        EXPECT_OK(in.open());
-        EXPECT_OK(in.join());
+        EXPECT_OK(in.open_joined());
         for (uint64_t number = before + 1; number <= before + after; ++number)
             EXPECT_OK(commit(in, number));
         died = copy_of(files);
@@ -76,9 +73,7 @@ TEST(moments_test, an_older_partner_is_refused_and_nothing_changes) {
 // One has the joint, and one that is settled has not. All are asked.
 TEST(moments_test, contradictory_answers_are_refused) {
     disk files;
-    heaps in(files, 3);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files, 3);
     ASSERT_OK(commit(in, 1));
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(in.heap[2], nullptr, &txn));
@@ -135,8 +130,7 @@ TEST(moments_test, a_group_of_different_moments_is_refused) {
         ASSERT_OK(ty_group_open(&options, &in.group));
         ASSERT_OK(commit(in, 9));
         in.discard();
-        ASSERT_OK(in.open());
-        ASSERT_OK(in.join());
+        ASSERT_OK(in.open_joined());
         EXPECT_EQ(9u, in.number(0));
         EXPECT_EQ(9u, in.number(1));
         in.discard();
@@ -162,16 +156,13 @@ TEST(moments_test, a_member_from_before_the_group_is_refused) {
     EXPECT_EQ(TY_E_MISMATCH, in.join());
     in.discard();
     copy_member(*before, files, 0); // both are: nothing is known of a group
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    ASSERT_OK(in.open_joined());
 }
 
 // Of several groups each has a number of its own, and a larger group's is looked at as well. JO6.
 TEST(moments_test, heaps_of_several_groups) {
     disk files;
-    heaps in(files, 3);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files, 3);
     const disk_owner before = copy_of(files);
     ASSERT_OK(commit(in, 1));
     in.discard();
@@ -224,8 +215,7 @@ TEST(moments_test, a_reader_holds_what_was_acknowledged) {
         copy_member(*of.backup, *of.died, 2);
         EXPECT_EQ(TY_E_IN_DOUBT, open_to_read(*of.died, 0, mode, &open[0]));
         EXPECT_NE(nullptr, strstr(ty_error_text(), "another moment")) << ty_error_text();
-        const ty_storage *s = of.died->storage();
-        ASSERT_OK(s->rename(s->context, paths[2], "away"));
+        of.died->rename(paths[2], "away");
         EXPECT_EQ(TY_E_IN_DOUBT, open_to_read(*of.died, 0, mode, &open[0]));
         EXPECT_NE(nullptr, strstr(ty_error_text(), paths[2])) << ty_error_text();
     }
@@ -234,14 +224,7 @@ TEST(moments_test, a_reader_holds_what_was_acknowledged) {
 // Its partner died before it was prepared there: that joint never counted.
 TEST(moments_test, a_reader_leaves_out_what_was_not_prepared_everywhere) {
     disk files;
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
-    ASSERT_OK(commit(in, 1));
-    const uint64_t begun = os::sim_event_count(files.get());
-    ASSERT_OK(commit(in, 2));
-    const uint64_t end = os::sim_event_count(files.get());
-    in.discard();
+    const auto [begun, end] = events_of_second_joint(files);
     uint64_t seen[3] = {};
     for (uint64_t event = begun; event <= end; ++event) {
         const disk_owner died = cut_at(files, event, os::sim_cut::drop_all, 1);

@@ -1,7 +1,7 @@
 // Goal: what a heap's transactions did arrives in another heap, each once, wherever power fails (OB2, OB3, OB4).
 // Method: both on one simulated disk, commits that wait and others that do not, a cut at every event; then the sender
 // goes on from what is there.
-#include "tests/txn/files.hpp"
+#include "transact.hpp"
 
 #include <taiyen/taiyen.h>
 
@@ -43,17 +43,6 @@ public:
         EXPECT_OK(ty_discard(to));
     }
 
-    template <class Function>
-    static ty_status transact(ty_heap *heap, bool wait, Function &&function) {
-        ty_txn *txn = nullptr;
-        if (ty_status status = ty_begin(heap, nullptr, &txn))
-            return status;
-        if (ty_status status = function(txn)) {
-            EXPECT_OK(ty_rollback(txn));
-            return status;
-        }
-        return wait ? ty_commit(txn) : ty_commit_async(txn, nullptr);
-    }
     void work(uint64_t amount, bool wait) {
         ASSERT_OK(transact(from, wait, [&](ty_txn *txn) {
             if (ty_status status = add(from, txn, amount))

@@ -1,7 +1,7 @@
 // Goal: messages leave a heap in the order of commits, each once and whole, and have their effect once where they
 // arrive, wherever power fails. Method: a ring against a plain queue, two heaps on a simulated disk with a cut at every
 // event, damaged blocks, threads.
-#include "tests/txn/files.hpp"
+#include "transact.hpp"
 
 #include <taiyen/taiyen.h>
 
@@ -30,17 +30,9 @@ public:
         }
         heap = nullptr;
     }
-    // Commits what the function does, if it returns TY_OK.
     template <class Function>
     ty_status transact(Function &&function, bool wait = true) {
-        ty_txn *txn = nullptr;
-        if (ty_status status = ty_begin(heap, nullptr, &txn))
-            return status;
-        if (ty_status status = function(txn)) {
-            EXPECT_OK(ty_rollback(txn));
-            return status;
-        }
-        return wait ? ty_commit(txn) : ty_commit_async(txn, nullptr);
+        return test::transact(heap, wait, function);
     }
     ty_status make(size_t bytes = 4096, const char *name = box) {
         return transact([&](ty_txn *txn) { return ty_outbox_make(txn, name, bytes); });

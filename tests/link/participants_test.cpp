@@ -92,9 +92,7 @@ TEST(participants, and_power_cuts) {
     participant.recover = [](void *context, const char *prefix, void (*callback)(const char *, void *), void *to) {
         return queue::recover(static_cast<queue *>(static_cast<noting *>(context)), prefix, callback, to);
     };
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join(nullptr, &participant, 1));
+    joined_heaps in(files, 2, &participant);
     const uint64_t begun = os::sim_event_count(files.get());
     for (uint64_t number = 1; number <= 8; ++number) {
         ASSERT_OK(commit(in, number));
@@ -156,9 +154,7 @@ TEST(participants, each_joint_has_all_heaps) {
     disk files;
     queue one;
     const ty_participant participant = one.participant();
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join(nullptr, &participant, 1));
+    joined_heaps in(files, 2, &participant);
     ASSERT_OK(commit(in, 1));
     ty_joint *joint = nullptr;
     ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
@@ -231,9 +227,7 @@ TEST(participants, a_group_is_there_once) {
     disk files;
     queue one;
     const ty_participant participant = one.participant();
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join(nullptr, &participant, 1));
+    joined_heaps in(files, 2, &participant);
     ty_group *first = std::exchange(in.group, nullptr);
     EXPECT_EQ(TY_E_EXISTS, in.join(nullptr, &participant, 1));
     ASSERT_OK(in.join()); // without participants it is another one
@@ -249,9 +243,7 @@ TEST(participants, one_that_may_be_prepared_is_rolled_back) {
         static_cast<queue *>(context)->prepared.insert(id);
         return TY_E_IN_DOUBT;
     };
-    heaps in(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join(nullptr, &participant, 1));
+    joined_heaps in(files, 2, &participant);
     EXPECT_EQ(TY_E_IO, commit(in, 1));
     EXPECT_EQ(0u, one.prepared.size());
     EXPECT_EQ(0u, in.number(0));

@@ -3,6 +3,7 @@
 // stable; reader threads that compare counters which each transaction changes together.
 #include "support.hpp"
 #include "tests/os/temporary_folder.hpp"
+#include "tests/stats.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -118,9 +119,7 @@ void check(const std::string &path, const shared &with) {
     report.struct_size = sizeof report;
     ty_heap *heap = nullptr;
     ASSERT_OK(ty_open(path.c_str(), &options, &heap, &report));
-    ty_txn_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_get_txn_stats(heap, &stats));
+    const ty_txn_stats stats = txn_stats_of(heap);
     EXPECT_LE(with.stable, stats.sequence);
     EXPECT_GE(with.begun, stats.sequence);
     if (stats.sequence > 0) {

@@ -39,9 +39,7 @@ TEST(restored_test, what_a_participant_has_prepared_keeps_its_outcome) {
         disk files;
         queue one;
         const ty_participant participant = one.participant();
-        heaps in(files);
-        ASSERT_OK(in.open());
-        ASSERT_OK(in.join(nullptr, &participant, 1));
+        joined_heaps in(files, 2, &participant);
         ASSERT_OK(commit(in, 1));
         close(in);
         const disk_owner backup = copy_of(files);
@@ -74,8 +72,7 @@ TEST(restored_test, another_heap_in_a_members_place_is_refused) {
     for (const bool of_another_group : {false, true}) {
         disk files, others;
         heaps in(files), there(others);
-        ASSERT_OK(in.open());
-        ASSERT_OK(in.join());
+        ASSERT_OK(in.open_joined());
         ASSERT_OK(commit(in, 1));
         close(in);
         ASSERT_OK(there.open());
@@ -91,16 +88,14 @@ TEST(restored_test, another_heap_in_a_members_place_is_refused) {
         EXPECT_NE(nullptr, strstr(ty_error_text(), paths[1])) << ty_error_text();
         in.discard();
         copy_member(*right, files, 1);
-        ASSERT_OK(in.open());
-        ASSERT_OK(in.join());
+        ASSERT_OK(in.open_joined());
         in.discard();
         copy_member(others, files, 1);
         ASSERT_OK(in.open());
         ASSERT_OK(join({in.heap[0], in.heap[1]}, &in.group, true));
         ASSERT_OK(commit(in, 2));
         close(in);
-        ASSERT_OK(in.open());
-        ASSERT_OK(in.join());
+        ASSERT_OK(in.open_joined());
         close(in);
         copy_member(*right, files, 1); // the group has gone on without it
         ASSERT_OK(in.open());
@@ -111,14 +106,11 @@ TEST(restored_test, another_heap_in_a_members_place_is_refused) {
 // A kill at any event of a `restored`: the heaps open, and a second one does it.
 TEST(restored_test, cuts_within) {
     disk files;
-    heaps in(files, 3);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    joined_heaps in(files, 3);
     ASSERT_OK(commit(in, 1));
     close(in, 3);
     const disk_owner backup = copy_of(files);
-    ASSERT_OK(in.open());
-    ASSERT_OK(in.join());
+    ASSERT_OK(in.open_joined());
     ASSERT_OK(commit(in, 2));
     close(in, 3);
     copy_member(*backup, files, 1);
@@ -144,8 +136,7 @@ TEST(restored_test, cuts_within) {
             }
             ASSERT_OK(commit(after, 3));
             after.discard();
-            ASSERT_OK(after.open());
-            ASSERT_OK(after.join());
+            ASSERT_OK(after.open_joined());
             EXPECT_EQ(3u, after.number(1));
         }
     EXPECT_GT(refused, 0u);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "support.hpp"
+#include "tests/stats.hpp"
 
 #include <set>
 
@@ -133,12 +134,7 @@ public:
     ty_heap *heap() const { return heap_; }
     const ty_follow_position &first() const { return first_; } // before all records
     const ty_open_options &options() const { return options_; }
-    uint64_t last() const {
-        ty_txn_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_OK(ty_get_txn_stats(heap_, &stats));
-        return stats.sequence;
-    }
+    uint64_t last() const { return txn_stats_of(heap_).sequence; }
 
     std::set<uint64_t> prepared; // sequences of prepared records
     std::map<uint64_t, std::string> states;

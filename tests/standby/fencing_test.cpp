@@ -9,6 +9,7 @@
 #include "nats_server.hpp"
 #include "src/standby/fencing.hpp"
 #include "support.hpp"
+#include "tests/stats.hpp"
 
 #include <fcntl.h>
 #include <filesystem>
@@ -17,14 +18,6 @@ using namespace taiyen;
 using namespace taiyen::test;
 
 namespace {
-
-ty_open_options open_options() {
-    ty_open_options open = TY_OPEN_OPTIONS_INIT;
-    open.kind = TY_TRANSACTIONAL;
-    open.limit_bytes = size_t{64} << 20;
-    open.log_bytes = size_t{2} << 20;
-    return open;
-}
 
 class sim_server {
 public:
@@ -233,9 +226,7 @@ protected:
                 ASSERT_OK(commit_one(heap, publisher.get()));
         }
         acknowledged = count(heap);
-        ty_txn_stats stats{};
-        stats.struct_size = sizeof stats;
-        ASSERT_OK(ty_get_txn_stats(heap, &stats));
+        const ty_txn_stats stats = txn_stats_of(heap);
         last = stats.sequence;
         ASSERT_OK(ty_close(heap));
     }

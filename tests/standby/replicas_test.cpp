@@ -37,8 +37,7 @@ struct replicas {
     }
     static replicas &of(void *context) { return *static_cast<replicas *>(context); }
     ty_engine table() {
-        ty_engine made = *whole;
-        made.context = this;
+        ty_engine made = forwarding(this);
         made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                        ty_engine_callback *callback, void *with) {
             replicas &self = of(context);
@@ -47,22 +46,6 @@ struct replicas {
             self.cursor[log] = behind;
             reading reads{&self, log, self.readings[log] % 3 != 0, callback, with};
             return self.whole->read(self.whole->context, log, behind, timeout_ms, take, &reads);
-        };
-        made.newest = [](void *context, ty_engine_log log, uint64_t *position) {
-            return of(context).whole->newest(of(context).whole->context, log, position);
-        };
-        made.run = [](void *context, ty_engine_log log, uint64_t term, uint64_t behind) {
-            return of(context).whole->run(of(context).whole->context, log, term, behind);
-        };
-        made.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
-            return of(context).whole->append(of(context).whole->context, log, bytes, size);
-        };
-        made.acknowledged = [](void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
-                               uint64_t *position) {
-            return of(context).whole->acknowledged(of(context).whole->context, log, known, timeout_ms, count, position);
-        };
-        made.trim = [](void *context, ty_engine_log log, uint64_t before) {
-            return of(context).whole->trim(of(context).whole->context, log, before);
         };
         return made;
     }

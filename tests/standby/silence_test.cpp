@@ -54,8 +54,7 @@ protected:
         uint64_t hidden_from; // the position from which on nothing is told
     } behaves{engine.table(), false, false, UINT64_MAX};
     ty_engine between = [this] {
-        ty_engine made = *engine.table();
-        made.context = &behaves;
+        ty_engine made = forwarding(&behaves);
         made.newest = [](void *context, ty_engine_log log, uint64_t *position) {
             const auto &as = *static_cast<decltype(behaves) *>(context);
             if (as.away)
@@ -63,19 +62,6 @@ protected:
             const ty_status status = as.whole->newest(as.whole->context, log, position);
             *position = std::min(*position, as.hidden_from);
             return status;
-        };
-        made.run = [](void *context, ty_engine_log log, uint64_t term, uint64_t behind) {
-            const ty_engine *whole = static_cast<decltype(behaves) *>(context)->whole;
-            return whole->run(whole->context, log, term, behind);
-        };
-        made.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
-            const ty_engine *whole = static_cast<decltype(behaves) *>(context)->whole;
-            return whole->append(whole->context, log, bytes, size);
-        };
-        made.acknowledged = [](void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
-                               uint64_t *position) {
-            const ty_engine *whole = static_cast<decltype(behaves) *>(context)->whole;
-            return whole->acknowledged(whole->context, log, known, timeout_ms, count, position);
         };
         made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                        ty_engine_callback *callback, void *with) {

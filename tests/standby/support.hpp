@@ -5,6 +5,7 @@
 #include "sim_engine.hpp"
 #include "src/standby/message.hpp"
 #include "tests/ship/support.hpp"
+#include "tests/stats.hpp"
 
 #include <taiyen/standby.h>
 #include <thread>
@@ -49,6 +50,15 @@ inline void close_engine(const std::string &url, ty_engine *engine) {
     kafka_brokers(url) ? ty_kafka_close(engine) : ty_jetstream_close(engine);
 }
 
+// Of a heap in real files.
+inline ty_open_options open_options() {
+    ty_open_options open = TY_OPEN_OPTIONS_INIT;
+    open.kind = TY_TRANSACTIONAL;
+    open.limit_bytes = size_t{64} << 20;
+    open.log_bytes = size_t{2} << 20;
+    return open;
+}
+
 inline ty_open_options published_options(const disk &files, bool concurrent, uint32_t partitions) {
     ty_open_options options = of_source(files, concurrent, partitions);
     options.log_bytes = size_t{64} << 20;
@@ -65,6 +75,40 @@ inline void put_base(const source_model &source, sim_store &store, const ty_engi
 inline void publish(const source_model &source, const ty_engine *engine) {
     const publisher_owner publisher = open_publisher(source.options(), engine);
     EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
+}
+
+// An engine that leads to self->whole; a test replaces what it wants to see or to change.
+template <class Self>
+ty_engine forwarding(Self *self) {
+    ty_engine made = *self->whole;
+    made.context = self;
+    made.newest = [](void *context, ty_engine_log log, uint64_t *position) {
+        const ty_engine *whole = static_cast<Self *>(context)->whole;
+        return whole->newest(whole->context, log, position);
+    };
+    made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback,
+                   void *with) {
+        const ty_engine *whole = static_cast<Self *>(context)->whole;
+        return whole->read(whole->context, log, behind, timeout_ms, callback, with);
+    };
+    made.run = [](void *context, ty_engine_log log, uint64_t term, uint64_t behind) {
+        const ty_engine *whole = static_cast<Self *>(context)->whole;
+        return whole->run(whole->context, log, term, behind);
+    };
+    made.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
+        const ty_engine *whole = static_cast<Self *>(context)->whole;
+        return whole->append(whole->context, log, bytes, size);
+    };
+    made.acknowledged = [](void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
+                           uint64_t *position) {
+        const ty_engine *whole = static_cast<Self *>(context)->whole;
+        return whole->acknowledged(whole->context, log, known, timeout_ms, count, position);
+    };
+    made.trim = [](void *context, ty_engine_log log, uint64_t before) {
+        const ty_engine *whole = static_cast<Self *>(context)->whole;
+        return whole->trim(whole->context, log, before);
+    };
+    return made;
 }
 
 inline ty_standby_report standby_report() {
@@ -110,12 +154,7 @@ public:
         EXPECT_OK(ty_discard(heap_));
         heap_ = nullptr;
     }
-    uint64_t last() const {
-        ty_txn_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_OK(ty_get_txn_stats(heap_, &stats));
-        return stats.sequence;
-    }
+    uint64_t last() const { return txn_stats_of(heap_).sequence; }
     void expect_like(const source_model &source) const {
         const std::string state = state_of(heap_), &expected = source.states.at(last());
         EXPECT_TRUE(expected == state) << difference(expected, state) << "behind transaction " << last();

@@ -8,14 +8,6 @@ using namespace taiyen::test;
 
 namespace {
 
-ty_open_options open_options() {
-    ty_open_options open = TY_OPEN_OPTIONS_INIT;
-    open.kind = TY_TRANSACTIONAL;
-    open.limit_bytes = size_t{64} << 20;
-    open.log_bytes = size_t{2} << 20;
-    return open;
-}
-
 class terms_test : public testing::Test {
 protected:
     void SetUp() override {

@@ -2,6 +2,7 @@
 // confirmed only by the heap that is the primary (ST13). Method: heaps published to a simulated engine, of which single
 // calls fail or are held up by the test.
 #include "support.hpp"
+#include "tests/stats.hpp"
 
 #include <atomic>
 
@@ -40,22 +41,11 @@ struct gated {
     }
     static gated &of(void *context) { return *static_cast<gated *>(context); }
     ty_engine table() {
-        ty_engine made = *whole;
-        made.context = this;
+        ty_engine made = forwarding(this);
         made.newest = [](void *context, ty_engine_log log, uint64_t *position) {
             if (of(context).away(log))
                 return ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again");
             return of(context).whole->newest(of(context).whole->context, log, position);
-        };
-        made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
-                       ty_engine_callback *callback, void *with) {
-            return of(context).whole->read(of(context).whole->context, log, behind, timeout_ms, callback, with);
-        };
-        made.run = [](void *context, ty_engine_log log, uint64_t term, uint64_t behind) {
-            return of(context).whole->run(of(context).whole->context, log, term, behind);
-        };
-        made.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
-            return of(context).whole->append(of(context).whole->context, log, bytes, size);
         };
         made.acknowledged = [](void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
                                uint64_t *position) {
@@ -148,9 +138,7 @@ TEST_F(waiting_test, a_commit_without_a_base_says_what_is_missing) {
     EXPECT_NE(nullptr, strstr(ty_error_text(), "taiyen publish --base")) << ty_error_text();
     EXPECT_EQ(nullptr, strstr(ty_error_text(), "in use")) << ty_error_text();
     uint64_t sequence = 0;
-    ty_txn_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_get_txn_stats(heap, &stats));
+    const ty_txn_stats stats = txn_stats_of(heap);
     sequence = stats.sequence; // it is committed all the same, and can be waited for
     publisher.reset();
     put_base();

@@ -3,13 +3,12 @@
 
 #include "src/image/image.hpp"
 #include "tests/image/support.hpp"
+#include "tests/stats.hpp"
 
 namespace taiyen::test {
 
 inline ty_undo_stats stats_of(ty_heap *heap) {
-    ty_undo_stats stats{};
-    stats.struct_size = sizeof stats;
-    EXPECT_OK(ty_get_undo_stats(heap, &stats));
+    const ty_undo_stats stats = undo_stats_of(heap);
     if (image_kind(heap) == TY_VOLATILE)
         return stats;
     told_undo told{};
@@ -24,10 +23,7 @@ inline ty_undo_stats stats_of(ty_heap *heap) {
 }
 
 inline uint64_t live_blocks(ty_heap *heap) {
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    EXPECT_OK(ty_heap_get_stats(heap, &stats));
-    return stats.live_blocks;
+    return heap_stats_of(heap).live_blocks;
 }
 
 struct undo_heap {

@@ -12,12 +12,7 @@ namespace {
 
 class damaged_values : public testing::Test {
 protected:
-    static taiyen::heap_options options() {
-        taiyen::heap_options options;
-        options.classes = TY_CLASSES_PACKED;
-        return options;
-    }
-    damaged_values() : heap(taiyen::heap::create(options()).value()), values(value_heap::open(heap).value()) {
+    damaged_values() : heap(taiyen::heap::create(packed_options()).value()), values(value_heap::open(heap).value()) {
         const value root = values.make_container(value_kind::dict).value();
         values.set_root(root).value();
         taiyen::dict all(values, root);

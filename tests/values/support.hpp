@@ -14,6 +14,12 @@ using taiyen::value;
 using taiyen::value_heap;
 using taiyen::value_kind;
 
+inline taiyen::heap_options packed_options() {
+    taiyen::heap_options options;
+    options.classes = TY_CLASSES_PACKED;
+    return options;
+}
+
 // A container as the test knows it; what is no container is a text that says what it is.
 struct node;
 struct item {

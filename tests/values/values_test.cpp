@@ -13,12 +13,7 @@ namespace {
 
 class values_of_a_heap : public testing::Test {
 protected:
-    static taiyen::heap_options options() {
-        taiyen::heap_options options;
-        options.classes = TY_CLASSES_PACKED;
-        return options;
-    }
-    values_of_a_heap() : heap(taiyen::heap::create(options()).value()), values(value_heap::open(heap).value()) {
+    values_of_a_heap() : heap(taiyen::heap::create(packed_options()).value()), values(value_heap::open(heap).value()) {
         root = values.make_container(value_kind::dict).value();
         values.set_root(root).value();
     }

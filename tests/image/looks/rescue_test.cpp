@@ -193,8 +193,7 @@ TEST_F(rescue_test, without_its_journal_pages_may_be_of_several_moments) {
     uint64_t batch = 0;
     die_while_applying(&batch);
     ASSERT_FALSE(HasFatalFailure());
-    const ty_storage *s = files.storage();
-    ASSERT_OK(s->remove(s->context, journal_path));
+    files.remove(journal_path);
     const rescued found = rescue(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_EQ(1u, found.report.epoch);
@@ -204,8 +203,7 @@ TEST_F(rescue_test, without_its_journal_pages_may_be_of_several_moments) {
 
 TEST_F(rescue_test, a_closed_heap_without_its_journal_is_of_one_moment) {
     close();
-    const ty_storage *s = files.storage();
-    ASSERT_OK(s->remove(s->context, journal_path));
+    files.remove(journal_path);
     const rescued found = rescue(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_FALSE(found.report.several_moments);

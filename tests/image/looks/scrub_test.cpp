@@ -346,14 +346,9 @@ TEST_F(scrub_test, names_what_the_images_headers_contradict_each_other_in) {
 
 TEST_F(scrub_test, refuses_an_image_that_was_cut) {
     make();
-    const ty_storage *s = files.storage();
     for (uint64_t size : {uint64_t{0}, uint64_t{4096}, image_pages_offset_1, at, image_pages_offset_1 + small_limit}) {
         disk copy(files.cut(os::sim_cut::keep_all));
-        s = copy.storage();
-        ty_file *file = nullptr;
-        ASSERT_OK(s->open(s->context, heap_path, TY_OPEN_WRITE, &file));
-        ASSERT_OK(s->set_size(s->context, file, size));
-        s->close(s->context, file);
+        copy.resize(heap_path, size);
         scrubbed found = scrub(copy);
         EXPECT_NE(TY_OK, found.status) << size;
         EXPECT_NE(std::string::npos, found.problems.find("test.ty")) << found.problems;

@@ -391,17 +391,8 @@ TEST_F(cuts_test, a_heap_in_use_after_a_close_that_failed) {
             ASSERT_OK(ty_work(heap));
             snapshot(5);
             discard();
-            auto remove = [](const disk &cut) {
-                const ty_storage *s = cut.storage();
-                ASSERT_OK(s->remove(s->context, journal_path));
-            };
-            auto shorten = [](const disk &cut) {
-                const ty_storage *s = cut.storage();
-                ty_file *file = nullptr;
-                ASSERT_OK(s->open(s->context, journal_path, TY_OPEN_WRITE, &file));
-                ASSERT_OK(s->set_size(s->context, file, journal_front_2 + page_bytes));
-                s->close(s->context, file);
-            };
+            auto remove = [](const disk &cut) { cut.remove(journal_path); };
+            auto shorten = [](const disk &cut) { cut.resize(journal_path, journal_front_2 + page_bytes); };
             cut_everywhere(remove, true);
             cut_everywhere(shorten, true);
         }

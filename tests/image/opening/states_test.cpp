@@ -190,15 +190,14 @@ TEST_F(states_test, what_an_open_reports_is_durable_after_a_failed_flush) {
 TEST_F(states_test, journal_missing) {
     disk files;
     make(files);
-    const ty_storage *s = files.storage();
     ASSERT_OK(ty_discard(heap));
-    ASSERT_OK(s->rename(s->context, journal_path, "elsewhere"));
+    files.rename(journal_path, "elsewhere");
     expect_refused(files, TY_E_MISMATCH);
-    ASSERT_OK(s->rename(s->context, "elsewhere", journal_path));
+    files.rename("elsewhere", journal_path);
     ty_open_options options = files.options();
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(ty_close(heap));
-    ASSERT_OK(s->remove(s->context, journal_path)); // the image is congruent: it has all
+    files.remove(journal_path); // the image is congruent: it has all
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.journal_recreated);
     EXPECT_EQ(last, content_of(heap));
@@ -209,8 +208,7 @@ TEST_F(states_test, image_missing) {
     disk files;
     make(files);
     ASSERT_OK(ty_discard(heap));
-    const ty_storage *s = files.storage();
-    ASSERT_OK(s->rename(s->context, heap_path, "elsewhere"));
+    files.rename(heap_path, "elsewhere");
     expect_refused(files, TY_E_MISMATCH);
     ty_open_options options = files.options();
     options.mode = TY_OPEN_EXISTING;
@@ -353,11 +351,7 @@ TEST_F(states_test, truncated_image) {
     disk files;
     make(files);
     ASSERT_OK(ty_close(heap));
-    const ty_storage *s = files.storage();
-    ty_file *file = nullptr;
-    ASSERT_OK(s->open(s->context, heap_path, TY_OPEN_WRITE, &file));
-    ASSERT_OK(s->set_size(s->context, file, small_limit));
-    s->close(s->context, file);
+    files.resize(heap_path, small_limit);
     expect_refused(files, TY_E_DAMAGED);
 }
 
@@ -508,9 +502,8 @@ TEST_F(states_test, attach_beside_the_journal_of_another_heap) {
     disk files;
     make(files);
     ASSERT_OK(ty_discard(heap));
-    const ty_storage *s = files.storage();
-    ASSERT_OK(s->rename(s->context, heap_path, "elsewhere"));
-    ASSERT_OK(s->rename(s->context, journal_path, "elsewhere-journal"));
+    files.rename(heap_path, "elsewhere");
+    files.rename(journal_path, "elsewhere-journal");
     ty_open_options options = files.options();
     options.kind = TY_ARCHIVE;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
@@ -518,7 +511,7 @@ TEST_F(states_test, attach_beside_the_journal_of_another_heap) {
     scribble.change(heap, 100);
     const content there = content_of(heap);
     ASSERT_OK(ty_close(heap));
-    ASSERT_OK(s->rename(s->context, "elsewhere-journal", journal_path));
+    files.rename("elsewhere-journal", journal_path);
     options.kind = TY_SNAPSHOT;
     expect_refused(files, TY_E_MISMATCH, options);
     options.kind = TY_KIND_DEFAULT;

@@ -2,9 +2,8 @@
 // goes: content stays right whatever was written when. Method: heaps on a simulated disk with a bound far below what
 // they hold; the kernel says which pages are private.
 #include "running_calls.hpp"
-
-#include <fcntl.h>
-#include <unistd.h>
+#include "tests/image/private_pages.hpp"
+#include "tests/stats.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -13,20 +12,6 @@ namespace {
 
 constexpr size_t bound_bytes = size_t{1} << 20;
 constexpr size_t block_bytes = size_t{64} << 10;
-
-// Pages of the range that are in memory and belong to no file. (Bits 63 and 61 of pagemap.)
-size_t private_pages(const void *address, size_t bytes) {
-    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    size_t count = 0;
-    for (size_t at = 0; at < bytes; at += 4096) {
-        uint64_t entry = 0;
-        EXPECT_EQ(ssize_t(sizeof entry),
-                  pread(fd, &entry, sizeof entry, off_t((uintptr_t(address) + at) / 4096 * sizeof entry)));
-        count += (entry >> 63 & 1) && !(entry >> 61 & 1);
-    }
-    close(fd);
-    return count;
-}
 
 struct give_back_case {
     const char *name;
@@ -83,12 +68,7 @@ protected:
             count += private_pages(block, block_bytes);
         return count;
     }
-    uint64_t given_back() const {
-        ty_snapshot_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_OK(ty_get_snapshot_stats(heap, &stats));
-        return stats.pages_given_back;
-    }
+    uint64_t given_back() const { return snapshot_stats_of(heap).pages_given_back; }
     uint64_t dirty() const {
         uint64_t pages = 0;
         EXPECT_OK(ty_dirty_count(heap, &pages));
@@ -282,9 +262,7 @@ TEST(give_back, heap_that_fits_keeps_its_copies) {
     scribbler(1).change(heap, 500);
     for (int round = 0; round < 5; ++round)
         ASSERT_OK(ty_snapshot(heap));
-    ty_snapshot_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_get_snapshot_stats(heap, &stats));
+    const ty_snapshot_stats stats = snapshot_stats_of(heap);
     EXPECT_EQ(0u, stats.pages_given_back);
     ASSERT_OK(ty_close(heap));
 }

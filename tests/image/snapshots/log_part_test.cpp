@@ -125,10 +125,14 @@ void expect_agreement(const disk &files, uint64_t least) {
     ASSERT_OK(image_discard(heap));
 }
 
-TEST(log_part_test, created_with_a_log) {
+class log_part_test : public testing::Test {
+protected:
     disk files;
     layer above;
     ty_heap *heap = nullptr;
+};
+
+TEST_F(log_part_test, created_with_a_log) {
     ty_report report{};
     ASSERT_OK(open_with(files, above, &heap, &report));
     EXPECT_TRUE(above.created);
@@ -143,10 +147,7 @@ TEST(log_part_test, created_with_a_log) {
     ASSERT_OK(image_discard(heap));
 }
 
-TEST(log_part_test, a_mark_is_that_of_its_epoch) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, a_mark_is_that_of_its_epoch) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_and_mark(heap, 1));
     ASSERT_OK(change_and_mark(heap, 2));
@@ -168,10 +169,7 @@ TEST(log_part_test, a_mark_is_that_of_its_epoch) {
 }
 
 // Nothing dirty, but the log has gone on: the mark alone is a batch of no pages.
-TEST(log_part_test, a_mark_alone_is_durable) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, a_mark_alone_is_durable) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_and_mark(heap, 1));
     image_mark mark = mark_number(7);
@@ -196,10 +194,7 @@ TEST(log_part_test, a_mark_alone_is_durable) {
     }
 }
 
-TEST(log_part_test, closed_only_when_nothing_stands_behind_the_mark) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, closed_only_when_nothing_stands_behind_the_mark) {
     auto told_closed = [&] {
         layer reader;
         reader.keep = true;
@@ -223,10 +218,7 @@ TEST(log_part_test, closed_only_when_nothing_stands_behind_the_mark) {
     ASSERT_OK(image_discard(heap));
 }
 
-TEST(log_part_test, attached_and_detached) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, attached_and_detached) {
     above.keep = true;
     ASSERT_OK(open_with(files, above, &heap, nullptr, TY_SNAPSHOT));
     EXPECT_EQ(0, above.calls) << "a heap that is made without a log";
@@ -248,10 +240,7 @@ TEST(log_part_test, attached_and_detached) {
     expect_agreement(with_log, 0);
 }
 
-TEST(log_part_test, an_archive_heap_gets_journal_and_log) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, an_archive_heap_gets_journal_and_log) {
     above.keep = true;
     ASSERT_OK(open_with(files, above, &heap, nullptr, TY_ARCHIVE));
     ASSERT_OK(image_close(heap, nullptr));
@@ -266,10 +255,7 @@ TEST(log_part_test, an_archive_heap_gets_journal_and_log) {
 }
 
 // Another log begins at its position 0, and the numbers of transactions go on.
-TEST(log_part_test, another_log_begins_with_the_sequence) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, another_log_begins_with_the_sequence) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_and_mark(heap, 5));
     image_mark mark = mark_number(5);
@@ -296,10 +282,7 @@ void expect_untouched(const disk &files, ty_status expected, const image_open_ho
     ASSERT_OK(ty_discard(heap));
 }
 
-TEST(log_part_test, refused_without_a_layer_that_knows_logs) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, refused_without_a_layer_that_knows_logs) {
     {
         ty_open_options options = options_of(files);
         EXPECT_EQ(TY_E_UNSUPPORTED, image_open(heap_path, options, nullptr, &heap, nullptr));
@@ -312,10 +295,7 @@ TEST(log_part_test, refused_without_a_layer_that_knows_logs) {
     expect_untouched(files, TY_E_UNSUPPORTED, nullptr, TY_SNAPSHOT);
 }
 
-TEST(log_part_test, a_refusal_of_the_layer_changes_nothing) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, a_refusal_of_the_layer_changes_nothing) {
     above.refusal = TY_E_DAMAGED;
     EXPECT_EQ(TY_E_DAMAGED, open_with(files, above, &heap));
     EXPECT_EQ("(none)", files.read_file(heap_path));
@@ -337,10 +317,7 @@ TEST(log_part_test, a_refusal_of_the_layer_changes_nothing) {
     EXPECT_EQ(1, above.made);
 }
 
-TEST(log_part_test, a_raise_keeps_the_mark) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, a_raise_keeps_the_mark) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_and_mark(heap, 3));
     ASSERT_OK(image_discard(heap));
@@ -376,14 +353,13 @@ struct too_many_batches {
     std::string pages() const { return files.read_file(heap_path).substr(image_slot_count_1 * 4096); }
 };
 
-TEST(log_part_test, a_refusal_changes_nothing_where_batches_exceed_memory) {
+TEST_F(log_part_test, a_refusal_changes_nothing_where_batches_exceed_memory) {
     too_many_batches is;
     is.above.refusal = TY_E_DAMAGED;
     const std::string image = is.files.read_file(heap_path), journal = is.files.read_file(journal_path);
     for (size_t limit : {size_t{0}, 2 * small_limit}) {
         is.options.limit_bytes = limit;
         image_open_hook hook = is.above.hook();
-        ty_heap *heap = nullptr;
         uint64_t events = os::sim_event_count(is.files.get());
         EXPECT_EQ(TY_E_DAMAGED, image_open(heap_path, is.options, &hook, &heap, nullptr));
         EXPECT_EQ(events, os::sim_event_count(is.files.get())) << "written to, if with the same bytes"; // I7
@@ -394,7 +370,7 @@ TEST(log_part_test, a_refusal_changes_nothing_where_batches_exceed_memory) {
 }
 
 // I8: all files name the open before a page of the image is changed.
-TEST(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
+TEST_F(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
     too_many_batches is;
     struct watching {
         too_many_batches &is;
@@ -417,7 +393,6 @@ TEST(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
                              EXPECT_TRUE(self.before == self.is.pages());
                              return TY_OK;
                          }};
-    ty_heap *heap = nullptr;
     ty_report report{};
     ASSERT_OK(image_open(heap_path, is.options, &hook, &heap, &report));
     EXPECT_EQ(1, watcher.named);
@@ -431,7 +406,7 @@ TEST(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
 }
 
 // The log is attached, or the limit raised, by the same open.
-TEST(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_and_before_a_raise) {
+TEST_F(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_and_before_a_raise) {
     for (bool raises : {false, true}) {
         too_many_batches is(TY_SNAPSHOT);
         is.options.kind = TY_TRANSACTIONAL;
@@ -439,7 +414,6 @@ TEST(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_and_
         is.above.keep = false;
         is.above.answer = some_log;
         image_open_hook hook = is.above.hook();
-        ty_heap *heap = nullptr;
         ty_report report{};
         ASSERT_OK(image_open(heap_path, is.options, &hook, &heap, &report));
         EXPECT_EQ(TY_TRANSACTIONAL, image_kind(heap));
@@ -451,13 +425,12 @@ TEST(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_and_
     }
 }
 
-TEST(log_part_test, power_may_fail_while_what_exceeds_memory_is_applied) {
+TEST_F(log_part_test, power_may_fail_while_what_exceeds_memory_is_applied) {
     for (size_t limit : {size_t{0}, 2 * small_limit}) {
         too_many_batches is;
         is.options.limit_bytes = limit;
         uint64_t first = os::sim_event_count(is.files.get());
         image_open_hook hook = is.above.hook();
-        ty_heap *heap = nullptr;
         ASSERT_OK(image_open(heap_path, is.options, &hook, &heap, nullptr));
         uint64_t last = os::sim_event_count(is.files.get());
         ASSERT_OK(image_discard(heap));
@@ -474,10 +447,7 @@ TEST(log_part_test, power_may_fail_while_what_exceeds_memory_is_applied) {
 }
 
 // What a log's replay needs of a heap that is open for reading only.
-TEST(log_part_test, read_only_can_be_written_until_it_is_frozen) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, read_only_can_be_written_until_it_is_frozen) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_and_mark(heap, 3));
     ASSERT_OK(image_discard(heap));
@@ -536,8 +506,7 @@ std::vector<step> live(const disk &files) {
     return steps;
 }
 
-TEST(log_part_test, mark_and_content_agree_after_every_power_cut) {
-    disk files;
+TEST_F(log_part_test, mark_and_content_agree_after_every_power_cut) {
     std::vector<step> steps = live(files);
     uint64_t events = os::sim_event_count(files.get());
     for (uint64_t event = steps.front().event; event <= events; ++event)
@@ -555,10 +524,7 @@ TEST(log_part_test, mark_and_content_agree_after_every_power_cut) {
 }
 
 // Attaching and detaching: at any instant it is a heap with the log or without one, with all of its content.
-TEST(log_part_test, attach_and_detach_at_every_power_cut) {
-    disk files;
-    layer above;
-    ty_heap *heap = nullptr;
+TEST_F(log_part_test, attach_and_detach_at_every_power_cut) {
     above.keep = true;
     ASSERT_OK(open_with(files, above, &heap, nullptr, TY_SNAPSHOT));
     ASSERT_OK(change_and_mark(heap, 0));

@@ -4,6 +4,7 @@
 // fails on a simulated disk, and what an open finds is compared.
 #include "running_calls.hpp"
 #include "src/os/calls/syscalls.hpp"
+#include "tests/stats.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -52,12 +53,7 @@ protected:
         EXPECT_OK(ty_dirty_count(heap, &pages));
         return pages;
     }
-    uint64_t pages_written() const {
-        ty_snapshot_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_OK(ty_get_snapshot_stats(heap, &stats));
-        return stats.pages;
-    }
+    uint64_t pages_written() const { return snapshot_stats_of(heap).pages; }
     // The power fails now: the heap is what an open finds. keep_all: all that was written until now reached the disk.
     void cut(os::sim_cut how) {
         os::sim_disk *left = files.cut(how);

@@ -1,6 +1,7 @@
 // Goal: a snapshot makes exactly what was there durable, in each of the ways to take one. Method: random changes on a
 // simulated disk; after a discard, a power cut or a close, the reopened heap must hold the bytes of the last snapshot.
 #include "../support.hpp"
+#include "tests/stats.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -149,9 +150,7 @@ TEST_F(snapshot_test, the_journal_is_bounded_and_its_space_reused) {
     for (int round = 0; round < 60; ++round) {
         s.change(heap, 150);
         ASSERT_OK(ty_snapshot(heap));
-        ty_snapshot_stats stats{};
-        stats.struct_size = sizeof stats;
-        ASSERT_OK(ty_get_snapshot_stats(heap, &stats));
+        const ty_snapshot_stats stats = snapshot_stats_of(heap);
         ASSERT_LE(stats.unapplied_bytes, options.journal_limit_bytes + stats.last_bytes);
         if (round % 7 == 0) {
             content last = content_of(heap);
@@ -177,9 +176,7 @@ TEST_F(snapshot_test, bytes_written_are_little_more_than_the_dirty_pages) {
     ASSERT_OK(ty_dirty_count(heap, &dirty));
     EXPECT_EQ(1000u, dirty);
     ASSERT_OK(ty_snapshot(heap));
-    ty_snapshot_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_get_snapshot_stats(heap, &stats));
+    const ty_snapshot_stats stats = snapshot_stats_of(heap);
     EXPECT_LE(stats.last_bytes, 1000u * 4096 * 101 / 100);
     ASSERT_OK(ty_dirty_count(heap, &dirty));
     EXPECT_EQ(0u, dirty);
@@ -189,9 +186,7 @@ TEST_F(snapshot_test, dirty_bitmap_has_a_bit_for_each_page_written) {
     open();
     auto *block = static_cast<char *>(ty_alloc_aligned(heap, 1 << 20, 4096));
     ASSERT_OK(ty_snapshot(heap));
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_heap_get_stats(heap, &stats));
+    const ty_heap_stats stats = heap_stats_of(heap);
     uint64_t first = uint64_t(block - static_cast<char *>(stats.base)) / 4096;
     for (int page : {0, 3, 70, 255})
         block[page * 4096] = 1;
@@ -238,9 +233,7 @@ TEST_F(snapshot_test, free_pages_are_not_written) {
     memset(block, 1, 8 << 20);
     ASSERT_OK(ty_free(block));
     ASSERT_OK(ty_snapshot(heap));
-    ty_snapshot_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_get_snapshot_stats(heap, &stats));
+    const ty_snapshot_stats stats = snapshot_stats_of(heap);
     EXPECT_LT(stats.last_bytes, 1u << 20);
 }
 

@@ -5,15 +5,14 @@
 #include "src/os/calls/syscalls.hpp"
 #include "src/os/os.hpp"
 #include "src/os/process/text_file.hpp"
+#include "tests/os/exit_code.hpp"
 #include "tests/os/temporary_folder.hpp"
 
 #include <cstring>
 #include <dirent.h>
-#include <functional>
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <taiyen/storage.h>
 #include <unistd.h>
 #include <vector>
@@ -59,15 +58,6 @@ std::string content_of(int fd) {
     ssize_t got = pread(fd, text.data(), text.size(), 0);
     text.resize(got > 0 ? size_t(got) : 0);
     return text;
-}
-
-int exit_code_of(const std::function<int()> &action) {
-    pid_t child = fork();
-    if (child == 0)
-        _exit(action());
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
 }
 
 bool low_number_leads_somewhere = false;

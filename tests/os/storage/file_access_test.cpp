@@ -1,14 +1,13 @@
 // Goal: nobody can open a file that follows another one who cannot open that one (N4).
 // Method: for all modes, owners and groups, each person that there could be; then files, as root and as somebody else.
 #include "src/os/storage/file_access.hpp"
+#include "tests/os/exit_code.hpp"
 #include "tests/os/storage/access_list.hpp"
 #include "tests/os/temporary_folder.hpp"
 
-#include <functional>
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <string>
-#include <sys/wait.h>
 #include <taiyen/storage.h>
 #include <unistd.h>
 
@@ -38,15 +37,6 @@ struct stat stat_of(const std::string &path) {
     struct stat status {};
     EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
     return status;
-}
-
-int exit_code_of(const std::function<int()> &action) {
-    pid_t child = fork();
-    if (child == 0)
-        _exit(action());
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
 }
 
 ty_file *open(const std::string &path, uint32_t flags) {

@@ -1,6 +1,7 @@
 // Goal: a text is read as it says, or refused with its line, and the set is as it was then; what is written reads as
 // the same set. Method: texts by hand, each wrong in one way; then texts with random bytes changed.
 #include "fixture.hpp"
+#include "tests/stats.hpp"
 
 #include <filesystem>
 #include <random>
@@ -217,9 +218,7 @@ TEST(shapes_text, is_kept_in_a_heap) {
     ASSERT_EQ(read(shapes.get(), whole), TY_OK);
     ASSERT_EQ(ty_shapes_keep(shapes.get(), heap.get()), TY_OK) << ty_error_text();
     ASSERT_EQ(ty_shapes_keep(shapes.get(), heap.get()), TY_OK); // in the place of the first
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_EQ(ty_heap_get_stats(heap.get(), &stats), TY_OK);
+    const ty_heap_stats stats = heap_stats_of(heap.get());
     EXPECT_EQ(stats.live_blocks, 1u);
     shapes_owner loaded = new_shapes();
     ASSERT_EQ(ty_shapes_load(loaded.get(), heap.get()), TY_OK) << ty_error_text();

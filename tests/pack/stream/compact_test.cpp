@@ -4,6 +4,7 @@
 // event, and each operation of the disk failing.
 #include "src/sim/storage_sim.hpp"
 #include "tests/pack/support.hpp"
+#include "tests/stats.hpp"
 
 namespace taiyen::test {
 namespace {
@@ -214,9 +215,7 @@ TEST(pack_compact, by_kept_shapes_or_a_callback) {
         ASSERT_OK(ty_compact(heap, &options, nullptr));
         EXPECT_EQ(before, read_table(heap));
         EXPECT_OK(ty_heap_verify(heap, nullptr, nullptr));
-        ty_heap_stats stats{};
-        stats.struct_size = sizeof stats;
-        ASSERT_OK(ty_heap_get_stats(heap, &stats));
+        const ty_heap_stats stats = heap_stats_of(heap);
         EXPECT_GT(static_cast<double>(stats.live_bytes) / static_cast<double>(stats.used_bytes), 0.85);
         fill_table(heap, 1000);
     }

@@ -1,9 +1,17 @@
 // Goal: what is unpacked is what was packed. Method: heaps of random blocks of all kinds of classes, packed with each
 // codec and number of threads, unpacked to each kind, each place and each layout, and compared byte by byte.
 #include "tests/pack/support.hpp"
+#include "tests/stats.hpp"
 
 namespace taiyen::test {
 namespace {
+
+ty_unpack_options elsewhere_defragmented() {
+    ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
+    options.place = TY_PLACE_OTHER;
+    options.layout = TY_LAYOUT_DEFRAGMENT;
+    return options;
+}
 
 // At the same place, as a volatile heap: the heap itself.
 void check_same_place(ty_class_table classes, ty_codec codec, uint32_t threads, unsigned seed) {
@@ -89,12 +97,9 @@ TEST(pack_round_trip, moves_are_of_blocks_alone) {
     auto *pages = static_cast<char *>(ty_alloc(heap, 100000));
     ASSERT_OK(ty_free(freed));
     packed stream(heap);
-    ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
-    options.place = TY_PLACE_OTHER;
-    options.layout = TY_LAYOUT_DEFRAGMENT;
     ty_heap *copy;
     ty_moves *moves;
-    ASSERT_OK(unpack(stream.text(), options, &copy, &moves));
+    ASSERT_OK(unpack(stream.text(), elsewhere_defragmented(), &copy, &moves));
     EXPECT_EQ(nullptr, ty_moved(moves, freed));
     EXPECT_EQ(nullptr, ty_moved(moves, nullptr));
     EXPECT_EQ(nullptr, ty_moved(moves, ty_heap_base(heap)));
@@ -134,15 +139,10 @@ TEST(pack_round_trip, defragmented_is_tight) {
             ASSERT_OK(ty_free(blocks[i]));
         }
     packed stream(heap);
-    ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
-    options.place = TY_PLACE_OTHER;
-    options.layout = TY_LAYOUT_DEFRAGMENT;
     ty_heap *copy;
     ty_moves *moves;
-    ASSERT_OK(unpack(stream.text(), options, &copy, &moves));
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_heap_get_stats(copy, &stats));
+    ASSERT_OK(unpack(stream.text(), elsewhere_defragmented(), &copy, &moves));
+    const ty_heap_stats stats = heap_stats_of(copy);
     EXPECT_GT(static_cast<double>(stats.live_bytes) / static_cast<double>(stats.used_bytes), 0.97);
     ty_moves_destroy(moves);
     EXPECT_OK(ty_heap_destroy(copy));
@@ -160,12 +160,9 @@ TEST(pack_round_trip, alignment_is_kept) {
             for (size_t i = 0; i < blocks.size(); i += 2)
                 ASSERT_OK(ty_free(blocks[i]));
             packed stream(heap);
-            ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
-            options.place = TY_PLACE_OTHER;
-            options.layout = TY_LAYOUT_DEFRAGMENT;
             ty_heap *copy;
             ty_moves *moves;
-            ASSERT_OK(unpack(stream.text(), options, &copy, &moves));
+            ASSERT_OK(unpack(stream.text(), elsewhere_defragmented(), &copy, &moves));
             for (size_t i = 1; i < blocks.size(); i += 2)
                 EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(ty_moved(moves, blocks[i])) % alignment)
                     << ty_usable_size(blocks[i]) << " bytes, of " << alignment;

@@ -2,6 +2,7 @@
 // they did to words, blocks and roots. Method: bodies that end in each way; a table changed by threads, whose nodes and
 // blocks are counted afterwards.
 #include "support.hpp"
+#include "tests/stats.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -37,12 +38,7 @@ protected:
         }));
         return made;
     }
-    uint64_t live_blocks() {
-        ty_heap_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_OK(ty_heap_get_stats(heap_, &stats));
-        return stats.live_blocks;
-    }
+    uint64_t live_blocks() { return heap_stats_of(heap_).live_blocks; }
     // What was freed goes while other transactions free, but not while a snapshot is being collected.
     void free_until_less_than(uint64_t blocks) {
         while (live_blocks() >= blocks)
@@ -226,9 +222,7 @@ TEST_P(atomic_test, a_block_that_another_frees_is_freed_once) {
 
 // They are long, or few: not only when they are many.
 TEST_P(atomic_test, freed_blocks_are_given_back) {
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    EXPECT_OK(ty_heap_get_stats(heap_, &stats));
+    const ty_heap_stats stats = heap_stats_of(heap_);
     const size_t most = stats.limit_bytes;
     const auto make = [&](size_t bytes) {
         void *made = nullptr;
@@ -528,9 +522,7 @@ TEST_P(atomic_test, a_body_restarts_itself) {
     EXPECT_EQ(3u, told.runs);
     EXPECT_EQ(1u, *value);
     EXPECT_EQ(blocks + 1, live_blocks());
-    ty_atomic_stats stats{};
-    stats.struct_size = sizeof stats;
-    EXPECT_OK(ty_get_atomic_stats(heap_, &stats));
+    const ty_atomic_stats stats = atomic_stats_of(heap_);
     EXPECT_EQ(2u, stats.restarts);
     // While it restarts, others change what it looks at, until it is alone.
     std::atomic<bool> over{false};
@@ -587,9 +579,7 @@ TEST_P(atomic_test, a_body_restarts_itself) {
 // What a thread has freed that does nothing any more is had by others, once nobody can read it: long blocks and many
 // short ones, also of a thread that has ended. Where somebody can, the failure says so.
 TEST_P(atomic_test, what_an_idle_thread_has_freed_is_had_by_others) {
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    EXPECT_OK(ty_heap_get_stats(heap_, &stats));
+    const ty_heap_stats stats = heap_stats_of(heap_);
     const size_t most = stats.limit_bytes * 2 / 3, few = most / 40;
     const auto make = [&](size_t bytes, size_t count, std::vector<void *> &made) {
         return atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {

@@ -123,6 +123,15 @@ protected:
         EXPECT_OK(ty_open(heap_path, &o, &heap, report));
         return heap;
     }
+    // Whatever became of the open before.
+    void expect_acknowledged_stays(ty_heap *heap, const disk &on) const {
+        set(heap, 2);
+        disk cut(on.cut(os::sim_cut::drop_all));
+        ASSERT_OK(ty_discard(heap));
+        heap = open(cut);
+        ASSERT_EQ(2, value_of(heap));
+        ASSERT_OK(ty_discard(heap));
+    }
     // Acknowledged: by a snapshot, or by a commit.
     void set(ty_heap *heap, int value) const {
         if (GetParam() == TY_SNAPSHOT) {
@@ -294,12 +303,7 @@ TEST_P(belonging, made_anew_by_an_open_that_died) {
             disk died(os::sim_power_cut(files.get(), event, os::sim_cut::process_death, 1));
             heap = open(died);
             ASSERT_EQ(1, value_of(heap));
-            set(heap, 2);
-            disk cut(died.cut(os::sim_cut::drop_all));
-            ASSERT_OK(ty_discard(heap));
-            heap = open(cut);
-            ASSERT_EQ(2, value_of(heap));
-            ASSERT_OK(ty_discard(heap));
+            expect_acknowledged_stays(heap, died);
         }
     }
 }
@@ -325,12 +329,7 @@ TEST_P(belonging, made_anew_by_an_open_that_failed) {
                 }
                 os::sim_set_fault(files.get(), {});
                 heap = open(files);
-                set(heap, 2);
-                disk cut(files.cut(os::sim_cut::drop_all));
-                ASSERT_OK(ty_discard(heap));
-                heap = open(cut);
-                ASSERT_EQ(2, value_of(heap));
-                ASSERT_OK(ty_discard(heap));
+                expect_acknowledged_stays(heap, files);
             }
 }
 

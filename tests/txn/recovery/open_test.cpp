@@ -2,6 +2,7 @@
 // or a refusal that changes nothing. Method: make the state on a simulated disk, open, look at report, content, and the
 // files' bytes.
 #include "../files.hpp"
+#include "tests/stats.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -31,14 +32,6 @@ protected:
         EXPECT_EQ(events, os::sim_event_count(files.get())) << "something was written";
         for (int i = 0; i < 3; ++i)
             EXPECT_TRUE(bytes[i] == files.read_file(paths[i])) << paths[i] << " was changed";
-    }
-    static void remove(const disk &files, const char *path) {
-        const ty_storage *s = files.storage();
-        ASSERT_OK(s->remove(s->context, path));
-    }
-    static void rename(const disk &files, const char *from, const char *to) {
-        const ty_storage *s = files.storage();
-        ASSERT_OK(s->rename(s->context, from, to));
     }
 
     ledger book{3};
@@ -138,7 +131,7 @@ TEST_F(open_test, missing_log_of_a_heap_closed_in_order) {
     open(files);
     run(10);
     ASSERT_OK(ty_close(heap));
-    remove(files, log_path);
+    files.remove(log_path);
     ty_open_options options = with_log(files);
     options.mode = TY_OPEN_READ_ONLY;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
@@ -161,7 +154,7 @@ TEST_F(open_test, missing_log_otherwise) {
     open(files);
     run(10);
     ASSERT_OK(ty_discard(heap)); // in order for image and journal, not for the log
-    rename(files, log_path, "away");
+    files.rename(log_path, "away");
     expect_refused(files, TY_E_NOT_FOUND, with_log(files));
     ty_open_options elsewhere = with_log(files);
     elsewhere.log_path = "away";
@@ -175,24 +168,24 @@ TEST_F(open_test, logs_that_do_not_belong) {
     open(files);
     run(10);
     ASSERT_OK(ty_close(heap));
-    rename(files, log_path, "first");
+    files.rename(log_path, "first");
     open(files); // makes another log of this heap
     ASSERT_TRUE(report.log_recreated);
     run(5);
     ASSERT_OK(ty_discard(heap));
-    rename(files, log_path, "second");
-    rename(files, "first", log_path);
+    files.rename(log_path, "second");
+    files.rename("first", log_path);
     expect_refused(files, TY_E_MISMATCH, with_log(files));
     ty_open_options other = with_log(files);
     other.log_path = "other.ty-log";
     ty_heap *other_heap = nullptr;
     ASSERT_OK(ty_open("other.ty", &other, &other_heap, nullptr));
     ASSERT_OK(ty_close(other_heap));
-    rename(files, log_path, "first");
-    rename(files, "other.ty-log", log_path);
+    files.rename(log_path, "first");
+    files.rename("other.ty-log", log_path);
     expect_refused(files, TY_E_MISMATCH, with_log(files));
-    remove(files, log_path);
-    rename(files, "second", log_path);
+    files.remove(log_path);
+    files.rename("second", log_path);
     open(files);
     book.check(heap, 15);
     ASSERT_OK(ty_close(heap));
@@ -217,7 +210,7 @@ TEST_F(open_test, a_stranger_after_a_detach_that_was_cut_off) {
     for (uint64_t event = before; event <= after; ++event) {
         SCOPED_TRACE(event);
         disk once(os::sim_power_cut(files.get(), event, os::sim_cut::process_death, event));
-        rename(once, "other.ty-log", log_path);
+        once.rename("other.ty-log", log_path);
         expect_refused(once, TY_E_MISMATCH, with_log(once));
     }
 }
@@ -247,11 +240,7 @@ TEST_F(open_test, a_log_cut_short_is_refused) {
     open(files);
     run(10);
     ASSERT_OK(ty_discard(heap));
-    const ty_storage *s = files.storage();
-    ty_file *file = nullptr;
-    ASSERT_OK(s->open(s->context, log_path, TY_OPEN_WRITE, &file));
-    ASSERT_OK(s->set_size(s->context, file, small_log / 2));
-    s->close(s->context, file);
+    files.resize(log_path, small_log / 2);
     expect_refused(files, TY_E_DAMAGED, with_log(files));
 }
 
@@ -312,9 +301,7 @@ TEST_F(open_test, with_a_larger_limit) {
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.raised);
     EXPECT_EQ(10u, report.replayed_transactions);
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_heap_get_stats(heap, &stats));
+    const ty_heap_stats stats = heap_stats_of(heap);
     EXPECT_EQ(2 * small_limit, stats.limit_bytes);
     book.check(heap, 10);
     ASSERT_OK(ty_close(heap));

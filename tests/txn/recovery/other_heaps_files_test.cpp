@@ -181,8 +181,7 @@ TEST(other_heaps_files, a_log_is_not_made_to_be_taken_away) {
     ASSERT_OK(ty_close(heap));
     const uint64_t sequence = report.sequence;
     EXPECT_GT(sequence, 0u);
-    const ty_storage *s = files.storage();
-    ASSERT_OK(s->remove(s->context, log_path));
+    files.remove(log_path);
     options.kind = TY_SNAPSHOT;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.log_detached);

@@ -3,6 +3,7 @@
 // the power fails before each of the disk's events, in several ways; what an open finds is held against the reference's
 // content after each transaction.
 #include "../files.hpp"
+#include "tests/stats.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -137,9 +138,7 @@ TEST(recovery_test, the_ring_goes_round) {
     life l;
     l.open();
     l.run(700);
-    ty_txn_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_get_txn_stats(l.heap, &stats));
+    const ty_txn_stats stats = txn_stats_of(l.heap);
     EXPECT_GT(stats.log_bytes, stats.size_log_bytes) << "it did not go round";
     EXPECT_GT(stats.timed_snapshots + stats.forced_snapshots, 1u);
     ASSERT_OK(ty_discard(l.heap));
@@ -175,9 +174,7 @@ TEST(recovery_test, snapshots_in_place_of_a_record) {
         l.acknowledge(ledger::count(l.heap));
         l.book.forget_others(l.heap);
     }
-    ty_txn_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_get_txn_stats(l.heap, &stats));
+    const ty_txn_stats stats = txn_stats_of(l.heap);
     EXPECT_EQ(3u, stats.forced_snapshots);
     EXPECT_EQ(6u, stats.sequence) << "each has a number, in the log or not";
     EXPECT_EQ(6u, stats.stable_sequence);

@@ -88,9 +88,8 @@ protected:
         }
     }
     void remove_made() {
-        const ty_storage *s = files.storage();
         for (const char *path : {out_path, "out.ty-journal", "out.ty-log"})
-            ASSERT_OK(s->remove(s->context, path));
+            files.remove(path);
     }
     // It holds the first so many transactions.
     auto holds(uint64_t transactions) {
@@ -165,8 +164,7 @@ TEST_F(rescue_redo_test, ends_at_a_damaged_frame) {
 TEST_F(rescue_redo_test, without_a_log) {
     run(after);
     die();
-    const ty_storage *s = files.storage();
-    ASSERT_OK(s->remove(s->context, log_path));
+    files.remove(log_path);
     expect_unused_log(log_path);
 }
 

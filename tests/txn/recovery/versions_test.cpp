@@ -151,8 +151,7 @@ TEST(versions, a_copy_from_before_the_upgrade_is_refused) {
     ASSERT_NE(nullptr, ty_alloc(heap, 1000));
     ASSERT_OK(ty_snapshot(heap));
     ASSERT_OK(ty_close(heap));
-    const ty_storage *s = files.storage();
-    ASSERT_OK(s->remove(s->context, heap_path));
+    files.remove(heap_path);
     put_golden(files, "snapshot", heap_path);
     EXPECT_EQ(TY_E_MISMATCH, open_golden(files, &heap, nullptr));
     EXPECT_NE(nullptr, strstr(ty_error_text(), "older than its journal")) << ty_error_text();

@@ -4,6 +4,7 @@
 // commits of several threads, what an open finds is held against what each thread did up to the sequence found.
 #include "../files.hpp"
 #include "tests/os/temporary_folder.hpp"
+#include "tests/stats.hpp"
 
 #include <chrono>
 #include <functional>
@@ -16,18 +17,8 @@ using namespace taiyen::test;
 
 namespace {
 
-ty_txn_stats stats_of(ty_heap *heap) {
-    ty_txn_stats stats{};
-    stats.struct_size = sizeof stats;
-    EXPECT_OK(ty_get_txn_stats(heap, &stats));
-    return stats;
-}
-
 size_t live_blocks(ty_heap *heap) {
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    EXPECT_OK(ty_heap_get_stats(heap, &stats));
-    return stats.live_blocks;
+    return heap_stats_of(heap).live_blocks;
 }
 
 // What a thread of the library brings about. The limit only ends a test that would hang.
@@ -80,7 +71,7 @@ protected:
     // Until so much of the ring is in use, or there was a snapshot.
     void fill(uint64_t *words, size_t bytes) const {
         uint64_t value = 0x0123456789abcdef;
-        while (stats_of(heap).timed_snapshots == 0 && stats_of(heap).used_log_bytes < bytes) {
+        while (txn_stats_of(heap).timed_snapshots == 0 && txn_stats_of(heap).used_log_bytes < bytes) {
             add(words, 512, 1, value);
             value = value * 3 + 1;
         }
@@ -108,11 +99,12 @@ TEST_F(background_test, a_snapshot_at_three_quarters_of_the_ring) {
     fill(words, small_log / 8 * 5);
     for (int i = 0; i < 2; ++i)
         let_it_look();
-    EXPECT_EQ(0u, stats_of(heap).timed_snapshots) << "taken too early";
+    EXPECT_EQ(0u, txn_stats_of(heap).timed_snapshots) << "taken too early";
     fill(words, small_log / 8 * 7);
-    EXPECT_TRUE(comes_true([&] { return stats_of(heap).timed_snapshots > 0; }));
-    EXPECT_TRUE(comes_true([&] { return stats_of(heap).used_log_bytes < small_log / 2; })) << "space is not free again";
-    EXPECT_EQ(0u, stats_of(heap).forced_snapshots);
+    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; }));
+    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).used_log_bytes < small_log / 2; }))
+        << "space is not free again";
+    EXPECT_EQ(0u, txn_stats_of(heap).forced_snapshots);
     std::vector<uint64_t> last(words, words + 512);
     reopen();
     EXPECT_EQ(last, std::vector<uint64_t>(words, words + 512));
@@ -130,9 +122,9 @@ TEST_F(background_test, a_snapshot_earlier_where_much_is_logged_meanwhile) {
     fill(words, ring / 16 * 3);
     ASSERT_OK(ty_snapshot_wait(heap, epoch));
     fill(words, ring / 2);
-    EXPECT_EQ(0u, stats_of(heap).timed_snapshots) << "taken too early";
+    EXPECT_EQ(0u, txn_stats_of(heap).timed_snapshots) << "taken too early";
     fill(words, ring / 16 * 11);
-    EXPECT_EQ(1u, stats_of(heap).timed_snapshots) << "taken too late";
+    EXPECT_EQ(1u, txn_stats_of(heap).timed_snapshots) << "taken too late";
 }
 
 TEST_F(background_test, a_snapshot_when_much_is_dirty) {
@@ -143,8 +135,8 @@ TEST_F(background_test, a_snapshot_when_much_is_dirty) {
     uint64_t *words = make("words", pages * 4096);
     for (size_t i = 0; i < pages; i += 16) // a part of them at a time: a commit tells the thread to look now and then
         add(words + i * 512, 16, 512, 1);
-    EXPECT_TRUE(comes_true([&] { return stats_of(heap).timed_snapshots > 0; }));
-    ty_txn_stats stats = stats_of(heap);
+    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; }));
+    ty_txn_stats stats = txn_stats_of(heap);
     EXPECT_EQ(0u, stats.forced_snapshots);
     EXPECT_GE(stats.snapshot_pages, pages / 2 * stats.timed_snapshots) << "taken too early";
     EXPECT_LT(stats.log_bytes, stats.size_log_bytes / 2) << "the ring's filling was the reason";
@@ -166,9 +158,9 @@ TEST_F(background_test, a_snapshot_after_one_transaction_that_writes_to_many_pag
             words[i * 512] = 1;
         ASSERT_OK(ty_commit(txn));
         if (background == TY_BACKGROUND_THREAD) {
-            EXPECT_TRUE(comes_true([&] { return stats_of(heap).timed_snapshots > 0; }));
+            EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; }));
         }
-        ty_txn_stats stats = stats_of(heap);
+        ty_txn_stats stats = txn_stats_of(heap);
         EXPECT_EQ(1u, stats.timed_snapshots);
         EXPECT_LT(stats.record_bytes, 64u << 10);
         ASSERT_OK(ty_discard(heap));
@@ -187,7 +179,7 @@ TEST_F(background_test, a_failed_snapshot_is_told_until_one_succeeds) {
     EXPECT_EQ(TY_E_IO, ty_work_status(heap));
     os::sim_set_fault(files.get(), {});
     EXPECT_TRUE(comes_true([&] { return ty_work_status(heap) == TY_OK; }));
-    EXPECT_TRUE(comes_true([&] { return stats_of(heap).timed_snapshots > 0; })) << "nothing has succeeded";
+    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; })) << "nothing has succeeded";
     EXPECT_OK(ty_work(heap));
 }
 
@@ -213,11 +205,11 @@ TEST_F(background_test, a_snapshot_after_an_interval) {
     open();
     uint64_t *words = make("words", 64);
     for (uint64_t i = 1; i < 4; ++i) {
-        uint64_t before = stats_of(heap).timed_snapshots;
+        uint64_t before = txn_stats_of(heap).timed_snapshots;
         add(words, 1, 1, 1);
-        EXPECT_TRUE(comes_true([&] { return stats_of(heap).timed_snapshots > before; }));
+        EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > before; }));
     }
-    EXPECT_TRUE(comes_true([&] { return stats_of(heap).used_log_bytes == 0; })) << "the last commit is in none";
+    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).used_log_bytes == 0; })) << "the last commit is in none";
     reopen();
     EXPECT_EQ(0u, report.replayed_transactions);
     EXPECT_EQ(3u, *words);
@@ -351,7 +343,7 @@ TEST_F(background_test, closed_and_discarded_amid_commits) {
             threads.emplace_back([&, i] { all[i].run(heap, &slots[i], 40 + unsigned(round) * 20, i == 0); });
         for (std::thread &thread : threads)
             thread.join();
-        uint64_t last = stats_of(heap).sequence;
+        uint64_t last = txn_stats_of(heap).sequence;
         bool close = round % 2 == 0;
         ASSERT_OK(close ? ty_close(heap) : ty_discard(heap));
         heap = nullptr;

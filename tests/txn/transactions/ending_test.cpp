@@ -93,8 +93,7 @@ TEST(ending_test, a_commit_after_a_close_that_failed_needs_the_files) {
             disk without_journal(files.cut(os::sim_cut::keep_all)), without_log(files.cut(os::sim_cut::keep_all));
             ASSERT_OK(ty_discard(heap));
             for (auto [cut, lost] : {std::pair{&without_journal, journal_path}, {&without_log, log_path}}) {
-                const ty_storage *s = cut->storage();
-                ASSERT_OK(s->remove(s->context, lost));
+                cut->remove(lost);
                 ty_open_options again = with_log(*cut);
                 if (ty_status status = ty_open(heap_path, &again, &heap, nullptr)) {
                     ASSERT_TRUE(status == TY_E_MISMATCH || status == TY_E_NOT_FOUND) << ty_error_text();

@@ -4,9 +4,8 @@
 #include "../files.hpp"
 #include "src/image/snapshots/give_back.hpp"
 #include "src/txn/transactions/memory_need.hpp"
-
-#include <fcntl.h>
-#include <unistd.h>
+#include "tests/image/private_pages.hpp"
+#include "tests/stats.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -14,20 +13,6 @@ using namespace taiyen::test;
 namespace {
 
 constexpr size_t block_bytes = size_t{64} << 10;
-
-// Pages of the range that are in memory and belong to no file. (Bits 63 and 61 of pagemap.)
-size_t private_pages(const void *address, size_t bytes) {
-    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    size_t count = 0;
-    for (size_t at = 0; at < bytes; at += 4096) {
-        uint64_t entry = 0;
-        EXPECT_EQ(ssize_t(sizeof entry),
-                  pread(fd, &entry, sizeof entry, off_t((uintptr_t(address) + at) / 4096 * sizeof entry)));
-        count += (entry >> 63 & 1) && !(entry >> 61 & 1);
-    }
-    close(fd);
-    return count;
-}
 
 class txn_give_back_test : public testing::Test {
 protected:
@@ -121,9 +106,7 @@ TEST_F(txn_give_back_test, a_snapshot_is_taken_for_want_of_memory) {
             set_words(block, bytes, round << 40);
             expect_words(block, bytes, round << 40);
         }
-        ty_txn_stats stats{};
-        stats.struct_size = sizeof stats;
-        ASSERT_OK(ty_get_txn_stats(heap, &stats));
+        const ty_txn_stats stats = txn_stats_of(heap);
         EXPECT_GE(stats.timed_snapshots, 3u);
         ASSERT_OK(ty_discard(heap)); // the log has the rest
         open();
@@ -150,9 +133,7 @@ TEST_F(txn_give_back_test, automatic_stores_are_found_all_the_same) {
         }
         ASSERT_OK(ty_snapshot(heap));
     }
-    ty_snapshot_stats stats{};
-    stats.struct_size = sizeof stats;
-    ASSERT_OK(ty_get_snapshot_stats(heap, &stats));
+    const ty_snapshot_stats stats = snapshot_stats_of(heap);
     EXPECT_GT(stats.pages_given_back, 0u);
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap, nullptr, &txn));

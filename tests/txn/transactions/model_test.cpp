@@ -3,6 +3,7 @@
 // stable missing.
 // Method: seeded random transactions of all kinds of change on a heap and on a map; the whole heap is compared and
 // verified now and then, and after each crash with the reference's state of the sequence that the open reports.
+#include "tests/stats.hpp"
 #include "tests/txn/support.hpp"
 
 #include <memory>
@@ -122,9 +123,7 @@ public:
     void end() { set_full(false); }
     uint64_t forced() { return forced_before_ + forced_since_open(); }
     uint64_t forced_since_open() {
-        ty_txn_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_OK(ty_get_txn_stats(heap(), &stats));
+        ty_txn_stats stats = txn_stats_of(heap());
         return stats.forced_snapshots;
     }
 
@@ -139,9 +138,7 @@ private:
     }
 
     uint64_t stable_sequence() {
-        ty_txn_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_OK(ty_get_txn_stats(heap(), &stats));
+        ty_txn_stats stats = txn_stats_of(heap());
         return stats.stable_sequence;
     }
 
@@ -266,12 +263,7 @@ private:
         history_[sequence] = now_;
     }
 
-    uint64_t last_sequence() {
-        ty_txn_stats stats{};
-        stats.struct_size = sizeof stats;
-        EXPECT_OK(ty_get_txn_stats(heap(), &stats));
-        return stats.sequence;
-    }
+    uint64_t last_sequence() { return txn_stats_of(heap()).sequence; }
 
     char *pick() {
         if (now_.blocks.empty())

@@ -1,0 +1,125 @@
+// The proof by killing: a child works and tells what it does, until it is killed at some moment; then it is proven that
+// what it left is what it told. A demo has what its child does, what it tells, and the proof.
+#pragma once
+
+#include "child_process.hpp"
+#include "heap_file.hpp"
+#include "stopwatch.hpp"
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace demo {
+
+// What a child tells that makes one State after the other durable.
+template <class State>
+struct state_message {
+    enum class kind : uint64_t {
+        started,  // the process runs; nothing is open yet
+        about_to, // this is going to be durable
+        durable,  // it is
+    };
+    kind what;
+    State which;
+};
+
+// What such a child has told so far. Message: a state_message, or one with more in it.
+template <class State>
+struct told_states {
+    State durable{};
+    State under_way{}; // while is_under_way
+    bool is_under_way = false;
+    uint64_t acknowledged = 0;
+
+    template <class Message>
+    void note(const Message &words) {
+        if (words.what == Message::kind::about_to) {
+            under_way = words.which;
+            is_under_way = true;
+        } else if (words.what == Message::kind::durable) {
+            durable = words.which;
+            is_under_way = false;
+            ++acknowledged;
+        }
+    }
+    bool may_be(const State &found) const { return found == durable || (is_under_way && found == under_way); }
+};
+
+// What all proofs count.
+struct kill_count {
+    unsigned rounds = 0;
+    unsigned proven = 0;
+    std::vector<double> open_ms; // of the first open after a kill
+    std::string failure;         // what was not proven; empty: nothing
+};
+
+// A round kills a child and proves what it left; its text says what is not as it must be (empty: all is). Stops at the
+// first one that is not proven; the files then stay as they are. Calls `progress` after each round.
+template <class Result, class Round>
+void run_rounds(unsigned rounds, uint64_t seed, Result &result, Round &&round,
+                const std::function<void(const Result &)> &progress) {
+    for (unsigned n = 0; n < rounds; ++n) {
+        ++result.rounds;
+        if (std::string problem = round(n); !problem.empty()) {
+            result.failure = "round " + std::to_string(n) + " of seed " + std::to_string(seed) + ": " + problem;
+            return;
+        }
+        ++result.proven;
+        progress(result);
+    }
+}
+
+// A number of milliseconds from 0 to `most`, for the delay.
+template <class Random>
+double random_ms(Random &random, double most) {
+    return most * static_cast<double>(random() >> 11) / 9007199254740992.0; // 2^53
+}
+
+struct kill_times {
+    double most_work_ms; // after the child began to work
+    double most_open_ms; // in every fourth round: after its process started, so that its opening is hit too
+};
+
+// Starts the child, with a seed of its own, and hears its messages by hear(message). Kills it some time after the first
+// one that says `working`, and hears what it had told before it died. `who` is for the failures: a child that ends by
+// itself, or that does nothing for a minute.
+template <class Message, class Hear>
+void let_work_and_kill(std::vector<std::string> arguments, const std::string &who, uint64_t seed, unsigned round,
+                       const kill_times &times, typename Message::kind working, Hear &&hear) {
+    constexpr double patience_ms = 60000;
+    std::mt19937_64 random(seed * 1000003 + round);
+    const bool early = round % 4 == 0;
+    const double delay_ms = random_ms(random, early ? times.most_open_ms : times.most_work_ms);
+    const auto starts_clock = early ? Message::kind::started : working;
+    arguments.insert(arguments.end(), {"--seed", std::to_string(random() >> 8)});
+    child_process child(arguments);
+    stopwatch clock;
+    double deadline_ms = patience_ms;
+    bool counting = false;
+    auto reading = child_process::reading::none;
+    auto listen = [&](double wait_ms) {
+        Message messages[256];
+        size_t count = 0;
+        reading = child.read(messages, sizeof *messages, std::size(messages), wait_ms, count);
+        for (size_t i = 0; i < count; ++i) {
+            hear(messages[i]);
+            if (messages[i].what != starts_clock || counting)
+                continue;
+            counting = true;
+            clock = stopwatch();
+            deadline_ms = delay_ms;
+        }
+    };
+    while (reading != child_process::reading::ended && clock.ms() < deadline_ms)
+        listen(deadline_ms - clock.ms());
+    if (reading == child_process::reading::ended)
+        throw failure("the " + who + " ended by itself; what it said stands above");
+    if (!counting)
+        throw failure("the " + who + " did nothing for a minute");
+    kill_child();
+    while (reading != child_process::reading::ended)
+        listen(patience_ms);
+}
+
+} // namespace demo
