@@ -128,7 +128,8 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
             readable = buffer.bytes();
         if (readable < page_bytes)
             break;
-        if (ty_status status = journal.read(offset, buffer.data(), readable)) {
+        // Its header alone first: mostly there is no chunk, and memory that is not read into stays untouched.
+        if (ty_status status = journal.read(offset, buffer.data(), page_bytes)) {
             batch_destroy(b);
             return status;
         }
@@ -152,7 +153,10 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
         }
         if (readable < chunk_bytes(header.count))
             break; // cut off
-        if (ty_status status = b->copies.reserve(header.count)) {
+        ty_status status = b->copies.reserve(header.count);
+        if (!status)
+            status = journal.read(offset + page_bytes, buffer.data() + page_bytes, header.count * page_bytes);
+        if (status) {
             batch_destroy(b);
             return status;
         }
@@ -184,10 +188,11 @@ struct contradiction {
 // may be gone: then the next sound one, of the same batch or of the next, is at most one chunk away.
 ty_status find_contradiction(const storage_file &journal, uint64_t place, uint64_t size, const expectation &expected,
                              io_buffer &buffer, contradiction *found) {
+    constexpr uint64_t look_bytes = uint64_t{256} << 10;
     const uint64_t reach = chunk_bytes(chunk_pages_1) + page_bytes; // a chunk, and the header behind it
     uint64_t end = place + reach;
     for (uint64_t at = place; at < end && at + page_bytes <= size;) {
-        uint64_t readable = std::min<uint64_t>((std::min(end, size) - at) / page_bytes * page_bytes, buffer.bytes());
+        uint64_t readable = std::min<uint64_t>((std::min(end, size) - at) / page_bytes * page_bytes, look_bytes);
         if (ty_status status = journal.read(at, buffer.data(), readable))
             return status;
         uint64_t next = at + readable;

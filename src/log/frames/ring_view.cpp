@@ -6,10 +6,12 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t first_read_bytes = uint64_t{256} << 10; // then twice as much each time,
-constexpr uint64_t read_bytes_max = uint64_t{4} << 20;     // up to this
-constexpr uint64_t ahead_bytes_min = uint64_t{2} << 20;    // less is not worth a thread
-static_assert(read_bytes_max >= frame_bytes_max_1);        // what a frame lacks is one read
+// A read is of half of what has been read so far, within these: of a short log little memory is touched, and a long one
+// is read by large pieces.
+constexpr uint64_t first_read_bytes = uint64_t{64} << 10;
+constexpr uint64_t read_bytes_max = uint64_t{4} << 20;
+constexpr uint64_t ahead_bytes_min = uint64_t{2} << 20; // less is not worth a thread
+static_assert(read_bytes_max >= frame_bytes_max_1);     // what a frame lacks is one read
 
 } // namespace
 
@@ -93,7 +95,8 @@ ty_status ring_view::load(uint64_t place, uint64_t bytes) {
     data_ = room_in(current_) - kept;
     place_ = place;
     held_ = kept + count;
-    next_read_ = std::min(2 * next_read_, read_bytes_max);
+    read_in_all_ += count;
+    next_read_ = std::clamp(read_in_all_ / 2 / first_read_bytes * first_read_bytes, first_read_bytes, read_bytes_max);
     if (goes_on && reads_ahead_ && next_read_ >= ahead_bytes_min)
         begin_ahead();
     return TY_OK;
@@ -105,6 +108,7 @@ void ring_view::forget() {
         ahead_.end();
     held_ = 0;
     next_read_ = first_read_bytes;
+    read_in_all_ = 0;
 }
 
 void ring_view::begin_ahead() {
