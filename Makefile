@@ -9,7 +9,8 @@ TEST_JOBS ?= $(shell expr $(JOBS) + 2)
 CRASH_STATES ?= 20000
 CRASH_SEEDS ?= 1 2 3
 CRASH_KILLS ?= 200
-UNDO_OPERATIONS ?= 1000000
+# How many times as much the long tests do by `make nightly` as by `make test`.
+EFFORT ?= 5
 FUZZ_SECONDS ?= 60
 FAULTS ?=
 KERNEL ?= linux-image-amd64
@@ -62,7 +63,7 @@ test-kernel: build ## The tests that a kernel makes differ, under Debian 12's ow
 
 nightly: packages_for := test
 nightly: build ## What a change can hardly have broken: the README's two commands on a fresh Debian 12 (needs root), its own kernel, wheels, packages, other projects, long crash runs, ThreadSanitizer, all fault sites
-	@ctest --preset release --parallel $(TEST_JOBS) --label-regex nightly --no-tests=error
+	@TAIYEN_EFFORT=$(EFFORT) ctest --preset release --parallel $(TEST_JOBS) --no-tests=error
 	@$(MAKE) --no-print-directory crash check faults deb conan test-kernel
 	@scripts/setup fresh
 	@scripts/try_fresh_machine || [ $$? -eq 77 ]
@@ -89,19 +90,18 @@ larger: packages_for := test
 larger: build ## Heaps of 8 GB in a control group of 512 MB, of each kind, killed and opened again, with speeds (needs root)
 	@for kind in archive snapshot transactional; do $(BIN)/larger_than_memory $$kind 8192 512 build || exit 1; done
 
-crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), failing disks, the canaries, CRASH_KILLS real kills, and the model of undo with UNDO_OPERATIONS
+crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), failing disks, the canaries, and CRASH_KILLS real kills
 	@{ for seed in $(CRASH_SEEDS); do for mode in snapshot transactional concurrent archive; do \
 	     echo "$(BIN)/taiyen-crash $$mode --states $(CRASH_STATES) --seed $$seed"; done; done; \
 	   for mode in transactional concurrent archive; do echo "$(BIN)/taiyen-crash $$mode --faults"; done; \
 	   for mode in snapshot transactional concurrent archive; do echo "$(BIN)/taiyen-crash $$mode --canary"; done; \
-	   echo "$(BIN)/ledger-demo --rounds $(CRASH_KILLS) --seconds 0"; \
-	   echo "env TAIYEN_UNDO_OPERATIONS=$(UNDO_OPERATIONS) $(BIN)/test_undo --gtest_filter=*model*"; } \
+	   echo "$(BIN)/ledger-demo --rounds $(CRASH_KILLS) --seconds 0"; } \
 	| xargs -d '\n' -n 1 -P $(JOBS) sh -c 'said=$$($$0 2>&1); code=$$?; printf "%s\n%s\n" "$$0" "$$said"; exit $$code'
 
 fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records, undo buffers
-	@scripts/setup fuzz
-	@scripts/build fuzz $(JOBS)
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/fuzz $(FUZZ_TARGETS)
+	@scripts/setup check
+	@scripts/build asan $(JOBS) $(FUZZ_TARGETS) fuzz_seeds
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/asan $(FUZZ_TARGETS)
 
 faults: ## Switch the fault sites of tests/faults/sites.txt on, one after the other (FAULTS='I*': some of them): the test that each names must fail
 	@scripts/setup test

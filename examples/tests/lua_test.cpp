@@ -354,9 +354,9 @@ TEST(durable_lua, a_killed_script_goes_on) {
 TEST(lua_demo, proves_a_few_rounds) {
     temporary_folder folder;
     for (int again = 0; again < 2; ++again) { // the second time over what the first has left
-        ::outcome result = run(std::string(LUA_DEMO) + " --rounds 20 --seed 3 --folder " + folder.file("demo"));
+        ::outcome result = run(std::string(LUA_DEMO) + " --rounds 8 --seed 3 --folder " + folder.file("demo"));
         EXPECT_EQ(result.status, 0) << result.output;
-        EXPECT_NE(result.output.find("All proven: 20 kills"), std::string::npos) << result.output;
+        EXPECT_NE(result.output.find("All proven: 8 kills"), std::string::npos) << result.output;
     }
 }
 

@@ -4,9 +4,11 @@ import pytest
 import taiyen
 from hypothesis import settings
 
-settings.register_profile("quick", deadline=None, max_examples=int(os.environ.get("TAIYEN_EXAMPLES", "25")),
-                          stateful_step_count=40, derandomize=False, print_blob=True)  # fmt: skip
-settings.load_profile("quick")
+# How many times as much the long tests do.
+EFFORT = float(os.environ.get("TAIYEN_EFFORT", "1"))
+settings.register_profile("models", deadline=None, max_examples=max(5, int(15 * EFFORT)), stateful_step_count=40,
+                          derandomize=False, print_blob=True)  # fmt: skip
+settings.load_profile("models")
 
 
 @pytest.fixture

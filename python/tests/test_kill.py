@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import taiyen
+from conftest import EFFORT
 
 PROGRAM = """
 import sys, taiyen
@@ -54,7 +55,7 @@ def test_kill(path, kind):
     acknowledged = 0
     with taiyen.open(path, kind=kind, log_bytes=1 << 20):
         pass  # so that there are values to look at, whenever the first program is killed
-    for _ in range(int(os.environ.get("TAIYEN_KILLS", "30"))):
+    for _ in range(int(20 * EFFORT)):
         program = subprocess.Popen([sys.executable, "-c", CHANGE + PROGRAM, path, kind], stdout=subprocess.PIPE)
         told = []
         for _ in range(1 + dice.randrange(40)):

@@ -3,6 +3,7 @@
 // spread over pages, the same number. What it begins and what is acknowledged stands in memory that it shares with the
 // test, which opens copies all the while.
 #include "fixture.hpp"
+#include "tests/effort.hpp"
 
 #include <atomic>
 #include <csignal>
@@ -226,7 +227,7 @@ protected:
 };
 
 TEST_P(copies, of_a_heap_that_is_written_to) {
-    constexpr unsigned rounds = 40;
+    const auto rounds = static_cast<unsigned>(taiyen::test::effort(12));
     shared_memory state;
     fflush(nullptr);
     const pid_t child = fork();

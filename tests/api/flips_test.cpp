@@ -6,6 +6,7 @@
 #include "fixture.hpp"
 
 #include "src/image/files/image_layout.hpp"
+#include "tests/effort.hpp"
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -153,7 +154,7 @@ TEST_F(flipped_bits, in_the_page_lists_are_refused_or_cost_the_newest_snapshot_a
 
 TEST_F(flipped_bits, in_pages_of_the_journal_give_a_whole_snapshot_or_a_refusal) {
     const uint64_t size = fs::file_size(journal_);
-    for (uint64_t byte = journal_front_2; byte < size; byte += 61 * 7) {
+    for (uint64_t byte = journal_front_2; byte < size; byte += 61 * 7 * taiyen::test::stride(4)) {
         with_flip(journal_, byte);
         if (HasFailure())
             return;

@@ -305,7 +305,7 @@ int main(int argc, char **argv) {
     options.background = TY_BACKGROUND_CALLS;
     const bool roomy = strcmp(how, "roomy") == 0;
     if (roomy)
-        options.limit_bytes = (size_t)8 << 30;
+        options.limit_bytes = (size_t)2 << 30;
     const bool abandoned = strcmp(how, "abandoned") == 0;
     if (abandoned || strcmp(how, "archive") == 0)
         options.kind = TY_ARCHIVE;
@@ -339,7 +339,7 @@ int main(int argc, char **argv) {
         _exit(0);
     }
     if (roomy) {
-        char *block = ty_alloc(heap, (size_t)6 << 30); // all of it but its first page is never written
+        char *block = ty_alloc(heap, (size_t)3 << 29); // all of it but its first page is never written
         if (!block || ty_root_set(heap, "room", block))
             return fail(how);
         block[0] = 'x';

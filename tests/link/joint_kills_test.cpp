@@ -1,8 +1,9 @@
 // Goal: whenever the process is killed, also while it opens the heaps and settles what is in doubt, a joint is in all
 // of its heaps, and with its agent, or in none; and none that was acknowledged is missing. Method: real files;
 // processes that commit joints in four threads until they are killed; each looks, when it has opened the heaps, whether
-// they agree. TAIYEN_JOINT_KILLS: how many, 40 if it is not set.
+// they agree.
 #include "support.hpp"
+#include "tests/effort.hpp"
 #include "tests/os/temporary_folder.hpp"
 
 #include <taiyen/taiyen.h>
@@ -175,8 +176,7 @@ private:
 class joint_kills_test : public testing::TestWithParam<bool> {};
 
 TEST_P(joint_kills_test, leave_all_or_nothing) {
-    const char *wanted = getenv("TAIYEN_JOINT_KILLS");
-    const int kills = wanted ? atoi(wanted) : 40;
+    const int kills = effort(40);
     temporary_folder folder;
     void *memory = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(MAP_FAILED, memory);

@@ -2,6 +2,7 @@
 // acknowledged, and goes on with the next writer without a gap (LK1, LK2). Method: real files; processes that commit
 // until they are killed, at numbers of commits that chance chooses; one mirror over all of them.
 #include "support.hpp"
+#include "tests/effort.hpp"
 #include "tests/os/temporary_folder.hpp"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ TEST(kills_test, nothing_is_left_out_over_kills_of_the_writer) {
     ty_follow_position place = base_of(follower.get());
     mirror to(place);
     std::mt19937_64 random(7);
-    for (int round = 0; round < 25 && !HasFailure(); ++round) {
+    for (int round = 0; round < effort(10) && !HasFailure(); ++round) {
         const uint64_t until = with.acknowledged + random() % 60;
         const pid_t child = fork();
         if (child == 0)

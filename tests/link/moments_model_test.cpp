@@ -4,11 +4,12 @@
 // thread and of several, with a participant in every third one, closes, kills and power cuts at any event, copies of
 // any moment in place of any members, opens for writing and reading, alone and together, groups. What cannot be
 // recognised (joint.h, "Backups") is worked out from the files beforehand, and nothing else may happen.
-// TAIYEN_GROUP_ROUNDS: how many rounds, 400 if it is not set; TAIYEN_GROUP_SEED: of the first history.
+// TAIYEN_GROUP_SEED: of the first history.
 #include "joint_heaps.hpp"
 #include "queue.hpp"
 
 #include "src/link/joint.hpp"
+#include "tests/effort.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -377,17 +378,13 @@ private:
     bool opening_ = false; // the process died while it opened the group
 };
 
-uint64_t from_environment(const char *name, uint64_t otherwise) {
-    const char *given = getenv(name);
-    return given ? strtoull(given, nullptr, 10) : otherwise;
-}
-
 // JO2, JO6, JO7, X33.
 TEST(moments_model, opens_are_right_or_refused) {
     constexpr uint64_t rounds_of_one = 40;
-    const uint64_t rounds = from_environment("TAIYEN_GROUP_ROUNDS", 400);
+    const auto rounds = static_cast<uint64_t>(effort(150));
+    const char *given = getenv("TAIYEN_GROUP_SEED");
     counts all{};
-    for (uint64_t seed = from_environment("TAIYEN_GROUP_SEED", 1); all.rounds < rounds; ++seed) {
+    for (uint64_t seed = given ? strtoull(given, nullptr, 10) : 1; all.rounds < rounds; ++seed) {
         history one(seed, all);
         for (uint64_t n = 0; n < rounds_of_one && all.rounds < rounds; ++n) {
             SCOPED_TRACE(testing::Message() << "TAIYEN_GROUP_SEED=" << seed << ", its round " << n);

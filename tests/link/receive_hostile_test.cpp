@@ -3,6 +3,7 @@
 // changed and inserted, or made of noise, each given to a receiver of a copy, whose files must open afterwards with a
 // state that the source had, or whole forged transactions behind it.
 #include "copy_model.hpp"
+#include "tests/effort.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -54,7 +55,7 @@ TEST(receive_hostile, forged_records_are_errors_at_the_most) {
     const uint64_t copied_sequence = copied(base).sequence;
     forger from(source, 3);
     int taken = 0, refused = 0, spoiled = 0;
-    for (int round = 0; round < 300 && !HasFailure(); ++round) {
+    for (int round = 0; round < effort(100) && !HasFailure(); ++round) {
         disk copy(base.cut(os::sim_cut::keep_all));
         ty_open_options options = copy.options();
         ty_heap *heap = open_heap(options);

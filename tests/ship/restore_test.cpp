@@ -2,6 +2,7 @@
 // new bases and new lines (SP1, SP5). Method: heaps of source_model whose states are known; folders; samples of
 // transactions.
 #include "support.hpp"
+#include "tests/effort.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -75,7 +76,7 @@ void run(const kind_of_run &kind) {
 }
 
 TEST(restore_test, sampled_transactions_of_ten_thousand) {
-    run({false, 1, 500, 20, 200});
+    run({false, 1, 500, 20, effort(40)});
 }
 
 TEST(restore_test, of_a_concurrent_heap) {

@@ -4,11 +4,11 @@
 // of these with a stream of three replicas, whose stores are lost or put back to older ones at random, all or some.
 // With real servers a primary is a process, which ends in order, is killed, works on, or is stopped while a standby is
 // promoted and goes on then, as one does that was cut off; of three servers one is stopped while it works. A heap's
-// content is a count of its commits. TAIYEN_FENCING_ROUNDS: promotions with the simulated server, 8 if it is not set;
-// TAIYEN_FENCING_PROMOTIONS: with a nats-server, 3; TAIYEN_FENCING_CLUSTER: with three, 1.
+// content is a count of its commits.
 #include "nats_server.hpp"
 #include "src/standby/fencing.hpp"
 #include "support.hpp"
+#include "tests/effort.hpp"
 #include "tests/stats.hpp"
 
 #include <fcntl.h>
@@ -472,15 +472,10 @@ void fencing<Server>::promotions(int rounds) {
         rounds, lost, older, some, behind, unaware, how_often[0], how_often[1], how_often[2], how_often[3]);
 }
 
-int wanted(const char *name, int standard) {
-    const char *given = getenv(name);
-    return given ? atoi(given) : standard;
-}
-
 using fencing_test = fencing<sim_server>;
 
 TEST_F(fencing_test, promotions_with_servers_that_lose_their_store) {
-    promotions(wanted("TAIYEN_FENCING_ROUNDS", 8));
+    promotions(effort(4));
 }
 
 // A standby of a server that lost its store is kept, too; and is made anew once the primary goes on.
@@ -731,12 +726,12 @@ protected:
 
 using fencing_real_test = fencing_real<1>;
 TEST_F(fencing_real_test, promotions_with_servers_that_lose_their_store) {
-    promotions(wanted("TAIYEN_FENCING_PROMOTIONS", 3));
+    promotions(effort(3));
 }
 
 using fencing_cluster_test = fencing_real<3>;
 TEST_F(fencing_cluster_test, promotions_with_servers_that_lose_their_stores) {
-    promotions(wanted("TAIYEN_FENCING_CLUSTER", 1));
+    promotions(effort(1));
 }
 
 } // namespace

@@ -2,11 +2,11 @@
 // none is there twice (ST3, ST7); and an old primary is refused each time that a standby was promoted, while it works
 // and when it comes back (ST5); and a standby takes over by itself from a primary that is killed, and not where a
 // server was (ST11). Method: real processes, real files and a real nats-server. The n-th transaction adds to counters
-// that follow from n, so a heap's content follows from its count. TAIYEN_STANDBY_KILLS: how many kills, 30 if it is not
-// set; TAIYEN_STANDBY_TERMS: how many promotions, 6.
+// that follow from n, so a heap's content follows from its count.
 #include "kafka_server.hpp"
 #include "nats_server.hpp"
 #include "support.hpp"
+#include "tests/effort.hpp"
 
 #include <atomic>
 #include <fcntl.h>
@@ -269,10 +269,6 @@ protected:
         EXPECT_TRUE(status == TY_OK || with->failed) << ty_error_text();
         close_engine(server.url(), engine);
     }
-    static int wanted(const char *name, int standard) {
-        const char *given = getenv(name);
-        return given ? atoi(given) : standard;
-    }
 
     void lose_nothing(int kills);
     void refuse_old_primaries(int terms);
@@ -380,25 +376,25 @@ void kills_beside<Server>::take_over(int terms) {
 
 using standby_kills_test = kills_beside<nats_server>;
 TEST_F(standby_kills_test, lose_nothing_that_was_acknowledged) {
-    lose_nothing(wanted("TAIYEN_STANDBY_KILLS", 30));
+    lose_nothing(effort(30));
 }
 TEST_F(standby_kills_test, an_old_primary_is_refused) {
-    refuse_old_primaries(wanted("TAIYEN_STANDBY_TERMS", 6));
+    refuse_old_primaries(effort(6));
 }
 
 TEST_F(standby_kills_test, a_standby_takes_over_by_itself) {
-    take_over(wanted("TAIYEN_STANDBY_TERMS", 6) / 3);
+    take_over(effort(6) / 3);
 }
 
 using kafka_kills_test = kills_beside<kafka_server>;
 TEST_F(kafka_kills_test, lose_nothing_that_was_acknowledged) {
-    lose_nothing(wanted("TAIYEN_STANDBY_KILLS", 30));
+    lose_nothing(effort(30));
 }
 TEST_F(kafka_kills_test, an_old_primary_is_refused) {
-    refuse_old_primaries(wanted("TAIYEN_STANDBY_TERMS", 6));
+    refuse_old_primaries(effort(6));
 }
 TEST_F(kafka_kills_test, a_standby_takes_over_by_itself) {
-    take_over(wanted("TAIYEN_STANDBY_TERMS", 6) / 3);
+    take_over(effort(6) / 3);
 }
 
 } // namespace

@@ -3,7 +3,7 @@
 // Method: seeded random transactions of all kinds of record on a heap and on a map; random walks back and forth, exits,
 // cancels, and full buffers of both kinds. Bytes that need no record get none.
 //
-// TAIYEN_UNDO_OPERATIONS sets how many recorded operations each run does (20,000; a million takes some minutes).
+#include "tests/effort.hpp"
 #include "tests/undo/support.hpp"
 
 #include <cstdlib>
@@ -56,11 +56,6 @@ struct setting {
     size_t entries;
     size_t held_bytes;
 };
-
-uint64_t operations_wanted() {
-    const char *text = getenv("TAIYEN_UNDO_OPERATIONS");
-    return text ? strtoull(text, nullptr, 10) : 20000;
-}
 
 class model {
 public:
@@ -431,12 +426,12 @@ class model_of : public testing::TestWithParam<setting> {};
 TEST_P(model_of, random_walks) {
     const bool roomy = strcmp(GetParam().name, "roomy") == 0;
     // A history grows with its run, and each reopen goes through all of it.
-    const uint64_t runs = std::max<uint64_t>(3, operations_wanted() / 50000);
+    const uint64_t runs = std::max<uint64_t>(3, static_cast<uint64_t>(effort(20000)) / 50000);
     uint64_t refused = 0, cancelled = 0, undone = 0, redone = 0, kept_redo = 0;
     for (uint64_t seed = 1; seed <= runs && !HasFatalFailure(); seed++) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         model m(seed, GetParam());
-        m.run(operations_wanted() / runs);
+        m.run(static_cast<uint64_t>(effort(20000)) / runs);
         refused += m.refused, cancelled += m.cancelled, undone += m.undone, redone += m.redone;
         kept_redo += m.kept_redo;
     }

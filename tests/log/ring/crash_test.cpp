@@ -3,6 +3,7 @@
 // Method: random histories of appends, waits, snapshots and failing writes on a simulated disk; for every event and
 // each kind of cut the log is read, continued, cut again, and held against a list.
 #include "../support.hpp"
+#include "tests/effort.hpp"
 
 #include <algorithm>
 
@@ -175,13 +176,13 @@ void explore(uint64_t seed, bool failing) {
 }
 
 TEST(crash_test, power_cuts_at_every_event) {
-    for (uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed)
+    for (uint64_t seed = 1; seed <= uint64_t(effort(3)) && !HasFailure(); ++seed)
         explore(seed, false);
 }
 
 // Writes fail on the way, leaving in doubt what a later flush does not make durable (L4).
 TEST(crash_test, power_cuts_after_failed_writes) {
-    for (uint64_t seed = 101; seed <= 106 && !HasFailure(); ++seed)
+    for (uint64_t seed = 101; seed <= 100 + uint64_t(effort(3)) && !HasFailure(); ++seed)
         explore(seed, true);
 }
 

@@ -5,6 +5,7 @@
 // failing writes on a simulated disk; for every event and each kind of cut the log is read, gone on with as an open
 // does, cut again, and held against a list.
 #include "partitions.hpp"
+#include "tests/effort.hpp"
 
 #include <algorithm>
 #include <set>
@@ -234,12 +235,12 @@ void explore(uint64_t seed, bool failing) {
 }
 
 TEST(partition_crash_test, power_cuts_at_every_event) {
-    for (uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed)
+    for (uint64_t seed = 1; seed <= uint64_t(effort(2)) && !HasFailure(); ++seed)
         explore(seed, false);
 }
 
 TEST(partition_crash_test, power_cuts_after_failed_writes) {
-    for (uint64_t seed = 101; seed <= 106 && !HasFailure(); ++seed)
+    for (uint64_t seed = 101; seed <= 100 + uint64_t(effort(2)) && !HasFailure(); ++seed)
         explore(seed, true);
 }
 

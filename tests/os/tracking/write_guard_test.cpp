@@ -6,6 +6,7 @@
 #include "src/os/calls/syscalls.hpp"
 #include "src/os/os.hpp"
 #include "src/os/tracking/fault_handler.hpp"
+#include "tests/effort.hpp"
 #include "tests/os/given_time.hpp"
 #include "tests/os/tracked_memory.hpp"
 
@@ -230,7 +231,7 @@ TEST_P(guarding, a_shadow_made_from_called_pieces_misses_no_racing_write) {
         writers.emplace_back([&, seed] {
             writing = true;
             std::mt19937_64 random(seed);
-            for (uint64_t i = 1; i <= 2000; i++) {
+            for (uint64_t i = 1; i <= uint64_t(taiyen::test::effort(500)); i++) {
                 uint64_t page = random() % pages, index = random() % words;
                 if (i % 16 == 0) {
                     EXPECT_EQ(guard.touch(&memory->word(page, index), 8), TY_OK) << ty_error_text();

@@ -4,6 +4,7 @@
 #include "../files.hpp"
 
 #include "src/image/files/checksum.hpp"
+#include "tests/effort.hpp"
 
 #include <functional>
 #include <optional>
@@ -386,8 +387,8 @@ TEST_P(belonging, cuts_while_the_open_is_named) {
 // The power fails at each event of an open, and once more at each event of the open that follows: whatever the first
 // cut left in a header slot, the other slot serves where the second one tears what is written (I10, L7).
 TEST_P(belonging, cuts_again_while_the_next_open_is_named) {
-    constexpr uint64_t seeds = 60; // one of 32 has garbage in a given sector that is in doubt
-    constexpr uint64_t naming = 8; // events, before those of a batch or a commit
+    const auto seeds = static_cast<uint64_t>(effort(12)); // one of 32 has garbage in a given sector that is in doubt
+    constexpr uint64_t naming = 8;                        // events, before those of a batch or a commit
     disk files;
     ty_heap *heap = create(files);
     set(heap, 1);

@@ -3,6 +3,7 @@
 // Method: transactions by ty_begin, and records that a test appends to any partition itself, as transactions of many
 // threads do; power cuts at each event of the disk.
 #include "stamped_heap.hpp"
+#include "tests/effort.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -333,7 +334,7 @@ TEST(partitions, power_cuts) {
     }
     ASSERT_OK(ty_discard(h.heap));
     h.heap = nullptr;
-    for (uint64_t event = moments[0].event; event <= os::sim_event_count(h.files.get()); ++event)
+    for (uint64_t event = moments[0].event; event <= os::sim_event_count(h.files.get()); event += stride(3))
         for (os::sim_cut how :
              {os::sim_cut::keep_all, os::sim_cut::drop_all, os::sim_cut::random, os::sim_cut::trash}) {
             SCOPED_TRACE(testing::Message() << "event " << event << " cut " << int(how));

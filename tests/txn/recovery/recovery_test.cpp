@@ -3,6 +3,7 @@
 // the power fails before each of the disk's events, in several ways; what an open finds is held against the reference's
 // content after each transaction.
 #include "../files.hpp"
+#include "tests/effort.hpp"
 #include "tests/stats.hpp"
 
 using namespace taiyen;
@@ -96,9 +97,9 @@ void expect_recovers(life &l, uint64_t event, os::sim_cut how) {
     }
 }
 
-// Each event of the life, in all ways or, to save time, in turn.
+// Each event of the life, in all ways or, to save time, some of the events, in turn.
 void explore(life &l, bool all_ways) {
-    for (uint64_t event = l.created_event; event <= l.now(); ++event)
+    for (uint64_t event = l.created_event; event <= l.now(); event += all_ways ? 1 : stride(4))
         for (size_t way = 0; way < std::size(cuts); ++way)
             if (all_ways || event % std::size(cuts) == way) {
                 expect_recovers(l, event, cuts[way]);
@@ -220,6 +221,8 @@ TEST(recovery_test, an_attach_after_a_detach_that_was_cut_off) {
         ASSERT_OK(ty_discard(heap));
         for (uint64_t second = died; second <= opened; ++second)
             for (os::sim_cut how : cuts) {
+                if ((first + second + uint64_t(how)) % stride(3))
+                    continue;
                 SCOPED_TRACE(testing::Message() << "events " << first << ", " << second << ", cut " << int(how));
                 disk twice(os::sim_power_cut(once.get(), second, how, first * 31 + second));
                 options = with_log(twice);

@@ -3,6 +3,7 @@
 // stable missing.
 // Method: seeded random transactions of all kinds of change on a heap and on a map; the whole heap is compared and
 // verified now and then, and after each crash with the reference's state of the sequence that the open reports.
+#include "tests/effort.hpp"
 #include "tests/stats.hpp"
 #include "tests/txn/support.hpp"
 
@@ -558,10 +559,10 @@ TEST(model, transactions_of_all_kinds) {
 }
 
 TEST(model, crashes_at_random_points) {
-    for (uint64_t seed = 1; seed <= 10 && !HasFatalFailure(); seed++)
+    for (uint64_t seed = 1; seed <= uint64_t(effort(5)) && !HasFatalFailure(); seed++)
         run(100 + seed, seed % 2 != 0 ? TY_CLASSES_LINE : TY_CLASSES_PACKED, 4000, 60);
-    EXPECT_GT(forced, 20u);
-    EXPECT_GT(in_doubt, 20);
+    EXPECT_GT(forced, 2u);
+    EXPECT_GT(in_doubt, 2);
 }
 
 } // namespace
