@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 #endif
 
 namespace taiyen {
@@ -28,6 +29,8 @@ inline std::atomic<const char *> active_fault = nullptr; // NULL: nobody has loo
 inline bool fault(const char *name) {
     const char *active = active_fault.load(std::memory_order_relaxed);
     if (active == nullptr) {
+        if (environ == nullptr) // before the C library has it a malloc is called already
+            return false;
         active = std::getenv("TAIYEN_FAULT");
         active = active == nullptr ? "" : active;
         active_fault.store(active, std::memory_order_relaxed);

@@ -14,6 +14,7 @@ from collections import deque
 
 import pytest
 import taiyen
+from conftest import EFFORT
 
 DAY = datetime.date(2020, 1, 1)
 
@@ -224,7 +225,8 @@ TAKES = {
     (lambda numbers: taiyen.records(Job, map(Job, numbers)), "pop"),
 ])  # fmt: skip
 def test_what_threads_take_is_taken_once(heap, make, take):
-    heap.root["jobs"] = make(range(150))
+    numbers = range(int(150 * EFFORT))
+    heap.root["jobs"] = make(numbers)
     jobs, taken = heap.root["jobs"], []
 
     def work():
@@ -235,18 +237,34 @@ def test_what_threads_take_is_taken_once(heap, make, take):
             pass
 
     run_at_once(work, work, work)
-    assert sorted(getattr(one, "number", one) for one in taken) == list(range(150)) and not jobs
+    assert sorted(getattr(one, "number", one) for one in taken) == list(numbers) and not jobs
+
+
+def test_what_a_comparison_moves_is_looked_for_again(heap):
+    heap.root["l"] = ["x", "y"]
+    l = heap.root["l"]
+
+    class Mover:
+        __hash__ = None
+
+        def __eq__(self, other):
+            if len(l) == 2:
+                l.insert(0, "front")
+            return other == "x"
+
+    l.remove(Mover())
+    assert list(l) == ["front", "y"]
 
 
 def test_each_method_is_one_change_beside_threads(heap):
     """As the built-in containers' are: each thread finds what it has put there itself."""
     heap.root.update(d={}, l=[], s={0, 1}, q=deque(), sorted=[])
     d, l, s, q, in_order = heap.root.values()
-    wrong = []
+    numbers, wrong = range(int(40 * EFFORT)), []
 
     def work(thread):
         try:
-            for number in range(40):
+            for number in numbers:
                 d.setdefault(number, []).append(thread)
                 assert d.pop((thread, number), None) is None
                 d[thread, number] = number
@@ -267,9 +285,9 @@ def test_each_method_is_one_change_beside_threads(heap):
 
     run_at_once(*(lambda thread=thread: work(thread) for thread in range(3)))
     assert not wrong
-    assert all(sorted(d[number]) == [0, 1, 2] for number in range(40)) and len(d) == 40
+    assert all(sorted(d[number]) == [0, 1, 2] for number in numbers) and len(d) == len(numbers)
     assert not l and not q and {0, 1} <= set(s) and not {2, 3} & set(s)
-    assert sorted(in_order) == [(thread, number) for thread in range(3) for number in range(40)]
+    assert sorted(in_order) == [(thread, number) for thread in range(3) for number in numbers]
 
 
 @pytest.mark.parametrize("kind", ["transactional", "snapshot"])

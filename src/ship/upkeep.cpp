@@ -165,8 +165,8 @@ ty_status remove_old(const ty_destination &at, catalog &all, uint64_t *removed) 
     }
     // Segments before the oldest base lead from nowhere. The oldest first.
     while (all.segments.size() > 1 &&
-           all.segments.front().header.to.sequence <=
-               all.bases.front().header.from.sequence + (taiyen::detail::fault("needed_segment_removed") ? 15 : 0)) {
+           (all.segments.front().header.to.sequence <= all.bases.front().header.from.sequence ||
+            taiyen::detail::fault("needed_segment_removed"))) {
         if (ty_status status = at.remove(at.context, all.segments.front().name.c_str()))
             return status;
         all.segments.erase(all.segments.begin());

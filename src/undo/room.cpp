@@ -37,8 +37,7 @@ bool evict_redo(undo &u) {
     undo_ring &back = u.back();
     uint64_t end = back.places->entries_end;
     const undo_entry &last = back.at(end - 1);
-    if (end > u.control->cursor && entry_is_sound(u, back, last) && last.address < end - u.control->cursor &&
-        !fault("forgotten_redo_stays_in_undo"))
+    if (end > u.control->cursor && entry_is_sound(u, back, last) && last.address < end - u.control->cursor)
         back.cut(end - 1 - last.address, back.mark_at(end - 1).payload_begin);
     return true;
 }

@@ -2,6 +2,8 @@
 // refused with a text; never does the program crash. Method: small programs (program.cpp), built in several ways and
 // twice each, run one after the other on a heap, with addresses randomised by the system as usual.
 #ifdef TAIYEN_CODE_PROGRAMS // not in builds with sanitizers, which have no static programs
+#include "tests/effort.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -153,7 +155,7 @@ TEST_P(mapped_heaps, go_on_after_kills) {
     std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
     expect_fine(run(first, {kind, "mapped", "use"}));
     long least = 0;
-    for (int round = 0; round < 25; ++round) {
+    for (int round = 0; round < taiyen::test::effort(25); ++round) {
         const pid_t process = start(random() % 2 ? first : second, {kind, "mapped", "work"});
         usleep(static_cast<useconds_t>(random() % 30000)); // to be killed at any moment
         kill(process, SIGKILL);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "../format/format.hpp"
-#include <taiyen/fault.hpp>
 #include <taiyen/heap.h>
 
 #include <vector>
@@ -42,8 +41,7 @@ public:
 
     char *address(const area &a) const { return reinterpret_cast<char *>(base + a.first_page * stream_page_bytes); }
     bool is_live(const area &a, uint64_t block) const {
-        return a.run || taiyen::detail::fault("dead_blocks_packed") ||
-               (bits[a.bits + block / 64] >> (block % 64) & 1) != 0;
+        return a.run || (bits[a.bits + block / 64] >> (block % 64) & 1) != 0;
     }
     uint64_t live_blocks() const;
     uint64_t live_bytes() const;

@@ -2,6 +2,7 @@
 // whole, no block without an owner. Method: threads that change a table in all modes, with snapshots, ty_begin and long
 // transactions among them; the process dies, or the power at any event of the disk; the table is counted.
 #include "support.hpp"
+#include "tests/effort.hpp"
 
 namespace taiyen::test {
 namespace {
@@ -109,7 +110,7 @@ protected:
 
 TEST_P(crash_test, the_process_dies) {
     make();
-    for (unsigned round = 0; round < 5; round++) {
+    for (unsigned round = 0; round < unsigned(effort(5)); round++) {
         run(GetParam() * 10 + round, 300);
         heap_.die();
         heap_.open();

@@ -232,6 +232,29 @@ TEST_P(automatic, free_memory_is_not_logged) {
     expect_sound(h.heap);
 }
 
+// A3: what is filled in beside the transaction's words, in their page, is no part of it.
+TEST_P(automatic, a_rollback_leaves_reserved_blocks_alone) {
+    automatic_heap h(GetParam(), true);
+    char *block = h.block("b", 64), *reserved = nullptr;
+    const auto page_of = [](const char *at) { return reinterpret_cast<uintptr_t>(at) / os::page_bytes; };
+    std::vector<char *> others;
+    for (int i = 0; i < 200 && !reserved; i++) {
+        char *one = static_cast<char *>(ty_reserve(h.heap, 64));
+        ASSERT_NE(nullptr, one);
+        page_of(one) == page_of(block) ? void(reserved = one) : others.push_back(one);
+    }
+    ASSERT_NE(nullptr, reserved);
+    put(reserved, 1);
+    ty_txn *txn = h.begin();
+    put(block, 1);
+    std::thread([&] { put(reserved, 2); }).join();
+    ASSERT_OK(ty_rollback(txn));
+    EXPECT_EQ(2u, get(reserved));
+    others.push_back(reserved);
+    for (char *one : others)
+        ASSERT_OK(ty_cancel(one));
+}
+
 // Threads fill reserved blocks beside the transaction's words, in the same pages, all the time.
 TEST_P(automatic, other_threads_fill_reserved_blocks) {
     automatic_heap h(GetParam(), true);
