@@ -48,7 +48,7 @@ size_t word_search::copy(uintptr_t from, size_t bytes) {
     return got > 0 ? static_cast<size_t>(got) & ~(sizeof(uint64_t) - 1) : 0;
 }
 
-[[gnu::no_sanitize("thread", "address")]] void word_search::load(uintptr_t from, size_t bytes) {
+[[gnu::no_sanitize_thread, gnu::no_sanitize_address]] void word_search::load(uintptr_t from, size_t bytes) {
     const auto *words = reinterpret_cast<const uint64_t *>(from);
     for (size_t n = 0; n < bytes / sizeof *words; ++n)
         copy_[n] = __atomic_load_n(words + n, __ATOMIC_RELAXED);

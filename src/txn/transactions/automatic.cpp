@@ -52,7 +52,7 @@ namespace {
 
 // Other threads may be writing to reserved blocks of the page. Word by word, by loads that ThreadSanitizer is not told
 // of: it does not know that what they write is not looked at.
-[[gnu::no_sanitize("thread")]] void copy_page(uint64_t *to, const char *from) {
+[[gnu::no_sanitize_thread]] void copy_page(uint64_t *to, const char *from) {
     const uint64_t *words = reinterpret_cast<const uint64_t *>(from);
     for (uint64_t i = 0; i < page_words; i++)
         to[i] = __atomic_load_n(words + i, __ATOMIC_RELAXED);
@@ -133,7 +133,7 @@ class layout {
 public:
     template <class T>
     T *place(char *base, uint64_t count) {
-        T *at = reinterpret_cast<T *>(base + bytes_);
+        T *at = reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(base) + bytes_); // NULL: it is only measured
         bytes_ += (count * sizeof(T) + os::page_bytes - 1) & ~(os::page_bytes - 1);
         return at;
     }
@@ -275,8 +275,8 @@ void automatic_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
     a.own_end.store(0, std::memory_order_relaxed);
 }
 
-[[gnu::no_sanitize("thread")]] uint64_t next_difference(const uint64_t *now, const uint64_t *before, uint64_t at,
-                                                        uint64_t end) {
+[[gnu::no_sanitize_thread]] uint64_t next_difference(const uint64_t *now, const uint64_t *before, uint64_t at,
+                                                     uint64_t end) {
     while (at < end && __atomic_load_n(now + at, __ATOMIC_RELAXED) == before[at])
         at++;
     return at;

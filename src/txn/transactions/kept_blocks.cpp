@@ -113,7 +113,7 @@ private:
         return told.count == told_most || told.push(variable) == TY_OK;
     }
     // Other threads may be writing to kept blocks.
-    [[gnu::no_sanitize("thread")]] void read(const scoped_memory &block) {
+    [[gnu::no_sanitize_thread]] void read(const scoped_memory &block) {
         for (uintptr_t at = block.begin; at < block.end; at += sizeof(uint64_t))
             if (scoped_memory *next = find(__atomic_load_n(reinterpret_cast<const uint64_t *>(at), __ATOMIC_RELAXED)))
                 add(next);

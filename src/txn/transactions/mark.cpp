@@ -6,7 +6,7 @@ namespace taiyen {
 namespace {
 
 // ThreadSanitizer takes it for a store that races with those of others; but it takes nothing away from them.
-[[gnu::no_sanitize("thread")]] void store_to(char *byte) {
+[[gnu::no_sanitize_thread]] void store_to(char *byte) {
 #if defined(__x86_64__)
     asm volatile("lock orb $0, %0" : "+m"(*byte) : : "memory"); // the compiler may make a plain load of an atomic one
 #else
