@@ -125,6 +125,29 @@ def test_what_is_extended_by_what_is_deleted_meanwhile(tmp_path):
     assert told.returncode == 0, told
 
 
+@pytest.mark.parametrize("other", ["a text of some length", [2], {3}, (4, "a text of some length"), {"small": [5]}], ids=repr)
+def test_a_key_is_met_twice_while_its_dict_is_stored(other):
+    """What stood for it first was freed, and was met again."""
+    shared = [1, "one more text"]
+
+    class Within:
+        def __reduce__(self):
+            moves.append(it.pop("first"))
+            it["first"] = other
+            it["third"] = it.pop("third")  # behind it
+            return int, ()
+
+    with taiyen.volatile(pickle=True) as heap:
+        for _ in range(3):
+            moves = []
+            it = {"first": shared, "second": Within(), "third": [shared, other]}
+            heap.root["it"] = it
+            assert moves == [shared] and heap.root["it"] == {"first": other, "second": 0, "third": [shared, other]}
+            assert heap.verify() == []
+            heap.root.clear()
+        assert heap.stats()["live_blocks"] < 20
+
+
 def test_tuples_in_deques(heap):
     items = [("job",), ("other", 1), (), ((DAY, [1]),)]
     heap.root["q"] = deque(items)
