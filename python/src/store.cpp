@@ -204,6 +204,8 @@ private:
         *v = value();
         if (!plain || !still())
             return false;
+        if (shared_.has_looked()) // PY7: not yet at this
+            shared_.look(plain.get());
         if (!shared_.has(object))
             return store(plain.get(), v);
         shared_.add(plain.get());

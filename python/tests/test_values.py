@@ -244,6 +244,18 @@ def test_of_another_heap(heap):
         assert heap.root["copy"] == {"deep": [1, {2}]}
 
 
+def test_parts_of_another_heap_that_are_one(heap):
+    """PY7. Within something else that was stored, they were several."""
+    with taiyen.volatile() as other:
+        part = [1, 2]
+        other.root["x"] = {"a": part, "b": part}
+        heap.root["alone"] = other.root["x"]
+        heap.root["within"] = [1, (other.root["x"], 2)]
+        heap.root.update(updated=other.root["x"])
+    for it in (heap.root["alone"], heap.root["within"][1][0], heap.root["updated"]):
+        assert it["a"] is it["b"]
+
+
 def test_deep(heap):
     deep = []
     for _ in range(100_000):
