@@ -35,19 +35,27 @@ public:
     value get(std::string_view text) const { return get(heap_->text_key(text)); }
     // What stands there.
     value value_at(std::uint32_t position) const { return packed() ? view().at(position) : table().entry(position)[1]; }
-    // Replaces what stands there, and changes neither stamp nor order.
-    result<void> set_at(std::uint32_t position, value v) {
-        if (loosen() || heap_->begin_write() || heap_->put(&table().entry(position)[1], v))
+    // Replaces what stands there, and changes neither stamp nor order. before: it is given to the caller, loose if it
+    // was stored only there.
+    result<void> set_at(std::uint32_t position, value v, value *before = nullptr) {
+        if (loosen() || heap_->begin_write())
+            return error::last();
+        value *slot = &table().entry(position)[1];
+        if (before)
+            *before = *slot;
+        if (heap_->put(slot, v, before != nullptr))
             return error::last();
         return {};
     }
-    // Stores a value for the key. True: the key was not there.
-    result<bool> set(const value_key &key, value v) {
+    // Stores a value for the key. True: the key was not there. before: as in set_at; nothing if the key was not there.
+    result<bool> set(const value_key &key, value v, value *before = nullptr) {
         if (const std::uint32_t position = find(key); position != end_position) {
-            if (result<void> done = set_at(position, v); !done)
+            if (result<void> done = set_at(position, v, before); !done)
                 return done.error();
             return false;
         }
+        if (before)
+            *before = value();
         value made;
         detail::table_view::new_slot slot{};
         if (loosen() || heap_->begin_write() || heap_->prepare(v) || heap_->prepared() ||

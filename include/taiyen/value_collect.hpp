@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace taiyen {
@@ -27,6 +28,9 @@ inline bool leads_on(value v) {
 // container that was stored twice: the suspects.
 class value_graph {
 public:
+    // within: what alone is looked at, but for what is added; NULL: all.
+    explicit value_graph(const std::unordered_set<const void *> *within = nullptr) : within_(within) {}
+
     // All that the block leads to is in the graph, too.
     void add(value_head *from) {
         if (!stored_.emplace(from, 0).second)
@@ -36,7 +40,7 @@ public:
             value_head *head = open.back();
             open.pop_back();
             values_in(head).each([&](value v) {
-                if (leads_on(v)) {
+                if (leads_on(v) && (!within_ || within_->count(v.address()))) {
                     const auto [place, is_new] = stored_.emplace(head_of(v), 0);
                     ++place->second;
                     if (is_new)
@@ -81,6 +85,7 @@ public:
 
 private:
     static constexpr std::uint64_t reached = UINT64_MAX;
+    const std::unordered_set<const void *> *within_;
     std::unordered_map<value_head *, std::uint64_t> stored_;
 };
 

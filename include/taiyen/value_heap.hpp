@@ -289,8 +289,8 @@ public:
     ty_status clear(detail::value_container *container);
     // A body that was replaced, or a loose block that nobody was given: the next drain() frees it.
     void bury(detail::value_head *head);
-    // Puts a value in the place of another one.
-    ty_status put(value *slot, value v);
+    // Puts a value in the place of another one. keep: that stays, loose if it was stored only here.
+    ty_status put(value *slot, value v, bool keep = false);
     // As make_text and so on, of a key; the key's own value if it has one. Keys that are used often are one block: what
     // is returned may be stored already.
     result<value> make_key(const value_key &key);

@@ -172,6 +172,7 @@ inline result<value> value_heap::make_tuple(const value *values, std::size_t cou
     touch();
     for (std::size_t i = 0; i < count; ++i)
         count_at(&tuple->items()[i], values[i]);
+    drain();
     return value::block(tuple);
 }
 
@@ -279,7 +280,7 @@ inline void value_heap::count(value v) {
     container->suspect = ++space_->suspect_count;
 }
 
-inline ty_status value_heap::put(value *slot, value v) {
+inline ty_status value_heap::put(value *slot, value v, bool keep) {
     const value old = *slot;
     if (same(old, v))
         return TY_OK;
@@ -297,7 +298,7 @@ inline ty_status value_heap::put(value *slot, value v) {
     touch();
     count_at(slot, v);
     if (!detail::fault("replaced_value_never_freed"))
-        release(old);
+        release(old, keep);
     drain();
     return TY_OK;
 }
@@ -331,6 +332,12 @@ inline ty_status value_heap::clear(detail::value_container *container) {
 inline void value_heap::bury(detail::value_head *head) {
     if (freed_)
         tell_freed(head);
+    if (head->kind == static_cast<std::uint8_t>(value_kind::text)) {
+        const std::uint32_t hash = reinterpret_cast<const detail::value_data *>(head)->hash; // VA11
+        if (value &recent = recent_keys_[hash % detail::recent_keys];
+            same(recent, value::block(head)) && !detail::fault("key_that_waits_to_be_freed_taken_again"))
+            recent = value();
+    }
     detail::set_next_dead(head, space_->dead);
     space_->dead = head;
 }
@@ -416,11 +423,6 @@ inline ty_status value_heap::free_dead(detail::value_head *head) {
         if (status)
             return status;
         container->body = nullptr;
-    }
-    if (head->kind == static_cast<std::uint8_t>(value_kind::text)) {
-        const std::uint32_t hash = reinterpret_cast<const detail::value_data *>(head)->hash; // VA11
-        if (value &recent = recent_keys_[hash % detail::recent_keys]; same(recent, value::block(head)))
-            recent = value();
     }
     if (const ty_status status = free(head))
         return status;

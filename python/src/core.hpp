@@ -483,10 +483,14 @@ private:
     bool make_value(PyObject *object);
     bool make_all(PyObject *list, PyObject *keys);
     bool make_items_by(class storer &one, PyObject *list, PyObject *keys);
+    void take_over(storer &one, const std::vector<value> &values);
+    void free_rings();
     heap &heap_;
     std::uint64_t taken_back_;
     value value_;
     std::vector<value> items_;
+    std::vector<value> made_;           // for them, if some of it is met again in it
+    std::vector<std::uint32_t> stores_; // of each item then
 };
 // For what holds words of a heap while Python code runs: whether blocks were not taken back meanwhile, nor the heap
 // closed; else there is an exception.

@@ -92,18 +92,18 @@ int dict_set_item(PyObject *self, PyObject *key, PyObject *item) {
     return good ? 0 : -1;
 }
 
-// PY31. The keys of a change that are not there yet, made before anything is stored; those that were stored by nothing
-// go with it. Runs no Python code.
+// PY31. The keys of a change that are not there yet, made before anything is stored. Each counts one store until the
+// change is over, for the key that an equal one was made as before is taken once more, and what the change releases may
+// have been all that stored it. Runs no Python code.
 class new_keys {
 public:
     explicit new_keys(heap &of) : heap_(of), taken_back_(of.taken_back) {}
     ~new_keys() {
-        if (!heap_.is_usable() || heap_.taken_back != taken_back_) // an exception that was made has run code
+        if (made_.empty() || is_gone())
             return;
-        std::unordered_set<const void *> seen; // equal keys may be one
         for (const value key : made_)
-            if (key.is_block() && seen.insert(key.address()).second)
-                static_cast<void>(heap_.values->discard(key));
+            heap_.values->release(key);
+        heap_.values->drain();
     }
     new_keys(const new_keys &) = delete;
     new_keys &operator=(const new_keys &) = delete;
@@ -115,44 +115,60 @@ public:
             return true;
         made_.emplace_back(); // its room comes first
         const taiyen::result<value> one = heap_.values->make_key(key);
-        if (!one)
-            return raise_last() == 0;
-        made_.back() = taiyen::result<value>(one).value();
-        *made = heap_.values->key(made_.back()).value();
+        const value word = one ? taiyen::result<value>(one).value() : value();
+        if (!one || heap_.values->begin_write() || heap_.values->prepare_release(word)) {
+            made_.pop_back();
+            const bool good = raise_last() == 0;
+            if (!is_gone())
+                static_cast<void>(heap_.values->discard(word));
+            return good;
+        }
+        heap_.values->touch();
+        if (!fault("key_of_a_change_freed_within_it"))
+            heap_.values->count_at(&made_.back(), word);
+        *made = heap_.values->key(word).value();
         return true;
     }
     std::size_t count() const { return count_; }
 
 private:
+    bool is_gone() const { return !heap_.is_usable() || heap_.taken_back != taken_back_; } // an exception has run code
     heap &heap_;
     const std::uint64_t taken_back_;
     std::vector<value> made_;
     std::size_t count_ = 0;
 };
 
-// PY31. What can fail for want of memory comes before the first store. Runs no Python code.
+// PY31. What can fail for want of memory comes before the first store. Keys that Python tells apart, as two that are no
+// numbers, may be one in the heap: what is stored for the first of them stays until the change is over, for it is one
+// of the items, too. Runs no Python code.
 bool put_all(heap &of, proxy *self, const std::vector<made_entry> &entries, const std::vector<value> &items) {
     if (entries.empty())
         return true;
     if (!open_up(of, self))
         return false;
     std::vector<value_key> keys;
+    std::vector<value> before; // what stands for them; nothing: they are new
     new_keys fresh(of);
     going gone(of);
     for (const made_entry &one : entries) {
         keys.push_back(one.key.get());
-        const std::uint32_t position = container_of<dict>(self).find(keys.back());
-        if (!(position == dict::end_position ? fresh.add(keys.back(), &keys.back())
-                                             : gone.add(container_of<dict>(self).value_at(position))))
+        before.push_back(container_of<dict>(self).get(keys.back()));
+        if (!(before.back().is_nothing() ? fresh.add(keys.back(), &keys.back()) : gone.add(before.back())))
             return false;
     }
     dict into = container_of<dict>(self);
     const bool late = fault("table_grows_behind_the_first_store");
     if (!gone.keep() || (!late && !done(into.reserve_more(fresh.count()))) || !reserve_counts(of, items))
         return false;
-    for (std::size_t i = 0; i < keys.size(); ++i)
-        if (!done(into.set(keys[i], items[i])))
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        value replaced;
+        if (!done(into.set(keys[i], items[i], &replaced)))
             return false;
+        const bool is_old = same(replaced, before[i]) || fault("item_of_a_change_freed_within_it");
+        if (is_old && !done(of.values->discard(replaced)))
+            return false;
+    }
     return true;
 }
 

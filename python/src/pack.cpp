@@ -107,6 +107,26 @@ private:
 
 } // namespace
 
+// PY8. Whether a dict was stored with the keys that it has now, in this order: code that ran meanwhile may have changed
+// it.
+bool is_stored_as_it_is(value_heap &values, PyObject *dict, value stored) {
+    const without_cycles no_code; // PY34: a text that is no UTF-8 makes an exception
+    const taiyen::dict in(values, stored);
+    std::uint32_t position = in.next();
+    PyObject *key = nullptr, *item = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &item); position = in.next(position + 1)) {
+        std::string_view bytes;
+        ref kept;
+        const value there = position == in.end_position ? value() : in.key_at(position);
+        if (taiyen::kind_of(there) != value_kind::text || !text_of(key, &bytes, &kept) ||
+            taiyen::data_of(there) != bytes) {
+            PyErr_Clear();
+            return false;
+        }
+    }
+    return position == in.end_position;
+}
+
 // PY8. Whether a dict has these keys, in this order.
 bool has_keys(PyObject *dict, const std::vector<ref> &keys) {
     PyObject *key = nullptr, *item = nullptr;
@@ -132,7 +152,8 @@ void shape_memory::meet(value_heap &values, PyObject *dict, value stored) {
         return;
     const auto place = known_.find(hash);
     if (place != known_.end() && has_keys(dict, place->second.keys)) {
-        place->second.number = values.find_shape(stored, true);
+        if (is_stored_as_it_is(values, dict, stored) || fault("shape_of_a_dict_that_has_changed"))
+            place->second.number = values.find_shape(stored, true);
         return;
     }
     if (known_.size() >= shapes_max)

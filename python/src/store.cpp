@@ -5,6 +5,58 @@
 
 namespace typy {
 
+namespace {
+
+using taiyen::detail::value_head;
+
+std::vector<value_head *> heads_of(const std::vector<value> &blocks) {
+    std::vector<value_head *> heads;
+    for (const value v : blocks)
+        heads.push_back(taiyen::detail::head_of(v));
+    return heads;
+}
+
+std::unordered_set<const void *> addresses_of(const std::vector<value> &blocks) {
+    std::unordered_set<const void *> addresses;
+    for (const value v : blocks)
+        addresses.insert(v.address());
+    return addresses;
+}
+
+// PY4. Frees blocks that were made and that nothing else leads to, also what leads to itself. staying: others that were
+// made, and may be stored there alone.
+void free_made(heap &of, std::uint64_t taken_back, const std::vector<value_head *> &made,
+               const std::vector<value> &staying = {}) {
+    const auto is_gone = [&] { return !of.is_usable() || of.taken_back != taken_back; }; // or it is, with the heap
+    if (made.empty() || is_gone() || fault("failed_store_leaves_what_it_made"))
+        return;
+    going parts(of, false, true); // what was stored elsewhere before, and is no more
+    for (value_head *head : made)
+        taiyen::detail::values_in(head).each([&](value part) { return parts.add(part); });
+    if (!parts.keep() && is_gone()) // an exception runs code
+        return;
+    ty_status status = of.values->begin_write();
+    for (std::size_t i = 0; i < staying.size() && !status; ++i)
+        status = of.values->prepare_release(staying[i]);
+    if (status)
+        return;
+    for (const value v : staying)
+        if (v.is_block())
+            ++taiyen::detail::head_of(v)->refs;
+    for (value_head *head : made) // they stay while they are emptied
+        ++head->refs;
+    for (value_head *head : made)
+        if (taiyen::detail::is_container(*head))
+            static_cast<void>(of.values->clear(reinterpret_cast<taiyen::detail::value_container *>(head)));
+    for (value_head *head : made)
+        of.values->release(value::block(head));
+    of.values->drain();
+    for (const value v : staying)
+        of.values->release(v, true);
+}
+
+} // namespace
+
 class storer {
 public:
     explicit storer(heap &of) : heap_(of), values_(*of.values), taken_back_(of.taken_back) {}
@@ -28,33 +80,31 @@ public:
             return take(values_.make_complex(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)), v);
         return store_larger(object, type, v);
     }
-    // What was made takes less room so. Where there is none for that, it stays as it is.
+    // Behind the last part: what was made is the caller's, who has `results` of it. Frees what is no part of these, as
+    // what stood for the first of two keys that Python tells apart and a heap does not (two that are no numbers). Gives
+    // all that was made if some of it is met again in it: counts alone do not tell then whether it was stored.
+    std::vector<value> hand_over(const std::vector<value> &results) {
+        if (has_replaced_)
+            free_replaced(results);
+        has_made_ = !made_.empty();
+        std::vector<value> made = std::move(made_);
+        made_.clear();
+        if (!is_met_again_ || fault("ring_that_is_not_stored_stays"))
+            made.clear();
+        return made;
+    }
+    // Then, what was made takes less room so. Where there is none for that, it stays as it is.
     void pack(value *v) {
-        if (made_.empty() || !v->is_block() || taiyen::detail::head_of(*v)->refs != 0)
+        if (!has_made_ || !v->is_block() || taiyen::detail::head_of(*v)->refs != 0)
             return;
-        if (const taiyen::result<value> packed = values_.pack(*v))
-            *v = taiyen::result<value>(packed).value();
+        try {
+            if (const taiyen::result<value> packed = values_.pack(*v))
+                *v = taiyen::result<value>(packed).value();
+        } catch (const std::bad_alloc &) {
+        }
     }
-    // PY4. After a failure: frees what was made, also what leads to itself.
-    void give_up() {
-        if (!heap_.is_usable() || heap_.taken_back != taken_back_)
-            return;                      // it is gone, or with the heap
-        going parts(heap_, false, true); // what was stored elsewhere before, and is no more
-        for (value v : made_)
-            taiyen::detail::values_in(taiyen::detail::head_of(v)).each([&](value part) { return parts.add(part); });
-        if (!parts.keep() && (!heap_.is_usable() || heap_.taken_back != taken_back_)) // an exception runs code
-            return;
-        if (fault("failed_store_leaves_what_it_made"))
-            made_.clear();
-        for (value v : made_) // they stay while they are emptied
-            ++taiyen::detail::head_of(v)->refs;
-        for (value v : made_)
-            if (taiyen::is_container(v))
-                static_cast<void>(values_.clear(taiyen::detail::block_as<taiyen::detail::value_container>(v)));
-        for (value v : made_)
-            values_.release(v);
-        values_.drain();
-    }
+    // PY4. After a failure: frees what was made.
+    void give_up() { free_made(heap_, taken_back_, heads_of(made_)); }
 
     void give_up_quietly() {
         const kept_error before;
@@ -120,7 +170,7 @@ private:
         const auto place = done_.find(object);
         if (place != done_.end()) {
             *v = place->second;
-            return true;
+            return is_met_again_ = true;
         }
         if (!is_container)
             return is_proxy(object) ? of_proxy(object, v) : other(object, v);
@@ -154,6 +204,8 @@ private:
         *v = value();
         if (!plain || !still())
             return false;
+        if (shared_.has_looked()) // PY7: not yet at this
+            shared_.look(plain.get());
         if (!shared_.has(object))
             return store(plain.get(), v);
         shared_.add(plain.get());
@@ -250,6 +302,26 @@ private:
         drop(v);
         return false;
     }
+    void free_replaced(const std::vector<value> &results) {
+        const std::unordered_set<const void *> made = addresses_of(made_);
+        taiyen::detail::value_graph graph(&made);
+        std::vector<const void *> roots;
+        for (const value v : made_)
+            graph.add(taiyen::detail::head_of(v));
+        for (const value v : results)
+            if (v.is_block())
+                roots.push_back(v.address());
+        const std::vector<value_head *> left = graph.unreached(roots);
+        const std::unordered_set<const void *> gone(left.begin(), left.end());
+        std::erase_if(made_, [&](value v) { return gone.count(v.address()) != 0; });
+        free_made(heap_, taken_back_, left, results);
+    }
+    // An equal key was there. A container, tuple or array stays: it may be met again.
+    void drop_replaced(value v, value key = value()) {
+        has_replaced_ = true;
+        drop(v);
+        drop(key);
+    }
     bool key_part(taiyen::result<value_key> key, value v, value_key *found) {
         if (!key) {
             drop(v);
@@ -294,8 +366,10 @@ private:
             drop(made_item);
             return false;
         }
-        if (to.set(looked_for, made_item)) {
-            drop(made_key); // if an equal one was there
+        value replaced;
+        if (const taiyen::result<bool> is_new = to.set(looked_for, made_item, &replaced)) {
+            if (!taiyen::result<bool>(is_new).value())
+                drop_replaced(replaced, made_key);
             return true;
         }
         static_cast<void>(ended(false, made_item));
@@ -349,7 +423,7 @@ private:
                 return false;
             const taiyen::result<bool> added = to.add(key);
             if (added && !taiyen::result<bool>(added).value())
-                drop(made);
+                drop_replaced(made);
             return ended(static_cast<bool>(added), made);
         });
     }
@@ -393,6 +467,9 @@ private:
     std::vector<ref> kept_;
     std::unordered_map<PyObject *, value> done_;
     met_again shared_;
+    bool has_made_ = false;
+    bool is_met_again_ = false;
+    bool has_replaced_ = false;
 };
 
 bool made_value::make(PyObject *object) {
@@ -403,6 +480,7 @@ bool made_value::make_value(PyObject *object) {
     storer one(heap_);
     try {
         if (one.store(object, &value_) && one.still()) {
+            take_over(one, {value_});
             one.pack(&value_);
             return true;
         }
@@ -444,6 +522,7 @@ bool made_value::make_items_by(storer &one, PyObject *list, PyObject *keys) {
         }
         return false;
     }
+    take_over(one, items_);
     // One that another one has, or that comes twice, is not to go into a packed block.
     std::unordered_set<const void *> seen;
     for (const value v : items_)
@@ -458,16 +537,46 @@ bool made_value::check() const {
     return check_not_taken_back(heap_, taken_back_);
 }
 
+void made_value::take_over(storer &one, const std::vector<value> &values) {
+    stores_.reserve(values.size());
+    made_ = one.hand_over(values);
+    for (const value v : values)
+        if (!made_.empty())
+            stores_.push_back(v.is_block() ? taiyen::detail::head_of(v)->refs : 0);
+}
+
+// PY4. What was made and leads to itself has stores, though nobody else has stored it.
+void made_value::free_rings() {
+    bool is_stored = true;
+    for (std::size_t i = 0; i < stores_.size(); ++i)
+        is_stored = is_stored &&
+                    (!taiyen::detail::leads_on(items_[i]) || taiyen::detail::head_of(items_[i])->refs > stores_[i]);
+    if (is_stored)
+        return;
+    const std::unordered_set<const void *> made = addresses_of(made_);
+    taiyen::detail::value_graph graph(&made);
+    for (const value v : items_)
+        if (taiyen::detail::leads_on(v) && made.count(v.address()))
+            graph.add(taiyen::detail::head_of(v));
+    const std::vector<value_head *> left = graph.unreached({});
+    const std::unordered_set<const void *> gone(left.begin(), left.end());
+    std::erase_if(items_, [&](value v) { return gone.count(v.address()) != 0; });
+    free_made(heap_, taken_back_, left, items_);
+}
+
 made_value::~made_value() {
     // In a heap that was closed meanwhile, nothing is loose; a proxy's value is stored.
-    if (!heap_.is_usable() || heap_.taken_back != taken_back_)
+    const auto is_gone = [this] { return !heap_.is_usable() || heap_.taken_back != taken_back_; };
+    if (is_gone())
         return;
     const kept_error before;
     items_.push_back(value_);
+    if (!made_.empty())
+        free_rings();
     std::unordered_set<const void *> seen;
     for (value v : items_)
-        if (v.is_block() && (items_.size() == 1 || seen.insert(v.address()).second) && !taiyen::is_item(v) &&
-            taiyen::detail::head_of(v)->refs == 0 && heap_.let_go(v))
+        if (!is_gone() && v.is_block() && (items_.size() == 1 || seen.insert(v.address()).second) &&
+            !taiyen::is_item(v) && taiyen::detail::head_of(v)->refs == 0 && heap_.let_go(v))
             static_cast<void>(heap_.values->discard(v));
 }
 

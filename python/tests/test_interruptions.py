@@ -126,6 +126,47 @@ def test_what_is_extended_by_what_is_deleted_meanwhile(tmp_path):
     assert told.returncode == 0, told
 
 
+def test_a_dict_is_changed_while_it_is_stored():
+    """PY8. Dicts with the keys that it had then were stored with those that were met on the way."""
+
+    class Within:
+        def __reduce__(self):
+            del it["a"]
+            it["c"] = 2
+            return int, ()
+
+    with taiyen.volatile(pickle=True) as heap:
+        heap.root["first"] = {"b": 1, "c": 2}
+        it = {"a": Within(), "b": 1}
+        heap.root["it"] = it
+        for _ in range(3):
+            heap.root["last"] = it
+            assert heap.root["last"] == it == {"b": 1, "c": 2} and heap.verify() == []
+
+
+@pytest.mark.parametrize("other", ["a text of some length", [2], {3}, (4, "a text of some length"), {"small": [5]}], ids=repr)
+def test_a_key_is_met_twice_while_its_dict_is_stored(other):
+    """What stood for it first was freed, and was met again."""
+    shared = [1, "one more text"]
+
+    class Within:
+        def __reduce__(self):
+            moves.append(it.pop("first"))
+            it["first"] = other
+            it["third"] = it.pop("third")  # behind it
+            return int, ()
+
+    with taiyen.volatile(pickle=True) as heap:
+        for _ in range(3):
+            moves = []
+            it = {"first": shared, "second": Within(), "third": [shared, other]}
+            heap.root["it"] = it
+            assert moves == [shared] and heap.root["it"] == {"first": other, "second": 0, "third": [shared, other]}
+            assert heap.verify() == []
+            heap.root.clear()
+        assert heap.stats()["live_blocks"] < 20
+
+
 def test_tuples_in_deques(heap):
     items = [("job",), ("other", 1), (), ((DAY, [1]),)]
     heap.root["q"] = deque(items)

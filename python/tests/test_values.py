@@ -244,6 +244,18 @@ def test_of_another_heap(heap):
         assert heap.root["copy"] == {"deep": [1, {2}]}
 
 
+def test_parts_of_another_heap_that_are_one(heap):
+    """PY7. Within something else that was stored, they were several."""
+    with taiyen.volatile() as other:
+        part = [1, 2]
+        other.root["x"] = {"a": part, "b": part}
+        heap.root["alone"] = other.root["x"]
+        heap.root["within"] = [1, (other.root["x"], 2)]
+        heap.root.update(updated=other.root["x"])
+    for it in (heap.root["alone"], heap.root["within"][1][0], heap.root["updated"]):
+        assert it["a"] is it["b"]
+
+
 def test_deep(heap):
     deep = []
     for _ in range(100_000):
@@ -441,3 +453,80 @@ def test_a_failed_store_leaves_nothing(heap):
         with pytest.raises(TypeError):
             heap.root["rows"].extend([rows(3), bad])
     assert heap.stats()["live_blocks"] <= before + 12 and heap.root == {"rows": rows(3)}
+
+
+def test_what_is_made_and_not_stored_leaves_nothing(heap):
+    """PY4. Rings stayed, and what they led to counted a store too many: their place was looked for when they were made."""
+    heap.root.update(list=[1, 2, 3], deque=deque([1]), dict={"there": 1}, own=[], part=["a text of some length"])
+    it = heap.root
+    before = []
+    for _ in range(3):
+        for ring in ([], deque()):
+            ring.extend(["another text", it["part"], (ring, [ring]), {"of two": ["letters", ring]}])
+            for index in (9, -9):
+                with pytest.raises(IndexError):
+                    it["list"][index] = ring
+                with pytest.raises(IndexError):
+                    it["deque"][index] = [ring]
+            with pytest.raises(ValueError):
+                it["list"][::2] = [ring, ring, [ring], 4]
+            with pytest.raises(TypeError):
+                it["dict"][frozenset()] = ring
+            with pytest.raises(TypeError):
+                it["dict"].update({"new": ring, frozenset(): ring})
+            assert heap.verify() == []
+        gc.collect()
+        before.append(heap.stats()["live_blocks"])
+    assert before[1] == before[2] and it["list"] == [1, 2, 3] and it["dict"] == {"there": 1}
+    heap.root["part"].append("it is whole")
+    assert heap.verify() == []
+
+
+def test_what_an_update_releases_has_a_key_of_it(heap):
+    """PY31. The key's block went with the value that was replaced, and was stored all the same."""
+    for replaced in (1, "another text of some length", [2], {"key": 3}):
+        heap.root.clear()
+        heap.root["it"] = {}
+        heap.root["it"]["a key of some length"] = 1
+        heap.root.update({"it": replaced, "a key of some length": 2})
+        assert heap.verify() == [] and heap.root == {"it": replaced, "a key of some length": 2}
+
+
+def nans(items):
+    """A dict whose keys Python tells apart, and a heap does not."""
+    return {key: item for item in items for key in (float("nan"), (1, float("nan"), SHARED), complex(1, math.nan))}
+
+
+SHARED = ("a text of some length", 2**70)
+
+
+@pytest.mark.parametrize("store", ["within", "update", "setdefault", "set"])
+def test_keys_that_python_tells_apart(heap, store):
+    """They are one key. What stood for the first of them was freed when the second came, and used all the same; their
+    tuples stayed in the heap."""
+    shared = [1, "one more text"]
+    ring = [shared]
+    ring.append(ring)
+    items = [shared, "a text of some length", ring, {"small": [1]}, (shared, 1), 5, ring, [shared, ring], "the last text"]
+    before = heap.stats()["live_blocks"]
+    for _ in range(3):
+        if store == "within":
+            heap.root["it"] = [{**nans(items), "again": shared}, ring]
+            it, again = heap.root["it"][0], heap.root["it"][0].pop("again")
+        elif store == "update":
+            heap.root["it"] = {}
+            heap.root["it"].update(nans(items[:1]))  # that are there
+            heap.root["it"].update({**nans(items), "again": shared})
+            it, again = heap.root["it"], heap.root["it"].pop("again")
+        elif store == "setdefault":
+            it, again = heap.root.setdefault("it", nans(items)), shared
+        else:
+            heap.root["it"] = {*nans(items)}
+            heap.root["it"].update(nans(items))
+            it, again = dict.fromkeys(heap.root["it"], "the last text"), shared
+        assert len(it) == 3 and set(it.values()) == {"the last text"} and again == shared
+        assert heap.verify() == []
+        del it
+        heap.root.clear()
+        heap.collect()
+    assert heap.verify() == [] and (heap.kind != "volatile" or heap.stats()["live_blocks"] < before + 12)

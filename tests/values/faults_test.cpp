@@ -124,6 +124,33 @@ TEST(values_faults, in_transactions) {
     EXPECT_EQ(0, rmdir(name));
 }
 
+// It waits among the dead blocks, and the next key with its bytes is another one.
+TEST(values_faults, a_key_that_could_not_be_freed_is_not_taken_again) {
+    bool waited = false;
+    for (long nth = 1; nth < 20; ++nth) {
+        taiyen::heap heap = taiyen::heap::create().value();
+        value_heap values = value_heap::open(heap).value();
+        taiyen::undo_view undo(heap);
+        ASSERT_TRUE(values.set_root(values.make_container(value_kind::dict).value()));
+        ASSERT_TRUE(undo.attach());
+        taiyen::undo_transaction open = undo.begin("step").value();
+        values.record_undo(true);
+        taiyen::dict d(values, values.root());
+        d.set("a key of some letters", values.make_text("a text of some letters").value()).value(); // which goes first
+        until_fault = nth;
+        static_cast<void>(d.erase(values.text_key("a key of some letters")));
+        until_fault = 0;
+        waited |= values.space()->dead != nullptr;
+        d.set("a key of some letters", value::integer(2)).value();
+        ASSERT_TRUE(values.settle());
+        expect_sound(values);
+        EXPECT_EQ(2, d.get("a key of some letters").as_integer()) << nth;
+        values.record_undo(false);
+        ASSERT_TRUE(open.end());
+    }
+    EXPECT_TRUE(waited);
+}
+
 TEST(values_faults, while_undo_records) {
     long failed = 0;
     for (uint64_t seed = 4; seed <= 10; ++seed) {

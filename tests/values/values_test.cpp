@@ -244,6 +244,33 @@ TEST_F(values_of_a_heap, keys_are_shared) {
     expect_sound(values);
 }
 
+TEST_F(values_of_a_heap, what_is_replaced_is_the_callers) {
+    taiyen::dict d(values, root);
+    const value list = values.make_container(value_kind::list).value();
+    value before = root;
+    EXPECT_TRUE(d.set(values.text_key("key"), list, &before).value());
+    EXPECT_TRUE(before.is_nothing());
+    EXPECT_FALSE(d.set(values.text_key("key"), value::integer(1), &before).value());
+    EXPECT_TRUE(same(list, before));
+    EXPECT_FALSE(d.set(values.text_key("key"), list, &before).value());
+    EXPECT_TRUE(same(value::integer(1), before));
+    expect_sound(values);
+}
+
+// The room for suspects that a tuple needs takes the place of a smaller one.
+TEST_F(values_of_a_heap, tuples_leave_nothing_to_be_freed) {
+    taiyen::list all(values, values.make_container(value_kind::list).value());
+    ASSERT_TRUE(values.set_root(all.as_value()));
+    for (int i = 0; i < 50; ++i) {
+        const value twice[] = {values.make_container(value_kind::list).value(), value::none()};
+        all.append(twice[0]).value();
+        const value tuple = values.make_tuple(twice, 2).value();
+        EXPECT_EQ(nullptr, values.space()->dead) << i;
+        all.append(tuple).value();
+    }
+    expect_sound(values);
+}
+
 // What pickle makes of these has 79 bytes, and 83 with names of ten letters and numbers of 17 digits.
 TEST_F(values_of_a_heap, small_dicts_are_packed) {
     const auto make = [&](const char *name, double latitude, double longitude) {
