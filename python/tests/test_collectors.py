@@ -81,6 +81,7 @@ del Ring.__del__
 assert heap.verify() == []
 heap.close()
 """
+    environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=str(Path(taiyen.__file__).parents[1]))
     done = subprocess.run([sys.executable, "-c", program, tmp_path, kind], capture_output=True, text=True, timeout=100,
-                          env=dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=str(Path(taiyen.__file__).parents[1])))  # fmt: skip
+                          env=environment)  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
