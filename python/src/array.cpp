@@ -242,8 +242,9 @@ void refuse_array(PyObject *object) {
 
 bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     Py_buffer view;
+    const std::uint64_t taken_back = of.taken_back;
     *is_other = true;
-    if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) < 0) {
+    if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) < 0) { // PEP 688: it may run code
         if (PyErr_ExceptionMatches(PyExc_ValueError) ||
             PyErr_ExceptionMatches(PyExc_BufferError)) { // numpy's, of times
             PyErr_Clear();
@@ -257,7 +258,7 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     if (!good)
         refuse_array(object);
     const std::vector<std::uint64_t> lengths(view.shape, view.shape + view.ndim);
-    good = good && of.check() && make(of, type, view.itemsize, lengths, v);
+    good = good && check_not_taken_back(of, taken_back) && make(of, type, view.itemsize, lengths, v);
     if (good && view.len &&
         PyBuffer_ToContiguous(static_cast<value_array *>(v->address())->data(), &view, view.len, 'C')) {
         static_cast<void>(of.values->discard(*v));

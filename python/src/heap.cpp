@@ -394,9 +394,9 @@ void transaction_ended(heap &of) {
         return; // another thread's has begun since
     of.transaction_open = of.transaction_given_up = false;
     of.transaction_thread = 0;
-    of.transaction_owner.leave();
     of.fresh_arrays.clear();
     opened_here.count -= opened_here.count ? 1 : 0;
+    of.transaction_owner.leave(); // another thread's may be under way behind it
 }
 
 // PY33.

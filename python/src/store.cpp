@@ -473,7 +473,7 @@ private:
 };
 
 bool made_value::make(PyObject *object) {
-    return make_value(object) && check(); // PY34: what was met goes with the storer, which may run code
+    return check() && make_value(object) && check(); // PY34: what was met goes with the storer, which may run code
 }
 
 bool made_value::make_value(PyObject *object) {
@@ -493,7 +493,7 @@ bool made_value::make_value(PyObject *object) {
 }
 
 bool made_value::make_items(PyObject *list, PyObject *keys) {
-    return make_all(list, keys) && check();
+    return check() && make_all(list, keys) && check();
 }
 
 bool made_value::make_all(PyObject *list, PyObject *keys) {

@@ -58,17 +58,21 @@ bool task_owner::enter(ref *variable) {
     return static_cast<bool>(token_);
 }
 
-// Runs no Python code, so that no signal is heard (PY15).
+// Hears no signal (PY15). It is another one's from the first call on that may run code (PY34: a collection), which may
+// enter it, or leave it once more.
 void task_owner::leave() {
     if (!token_)
         return;
     const kept_error before;
-    if (!ref(PyObject_CallMethod(variable_.get(), "reset", "O", token_.get())))
-        PyErr_Clear(); // left in another context than the one in which it was entered
+    std::vector<ref> gone;
+    gone.reserve(9);
     for (ref *one :
-         {&token_, &mark_, &variable_, &task_, &task_of_, &trio_task_of_, &loop_of_, &greenlet_, &greenlet_of_})
-        *one = ref();
+         {&token_, &variable_, &mark_, &task_, &task_of_, &trio_task_of_, &loop_of_, &greenlet_, &greenlet_of_})
+        gone.push_back(std::move(*one));
     has_loop_ = false;
+    const without_cycles no_code;
+    if (!ref(PyObject_CallMethod(gone[1].get(), "reset", "O", gone[0].get())))
+        PyErr_Clear(); // left in another context than the one in which it was entered
 }
 
 // Within the context in which it was entered, or one that was made there.

@@ -49,3 +49,39 @@ assert heap.verify() == []
 heap.close()
 """
     subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("kind", ["transactional", "snapshot"])
+def test_a_finaliser_begins_one_as_another_ends(kind, tmp_path):
+    """PY35. Whose a transaction is was forgotten by both, and the second one used what the first had freed."""
+    program = """
+import gc, sys, taiyen
+heap = taiyen.open(sys.argv[1] + "/a.ty", kind=sys.argv[2], log_bytes=1 << 20)
+begin = heap.transaction if heap.kind == "transactional" else heap.step
+class Ring:
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        try:
+            with begin():
+                heap["by the finaliser"] = allocations
+        except taiyen.Error: # the other one has not ended yet
+            pass
+def try_it():
+    with begin():
+        heap["it"] = allocations
+        gc.set_threshold(gc.get_count()[0] + allocations)
+    gc.set_threshold(0)
+for allocations in range(20):
+    gc.set_threshold(0)
+    Ring()
+    try_it()
+    gc.collect()
+del Ring.__del__
+assert heap.verify() == []
+heap.close()
+"""
+    environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=str(Path(taiyen.__file__).parents[1]))
+    done = subprocess.run([sys.executable, "-c", program, tmp_path, kind], capture_output=True, text=True, timeout=100,
+                          env=environment)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -167,6 +167,55 @@ def test_a_key_is_met_twice_while_its_dict_is_stored(other):
         assert heap.stats()["live_blocks"] < 20
 
 
+class Calling(str):
+    """A key whose hash calls something."""
+
+    __slots__ = ()
+    __eq__ = str.__eq__
+
+    def __hash__(self):
+        Calling.called()
+        return str.__hash__(self)
+
+    @staticmethod
+    def called():
+        pass
+
+
+@pytest.mark.parametrize("use", ["setitem", "setdefault", "update"])
+def test_a_key_takes_the_transaction_back(path, use, monkeypatch):
+    """PY13. What was made behind that, in the next transaction, stayed in the heap, and was stored nowhere."""
+    heap = taiyen.open(path, kind="transactional", log_bytes=1 << 20)
+    heap["d"] = {"key": [1]}
+    it, part = heap["d"], heap["d"]["key"]
+    key, shared = Calling("other" if use == "setdefault" else "key"), [1, 2]
+    item = [[{"a": [shared, part]}, shared] * 9, part]
+    pairs = {"other": 1, key: item}
+    uses = {"setitem": lambda: it.__setitem__(key, item), "setdefault": lambda: it.setdefault(key, item),
+            "update": lambda: it.update(pairs)}  # fmt: skip
+    transaction = heap.transaction(wait=False)
+
+    def roll_back():
+        nonlocal calls
+        if calls == 0:
+            transaction.__exit__(KeyError, None, None)
+            transaction.__enter__()
+        calls -= 1
+
+    errors = []
+    for before in range(4):
+        calls = before
+        with transaction, monkeypatch.context() as patches:
+            patches.setattr(Calling, "called", roll_back)
+            try:
+                uses[use]()
+            except (RuntimeError, TypeError) as error:
+                errors.append(type(error))
+        assert heap.verify() == []
+    assert RuntimeError in errors
+    heap.close()
+
+
 def test_tuples_in_deques(heap):
     items = [("job",), ("other", 1), (), ((DAY, [1]),)]
     heap.root["q"] = deque(items)

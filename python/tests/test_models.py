@@ -1,6 +1,8 @@
-"""Goal: each container does what its built-in does, errors included. Method: state machines of Hypothesis; after each step
-the two are equal, and at the end the heap's values are sound."""
+"""Goal: each container does what its built-in does, errors included; and nothing is freed that is used, nor kept that is not,
+whatever leads to what. Method: state machines of Hypothesis; after each step the two are equal, or the heap's values sound."""
 
+import gc
+import math
 from collections import deque
 
 import taiyen
@@ -273,6 +275,138 @@ class ListsWithUndo(Lists):
     kind = "undo"
 
 
+PLACES = st.integers(0, 30)
+NAMES = st.sampled_from(["a key of some length", "another one of some length", "c", (1, "in a tuple of some length"), 5])
+
+
+class Objects(RuleBasedStateMachine):
+    """What leads to each other, in the heap and outside: parts that are stored twice, rings, keys that are one in the heap and
+    not in Python, and changes that fail when all for them is made."""
+
+    kind = "volatile"
+
+    def __init__(self):
+        super().__init__()
+        self.heap = taiyen.volatile()
+        self.made = [None, "a text of some length", 2**70, object()]  # built-in ones, and the heap's
+        self.start()
+
+    def start(self):
+        for number in range(3):  # shapes are known
+            self.heap.root[str(number)] = {"c": [number], "d": "a text of some length"}
+        self.heap.root.clear()
+        self.before = self.heap.stats()["live_blocks"]
+
+    def one(self, place):
+        return self.made[place % len(self.made)]
+
+    def try_it(self, function):
+        try:
+            function()
+        except (TypeError, IndexError, ValueError, KeyError, AttributeError):
+            pass
+
+    @rule(kind=st.sampled_from([list, tuple, deque, dict, set]), places=st.lists(PLACES, max_size=4),
+          names=st.lists(NAMES, max_size=4))  # fmt: skip
+    def make(self, kind, places, names):
+        parts = [self.one(place) for place in places]
+        if kind is dict:
+            parts = zip([*names, float("nan"), (math.nan, *names), float("nan")], parts)
+        self.made.append(kind(parts) if kind is not set else {*names, float("nan"), (float("nan"), *names)})
+
+    @rule(place=PLACES, other=PLACES)
+    def tie(self, place, other):
+        for change in (lambda it: it.append(self.one(other)), lambda it: it.__setitem__("c", self.one(other))):
+            if not isinstance(self.one(place), type(self.heap.root)):
+                self.try_it(lambda: change(self.one(place)))
+
+    @rule(name=NAMES, place=PLACES)
+    def store(self, name, place):
+        self.try_it(lambda: self.heap.root.__setitem__(name, self.one(place)))
+
+    @rule(name=NAMES, place=PLACES)
+    def look(self, name, place):
+        found = self.heap.root.get(name)
+        self.made.append(found)
+        if isinstance(found, (dict, list)):  # and a part of it
+            parts = list(found.values()) if isinstance(found, dict) else list(found)
+            self.made.append(parts[place % len(parts)] if parts else None)
+
+    @rule(place=PLACES, index=NUMBERS, item=PLACES)
+    def change_items(self, place, index, item):
+        it, item = self.one(place), self.one(item)
+        self.try_it(lambda: it.__setitem__(index, item))
+        self.try_it(lambda: it.__setitem__(slice(index, None, 2), [item, [item]]))
+        self.try_it(lambda: it.extend([[item], item, self.one(index)]))
+        self.try_it(lambda: it.insert(index, item))
+        self.try_it(lambda: it.pop(index))
+
+    @rule(place=PLACES, names=st.lists(NAMES, max_size=3), places=st.lists(PLACES, min_size=5, max_size=5))
+    def change_pairs(self, place, names, places):
+        it = self.heap.root if place % 3 else self.one(place)
+        items = [self.one(place) for place in places]
+        self.try_it(lambda: it.update(zip([*names, float("nan"), (1, math.nan, *names), float("nan")], items)))
+        self.try_it(lambda: it.setdefault(names[0], items[0]))
+        self.try_it(lambda: it.pop(names[-1]))
+
+    @rule(name=NAMES)
+    def erase(self, name):
+        self.try_it(lambda: self.heap.root.pop(name))
+
+    @rule(count=st.integers(0, 8))
+    def forget(self, count):
+        del self.made[4 + count :]
+
+    @rule()
+    def collect(self):
+        self.heap.collect()
+
+    @invariant()
+    def sound(self):
+        assert self.heap.verify() == []
+
+    def teardown(self):
+        self.made = None
+        gc.collect()
+        self.heap.root.clear()
+        self.heap.collect()
+        assert self.heap.verify() == []
+        if self.kind == "volatile":  # what stays is the heap's own, and keys of packed dicts
+            assert self.heap.stats()["live_blocks"] <= self.before + 60
+        self.heap.close()
+
+
+class ObjectsWithUndo(Objects):
+    """And each change may be taken back, and made again."""
+
+    kind = "undo"
+
+    def start(self):
+        with self.heap.step():
+            pass
+        super().start()
+
+    @rule(times=st.integers(1, 3))
+    def undo(self, times):
+        for _ in range(times):
+            self.try_undo(self.heap.undo)
+        self.try_undo(self.heap.redo)
+
+    def try_undo(self, function):
+        try:
+            function()
+        except taiyen.NotFoundError:
+            pass
+
+    def try_it(self, function):
+        try:
+            super().try_it(function)
+        except taiyen.DeletedError:
+            pass
+
+
+TestObjects = Objects.TestCase
+TestObjectsWithUndo = ObjectsWithUndo.TestCase
 TestDicts = Dicts.TestCase
 TestLists = Lists.TestCase
 TestSets = Sets.TestCase
