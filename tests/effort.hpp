@@ -16,7 +16,7 @@ inline int effort(int ordinary) {
     return std::max(1, static_cast<int>(ordinary * effort_factor()));
 }
 
-// Of what could all be tried, every so manieth.
+// The step of a loop over all that could be tried: an ordinary run tries one of so many.
 inline unsigned stride(unsigned ordinary) {
     return static_cast<unsigned>(std::max(1.0, ordinary / std::max(effort_factor(), 0.1)));
 }

@@ -6,7 +6,7 @@ namespace demo {
 namespace {
 
 // Opens what the dead writer left and checks everything. The text says what is not as it must be; empty: all is.
-std::string prove(const kill_plan &plan, const told_states<fingerprint> &told, kill_result &result,
+std::string prove(const kill_plan &plan, const reported_states<fingerprint> &told, kill_result &result,
                   fingerprint &content) {
     stopwatch clock;
     heap_file heap(plan.heap_path);
@@ -39,7 +39,7 @@ kill_result run_kill_rounds(const kill_plan &plan, fingerprint content,
                             const std::function<void(const kill_result &)> &progress) {
     kill_result result;
     auto round = [&](unsigned n) {
-        told_states<fingerprint> told{content};
+        reported_states<fingerprint> told{content};
         auto hear = [&](const message &words) {
             told.note(words);
             if (words.what != message::kind::durable)

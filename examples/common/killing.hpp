@@ -1,5 +1,5 @@
-// The proof by killing: a child works and tells what it does, until it is killed at some moment; then it is proven that
-// what it left is what it told. A demo has what its child does, what it tells, and the proof.
+// The proof by killing: a child works and reports what it does, until it is killed at some moment; then it is proven
+// that what it left is what it reported. A demo has what its child does, what it reports, and the proof.
 #pragma once
 
 #include "child_process.hpp"
@@ -12,7 +12,7 @@
 
 namespace demo {
 
-// What a child tells that makes one State after the other durable.
+// What a child reports that makes one State after the other durable.
 template <class State>
 struct state_message {
     enum class kind : uint64_t {
@@ -24,9 +24,9 @@ struct state_message {
     State which;
 };
 
-// What such a child has told so far. Message: a state_message, or one with more in it.
+// What such a child has reported so far. Message: a state_message, or one with more in it.
 template <class State>
-struct told_states {
+struct reported_states {
     State durable{};
     State under_way{}; // while is_under_way
     bool is_under_way = false;
@@ -81,9 +81,9 @@ struct kill_times {
     double most_open_ms; // in every fourth round: after its process started, so that its opening is hit too
 };
 
-// Starts the child, with a seed of its own, and hears its messages by hear(message). Kills it some time after the first
-// one that says `working`, and hears what it had told before it died. `who` is for the failures: a child that ends by
-// itself, or that does nothing for a minute.
+// Starts the child, with a seed of its own, and gives its messages to hear(message). Kills it some time after the first
+// one that says `working`, and reads what it had reported before it died. `who` is for the failures: a child that ends
+// by itself, or that does nothing for a minute.
 template <class Message, class Hear>
 void let_work_and_kill(std::vector<std::string> arguments, const std::string &who, uint64_t seed, unsigned round,
                        const kill_times &times, typename Message::kind working, Hear &&hear) {

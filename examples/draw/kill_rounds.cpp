@@ -5,7 +5,7 @@
 namespace draw {
 namespace {
 
-using told = demo::told_states<state>;
+using told = demo::reported_states<state>;
 
 // Undoes or redoes until so many changes can be undone.
 void walk_to(const session &s, uint64_t undoable, kill_result &result) {

@@ -4,7 +4,7 @@
 namespace lua {
 namespace {
 
-using told = demo::told_states<state_told>;
+using told = demo::reported_states<state_told>;
 
 // Some lines are undone and done again, but for the first one, which defines the counter; each state on the way must be
 // whole.

@@ -95,8 +95,9 @@ ty_status ring_view::load(uint64_t place, uint64_t bytes) {
     data_ = room_in(current_) - kept;
     place_ = place;
     held_ = kept + count;
-    read_in_all_ += count;
-    next_read_ = std::clamp(read_in_all_ / 2 / first_read_bytes * first_read_bytes, first_read_bytes, read_bytes_max);
+    total_read_bytes_ += count;
+    next_read_ =
+        std::clamp(total_read_bytes_ / 2 / first_read_bytes * first_read_bytes, first_read_bytes, read_bytes_max);
     if (goes_on && reads_ahead_ && next_read_ >= ahead_bytes_min)
         begin_ahead();
     return TY_OK;
@@ -108,7 +109,7 @@ void ring_view::forget() {
         ahead_.end();
     held_ = 0;
     next_read_ = first_read_bytes;
-    read_in_all_ = 0;
+    total_read_bytes_ = 0;
 }
 
 void ring_view::begin_ahead() {

@@ -70,7 +70,7 @@ private:
     uint64_t place_ = 0;
     uint64_t held_ = 0;
     uint64_t next_read_;
-    uint64_t read_in_all_ = 0; // since the beginning, or since it was to forget
+    uint64_t total_read_bytes_ = 0; // since it was made, or was to forget
     uint64_t ahead_place_ = 0;
     uint64_t ahead_bytes_ = 0;
     read_ahead ahead_; // last: its thread ends before the buffers go
