@@ -49,7 +49,7 @@ std::vector<double> run_heap(const plan &plan, ty_tracking tracking) {
     double first = timed_writes(data, plan.pages, 1);
     heap.settle();
     double again = timed_writes(data, plan.pages, 2);
-    heap.close(); // applies, so that the next run opens a congruent heap
+    heap.close(); // applies, so that the next run opens a clean heap
     return {first, again};
 }
 

@@ -78,7 +78,7 @@ public:
         check(ty_snapshot_wait(heap_->get(), epoch), "cannot finish a snapshot");
         double durable_ms = watch.ms();
         check(ty_get_snapshot_stats(heap_->get(), &stats), "cannot get statistics");
-        check(ty_work(heap_->get()), "cannot apply");
+        check(ty_run_background_work(heap_->get()), "cannot apply");
         if (!counted)
             return;
         add(name, self, "durable_ms", "ms", std::max(durable_ms, static_cast<double>(stats.last_durable_ns) / 1e6));

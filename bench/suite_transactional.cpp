@@ -13,7 +13,7 @@
 //            words copied one by one to the same kind of place, which is the least that makes a rollback possible.
 // restore:   a process is killed; the next one restores, as an open with default options does: records from the log
 //            (those of the churn, and 64 MB of six random values each, all over 1 GB), pages from the journal, and,
-//            closed in order, from congruent files (the open, and reading every page once). What the log gives a second
+//            closed in order, from clean files (the open, and reading every page once). What the log gives a second
 //            is of the replay alone, without the check of the log before it; open_ms is all of the open.
 #include "files.hpp"
 #include "harness.hpp"
@@ -300,7 +300,7 @@ std::vector<double> run_entries_memcpy(session &session) {
 
 // ---- Restoring
 
-enum class restored_from { log, words, journal, congruent };
+enum class restored_from { log, words, journal, clean };
 
 struct restore_way {
     const char *name;
@@ -309,7 +309,7 @@ struct restore_way {
 constexpr restore_way restore_ways[] = {{"restore-log", restored_from::log},
                                         {"restore-words", restored_from::words},
                                         {"restore-journal", restored_from::journal},
-                                        {"restore-congruent", restored_from::congruent}};
+                                        {"restore-clean", restored_from::clean}};
 
 // Nobody takes snapshots or applies them unless told to.
 ty_heap *open_to_be_killed(session &session, const std::string &path, size_t limit_megas) {
@@ -351,19 +351,19 @@ void prepare_churn(session &session, const std::string &path, restored_from from
         ty_heap *heap = open_to_be_killed(session, path, 1024);
         churn_program program(heap, session.scaled(200000));
         check(ty_snapshot(heap), "cannot take a snapshot");
-        check(ty_work(heap), "cannot apply");
+        check(ty_run_background_work(heap), "cannot apply");
         churn_program::times spent;
         for (size_t i = 0; i < session.scaled(400000); i++)
             program.one_transaction(false, spent);
         check(ty_stable(heap, 0, true, nullptr), "cannot wait for commits");
         if (from == restored_from::journal)
             check(ty_snapshot(heap), "cannot take a snapshot");
-        if (from == restored_from::congruent)
+        if (from == restored_from::clean)
             check(ty_close(heap), "cannot close a heap");
         else
             raise(SIGKILL);
     };
-    if (from == restored_from::congruent)
+    if (from == restored_from::clean)
         in_child([&] {
             work();
             return std::vector<double>();

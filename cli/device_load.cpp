@@ -77,7 +77,7 @@ public:
             const auto snapshot = steady::now();
             check(ty_snapshot(heap_.get()));
             in_snapshots += seconds_since(snapshot);
-            check(ty_work(heap_.get()));
+            check(ty_run_background_work(heap_.get()));
         } while (seconds_since(begin) < seconds);
         result->alone_per_s = double(transactions) / in_transactions;
         result->snapshot_bytes = double(snapshot_stats().journal_bytes - bytes_before) / in_snapshots;
@@ -116,7 +116,7 @@ private:
             check(ty_commit_async(txn, nullptr));
         }
         check(ty_snapshot(heap_.get()));
-        check(ty_work(heap_.get()));
+        check(ty_run_background_work(heap_.get()));
     }
 
     ty_txn *begin() {

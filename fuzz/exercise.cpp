@@ -97,7 +97,7 @@ void use_for_writing(ty_heap *heap, uint64_t seed) {
     look(heap);
     churn(heap, seed);
     (void)ty_snapshot(heap);
-    (void)ty_work(heap);
+    (void)ty_run_background_work(heap);
     (void)ty_root_set(heap, "fuzzed", ty_alloc(heap, 10));
     (void)ty_heap_purge(heap, nullptr);
     close_or_discard(heap);

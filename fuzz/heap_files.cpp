@@ -85,7 +85,7 @@ void make_died_after_apply(const os::sim_disk *disk) {
     ty_heap *heap = open(disk, TY_KIND_DEFAULT);
     fill(heap, 400, 100, 70000);
     must(ty_snapshot(heap), "take a snapshot");
-    must(ty_work(heap), "apply");
+    must(ty_run_background_work(heap), "apply");
     fill(heap, 600, 50, 0);
     must(ty_snapshot(heap), "take a snapshot");
     must(ty_discard(heap), "discard a heap");

@@ -17,7 +17,7 @@ public:
         uint64_t way = work_.below(3);
         change(changes / 2);
         if (way == 0) // write ahead what is known to have changed, so that the snapshot has less to do
-            check(ty_preflush(heap_, 0));
+            check(ty_write_back_early(heap_, 0));
         change(changes - changes / 2);
 
         fingerprint content = book_->content;

@@ -4,7 +4,7 @@
  *
  * Vocabulary: `atlas.ty` is the *image* (the backing file); `atlas.ty-journal` beside it is the *journal* (the data
  * file). A *snapshot* makes all of the heap durable as one *epoch*: it appends one *batch* to the journal. *Apply*
- * copies batches to their places in the image; when nothing is left to apply, the files are *congruent*. An *archive*
+ * copies batches to their places in the image; when nothing is left to apply, the files are *clean*. An *archive*
  * heap has the image alone. A *root* is a named pointer, from which a program finds its structures again.
  *
  * Guarantees:
@@ -86,7 +86,7 @@ typedef enum ty_tracking {
     TY_TRACK_CONTENT = 3    /* checksums of the pages in memory that are not the file's: any kernel, and system calls
                                may write; a snapshot's pause grows by 0.1 s for each GB that was written since the open,
                                or by a tenth of that where the kernel keeps soft-dirty marks (5.11) and the heap is a
-                               good part of the process's memory. ty_preflush does nothing */
+                               good part of the process's memory. ty_write_back_early does nothing */
 } ty_tracking;
 
 /* Who does the background work (applying batches to the image). */
@@ -95,7 +95,7 @@ typedef enum ty_background {
                                  log; they sleep when there is nothing to do. While one thread alone waits for its
                                  commit, one of a log's spins on that thread's processor, at the lowest class
                                  (SCHED_IDLE), if commits are faster so */
-    TY_BACKGROUND_CALLS = 1   /* the program, by calling ty_work; the library starts no thread */
+    TY_BACKGROUND_CALLS = 1   /* the program, by calling ty_run_background_work; the library starts no thread */
 } ty_background;
 
 /* What becomes of a prepared transaction (ty_prepare). */
@@ -186,7 +186,7 @@ typedef struct ty_open_options {
 /* In what state an open found the files. */
 typedef enum ty_found {
     TY_FOUND_NOTHING = 0,        /* there was no heap: created */
-    TY_FOUND_CLOSED = 1,         /* closed in order, congruent */
+    TY_FOUND_CLOSED = 1,         /* closed in order, clean */
     TY_FOUND_CLOSED_BATCHES = 2, /* closed in order, with batches to apply */
     TY_FOUND_DIED = 3,           /* its process died, or the power failed, between snapshots */
     TY_FOUND_DIED_WRITING = 4,   /* the same, while a batch was being written: that batch is not part of the heap */
@@ -202,7 +202,7 @@ typedef struct ty_report {
     bool attached;             /* an archive heap became a snapshot heap */
     bool raised;               /* the limit was raised */
     bool header_repaired;      /* one of the two image headers was damaged; the other served */
-    bool journal_recreated;    /* the journal was missing and, the image being congruent, not needed */
+    bool journal_recreated;    /* the journal was missing and, the image being clean, not needed */
     bool maybe_inconsistent;   /* an archive heap whose process died: content may be a mixture */
     ty_tracking tracking;      /* what is in use */
     uint64_t epoch;            /* the snapshot that was restored */
@@ -268,18 +268,18 @@ TY_API TY_CHECKED ty_status ty_snapshot_wait(ty_heap *heap, uint64_t epoch);
  * that the next snapshot has less to do. Pages written again later are simply written again. Writers may go on
  * meanwhile. Does nothing with TY_TRACK_CONTENT. Snapshot heaps only. Errors as ty_snapshot; thread-safe. Durability:
  * none of its own. */
-TY_API TY_CHECKED ty_status ty_preflush(ty_heap *heap, size_t limit_pages);
+TY_API TY_CHECKED ty_status ty_write_back_early(ty_heap *heap, size_t limit_pages);
 
 /* Does background work now: applies all complete batches to the image. With TY_BACKGROUND_THREAD it waits until the
  * library's threads have done so. On a transactional heap it also takes the snapshot that the heap would take by
  * itself, where one is due (TY_BACKGROUND_CALLS) or has failed; not while the calling thread has a transaction or a
  * section under way on it. Errors: TY_E_SPACE, TY_E_IO: nothing is lost, it can be tried again. Thread-safe. */
-TY_API TY_CHECKED ty_status ty_work(ty_heap *heap);
+TY_API TY_CHECKED ty_status ty_run_background_work(ty_heap *heap);
 
 /* Waits for nothing; the last error of background work that has not succeeded since, and TY_OK if there is none. Of a
  * transactional heap also of the snapshots that it takes by itself: one that failed is tried again after a
- * second, by the library's thread or a commit, or at once by ty_work. TY_E_FORKED in a forked child. Thread-safe. */
-TY_API ty_status ty_work_status(ty_heap *heap);
+ * second, by the library's thread or a commit, or at once by ty_run_background_work. TY_E_FORKED in a forked child. Thread-safe. */
+TY_API ty_status ty_background_work_status(ty_heap *heap);
 
 /* The named root, NULL if there is none. Thread-safe. */
 TY_API void *ty_root(ty_heap *heap, const char *name);

@@ -70,7 +70,7 @@ TY_API ty_status ty_leave(void);
 
 /* ---- What of a heap is lost. */
 
-/* Whether allocations in scopes note from now on where they are made, for ty_each_unreached: of all threads and heaps
+/* Whether allocations in scopes note from now on where they are made, for ty_each_unreachable: of all threads and heaps
  * of the process. It costs some microseconds an allocation, and 16 bytes a block. Off at first; what was noted stays.
  * Errors: TY_E_MEMORY. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_note_sites(bool on);
@@ -84,7 +84,7 @@ TY_API TY_CHECKED ty_status ty_note_sites(bool on);
  * site what ty_free frees and another call than malloc allocates anew. The library's own blocks are not told.
  * The heap has any kind but volatile (TY_E_ARGUMENT). Errors also: TY_E_DAMAGED, TY_E_MEMORY. Externally serialised
  * against changes of the heap. O(live bytes), and 17 bytes of memory a block. */
-TY_API TY_CHECKED ty_status ty_each_unreached(ty_heap *heap, ty_site_callback *callback, void *context);
+TY_API TY_CHECKED ty_status ty_each_unreachable(ty_heap *heap, ty_site_callback *callback, void *context);
 
 /* ---- Variables that lead to blocks that are gone. */
 

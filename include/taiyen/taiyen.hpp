@@ -636,9 +636,9 @@ public:
     result<void> wait_for_snapshot(std::uint64_t epoch) const {
         return result<void>::of(ty_snapshot_wait(heap_, epoch));
     }
-    // Does the background work that is due: ty_work.
+    // Does the background work that is due: ty_run_background_work.
     result<void> work() const {
-        return result<void>::of(ty_work(heap_));
+        return result<void>::of(ty_run_background_work(heap_));
     }
 
     // Figures of the heap: ty_heap_get_stats.

@@ -20,7 +20,7 @@
  * After any crash the heap holds exactly the transactions up to some sequence number, each whole.
  *
  * Stores: plain C stores to plain memory. Every byte that a transaction changes must become known to it in one of four
- * ways, which mix: declared before (ty_declare); in a block allocated by the same transaction; reported as a classic
+ * ways, which mix: declared before (ty_declare); in a block allocated by the same transaction; reported as an explicit
  * entry (ty_log_data); or found by itself, in automatic transactions. What is not known is not in the log: a crash
  * takes it back in part. ty_open_options.check_stores reports such stores.
  * While a snapshot collects (the pause of persist.h), nobody may store into the heap outside of transactions, reserved
@@ -130,7 +130,7 @@ TY_API TY_CHECKED ty_status ty_cancel(void *block);
  * Errors: TY_E_ARGUMENT (one is not a reserved block), TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_publish(ty_txn *txn, void *const *blocks, size_t count);
 
-/* ---- Classic entries. */
+/* ---- Explicit log entries. */
 
 /* A procedure does to the heap what its arguments say, by plain stores, and returns TY_OK. The same arguments on the
  * same heap content have the same effect. It must not allocate, free, or begin a transaction; but one that undo calls

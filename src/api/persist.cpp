@@ -239,19 +239,19 @@ ty_status ty_snapshot_wait(ty_heap *heap, uint64_t epoch) {
     return txn_snapshot_wait(heap, epoch);
 }
 
-ty_status ty_preflush(ty_heap *heap, size_t limit_pages) {
+ty_status ty_write_back_early(ty_heap *heap, size_t limit_pages) {
     if (ty_status status = check_snapshot_heap(heap, "write dirty pages early"))
         return status;
-    return image_preflush(heap, limit_pages);
+    return image_write_back_early(heap, limit_pages);
 }
 
-ty_status ty_work(ty_heap *heap) {
+ty_status ty_run_background_work(ty_heap *heap) {
     if (ty_status status = check_in_files(heap, "apply a heap's batches"))
         return status;
     return txn_work(heap);
 }
 
-ty_status ty_work_status(ty_heap *heap) {
+ty_status ty_background_work_status(ty_heap *heap) {
     if (ty_status status = check_in_files(heap, "tell how a heap's background work went"))
         return status;
     return txn_work_status(heap);

@@ -61,8 +61,8 @@ ty_status each_code_word(ty_heap *heap, ty_code_word_callback *callback, void *c
 // CD9: how many such words of a heap without a record lie near its roots: ty_report.lost_code_words.
 ty_status count_near_code_words(ty_heap *heap, uint64_t *words);
 
-// ty_each_unreached.
-ty_status each_unreached(ty_heap *heap, ty_site_callback *callback, void *context);
+// ty_each_unreachable.
+ty_status each_unreachable(ty_heap *heap, ty_site_callback *callback, void *context);
 
 // What a heap that is open was made with.
 ty_code code_of(ty_heap *heap);

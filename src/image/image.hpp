@@ -121,7 +121,7 @@ struct image_running {
     // Once that pause is over, whatever came of it. May be NULL.
     void (*resumed)(void *context);
     // All pages but the tables were copied and handed on: returns when all that was stored until now is durable
-    // elsewhere. Whom it waits for must not wait for a snapshot, preflush, ease, purge, give-back or look at the
+    // elsewhere. Whom it waits for must not wait for a snapshot, early write-back, ease, purge, give-back or look at the
     // dirty pages of this heap. A failure fails the batch. Not called if there is nothing to be written.
     ty_status (*settle)(void *context);
 };
@@ -133,7 +133,7 @@ ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, const imag
 // Whether the heap has a journal, and its tracker sees writes that race with it: constant while it is open.
 bool image_can_run(ty_heap *heap);
 ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch);
-ty_status image_preflush(ty_heap *heap, size_t limit_pages);
+ty_status image_write_back_early(ty_heap *heap, size_t limit_pages);
 ty_status image_work(ty_heap *heap);
 ty_status image_work_status(ty_heap *heap);
 ty_status image_purge(ty_heap *heap, size_t *released_bytes);
@@ -251,7 +251,7 @@ struct told_memory {
 told_memory image_memory_told(ty_heap *heap);
 // Adds the pages to which others may write even while a snapshot collects: blocks that a layer above has handed out
 // before they are anybody's. Called within a pause, under what the layer holds when it starts a snapshot.
-void image_set_restless(ty_heap *heap, void (*restless)(void *context, os::page_set &pages), void *context);
+void image_set_pages_being_written(ty_heap *heap, void (*being_written)(void *context, os::page_set &pages), void *context);
 // Whether the heap's files are still what was opened, and names lead to them (N3). Thread-safe.
 ty_status image_check_files(ty_heap *heap);
 // I8: whether both headers name this open and call the heap open. False where a close failed and the disk did not take

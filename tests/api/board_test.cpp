@@ -246,7 +246,7 @@ TEST(board, tells_where_dirty_pages_lie) {
         for (size_t i = 0; i < blocks.size(); i += 5)
             ASSERT_EQ(ty_free(blocks[i]), TY_OK);
         ASSERT_EQ(ty_snapshot(one.heap), TY_OK);
-        ASSERT_EQ(ty_work(one.heap), TY_OK);
+        ASSERT_EQ(ty_run_background_work(one.heap), TY_OK);
         for (size_t i = 0; i < blocks.size(); ++i)
             for (size_t page = 0; i % 5 != 0 && page < i % 16; ++page)
                 blocks[i][page * 4096] = 1;
@@ -362,7 +362,7 @@ TEST(board, tells_of_private_memory) {
         ASSERT_NE(block, nullptr);
         memset(block, i + 1, 256 << 10);
         ASSERT_EQ(ty_snapshot(one.heap), TY_OK);
-        ASSERT_EQ(ty_work(one.heap), TY_OK);
+        ASSERT_EQ(ty_run_background_work(one.heap), TY_OK);
     }
     (void)look.read();
     figures = look.read();
@@ -615,7 +615,7 @@ TEST(board, looking_changes_no_file) {
     opened one(files.path("heap"), watched_options(TY_SNAPSHOT));
     ASSERT_NE(ty_alloc(one.heap, 1000), nullptr);
     ASSERT_EQ(ty_snapshot(one.heap), TY_OK);
-    ASSERT_EQ(ty_work(one.heap), TY_OK);
+    ASSERT_EQ(ty_run_background_work(one.heap), TY_OK);
     const disk_state before = look_at_disk(files.root());
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);

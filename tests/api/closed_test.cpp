@@ -47,7 +47,7 @@ const call calls[] = {
     {"ty_root", [](ty_heap *h) { return none(ty_root(h, "root")); }},
     {"ty_root_set", [](ty_heap *h) { return is(ty_root_set(h, "root", nullptr)); }},
     {"ty_snapshot", [](ty_heap *h) { return is(ty_snapshot(h)); }},
-    {"ty_work", [](ty_heap *h) { return is(ty_work(h)); }},
+    {"ty_run_background_work", [](ty_heap *h) { return is(ty_run_background_work(h)); }},
     {"ty_reserve", [](ty_heap *h) { return none(ty_reserve(h, 100)); }},
     {"ty_stable", [](ty_heap *h) { return is(ty_stable(h, 0, true, nullptr)); }},
     {"ty_read_begin", [](ty_heap *h) { return is(ty_read_begin(h)); }},

@@ -132,11 +132,11 @@ TEST(document, a_snapshot_in_two_steps) {
     uint64_t again = 0;
     ASSERT_EQ(ty_snapshot_start(heap, &again), TY_OK); // nothing changed
     EXPECT_EQ(again, epoch);
-    EXPECT_EQ(ty_preflush(heap, 0), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_write_back_early(heap, 0), TY_OK) << ty_error_text();
     ty_snapshot_stats stats = taiyen::test::snapshot_stats_of(heap);
     EXPECT_EQ(stats.unapplied_batches, 1u);
-    EXPECT_EQ(ty_work(heap), TY_OK) << ty_error_text();
-    EXPECT_EQ(ty_work_status(heap), TY_OK);
+    EXPECT_EQ(ty_run_background_work(heap), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_background_work_status(heap), TY_OK);
     ASSERT_EQ(ty_get_snapshot_stats(heap, &stats), TY_OK);
     EXPECT_EQ(stats.unapplied_batches, 0u);
     EXPECT_EQ(ty_heap_purge(heap, nullptr), TY_OK) << ty_error_text();
@@ -156,7 +156,7 @@ TEST(document, an_archive_becomes_a_snapshot_heap_and_grows) {
     EXPECT_EQ(ty_heap_kind(heap), TY_ARCHIVE);
     uint64_t dirty = 0;
     expect_refusal(ty_dirty_count(heap, &dirty), TY_E_UNSUPPORTED, "archive");
-    expect_refusal(ty_preflush(heap, 0), TY_E_UNSUPPORTED, "archive");
+    expect_refusal(ty_write_back_early(heap, 0), TY_E_UNSUPPORTED, "archive");
     grow_document(heap, 1);
     ASSERT_EQ(ty_snapshot(heap), TY_OK) << ty_error_text();
     ASSERT_EQ(ty_close(heap), TY_OK) << ty_error_text();

@@ -231,7 +231,7 @@ void make_heap(const std::string &path, uint64_t applied, uint64_t waiting) {
             return false;
         for (uint64_t generation = 1; generation <= applied + waiting; ++generation) {
             grow_document(heap, generation);
-            if (ty_snapshot(heap) || (generation == applied && ty_work(heap)))
+            if (ty_snapshot(heap) || (generation == applied && ty_run_background_work(heap)))
                 return false;
         }
         return waiting || ty_close(heap) == TY_OK; // with batches waiting, the process dies here

@@ -159,9 +159,9 @@ TEST(volatile_heap, is_refused_where_files_are_needed) {
     expect_refusal(ty_snapshot(heap), TY_E_ARGUMENT, "volatile");
     expect_refusal(ty_snapshot_start(heap, &number), TY_E_ARGUMENT, "volatile");
     expect_refusal(ty_snapshot_wait(heap, 1), TY_E_ARGUMENT, "volatile");
-    expect_refusal(ty_work(heap), TY_E_ARGUMENT, "volatile");
-    expect_refusal(ty_work_status(heap), TY_E_ARGUMENT, "volatile");
-    expect_refusal(ty_preflush(heap, 0), TY_E_UNSUPPORTED, "volatile");
+    expect_refusal(ty_run_background_work(heap), TY_E_ARGUMENT, "volatile");
+    expect_refusal(ty_background_work_status(heap), TY_E_ARGUMENT, "volatile");
+    expect_refusal(ty_write_back_early(heap, 0), TY_E_UNSUPPORTED, "volatile");
     expect_refusal(ty_dirty_count(heap, &number), TY_E_UNSUPPORTED, "volatile");
     expect_refusal(ty_dirty_bitmap(heap, 0, 1, &number), TY_E_UNSUPPORTED, "volatile");
     EXPECT_EQ(ty_heap_kind(heap), TY_VOLATILE);

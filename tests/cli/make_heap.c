@@ -184,7 +184,7 @@ static bool churn(ty_heap *heap) {
     unsigned state = 39;
     for (int i = 0; i < 600; ++i) {
         ty_txn *txn;
-        if (i == 300 && (ty_snapshot(heap) || ty_work(heap)))
+        if (i == 300 && (ty_snapshot(heap) || ty_run_background_work(heap)))
             return false;
         if (ty_begin(heap, NULL, &txn))
             return false;
@@ -257,7 +257,7 @@ static int serve_steps(const char *path, size_t bytes) {
     ty_undo_options small = TY_UNDO_OPTIONS_INIT;
     small.undo_bytes = 1 << 16;
     if (!block || ty_root_set(heap, "text", block) || ty_undo_attach(heap, &small) || ty_snapshot(heap) ||
-        ty_work(heap))
+        ty_run_background_work(heap))
         return fail("begin");
     for (int c = '\n'; c != EOF; c = getchar()) {
         if (c != '\n')
@@ -361,7 +361,7 @@ int main(int argc, char **argv) {
     if (abandoned)
         _exit(fill(heap, 7) ? 0 : 1);
     if (strcmp(how, "die") == 0) {
-        if (ty_work(heap) || !fill_and_snapshot(heap, 2))
+        if (ty_run_background_work(heap) || !fill_and_snapshot(heap, 2))
             return fail("fill");
         _exit(0);
     }

@@ -113,7 +113,7 @@ void editor::announce(void *address, uint64_t bytes) {
     }
     auto *from = static_cast<unsigned char *>(address);
     uint64_t lot = style_->below(10);
-    if (lot < 2) { // a classic entry, which a rollback is told of apart
+    if (lot < 2) { // an explicit log entry, which a rollback is told of apart
         check(ty_on_rollback_data(txn_, from, from, bytes), "ty_on_rollback_data");
         check(ty_log_data(txn_, from, bytes), "ty_log_data");
     } else if (lot < 4) { // in pieces that overlap, and not in order

@@ -426,14 +426,14 @@ void session::snapshot_wait() {
     pending_ = no_point;
 }
 
-void session::preflush(uint64_t pages) {
+void session::write_back_early(uint64_t pages) {
     if (!heap_ || failed() || archive_) {
         return;
     }
     uint64_t started = on_.events();
-    ty_status status = ty_preflush(heap_, pages);
-    note_call(phase::preflush, started);
-    accept(status, "preflush");
+    ty_status status = ty_write_back_early(heap_, pages);
+    note_call(phase::write_back_early, started);
+    accept(status, "write back early");
 }
 
 void session::work() {
@@ -441,7 +441,7 @@ void session::work() {
         return;
     }
     uint64_t started = on_.events();
-    ty_status status = ty_work(heap_);
+    ty_status status = ty_run_background_work(heap_);
     note_call(phase::apply, started);
     accept(status, "work");
 }

@@ -58,7 +58,7 @@ public:
     void snapshot();
     void snapshot_start(); // what is changed until the wait belongs to the next one
     void snapshot_wait();
-    void preflush(uint64_t pages);
+    void write_back_early(uint64_t pages);
     void work();
     void purge();
     void fail_snapshot(dice &random); // the disk refuses it; then purges

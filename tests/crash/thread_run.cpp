@@ -59,9 +59,9 @@ public:
         else if (lot < 97)
             snapshot_beside_commits();
         else if (lot < 99)
-            run_.accept(ty_preflush(run_.heap_, random_.below(20)), "ty_preflush");
+            run_.accept(ty_write_back_early(run_.heap_, random_.below(20)), "ty_write_back_early");
         else
-            run_.accept(ty_work(run_.heap_), "ty_work");
+            run_.accept(ty_run_background_work(run_.heap_), "ty_run_background_work");
     }
     // One transaction of the thread, whatever it does.
     void commit_ordinary(bool async, bool irrevocable) {

@@ -22,7 +22,7 @@ enum class phase {
     restore,
     archive,
     snapshot,
-    preflush,
+    write_back_early,
     apply,
     commit,
     stable, // ty_stable

@@ -95,7 +95,7 @@ void random_txn_step(txn_session &on, dice &random, open_choice &choice) {
     } else if (lot < 35) {
         take_snapshot(on, random);
     } else if (lot < 36) {
-        on.preflush(random.one_in(2) ? 0 : 1 + random.below(40));
+        on.write_back_early(random.one_in(2) ? 0 : 1 + random.below(40));
     } else if (lot < 38) {
         on.work();
     } else if (lot < 39) {

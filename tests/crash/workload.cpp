@@ -73,7 +73,7 @@ void random_step(session &on, dice &random, open_choice &choice) {
         on.snapshot_wait();
     } else if (lot < 12) {
         for (uint64_t times = 1 + random.below(3); times > 0; --times) {
-            on.preflush(random.one_in(2) ? 0 : 1 + random.below(40));
+            on.write_back_early(random.one_in(2) ? 0 : 1 + random.below(40));
             on.change(random, random.below(8));
         }
     } else if (lot < 15) {

@@ -310,7 +310,7 @@ TEST_F(scopes, tell_by_site_what_nothing_leads_to) {
     });
     ASSERT_EQ(TY_OK, ty_root_set(heap_, "chain", all[0]));
     lost found;
-    ASSERT_EQ(TY_OK, ty_each_unreached(heap_, take_lost, &found)) << ty_error_text();
+    ASSERT_EQ(TY_OK, ty_each_unreachable(heap_, take_lost, &found)) << ty_error_text();
     EXPECT_EQ(6u, found.blocks) << found.text;
     EXPECT_EQ(5 * ty_usable_size(all[5]) + ty_usable_size(lost_text), found.bytes);
     EXPECT_EQ(2u, found.sites) << found.text;
@@ -322,11 +322,11 @@ TEST_F(scopes, tell_by_site_what_nothing_leads_to) {
     discard();
     open();
     found = {};
-    ASSERT_EQ(TY_OK, ty_each_unreached(heap_, take_lost, &found));
+    ASSERT_EQ(TY_OK, ty_each_unreachable(heap_, take_lost, &found));
     EXPECT_EQ(5u, found.blocks) << found.text;
     ASSERT_EQ(TY_OK, ty_root_set(heap_, "others", all[7]));
     found = {};
-    ASSERT_EQ(TY_OK, ty_each_unreached(heap_, take_lost, &found));
+    ASSERT_EQ(TY_OK, ty_each_unreachable(heap_, take_lost, &found));
     EXPECT_EQ(0u, found.blocks) << found.text;
 }
 
@@ -353,7 +353,7 @@ TEST_F(scopes, sites_of_many_blocks) {
     for (size_t n = 0; n < count; n++)
         expected[second[n]] += blocks[n] != nullptr;
     std::vector<size_t> told;
-    ASSERT_EQ(TY_OK, ty_each_unreached(
+    ASSERT_EQ(TY_OK, ty_each_unreachable(
                          heap_,
                          [](const ty_site_use *use, void *context) {
                              static_cast<std::vector<size_t> *>(context)->push_back(use->block_count);
@@ -377,13 +377,13 @@ TEST_F(scopes, the_library_s_blocks_are_not_lost) {
     ASSERT_EQ(TY_OK, ty_undo_free(heap_, freed)) << ty_error_text();
     ASSERT_EQ(TY_OK, ty_undo_end(heap_));
     lost found;
-    ASSERT_EQ(TY_OK, ty_each_unreached(heap_, take_lost, &found)) << ty_error_text();
+    ASSERT_EQ(TY_OK, ty_each_unreachable(heap_, take_lost, &found)) << ty_error_text();
     EXPECT_EQ(0u, found.blocks) << found.text;
-    EXPECT_EQ(TY_E_ARGUMENT, ty_each_unreached(nullptr, take_lost, &found));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_each_unreached(heap_, nullptr, nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_each_unreachable(nullptr, take_lost, &found));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_each_unreachable(heap_, nullptr, nullptr));
     ty_heap *volatile_heap = nullptr;
     ASSERT_EQ(TY_OK, ty_heap_create(nullptr, &volatile_heap));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_each_unreached(volatile_heap, take_lost, &found));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_each_unreachable(volatile_heap, take_lost, &found));
     ASSERT_EQ(TY_OK, ty_heap_destroy(volatile_heap));
 }
 

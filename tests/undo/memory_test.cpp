@@ -39,7 +39,7 @@ TEST(memory, a_freed_block_is_given_back_and_comes_back) {
     ASSERT_OK(ty_undo_attach(heap, nullptr));
     fill(block, 2); // private copies of all pages
     ASSERT_OK(ty_snapshot(heap));
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     memset(block + large / 2, 7, 4096); // written since: is kept
     size_t before = os::resident_bytes(block, large);
     ASSERT_OK(ty_undo_begin(heap, "free"));

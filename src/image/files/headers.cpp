@@ -120,7 +120,7 @@ ty_status check_header(const storage_file &image, const image_header_2 &header, 
         return failure(TY_E_DAMAGED, "use the image's header: its %s is impossible", field)
             .at(image.path)
             .remedy("restore the file from a copy");
-    if (header.version == image_version_1 && !(is_congruent(header) && (!header.log_identity || header.log_settled)))
+    if (header.version == image_version_1 && !(is_clean(header) && (!header.log_identity || header.log_settled)))
         return failure(TY_E_FORMAT, "open a heap of format version 1 that was not closed in order")
             .at(image.path)
             .remedy("open it with the version of the library that wrote it, and close it; then this one upgrades it");

@@ -74,7 +74,7 @@ ty_status write_journal_header(const storage_file &journal, journal_head &head, 
 // What a journal is to an image.
 enum class journal_fit {
     fits,
-    superseded, // the image is congruent, and this one is older, or never held anything: of no consequence
+    superseded, // the image is clean, and this one is older, or never held anything: of no consequence
 };
 // Reads the header. Errors: TY_E_FORMAT, TY_E_DAMAGED (also: cut short), TY_E_MISMATCH (of another heap, older or newer
 // than the image, or of a copy of the heap).

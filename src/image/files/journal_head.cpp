@@ -62,7 +62,7 @@ bool names_open(const journal_header_2 &header, const open_identity_2 &open) {
 }
 
 const char *remedy_for(const image_header_2 &image, const char *otherwise) {
-    return is_congruent(image) ? "the heap was closed in order and does not need it: move it away, and open again"
+    return is_clean(image) ? "the heap was closed in order and does not need it: move it away, and open again"
                                : otherwise;
 }
 constexpr const char *restore_both = "put the journal of the heap's last open back, name it with journal_path, or "
@@ -135,7 +135,7 @@ ty_status check_header(const storage_file &journal, const image_header_2 &image,
         return status;
     if (!names_open(header, image.open)) {
         *fit = journal_fit::superseded;
-        return is_congruent(image) && header.open.number < image.open.number
+        return is_clean(image) && header.open.number < image.open.number
                    ? TY_OK
                    : refuse_other_open(journal, image, header);
     }
@@ -145,7 +145,7 @@ ty_status check_header(const storage_file &journal, const image_header_2 &image,
     if (file_bytes >= wanted)
         return TY_OK;
     *fit = journal_fit::superseded;
-    return is_congruent(image) ? TY_OK : refuse_cut(journal, image, file_bytes, wanted);
+    return is_clean(image) ? TY_OK : refuse_cut(journal, image, file_bytes, wanted);
 }
 
 } // namespace
@@ -193,7 +193,7 @@ ty_status read_journal_head(const storage_file &journal, const image_header_2 &i
     uint64_t file_bytes = 0;
     if (ty_status status = journal.get_size(&file_bytes))
         return status;
-    if (file_bytes == 0 && is_congruent(image)) {
+    if (file_bytes == 0 && is_clean(image)) {
         *fit = journal_fit::superseded;
         return TY_OK;
     }
@@ -209,7 +209,7 @@ ty_status read_journal_head(const storage_file &journal, const image_header_2 &i
         if (memcmp(slots[0].header.identity, image.identity, sizeof image.identity))
             return refuse_other_heap(journal);
         *fit = journal_fit::superseded;
-        return is_congruent(image) ? TY_OK : refuse_older(journal);
+        return is_clean(image) ? TY_OK : refuse_older(journal);
     }
     // What was read may be in doubt: it can be overwritten while the other one would do. Where that would not, this one
     // is durable: the image was written, or the file cut, after its flush.
@@ -268,7 +268,7 @@ ty_status check_no_journal(const ty_storage &storage, const char *path, const im
 ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header_2 &image,
                        journal_contents *contents) {
     ty_status status = journal.open(path, use == journal_use::write ? TY_OPEN_WRITE : 0);
-    if (status == TY_E_NOT_FOUND && is_congruent(image)) {
+    if (status == TY_E_NOT_FOUND && is_clean(image)) {
         contents->missing = true;
         return TY_OK;
     }

@@ -52,7 +52,7 @@ struct teller {
 
 // The image is the heap, whatever its journal holds.
 bool needs_no_journal(const damaged_files &files) {
-    return !files.doubtful && is_congruent(files.header);
+    return !files.doubtful && is_clean(files.header);
 }
 
 // Whatever is wrong with the journal ends the chain of batches, and is told.

@@ -2,7 +2,7 @@
 // time checksums the chunks and writes them. docs/design/image.md, "Snapshot".
 //
 //   closed --writer_open--> open --writer_add(last)--> sealed --writer_finish--> closed (durable, or failed)
-//                            |  \--writer_add-- (preflush)
+//                            |  \--writer_add-- (early write-back)
 //                            \--a chunk's write fails--> failing --writer_finish / writer_abandon--> closed (failed)
 #pragma once
 

@@ -15,23 +15,23 @@ constexpr int put_back_attempts = 16;
 // Pages that must keep their copies (I14).
 struct kept_pages {
     const image &im;
-    os::page_set restless;
+    os::page_set being_written;
 
     explicit kept_pages(const image &of) : im(of) {}
-    ~kept_pages() { restless.destroy(); }
+    ~kept_pages() { being_written.destroy(); }
     kept_pages(const kept_pages &) = delete;
     kept_pages &operator=(const kept_pages &) = delete;
 
     ty_status find() {
-        if (ty_status status = restless.create(im.dirty.page_count()))
+        if (ty_status status = being_written.create(im.dirty.page_count()))
             return status;
-        if (im.copies.restless)
-            im.copies.restless(im.copies.restless_context, restless);
+        if (im.copies.being_written)
+            im.copies.being_written(im.copies.being_written_context, being_written);
         return TY_OK;
     }
     bool has(uint64_t page) const {
         return (im.dirty.contains(page) && !fault("dirty_page_given_back")) || im.in_flight.contains(page) ||
-               restless.contains(page);
+               being_written.contains(page);
     }
 };
 
@@ -89,7 +89,7 @@ pages piece_around(const image &im, uint64_t page) {
 bool worth_filing(const image &im, const kept_pages &kept, pages piece) {
     uint64_t stay = 0, go = 0;
     for (uint64_t page = piece.first; page < piece.end; ++page) {
-        if (kept.restless.contains(page))
+        if (kept.being_written.contains(page))
             return false;
         if (kept.has(page))
             ++stay;

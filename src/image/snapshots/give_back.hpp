@@ -27,8 +27,8 @@ struct private_copies {
     void tell() { told.store(noted ? pages.count() + 1 : 0, std::memory_order_relaxed); }
 
     // Adds the pages that others may write to although the heap is paused. NULL: nobody does.
-    void (*restless)(void *context, os::page_set &pages);
-    void *restless_context;
+    void (*being_written)(void *context, os::page_set &pages);
+    void *being_written_context;
 
     // In one pause no more than so many pages go, or twice what a snapshot writes. Tests lower them.
     static inline uint64_t least_a_pause = 8192;

@@ -1,6 +1,6 @@
 // The running state of one open persistent heap, shared by the files of this layer.
 //
-// Locks: `control` (rank image) is held by whoever starts something: a snapshot, a preflush, a look at the dirty set.
+// Locks: `control` (rank image) is held by whoever starts something: a snapshot, an early write-back, a look at the dirty set.
 // `work` (rank journal) guards what callers and the library's threads share: the batch that is being written, the list
 // of batches to apply, the figures. File I/O is never done under `work`.
 //
@@ -149,7 +149,7 @@ ty_status collect_dirty(image &im);
 
 // ---- running.cpp
 
-// A snapshot while others store. Under control; no batch is under way but one that is open (preflush).
+// A snapshot while others store. Under control; no batch is under way but one that is open (early write-back).
 ty_status write_running(image &im, const image_mark *given, const image_running &running, uint64_t started_ns,
                         uint64_t *epoch);
 

@@ -206,13 +206,13 @@ ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch) {
     }
 }
 
-ty_status image_preflush(ty_heap *heap, size_t limit_pages) {
+ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
     image &im = *image_of(heap);
     uint64_t started_ns = os::now_ns();
-    if (ty_status status = check_writer(im, "preflush"))
+    if (ty_status status = check_writer(im, "write back early"))
         return status;
     if (!has_journal(im.kind))
-        return failure(TY_E_UNSUPPORTED, "preflush an archive heap").remedy("only snapshot heaps have a journal");
+        return failure(TY_E_UNSUPPORTED, "write an archive heap's pages back early").remedy("only snapshot heaps have a journal");
     os::lock_guard guard(im.control);
     finish_in_flight(im);
     settle_outcome(im);

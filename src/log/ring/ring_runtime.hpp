@@ -92,7 +92,7 @@ struct alignas(64) log_ring {
     bool stopping = false;
     bool thread_asleep = false; // until it is woken; else it looks again by itself
     bool draining = false;      // log_continue waits until nothing is in flight
-    os::vigil_trial vigil_trial;
+    os::idle_poller_trial idle_poller_trial;
 
     std::atomic<uint32_t> drained_word{0};
     std::atomic<uint32_t> thread_word{0};
@@ -112,9 +112,9 @@ struct log {
     uint32_t count; // of rings
     log_ring *rings;
     uint64_t recovered;
-    bool has_vigil;
-    os::vigil vigil; // over who alone writes a frame that is waited for
-    std::atomic<bool> vigil_kept{false};
+    bool has_idle_poller;
+    os::idle_poller idle_poller; // over who alone writes a frame that is waited for
+    std::atomic<bool> idle_poller_taken{false};
 
     os::mutex error_lock{os::lock_rank::work_errors};
     ty_error error; // why it is broken; guarded by error_lock

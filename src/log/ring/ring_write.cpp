@@ -112,33 +112,33 @@ bool end_write(log_ring *r, slot &s, uint64_t bytes, ty_status status, wakes &w)
     return true;
 }
 
-// Where others wait, too, they keep the processors awake. A vigil is kept over one wait at a time.
+// Where others wait, too, they keep the processors awake. The idle poller runs for one wait at a time.
 class write_watch {
 public:
     write_watch(log_ring *r, const slot &s, waiting_for_it who)
         : ring_(r),
-          timed_(r->all->has_vigil && who == waiting_for_it::caller && s.committers <= 1 && r->in_flight == 1),
-          watched_(timed_ && r->vigil_trial.wants_vigil()) {}
+          timed_(r->all->has_idle_poller && who == waiting_for_it::caller && s.committers <= 1 && r->in_flight == 1),
+          watched_(timed_ && r->idle_poller_trial.wants_poller()) {}
     void begin() {
         log &l = *ring_->all;
         began_ns_ = timed_ ? os::now_ns() : 0;
-        if (!watched_ || l.vigil_kept.exchange(true, std::memory_order_acquire))
+        if (!watched_ || l.idle_poller_taken.exchange(true, std::memory_order_acquire))
             return;
-        kept_ = l.vigil.begin();
+        kept_ = l.idle_poller.begin();
         if (!kept_)
-            l.vigil_kept.store(false, std::memory_order_release);
+            l.idle_poller_taken.store(false, std::memory_order_release);
     }
     void end() {
         log &l = *ring_->all;
         if (kept_) {
-            l.vigil.end();
-            l.vigil_kept.store(false, std::memory_order_release);
+            l.idle_poller.end();
+            l.idle_poller_taken.store(false, std::memory_order_release);
         }
         took_ns_ = timed_ ? os::now_ns() - began_ns_ : 0;
     }
     void note() { // under the lock
         if (timed_)
-            ring_->vigil_trial.note(took_ns_);
+            ring_->idle_poller_trial.note(took_ns_);
     }
 
 private:

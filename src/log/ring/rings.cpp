@@ -31,8 +31,8 @@ ty_status set_up(log *l, const log_options &options) {
             return status;
     if (!options.thread)
         return TY_OK;
-    ty_status status = l->vigil.start();
-    l->has_vigil = !status;
+    ty_status status = l->idle_poller.start();
+    l->has_idle_poller = !status;
     return status;
 }
 
@@ -92,8 +92,8 @@ void log_stop(log *l) {
         ring_destroy(l->rings + p);
         l->rings[p].~log_ring();
     }
-    if (l->has_vigil)
-        l->vigil.stop();
+    if (l->has_idle_poller)
+        l->idle_poller.stop();
     free(l->rings);
     l->~log();
     free(l);

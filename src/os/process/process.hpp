@@ -9,4 +9,4 @@
 #include "text_file.hpp"
 #include "thread.hpp"
 #include "topology.hpp"
-#include "vigil.hpp"
+#include "idle_poller.hpp"

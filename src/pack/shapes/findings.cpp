@@ -47,7 +47,7 @@ const char *dead_text(dead_kind kind) {
         return "is no place in what its base leads to";
     case dead_kind::other_heap:
         return "is not the base of this heap";
-    case dead_kind::unreached:
+    case dead_kind::unreachable:
         return "refers to a block that no pointer reaches";
     default:
         return "is no aligned word of the object's block";

@@ -9,7 +9,7 @@ namespace taiyen::pack {
 struct plan;
 
 // Why an address is dead.
-enum class dead_kind { nowhere, unaligned, no_room, bad_end, bad_place, unreached, foreign_word, other_heap };
+enum class dead_kind { nowhere, unaligned, no_room, bad_end, bad_place, unreachable, foreign_word, other_heap };
 
 struct dead_tally {
     uint64_t count = 0;

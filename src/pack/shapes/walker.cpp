@@ -154,7 +154,7 @@ void walker::drain() {
 void walker::check_references() {
     for (const pending &one : references_)
         if (types_[one.ordinal] == 0)
-            tell_dead(*one.by, dead_kind::unreached, one.word, one.value);
+            tell_dead(*one.by, dead_kind::unreachable, one.word, one.value);
 }
 
 void walker::visit(plan &as, const object &in, char *tail) {

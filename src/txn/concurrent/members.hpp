@@ -9,8 +9,8 @@
 //      snapshot that holds the commit frees it.
 // X23: The stamp of a commit is its sequence in the log, and every stamp is in the log: commits are recovered in the
 //      order of their stamps, without a gap.
-// X24: Who changes the heap's blocks or roots for a transaction is in the books meanwhile, and so is a commit that
-//      frees, or makes blocks its own, from before its stamp on. A snapshot closes the books before it takes its own
+// X24: Who changes the heap's blocks or roots for a transaction holds the registration latch meanwhile, and so is a commit that
+//      frees, or makes blocks its own, from before its stamp on. A snapshot closes the latch before it takes its own
 //      stamp: each block is of one side or the other.
 // X25: A snapshot that is collected while others commit holds all that was stored up to its place in the log. It counts
 //      once the log durably holds all that it may have of later commits.
@@ -89,7 +89,7 @@ private:
 };
 
 // X22: what a thread's commits have freed, in the order of stamps. Pushed by the thread, taken by any that gives memory
-// back; within the books, so that whoever has closed them sees all.
+// back; with the registration latch held, so that whoever has closed them sees all.
 class retired_blocks {
 public:
     ty_status reserve(size_t more);                           // expected: TY_E_MEMORY
@@ -98,7 +98,7 @@ public:
     size_t take(uint64_t oldest, block_note *to, size_t most);
     size_t count() const { return count_.load(std::memory_order_relaxed); }
     size_t words() const { return words_.load(std::memory_order_relaxed); }
-    // With the books closed.
+    // With the latch closed.
     template <class Use>
     void each(Use use) const {
         for (size_t i = done_; i < blocks_.count(); i++)
@@ -191,7 +191,7 @@ struct ty_atomic_txn : taiyen::running_body {
     hold holds[holds_max];
     unsigned hold_count;
 
-    std::atomic<uint32_t> at_books; // X24
+    std::atomic<uint32_t> at_latch; // X24
     taiyen::retired_blocks retired;
     uint32_t ends;                 // of transactions since it was looked what can be freed
     uint32_t commits;              // since it was looked whether a snapshot is due
@@ -222,7 +222,7 @@ struct concurrent_heap : heap_service, other_writers, thread_end_watcher {
     uint32_t stops;
     uint32_t members;
     std::atomic<size_t> left; // blocks that threads have freed that have ended
-    std::atomic<uint32_t> books_closed;
+    std::atomic<uint32_t> latch_closed;
     size_t listed;                    // by the snapshot that is being collected
     std::atomic<uint32_t> frees_wait; // X22: 1: a snapshot is being collected
 
@@ -251,15 +251,15 @@ ty_atomic_txn *member_known(concurrent_heap &all);
 ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **made);
 void concurrent_destroy(concurrent_heap *all);
 
-// ---- books.cpp
+// ---- snapshot_latch.cpp
 
 // X24. Nobody else's snapshot collects from the return of the one to the other.
-void books_enter(ty_atomic_txn &txn);
-inline void books_leave(ty_atomic_txn &txn) {
-    txn.at_books.store(0, std::memory_order_release);
+void latch_enter(ty_atomic_txn &txn);
+inline void latch_leave(ty_atomic_txn &txn) {
+    txn.at_latch.store(0, std::memory_order_release);
 }
-void books_close(concurrent_heap &all); // returns when nobody is in them
-void books_open(concurrent_heap &all);
+void latch_close(concurrent_heap &all); // returns when nobody holds it
+void latch_open(concurrent_heap &all);
 extern const other_writers others_of_concurrent;
 
 // ---- memory.cpp
@@ -282,7 +282,7 @@ inline void blocks_forget(ty_atomic_txn &txn) {
     if (blocks_touched(txn)) [[unlikely]]
         blocks_back_to(txn, {0, 0, 0, 0});
 }
-// In the books, at a commit: before its stamp, and once it has one. valid false: it is not in force.
+// With the registration latch held, at a commit: before its stamp, and once it has one. valid false: it is not in force.
 ty_status blocks_prepare(ty_atomic_txn &txn);
 void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid);
 // X32. Whether all of it lies in a block of the transaction's own; and the store to it.

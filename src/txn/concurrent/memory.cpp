@@ -106,7 +106,7 @@ ty_status short_of_memory(concurrent_heap &all, size_t size) {
                 "sooner, or raise the heap's limit");
 }
 
-// Within the books, for what others may look at. They are left where this has to wait.
+// With the registration latch held, for what others may look at. They are left where this has to wait.
 ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **block) {
     concurrent_heap &all = *txn.all;
     size_t bytes = 0;
@@ -317,9 +317,9 @@ void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark) {
     txn.own_before.cut(mark.own_before);
     if (txn.allocs.count() == mark.allocs)
         return;
-    books_enter(txn);
+    latch_enter(txn);
     free_noted(txn, mark.allocs);
-    books_leave(txn);
+    latch_leave(txn);
 }
 
 ty_status blocks_prepare(ty_atomic_txn &txn) {
@@ -362,7 +362,7 @@ void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
 
 namespace {
 
-// Within the books.
+// With the registration latch held.
 void free_retired(concurrent_heap &all, retired_blocks &retired, uint64_t oldest) {
     block_note taken[32];
     while (const size_t count = retired.take(oldest, taken, std::size(taken)))
@@ -372,7 +372,7 @@ void free_retired(concurrent_heap &all, retired_blocks &retired, uint64_t oldest
         }
 }
 
-// Under the heap's lock, within the books: those of threads that have ended; or of all.
+// Under the heap's lock, With the registration latch held: those of threads that have ended; or of all.
 void free_of_others(concurrent_heap &all, uint64_t oldest, bool of_all) {
     size_t left = 0;
     for (ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member) {
@@ -384,7 +384,7 @@ void free_of_others(concurrent_heap &all, uint64_t oldest, bool of_all) {
     all.left.store(left, std::memory_order_relaxed);
 }
 
-// Within the books. Who closes the books has the lock, and waits for this thread.
+// With the registration latch held. Who closes the latch has the lock, and waits for this thread.
 void free_what_can_be(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
     if (all.frees_wait.load(std::memory_order_relaxed) != 0)
@@ -397,7 +397,7 @@ void free_what_can_be(ty_atomic_txn &txn) {
     all.lock.unlock();
 }
 
-// X22. Within the books: room has run out, so all goes that nobody can read, whoever freed it; also what this
+// X22. With the registration latch held: room has run out, so all goes that nobody can read, whoever freed it; also what this
 // transaction itself could have read and has not. False: that has lost.
 bool give_all_back(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
@@ -406,12 +406,12 @@ bool give_all_back(ty_atomic_txn &txn) {
     for (;;) {
         if (all.frees_wait.load(std::memory_order_seq_cst) == 0 && all.lock.try_lock())
             break;
-        books_leave(txn); // a snapshot closes them, and waits for nobody who has left them
+        latch_leave(txn); // a snapshot closes it, and waits for nobody who has left it
         if (all.frees_wait.load(std::memory_order_seq_cst) != 0)
             os::wait_on(all.frees_wait, 1);
         else
             os::give_way();
-        books_enter(txn);
+        latch_enter(txn);
     }
     free_of_others(all, all.domain->oldest(), true);
     all.lock.unlock();
@@ -427,9 +427,9 @@ void retired_free_some(ty_atomic_txn &txn) {
     txn.ends = 0;
     if (txn.retired.count() == 0 && txn.all->left.load(std::memory_order_relaxed) == 0)
         return;
-    books_enter(txn);
+    latch_enter(txn);
     free_what_can_be(txn);
-    books_leave(txn);
+    latch_leave(txn);
 }
 
 bool retired_free_all(concurrent_heap &all) {
@@ -446,9 +446,9 @@ void *atomic_alloc(ty_atomic_txn *txn, size_t size, size_t alignment) {
     if (txn->own->lost() != TY_OK)
         return lost_pointer(*txn);
     void *block = nullptr;
-    books_enter(*txn);
+    latch_enter(*txn);
     ty_status status = note_alloc(*txn, size, alignment, &block);
-    books_leave(*txn);
+    latch_leave(*txn);
     if (txn->own->lost() != TY_OK)
         return lost_pointer(*txn);
     if (status != TY_OK) {

@@ -302,18 +302,18 @@ ty_status prepare(void *, stm::transaction &own) {
     if (txn.all->fork.forked()) // within the body: the log is the parent's
         return refuse_forked();
     if (touched) {
-        books_enter(txn);
+        latch_enter(txn);
         if (ty_status status = blocks_prepare(txn)) {
-            books_leave(txn);
+            latch_leave(txn);
             return status;
         }
     }
     ty_status status = txn.all->rt != nullptr ? prepare_record(txn, own.writes()) : TY_OK;
     if (status != TY_OK && touched)
         blocks_settle(txn, 0, false);
-    // A snapshot that holds this commit closes the books itself.
+    // A snapshot that holds this commit closes the latch itself.
     if (touched && (status != TY_OK || txn.way == commit_way::snapshot))
-        books_leave(txn);
+        latch_leave(txn);
     return status;
 }
 
@@ -346,7 +346,7 @@ void record(void *, stm::transaction &own, uint64_t stamp, bool valid) {
         return;
     if (txn.way != commit_way::snapshot) {
         blocks_settle(txn, stamp, valid);
-        books_leave(txn);
+        latch_leave(txn);
     } else if (!valid) {
         blocks_settle(txn, 0, false);
     }
@@ -366,9 +366,9 @@ ty_status stored(void *, stm::transaction &own, uint64_t stamp) {
         return status;
     }
     if (blocks_touched(txn)) {
-        books_enter(txn);
+        latch_enter(txn);
         blocks_settle(txn, stamp, true);
-        books_leave(txn);
+        latch_leave(txn);
     }
     return TY_OK;
 }

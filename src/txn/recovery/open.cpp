@@ -233,7 +233,7 @@ ty_status make_parts(txn_runtime &rt) {
         return status;
     if (ty_status status = transaction_create(rt))
         return status;
-    image_set_restless(rt.heap, reservations_add_pages, &rt);
+    image_set_pages_being_written(rt.heap, reservations_add_pages, &rt);
     return TY_OK;
 }
 
@@ -483,7 +483,7 @@ void runtime_destroy(txn_runtime &rt) {
     rt.fork.stop();
     if (rt.heap) {
         image_set_upper(rt.heap, nullptr);
-        image_set_restless(rt.heap, nullptr, nullptr);
+        image_set_pages_being_written(rt.heap, nullptr, nullptr);
     }
     transactional_heaps.fetch_sub(1, std::memory_order_relaxed);
     rt.~txn_runtime();

@@ -115,7 +115,7 @@ void *thread_main(void *argument) {
             more = s.free_count != 0;
         }
         if (snapshots_due(rt))
-            (void)snapshots_take(rt, false); // kept, for ty_work and ty_work_status
+            (void)snapshots_take(rt, false); // kept, for ty_run_background_work and ty_background_work_status
         if (!more)
             os::wait_on(s.signal, seen, sleep_ns(rt, s));
     }
@@ -189,7 +189,7 @@ void snapshot_if_due(txn_runtime &rt, bool gate_held, bool tell, bool look, memo
         if (tell || (look && much_is_logged(rt)))
             snapshots_wake(s);
     } else if ((gate_held || !must_not_wait()) && (look ? snapshots_due(rt) : dirty_enough(rt, s))) { // X31
-        (void)snapshots_take(rt, gate_held); // kept, for ty_work and ty_work_status
+        (void)snapshots_take(rt, gate_held); // kept, for ty_run_background_work and ty_background_work_status
     }
 }
 

@@ -203,7 +203,7 @@ ty_status part_collect(ty_txn *txn, bool last, record_part *part);
 // Ends the part, so that a procedure can follow.
 ty_status part_close(ty_txn *txn);
 
-// ---- classic.cpp
+// ---- explicit_entries.cpp
 
 // Restores what was declared, and does the rollback entries between. The first failure of a procedure.
 ty_status memory_rollback(ty_txn *txn);

@@ -84,10 +84,10 @@ protected:
     // The image holds snapshot 2, and its headers say 1, as when a program dies while it applies a batch. Where the
     // batch is in the journal.
     void die_while_applying(uint64_t *batch) {
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         fill('2');
         const std::string headers = files.read_file(heap_path).substr(0, image_slot_count_1 * image_slot_bytes_1);
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         ASSERT_OK(ty_discard(heap));
         heap = nullptr;
         for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)

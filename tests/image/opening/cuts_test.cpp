@@ -152,9 +152,9 @@ TEST_F(cuts_test, snapshots_an_apply_and_snapshots_in_its_space) {
     begin();
     snapshot();
     snapshot(20);
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     snapshot(); // at the journal's front
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     snapshot(5);
     discard();
     cut_everywhere();
@@ -196,12 +196,12 @@ TEST_F(cuts_test, an_open_that_copies_batches_of_the_same_length) {
     ASSERT_NE(nullptr, block);
     ASSERT_OK(ty_root_set(heap, "block", block));
     snapshot(0);
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     for (char change = 1; change <= 6; ++change) {
         memset(block, change, bytes);
         snapshot(0);
         if (change == 3) {
-            ASSERT_OK(ty_work(heap));
+            ASSERT_OK(ty_run_background_work(heap));
         }
     }
     die_before_the_flush();
@@ -228,7 +228,7 @@ TEST_F(cuts_test, an_open_of_what_died) {
     for (int batches : {0, 1, 3}) {
         open();
         snapshot();
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         for (int i = 0; i < batches; ++i)
             snapshot(20);
         die();
@@ -248,14 +248,14 @@ TEST_F(cuts_test, an_open_of_what_died_before_a_flush) {
         open();
         snapshot();
         if (applied) {
-            ASSERT_OK(ty_work(heap));
+            ASSERT_OK(ty_run_background_work(heap));
         }
         for (int i = 0; i < batches; ++i)
             snapshot(20);
         snapshot(10);
         die_before_the_flush();
         open();
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         snapshot(5);
         discard();
         cut_everywhere();
@@ -343,7 +343,7 @@ TEST_F(cuts_test, an_open_after_a_snapshot_that_failed) {
             open();
             begin();
             scribble.change(heap, 60);
-            ASSERT_OK(ty_preflush(heap, 0));
+            ASSERT_OK(ty_write_back_early(heap, 0));
             snapshot(5);
             discard();
             cut_everywhere();
@@ -391,7 +391,7 @@ TEST_F(cuts_test, a_heap_in_use_after_a_close_that_failed) {
             ++failures;
             begin();
             snapshot(20);
-            ASSERT_OK(ty_work(heap));
+            ASSERT_OK(ty_run_background_work(heap));
             snapshot(5);
             discard();
             auto remove = [](const disk &cut) { cut.remove(journal_path); };
@@ -412,9 +412,9 @@ TEST_F(cuts_test, an_apply_after_one_that_failed) {
         snapshot(20);
         begin();
         os::sim_set_fault(files->get(), {os::sim_op_flush, flush, false, TY_E_IO});
-        ASSERT_EQ(TY_E_IO, ty_work(heap));
+        ASSERT_EQ(TY_E_IO, ty_run_background_work(heap));
         os::sim_set_fault(files->get(), {});
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         snapshot(5);
         discard();
         cut_everywhere();

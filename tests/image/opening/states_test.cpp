@@ -66,7 +66,7 @@ protected:
     content last;
 };
 
-TEST_F(states_test, closed_and_congruent) {
+TEST_F(states_test, closed_and_clean) {
     disk files;
     make(files);
     ASSERT_OK(ty_close(heap));
@@ -84,7 +84,7 @@ TEST_F(states_test, closed_with_batches_to_apply) {
 TEST_F(states_test, died_between_snapshots) {
     disk files;
     make(files);
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     os::sim_disk *copy = files.cut(os::sim_cut::keep_all);
     ASSERT_OK(ty_discard(heap));
     expect_found(copy, TY_FOUND_DIED, last);
@@ -102,7 +102,7 @@ TEST_F(states_test, died_while_writing_a_batch) {
     disk files;
     make(files);
     scribble.change(heap, 100);
-    ASSERT_OK(ty_preflush(heap, 0));
+    ASSERT_OK(ty_write_back_early(heap, 0));
     uint64_t epoch = 0;
     ASSERT_OK(ty_snapshot_start(heap, &epoch));
     uint64_t before_flush = os::sim_event_count(files.get());
@@ -155,7 +155,7 @@ TEST_F(states_test, what_an_open_reports_is_durable_after_a_failed_flush) {
             ASSERT_OK(ty_snapshot(heap));
         }
         if (n % 2) {
-            ASSERT_OK(ty_work(heap));
+            ASSERT_OK(ty_run_background_work(heap));
         }
         uint64_t acknowledged = ty_heap_epoch(heap);
         s.change(heap, 50);
@@ -174,7 +174,7 @@ TEST_F(states_test, what_an_open_reports_is_durable_after_a_failed_flush) {
         ASSERT_OK(ty_snapshot(heap));
         content next = content_of(heap);
         disk later(files.cut(os::sim_cut::drop_all));
-        ASSERT_OK(ty_work(heap)); // it finds the batches where they are now
+        ASSERT_OK(ty_run_background_work(heap)); // it finds the batches where they are now
         ASSERT_OK(ty_discard(heap));
         for (auto &[from, expected] : {std::pair{&cut, &there}, {&later, &next}, {&files, &next}}) {
             options = from->options();
@@ -197,7 +197,7 @@ TEST_F(states_test, journal_missing) {
     ty_open_options options = files.options();
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(ty_close(heap));
-    files.remove(journal_path); // the image is congruent: it has all
+    files.remove(journal_path); // the image is clean: it has all
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.journal_recreated);
     EXPECT_EQ(last, content_of(heap));
@@ -229,12 +229,12 @@ TEST_F(states_test, journal_of_another_heap) {
 TEST_F(states_test, image_that_is_an_older_copy) {
     disk files;
     make(files);
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     disk old(files.cut(os::sim_cut::keep_all));
     for (int i = 0; i < 3; ++i) {
         scribble.change(heap, 100);
         ASSERT_OK(ty_snapshot(heap));
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
     }
     scribble.change(heap, 100);
     ASSERT_OK(ty_snapshot(heap));
@@ -311,7 +311,7 @@ TEST_F(states_test, one_damaged_header_is_served_by_the_other) {
     for (uint64_t slot : {0, 4096}) {
         disk files;
         make(files);
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         os::sim_disk *copy = files.cut(os::sim_cut::keep_all);
         ASSERT_OK(ty_discard(heap));
         disk damaged(copy);
@@ -332,7 +332,7 @@ TEST_F(states_test, one_damaged_header_is_served_by_the_other_after_the_journal_
     for (uint64_t slot : {0, 4096}) {
         disk files;
         make(files);
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         scribble.change(heap, 100);
         ASSERT_OK(ty_snapshot(heap));
         last = content_of(heap);

@@ -16,13 +16,13 @@ struct outcome {
     std::vector<content> tried; // since then, in vain: one that fails may be there all the same
 };
 
-// Changes, snapshots, preflushes and applies; failures are allowed, and counted.
+// Changes, snapshots, early write-backs and applies; failures are allowed, and counted.
 outcome run_workload(ty_heap *heap, scribbler &s) {
     outcome result;
     result.acknowledged = content_of(heap);
     for (int round = 0; round < 6; ++round) {
         s.change(heap, 60);
-        if (round % 3 == 1 && ty_preflush(heap, 0))
+        if (round % 3 == 1 && ty_write_back_early(heap, 0))
             ++result.failures;
         s.change(heap, 20);
         result.tried.push_back(content_of(heap));
@@ -32,7 +32,7 @@ outcome run_workload(ty_heap *heap, scribbler &s) {
             result.acknowledged = result.tried.back();
             result.tried.clear();
         }
-        if (round % 2 == 1 && ty_work(heap))
+        if (round % 2 == 1 && ty_run_background_work(heap))
             ++result.failures;
     }
     return result;
@@ -55,7 +55,7 @@ void check_fault(uint32_t operations, uint64_t after, bool forever, ty_status st
     expect_sound(heap);
     s.change(heap, 20);
     EXPECT_OK(ty_snapshot(heap)); // tried again, it works
-    EXPECT_OK(ty_work(heap));
+    EXPECT_OK(ty_run_background_work(heap));
     content last = content_of(heap);
     EXPECT_OK(ty_close(heap));
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));

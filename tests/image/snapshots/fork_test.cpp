@@ -26,9 +26,9 @@ int child_calls(ty_heap *heap) {
     stats.struct_size = sizeof stats;
     int wrong = refused(ty_snapshot(heap));
     wrong |= refused(ty_snapshot_wait(heap, 1)) << 1;
-    wrong |= refused(ty_preflush(heap, 0)) << 2;
-    wrong |= refused(ty_work(heap)) << 3;
-    wrong |= refused(ty_work_status(heap)) << 4;
+    wrong |= refused(ty_write_back_early(heap, 0)) << 2;
+    wrong |= refused(ty_run_background_work(heap)) << 3;
+    wrong |= refused(ty_background_work_status(heap)) << 4;
     wrong |= refused(ty_get_snapshot_stats(heap, &stats)) << 5;
     wrong |= refused(ty_dirty_count(heap, &number)) << 6;
     wrong |= refused(ty_dirty_bitmap(heap, 0, 64, &number)) << 7;

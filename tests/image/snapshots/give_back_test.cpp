@@ -124,10 +124,10 @@ TEST_P(give_back_test, what_is_written_meanwhile_stays) {
             memset(block + random() % (block_bytes - 64), int(random()), 64);
         }
         if (round % 4 == 1) {
-            ASSERT_OK(ty_preflush(heap, random() % 2 ? 0 : 8));
+            ASSERT_OK(ty_write_back_early(heap, random() % 2 ? 0 : 8));
         }
         if (round % 4 == 3) {
-            ASSERT_OK(ty_work(heap));
+            ASSERT_OK(ty_run_background_work(heap));
         }
         content before = content_of(heap);
         uint64_t epoch = 0;
@@ -146,12 +146,12 @@ TEST_P(give_back_test, what_is_written_meanwhile_stays) {
 }
 
 // The pages of an open batch are clean, and the image does not hold them.
-TEST_P(give_back_test, what_is_preflushed_stays) {
+TEST_P(give_back_test, what_is_written_back_early_stays) {
     fill(64);
     for (int round = 0; round < 10; ++round)
         ASSERT_OK(ty_snapshot(heap));
     rewrite(5);
-    ASSERT_OK(ty_preflush(heap, 0));
+    ASSERT_OK(ty_write_back_early(heap, 0));
     if (options.tracking != TY_TRACK_CONTENT) {
         EXPECT_EQ(0u, dirty());
     }
@@ -171,7 +171,7 @@ TEST_P(give_back_test, nothing_goes_while_others_store) {
     for (int round = 1; round < 6; ++round) {
         rewrite(round);
         ASSERT_OK(running_snapshot(heap, calls));
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         EXPECT_EQ(0u, given_back());
     }
     ASSERT_OK(image_ease(heap));

@@ -500,7 +500,7 @@ std::vector<step> live(const disk &files) {
     EXPECT_OK(open_with(files, above, &heap));
     change();
     mark = mark_number(n);
-    EXPECT_OK(image_preflush(heap, 0));
+    EXPECT_OK(image_write_back_early(heap, 0));
     change();
     EXPECT_OK(image_discard(heap));
     return steps;

@@ -344,7 +344,7 @@ TEST_P(running_model, after_power_cuts) {
             }
             failures += taken != TY_OK;
             if (i % 4 == 3) {
-                ASSERT_OK(ty_work(heap));
+                ASSERT_OK(ty_run_background_work(heap));
             }
         }
     }

@@ -265,11 +265,11 @@ TEST_P(running_test, a_failure_of_the_layer_fails_the_snapshot) {
     heap = nullptr;
 }
 
-// What was preflushed and stored since is there as it is when the snapshot copies; tables as they are in the pause.
-TEST_P(running_test, after_a_preflush) {
+// What was written back early and stored since is there as it is when the snapshot copies; tables as they are in the pause.
+TEST_P(running_test, after_an_early_write_back) {
     store(2);
     EXPECT_OK(ty_root_set(heap, "early", words));
-    ASSERT_OK(ty_preflush(heap, 0));
+    ASSERT_OK(ty_write_back_early(heap, 0));
     store(3, 1);
     EXPECT_OK(ty_root_set(heap, "middle", words));
     calls.resumed = [&] { EXPECT_OK(ty_root_set(heap, "later", words)); };
@@ -432,9 +432,9 @@ TEST_P(running_test, nobody_waits_while_dirty_pages_are_looked_for) {
         return 0;
     };
     uint64_t pages = dirty();
-    ty_status preflushed = ty_preflush(heap, 0);
+    ty_status written_early = ty_write_back_early(heap, 0);
     os::sys::hook = nullptr;
-    EXPECT_OK(preflushed);
+    EXPECT_OK(written_early);
     EXPECT_GE(pages, array_pages);
     EXPECT_GT(looks, 0);
     EXPECT_EQ(0, paused_looks);
@@ -474,7 +474,7 @@ TEST_P(running_journal, a_batch_goes_where_it_fits) {
     constexpr size_t front_pages = 250;
     bool fitted = false, did_not_fit = false;
     for (size_t pages = front_pages - 6; pages < front_pages + 3; ++pages) {
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         store_pages(front_pages);
         ASSERT_OK(ty_snapshot(heap));
         only_the_last_is_not_applied(10);

@@ -41,7 +41,7 @@ TEST_F(snapshot_test, discard_goes_back_to_the_last_snapshot) {
         ASSERT_OK(ty_snapshot(heap));
         last = content_of(heap);
         if (round % 3 == 0) {
-            ASSERT_OK(ty_work(heap));
+            ASSERT_OK(ty_run_background_work(heap));
         }
         s.change(heap, 200);
         ASSERT_OK(ty_discard(heap));
@@ -96,19 +96,19 @@ TEST_F(snapshot_test, start_holds_what_was_there_at_the_start) {
     EXPECT_EQ(at_start, content_of(heap));
 }
 
-TEST_F(snapshot_test, preflushed_pages_that_change_again_are_saved_as_they_are_at_the_snapshot) {
+TEST_F(snapshot_test, pages_written_back_early_that_change_again_are_saved_as_they_are_at_the_snapshot) {
     open();
     scribbler s(6);
     for (int round = 0; round < 5; ++round) {
         s.change(heap, 300);
-        ASSERT_OK(ty_preflush(heap, round % 2 ? 0 : 7));
+        ASSERT_OK(ty_write_back_early(heap, round % 2 ? 0 : 7));
         s.change(heap, 50);
-        ASSERT_OK(ty_preflush(heap, 0));
+        ASSERT_OK(ty_write_back_early(heap, 0));
         s.change(heap, 50);
         ASSERT_OK(ty_snapshot(heap));
         content last = content_of(heap);
         s.change(heap, 50);
-        ASSERT_OK(ty_preflush(heap, 0)); // of a batch that is never completed
+        ASSERT_OK(ty_write_back_early(heap, 0)); // of a batch that is never completed
         ASSERT_OK(ty_discard(heap));
         open();
         ASSERT_EQ(last, content_of(heap)) << "round " << round;
@@ -117,14 +117,14 @@ TEST_F(snapshot_test, preflushed_pages_that_change_again_are_saved_as_they_are_a
 }
 
 // With TY_BACKGROUND_CALLS nobody else would write the chunks, and the next snapshot would have all of them to write.
-TEST_F(snapshot_test, preflush_writes_by_itself) {
+TEST_F(snapshot_test, early_write_back_by_itself) {
     open();
     if (report.tracking == TY_TRACK_CONTENT)
         GTEST_SKIP() << "only the snapshot's pause is a moment to collect at";
     scribbler s(7);
     s.change(heap, 300);
     uint64_t writes = os::sim_operation_count(files.get(), os::sim_op_write);
-    ASSERT_OK(ty_preflush(heap, 0));
+    ASSERT_OK(ty_write_back_early(heap, 0));
     EXPECT_GT(os::sim_operation_count(files.get(), os::sim_op_write), writes);
 }
 
@@ -204,7 +204,7 @@ TEST_F(snapshot_test, pages_of_a_failed_snapshot_stay_dirty_and_a_reader_is_told
     auto *block = static_cast<char *>(ty_alloc_aligned(heap, 1 << 20, 4096));
     memset(block, 1, 1 << 20);
     ASSERT_OK(ty_snapshot(heap));
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     for (int page : {1, 5, 9})
         block[page * 4096] = 2;
     os::sim_set_fault(files.get(), {os::sim_op_flush, 0, false, TY_E_IO});
@@ -254,8 +254,8 @@ TEST_F(snapshot_test, all_ways_of_tracking_and_of_background_work) {
                 s.change(heap, 100);
                 ASSERT_OK(ty_snapshot(heap));
             }
-            ASSERT_OK(ty_work(heap));
-            ASSERT_OK(ty_work_status(heap));
+            ASSERT_OK(ty_run_background_work(heap));
+            ASSERT_OK(ty_background_work_status(heap));
             content last = content_of(heap);
             s.change(heap, 100);
             ASSERT_OK(ty_discard(heap));
@@ -291,16 +291,16 @@ TEST_F(snapshot_test, purge_gives_clean_pages_back_and_keeps_their_content) {
 // since.
 TEST_F(snapshot_test, purge_keeps_pages_that_no_durable_snapshot_holds) {
     for (uint32_t fails : {os::sim_op_flush, os::sim_op_write})
-        for (bool preflushed : {false, true}) {
-            SCOPED_TRACE(testing::Message() << "operation " << fails << " preflushed " << preflushed);
+        for (bool written_early : {false, true}) {
+            SCOPED_TRACE(testing::Message() << "operation " << fails << " written back early " << written_early);
             open();
             auto *block = static_cast<char *>(ty_alloc_aligned(heap, 1 << 20, 4096));
             memset(block, 1, 1 << 20);
             ASSERT_OK(ty_close(heap));
             open(); // now its pages show the file
             memset(block, 2, 1 << 19);
-            if (preflushed) {
-                ASSERT_OK(ty_preflush(heap, 0));
+            if (written_early) {
+                ASSERT_OK(ty_write_back_early(heap, 0));
                 ASSERT_OK(ty_heap_purge(heap, nullptr));
             }
             memset(block + (1 << 19), 3, 1 << 18);

@@ -1,6 +1,6 @@
-// Goal: ty_work does not tell of a failure that was under way before it was called. Method: an apply of the library's
+// Goal: ty_run_background_work does not tell of a failure that was under way before it was called. Method: an apply of the library's
 // thread is held in a write of the image, which then fails; meanwhile the disk is good again, and another thread is in
-// ty_work. The story: it returned the failure of that write, and not of what it had asked for.
+// ty_run_background_work. The story: it returned the failure of that write, and not of what it had asked for.
 #include "../support.hpp"
 
 #include <condition_variable>
@@ -43,7 +43,7 @@ struct holding_storage {
     }
     bool wait_and_fail() {
         std::unique_lock<std::mutex> guard(lock);
-        if (held && !told) // what is tried again gives ty_work the time to tell of what failed before
+        if (held && !told) // what is tried again gives ty_run_background_work the time to tell of what failed before
             changed.wait_for(guard, std::chrono::milliseconds(200), [this] { return told; });
         if (!hold)
             return false;
@@ -110,7 +110,7 @@ TEST(work_test, does_not_tell_of_what_failed_before) {
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_NE(nullptr, ty_alloc(heap, 100));
     ASSERT_OK(ty_snapshot(heap)); // the first one writes to the image itself
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     ASSERT_NE(nullptr, ty_alloc(heap, 100));
     storage.set(storage.hold);
     ASSERT_OK(ty_snapshot(heap)); // the library's thread applies it
@@ -119,7 +119,7 @@ TEST(work_test, does_not_tell_of_what_failed_before) {
     ty_status status = TY_E_BUSY;
     std::thread thread([&] {
         id = gettid();
-        status = ty_work(heap);
+        status = ty_run_background_work(heap);
         storage.set(storage.told);
     });
     while (id == 0 || !sleeps(id))
@@ -127,7 +127,7 @@ TEST(work_test, does_not_tell_of_what_failed_before) {
     storage.set(storage.fail);
     thread.join();
     EXPECT_EQ(TY_OK, status);
-    EXPECT_OK(ty_work_status(heap));
+    EXPECT_OK(ty_background_work_status(heap));
     ASSERT_OK(ty_close(heap));
 }
 

@@ -438,9 +438,9 @@ TEST(system_call_fault, variables) {
 TEST(system_call_fault, threads_and_guards) {
     fail_each_call("thread", use_thread, EAGAIN);
     fail_each_call(
-        "vigil",
+        "idle_poller",
         [] {
-            vigil one;
+            idle_poller one;
             if (ty_status status = one.start())
                 return status;
             if (one.begin())

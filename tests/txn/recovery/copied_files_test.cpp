@@ -57,7 +57,7 @@ protected:
             make_words();
         step(all_words);
         ASSERT_OK(ty_snapshot(writer_));
-        ASSERT_OK(ty_work(writer_));
+        ASSERT_OK(ty_run_background_work(writer_));
         step(first_word);
         ASSERT_OK(ty_snapshot(writer_));
         step(all_words);
@@ -103,7 +103,7 @@ protected:
         step(all_words);
         ASSERT_OK(ty_snapshot(writer_));
         if (applies_) {
-            ASSERT_OK(ty_work(writer_));
+            ASSERT_OK(ty_run_background_work(writer_));
         }
         if (overwrites_) {
             overwrite_log();
@@ -209,7 +209,7 @@ TEST(held_image, waits_for_who_copies) {
     ASSERT_OK(ty_open(path.c_str(), &options, &heap, nullptr));
     auto *number = static_cast<uint64_t *>(ty_alloc(heap, sizeof(uint64_t)));
     ASSERT_OK(ty_snapshot(heap));
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     ty_info before{}, info{};
     before.struct_size = info.struct_size = sizeof info;
     ASSERT_OK(ty_read_info(path.c_str(), nullptr, &before));
@@ -221,7 +221,7 @@ TEST(held_image, waits_for_who_copies) {
     ASSERT_OK(ty_read_info(path.c_str(), nullptr, &info));
     EXPECT_EQ(before.image_epoch, info.image_epoch);
     EXPECT_EQ(100u, info.batches);
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     ASSERT_OK(ty_read_info(path.c_str(), nullptr, &info));
     EXPECT_EQ(info.epoch, info.image_epoch);
     reader.close();

@@ -241,7 +241,7 @@ TEST_P(belonging, every_file_at_every_moment) {
     ASSERT_OK(ty_discard(heap));
     moment discarded = moment_of(files, 3);
     heap = open(files);
-    ASSERT_OK(ty_work(heap)); // applies what was found, and takes no snapshot
+    ASSERT_OK(ty_run_background_work(heap)); // applies what was found, and takes no snapshot
     ASSERT_OK(ty_close(heap));
     moment closed = moment_of(files, 3);
 
@@ -253,7 +253,7 @@ TEST_P(belonging, every_file_at_every_moment) {
 
     heap = open(files);
     set(heap, 4);
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     set(heap, 5);
     others.push_back(closed);
     moment again = moment_of(files, 5);

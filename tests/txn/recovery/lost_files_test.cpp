@@ -175,7 +175,7 @@ TEST(lost_files, descriptors_that_lead_elsewhere) {
         std::string path = folder.file("a.ty"), other_path = folder.file("other");
         ty_heap *heap = open_heap(path, one);
         ASSERT_OK(change(heap, 1));
-        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_run_background_work(heap));
         int other = ::open(other_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         ASSERT_EQ(write(other, "precious", 8), 8);
         std::vector<int> numbers = descriptors_of(path, true);

@@ -116,7 +116,7 @@ TEST(recovery_test, commits_snapshots_and_closes) {
     l.run(5);
     l.run_async(5);
     l.make_stable();
-    ASSERT_OK(ty_work(l.heap));
+    ASSERT_OK(ty_run_background_work(l.heap));
     l.run(3);
     uint64_t epoch = 0;
     ASSERT_OK(ty_snapshot_start(l.heap, &epoch));

@@ -76,7 +76,7 @@ TEST_P(renamed_folder, the_heap_goes_on) {
     for (int number = 1; number <= 3; ++number) {
         EXPECT_EQ(TY_OK, set_number(heap, number)) << ty_error_text();
         EXPECT_EQ(TY_OK, ty_snapshot(heap)) << ty_error_text();
-        EXPECT_EQ(TY_OK, ty_work(heap)) << ty_error_text();
+        EXPECT_EQ(TY_OK, ty_run_background_work(heap)) << ty_error_text();
     }
     ASSERT_EQ(TY_OK, ty_close(heap)) << ty_error_text();
     ASSERT_EQ(TY_OK, open((renamed ? after_ : before_) / "heap.ty", &heap)) << ty_error_text();

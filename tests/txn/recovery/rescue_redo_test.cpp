@@ -305,7 +305,7 @@ TEST_F(rescue_redo_test, a_transaction_that_does_not_fit) {
     ASSERT_OK(ty_txn_root_set(txn, "lost", lost));
     ASSERT_OK(ty_commit(txn));
     ASSERT_OK(ty_snapshot(heap));
-    ASSERT_OK(ty_work(heap));
+    ASSERT_OK(ty_run_background_work(heap));
     for (int i = 0; i < 3; ++i) {
         ASSERT_OK(ty_begin(heap, nullptr, &txn));
         if (i == 2) {

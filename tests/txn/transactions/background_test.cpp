@@ -174,13 +174,13 @@ TEST_F(background_test, a_failed_snapshot_is_told_until_one_succeeds) {
     open();
     os::sim_set_fault(files.get(), {os::sim_op_write, 0, true, TY_E_IO});
     make("words", 64);
-    EXPECT_TRUE(comes_true([&] { return ty_work_status(heap) == TY_E_IO; }));
-    EXPECT_EQ(TY_E_IO, ty_work(heap)) << "tried again, in vain";
-    EXPECT_EQ(TY_E_IO, ty_work_status(heap));
+    EXPECT_TRUE(comes_true([&] { return ty_background_work_status(heap) == TY_E_IO; }));
+    EXPECT_EQ(TY_E_IO, ty_run_background_work(heap)) << "tried again, in vain";
+    EXPECT_EQ(TY_E_IO, ty_background_work_status(heap));
     os::sim_set_fault(files.get(), {});
-    EXPECT_TRUE(comes_true([&] { return ty_work_status(heap) == TY_OK; }));
+    EXPECT_TRUE(comes_true([&] { return ty_background_work_status(heap) == TY_OK; }));
     EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; })) << "nothing has succeeded";
-    EXPECT_OK(ty_work(heap));
+    EXPECT_OK(ty_run_background_work(heap));
 }
 
 // The one that is durable is the program's, and nobody has waited for it.
@@ -189,14 +189,14 @@ TEST_F(background_test, a_failed_snapshot_is_over_when_a_later_one_is_durable) {
     open();
     os::sim_set_fault(files.get(), {os::sim_op_write, 0, true, TY_E_IO});
     make("words", 64);
-    EXPECT_TRUE(comes_true([&] { return ty_work_status(heap) == TY_E_IO; }));
+    EXPECT_TRUE(comes_true([&] { return ty_background_work_status(heap) == TY_E_IO; }));
     os::sim_set_fault(files.get(), {});
     uint64_t epoch = 0;
     ASSERT_OK(ty_snapshot_start(heap, &epoch));
     EXPECT_TRUE(comes_true([&] { return ty_heap_epoch(heap) >= epoch; }));
-    EXPECT_OK(ty_work_status(heap));
+    EXPECT_OK(ty_background_work_status(heap));
     ty_txn *txn = begin(); // within it no snapshot is tried
-    EXPECT_OK(ty_work(heap));
+    EXPECT_OK(ty_run_background_work(heap));
     ASSERT_OK(ty_rollback(txn));
 }
 
@@ -388,13 +388,13 @@ int child_calls(ty_heap *heap, ty_txn *txn, uint64_t *words, const ty_open_optio
     wrong |= refused(ty_get_txn_stats(heap, &stats)) << 4;
     wrong |= refused(ty_txn_lock_object(txn, words)) << 15;
     wrong |= refused(ty_get_snapshot_stats(heap, &snapshots)) << 16;
-    wrong |= refused(ty_work_status(heap)) << 17;
+    wrong |= refused(ty_background_work_status(heap)) << 17;
     wrong |= (ty_rollback(txn) == TY_OK && *words == 1 ? 0 : 1) << 5; // it only changes the child's memory
     wrong |= refused(ty_begin(heap, nullptr, &txn)) << 6;
     wrong |= refused(ty_read_begin(heap)) << 7;
     wrong |= (ty_reserve(heap, 64) == nullptr ? 0 : 1) << 8;
     wrong |= refused(ty_snapshot(heap)) << 9;
-    wrong |= refused(ty_work(heap)) << 10;
+    wrong |= refused(ty_run_background_work(heap)) << 10;
     wrong |= refused(ty_rebuild(&heap, &options, nullptr)) << 11;
     wrong |= refused(ty_close(heap)) << 12;
     wrong |= (*words == 1 ? 0 : 1) << 13; // what was committed can be read

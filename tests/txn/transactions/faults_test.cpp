@@ -26,7 +26,7 @@ uint64_t live(const disk &files, ledger &book, ty_heap **left_open) {
         note(book.run(heap));
         if (i == 4)
             note(ty_snapshot(heap));
-        if (i == 6 && ty_work(heap)) // acknowledges nothing
+        if (i == 6 && ty_run_background_work(heap)) // acknowledges nothing
             continue;
         if (i == 8) {
             (void)!book.run(heap, false); // acknowledged by ty_stable

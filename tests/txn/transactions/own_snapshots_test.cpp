@@ -27,26 +27,26 @@ protected:
 
 TEST_F(own_snapshots_test, a_failure_is_told_by_work) {
     os::sim_set_fault(files.get(), {os::sim_op_write, 0, true, TY_E_IO});
-    EXPECT_EQ(TY_E_IO, ty_work(heap));
+    EXPECT_EQ(TY_E_IO, ty_run_background_work(heap));
     os::sim_set_fault(files.get(), {});
-    EXPECT_OK(ty_work(heap));
+    EXPECT_OK(ty_run_background_work(heap));
 }
 
 TEST_F(own_snapshots_test, a_failure_is_told_until_one_succeeds) {
     for (int i = 0; i < 2; ++i)
-        EXPECT_EQ(TY_E_IO, ty_work_status(heap));
+        EXPECT_EQ(TY_E_IO, ty_background_work_status(heap));
     os::sim_set_fault(files.get(), {os::sim_op_write, 0, true, TY_E_IO});
-    EXPECT_EQ(TY_E_IO, ty_work(heap));
-    EXPECT_EQ(TY_E_IO, ty_work_status(heap)) << "told once does not make it good";
+    EXPECT_EQ(TY_E_IO, ty_run_background_work(heap));
+    EXPECT_EQ(TY_E_IO, ty_background_work_status(heap)) << "told once does not make it good";
     os::sim_set_fault(files.get(), {});
-    EXPECT_OK(ty_work(heap));
-    EXPECT_OK(ty_work_status(heap));
+    EXPECT_OK(ty_run_background_work(heap));
+    EXPECT_OK(ty_background_work_status(heap));
 }
 
 TEST_F(own_snapshots_test, a_failure_is_over_when_a_later_snapshot_is_durable) {
     ASSERT_OK(ty_snapshot(heap));
-    EXPECT_OK(ty_work_status(heap));
-    EXPECT_OK(ty_work(heap));
+    EXPECT_OK(ty_background_work_status(heap));
+    EXPECT_OK(ty_run_background_work(heap));
 }
 
 } // namespace

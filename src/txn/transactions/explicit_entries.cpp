@@ -1,4 +1,4 @@
-// Classic entries: data logged as it stands, procedures, and what a rollback is told to do.
+// Explicit log entries: data logged as it stands, procedures, and what a rollback is told to do.
 #include "transaction.hpp"
 
 namespace taiyen {

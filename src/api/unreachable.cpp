@@ -1,4 +1,4 @@
-// ty_each_unreached. In a file of its own: it needs the layers above heaps.
+// ty_each_unreachable. In a file of its own: it needs the layers above heaps.
 #include "../code/code.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
@@ -6,7 +6,7 @@
 
 using namespace taiyen;
 
-ty_status ty_each_unreached(ty_heap *heap, ty_site_callback *callback, void *context) {
+ty_status ty_each_unreachable(ty_heap *heap, ty_site_callback *callback, void *context) {
     constexpr const char *call = "go through a heap's blocks that nothing leads to";
     if (ty_status status = check_heap(heap, call))
         return status;
@@ -16,5 +16,5 @@ ty_status ty_each_unreached(ty_heap *heap, ty_site_callback *callback, void *con
         return failure(TY_E_ARGUMENT, "%s: it is a volatile heap, and has no roots", call)
             .remedy("start checks with TY_CHECK_LEAKS on it");
     guarded<ty_site_callback> guard(callback, context);
-    return guard.end(each_unreached(heap, guard.callback(), &guard));
+    return guard.end(each_unreachable(heap, guard.callback(), &guard));
 }

@@ -30,7 +30,7 @@ uint64_t idle_class_run_ns(unsigned *threads) {
 
 } // namespace
 
-TEST(log_vigil_test, a_lone_committer_is_watched_over) {
+TEST(log_idle_poller_test, a_lone_committer_is_watched_over) {
     memory_log memory;
     watched_sink sink(memory.sink());
     sink.at_write = [](unsigned) {
@@ -52,7 +52,7 @@ TEST(log_vigil_test, a_lone_committer_is_watched_over) {
     }
 }
 
-TEST(log_vigil_test, there_is_none_without_the_librarys_threads) {
+TEST(log_idle_poller_test, there_is_none_without_the_librarys_threads) {
     memory_log memory;
     log_owner l(start_log(memory.sink()));
     unsigned threads;

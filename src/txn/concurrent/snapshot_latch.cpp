@@ -67,7 +67,7 @@ ty_status begin_snapshot(other_writers &others) {
     concurrent_heap &all = heap_of_others(others);
     all.frees_wait.store(1, std::memory_order_relaxed);
     if (!fault("snapshot_beside_who_changes_blocks"))
-        books_close(all);
+        latch_close(all);
     size_t count = 0;
     ty_status status;
     {
@@ -81,7 +81,7 @@ ty_status begin_snapshot(other_writers &others) {
         }
     }
     if (status != TY_OK) {
-        books_open(all);
+        latch_open(all);
         frees_go_on(all);
     }
     return status;
@@ -92,7 +92,7 @@ void have_tables(other_writers &others) {
     for (size_t i = 0; i < all.listed; i++)
         reservations_put(*all.rt, i, 0);
     all.listed = 0;
-    books_open(all);
+    latch_open(all);
 }
 
 void end_snapshot(other_writers &others) {
@@ -127,21 +127,21 @@ constexpr other_writers others_of_concurrent{stop,        go_on,        in_one, 
 namespace {
 
 bool try_to_enter(ty_atomic_txn &txn) {
-    txn.at_books.store(1, std::memory_order_seq_cst);
-    if (txn.all->books_closed.load(std::memory_order_seq_cst) == 0) [[likely]]
+    txn.at_latch.store(1, std::memory_order_seq_cst);
+    if (txn.all->latch_closed.load(std::memory_order_seq_cst) == 0) [[likely]]
         return true;
-    txn.at_books.store(0, std::memory_order_release);
+    txn.at_latch.store(0, std::memory_order_release);
     return false;
 }
 
 } // namespace
 
-void books_enter(ty_atomic_txn &txn) {
+void latch_enter(ty_atomic_txn &txn) {
     if (try_to_enter(txn)) [[likely]]
         return;
     const uint64_t began_ns = os::now_ns();
     do
-        os::wait_on(txn.all->books_closed, 1);
+        os::wait_on(txn.all->latch_closed, 1);
     while (!try_to_enter(txn));
     const uint64_t took_ns = os::now_ns() - began_ns;
     txn.snapshot_waits.store(txn.snapshot_waits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -150,17 +150,17 @@ void books_enter(ty_atomic_txn &txn) {
 }
 
 // Who enters says so before it looks whether it may.
-void books_close(concurrent_heap &all) {
-    all.books_closed.store(1, std::memory_order_seq_cst);
+void latch_close(concurrent_heap &all) {
+    all.latch_closed.store(1, std::memory_order_seq_cst);
     os::lock_guard guard(all.lock);
     for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member)
-        while (txn->at_books.load(std::memory_order_seq_cst) != 0)
+        while (txn->at_latch.load(std::memory_order_seq_cst) != 0)
             os::give_way();
 }
 
-void books_open(concurrent_heap &all) {
-    all.books_closed.store(0, std::memory_order_seq_cst);
-    os::wake_all(all.books_closed);
+void latch_open(concurrent_heap &all) {
+    all.latch_closed.store(0, std::memory_order_seq_cst);
+    os::wake_all(all.latch_closed);
 }
 
 } // namespace taiyen

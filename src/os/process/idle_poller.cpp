@@ -1,13 +1,13 @@
-#include "vigil.hpp"
+#include "idle_poller.hpp"
 
 #include "../calls/calls.hpp"
 
 namespace taiyen::os {
 
-ty_status vigil::start() {
+ty_status idle_poller::start() {
     ty_status status = thread_.start(
         [](void *self) -> void * {
-            static_cast<vigil *>(self)->keep();
+            static_cast<idle_poller *>(self)->keep();
             return nullptr;
         },
         this);
@@ -16,14 +16,14 @@ ty_status vigil::start() {
     return status;
 }
 
-void vigil::stop() {
+void idle_poller::stop() {
     stopping_.store(true);
     word_.fetch_add(2);
     wake_one(word_);
     thread_.join();
 }
 
-void vigil::keep() {
+void idle_poller::keep() {
     thread_id_ = sys::set_idle_class() == 0 ? thread_id() : 0;
     ready_.store(1, std::memory_order_release);
     wake_one(ready_);
@@ -45,7 +45,7 @@ void vigil::keep() {
     }
 }
 
-bool vigil::follow_caller() {
+bool idle_poller::follow_caller() {
     unsigned core;
     if (thread_id_ == 0 || sys::getcpu(&core, nullptr) != 0)
         return false;
@@ -55,7 +55,7 @@ bool vigil::follow_caller() {
     return true;
 }
 
-bool vigil::begin() {
+bool idle_poller::begin() {
     if (!follow_caller())
         return false;
     word_.fetch_add(1);
@@ -64,11 +64,11 @@ bool vigil::begin() {
     return true;
 }
 
-void vigil::end() {
+void idle_poller::end() {
     word_.fetch_add(1);
 }
 
-void vigil_trial::note(uint64_t wait_ns) {
+void idle_poller_trial::note(uint64_t wait_ns) {
     if (at_ < 2 * pairs) {
         if (at_ % 2 == 0)
             bare_ns_ = wait_ns;

@@ -1,7 +1,7 @@
 // Goal: while somebody waits, a thread of the lowest class spins on the waiting core; only where trials say so.
 // Method: what the kernel says of the thread; trials with waits that the test makes up.
 #include "src/os/calls/syscalls.hpp"
-#include "src/os/process/vigil.hpp"
+#include "src/os/process/idle_poller.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -53,7 +53,7 @@ void fail(sys::call which) {
     sys::hook = fail_it;
 }
 
-class vigil_test : public testing::Test {
+class idle_poller_test : public testing::Test {
 protected:
     void start() {
         std::thread([] {}).join(); // with the first one a sanitizer starts a thread of its own
@@ -65,12 +65,12 @@ protected:
         if (!after.empty()) // it ends at once where it is refused
             thread = *after.begin();
     }
-    ~vigil_test() override {
+    ~idle_poller_test() override {
         sys::hook = nullptr;
         if (started)
             one.stop();
     }
-    vigil one;
+    idle_poller one;
     pid_t thread = 0;
     bool started = false;
 };
@@ -84,7 +84,7 @@ void pin_to(int core) {
 
 } // namespace
 
-TEST_F(vigil_test, it_spins_at_the_lowest_class_as_long_as_somebody_waits) {
+TEST_F(idle_poller_test, it_spins_at_the_lowest_class_as_long_as_somebody_waits) {
     start();
     ASSERT_EQ(sched_getscheduler(thread), SCHED_IDLE);
     if (run_ns(thread) == 0)
@@ -104,7 +104,7 @@ TEST_F(vigil_test, it_spins_at_the_lowest_class_as_long_as_somebody_waits) {
     });
 }
 
-TEST_F(vigil_test, it_gives_up_a_wait_that_is_long) {
+TEST_F(idle_poller_test, it_gives_up_a_wait_that_is_long) {
     start();
     if (run_ns(thread) == 0)
         GTEST_SKIP() << "this kernel does not tell threads' run times";
@@ -117,7 +117,7 @@ TEST_F(vigil_test, it_gives_up_a_wait_that_is_long) {
     }
 }
 
-TEST_F(vigil_test, it_is_where_the_waiting_thread_is) {
+TEST_F(idle_poller_test, it_is_where_the_waiting_thread_is) {
     cpu_set_t mine;
     ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
     start();
@@ -135,7 +135,7 @@ TEST_F(vigil_test, it_is_where_the_waiting_thread_is) {
     ASSERT_EQ(sched_setaffinity(0, sizeof mine, &mine), 0);
 }
 
-TEST_F(vigil_test, it_does_without_what_the_kernel_refuses) {
+TEST_F(idle_poller_test, it_does_without_what_the_kernel_refuses) {
     fail(sys::call::set_idle_class);
     start();
     EXPECT_FALSE(one.begin());
@@ -143,7 +143,7 @@ TEST_F(vigil_test, it_does_without_what_the_kernel_refuses) {
     EXPECT_FALSE(one.begin());
 }
 
-TEST_F(vigil_test, a_wait_is_not_watched_where_its_core_is_not_known) {
+TEST_F(idle_poller_test, a_wait_is_not_watched_where_its_core_is_not_known) {
     start();
     for (sys::call which : {sys::call::getcpu, sys::call::set_affinity}) {
         fail(which);
@@ -159,56 +159,56 @@ namespace {
 constexpr uint64_t bare_ns = 100000;
 
 // Waits that take so long, bare and watched over; how many were watched over.
-unsigned count_watched(vigil_trial &trial, unsigned waits, uint64_t bare, uint64_t watched) {
+unsigned count_watched(idle_poller_trial &trial, unsigned waits, uint64_t bare, uint64_t watched) {
     unsigned count = 0;
     for (unsigned i = 0; i < waits; i++) {
-        count += trial.wants_vigil();
-        trial.note(trial.wants_vigil() ? watched : bare);
+        count += trial.wants_poller();
+        trial.note(trial.wants_poller() ? watched : bare);
     }
     return count;
 }
 
-constexpr unsigned trial_waits = 2 * vigil_trial::pairs;
+constexpr unsigned trial_waits = 2 * idle_poller_trial::pairs;
 
 } // namespace
 
-TEST(vigil_trial_test, what_helps_is_done_until_the_next_trial) {
-    vigil_trial trial;
+TEST(idle_poller_trial_test, what_helps_is_done_until_the_next_trial) {
+    idle_poller_trial trial;
     for (int i = 0; i < 3; i++) {
-        EXPECT_EQ(count_watched(trial, trial_waits, bare_ns, bare_ns * 3 / 4), vigil_trial::pairs);
-        unsigned others = vigil_trial::waits_when_won - trial_waits;
+        EXPECT_EQ(count_watched(trial, trial_waits, bare_ns, bare_ns * 3 / 4), idle_poller_trial::pairs);
+        unsigned others = idle_poller_trial::waits_when_won - trial_waits;
         EXPECT_EQ(count_watched(trial, others, bare_ns, bare_ns * 3 / 4), others);
     }
-    EXPECT_EQ(count_watched(trial, trial_waits, bare_ns, bare_ns), vigil_trial::pairs) << "it may help no more";
+    EXPECT_EQ(count_watched(trial, trial_waits, bare_ns, bare_ns), idle_poller_trial::pairs) << "it may help no more";
     EXPECT_EQ(count_watched(trial, 100, bare_ns, bare_ns), 0u);
 }
 
-TEST(vigil_trial_test, what_does_not_help_clearly_is_not_done) {
-    vigil_trial trial;
+TEST(idle_poller_trial_test, what_does_not_help_clearly_is_not_done) {
+    idle_poller_trial trial;
     for (int i = 0; i < 3; i++) {
-        EXPECT_EQ(count_watched(trial, trial_waits, bare_ns, bare_ns * 19 / 20), vigil_trial::pairs);
-        EXPECT_EQ(count_watched(trial, vigil_trial::waits_when_lost - trial_waits, bare_ns, bare_ns), 0u);
+        EXPECT_EQ(count_watched(trial, trial_waits, bare_ns, bare_ns * 19 / 20), idle_poller_trial::pairs);
+        EXPECT_EQ(count_watched(trial, idle_poller_trial::waits_when_lost - trial_waits, bare_ns, bare_ns), 0u);
     }
     count_watched(trial, trial_waits, bare_ns, bare_ns / 2);
     EXPECT_EQ(count_watched(trial, 100, bare_ns, bare_ns / 2), 100u) << "it may help now";
 }
 
 // Now and then somebody else is in the way, of either kind of wait.
-TEST(vigil_trial_test, a_few_long_waits_do_not_decide) {
-    vigil_trial helps, does_not;
+TEST(idle_poller_trial_test, a_few_long_waits_do_not_decide) {
+    idle_poller_trial helps, does_not;
     for (unsigned i = 0; i < trial_waits; i++) {
         bool disturbed = i % 9 == 0;
-        helps.note(disturbed ? 50 * bare_ns : helps.wants_vigil() ? bare_ns / 2 : bare_ns);
+        helps.note(disturbed ? 50 * bare_ns : helps.wants_poller() ? bare_ns / 2 : bare_ns);
         does_not.note(disturbed ? 50 * bare_ns : bare_ns);
     }
-    EXPECT_TRUE(helps.wants_vigil());
-    EXPECT_FALSE(does_not.wants_vigil());
+    EXPECT_TRUE(helps.wants_poller());
+    EXPECT_FALSE(does_not.wants_poller());
 }
 
-TEST(vigil_trial_test, short_waits_are_left_alone) {
-    vigil_trial trial;
+TEST(idle_poller_trial_test, short_waits_are_left_alone) {
+    idle_poller_trial trial;
     for (unsigned i = 0; i < 2000; i++) {
-        EXPECT_FALSE(trial.wants_vigil());
-        trial.note(i % 2 == 0 ? vigil_trial::wait_ns_min - 1 : 1); // whatever they take
+        EXPECT_FALSE(trial.wants_poller());
+        trial.note(i % 2 == 0 ? idle_poller_trial::wait_ns_min - 1 : 1); // whatever they take
     }
 }

@@ -16,7 +16,7 @@ public:
         uint8_t *states = nullptr;
         if (ty_status status = states_.extend(blocks_.count(), &states))
             return status;
-        std::fill_n(states, blocks_.count(), unreached);
+        std::fill_n(states, blocks_.count(), unreachable);
         return each(each_own_block); // these lead nowhere: undo's have old bytes
     }
     ty_status mark() {
@@ -37,13 +37,13 @@ public:
     const ty_block *left(size_t *count) {
         *count = 0;
         for (size_t n = 0; n < blocks_.count(); n++)
-            if (states_[n] == unreached)
+            if (states_[n] == unreachable)
                 blocks_[(*count)++] = blocks_[n];
         return blocks_.begin();
     }
 
 private:
-    enum state : uint8_t { unreached, reached, own };
+    enum state : uint8_t { unreachable, reached, own };
 
     ty_status each(ty_status (*of_heap)(ty_heap *, ty_block_callback *, void *)) {
         const ty_status status = of_heap(heap_, take_block, this);
@@ -80,7 +80,7 @@ private:
     }
     ty_status reach(const void *address) {
         const size_t n = find(address);
-        if (n == blocks_.count() || states_[n] != unreached)
+        if (n == blocks_.count() || states_[n] != unreachable)
             return TY_OK;
         states_[n] = reached;
         return pending_.push(blocks_[n]);
@@ -95,7 +95,7 @@ private:
 
 } // namespace
 
-ty_status each_unreached(ty_heap *heap, ty_site_callback *callback, void *context) {
+ty_status each_unreachable(ty_heap *heap, ty_site_callback *callback, void *context) {
     marking marks(heap);
     size_t count = 0;
     if (ty_status status = marks.begin())
