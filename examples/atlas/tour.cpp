@@ -106,7 +106,8 @@ void tour::measure_snapshots(heap_file &heap) {
         stopwatch clock;
         check(ty_snapshot(heap.get()));
         double ms = clock.ms();
-        check(ty_run_background_work(heap.get())); // or the journal would be copied to the image while the next thing is measured
+        check(ty_run_background_work(
+            heap.get())); // or the journal would be copied to the image while the next thing is measured
         return ms;
     };
     ty_snapshot_stats stats{};

@@ -278,7 +278,8 @@ TY_API TY_CHECKED ty_status ty_run_background_work(ty_heap *heap);
 
 /* Waits for nothing; the last error of background work that has not succeeded since, and TY_OK if there is none. Of a
  * transactional heap also of the snapshots that it takes by itself: one that failed is tried again after a
- * second, by the library's thread or a commit, or at once by ty_run_background_work. TY_E_FORKED in a forked child. Thread-safe. */
+ * second, by the library's thread or a commit, or at once by ty_run_background_work. TY_E_FORKED in a forked child.
+ * Thread-safe. */
 TY_API ty_status ty_background_work_status(ty_heap *heap);
 
 /* The named root, NULL if there is none. Thread-safe. */

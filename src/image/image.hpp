@@ -121,8 +121,8 @@ struct image_running {
     // Once that pause is over, whatever came of it. May be NULL.
     void (*resumed)(void *context);
     // All pages but the tables were copied and handed on: returns when all that was stored until now is durable
-    // elsewhere. Whom it waits for must not wait for a snapshot, early write-back, ease, purge, give-back or look at the
-    // dirty pages of this heap. A failure fails the batch. Not called if there is nothing to be written.
+    // elsewhere. Whom it waits for must not wait for a snapshot, early write-back, ease, purge, give-back or look at
+    // the dirty pages of this heap. A failure fails the batch. Not called if there is nothing to be written.
     ty_status (*settle)(void *context);
 };
 
@@ -251,7 +251,8 @@ struct told_memory {
 told_memory image_memory_told(ty_heap *heap);
 // Adds the pages to which others may write even while a snapshot collects: blocks that a layer above has handed out
 // before they are anybody's. Called within a pause, under what the layer holds when it starts a snapshot.
-void image_set_pages_being_written(ty_heap *heap, void (*being_written)(void *context, os::page_set &pages), void *context);
+void image_set_pages_being_written(ty_heap *heap, void (*being_written)(void *context, os::page_set &pages),
+                                   void *context);
 // Whether the heap's files are still what was opened, and names lead to them (N3). Thread-safe.
 ty_status image_check_files(ty_heap *heap);
 // I8: whether both headers name this open and call the heap open. False where a close failed and the disk did not take

@@ -63,7 +63,7 @@ bool names_open(const journal_header_2 &header, const open_identity_2 &open) {
 
 const char *remedy_for(const image_header_2 &image, const char *otherwise) {
     return is_clean(image) ? "the heap was closed in order and does not need it: move it away, and open again"
-                               : otherwise;
+                           : otherwise;
 }
 constexpr const char *restore_both = "put the journal of the heap's last open back, name it with journal_path, or "
                                      "restore all files of the heap from copies made together";
@@ -135,9 +135,8 @@ ty_status check_header(const storage_file &journal, const image_header_2 &image,
         return status;
     if (!names_open(header, image.open)) {
         *fit = journal_fit::superseded;
-        return is_clean(image) && header.open.number < image.open.number
-                   ? TY_OK
-                   : refuse_other_open(journal, image, header);
+        return is_clean(image) && header.open.number < image.open.number ? TY_OK
+                                                                         : refuse_other_open(journal, image, header);
     }
     uint64_t wanted = header.size_bytes > journal_front_2 && !fault("journal_that_was_cut_passes_for_a_crash")
                           ? header.size_bytes

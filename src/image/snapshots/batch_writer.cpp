@@ -186,9 +186,9 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
 
 } // namespace
 
-// The heap's pages may be written by others meanwhile (early write-back, running snapshots): a torn copy is then superseded by
-// a later one, since the page was protected before it was copied, or by a log's record of the store (I17).
-// ThreadSanitizer need not know.
+// The heap's pages may be written by others meanwhile (early write-back, running snapshots): a torn copy is then
+// superseded by a later one, since the page was protected before it was copied, or by a log's record of the store
+// (I17). ThreadSanitizer need not know.
 [[gnu::no_sanitize_thread]] void copy_page(char *to, const char *from) {
 #if defined(__SANITIZE_THREAD__)
     for (size_t i = 0; i < page_bytes; i += sizeof(uint64_t))

@@ -108,7 +108,8 @@ bool image_undo_told(ty_heap *heap, told_undo *told) {
     return image_of(heap)->undo.read(told);
 }
 
-void image_set_pages_being_written(ty_heap *heap, void (*being_written)(void *context, os::page_set &pages), void *context) {
+void image_set_pages_being_written(ty_heap *heap, void (*being_written)(void *context, os::page_set &pages),
+                                   void *context) {
     image &im = *image_of(heap);
     os::lock_guard guard(im.control);
     im.copies.being_written = being_written;

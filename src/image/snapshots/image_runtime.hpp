@@ -1,8 +1,8 @@
 // The running state of one open persistent heap, shared by the files of this layer.
 //
-// Locks: `control` (rank image) is held by whoever starts something: a snapshot, an early write-back, a look at the dirty set.
-// `work` (rank journal) guards what callers and the library's threads share: the batch that is being written, the list
-// of batches to apply, the figures. File I/O is never done under `work`.
+// Locks: `control` (rank image) is held by whoever starts something: a snapshot, an early write-back, a look at the
+// dirty set. `work` (rank journal) guards what callers and the library's threads share: the batch that is being
+// written, the list of batches to apply, the figures. File I/O is never done under `work`.
 //
 // I1: a page of the image is overwritten only while the journal durably holds that page's committed content; a batch's
 //     space is reused only when both headers, durable, say that the image holds it.

@@ -212,7 +212,8 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
     if (ty_status status = check_writer(im, "write back early"))
         return status;
     if (!has_journal(im.kind))
-        return failure(TY_E_UNSUPPORTED, "write an archive heap's pages back early").remedy("only snapshot heaps have a journal");
+        return failure(TY_E_UNSUPPORTED, "write an archive heap's pages back early")
+            .remedy("only snapshot heaps have a journal");
     os::lock_guard guard(im.control);
     finish_in_flight(im);
     settle_outcome(im);

@@ -37,9 +37,9 @@ private:
     unsigned core_ = no_core;           // where the thread was sent; changed by begin
 };
 
-// Whether an idle poller is worth it: tried, since it depends on the machine (its processors may not sleep), the disk (what
-// takes long gains nothing) and on who else runs. Of some waits every second one is watched over; what was clearly
-// shorter in most pairs is done until the next trial.
+// Whether an idle poller is worth it: tried, since it depends on the machine (its processors may not sleep), the disk
+// (what takes long gains nothing) and on who else runs. Of some waits every second one is watched over; what was
+// clearly shorter in most pairs is done until the next trial.
 class idle_poller_trial {
 public:
     static constexpr unsigned pairs = 32;

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "current_malloc.hpp"
+#include "idle_poller.hpp"
 #include "numa.hpp"
 #include "stack.hpp"
 #include "standard_error.hpp"
 #include "text_file.hpp"
 #include "thread.hpp"
 #include "topology.hpp"
-#include "idle_poller.hpp"

@@ -9,7 +9,8 @@
 //      snapshot that holds the commit frees it.
 // X23: The stamp of a commit is its sequence in the log, and every stamp is in the log: commits are recovered in the
 //      order of their stamps, without a gap.
-// X24: Who changes the heap's blocks or roots for a transaction holds the registration latch meanwhile, and so is a commit that
+// X24: Who changes the heap's blocks or roots for a transaction holds the registration latch meanwhile, and so is a
+// commit that
 //      frees, or makes blocks its own, from before its stamp on. A snapshot closes the latch before it takes its own
 //      stamp: each block is of one side or the other.
 // X25: A snapshot that is collected while others commit holds all that was stored up to its place in the log. It counts
@@ -282,7 +283,8 @@ inline void blocks_forget(ty_atomic_txn &txn) {
     if (blocks_touched(txn)) [[unlikely]]
         blocks_back_to(txn, {0, 0, 0, 0});
 }
-// With the registration latch held, at a commit: before its stamp, and once it has one. valid false: it is not in force.
+// With the registration latch held, at a commit: before its stamp, and once it has one. valid false: it is not in
+// force.
 ty_status blocks_prepare(ty_atomic_txn &txn);
 void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid);
 // X32. Whether all of it lies in a block of the transaction's own; and the store to it.

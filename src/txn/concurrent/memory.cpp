@@ -372,7 +372,7 @@ void free_retired(concurrent_heap &all, retired_blocks &retired, uint64_t oldest
         }
 }
 
-// Under the heap's lock, With the registration latch held: those of threads that have ended; or of all.
+// Under the heap's lock, with the registration latch held: those of threads that have ended; or of all.
 void free_of_others(concurrent_heap &all, uint64_t oldest, bool of_all) {
     size_t left = 0;
     for (ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member) {
@@ -397,8 +397,8 @@ void free_what_can_be(ty_atomic_txn &txn) {
     all.lock.unlock();
 }
 
-// X22. With the registration latch held: room has run out, so all goes that nobody can read, whoever freed it; also what this
-// transaction itself could have read and has not. False: that has lost.
+// X22. With the registration latch held: room has run out, so all goes that nobody can read, whoever freed it; also
+// what this transaction itself could have read and has not. False: that has lost.
 bool give_all_back(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
     if (!txn.own->renew())

@@ -82,7 +82,8 @@ struct snapshot_service {
 void snapshots_free_some(txn_runtime &rt, snapshot_service &s, size_t most);
 // Tells the log that the pending snapshot is durable, if it is. Under lock.
 void snapshots_settle(txn_runtime &rt, snapshot_service &s);
-// A snapshot that nobody asked for. gate_held: by a commit. What fails is kept, for ty_run_background_work and ty_background_work_status.
+// A snapshot that nobody asked for. gate_held: by a commit. What fails is kept, for ty_run_background_work and
+// ty_background_work_status.
 ty_status snapshots_take(txn_runtime &rt, bool gate_held);
 
 // ---- snapshots_beside.cpp

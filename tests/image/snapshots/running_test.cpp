@@ -265,7 +265,8 @@ TEST_P(running_test, a_failure_of_the_layer_fails_the_snapshot) {
     heap = nullptr;
 }
 
-// What was written back early and stored since is there as it is when the snapshot copies; tables as they are in the pause.
+// What was written back early and stored since is there as it is when the snapshot copies; tables as they are in the
+// pause.
 TEST_P(running_test, after_an_early_write_back) {
     store(2);
     EXPECT_OK(ty_root_set(heap, "early", words));

@@ -1,6 +1,7 @@
-// Goal: ty_run_background_work does not tell of a failure that was under way before it was called. Method: an apply of the library's
-// thread is held in a write of the image, which then fails; meanwhile the disk is good again, and another thread is in
-// ty_run_background_work. The story: it returned the failure of that write, and not of what it had asked for.
+// Goal: ty_run_background_work does not tell of a failure that was under way before it was called. Method: an apply of
+// the library's thread is held in a write of the image, which then fails; meanwhile the disk is good again, and another
+// thread is in ty_run_background_work. The story: it returned the failure of that write, and not of what it had asked
+// for.
 #include "../support.hpp"
 
 #include <condition_variable>
