@@ -3,8 +3,8 @@
 // durable: commits that wait for the disk; async: commits that do not. Each changes one word of 1,024 blocks in turn.
 //
 // Why the comparison is fair: the same program, heap and disk; the subjects run in turn. `watched`: another process
-// reads the heap's board five times a second from before the first commit to after the last one; `taiyen`: nobody
-// looks; `calls`: the heap has no board, as the library has no threads, so nothing could be looked at.
+// reads the heap's metrics page five times a second from before the first commit to after the last one; `taiyen`:
+// nobody looks; `calls`: the heap has no metrics page, as the library has no threads, so nothing could be looked at.
 #include "harness.hpp"
 #include "heap_file.hpp"
 #include "process.hpp"
@@ -12,7 +12,7 @@
 #include <atomic>
 #include <csignal>
 #include <sys/wait.h>
-#include <taiyen/board.h>
+#include <taiyen/metrics.h>
 #include <thread>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ std::vector<std::string> case_names() {
     return {"durable", "async"};
 }
 
-// Another process, until it is killed. It says when it has seen the board.
+// Another process, until it is killed. It says when it has seen the metrics page.
 class viewer {
 public:
     explicit viewer(const std::string &path) {
@@ -44,7 +44,7 @@ public:
         close(ready[0]);
         if (!seen) {
             end();
-            throw unavailable("the heap's board cannot be read here");
+            throw unavailable("the heap's metrics page cannot be read here");
         }
     }
     ~viewer() { end(); }
@@ -52,12 +52,12 @@ public:
 
 private:
     [[noreturn]] static void look(const std::string &path, int ready) {
-        ty_board *board = nullptr;
-        ty_board_figures figures{};
+        ty_metrics_page *page = nullptr;
+        ty_metrics figures{};
         figures.struct_size = sizeof figures;
-        if (ty_board_open(path.c_str(), nullptr, &board) != TY_OK)
+        if (ty_metrics_open(path.c_str(), nullptr, &page) != TY_OK)
             _exit(1);
-        for (size_t looks = 0; ty_board_read(board, 2000, &figures) == TY_OK; looks++)
+        for (size_t looks = 0; ty_metrics_read(page, 2000, &figures) == TY_OK; looks++)
             if (looks == 0 && write(ready, "", 1) != 1)
                 break;
         _exit(1);
@@ -131,7 +131,7 @@ void run(session &session) {
                         {"watched", subject("watched", TY_BACKGROUND_THREAD, true)},
                         {"calls", subject("calls", TY_BACKGROUND_CALLS, false)}});
     session.out().note("watched: another process reads the heap's figures five times a second; taiyen: nobody does; "
-                       "calls: no thread of the library's, and no board.");
+                       "calls: no thread of the library's, and no metrics page.");
 }
 
 void judge(session &session) {

@@ -130,7 +130,7 @@ const std::vector<command> all {
          "FILE...",
          1,
          SIZE_MAX,
-         "the figures of a heap: blocks, roots, log, undo",
+         "the metrics of a heap: blocks, roots, log, undo",
          "Tells what 'taiyen info' tells, and looks into the heap: blocks by size class,\n"
          "how full its pages are, what is free and can be used, named roots and their\n"
          "blocks (with their types, where the heap keeps shapes), how full log and undo\n"
@@ -208,7 +208,7 @@ const std::vector<command> all {
          1,
          "draw what a heap's pages are used for",
          "Draws a picture of what the heap's pages are used for, and of its memory by\n"
-         "size of block. Opens the heap for reading. With --json, prints the figures; the\n"
+         "size of block. Opens the heap for reading. With --json, prints the metrics; the\n"
          "picture may then be left out. Of a heap that is open elsewhere it draws a copy.",
          {&output, &width, &as_json, &journal, &log_file},
          map},
@@ -416,10 +416,10 @@ const std::vector<command> all {
          "bytes a second, what is cached on the way as far as that can be known, and what\n"
          "a heap's settings should be. With --load, also runs a heap for half of the\n"
          "time, whose commits change BYTES bytes in PAGES pages out of SET, and tells how\n"
-         "many there are a second beside how many the figures predict. Its files are in a\n"
+         "many there are a second beside how many the metrics predict. Its files are in a\n"
          "folder 'taiyen-device-...', which is gone when it ends, however it ends; a power\n"
          "cut alone leaves it. Other programs that use the disk meanwhile spoil the\n"
-         "figures.",
+         "metrics.",
          {&seconds, &size, &load, &output, &as_json_once},
          device_profile},
         {"shapes",

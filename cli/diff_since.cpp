@@ -143,13 +143,13 @@ struct since {
 };
 
 ty_status read_pages(ty_heap *heap, since &found) {
-    heap_figures figures;
-    if (ty_status status = figures.read(heap))
+    heap_metrics metrics;
+    if (ty_status status = metrics.read(heap))
         return status;
     constexpr uint64_t step = 1 << 16;
     std::vector<uint64_t> bits(step / 64);
-    const uint64_t pages = figures.stats.limit_bytes / page_bytes; // the tables lie behind the touched part
-    for (uint64_t first = 0; first < pages && found.page_count < figures.waiting_pages; first += step) {
+    const uint64_t pages = metrics.stats.limit_bytes / page_bytes; // the tables lie behind the touched part
+    for (uint64_t first = 0; first < pages && found.page_count < metrics.waiting_pages; first += step) {
         const uint64_t count = std::min(step, pages - first);
         if (ty_status status = ty_dirty_bitmap(heap, first, count, bits.data()))
             return status;

@@ -75,19 +75,19 @@ std::unordered_set<const void *> own_addresses(ty_heap *heap, ty_status *status)
     return own;
 }
 
-void print_head(const heap_files &files, ty_heap *heap, const heap_figures &figures,
+void print_head(const heap_files &files, ty_heap *heap, const heap_metrics &metrics,
                 const std::vector<named_root> &roots) {
     std::printf("%s: %s heap at %s: %s of %s\n", in(ink::strong, text::printable(files.path)).c_str(),
-                kind_name(ty_heap_kind(heap)), text::hex(figures.stats.base).c_str(),
-                text::counted(figures.stats.live_blocks, "block").c_str(),
-                text::size(figures.stats.live_bytes).c_str());
+                kind_name(ty_heap_kind(heap)), text::hex(metrics.stats.base).c_str(),
+                text::counted(metrics.stats.live_blocks, "block").c_str(),
+                text::size(metrics.stats.live_bytes).c_str());
     print_roots(roots);
 }
 
-void print_json_head(const heap_files &files, ty_heap *heap, const heap_figures &figures,
+void print_json_head(const heap_files &files, ty_heap *heap, const heap_metrics &metrics,
                      const std::vector<named_root> &roots) {
     json::document one{{"path", files.path}, {"kind", "heap"}, {"heap_kind", kind_name(ty_heap_kind(heap))}};
-    figures.add_to(one);
+    metrics.add_to(one);
     json::print(one);
     for (const named_root &root : roots) {
         json::document entry{{"path", files.path}, {"kind", "root"}};
@@ -97,9 +97,9 @@ void print_json_head(const heap_files &files, ty_heap *heap, const heap_figures 
 }
 
 ty_status dump_heap(ty_heap *heap, const heap_files &files, const request &given) {
-    heap_figures figures;
+    heap_metrics metrics;
     std::vector<named_root> roots;
-    if (ty_status status = figures.read(heap))
+    if (ty_status status = metrics.read(heap))
         return status;
     if (ty_status status = roots_of(heap, roots))
         return status;
@@ -108,10 +108,10 @@ ty_status dump_heap(ty_heap *heap, const heap_files &files, const request &given
     if (status)
         return status;
     if (given.json)
-        print_json_head(files, heap, figures, roots);
+        print_json_head(files, heap, metrics, roots);
     else
-        print_head(files, heap, figures, roots);
-    for (const ty_class_stats &one : figures.classes) {
+        print_head(files, heap, metrics, roots);
+    for (const ty_class_stats &one : metrics.classes) {
         block_printer printer{files, given, own, one.block_bytes, columns()};
         const std::string size = one.block_bytes != 0 ? text::counted(one.block_bytes, "byte") : "whole pages";
         if (!given.json)

@@ -47,19 +47,19 @@ ty_status heap_content::read(const heap_files &files, const char *doing) {
     read_heap heap;
     if (ty_status status = heap.open(files))
         return status;
-    heap_figures figures;
-    if (ty_status status = figures.read(heap))
+    heap_metrics metrics;
+    if (ty_status status = metrics.read(heap))
         return status;
     kind = ty_heap_kind(heap);
-    base = reinterpret_cast<uintptr_t>(figures.stats.base);
-    limit_bytes = figures.stats.limit_bytes;
-    classes = figures.classes;
+    base = reinterpret_cast<uintptr_t>(metrics.stats.base);
+    limit_bytes = metrics.stats.limit_bytes;
+    classes = metrics.classes;
     std::vector<named_root> named;
     if (ty_status status = roots_of(heap, named))
         return status;
     for (const named_root &root : named)
         roots[root.name] = reinterpret_cast<uintptr_t>(root.address) - base;
-    reader into{*this, static_cast<const char *>(figures.stats.base), figures.stats.live_bytes, progress(doing)};
+    reader into{*this, static_cast<const char *>(metrics.stats.base), metrics.stats.live_bytes, progress(doing)};
     if (ty_status status = ty_each_area(heap, read_area, &into))
         return status;
     return heap.close();

@@ -1,4 +1,4 @@
-// A picture of a heap: what its pages are used for, with its figures and a legend. One drawing path makes SVG and PNG.
+// A picture of a heap: what its pages are used for, with its metrics and a legend. One drawing path makes SVG and PNG.
 // Uses the public C API only.
 #pragma once
 

@@ -68,7 +68,7 @@ private:
 
     double draw_figures(double y) {
         const ty_heap_stats &stats = model_.stats;
-        const std::tuple<const char *, std::string, std::string> figures[] = {
+        const std::tuple<const char *, std::string, std::string> metrics[] = {
             {"Live", text::size(stats.live_bytes), "in " + text::counted(stats.live_blocks, "block")},
             {"Free", text::size(stats.free_bytes), "incl. " + text::counted(stats.free_runs, "free run")},
             {"Control data", text::size(stats.control_bytes), "header and tables"},
@@ -80,7 +80,7 @@ private:
         const double step = (width_ - 2 * margin) / in_row;
         constexpr double height = 74;
         int index = 0;
-        for (const auto &[label, value, note] : figures) {
+        for (const auto &[label, value, note] : metrics) {
             const double x = margin + step * (index % in_row);
             const double top = y + height * (index / in_row);
             paint_.filled_box(x, top, 3, height - 16, palette::line);

@@ -1,4 +1,4 @@
-// The picture as a whole: title, figures, cells, legend.
+// The picture as a whole: title, metrics, cells, legend.
 #pragma once
 
 #include "heap_map_model.hpp"

@@ -35,11 +35,11 @@ public:
 
     void take_all() {
         const std::lock_guard guard(lock_);
-        state_ = {source_.figures_document(), source_.map_document(), source_.look().areas(0)};
+        state_ = {source_.metrics_document(), source_.map_document(), source_.look().areas(0)};
     }
     std::string event() {
         const std::lock_guard guard(lock_);
-        return text_of(state_.figures);
+        return text_of(state_.metrics);
     }
     std::string page(const std::string &nonce, bool is_saved) {
         const std::lock_guard guard(lock_);
@@ -68,7 +68,7 @@ live_answer live_view::answer(const live_request &request) {
     }
     if (name == "save")
         return {html, page("", true), "", "taiyen-live.html"};
-    if (name == "figures")
+    if (name == "metrics")
         return {json, event(), "", ""};
     if (name == "map" && request.from == 0 && request.bytes == 0) {
         const std::lock_guard guard(lock_);

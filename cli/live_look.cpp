@@ -67,7 +67,7 @@ ty_status heap_look::read_own(ty_heap *heap, const char *base) {
     return ty_each_own_block(heap, add, &into);
 }
 
-ty_status heap_look::take(const heap_files &files, figures *found) {
+ty_status heap_look::take(const heap_files &files, metrics *found) {
     read_heap heap;
     if (ty_status status = found->look_at_files(files))
         return status;
@@ -82,7 +82,7 @@ ty_status heap_look::take(const heap_files &files, figures *found) {
         return status;
     if (ty_status status = read_dirty(heap))
         return status;
-    if (found->damage.empty()) // else undo's buffers make no sense, which the figures say
+    if (found->damage.empty()) // else undo's buffers make no sense, which the metrics say
         if (ty_status status = read_own(heap, static_cast<const char *>(found->heap.stats.base)))
             return status;
     for (const named_root &root : found->roots)

@@ -2,7 +2,7 @@
 // whole heap down to the blocks of a page. Numbers come from a browser: any is harmless.
 #pragma once
 
-#include "figures.hpp"
+#include "metrics.hpp"
 
 #include <map>
 #include <unordered_set>
@@ -25,8 +25,8 @@ struct shown_area {
 
 class heap_look {
 public:
-    // Opens the heap for reading, a copy where it is in use, and closes it. *found: its figures, but for its program's.
-    ty_status take(const heap_files &files, figures *found);
+    // Opens the heap for reading, a copy where it is in use, and closes it. *found: its metrics, but for its program's.
+    ty_status take(const heap_files &files, metrics *found);
 
     uint64_t epoch() const { return epoch_; }
     // Cells of a part of the touched range: as many as cells_max has room for, of a power of two of pages each. bytes

@@ -8,7 +8,7 @@
 namespace cli {
 
 struct live_state {
-    json::document figures;
+    json::document metrics;
     json::document map;
     json::document areas;
 };

@@ -25,7 +25,7 @@ uint64_t unix_ms() {
 } // namespace
 
 ty_status live_source::look_at_files() {
-    figures found;
+    metrics found;
     if (ty_status status = found.look_at_files(files_))
         return status;
     found_.info = found.info;
@@ -33,10 +33,10 @@ ty_status live_source::look_at_files() {
     return TY_OK;
 }
 
-bool live_source::take_program_figures(uint64_t wait_ms) {
-    const bool is_there = board_.is_open() || board_.open(files_);
-    const bool is_new = is_there && board_.read(wait_ms, &found_.live);
-    found_.is_live = is_new || (found_.is_live && board_.is_open());
+bool live_source::take_program_metrics(uint64_t wait_ms) {
+    const bool is_there = metrics_.is_open() || metrics_.open(files_);
+    const bool is_new = is_there && metrics_.read(wait_ms, &found_.live);
+    found_.is_live = is_new || (found_.is_live && metrics_.is_open());
     return is_new;
 }
 
@@ -49,7 +49,7 @@ ty_status live_source::begin() {
     constexpr uint64_t wait_ms = 500;
     if (ty_status status = look_at_files())
         return status;
-    take_program_figures(wait_ms);
+    take_program_metrics(wait_ms);
     tried_ns_ = steady_ns();
     if (is_cheap())
         look_into_heap();
@@ -59,7 +59,7 @@ ty_status live_source::begin() {
 }
 
 void live_source::look_into_heap() {
-    figures found;
+    metrics found;
     heap_look look;
     if (look.take(files_, &found) != TY_OK) {
         why_ = as_options(ty_error_text());
@@ -82,7 +82,7 @@ bool live_source::renew() {
     if (!was_live && steady_ns() - tried_ns_ < try_every_ns)
         return false;
     tried_ns_ = steady_ns();
-    const bool is_new = take_program_figures(wait_ms);
+    const bool is_new = take_program_metrics(wait_ms);
     if (found_.is_live == was_live)
         return is_new;
     if (is_cheap())
@@ -92,7 +92,7 @@ bool live_source::renew() {
     return true;
 }
 
-json::document live_source::figures_document() const {
+json::document live_source::metrics_document() const {
     json::document one = document_of(files_, found_);
     json::document &view = one["view"];
     view["unix_ms"] = json::wide(unix_ms());
@@ -102,8 +102,8 @@ json::document live_source::figures_document() const {
     }
     if (!why_.empty())
         view["no_look"] = why_;
-    if (!found_.is_live && !board_.why().empty())
-        view["no_program"] = board_.why();
+    if (!found_.is_live && !metrics_.why().empty())
+        view["no_program"] = metrics_.why();
     return one;
 }
 

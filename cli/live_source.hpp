@@ -1,4 +1,4 @@
-// What `taiyen live` shows: the program's board again and again, and now and then a look into the heap itself.
+// What `taiyen live` shows: the program's metrics page again and again, and now and then a look into the heap itself.
 #pragma once
 
 #include "live_look.hpp"
@@ -11,16 +11,16 @@ class live_source {
 public:
     explicit live_source(heap_files files) : files_(std::move(files)) {}
 
-    // What the files say, the program's figures, and a look into the heap where that is cheap. A failure: there is no
+    // What the files say, the program's metrics, and a look into the heap where that is cheap. A failure: there is no
     // such heap, or it cannot be read.
     ty_status begin();
-    // The program's figures anew. True: there is something else to show.
+    // The program's metrics anew. True: there is something else to show.
     bool renew();
     // A look into the heap: a copy where it is in use. What fails is shown.
     void look_into_heap();
 
     // The document of `taiyen stat --json`, with how old its look into the heap is, and what went wrong, in "view".
-    json::document figures_document() const;
+    json::document metrics_document() const;
     // What the look saw: the heap's touched part, or a part of it, as cells; areas; the blocks of a page.
     const json::document &map_document() const { return map_; }
     const heap_look &look() const { return look_; }
@@ -29,17 +29,17 @@ public:
     json::document block_document(uint64_t offset) const;
 
 private:
-    bool take_program_figures(uint64_t wait_ms); // whether there are other ones
+    bool take_program_metrics(uint64_t wait_ms); // whether there are other ones
     ty_status look_at_files();
     bool is_cheap() const;
 
     heap_files files_;
-    heap_board board_;
-    figures found_;
+    program_metrics metrics_;
+    metrics found_;
     heap_look look_;
     json::document map_;
     uint64_t looked_unix_ms_ = 0;
-    uint64_t tried_ns_ = 0; // to find a board
+    uint64_t tried_ns_ = 0; // to find a metrics page
     std::string why_;       // there is no look into the heap
 };
 

@@ -1,4 +1,4 @@
-// taiyen map: a picture of a heap, opened read-only, or its figures.
+// taiyen map: a picture of a heap, opened read-only, or its metrics.
 #include "heap_map.hpp"
 #include "reading.hpp"
 #include "text.hpp"
@@ -69,11 +69,11 @@ bool is_possible(const request &given) {
 }
 
 ty_status print_figures(ty_heap *heap, const heap_files &files, const request &given) {
-    heap_figures figures;
-    if (ty_status status = figures.read(heap))
+    heap_metrics metrics;
+    if (ty_status status = metrics.read(heap))
         return status;
     json::document one{{"path", files.path}, {"kind", kind_name(ty_heap_kind(heap))}};
-    figures.add_to(one);
+    metrics.add_to(one);
     if (!given.picture_path.empty())
         one["picture"] = given.picture_path;
     json::print(one);

@@ -69,7 +69,7 @@ ty_status own_blocks_of(ty_heap *heap, own_blocks &own) {
     return ty_each_own_block(heap, add, &own);
 }
 
-ty_status heap_figures::read(ty_heap *heap) {
+ty_status heap_metrics::read(ty_heap *heap) {
     stats.struct_size = sizeof stats;
     if (ty_status status = ty_heap_get_stats(heap, &stats))
         return status;
@@ -81,11 +81,11 @@ ty_status heap_figures::read(ty_heap *heap) {
     return kind == TY_SNAPSHOT || kind == TY_TRANSACTIONAL ? ty_dirty_count(heap, &waiting_pages) : TY_OK;
 }
 
-double heap_figures::page_efficiency() const {
+double heap_metrics::page_efficiency() const {
     return stats.used_bytes != 0 ? static_cast<double>(stats.live_bytes) / static_cast<double>(stats.used_bytes) : 1;
 }
 
-void heap_figures::add_to(json::document &one) const {
+void heap_metrics::add_to(json::document &one) const {
     one["base"] = text::hex(stats.base);
     one["limit_bytes"] = json::wide(stats.limit_bytes);
     one["touched_bytes"] = json::wide(stats.touched_bytes);

@@ -42,8 +42,8 @@ struct own_blocks {
 };
 ty_status own_blocks_of(ty_heap *heap, own_blocks &own);
 
-// The figures of a heap that is open, as a document.
-struct heap_figures {
+// The metrics of a heap that is open, as a document.
+struct heap_metrics {
     ty_heap_stats stats{};
     std::vector<ty_class_stats> classes;
     uint64_t waiting_pages = 0; // that the journal has and the image not yet

@@ -1,6 +1,6 @@
-// taiyen stat: the figures of a heap: files, log, blocks, roots, undo; once, or again and again.
-#include "figures.hpp"
+// taiyen stat: the metrics of a heap: files, log, blocks, roots, undo; once, or again and again.
 #include "interrupts.hpp"
+#include "metrics.hpp"
 #include "numbers.hpp"
 #include "terminal.hpp"
 #include "text.hpp"
@@ -21,7 +21,7 @@ std::string share(uint64_t part, uint64_t whole) {
     return text::percent(whole != 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0);
 }
 
-void print_memory(const figures &found) {
+void print_memory(const metrics &found) {
     const ty_heap_stats &stats = found.heap.stats;
     std::string blocks = text::counted(stats.live_blocks, "block") + " of " + text::size(stats.live_bytes);
     if (found.own.count != 0)
@@ -36,7 +36,7 @@ void print_memory(const figures &found) {
                            " can be used; the largest block that can be had: " + text::size(stats.largest_free_bytes));
 }
 
-void print_undo(const figures &found) {
+void print_undo(const metrics &found) {
     const ty_undo_stats &undo = found.undo;
     if (!found.damage.empty())
         print_line("undo", text::printable(found.damage));
@@ -47,7 +47,7 @@ void print_undo(const figures &found) {
                                text::size(undo.held_bytes) + " held");
 }
 
-void print_waiting(const figures &found) {
+void print_waiting(const metrics &found) {
     if (found.info.kind != TY_ARCHIVE)
         print_line("dirty", text::counted(found.heap.waiting_pages, "page") + " that the image does not hold yet");
     if (found.log.partitions != 0)
@@ -56,38 +56,38 @@ void print_waiting(const figures &found) {
                                text::size(found.log.changed_bytes) + " changed since the last snapshot");
 }
 
-void print_program(const figures &found) {
-    const ty_board_figures &now = found.live.now;
+void print_program(const metrics &found) {
+    const ty_metrics &now = found.live.now;
     std::string told = "process " + std::to_string(now.process);
-    if (now.known & TY_BOARD_TRANSACTIONS)
+    if (now.known & TY_METRICS_TRANSACTIONS)
         told += ", " + text::counted(now.transactions, "transaction") + " since it opened the heap, " +
                 text::counted(now.rollbacks, "rollback");
-    if (now.known & TY_BOARD_SNAPSHOTS)
+    if (now.known & TY_METRICS_SNAPSHOTS)
         told += ", " + text::counted(now.snapshots, "snapshot");
-    if (now.known & TY_BOARD_DIRTY)
+    if (now.known & TY_METRICS_DIRTY)
         told += "; the next one writes " + text::counted(now.dirty_pages, "page");
     print_line("program", told);
 }
 
 // What the program says of undo and of its private memory. Its undo as of now; that of the heap's files is older.
-void print_program_memory(const figures &found) {
-    const ty_board_figures &now = found.live.now;
-    if (now.known & TY_BOARD_UNDO)
+void print_program_memory(const metrics &found) {
+    const ty_metrics &now = found.live.now;
+    if (now.known & TY_METRICS_UNDO)
         print_line("undo now", text::counted(now.undoable, "transaction") + " to undo, " + text::count(now.redoable) +
                                    " to redo; " + text::size(now.undo_used_bytes) + " of " +
                                    text::size(now.undo_room_bytes) + " used; " +
                                    text::counted(now.held_blocks, "block") + " of " + text::size(now.held_bytes) +
                                    " held");
-    if (now.known & TY_BOARD_COPIES)
+    if (now.known & TY_METRICS_COPIES)
         print_line("memory", text::size(now.copies_bytes) + " of private copies, of " +
                                  text::size(now.memory_allowed_bytes) + " that it may have" +
                                  (now.memory_bound_bytes != 0 ? " by its options" : " on this machine"));
-    else if (now.known & TY_BOARD_MEMORY && now.memory_bound_bytes != 0)
+    else if (now.known & TY_METRICS_MEMORY && now.memory_bound_bytes != 0)
         print_line("memory", "up to " + text::size(now.memory_bound_bytes) +
                                  " of private copies by its options; it has touched less than that");
 }
 
-void print_words(const heap_files &files, const figures &found) {
+void print_words(const heap_files &files, const metrics &found) {
     print_info(files, found.info);
     if (found.is_live) {
         print_program(found);
@@ -102,7 +102,7 @@ void print_words(const heap_files &files, const figures &found) {
     print_classes(found.heap.classes);
 }
 
-ty_status look_into_heap(const heap_files &files, figures &found) {
+ty_status look_into_heap(const heap_files &files, metrics &found) {
     read_heap heap;
     if (ty_status status = heap.open(files))
         return status;
@@ -112,7 +112,7 @@ ty_status look_into_heap(const heap_files &files, figures &found) {
 }
 
 int stat_of(const heap_files &files, const request &given) {
-    figures found;
+    metrics found;
     if (ty_status status = found.look_at_files(files))
         return refuse(files, given, status);
     found.look_at_program(files);

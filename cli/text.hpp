@@ -1,4 +1,4 @@
-// Figures for people.
+// Metrics for people.
 #pragma once
 
 #include <cstdint>

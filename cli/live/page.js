@@ -6,7 +6,7 @@ let shownLook = null; // of the map
 const rates = [];     // { at, rate }, at most ten minutes of them
 const looks = [];     // { at, durable, asynchronous }: counts of the last ten seconds
 
-// ---- Figures as texts. Numbers of 64 bits are strings in JSON.
+// ---- Metrics as texts. Numbers of 64 bits are strings in JSON.
 
 const number = (value) => Number(value);
 const count = (value) => Math.round(number(value)).toLocaleString("en-US");
@@ -68,7 +68,7 @@ function leaves(value, path, found) {
 }
 
 function fillAll() {
-  const table = by("figures"), all = leaves(last, "", []).slice(0, 2000);
+  const table = by("metrics"), all = leaves(last, "", []).slice(0, 2000);
   if (table.rows.length === all.length && all.every(([path], n) => table.rows[n].cells[1].dataset.figure === path)) return;
   table.replaceChildren(...all.map(([path]) => {
     const row = document.createElement("tr"), name = document.createElement("td"), value = document.createElement("td");
@@ -425,8 +425,8 @@ async function renewMap() {
   await openPart(looked.trail.length ? looked.trail : [{ from: 0, bytes: 0 }]);
 }
 
-function render(figures) {
-  last = figures;
+function render(metrics) {
+  last = metrics;
   fillHead();
   fillCommits();
   fillSnapshots();
@@ -438,7 +438,7 @@ function render(figures) {
   fillFigures();
 }
 
-render(first.figures);
+render(first.metrics);
 shownLook = last.view.looked_unix_ms;
 if (shownLook !== undefined) {
   looked.trail = [{ from: 0, bytes: 0 }];

@@ -2,9 +2,9 @@
 #include "../code/code.hpp"
 #include "../link/link.hpp"
 #include "arguments.hpp"
-#include "board.hpp"
 #include "callbacks.hpp"
 #include "ending.hpp"
+#include "metrics.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;
@@ -152,7 +152,7 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
         return status;
     if (ty_status status = code.finish(heap, report))
         return status;
-    board_start(*heap, known);
+    metrics_start(*heap, known);
     return TY_OK;
 }
 
@@ -167,15 +167,15 @@ ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *
         return status;
     code_session code(known);
     const open_judge judge = code.judge();
-    const board_stopped board = board_stop(*heap);
+    const metrics_stopped metrics_page = metrics_stop(*heap);
     if (ty_status status = txn_rebuild(heap, known, report, &joint_resolver, &judge)) {
         if (*heap)
-            board_start_again(board);
+            metrics_start_again(metrics_page);
         return status;
     }
     if (ty_status status = code.finish(heap, report))
         return status;
-    board_start(*heap, known);
+    metrics_start(*heap, known);
     return TY_OK;
 }
 
@@ -187,10 +187,10 @@ ty_status ty_close(ty_heap *heap) {
     heap_service *service = heap_service_of(heap);
     if (ty_status status = prepare_end(service, false))
         return status;
-    const board_stopped board = board_stop(heap);
+    const metrics_stopped metrics_page = metrics_stop(heap);
     ty_status status = end_heap(heap, image_path(heap), [heap] { return txn_close(heap); });
     if (status)
-        board_start_again(board);
+        metrics_start_again(metrics_page);
     else
         release(service);
     return status;
@@ -204,10 +204,10 @@ ty_status ty_discard(ty_heap *heap) {
     heap_service *service = heap_service_of(heap);
     if (ty_status status = prepare_end(service, true))
         return status;
-    const board_stopped board = board_stop(heap);
+    const metrics_stopped metrics_page = metrics_stop(heap);
     ty_status status = end_heap(heap, image_path(heap), [heap] { return txn_discard(heap); });
     if (status && heap_is_open(heap))
-        board_start_again(board);
+        metrics_start_again(metrics_page);
     release(service);
     return status;
 }

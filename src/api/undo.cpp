@@ -134,7 +134,7 @@ ty_status ty_undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *
 }
 
 ty_status ty_get_undo_stats(ty_heap *heap, ty_undo_stats *stats) {
-    constexpr const char *call = "get the figures of undo";
+    constexpr const char *call = "get the metrics of undo";
     if (ty_status status = check_heap(heap, call))
         return status;
     if (ty_status status = check_output(stats, call, "ty_undo_stats"))

@@ -185,7 +185,7 @@ ty_status image_note_read(const char *path, const ty_storage &storage, image_not
 ty_status image_note_write(const char *path, const ty_storage &storage, image_note_slots &slots, uint32_t note,
                            const void *bytes, size_t size, bool durable);
 // log may be NULL. journal_path NULL: beside the image. *refusal (may be NULL): what image and journal would have an
-// open refused for; then the figures that the journal has a part in are those of the image alone. status TY_OK:
+// open refused for; then the metrics that the journal has a part in are those of the image alone. status TY_OK:
 // nothing. locks: whether somebody has the heap open is asked by a lock, which an open meanwhile fails for; else it is
 // read as one that is in use.
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
@@ -264,8 +264,8 @@ const code_places_2 &image_code_before(ty_heap *heap);
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);
 // What the calls keep with it; NULL at first, and for a heap without an image.
-void image_set_board(ty_heap *heap, struct board *board);
-struct board *image_board(ty_heap *heap);
+void image_set_metrics(ty_heap *heap, struct metrics_page *metrics_page);
+struct metrics_page *image_metrics(ty_heap *heap);
 // What undo tells of itself to who looks from another thread: ty_undo_stats, as of the last call that ended.
 struct told_undo {
     uint64_t attached; // 0: and the rest means nothing

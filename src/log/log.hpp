@@ -240,14 +240,14 @@ void log_release(log *l, const log_marks &marks);
 // say so. Mends a broken log: what it could not write, the snapshot holds. Waits for writes under way.
 void log_continue(log *l, const log_marks &marks);
 
-struct log_figures {
+struct log_metrics {
     uint64_t frames;
     uint64_t bytes;         // written to the sink
     uint64_t used_bytes;    // of the rings
     uint64_t ring_bytes;    // of all
     uint64_t fullest_bytes; // what would be in use if all rings were as full as the fullest
 };
-log_figures log_get_figures(log *l);
-log_figures log_partition_figures(log *l, uint32_t partition);
+log_metrics log_get_metrics(log *l);
+log_metrics log_partition_metrics(log *l, uint32_t partition);
 
 } // namespace taiyen

@@ -17,9 +17,9 @@ uint64_t stamp_of(uint64_t version) {
     return version >> 1;
 }
 
-// A figure that one thread counts.
-void count(std::atomic<uint64_t> &figure) {
-    figure.store(figure.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+// A metric that one thread counts.
+void count(std::atomic<uint64_t> &metric) {
+    metric.store(metric.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 uint64_t load_memory(const uint64_t *word) {

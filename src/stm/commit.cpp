@@ -173,7 +173,7 @@ void transaction::call_all_due() {
         each.function(each.context);
 }
 
-void transaction::add_to(figures &sums) const {
+void transaction::add_to(metrics &sums) const {
     sums.commits += commits_.load(std::memory_order_relaxed);
     for (size_t i = 0; i < static_cast<size_t>(conflict::count); i++)
         sums.conflicts[i] += conflicts_[i].load(std::memory_order_relaxed);

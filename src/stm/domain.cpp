@@ -99,9 +99,9 @@ void domain::leave(transaction *left) {
     os::unmap_memory(left, sizeof *left);
 }
 
-figures domain::count() {
+metrics domain::count() {
     os::lock_guard guard(lock_);
-    figures all = left_;
+    metrics all = left_;
     for (const transaction *each = first_; each != nullptr; each = each->next_)
         each->add_to(all);
     return all;

@@ -50,7 +50,7 @@ enum class kind : uint8_t { writes, reads };
 enum class patience : uint8_t { none, any };
 enum class verdict : uint8_t { commit, roll_back, wait };
 
-struct figures {
+struct metrics {
     uint64_t commits;
     uint64_t conflicts[static_cast<size_t>(conflict::count)];
     uint64_t alone;       // transactions that ran alone
@@ -204,7 +204,7 @@ private:
     void store_words();
     void release_stripes(uint64_t stamp);
     void end(call_when outcome);
-    void add_to(figures &sums) const;
+    void add_to(metrics &sums) const;
 
     // Written by its thread, read by who asks something of all: Q3.
     alignas(64) std::atomic<uint64_t> began_{0}; // the clock then, and 1; 0: none runs
@@ -230,7 +230,7 @@ private:
     write_set writes_;
     pile<call> calls_;
     pile<call> due_;                   // of those that have ended
-    std::atomic<uint64_t> commits_{0}; // figures: written by its thread alone
+    std::atomic<uint64_t> commits_{0}; // metrics: written by its thread alone
     std::atomic<uint64_t> conflicts_[static_cast<size_t>(conflict::count)]{};
     std::atomic<uint64_t> alone_count_{0};
     std::atomic<uint64_t> old_count_{0};
@@ -271,7 +271,7 @@ public:
     uint64_t oldest();
     bool any_runs(); // of a moment ago, if they are not stopped
     uint64_t now() const { return clock_.load(std::memory_order_acquire); }
-    figures count();
+    metrics count();
 
 private:
     friend class transaction;
@@ -337,7 +337,7 @@ private:
     uint32_t old_readers_ = 0;
     uint32_t waiting_ = 0;
     uint32_t quiescing_ = 0;
-    figures left_{}; // of transactions that left
+    metrics left_{}; // of transactions that left
     // Old values, while there are readers of them: by stripe the newest, with the number of this time above.
     old_value *old_ = nullptr;
     std::atomic<uint64_t> *heads_ = nullptr;

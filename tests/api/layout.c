@@ -4,7 +4,7 @@
  * down.
  */
 #include <stddef.h>
-#include <taiyen/board.h>
+#include <taiyen/metrics.h>
 #include <taiyen/rescue.h>
 #include <taiyen/taiyen.h>
 #include <taiyen/xa.h>
@@ -14,61 +14,61 @@
     _Static_assert(offsetof(type, member) == (place), #type "." #member " has moved: see docs/versions.md")
 #define IS(constant, value) _Static_assert((constant) == (value), #constant " has another value: see docs/versions.md")
 
-SIZE(ty_board_figures, 368);
-AT(ty_board_figures, struct_size, 0);
-AT(ty_board_figures, identity, 8);
-AT(ty_board_figures, process, 24);
-AT(ty_board_figures, known, 32);
-AT(ty_board_figures, unix_ns, 40);
-AT(ty_board_figures, looks, 48);
-AT(ty_board_figures, look_ns, 56);
-AT(ty_board_figures, base, 64);
-AT(ty_board_figures, limit_bytes, 72);
-AT(ty_board_figures, touched_bytes, 80);
-AT(ty_board_figures, epoch, 88);
-AT(ty_board_figures, snapshots, 96);
-AT(ty_board_figures, snapshot_pages, 104);
-AT(ty_board_figures, journal_bytes, 112);
-AT(ty_board_figures, image_bytes, 120);
-AT(ty_board_figures, unapplied_batches, 128);
-AT(ty_board_figures, unapplied_bytes, 136);
-AT(ty_board_figures, pages_given_back, 144);
-AT(ty_board_figures, transactions, 152);
-AT(ty_board_figures, rollbacks, 160);
-AT(ty_board_figures, entries, 168);
-AT(ty_board_figures, record_bytes, 176);
-AT(ty_board_figures, log_bytes, 184);
-AT(ty_board_figures, log_frames, 192);
-AT(ty_board_figures, used_log_bytes, 200);
-AT(ty_board_figures, size_log_bytes, 208);
-AT(ty_board_figures, forced_snapshots, 216);
-AT(ty_board_figures, timed_snapshots, 224);
-AT(ty_board_figures, sequence, 232);
-AT(ty_board_figures, stable_sequence, 240);
-AT(ty_board_figures, reserved_blocks, 248);
-AT(ty_board_figures, dirty_pages, 256);
-AT(ty_board_figures, counted_unix_ns, 264);
-AT(ty_board_figures, count_ns, 272);
-AT(ty_board_figures, memory_bound_bytes, 280);
-AT(ty_board_figures, memory_allowed_bytes, 288);
-AT(ty_board_figures, copies_bytes, 296);
-AT(ty_board_figures, undoable, 304);
-AT(ty_board_figures, redoable, 312);
-AT(ty_board_figures, held_blocks, 320);
-AT(ty_board_figures, held_bytes, 328);
-AT(ty_board_figures, undo_used_bytes, 336);
-AT(ty_board_figures, undo_room_bytes, 344);
-AT(ty_board_figures, dirty_cell_bytes, 352);
-AT(ty_board_figures, dirty_cells, 360);
+SIZE(ty_metrics, 368);
+AT(ty_metrics, struct_size, 0);
+AT(ty_metrics, identity, 8);
+AT(ty_metrics, process, 24);
+AT(ty_metrics, known, 32);
+AT(ty_metrics, unix_ns, 40);
+AT(ty_metrics, looks, 48);
+AT(ty_metrics, look_ns, 56);
+AT(ty_metrics, base, 64);
+AT(ty_metrics, limit_bytes, 72);
+AT(ty_metrics, touched_bytes, 80);
+AT(ty_metrics, epoch, 88);
+AT(ty_metrics, snapshots, 96);
+AT(ty_metrics, snapshot_pages, 104);
+AT(ty_metrics, journal_bytes, 112);
+AT(ty_metrics, image_bytes, 120);
+AT(ty_metrics, unapplied_batches, 128);
+AT(ty_metrics, unapplied_bytes, 136);
+AT(ty_metrics, pages_given_back, 144);
+AT(ty_metrics, transactions, 152);
+AT(ty_metrics, rollbacks, 160);
+AT(ty_metrics, entries, 168);
+AT(ty_metrics, record_bytes, 176);
+AT(ty_metrics, log_bytes, 184);
+AT(ty_metrics, log_frames, 192);
+AT(ty_metrics, used_log_bytes, 200);
+AT(ty_metrics, size_log_bytes, 208);
+AT(ty_metrics, forced_snapshots, 216);
+AT(ty_metrics, timed_snapshots, 224);
+AT(ty_metrics, sequence, 232);
+AT(ty_metrics, stable_sequence, 240);
+AT(ty_metrics, reserved_blocks, 248);
+AT(ty_metrics, dirty_pages, 256);
+AT(ty_metrics, counted_unix_ns, 264);
+AT(ty_metrics, count_ns, 272);
+AT(ty_metrics, memory_bound_bytes, 280);
+AT(ty_metrics, memory_allowed_bytes, 288);
+AT(ty_metrics, copies_bytes, 296);
+AT(ty_metrics, undoable, 304);
+AT(ty_metrics, redoable, 312);
+AT(ty_metrics, held_blocks, 320);
+AT(ty_metrics, held_bytes, 328);
+AT(ty_metrics, undo_used_bytes, 336);
+AT(ty_metrics, undo_room_bytes, 344);
+AT(ty_metrics, dirty_cell_bytes, 352);
+AT(ty_metrics, dirty_cells, 360);
 
-SIZE(ty_board_snapshot, 56);
-AT(ty_board_snapshot, struct_size, 0);
-AT(ty_board_snapshot, epoch, 8);
-AT(ty_board_snapshot, unix_ns, 16);
-AT(ty_board_snapshot, pause_ns, 24);
-AT(ty_board_snapshot, durable_ns, 32);
-AT(ty_board_snapshot, pages, 40);
-AT(ty_board_snapshot, bytes, 48);
+SIZE(ty_metrics_snapshot, 56);
+AT(ty_metrics_snapshot, struct_size, 0);
+AT(ty_metrics_snapshot, epoch, 8);
+AT(ty_metrics_snapshot, unix_ns, 16);
+AT(ty_metrics_snapshot, pause_ns, 24);
+AT(ty_metrics_snapshot, durable_ns, 32);
+AT(ty_metrics_snapshot, pages, 40);
+AT(ty_metrics_snapshot, bytes, 48);
 
 SIZE(ty_site, 24);
 AT(ty_site, frames, 0);
@@ -671,12 +671,12 @@ IS(TY_MESSAGE_BYTES_MAX, 1048576);
 IS(TY_MESSAGE_NEW, 1);
 IS(TY_MESSAGE_DOUBLE, 2);
 IS(TY_MESSAGE_GAP, 3);
-IS(TY_BOARD_SNAPSHOTS, 1);
-IS(TY_BOARD_TRANSACTIONS, 2);
-IS(TY_BOARD_BLOCKS, 4);
-IS(TY_BOARD_DIRTY, 8);
-IS(TY_BOARD_UNDO, 16);
-IS(TY_BOARD_MEMORY, 32);
-IS(TY_BOARD_COPIES, 64);
-IS(TY_BOARD_BUCKETS, 128);
-IS(TY_BOARD_CELLS, 1024);
+IS(TY_METRICS_SNAPSHOTS, 1);
+IS(TY_METRICS_TRANSACTIONS, 2);
+IS(TY_METRICS_BLOCKS, 4);
+IS(TY_METRICS_DIRTY, 8);
+IS(TY_METRICS_UNDO, 16);
+IS(TY_METRICS_MEMORY, 32);
+IS(TY_METRICS_COPIES, 64);
+IS(TY_METRICS_BUCKETS, 128);
+IS(TY_METRICS_CELLS, 1024);

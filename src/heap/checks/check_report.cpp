@@ -20,7 +20,7 @@ ty_site site_of(const heap_checks &checks, uint32_t site, uint32_t thread) {
     return {known.frames, known.frame_count, thread};
 }
 
-ty_finding figures_of(const heap_checks &checks, const finding &what) {
+ty_finding metrics_of(const heap_checks &checks, const finding &what) {
     const check_record &record = what.record;
     ty_finding told{};
     told.struct_size = sizeof told;
@@ -140,7 +140,7 @@ void write_sum(text_writer &text, const ty_site_use &use, const char *state) {
 
 // The text stands in memory of its own: the stack may be a signal's.
 void tell(heap_checks &checks, const finding &what) {
-    ty_finding told = figures_of(checks, what);
+    ty_finding told = metrics_of(checks, what);
     void *memory;
     text_writer text{};
     if (os::map_memory(finding_text_bytes, os::memory_hint::none, &memory) == TY_OK) {

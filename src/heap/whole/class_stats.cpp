@@ -9,7 +9,7 @@ namespace {
 
 // Figures in memory of their own, handed to a callback when the heap goes on.
 template <class Figures>
-class figure_list {
+class metric_list {
 public:
     ty_status start(size_t room) {
         bytes_ = room * sizeof(Figures);
@@ -19,10 +19,10 @@ public:
             all_ = static_cast<Figures *>(memory);
         return status;
     }
-    ~figure_list() { os::unmap_memory(all_, bytes_); }
-    figure_list() = default;
-    figure_list(const figure_list &) = delete;
-    figure_list &operator=(const figure_list &) = delete;
+    ~metric_list() { os::unmap_memory(all_, bytes_); }
+    metric_list() = default;
+    metric_list(const metric_list &) = delete;
+    metric_list &operator=(const metric_list &) = delete;
     Figures &operator[](size_t i) { return all_[i]; }
 
 private:
@@ -48,7 +48,7 @@ void count_run(page_run area, ty_class_stats *stats) {
     stats->live_bytes += area.count * page_bytes;
 }
 
-ty_status count_classes(ty_heap *heap, figure_list<ty_class_stats> *list) {
+ty_status count_classes(ty_heap *heap, metric_list<ty_class_stats> *list) {
     pause_guard paused(heap);
     area_walk walk(heap);
     page_run area;
@@ -84,7 +84,7 @@ void count_owned(const ty_heap *heap, const thread_cache *cache, ty_thread_stats
 } // namespace
 
 ty_status heap_each_class(ty_heap *heap, ty_class_callback *callback, void *context) {
-    figure_list<ty_class_stats> list;
+    metric_list<ty_class_stats> list;
     if (ty_status status = list.start(heap->class_count + size_t{1}); status != TY_OK)
         return status;
     if (ty_status status = count_classes(heap, &list); status != TY_OK)
@@ -99,7 +99,7 @@ ty_status heap_each_class(ty_heap *heap, ty_class_callback *callback, void *cont
 }
 
 ty_status heap_each_thread(ty_heap *heap, ty_thread_callback *callback, void *context) {
-    figure_list<ty_thread_stats> list;
+    metric_list<ty_thread_stats> list;
     size_t count;
     give_up_ended_threads();
     {

@@ -174,15 +174,15 @@ uint32_t image_snapshot_lines(ty_heap *heap, snapshot_line (&lines)[snapshot_lin
     return static_cast<uint32_t>(count);
 }
 
-void image_set_board(ty_heap *heap, board *board) {
-    image_of(heap)->shown = board;
+void image_set_metrics(ty_heap *heap, metrics_page *metrics_page) {
+    image_of(heap)->shown = metrics_page;
 }
 
 os::mutex &image_notes_lock(ty_heap *heap) {
     return image_of(heap)->notes;
 }
 
-board *image_board(ty_heap *heap) {
+metrics_page *image_metrics(ty_heap *heap) {
     const image *im = image_of(heap);
     return im ? im->shown : nullptr;
 }

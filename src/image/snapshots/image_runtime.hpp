@@ -2,7 +2,7 @@
 //
 // Locks: `control` (rank image) is held by whoever starts something: a snapshot, an early write-back, a look at the
 // dirty set. `work` (rank journal) guards what callers and the library's threads share: the batch that is being
-// written, the list of batches to apply, the figures. File I/O is never done under `work`.
+// written, the list of batches to apply, the metrics. File I/O is never done under `work`.
 //
 // I1: a page of the image is overwritten only while the journal durably holds that page's committed content; a batch's
 //     space is reused only when both headers, durable, say that the image holds it.
@@ -54,8 +54,8 @@ struct image : heap_image {
     size_t fresh_count;
     bool holes_take_memory; // of the file system: holes.cpp
     os::fork_guard fork;
-    void *upper;  // the layer above's
-    board *shown; // the calls'
+    void *upper;         // the layer above's
+    metrics_page *shown; // the calls'
     os::mutex notes{os::lock_rank::notes};
     told_words<sizeof(told_undo) / sizeof(uint64_t)> undo; // the upper layer's word, of one thread at a time
 

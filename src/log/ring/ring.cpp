@@ -170,15 +170,15 @@ void ring_continue(log_ring *r, const log_mark &mark, uint64_t stamp) {
     r->stable.store(r->one_of_many ? nothing_pending : stamp, std::memory_order_release);
 }
 
-log_figures ring_figures(log_ring *r) {
+log_metrics ring_metrics(log_ring *r) {
     os::lock_guard guard(r->lock);
-    log_figures figures = r->figures;
-    figures.ring_bytes = r->geometry.bytes;
-    figures.used_bytes = r->position - r->released_position;
+    log_metrics metrics = r->metrics;
+    metrics.ring_bytes = r->geometry.bytes;
+    metrics.used_bytes = r->position - r->released_position;
     if (r->gathering)
-        figures.used_bytes += r->gathering->payload;
-    figures.fullest_bytes = figures.used_bytes;
-    return figures;
+        metrics.used_bytes += r->gathering->payload;
+    metrics.fullest_bytes = metrics.used_bytes;
+    return metrics;
 }
 
 } // namespace taiyen

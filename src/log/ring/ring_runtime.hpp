@@ -87,7 +87,7 @@ struct alignas(64) log_ring {
     uint64_t counted; // the sequence by the session's count: repeated records count again
     size_t reserved;  // between log_append_begin and log_append_end: bytes left for the length, and the step;
     bool was_stable;  // and whether all records were stable
-    log_figures figures;
+    log_metrics metrics;
     uint32_t returning = 0; // committers of frames that became stable since a write began, who were not back since
     bool stopping = false;
     bool thread_asleep = false; // until it is woken; else it looks again by itself
@@ -223,6 +223,6 @@ log_mark ring_mark_now(log_ring *r);
 void ring_release(log_ring *r, const log_mark &mark, uint64_t stamp);
 // Up to the point where waiters may go on.
 void ring_continue(log_ring *r, const log_mark &mark, uint64_t stamp);
-log_figures ring_figures(log_ring *r);
+log_metrics ring_metrics(log_ring *r);
 
 } // namespace taiyen

@@ -105,8 +105,8 @@ bool end_write(log_ring *r, slot &s, uint64_t bytes, ty_status status, wakes &w)
         return false;
     }
     s.state = frame_state::written;
-    r->figures.frames += 1;
-    r->figures.bytes += bytes;
+    r->metrics.frames += 1;
+    r->metrics.bytes += bytes;
     settle(r, w);
     pass_on(r, w);
     return true;

@@ -238,14 +238,14 @@ void log_continue(log *l, const log_marks &marks) {
     tell_followers(l);
 }
 
-log_figures log_partition_figures(log *l, uint32_t partition) {
-    return ring_figures(l->rings + partition);
+log_metrics log_partition_metrics(log *l, uint32_t partition) {
+    return ring_metrics(l->rings + partition);
 }
 
-log_figures log_get_figures(log *l) {
-    log_figures all{};
+log_metrics log_get_metrics(log *l) {
+    log_metrics all{};
     for (uint32_t p = 0; p < l->count; ++p) {
-        const log_figures one = ring_figures(l->rings + p);
+        const log_metrics one = ring_metrics(l->rings + p);
         all.frames += one.frames;
         all.bytes += one.bytes;
         all.used_bytes += one.used_bytes;

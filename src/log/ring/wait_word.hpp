@@ -10,7 +10,7 @@ namespace taiyen {
 // within a few turns of other threads. So who waits looks, and lets others run in between, for a while before it
 // sleeps. Where a turn takes long, the processors are busy with something else, and a sleeper would be back sooner:
 // what was won by looking is credit for such turns, each paid for once, and when it is used up nobody looks for a
-// while. One a log. Thread-safe; its figures are hints.
+// while. One a log. Thread-safe; its metrics are hints.
 class patience {
 public:
     // Whether the word has changed from `seen` while it looked.

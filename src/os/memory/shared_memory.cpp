@@ -12,7 +12,7 @@ namespace taiyen::os {
 namespace {
 
 // BD2: its size cannot change.
-const int seals = fault("board_may_be_cut_off") ? F_SEAL_GROW : F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+const int seals = fault("metrics_page_may_be_cut_off") ? F_SEAL_GROW : F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 ty_status map_shared(int fd, size_t bytes, size_t writable_bytes, shared_memory *mapped) {
     const int access = writable_bytes == bytes ? PROT_READ | PROT_WRITE : PROT_READ;

@@ -527,17 +527,17 @@ ty_status atomic_get_stats(ty_heap *heap, ty_atomic_stats *stats) {
     concurrent_heap *all = nullptr;
     if (ty_status status = concurrent_of(heap, &all))
         return status;
-    const stm::figures figures = all->domain->count();
-    auto conflicts = [&figures](stm::conflict kind) { return figures.conflicts[static_cast<size_t>(kind)]; };
-    stats->commits = figures.commits;
+    const stm::metrics metrics = all->domain->count();
+    auto conflicts = [&metrics](stm::conflict kind) { return metrics.conflicts[static_cast<size_t>(kind)]; };
+    stats->commits = metrics.commits;
     stats->conflicts_locked = conflicts(stm::conflict::locked);
     stats->conflicts_changed = conflicts(stm::conflict::changed);
     stats->conflicts_alone = conflicts(stm::conflict::alone);
     stats->conflicts_forgotten = conflicts(stm::conflict::forgotten);
     stats->conflicts_elsewhere = conflicts(stm::conflict::elsewhere);
     stats->restarts = conflicts(stm::conflict::asked);
-    stats->alone = figures.alone;
-    stats->old_readers = figures.old_readers;
+    stats->alone = metrics.alone;
+    stats->old_readers = metrics.old_readers;
     count_members(*all, stats);
     return TY_OK;
 }

@@ -197,7 +197,7 @@ struct ty_atomic_txn : taiyen::running_body {
     uint32_t ends;                 // of transactions since it was looked what can be freed
     uint32_t commits;              // since it was looked whether a snapshot is due
     uint64_t bytes_since;          // of records, likewise
-    std::atomic<uint64_t> records; // figures: written by this thread alone
+    std::atomic<uint64_t> records; // metrics: written by this thread alone
     std::atomic<uint64_t> logged_bytes;
     std::atomic<uint64_t> snapshot_waits;
     std::atomic<uint64_t> longest_snapshot_wait_ns;

@@ -244,9 +244,9 @@ ty_status replay(opening &state, txn_runtime &rt) {
     if (ty_status status = replay_run(rt, state.place, state.identity, state.from, !state.read_only(), state.plan))
         return status;
     state.replay_ns = os::now_ns() - started_ns;
-    rt.figures.replay_ns.add(state.replay_ns);
-    rt.figures.replayed_transactions.add(state.plan.contents.records);
-    rt.figures.replayed_bytes.add(state.plan.contents.record_bytes);
+    rt.metrics.replay_ns.add(state.replay_ns);
+    rt.metrics.replayed_transactions.add(state.plan.contents.records);
+    rt.metrics.replayed_bytes.add(state.plan.contents.record_bytes);
     return TY_OK;
 }
 

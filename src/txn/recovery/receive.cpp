@@ -236,8 +236,8 @@ void log_records(receiving &r, const ty_follow_record *records, size_t count) {
             unlogged += some;
     }
     rt.unlogged.store(unlogged, std::memory_order_relaxed);
-    rt.figures.transactions.add(count);
-    rt.figures.record_bytes.add(bytes);
+    rt.metrics.transactions.add(count);
+    rt.metrics.record_bytes.add(bytes);
 }
 
 // A heap in which half a transaction was done is of no use: nothing of it gets into its files.

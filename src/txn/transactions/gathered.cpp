@@ -27,8 +27,8 @@ ty_status txn_encode(ty_txn *txn, const uint8_t **bytes, size_t *size) {
 // Half of the ring, as what is prepared alone may take a little more, and its outcome must find room.
 bool txn_gather_fits(ty_heap *heap, size_t bytes) {
     const taiyen::log *log = runtime_of(heap)->log;
-    const log_figures figures = log_get_figures(runtime_of(heap)->log);
-    return bytes <= log_record_max(log) && figures.used_bytes + bytes <= figures.ring_bytes / 2;
+    const log_metrics metrics = log_get_metrics(runtime_of(heap)->log);
+    return bytes <= log_record_max(log) && metrics.used_bytes + bytes <= metrics.ring_bytes / 2;
 }
 
 ty_status txn_end_gathered(ty_txn *txn) {
@@ -36,7 +36,7 @@ ty_status txn_end_gathered(ty_txn *txn) {
     if (txn->twinned && !txn->automatic)
         stray_stores_in(txn);
     const ty_status status = txn->blocks.count == 0 ? TY_OK : blocks_settle(txn, false);
-    rt.figures.transactions.add(1);
+    rt.metrics.transactions.add(1);
     rt.gathered.store(true, std::memory_order_relaxed);
     transaction_finish(txn);
     return status;
@@ -58,7 +58,7 @@ ty_status txn_append_gathered(ty_heap *heap, const log_piece *records, size_t co
             record_put_pending(place);
         memcpy(place + bytes, records[n].bytes, records[n].size);
         *sequence = log_append_end(rt.log, bytes + records[n].size);
-        rt.figures.record_bytes.add(bytes + records[n].size);
+        rt.metrics.record_bytes.add(bytes + records[n].size);
     }
     return TY_OK;
 }

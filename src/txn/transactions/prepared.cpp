@@ -13,8 +13,8 @@ constexpr uint64_t look_wait_ns = 1'000'000'000;
 // What an open needs to append again (L4), and a turn, must have room whatever else is in the ring: else a transaction
 // in doubt could not be settled.
 bool has_room_to_settle(taiyen::log *log) {
-    const log_figures figures = log_get_figures(log);
-    return figures.used_bytes <= figures.ring_bytes / 8 * 5;
+    const log_metrics metrics = log_get_metrics(log);
+    return metrics.used_bytes <= metrics.ring_bytes / 8 * 5;
 }
 
 ty_status refuse_prepare(const ty_txn *txn, const char *call, size_t bytes) {
@@ -131,8 +131,8 @@ ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
 
 ty_status txn_prepare_room(ty_heap *heap, bool no_wait) {
     txn_runtime &rt = *runtime_of(heap);
-    const log_figures figures = log_get_figures(rt.log);
-    if (figures.used_bytes <= figures.ring_bytes / 2)
+    const log_metrics metrics = log_get_metrics(rt.log);
+    if (metrics.used_bytes <= metrics.ring_bytes / 2)
         return TY_OK;
     if (no_wait)
         return failure(TY_E_BUSY, "begin a transaction that can be prepared: a snapshot has to make room in the log")
@@ -170,7 +170,7 @@ ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *sequ
         return status;
     record_put_outcome(outcome, place);
     *sequence = log_append_end(log, record_outcome_bytes);
-    rt.figures.record_bytes.add(record_outcome_bytes);
+    rt.metrics.record_bytes.add(record_outcome_bytes);
     return TY_OK;
 }
 

@@ -86,7 +86,7 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
         log_continue(rt.log, s.pending_mark);
     else
         log_release(rt.log, s.pending_mark);
-    snapshots_set_due_log_bytes(rt, log_get_figures(rt.log).fullest_bytes); // what is in use now came after the mark
+    snapshots_set_due_log_bytes(rt, log_get_metrics(rt.log).fullest_bytes); // what is in use now came after the mark
 }
 
 namespace {
@@ -323,7 +323,7 @@ ty_status stable_by_snapshot(txn_runtime &rt) {
 ty_status snapshots_make_room(txn_runtime &rt) {
     if (must_not_wait()) // X31
         return bodies_give_way({obstacle::kind::full_log, nullptr, nullptr, &rt});
-    const uint64_t used = log_get_figures(rt.log).used_bytes;
+    const uint64_t used = log_get_metrics(rt.log).used_bytes;
     uint64_t epoch = 0;
     {
         os::lock_guard guard(rt.snapshots->lock);
@@ -331,7 +331,7 @@ ty_status snapshots_make_room(txn_runtime &rt) {
     }
     if (epoch)
         (void)wait_for(rt, epoch);
-    if (log_get_figures(rt.log).used_bytes < used)
+    if (log_get_metrics(rt.log).used_bytes < used)
         return TY_OK;
     if (ty_status status = txn_snapshot_start(rt.heap, &epoch))
         return status;

@@ -15,7 +15,7 @@ constexpr uint64_t dirty_look_share = 50;      // and not more than this part of
 constexpr size_t frees_at_once = 256;          // so that no commit waits for long
 
 bool much_is_logged(const txn_runtime &rt) {
-    return log_get_figures(rt.log).fullest_bytes >= rt.snapshots->due_log_bytes.load(std::memory_order_relaxed);
+    return log_get_metrics(rt.log).fullest_bytes >= rt.snapshots->due_log_bytes.load(std::memory_order_relaxed);
 }
 
 bool old_enough(const txn_runtime &rt, snapshot_service &s) {
@@ -60,7 +60,7 @@ bool snapshots_due(txn_runtime &rt) {
 // What is left of the ring when a snapshot is due is to do for twice what was logged while the last one was under way.
 // But it is between a quarter and a half of the ring, since the next one may take longer, or be under way at once.
 void snapshots_set_due_log_bytes(txn_runtime &rt, uint64_t logged_meanwhile) {
-    uint64_t ring = log_get_figures(rt.log).ring_bytes;
+    uint64_t ring = log_get_metrics(rt.log).ring_bytes;
     uint64_t left = logged_meanwhile < ring / 4 ? 2 * logged_meanwhile : ring / 2;
     rt.snapshots->due_log_bytes.store(ring - (left > ring / 4 ? left : ring / 4), std::memory_order_relaxed);
 }
@@ -215,11 +215,11 @@ void snapshots_after_others(txn_runtime &rt) {
 
 void snapshots_after_commit(txn_runtime &rt) {
     const bool tell = must_tell(rt);
-    const uint64_t bytes = rt.figures.record_bytes.get() - rt.figures.seen_record_bytes;
-    const bool look = snapshots_look_is_due(++rt.figures.unlooked_commits, bytes);
+    const uint64_t bytes = rt.metrics.record_bytes.get() - rt.metrics.seen_record_bytes;
+    const bool look = snapshots_look_is_due(++rt.metrics.unlooked_commits, bytes);
     if (look) {
-        rt.figures.unlooked_commits = 0;
-        rt.figures.seen_record_bytes = rt.figures.record_bytes.get();
+        rt.metrics.unlooked_commits = 0;
+        rt.metrics.seen_record_bytes = rt.metrics.record_bytes.get();
     }
     snapshot_if_due(rt, true, tell, look, look ? rt.snapshots->memory.look() : memory_answer::enough);
 }

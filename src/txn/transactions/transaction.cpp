@@ -122,7 +122,7 @@ ty_status append_in_place(ty_txn *txn, const record_part &part, size_t bound, ui
     *sequence = log_append_end(log, bytes);
     if (bytes == 0)
         *sequence = 0;
-    txn->rt->figures.record_bytes.add(bytes);
+    txn->rt->metrics.record_bytes.add(bytes);
     return TY_OK;
 }
 
@@ -139,7 +139,7 @@ ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uin
     if (bytes != 0 && (status = log_append_begin(log, bytes, &place)) == TY_OK) {
         memcpy(place, record, bytes);
         *sequence = log_append_end(log, bytes);
-        txn->rt->figures.record_bytes.add(bytes);
+        txn->rt->metrics.record_bytes.add(bytes);
     }
     if (bound > kept_bytes)
         txn->encoded.trim(kept_bytes);
@@ -180,7 +180,7 @@ ty_status append_words(ty_txn *txn, uint64_t *sequence) {
     if (txn->changed.count != 0)
         bytes += record_encode_words(txn->changed, place + bytes);
     *sequence = log_append_end(log, bytes);
-    txn->rt->figures.record_bytes.add(bytes);
+    txn->rt->metrics.record_bytes.add(bytes);
     return TY_OK;
 }
 
@@ -200,7 +200,7 @@ ty_status transaction_append(ty_txn *txn, uint64_t *sequence) {
     size_t entries;
     ty_status status = is_few_words(txn, &entries) ? append_words(txn, sequence) : append_part(txn, sequence, &entries);
     if (status == TY_OK && *sequence != 0)
-        txn->rt->figures.entries.add(entries);
+        txn->rt->metrics.entries.add(entries);
     return status;
 }
 
@@ -222,7 +222,7 @@ ty_status transaction_encode(ty_txn *txn, const uint8_t **bytes, size_t *size) {
         *size = txn->changed.count != 0 ? record_encode_words(txn->changed, record) : 0;
     else
         *size = encode(txn, part, record);
-    txn->rt->figures.entries.add(words ? entries : part.range_count + part.operation_count);
+    txn->rt->metrics.entries.add(words ? entries : part.range_count + part.operation_count);
     return TY_OK;
 }
 
@@ -240,7 +240,7 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
         status = commit_by_snapshot(txn, &done->sequence);
     }
     if (status == TY_OK && done->sequence != 0)
-        txn->rt->figures.transactions.add(1);
+        txn->rt->metrics.transactions.add(1);
     return status;
 }
 
@@ -481,7 +481,7 @@ bool txn_is_empty(const ty_txn *txn) {
 
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
     committed done;
-    commit_watch watch(&txn->rt->times, commit_timed::asynchronous, txn->rt->figures.transactions.get());
+    commit_watch watch(&txn->rt->times, commit_timed::asynchronous, txn->rt->metrics.transactions.get());
     if (ty_status status = commit_unstable(txn, &done))
         return status;
     watch.end();
@@ -518,7 +518,7 @@ ty_status txn_rollback(ty_txn *txn) {
     if (txn->automatic)
         automatic_rollback(*txn->rt);
     ty_status blocks = blocks_rollback(txn);
-    txn->rt->figures.rollbacks.add(1);
+    txn->rt->metrics.rollbacks.add(1);
     transaction_finish(txn);
     if (dangling.count != 0)
         heap_tell_dangling(&dangling, TY_DANGLING_ROLLBACK, image_path(heap));
@@ -558,18 +558,18 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
         return status;
     *stats = {};
     stats->struct_size = sizeof *stats;
-    stats->transactions = rt->figures.transactions.get();
-    stats->rollbacks = rt->figures.rollbacks.get();
-    stats->entries = rt->figures.entries.get();
-    stats->record_bytes = rt->figures.record_bytes.get();
-    stats->replayed_transactions = rt->figures.replayed_transactions.get();
-    stats->replayed_bytes = rt->figures.replayed_bytes.get();
-    stats->replay_ns = rt->figures.replay_ns.get();
-    log_figures figures = log_get_figures(rt->log);
-    stats->log_bytes = figures.bytes;
-    stats->log_frames = figures.frames;
-    stats->used_log_bytes = figures.used_bytes;
-    stats->size_log_bytes = figures.ring_bytes;
+    stats->transactions = rt->metrics.transactions.get();
+    stats->rollbacks = rt->metrics.rollbacks.get();
+    stats->entries = rt->metrics.entries.get();
+    stats->record_bytes = rt->metrics.record_bytes.get();
+    stats->replayed_transactions = rt->metrics.replayed_transactions.get();
+    stats->replayed_bytes = rt->metrics.replayed_bytes.get();
+    stats->replay_ns = rt->metrics.replay_ns.get();
+    log_metrics metrics = log_get_metrics(rt->log);
+    stats->log_bytes = metrics.bytes;
+    stats->log_frames = metrics.frames;
+    stats->used_log_bytes = metrics.used_bytes;
+    stats->size_log_bytes = metrics.ring_bytes;
     stats->sequence = txn_last(*rt);
     stats->stable_sequence = log_stable(rt->log);
     stats->reserved_blocks = reserved_count(*rt);

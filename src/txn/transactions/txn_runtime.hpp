@@ -33,7 +33,7 @@ inline image_mark mark_of(const log_marks &marks) {
 
 // Written with the transactions' gate, and read by whoever asks. What each commit writes is on one cache line: a thread
 // that has the gate after another one fetches all that this one wrote to.
-struct alignas(64) txn_figures {
+struct alignas(64) txn_metrics {
     class figure {
     public:
         void add(uint64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
@@ -101,7 +101,7 @@ struct txn_runtime : thread_end_watcher {
 
     txn_gate gate;
     ty_txn *txn; // the one transaction, its memory kept from one to the next (transaction.cpp)
-    txn_figures figures;
+    txn_metrics metrics;
     commit_times times;
 
     struct reservations *reserved;      // reserve.cpp

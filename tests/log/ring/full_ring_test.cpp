@@ -51,8 +51,8 @@ protected:
     }
     uint64_t block() const { return guard.ring().block_bytes; }
     uint64_t ring_bytes() const { return guard.ring().bytes; }
-    uint64_t free_bytes() const { return ring_bytes() - log_get_figures(l.get()).used_bytes; }
-    uint64_t l_position() const { return mark.at[0].position + log_get_figures(l.get()).used_bytes; }
+    uint64_t free_bytes() const { return ring_bytes() - log_get_metrics(l.get()).used_bytes; }
+    uint64_t l_position() const { return mark.at[0].position + log_get_metrics(l.get()).used_bytes; }
 
     memory_log in;
     ring_guard guard{in.sink()};
@@ -135,7 +135,7 @@ TEST_F(full_ring_test, appends_during_a_snapshot_stay) {
             ASSERT_OK(add(1));
         guard.release(mark);
         log_release(l.get(), mark);
-        EXPECT_GE(log_get_figures(l.get()).used_bytes, meanwhile * block());
+        EXPECT_GE(log_get_metrics(l.get()).used_bytes, meanwhile * block());
         ASSERT_NO_FATAL_FAILURE(fill(0));
         ASSERT_NO_FATAL_FAILURE(expect_all_there());
         release();

@@ -93,7 +93,7 @@ protected:
         sink.at_write = nullptr;
         return status;
     }
-    uint64_t frames() { return log_get_figures(get()).frames; }
+    uint64_t frames() { return log_get_metrics(get()).frames; }
 
     // A committer in a thread of its own. It is there when it has written its record, or takes its first turn; it comes
     // back from that when it ends here.
@@ -404,7 +404,7 @@ TEST(gathering_threads_test, committers_share_frames) {
         one.join();
     reading read = read_log(*sink.get());
     EXPECT_EQ(size_t{committers} * commits_each, read.records.size());
-    EXPECT_LT(log_get_figures(l.get()).frames, uint64_t{committers} * commits_each);
+    EXPECT_LT(log_get_metrics(l.get()).frames, uint64_t{committers} * commits_each);
 }
 
 } // namespace

@@ -212,8 +212,8 @@ TEST(partition_test, a_full_one_does_not_fill_the_others) {
     EXPECT_EQ(TY_E_SPACE, status);
     log.append(1, ++n);
     ASSERT_OK(log_wait(log.get(), n, 1));
-    const log_figures figures = log_get_figures(log.get());
-    EXPECT_EQ(2 * log_partition_figures(log.get(), 0).used_bytes, figures.fullest_bytes);
+    const log_metrics figures = log_get_metrics(log.get());
+    EXPECT_EQ(2 * log_partition_metrics(log.get(), 0).used_bytes, figures.fullest_bytes);
     EXPECT_LT(figures.used_bytes, figures.fullest_bytes);
     log_release(log.get(), log_marks_now(log.get()));
     log.append(0, ++n);

@@ -117,7 +117,7 @@ TEST(ring_test, a_full_ring_refuses_until_a_snapshot_frees_it) {
             }
         }
         ASSERT_OK(log_wait(l.get(), log_last(l.get())));
-        log_figures figures = log_get_figures(l.get());
+        log_metrics figures = log_get_metrics(l.get());
         EXPECT_LE(figures.used_bytes, figures.ring_bytes);
         EXPECT_GT(figures.used_bytes, figures.ring_bytes * 3 / 4);
         reading read = read_log(*in.sink(), start);

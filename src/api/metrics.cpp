@@ -1,11 +1,11 @@
-#include "board.hpp"
+#include "metrics.hpp"
 
 #include "../txn/txn.hpp"
-#include "board_layout.hpp"
+#include "metrics_layout.hpp"
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <taiyen/board.h>
+#include <taiyen/metrics.h>
 
 namespace taiyen {
 
@@ -23,7 +23,7 @@ constexpr size_t counted_bytes_max = size_t{4} << 30;
 
 } // namespace
 
-struct board {
+struct metrics_page {
     ty_heap *heap;
     os::shared_memory shared;
     os::thread thread;
@@ -32,20 +32,20 @@ struct board {
     std::atomic<uint32_t> ended{0};
     uint64_t turns = 0; // of its content: never read back (BD2)
     uint64_t count_after_ns = 0;
-    board_content_2 content{};
+    metrics_content_2 content{};
 
-    board_request_2 &request() { return *static_cast<board_request_2 *>(shared.memory); }
-    board_2 &shown() {
-        return *reinterpret_cast<board_2 *>(static_cast<char *>(shared.memory) + board_request_bytes_2);
+    metrics_request_2 &request() { return *static_cast<metrics_request_2 *>(shared.memory); }
+    metrics_2 &shown() {
+        return *reinterpret_cast<metrics_2 *>(static_cast<char *>(shared.memory) + metrics_request_bytes_2);
     }
 };
 
 namespace {
 
-void look_at_snapshots(board &b) {
+void look_at_snapshots(metrics_page &b) {
     ty_snapshot_stats stats{};
     stats.struct_size = sizeof stats;
-    board_content_2 &c = b.content;
+    metrics_content_2 &c = b.content;
     if (image_get_snapshot_stats(b.heap, &stats))
         return;
     c.epoch = image_epoch(b.heap);
@@ -60,12 +60,12 @@ void look_at_snapshots(board &b) {
     static_assert(sizeof lines == sizeof c.newest);
     c.snapshot_count = image_snapshot_lines(b.heap, lines);
     memcpy(c.newest, lines, sizeof lines[0] * c.snapshot_count);
-    c.known |= TY_BOARD_SNAPSHOTS;
+    c.known |= TY_METRICS_SNAPSHOTS;
 }
 
-void look_at_transactions(board &b) {
+void look_at_transactions(metrics_page &b) {
     ty_txn_stats stats{};
-    board_content_2 &c = b.content;
+    metrics_content_2 &c = b.content;
     if (txn_get_stats(b.heap, &stats))
         return;
     c.transactions = stats.transactions;
@@ -83,22 +83,22 @@ void look_at_transactions(board &b) {
     c.reserved_blocks = stats.reserved_blocks;
     static_assert(sizeof c.times == sizeof(uint64_t[commit_ways][commit_buckets]));
     txn_commit_times(b.heap, c.times);
-    c.known |= TY_BOARD_TRANSACTIONS;
+    c.known |= TY_METRICS_TRANSACTIONS;
 }
 
-void look_at_memory(board &b) {
-    board_content_2 &c = b.content;
+void look_at_memory(metrics_page &b) {
+    metrics_content_2 &c = b.content;
     const told_memory told = image_memory_told(b.heap);
     c.memory_bound_bytes = told.bound_bytes;
     c.memory_allowed_bytes = told.allowed_bytes;
     c.copies_bytes = told.copies_bytes;
-    c.known &= ~uint64_t{TY_BOARD_MEMORY | TY_BOARD_COPIES};
+    c.known &= ~uint64_t{TY_METRICS_MEMORY | TY_METRICS_COPIES};
     if (image_kind(b.heap) != TY_ARCHIVE)
-        c.known |= uint64_t{TY_BOARD_MEMORY} | (told.counted ? TY_BOARD_COPIES : 0);
+        c.known |= uint64_t{TY_METRICS_MEMORY} | (told.counted ? TY_METRICS_COPIES : 0);
 }
 
-void look_at_undo(board &b) {
-    board_content_2 &c = b.content;
+void look_at_undo(metrics_page &b) {
+    metrics_content_2 &c = b.content;
     told_undo told;
     if (!image_undo_told(b.heap, &told))
         return;
@@ -108,12 +108,12 @@ void look_at_undo(board &b) {
     c.held_bytes = told.held_bytes;
     c.undo_used_bytes = told.used_bytes;
     c.undo_room_bytes = told.room_bytes;
-    c.known = told.attached ? c.known | TY_BOARD_UNDO : c.known & ~uint64_t{TY_BOARD_UNDO};
+    c.known = told.attached ? c.known | TY_METRICS_UNDO : c.known & ~uint64_t{TY_METRICS_UNDO};
 }
 
 bool add_class(const ty_class_stats *stats, void *context) {
-    auto &c = *static_cast<board_content_2 *>(context);
-    if (c.class_count == board_classes_max_2)
+    auto &c = *static_cast<metrics_content_2 *>(context);
+    if (c.class_count == metrics_classes_max_2)
         return false;
     c.classes[c.class_count++] = {stats->block_bytes, stats->spans,       stats->span_bytes,
                                   stats->block_count, stats->live_blocks, stats->live_bytes};
@@ -121,9 +121,9 @@ bool add_class(const ty_class_stats *stats, void *context) {
 }
 
 // Cells of a power of two of pages, as few pages as the touched part lets them have.
-dirty_cells make_cells(board_content_2 &c) {
+dirty_cells make_cells(metrics_content_2 &c) {
     uint64_t cell_bytes = os::page_bytes;
-    while ((c.touched_bytes + cell_bytes - 1) / cell_bytes > board_cells_max_2)
+    while ((c.touched_bytes + cell_bytes - 1) / cell_bytes > metrics_cells_max_2)
         cell_bytes *= 2;
     c.dirty_cell_bytes = cell_bytes;
     c.dirty_cells = (c.touched_bytes + cell_bytes - 1) / cell_bytes;
@@ -131,17 +131,17 @@ dirty_cells make_cells(board_content_2 &c) {
     return {cell_bytes / os::page_bytes, c.dirty_cells, c.dirty};
 }
 
-void count(board &b, uint64_t now_ns) {
-    board_content_2 &c = b.content;
-    c.known &= ~uint64_t{TY_BOARD_BLOCKS | TY_BOARD_DIRTY};
+void count(metrics_page &b, uint64_t now_ns) {
+    metrics_content_2 &c = b.content;
+    c.known &= ~uint64_t{TY_METRICS_BLOCKS | TY_METRICS_DIRTY};
     if (c.touched_bytes > counted_bytes_max)
         return;
     c.class_count = 0;
     if (heap_each_class(b.heap, add_class, &c) == TY_OK)
-        c.known |= TY_BOARD_BLOCKS;
+        c.known |= TY_METRICS_BLOCKS;
     const dirty_cells cells = make_cells(c);
     if (image_kind(b.heap) != TY_ARCHIVE && image_dirty_count(b.heap, &c.dirty_pages, &cells) == TY_OK)
-        c.known |= TY_BOARD_DIRTY;
+        c.known |= TY_METRICS_DIRTY;
     c.counted_unix_ns = os::unix_time_ns();
     const uint64_t end_ns = os::now_ns();
     c.count_ns = end_ns - now_ns;
@@ -150,16 +150,16 @@ void count(board &b, uint64_t now_ns) {
 }
 
 // BD1: a reader that sees the same even turn before and after has one look.
-void show(board &b) {
-    board_2 &shown = b.shown();
+void show(metrics_page &b) {
+    metrics_2 &shown = b.shown();
     shown.turn.store(++b.turns, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    board_copy_2(&shown.content, &b.content);
+    metrics_copy_2(&shown.content, &b.content);
     shown.turn.store(++b.turns, std::memory_order_release);
 }
 
-void look(board &b, uint64_t now_ns) {
-    board_content_2 &c = b.content;
+void look(metrics_page &b, uint64_t now_ns) {
+    metrics_content_2 &c = b.content;
     c.touched_bytes = heap_used_bytes(b.heap);
     c.limit_bytes = heap_limit(b.heap);
     look_at_snapshots(b);
@@ -175,7 +175,7 @@ void look(board &b, uint64_t now_ns) {
 }
 
 void *run(void *argument) {
-    board &b = *static_cast<board *>(argument);
+    metrics_page &b = *static_cast<metrics_page *>(argument);
     std::atomic<uint32_t> &asked = b.request().asked;
     uint32_t answered = 0; // as the memory is at first: somebody may have asked before this thread ran
     uint64_t until_ns = 0;
@@ -200,52 +200,52 @@ void *run(void *argument) {
     return nullptr;
 }
 
-void give_up(board *b) {
+void give_up(metrics_page *b) {
     os::shared_end(b->shared);
     b->fork.stop();
-    b->~board();
+    b->~metrics_page();
     free(b);
 }
 
-ty_status make(board &b) {
-    char name[board_name_bytes_2];
-    board_name_2(image_identity(b.heap), name);
+ty_status make(metrics_page &b) {
+    char name[metrics_name_bytes_2];
+    metrics_name_2(image_identity(b.heap), name);
     if (ty_status status = b.fork.start())
         return status;
-    if (ty_status status = os::shared_make(name, board_bytes_2, &b.shared))
+    if (ty_status status = os::shared_make(name, metrics_bytes_2, &b.shared))
         return status;
     memcpy(b.content.identity, image_identity(b.heap), sizeof b.content.identity);
     b.content.process = os::process_id();
     b.content.base = reinterpret_cast<uintptr_t>(heap_base(b.heap));
-    board_2 &shown = b.shown();
-    shown.magic = board_magic_2;
-    shown.version = board_version_2;
+    metrics_2 &shown = b.shown();
+    shown.magic = metrics_magic_2;
+    shown.version = metrics_version_2;
     shown.content_bytes = sizeof b.content;
     return b.thread.start(run, &b);
 }
 
 void start(ty_heap *heap) {
-    void *memory = os::own_calloc(1, sizeof(board));
+    void *memory = os::own_calloc(1, sizeof(metrics_page));
     if (memory == nullptr)
         return;
-    auto *b = new (memory) board{};
+    auto *b = new (memory) metrics_page{};
     b->heap = heap;
     if (make(*b)) // BD4
         give_up(b);
     else
-        image_set_board(heap, b);
+        image_set_metrics(heap, b);
 }
 
 } // namespace
 
-void board_start(ty_heap *heap, const ty_open_options &options) {
+void metrics_start(ty_heap *heap, const ty_open_options &options) {
     if (!opens_for_reading(options.mode) && options.background != TY_BACKGROUND_CALLS)
         start(heap);
 }
 
 // Others may turn the number back at any moment, so one wake need not be enough (BD2).
-board_stopped board_stop(ty_heap *heap) {
-    board *b = image_board(heap);
+metrics_stopped metrics_stop(ty_heap *heap) {
+    metrics_page *b = image_metrics(heap);
     if (b == nullptr)
         return {heap, false};
     const bool own = !b->fork.forked();
@@ -259,12 +259,12 @@ board_stopped board_stop(ty_heap *heap) {
         }
         b->thread.join();
     }
-    image_set_board(heap, nullptr);
+    image_set_metrics(heap, nullptr);
     give_up(b);
     return {heap, own};
 }
 
-void board_start_again(const board_stopped &stopped) {
+void metrics_start_again(const metrics_stopped &stopped) {
     if (stopped.was_there)
         start(stopped.heap);
 }

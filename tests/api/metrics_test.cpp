@@ -1,7 +1,8 @@
-// Goal: what a board says is what the calls say (BD1), whole; nothing that others write to it harms the program (BD2);
-// nobody runs and nothing is counted while nobody looks (BD3); a heap does without (BD4). Method: heaps of this process
-// and of a child are looked at through their boards; a hostile viewer writes to all that it can write to.
-#include "../../src/api/board_layout.hpp"
+// Goal: what a metrics page says is what the calls say (BD1), whole; nothing that others write to it harms the program
+// (BD2); nobody runs and nothing is counted while nobody looks (BD3); a heap does without (BD4). Method: heaps of this
+// process and of a child are looked at through their metrics pages; a hostile viewer writes to all that it can write
+// to.
+#include "../../src/api/metrics_layout.hpp"
 #include "../../src/image/snapshots/told_words.hpp"
 #include "../../src/os/calls/syscalls.hpp"
 #include "../../src/txn/transactions/txn_runtime.hpp"
@@ -15,7 +16,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <taiyen/board.h>
+#include <taiyen/metrics.h>
 #include <thread>
 #include <unistd.h>
 
@@ -50,22 +51,22 @@ public:
 
 class viewer {
 public:
-    explicit viewer(const std::string &path) { status = ty_board_open(path.c_str(), nullptr, &board); }
-    ~viewer() { ty_board_close(board); }
+    explicit viewer(const std::string &path) { status = ty_metrics_open(path.c_str(), nullptr, &metrics_page); }
+    ~viewer() { ty_metrics_close(metrics_page); }
     viewer(const viewer &) = delete;
     viewer &operator=(const viewer &) = delete;
-    ty_board_figures read() {
-        ty_board_figures figures{};
+    ty_metrics read() {
+        ty_metrics figures{};
         figures.struct_size = sizeof figures;
-        EXPECT_EQ(ty_board_read(board, patience_ms, &figures), TY_OK) << ty_error_text();
+        EXPECT_EQ(ty_metrics_read(metrics_page, patience_ms, &figures), TY_OK) << ty_error_text();
         return figures;
     }
     uint64_t timed() {
-        uint64_t times[2][TY_BOARD_BUCKETS];
-        ty_board_get_times(board, times);
-        return std::accumulate(&times[0][0], &times[0][0] + 2 * TY_BOARD_BUCKETS, uint64_t{0});
+        uint64_t times[2][TY_METRICS_BUCKETS];
+        ty_metrics_get_times(metrics_page, times);
+        return std::accumulate(&times[0][0], &times[0][0] + 2 * TY_METRICS_BUCKETS, uint64_t{0});
     }
-    ty_board *board = nullptr;
+    ty_metrics_page *metrics_page = nullptr;
     ty_status status;
 };
 
@@ -78,8 +79,8 @@ void commit_some(ty_heap *heap, int count) {
     }
 }
 
-// The memory that the board lies in, found as anybody may find it.
-int descriptor_of_board() {
+// The memory that the metrics page lies in, found as anybody may find it.
+int descriptor_of_metrics() {
     for (int fd = 3; fd < 4096; ++fd) {
         char target[256] = {};
         if (readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof target - 1) > 0 &&
@@ -89,37 +90,37 @@ int descriptor_of_board() {
     return -1;
 }
 
-// A board that the test writes, of a heap that has none of its own.
-class written_board {
+// A metrics page that the test writes, of a heap that has none of its own.
+class written_metrics {
 public:
-    explicit written_board(const std::string &path) : heap_(path, calls_alone()) {
+    explicit written_metrics(const std::string &path) : heap_(path, calls_alone()) {
         ty_info info{};
         info.struct_size = sizeof info;
         EXPECT_EQ(ty_read_info(path.c_str(), nullptr, &info), TY_OK);
-        char name[taiyen::board_name_bytes_2];
-        taiyen::board_name_2(info.identity, name);
-        EXPECT_EQ(taiyen::os::shared_make(name, taiyen::board_bytes_2, &shared_), TY_OK);
-        shown().magic = taiyen::board_magic_2;
-        shown().version = taiyen::board_version_2;
+        char name[taiyen::metrics_name_bytes_2];
+        taiyen::metrics_name_2(info.identity, name);
+        EXPECT_EQ(taiyen::os::shared_make(name, taiyen::metrics_bytes_2, &shared_), TY_OK);
+        shown().magic = taiyen::metrics_magic_2;
+        shown().version = taiyen::metrics_version_2;
         shown().content_bytes = sizeof shown().content;
         memcpy(content_.identity, info.identity, sizeof content_.identity);
     }
-    ~written_board() { taiyen::os::shared_end(shared_); }
-    written_board(const written_board &) = delete;
-    written_board &operator=(const written_board &) = delete;
-    taiyen::board_2 &shown() {
-        return *reinterpret_cast<taiyen::board_2 *>(static_cast<char *>(shared_.memory) +
-                                                    taiyen::board_request_bytes_2);
+    ~written_metrics() { taiyen::os::shared_end(shared_); }
+    written_metrics(const written_metrics &) = delete;
+    written_metrics &operator=(const written_metrics &) = delete;
+    taiyen::metrics_2 &shown() {
+        return *reinterpret_cast<taiyen::metrics_2 *>(static_cast<char *>(shared_.memory) +
+                                                      taiyen::metrics_request_bytes_2);
     }
     void write(uint64_t n) {
         content_.looks = content_.touched_bytes = content_.sequence = content_.dirty_pages = n;
-        content_.times[1][TY_BOARD_BUCKETS - 1] = n;
+        content_.times[1][TY_METRICS_BUCKETS - 1] = n;
         content_.dirty_cell_bytes = 4096;
-        content_.dirty_cells = TY_BOARD_CELLS;
-        content_.dirty[TY_BOARD_CELLS - 1] = static_cast<uint32_t>(n);
+        content_.dirty_cells = TY_METRICS_CELLS;
+        content_.dirty[TY_METRICS_CELLS - 1] = static_cast<uint32_t>(n);
         shown().turn.fetch_add(1);
         std::atomic_thread_fence(std::memory_order_seq_cst);
-        taiyen::board_copy_2(&shown().content, &content_);
+        taiyen::metrics_copy_2(&shown().content, &content_);
         shown().turn.fetch_add(1);
     }
 
@@ -131,13 +132,13 @@ private:
     }
     opened heap_;
     taiyen::os::shared_memory shared_;
-    taiyen::board_content_2 content_{};
+    taiyen::metrics_content_2 content_{};
 };
 
 } // namespace
 
 // BD1.
-TEST(board, says_what_the_calls_say) {
+TEST(metrics_page, says_what_the_calls_say) {
     folder files;
     opened one(files.path("heap"));
     commit_some(one.heap, 50);
@@ -145,13 +146,13 @@ TEST(board, says_what_the_calls_say) {
     commit_some(one.heap, 7);
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK) << ty_error_text();
-    const ty_board_figures figures = look.read();
+    const ty_metrics figures = look.read();
     const ty_txn_stats transactions = taiyen::test::txn_stats_of(one.heap);
     const ty_snapshot_stats snapshots = taiyen::test::snapshot_stats_of(one.heap);
     uint64_t dirty = 0;
     ASSERT_EQ(ty_dirty_count(one.heap, &dirty), TY_OK);
-    EXPECT_EQ(figures.known,
-              TY_BOARD_SNAPSHOTS | TY_BOARD_TRANSACTIONS | TY_BOARD_BLOCKS | TY_BOARD_DIRTY | TY_BOARD_MEMORY);
+    EXPECT_EQ(figures.known, TY_METRICS_SNAPSHOTS | TY_METRICS_TRANSACTIONS | TY_METRICS_BLOCKS | TY_METRICS_DIRTY |
+                                 TY_METRICS_MEMORY);
     EXPECT_EQ(figures.process, static_cast<uint64_t>(getpid()));
     EXPECT_EQ(figures.base, reinterpret_cast<uintptr_t>(ty_heap_base(one.heap)));
     EXPECT_EQ(figures.limit_bytes, size_t{64} << 20);
@@ -172,7 +173,7 @@ TEST(board, says_what_the_calls_say) {
     EXPECT_EQ(figures.dirty_pages, dirty);
 }
 
-TEST(board, tells_classes_and_snapshots) {
+TEST(metrics_page, tells_classes_and_snapshots) {
     folder files;
     opened one(files.path("heap"));
     for (int i = 0; i < 70; ++i) {
@@ -187,17 +188,17 @@ TEST(board, tells_classes_and_snapshots) {
         static_cast<std::vector<ty_class_stats> *>(all)->push_back(*stats);
         return true;
     };
-    ty_board_each_class(look.board, add, &told);
+    ty_metrics_each_class(look.metrics_page, add, &told);
     ASSERT_EQ(ty_each_class(one.heap, add, &known), TY_OK);
     ASSERT_EQ(told.size(), known.size());
     for (size_t i = 0; i < told.size(); ++i)
         EXPECT_EQ(memcmp(&told[i], &known[i], sizeof told[i]), 0);
-    std::vector<ty_board_snapshot> snapshots;
-    auto keep = [](const ty_board_snapshot *snapshot, void *all) {
-        static_cast<std::vector<ty_board_snapshot> *>(all)->push_back(*snapshot);
+    std::vector<ty_metrics_snapshot> snapshots;
+    auto keep = [](const ty_metrics_snapshot *snapshot, void *all) {
+        static_cast<std::vector<ty_metrics_snapshot> *>(all)->push_back(*snapshot);
         return true;
     };
-    ty_board_each_snapshot(look.board, keep, &snapshots);
+    ty_metrics_each_snapshot(look.metrics_page, keep, &snapshots);
     ASSERT_EQ(snapshots.size(), 64u);
     for (size_t i = 1; i < snapshots.size(); ++i)
         EXPECT_EQ(snapshots[i].epoch, snapshots[i - 1].epoch + 1);
@@ -212,7 +213,7 @@ namespace {
 
 // The dirty pages of the touched part as ty_dirty_bitmap has them, but of free pages, which no snapshot writes.
 std::vector<uint32_t> dirty_by_cell(ty_heap *heap, uint64_t cell_bytes, uint64_t cells) {
-    std::vector<uint32_t> counts(TY_BOARD_CELLS);
+    std::vector<uint32_t> counts(TY_METRICS_CELLS);
     const uint64_t pages = cells * cell_bytes / 4096;
     std::vector<uint64_t> bits(pages / 64 + 1);
     EXPECT_EQ(ty_dirty_bitmap(heap, 0, pages, bits.data()), TY_OK);
@@ -236,7 +237,7 @@ std::vector<uint32_t> dirty_by_cell(ty_heap *heap, uint64_t cell_bytes, uint64_t
 } // namespace
 
 // BD1: the cells of the dirty pages, of a heap with a page a cell and of one with several.
-TEST(board, tells_where_dirty_pages_lie) {
+TEST(metrics_page, tells_where_dirty_pages_lie) {
     for (const size_t touched : {size_t{1} << 20, size_t{20} << 20}) {
         folder files;
         opened one(files.path("heap"), watched_options(TY_SNAPSHOT));
@@ -252,15 +253,15 @@ TEST(board, tells_where_dirty_pages_lie) {
                 blocks[i][page * 4096] = 1;
         viewer look(files.path("heap"));
         ASSERT_EQ(look.status, TY_OK) << ty_error_text();
-        const ty_board_figures figures = look.read();
-        ASSERT_TRUE(figures.known & TY_BOARD_DIRTY);
+        const ty_metrics figures = look.read();
+        ASSERT_TRUE(figures.known & TY_METRICS_DIRTY);
         EXPECT_EQ(figures.dirty_cell_bytes, touched < size_t{4} << 20 ? 4096u : 32768u);
         EXPECT_GE(figures.dirty_cells * figures.dirty_cell_bytes, figures.touched_bytes);
         EXPECT_LT((figures.dirty_cells - 1) * figures.dirty_cell_bytes, figures.touched_bytes);
-        uint32_t dirty[TY_BOARD_CELLS];
-        ty_board_get_dirty(look.board, dirty);
+        uint32_t dirty[TY_METRICS_CELLS];
+        ty_metrics_get_dirty(look.metrics_page, dirty);
         const std::vector<uint32_t> known = dirty_by_cell(one.heap, figures.dirty_cell_bytes, figures.dirty_cells);
-        EXPECT_EQ(std::vector<uint32_t>(dirty, dirty + TY_BOARD_CELLS), known);
+        EXPECT_EQ(std::vector<uint32_t>(dirty, dirty + TY_METRICS_CELLS), known);
         const uint64_t sum = std::accumulate(known.begin(), known.end(), uint64_t{0});
         EXPECT_GT(sum, blocks.size());
         EXPECT_LE(sum, figures.dirty_pages);
@@ -268,12 +269,12 @@ TEST(board, tells_where_dirty_pages_lie) {
 }
 
 // BD1.
-TEST(board, tells_of_undo) {
+TEST(metrics_page, tells_of_undo) {
     folder files;
     opened one(files.path("heap"), watched_options(TY_SNAPSHOT));
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK) << ty_error_text();
-    EXPECT_FALSE(look.read().known & TY_BOARD_UNDO);
+    EXPECT_FALSE(look.read().known & TY_METRICS_UNDO);
     ty_undo_options small = TY_UNDO_OPTIONS_INIT;
     small.undo_bytes = 4096;
     ASSERT_EQ(ty_undo_attach(one.heap, &small), TY_OK);
@@ -281,8 +282,8 @@ TEST(board, tells_of_undo) {
     const auto agrees = [&](const char *after) {
         const ty_undo_stats known = taiyen::test::undo_stats_of(one.heap);
         (void)look.read();
-        const ty_board_figures figures = look.read(); // one that began after that
-        ASSERT_TRUE(figures.known & TY_BOARD_UNDO) << after;
+        const ty_metrics figures = look.read(); // one that began after that
+        ASSERT_TRUE(figures.known & TY_METRICS_UNDO) << after;
         EXPECT_EQ(figures.undoable, known.undoable) << after;
         EXPECT_EQ(figures.redoable, known.redoable) << after;
         EXPECT_EQ(figures.held_blocks, known.held_blocks) << after;
@@ -314,7 +315,7 @@ TEST(board, tells_of_undo) {
     agrees("a cancel");
     ASSERT_EQ(ty_undo_detach(one.heap, true), TY_OK);
     (void)look.read();
-    EXPECT_FALSE(look.read().known & TY_BOARD_UNDO);
+    EXPECT_FALSE(look.read().known & TY_METRICS_UNDO);
     ASSERT_EQ(ty_undo_attach(one.heap, nullptr), TY_OK);
     agrees("another attach");
     ASSERT_EQ(ty_undo_clear(one.heap), TY_OK);
@@ -322,7 +323,7 @@ TEST(board, tells_of_undo) {
 }
 
 // BD1: what undo tells while somebody looks is whole.
-TEST(board, told_words_are_whole) {
+TEST(metrics_page, told_words_are_whole) {
     taiyen::told_words<7> words;
     std::atomic<bool> done{false};
     std::thread teller([&] {
@@ -346,17 +347,17 @@ TEST(board, told_words_are_whole) {
 }
 
 // BD1: the bound of the options, and what is used of it once the heap is larger than that.
-TEST(board, tells_of_private_memory) {
+TEST(metrics_page, tells_of_private_memory) {
     folder files;
     ty_open_options options = watched_options(TY_SNAPSHOT);
     options.memory_bytes = size_t{2} << 20;
     opened one(files.path("heap"), options);
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK) << ty_error_text();
-    ty_board_figures figures = look.read();
+    ty_metrics figures = look.read();
     EXPECT_EQ(figures.memory_bound_bytes, size_t{2} << 20);
     EXPECT_EQ(figures.memory_allowed_bytes, size_t{2} << 20);
-    EXPECT_FALSE(figures.known & TY_BOARD_COPIES);
+    EXPECT_FALSE(figures.known & TY_METRICS_COPIES);
     for (int i = 0; i < 64; ++i) {
         void *block = ty_alloc(one.heap, 256 << 10);
         ASSERT_NE(block, nullptr);
@@ -366,16 +367,16 @@ TEST(board, tells_of_private_memory) {
     }
     (void)look.read();
     figures = look.read();
-    EXPECT_TRUE(figures.known & TY_BOARD_COPIES);
+    EXPECT_TRUE(figures.known & TY_METRICS_COPIES);
     EXPECT_GT(figures.copies_bytes, 0u);
     EXPECT_LT(figures.copies_bytes, figures.touched_bytes / 2);
     EXPECT_GT(figures.pages_given_back, 0u);
 }
 
 // BD1: who reads sees one look, whatever is written meanwhile. All figures of a look are the same number here.
-TEST(board, looks_are_whole) {
+TEST(metrics_page, looks_are_whole) {
     folder files;
-    written_board fake(files.path("heap"));
+    written_metrics fake(files.path("heap"));
     std::atomic<bool> done{false};
     std::thread writer([&] {
         for (uint64_t n = 1; !done.load(); ++n) {
@@ -387,40 +388,40 @@ TEST(board, looks_are_whole) {
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
     for (int i = 0; i < 2000 && !HasFailure();) {
-        ty_board_figures figures{};
+        ty_metrics figures{};
         figures.struct_size = sizeof figures;
-        if (ty_board_read(look.board, 0, &figures) != TY_OK)
+        if (ty_metrics_read(look.metrics_page, 0, &figures) != TY_OK)
             continue;
         ++i;
         EXPECT_EQ(figures.touched_bytes, figures.looks);
         EXPECT_EQ(figures.sequence, figures.looks);
         EXPECT_EQ(figures.dirty_pages, figures.looks);
-        uint64_t times[2][TY_BOARD_BUCKETS];
-        ty_board_get_times(look.board, times);
-        EXPECT_EQ(times[1][TY_BOARD_BUCKETS - 1], figures.looks);
-        uint32_t dirty[TY_BOARD_CELLS];
-        ty_board_get_dirty(look.board, dirty);
-        EXPECT_EQ(dirty[TY_BOARD_CELLS - 1], figures.looks);
+        uint64_t times[2][TY_METRICS_BUCKETS];
+        ty_metrics_get_times(look.metrics_page, times);
+        EXPECT_EQ(times[1][TY_METRICS_BUCKETS - 1], figures.looks);
+        uint32_t dirty[TY_METRICS_CELLS];
+        ty_metrics_get_dirty(look.metrics_page, dirty);
+        EXPECT_EQ(dirty[TY_METRICS_CELLS - 1], figures.looks);
     }
     done = true;
     writer.join();
     fake.shown().turn |= 1; // a writer that stopped in the midst of it
-    ty_board_figures figures{};
+    ty_metrics figures{};
     figures.struct_size = sizeof figures;
-    expect_refusal(ty_board_read(look.board, 0, &figures), TY_E_BUSY);
+    expect_refusal(ty_metrics_read(look.metrics_page, 0, &figures), TY_E_BUSY);
 }
 
 // BD3.
-TEST(board, counts_only_while_somebody_looks) {
+TEST(metrics_page, counts_only_while_somebody_looks) {
     using namespace taiyen;
     folder files;
     opened one(files.path("heap"));
     commit_some(one.heap, 100);
-    const int fd = descriptor_of_board();
+    const int fd = descriptor_of_metrics();
     ASSERT_GE(fd, 0);
-    void *memory = mmap(nullptr, board_bytes_2, PROT_READ, MAP_SHARED, fd, 0);
+    void *memory = mmap(nullptr, metrics_bytes_2, PROT_READ, MAP_SHARED, fd, 0);
     ASSERT_NE(memory, MAP_FAILED);
-    const auto &shown = *reinterpret_cast<board_2 *>(static_cast<char *>(memory) + board_request_bytes_2);
+    const auto &shown = *reinterpret_cast<metrics_2 *>(static_cast<char *>(memory) + metrics_request_bytes_2);
     EXPECT_EQ(shown.turn.load(), 0u); // nobody ran
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
@@ -438,25 +439,25 @@ TEST(board, counts_only_while_somebody_looks) {
     EXPECT_EQ(shown.turn.load(), turn);
     (void)look.read();
     EXPECT_EQ(look.timed(), 100u);
-    munmap(memory, board_bytes_2);
+    munmap(memory, metrics_bytes_2);
 }
 
 // BD2.
-TEST(board, nothing_that_others_write_harms) {
+TEST(metrics_page, nothing_that_others_write_harms) {
     using namespace taiyen;
     folder files;
     opened one(files.path("heap"));
-    const int fd = descriptor_of_board();
+    const int fd = descriptor_of_metrics();
     ASSERT_GE(fd, 0);
     EXPECT_NE(ftruncate(fd, 0), 0); // the program would have no memory there
     EXPECT_NE(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
-    void *memory = mmap(nullptr, board_bytes_2, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *memory = mmap(nullptr, metrics_bytes_2, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ASSERT_NE(memory, MAP_FAILED);
     std::atomic<bool> done{false};
     std::thread hostile([&] {
         uint32_t random = 1;
         while (!done.load())
-            for (size_t i = 0; i < board_bytes_2 / 4; ++i) {
+            for (size_t i = 0; i < metrics_bytes_2 / 4; ++i) {
                 random = random * 1664525 + 1013904223;
                 __atomic_store_n(static_cast<uint32_t *>(memory) + i, random >> (random % 31), __ATOMIC_RELAXED);
             }
@@ -468,15 +469,15 @@ TEST(board, nothing_that_others_write_harms) {
     one.heap = nullptr;
     done = true;
     hostile.join();
-    munmap(memory, board_bytes_2);
+    munmap(memory, metrics_bytes_2);
     opened again(files.path("heap"));
     EXPECT_EQ(ty_heap_verify(again.heap, nullptr, nullptr), TY_OK);
 }
 
 // BD2: what a program tells may have been written by anybody.
-TEST(board, hostile_boards_are_refused) {
+TEST(metrics_page, hostile_metrics_pages_are_refused) {
     folder files;
-    written_board fake(files.path("heap"));
+    written_metrics fake(files.path("heap"));
     auto &content = fake.shown().content;
     for (uint64_t *count : {&content.class_count, &content.snapshot_count}) {
         fake.write(1);
@@ -485,15 +486,15 @@ TEST(board, hostile_boards_are_refused) {
         EXPECT_EQ(look.read().looks, 1u);
         fake.write(2);
         *count = UINT64_MAX;
-        ty_board_figures figures{};
+        ty_metrics figures{};
         figures.struct_size = sizeof figures;
-        expect_refusal(ty_board_read(look.board, patience_ms, &figures), TY_E_DAMAGED);
+        expect_refusal(ty_metrics_read(look.metrics_page, patience_ms, &figures), TY_E_DAMAGED);
         fake.write(3);
         content.identity[0] ^= 1;
-        expect_refusal(ty_board_read(look.board, patience_ms, &figures), TY_E_DAMAGED);
+        expect_refusal(ty_metrics_read(look.metrics_page, patience_ms, &figures), TY_E_DAMAGED);
         content.identity[0] ^= 1;
     }
-    for (const auto &[cell_bytes, cells] : {std::pair<uint64_t, uint64_t>{4096, TY_BOARD_CELLS + 1},
+    for (const auto &[cell_bytes, cells] : {std::pair<uint64_t, uint64_t>{4096, TY_METRICS_CELLS + 1},
                                             {4096, UINT64_MAX},
                                             {0, 1},
                                             {4095, 1},
@@ -502,13 +503,13 @@ TEST(board, hostile_boards_are_refused) {
         fake.write(1);
         viewer look(files.path("heap"));
         ASSERT_EQ(look.status, TY_OK);
-        EXPECT_EQ(look.read().dirty_cells, TY_BOARD_CELLS);
+        EXPECT_EQ(look.read().dirty_cells, TY_METRICS_CELLS);
         fake.write(2);
         content.dirty_cell_bytes = cell_bytes;
         content.dirty_cells = cells;
-        ty_board_figures figures{};
+        ty_metrics figures{};
         figures.struct_size = sizeof figures;
-        expect_refusal(ty_board_read(look.board, patience_ms, &figures), TY_E_DAMAGED);
+        expect_refusal(ty_metrics_read(look.metrics_page, patience_ms, &figures), TY_E_DAMAGED);
     }
     fake.shown().version += 1;
     expect_refusal(viewer(files.path("heap")).status, TY_E_FORMAT, "heap");
@@ -517,7 +518,7 @@ TEST(board, hostile_boards_are_refused) {
     expect_refusal(viewer(files.path("heap")).status, TY_E_FORMAT, "heap");
 }
 
-TEST(board, of_another_process_that_is_killed) {
+TEST(metrics_page, of_another_process_that_is_killed) {
     folder files;
     int ready[2];
     ASSERT_EQ(pipe(ready), 0);
@@ -540,11 +541,11 @@ TEST(board, of_another_process_that_is_killed) {
         EXPECT_GE(look.read().transactions, before);
         kill(child, SIGKILL);
         waitpid(child, nullptr, 0);
-        ty_board_figures figures{};
+        ty_metrics figures{};
         figures.struct_size = sizeof figures;
         ty_status status = TY_OK;
         for (int i = 0; i < 3 && status == TY_OK; ++i) // a look that it had taken may be there still
-            status = ty_board_read(look.board, patience_ms, &figures);
+            status = ty_metrics_read(look.metrics_page, patience_ms, &figures);
         expect_refusal(status, TY_E_NOT_FOUND);
     }
     viewer dead(files.path("heap"));
@@ -555,7 +556,7 @@ TEST(board, of_another_process_that_is_killed) {
 }
 
 // BD4: without threads, without such memory, read-only, closed: the heap is as it always was.
-TEST(board, a_heap_does_without) {
+TEST(metrics_page, a_heap_does_without) {
     folder files;
     ty_open_options options = watched_options();
     options.background = TY_BACKGROUND_CALLS;
@@ -563,7 +564,7 @@ TEST(board, a_heap_does_without) {
         opened one(files.path("heap"), options);
         commit_some(one.heap, 3);
         EXPECT_EQ(viewer(files.path("heap")).status, TY_E_NOT_FOUND);
-        EXPECT_EQ(descriptor_of_board(), -1);
+        EXPECT_EQ(descriptor_of_metrics(), -1);
         EXPECT_EQ(ty_close(one.heap), TY_OK);
         one.heap = nullptr;
     }
@@ -579,8 +580,8 @@ TEST(board, a_heap_does_without) {
     one.heap = nullptr;
 }
 
-// BD4: a child has the memory, but the board is its parent's.
-TEST(board, a_forks_child_leaves_it_alone) {
+// BD4: a child has the memory, but the metrics page is its parent's.
+TEST(metrics_page, a_forks_child_leaves_it_alone) {
     folder files;
     opened one(files.path("heap"));
     viewer look(files.path("heap"));
@@ -596,8 +597,8 @@ TEST(board, a_forks_child_leaves_it_alone) {
     EXPECT_EQ(look.read().transactions, 3u);
 }
 
-// A heap whose end is refused goes on, and so does its board.
-TEST(board, is_there_again_after_a_close_that_is_refused) {
+// A heap whose end is refused goes on, and so does its metrics page.
+TEST(metrics_page, is_there_again_after_a_close_that_is_refused) {
     folder files;
     opened one(files.path("heap"));
     ty_txn *txn = nullptr;
@@ -610,7 +611,7 @@ TEST(board, is_there_again_after_a_close_that_is_refused) {
 }
 
 // No file of the heap changes for it.
-TEST(board, looking_changes_no_file) {
+TEST(metrics_page, looking_changes_no_file) {
     folder files;
     opened one(files.path("heap"), watched_options(TY_SNAPSHOT));
     ASSERT_NE(ty_alloc(one.heap, 1000), nullptr);
@@ -619,8 +620,8 @@ TEST(board, looking_changes_no_file) {
     const disk_state before = look_at_disk(files.root());
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
-    const ty_board_figures figures = look.read();
-    EXPECT_EQ(figures.known, TY_BOARD_SNAPSHOTS | TY_BOARD_BLOCKS | TY_BOARD_DIRTY | TY_BOARD_MEMORY);
+    const ty_metrics figures = look.read();
+    EXPECT_EQ(figures.known, TY_METRICS_SNAPSHOTS | TY_METRICS_BLOCKS | TY_METRICS_DIRTY | TY_METRICS_MEMORY);
     (void)look.read();
     EXPECT_EQ(look_at_disk(files.root()), before);
 }

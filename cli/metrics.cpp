@@ -1,4 +1,4 @@
-#include "figures.hpp"
+#include "metrics.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 
 namespace cli {
 
-ty_status figures::look_at_files(const heap_files &files) {
+ty_status metrics::look_at_files(const heap_files &files) {
     const ty_open_options options = files.options();
     info.struct_size = sizeof info;
     if (ty_status status = ty_read_info_with(files.path.c_str(), &options, &info))
@@ -18,7 +18,7 @@ ty_status figures::look_at_files(const heap_files &files) {
     return TY_OK;
 }
 
-ty_status figures::look_into(ty_heap *opened_heap) {
+ty_status metrics::look_into(ty_heap *opened_heap) {
     if (ty_status status = heap.read(opened_heap))
         return status;
     if (ty_status status = roots_of(opened_heap, roots))
@@ -34,32 +34,32 @@ ty_status figures::look_into(ty_heap *opened_heap) {
     return TY_OK;
 }
 
-// A heap without a board is told by what its files say.
-void figures::look_at_program(const heap_files &files) {
+// A heap without a metrics page is told by what its files say.
+void metrics::look_at_program(const heap_files &files) {
     constexpr uint64_t wait_ms = 1000;
-    heap_board board;
-    is_live = info.in_use && board.open(files) && board.read(wait_ms, &live);
+    program_metrics page;
+    is_live = info.in_use && page.open(files) && page.read(wait_ms, &live);
 }
 
-bool heap_board::keep_failure() {
+bool program_metrics::keep_failure() {
     why_ = ty_error_text();
-    board_.reset();
+    metrics_.reset();
     return false;
 }
 
-bool heap_board::open(const heap_files &files) {
+bool program_metrics::open(const heap_files &files) {
     const ty_open_options options = files.options();
-    ty_board *board = nullptr;
-    if (ty_board_open(files.path.c_str(), &options, &board))
+    ty_metrics_page *page = nullptr;
+    if (ty_metrics_open(files.path.c_str(), &options, &page))
         return keep_failure();
-    board_.reset(board);
+    metrics_.reset(page);
     return true;
 }
 
-bool heap_board::read(uint64_t wait_ms, live_figures *figures) {
-    live_figures read;
+bool program_metrics::read(uint64_t wait_ms, live_metrics *metrics) {
+    live_metrics read;
     read.now.struct_size = sizeof read.now;
-    const ty_status status = ty_board_read(board_.get(), wait_ms, &read.now);
+    const ty_status status = ty_metrics_read(metrics_.get(), wait_ms, &read.now);
     if (status == TY_E_BUSY) // it may be stopped, or the machine busy: it has not gone
         return false;
     if (status)
@@ -68,23 +68,23 @@ bool heap_board::read(uint64_t wait_ms, live_figures *figures) {
         static_cast<std::vector<ty_class_stats> *>(all)->push_back(*one);
         return true;
     };
-    auto keep_snapshot = [](const ty_board_snapshot *one, void *all) {
-        static_cast<std::vector<ty_board_snapshot> *>(all)->push_back(*one);
+    auto keep_snapshot = [](const ty_metrics_snapshot *one, void *all) {
+        static_cast<std::vector<ty_metrics_snapshot> *>(all)->push_back(*one);
         return true;
     };
-    if (read.now.known & TY_BOARD_BLOCKS)
-        ty_board_each_class(board_.get(), keep_class, &read.classes);
-    ty_board_each_snapshot(board_.get(), keep_snapshot, &read.snapshots);
-    uint64_t times[2][TY_BOARD_BUCKETS];
-    ty_board_get_times(board_.get(), times);
+    if (read.now.known & TY_METRICS_BLOCKS)
+        ty_metrics_each_class(metrics_.get(), keep_class, &read.classes);
+    ty_metrics_each_snapshot(metrics_.get(), keep_snapshot, &read.snapshots);
+    uint64_t times[2][TY_METRICS_BUCKETS];
+    ty_metrics_get_times(metrics_.get(), times);
     for (size_t way = 0; way < read.times.size(); ++way)
-        std::copy_n(times[way], TY_BOARD_BUCKETS, read.times[way].begin());
-    if (read.now.known & TY_BOARD_DIRTY) {
-        uint32_t dirty[TY_BOARD_CELLS];
-        ty_board_get_dirty(board_.get(), dirty);
+        std::copy_n(times[way], TY_METRICS_BUCKETS, read.times[way].begin());
+    if (read.now.known & TY_METRICS_DIRTY) {
+        uint32_t dirty[TY_METRICS_CELLS];
+        ty_metrics_get_dirty(metrics_.get(), dirty);
         read.dirty.assign(dirty, dirty + read.now.dirty_cells);
     }
-    *figures = std::move(read);
+    *metrics = std::move(read);
     return true;
 }
 
@@ -101,7 +101,7 @@ json::document undo_document(const ty_undo_stats &undo) {
 
 } // namespace
 
-json::document document_of(const heap_files &files, const figures &found) {
+json::document document_of(const heap_files &files, const metrics &found) {
     json::document one = document_of(files.path, found.info);
     if (found.log.partitions != 0) {
         one["log"] = document_of(files.path, found.log);
@@ -128,7 +128,7 @@ json::document document_of(const heap_files &files, const figures &found) {
 namespace {
 
 // Bucket by bucket, without the empty ones at the end.
-json::document counts_of(const std::array<uint64_t, TY_BOARD_BUCKETS> &counts) {
+json::document counts_of(const std::array<uint64_t, TY_METRICS_BUCKETS> &counts) {
     size_t used = counts.size();
     while (used > 0 && counts[used - 1] == 0)
         --used;
@@ -138,8 +138,8 @@ json::document counts_of(const std::array<uint64_t, TY_BOARD_BUCKETS> &counts) {
     return list;
 }
 
-void add_snapshots(const live_figures &live, json::document &one) {
-    const ty_board_figures &now = live.now;
+void add_snapshots(const live_metrics &live, json::document &one) {
+    const ty_metrics &now = live.now;
     one["epoch"] = json::wide(now.epoch);
     one["snapshots"] = json::wide(now.snapshots);
     one["snapshot_pages"] = json::wide(now.snapshot_pages);
@@ -149,7 +149,7 @@ void add_snapshots(const live_figures &live, json::document &one) {
     one["unapplied_bytes"] = json::wide(now.unapplied_bytes);
     one["pages_given_back"] = json::wide(now.pages_given_back);
     one["newest_snapshots"] = json::document::array();
-    for (const ty_board_snapshot &each : live.snapshots)
+    for (const ty_metrics_snapshot &each : live.snapshots)
         one["newest_snapshots"].push_back({{"epoch", json::wide(each.epoch)},
                                            {"unix_ns", json::wide(each.unix_ns)},
                                            {"pause_ns", json::wide(each.pause_ns)},
@@ -158,8 +158,8 @@ void add_snapshots(const live_figures &live, json::document &one) {
                                            {"bytes", json::wide(each.bytes)}});
 }
 
-void add_transactions(const live_figures &live, json::document &one) {
-    const ty_board_figures &now = live.now;
+void add_transactions(const live_metrics &live, json::document &one) {
+    const ty_metrics &now = live.now;
     one["transactions"] = json::wide(now.transactions);
     one["rollbacks"] = json::wide(now.rollbacks);
     one["entries"] = json::wide(now.entries);
@@ -179,37 +179,37 @@ void add_transactions(const live_figures &live, json::document &one) {
 
 } // namespace
 
-json::document document_of(const live_figures &live) {
-    const ty_board_figures &now = live.now;
+json::document document_of(const live_metrics &live) {
+    const ty_metrics &now = live.now;
     json::document one;
     one["process"] = json::wide(now.process);
     one["unix_ns"] = json::wide(now.unix_ns);
     one["looks"] = json::wide(now.looks);
     one["look_ns"] = json::wide(now.look_ns);
     one["touched_bytes"] = json::wide(now.touched_bytes);
-    if (now.known & TY_BOARD_SNAPSHOTS)
+    if (now.known & TY_METRICS_SNAPSHOTS)
         add_snapshots(live, one);
-    if (now.known & TY_BOARD_TRANSACTIONS)
+    if (now.known & TY_METRICS_TRANSACTIONS)
         add_transactions(live, one);
-    if (now.known & TY_BOARD_DIRTY) {
+    if (now.known & TY_METRICS_DIRTY) {
         one["dirty_pages"] = json::wide(now.dirty_pages);
         one["dirty_cell_bytes"] = json::wide(now.dirty_cell_bytes);
         one["dirty_cells"] = live.dirty;
     }
-    if (now.known & TY_BOARD_MEMORY) {
+    if (now.known & TY_METRICS_MEMORY) {
         one["memory_bound_bytes"] = json::wide(now.memory_bound_bytes);
         one["memory_allowed_bytes"] = json::wide(now.memory_allowed_bytes);
     }
-    if (now.known & TY_BOARD_COPIES)
+    if (now.known & TY_METRICS_COPIES)
         one["copies_bytes"] = json::wide(now.copies_bytes);
-    if (now.known & TY_BOARD_UNDO)
+    if (now.known & TY_METRICS_UNDO)
         one["undo"] = {
             {"undoable", json::wide(now.undoable)},          {"redoable", json::wide(now.redoable)},
             {"held_blocks", json::wide(now.held_blocks)},    {"held_bytes", json::wide(now.held_bytes)},
             {"used_bytes", json::wide(now.undo_used_bytes)}, {"room_bytes", json::wide(now.undo_room_bytes)}};
-    if (now.known & TY_BOARD_BLOCKS)
+    if (now.known & TY_METRICS_BLOCKS)
         one["classes_in_use"] = json::classes(live.classes);
-    if (now.known & (TY_BOARD_DIRTY | TY_BOARD_BLOCKS)) {
+    if (now.known & (TY_METRICS_DIRTY | TY_METRICS_BLOCKS)) {
         one["counted_unix_ns"] = json::wide(now.counted_unix_ns);
         one["count_ns"] = json::wide(now.count_ns);
     }

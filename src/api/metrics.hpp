@@ -1,5 +1,5 @@
-// The board of a heap that is open for writing: its figures in memory that other processes can look at. A thread of the
-// library writes them while somebody looks, and sleeps otherwise: no call of the program does anything for it.
+// The metrics page of a heap that is open for writing: its metrics in memory that other processes can look at. A thread
+// of the library writes them while somebody looks, and sleeps otherwise: no call of the program does anything for it.
 //
 //   sleeping --asked changes--> looking, each fifth of a second --not asked for three seconds--> sleeping
 //
@@ -14,13 +14,13 @@
 namespace taiyen {
 
 // For a heap that has been opened with these options. Where there can be none, there is none.
-void board_start(ty_heap *heap, const ty_open_options &options);
+void metrics_start(ty_heap *heap, const ty_open_options &options);
 // Before the heap ends. What it was started with is left behind, for a heap whose end fails.
-struct board_stopped {
+struct metrics_stopped {
     ty_heap *heap;
     bool was_there;
 };
-board_stopped board_stop(ty_heap *heap);
-void board_start_again(const board_stopped &stopped);
+metrics_stopped metrics_stop(ty_heap *heap);
+void metrics_start_again(const metrics_stopped &stopped);
 
 } // namespace taiyen

@@ -1,5 +1,5 @@
-// The form of a board: memory in which a program that has a heap open tells others of it. Fixed-width, no padding; only
-// what runs on one machine reads it.
+// The form of a metrics page: memory in which a program that has a heap open tells others of it. Fixed-width, no
+// padding; only what runs on one machine reads it.
 #pragma once
 
 #include <atomic>
@@ -8,21 +8,21 @@
 
 namespace taiyen {
 
-inline constexpr uint64_t board_magic_2 = 0x64626e6579696154; // "Taiyenbd"
-inline constexpr uint32_t board_version_2 = 2;
-inline constexpr size_t board_request_bytes_2 = 4096; // at the front, which others may write to
+inline constexpr uint64_t metrics_magic_2 = 0x64626e6579696154; // "Taiyenbd"
+inline constexpr uint32_t metrics_version_2 = 2;
+inline constexpr size_t metrics_request_bytes_2 = 4096; // at the front, which others may write to
 
-// BD2: all that the program reads of a board.
-struct board_request_2 {
+// BD2: all that the program reads of a metrics page.
+struct metrics_request_2 {
     std::atomic<uint32_t> asked; // another number: somebody looks. Who changes it wakes who waits for that
 };
 
-inline constexpr uint32_t board_classes_max_2 = 128;
-inline constexpr uint32_t board_snapshots_max_2 = 64;
-inline constexpr uint32_t board_buckets_2 = 128;
-inline constexpr uint32_t board_cells_max_2 = 1024;
+inline constexpr uint32_t metrics_classes_max_2 = 128;
+inline constexpr uint32_t metrics_snapshots_max_2 = 64;
+inline constexpr uint32_t metrics_buckets_2 = 128;
+inline constexpr uint32_t metrics_cells_max_2 = 1024;
 
-struct board_class_2 {
+struct metrics_class_2 {
     uint64_t block_bytes;
     uint64_t spans;
     uint64_t span_bytes;
@@ -31,7 +31,7 @@ struct board_class_2 {
     uint64_t live_bytes;
 };
 
-struct board_snapshot_2 {
+struct metrics_snapshot_2 {
     uint64_t epoch;
     uint64_t unix_ns;
     uint64_t pause_ns;
@@ -40,10 +40,10 @@ struct board_snapshot_2 {
     uint64_t bytes;
 };
 
-struct board_content_2 {
+struct metrics_content_2 {
     uint8_t identity[16];
     uint64_t process;
-    uint64_t known; // TY_BOARD_ bits
+    uint64_t known; // TY_METRICS_ bits
     uint64_t unix_ns;
     uint64_t looks;
     uint64_t look_ns;
@@ -87,32 +87,32 @@ struct board_content_2 {
     uint64_t dirty_cells;
     uint64_t class_count;
     uint64_t snapshot_count;
-    board_class_2 classes[board_classes_max_2];
-    board_snapshot_2 newest[board_snapshots_max_2];
-    uint64_t times[2][board_buckets_2];
-    uint32_t dirty[board_cells_max_2]; // pages of each cell
+    metrics_class_2 classes[metrics_classes_max_2];
+    metrics_snapshot_2 newest[metrics_snapshots_max_2];
+    uint64_t times[2][metrics_buckets_2];
+    uint32_t dirty[metrics_cells_max_2]; // pages of each cell
 };
 
-struct board_2 {
+struct metrics_2 {
     uint64_t magic;
     uint32_t version;
     uint32_t content_bytes;
     std::atomic<uint64_t> turn; // odd while the content is written; 0: there is none yet
-    board_content_2 content;
+    metrics_content_2 content;
 };
-static_assert(offsetof(board_2, content) == 24);
-static_assert(offsetof(board_content_2, classes) == 376);
-static_assert(offsetof(board_content_2, newest) == 6520);
-static_assert(offsetof(board_content_2, times) == 9592);
-static_assert(offsetof(board_content_2, dirty) == 11640);
-static_assert(sizeof(board_content_2) == 15736);
+static_assert(offsetof(metrics_2, content) == 24);
+static_assert(offsetof(metrics_content_2, classes) == 376);
+static_assert(offsetof(metrics_content_2, newest) == 6520);
+static_assert(offsetof(metrics_content_2, times) == 9592);
+static_assert(offsetof(metrics_content_2, dirty) == 11640);
+static_assert(sizeof(metrics_content_2) == 15736);
 
-inline constexpr size_t board_bytes_2 = board_request_bytes_2 + 16384;
-static_assert(board_request_bytes_2 + sizeof(board_2) <= board_bytes_2);
+inline constexpr size_t metrics_bytes_2 = metrics_request_bytes_2 + 16384;
+static_assert(metrics_request_bytes_2 + sizeof(metrics_2) <= metrics_bytes_2);
 
-inline constexpr size_t board_name_bytes_2 = 48;
+inline constexpr size_t metrics_name_bytes_2 = 48;
 // What /proc shows the memory as.
-inline void board_name_2(const uint8_t *identity, char (&name)[board_name_bytes_2]) {
+inline void metrics_name_2(const uint8_t *identity, char (&name)[metrics_name_bytes_2]) {
     static constexpr char front[] = "taiyen-", digits[] = "0123456789abcdef";
     size_t at = 0;
     while (front[at] != 0) {
@@ -127,11 +127,11 @@ inline void board_name_2(const uint8_t *identity, char (&name)[board_name_bytes_
 }
 
 // Others read, or write, meanwhile: word by word.
-inline void board_copy_2(void *to, const void *from) {
+inline void metrics_copy_2(void *to, const void *from) {
     using word [[gnu::may_alias]] = uint64_t;
     auto *words = static_cast<word *>(to);
     const auto *source = static_cast<const word *>(from);
-    for (size_t i = 0; i < sizeof(board_content_2) / sizeof *words; ++i)
+    for (size_t i = 0; i < sizeof(metrics_content_2) / sizeof *words; ++i)
         __atomic_store_n(words + i, __atomic_load_n(source + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
