@@ -1,11 +1,11 @@
 // What it costs to change several things together, and to have them elsewhere, too.
 //
-// heaps-N, N threads: a transaction adds 1 to three counters of each of two heaps. taiyen: in a joint; one-heap: to six
-// counters of one heap, an ordinary commit; apart: the heaps commit one after the other, and a crash leaves half.
-// dummies-N: a heap as the coordinator of two participants that do nothing; one-heap: the same heap without them. So
-// the difference is what a coordinator costs. database-N: suite_together_databases.cpp. followed-N: ordinary commits
-// while a follower of the same process takes each record; alone: without. restore: a heap of 64 MB and the records of a
-// thousand bytes that were shipped of it, made a heap again.
+// heaps-N, N threads: a transaction adds 1 to three counters of each of two heaps. taiyen: in a distributed
+// transaction; one-heap: to six counters of one heap, an ordinary commit; apart: the heaps commit one after the other,
+// and a crash leaves half. dummies-N: a heap as the coordinator of two resource managers that do nothing; one-heap: the
+// same heap without them. So the difference is what a coordinator costs. database-N: suite_together_databases.cpp.
+// followed-N: ordinary commits while a follower of the same process takes each record; alone: without. restore: a heap
+// of 64 MB and the records of a thousand bytes that were shipped of it, made a heap again.
 //
 // Each turn of a subject is a process of its own; all commits are durable when they return.
 #include "together.hpp"
@@ -70,11 +70,11 @@ struct two_heaps {
         : a(session.path("a.ty")), b(session.path("b.ty")), group({a.get(), b.get()}, nullptr, {}) {}
 
     void join(random_source &random) const {
-        ty_joint *joint = nullptr;
-        check(ty_joint_begin(group.get(), nullptr, &joint), "cannot begin a joint");
-        a.add(ty_joint_txn(joint, 0), random, 3);
-        b.add(ty_joint_txn(joint, 1), random, 3);
-        check(ty_joint_commit(joint), "cannot commit a joint");
+        ty_dtxn *dtxn = nullptr;
+        check(ty_dtxn_begin(group.get(), nullptr, &dtxn), "cannot begin a distributed transaction");
+        a.add(ty_dtxn_txn(dtxn, 0), random, 3);
+        b.add(ty_dtxn_txn(dtxn, 1), random, 3);
+        check(ty_dtxn_commit(dtxn), "cannot commit a distributed transaction");
     }
 };
 
@@ -100,9 +100,9 @@ void run_heaps(session &session, const thread_case &which) {
 
 // ---- A coordinator
 
-ty_participant dummy() {
+ty_resource_manager dummy() {
     auto nothing = [](void *, const char *) { return TY_OK; };
-    return {sizeof(ty_participant),
+    return {sizeof(ty_resource_manager),
             nullptr,
             nothing,
             nothing,
@@ -122,10 +122,10 @@ void run_dummies(session &session, const thread_case &which) {
         auto one = std::make_shared<coordinator>(path);
         return [=](size_t) {
             return [=](random_source &random) {
-                ty_joint *joint = nullptr;
-                check(ty_joint_begin(one->group.get(), nullptr, &joint), "cannot begin a joint");
-                one->heap.add(ty_joint_txn(joint, 0), random, 3);
-                check(ty_joint_commit(joint), "cannot commit a joint");
+                ty_dtxn *dtxn = nullptr;
+                check(ty_dtxn_begin(one->group.get(), nullptr, &dtxn), "cannot begin a distributed transaction");
+                one->heap.add(ty_dtxn_txn(dtxn, 0), random, 3);
+                check(ty_dtxn_commit(dtxn), "cannot commit a distributed transaction");
             };
         };
     };
@@ -288,15 +288,17 @@ void run(session &session) {
     for (const thread_case &which : follower_cases)
         run_followed(session, which);
     run_restore(session);
-    session.out().note("Each commit is durable when it returns. Commits of several threads share disk writes, but for "
-                       "joints with databases or participants. apart leaves half of a transaction in a crash.");
+    session.out().note(
+        "Each commit is durable when it returns. Commits of several threads share disk writes, but for "
+        "distributed transactions with databases or resource managers. apart leaves half of a transaction in a crash.");
 }
 
 void judge(session &session) {
     results &out = session.out();
-    out.bar_at_least("heaps-1: a joint of two heaps over a commit of one",
+    out.bar_at_least("heaps-1: a distributed transaction of two heaps over a commit of one",
                      out.ratio("heaps-1", "txn_per_s", self, "one-heap"), 0.8);
-    out.bar_at_least("heaps-1: a joint over two commits", out.ratio("heaps-1", "txn_per_s", self, "apart"), 1);
+    out.bar_at_least("heaps-1: a distributed transaction over two commits",
+                     out.ratio("heaps-1", "txn_per_s", self, "apart"), 1);
     out.bar_at_least("followed-1: with a follower over without", out.ratio("followed-1", "txn_per_s", self, "alone"),
                      0.9);
     judge_databases(session);
@@ -327,14 +329,14 @@ void counter_heap::add(ty_txn *txn, random_source &random, size_t count) const {
     }
 }
 
-group_of::group_of(const std::vector<ty_heap *> &heaps, const ty_agent *agent,
-                   const std::vector<ty_participant> &others) {
+group_of::group_of(const std::vector<ty_heap *> &heaps, const ty_last_agent *agent,
+                   const std::vector<ty_resource_manager> &others) {
     ty_group_options options = TY_GROUP_OPTIONS_INIT;
     options.heaps = heaps.data();
     options.heap_count = heaps.size();
     options.agent = agent;
-    options.participants = others.data();
-    options.participant_count = others.size();
+    options.resource_managers = others.data();
+    options.resource_manager_count = others.size();
     check(ty_group_open(&options, &group_), "cannot make a group");
 }
 

@@ -1,9 +1,9 @@
 // The part of the suite together about databases: a transaction adds 1 to three counters and puts a row.
 //
 // taiyen: counters and row, as a block, in a heap alone. taiyen-sqlite, taiyen-postgres: the counters in a heap, the
-// row in a database that is the joint's agent; taiyen-prepared: in PostgreSQL as a participant. sqlite, postgres:
-// counters and row in the database alone, which each thread of PostgreSQL has a connection of its own to, so that it
-// can write several threads' commits at once; a joint has one.
+// row in a database that is the distributed transaction's agent; taiyen-prepared: in PostgreSQL as a resource manager.
+// sqlite, postgres: counters and row in the database alone, which each thread of PostgreSQL has a connection of its own
+// to, so that it can write several threads' commits at once; a distributed transaction has one.
 //
 // PostgreSQL is measured where TAIYEN_POSTGRES says that there is a server: scripts/with_postgres taiyen-bench
 // together.
@@ -17,7 +17,7 @@
 #endif
 #ifdef ORDERS_POSTGRES
 #include "../examples/orders/postgres_agent.hpp"
-#include "../examples/orders/postgres_participant.hpp"
+#include "../examples/orders/postgres_resource_manager.hpp"
 #endif
 
 namespace bench {
@@ -34,16 +34,16 @@ constexpr uint64_t rows = 1000; // of counters
 // A heap with counters, and what else takes part.
 class heap_with {
 public:
-    heap_with(const std::string &path, const ty_agent *agent, const std::vector<ty_participant> &others)
+    heap_with(const std::string &path, const ty_last_agent *agent, const std::vector<ty_resource_manager> &others)
         : heap_(path), group_({heap_.get()}, agent, others) {}
 
     template <class PutRow>
     void work(random_source &random, PutRow &&put_row) const {
-        ty_joint *joint = nullptr;
-        check(ty_joint_begin(group_.get(), nullptr, &joint), "cannot begin a joint");
-        heap_.add(ty_joint_txn(joint, 0), random, 3);
+        ty_dtxn *dtxn = nullptr;
+        check(ty_dtxn_begin(group_.get(), nullptr, &dtxn), "cannot begin a distributed transaction");
+        heap_.add(ty_dtxn_txn(dtxn, 0), random, 3);
         put_row();
-        check(ty_joint_commit(joint), "cannot commit a joint");
+        check(ty_dtxn_commit(dtxn), "cannot commit a distributed transaction");
     }
 
 private:
@@ -144,12 +144,12 @@ preparation sqlite_alone(const std::string &path) {
 struct heap_and_sqlite {
     sqlite_table table;
     orders::sqlite_agent agent;
-    ty_agent described;
+    ty_last_agent described;
     std::unique_ptr<heap_with> heap;
     heap_and_sqlite(const std::string &path, const std::string &database)
         : table(database), agent(table.connection, "bench"), described(agent.described()) {
-        check(ty_register_agent(&described), "cannot register an agent");
-        heap = std::make_unique<heap_with>(path, &described, std::vector<ty_participant>());
+        check(ty_register_last_agent(&described), "cannot register an agent");
+        heap = std::make_unique<heap_with>(path, &described, std::vector<ty_resource_manager>());
     }
 };
 
@@ -180,7 +180,7 @@ void must(orders::postgres &on, const char *sql, const char *command, std::initi
 
 void make_tables() {
     orders::postgres on(server());
-    must(on, "DROP TABLE IF EXISTS bench_rows, bench_counters, joints", "DROP");
+    must(on, "DROP TABLE IF EXISTS bench_rows, bench_counters, distributed transactions", "DROP");
     must(on, "CREATE TABLE bench_rows (number bigserial PRIMARY KEY, text text)", "CREATE");
     must(on, "CREATE TABLE bench_counters (k bigint PRIMARY KEY, v bigint)", "CREATE");
     must(on, "INSERT INTO bench_counters SELECT k, 0 FROM generate_series(0, 999) k", "INSERT");
@@ -214,21 +214,21 @@ preparation postgres_alone() {
 struct heap_and_postgres {
     orders::postgres connection{server()};
     orders::postgres_agent agent{connection, "bench"};
-    ty_agent described = agent.described();
+    ty_last_agent described = agent.described();
     std::unique_ptr<heap_with> heap;
     explicit heap_and_postgres(const std::string &path) {
-        check(ty_register_agent(&described), "cannot register an agent");
-        heap = std::make_unique<heap_with>(path, &described, std::vector<ty_participant>());
+        check(ty_register_last_agent(&described), "cannot register an agent");
+        heap = std::make_unique<heap_with>(path, &described, std::vector<ty_resource_manager>());
     }
     orders::postgres &work() { return connection; }
 };
 
 struct heap_and_prepared {
-    orders::postgres_participant participant{server(), 8};
+    orders::postgres_resource_manager resource_manager{server(), 8};
     std::unique_ptr<heap_with> heap;
     explicit heap_and_prepared(const std::string &path)
-        : heap(std::make_unique<heap_with>(path, nullptr, std::vector{participant.described()})) {}
-    orders::postgres &work() { return participant.work(); }
+        : heap(std::make_unique<heap_with>(path, nullptr, std::vector{resource_manager.described()})) {}
+    orders::postgres &work() { return resource_manager.work(); }
 };
 
 template <class Both>

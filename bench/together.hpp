@@ -30,7 +30,8 @@ private:
 
 class group_of {
 public:
-    group_of(const std::vector<ty_heap *> &heaps, const ty_agent *agent, const std::vector<ty_participant> &others);
+    group_of(const std::vector<ty_heap *> &heaps, const ty_last_agent *agent,
+             const std::vector<ty_resource_manager> &others);
     ~group_of() { ty_group_close(group_); }
     group_of(const group_of &) = delete;
     group_of &operator=(const group_of &) = delete;

@@ -73,7 +73,7 @@ int complain_of_command(const std::vector<std::string> &words) {
 
 void print_all_help() {
     std::printf("taiyen looks at heap files, checks them, draws them, packs and copies them.\n"
-                "'compact', 'resize', 'convert --in-place', and 'doubt' with an option, change\n"
+                "'compact', 'resize', 'convert --in-place', and 'resolve' with an option, change\n"
                 "one.\n\n"
                 "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
     for (const command &one : commands())

@@ -58,7 +58,7 @@ struct request {
     bool only_base = false;
     bool no_base = false;
     bool flushed = false;
-    bool settle = false;
+    bool ask = false;
     bool commit = false;
     bool roll_back = false;
     bool restored = false;

@@ -108,8 +108,7 @@ const option seconds{
     "seconds", 0, "COUNT", nullptr, &request::seconds, "how long to measure: 1 to 3600, 20 if left out"};
 const option size{"size", 0, "SIZE", nullptr, &request::size, "the space to use: 64M or more, 256M if left out"};
 const option load{"load", 0, "LOAD", nullptr, &request::load, "BYTES,PAGES or BYTES,PAGES,SET: also run a heap"};
-const option settle_doubt{"settle",         0,       nullptr,
-                          &request::settle, nullptr, "ask who knows: the other heaps of its group"};
+const option resolve_in_doubt{"ask", 0, nullptr, &request::ask, nullptr, "ask who knows: the other heaps of its group"};
 const option commit_doubt{"commit", 0, nullptr, &request::commit, nullptr, "by hand: it counts"};
 const option roll_back_doubt{"rollback", 0, nullptr, &request::roll_back, nullptr, "by hand: it does not"};
 const option accept_restored{"restored",         0,       nullptr,
@@ -392,20 +391,20 @@ const std::vector<command> all {
          {&server, &credentials, &replicas, &flushed, &wait_time, &no_base, &journal, &log_file},
          promote},
 #endif
-        {"doubt",
+        {"resolve",
          "FILE...",
          1,
          SIZE_MAX,
          "tell whether a heap's last transaction is in doubt",
          "A transaction that is prepared, and neither committed nor rolled back, keeps a\n"
          "heap from being opened by programs that cannot tell what became of it. Exit code\n"
-         "1: there is one. To settle it by hand is right only if the other heaps of its\n"
+         "1: there is one. To resolve it by hand is right only if the other heaps of its\n"
          "group, or the database, are known to have the same.\n"
          "With --restored, FILEs are all the heaps of a group, which came back from\n"
          "backups of different moments: from now on they go on together as they are.\n"
-         "What one of them has of a joint that another one has not stays half.",
-         {&settle_doubt, &commit_doubt, &roll_back_doubt, &accept_restored, &as_json, &journal, &log_file},
-         doubt},
+         "What one of them has of a distributed transaction that another one has not stays half.",
+         {&resolve_in_doubt, &commit_doubt, &roll_back_doubt, &accept_restored, &as_json, &journal, &log_file},
+         resolve},
         {"device",
          "[DIR]",
          0,

@@ -51,7 +51,7 @@ int check(const request &given);
 int shapes(const request &given);
 int ship(const request &given);
 int restore(const request &given);
-int doubt(const request &given);
+int resolve(const request &given);
 int device_profile(const request &given);
 int live(const request &given);    // where it is built with libmicrohttpd
 int publish(const request &given); // these three where it is built with the standby library

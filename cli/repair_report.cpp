@@ -104,8 +104,8 @@ void print_log(const repair_report &report) {
     if (report.first_unapplied != 0)
         line += "; " + in(ink::bad, "not from number " + text::count(report.first_unapplied) + " on");
     if (report.in_doubt != 0)
-        line +=
-            "; " + in(ink::bad, text::count(report.in_doubt) + " in doubt, not done: taiyen doubt tells and settles");
+        line += "; " +
+                in(ink::bad, text::count(report.in_doubt) + " in doubt, not done: taiyen resolve tells and resolves");
     if (report.left_out != 0)
         line += "; " + text::count(report.left_out) + " left out, behind one that is missing";
     print_line("log", line);

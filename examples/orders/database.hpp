@@ -1,5 +1,5 @@
 // The shop's invoices in an SQL database, which change together with its heaps: one class for each way in which a
-// database can take part in a joint.
+// database can take part in a distributed transaction.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ public:
     virtual ~database() = default;
     // Puts the database into a group's options. What is an agent is registered when the object is made.
     virtual void join(ty_group_options &options) = 0;
-    // Within a joint; begins the database's part of it.
+    // Within a distributed transaction; begins the database's part of it.
     virtual void add(const invoice &one) = 0;
-    // Without the joint, for who wants to see what that is good for.
+    // Without the distributed transaction, for who wants to see what that is good for.
     virtual void commit_apart() = 0;
-    // A joint was not committed: its part is rolled back.
+    // A distributed transaction was not committed: its part is rolled back.
     virtual void abandon() = 0;
     virtual invoice_sums sums() = 0;
     // Transactions that are prepared, and not over.

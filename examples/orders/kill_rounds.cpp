@@ -28,7 +28,7 @@ bool check(processes &all, kill_result &result, bool is_final) {
     all.kill_all();
     result.acknowledged = all.acknowledged;
     result.done = all.done;
-    result.settled = all.settled;
+    result.resolved = all.resolved;
     if (!all.prove(is_final)) {
         result.failure = "after " + std::to_string(result.kills) + " kills; what is wrong stands above";
         return false;

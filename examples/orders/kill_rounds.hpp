@@ -13,7 +13,7 @@ struct kill_plan {
     unsigned rounds = 30;      // kills of each process that is to be killed
     unsigned check_every = 20; // kills
     uint64_t seed = 1;
-    bool is_apart = false; // without joints: the proof is to fail
+    bool is_apart = false; // without distributed transactions: the proof is to fail
     int only = -1;         // the role that is killed; -1: each of them in turn
 };
 
@@ -22,8 +22,8 @@ struct kill_result {
     unsigned proofs = 0;
     uint64_t acknowledged = 0; // orders
     uint64_t done = 0;
-    uint64_t settled = 0; // joints that a worker found in doubt
-    std::string failure;  // empty: all is proven
+    uint64_t resolved = 0; // distributed transactions that a worker found in doubt
+    std::string failure;   // empty: all is proven
 };
 
 kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(const kill_result &)> &progress);

@@ -1,6 +1,6 @@
 // orders-demo: a shop whose heaps and invoices in an SQL database change together, and whose processes are killed again
-// and again. Start reading at shop.hpp; the agents by which a database takes part in a joint are sqlite_agent.hpp,
-// postgres_agent.hpp and postgres_participant.hpp.
+// and again. Start reading at shop.hpp; the agents by which a database takes part in a distributed transaction are
+// sqlite_agent.hpp, postgres_agent.hpp and postgres_resource_manager.hpp.
 #include "child_process.hpp"
 #include "folder.hpp"
 #include "kill_rounds.hpp"
@@ -81,8 +81,8 @@ int run_demo(const arguments &given) {
         std::printf("\nNOT PROVEN, %s. The files stay as they are.\n", result.failure.c_str());
         return 1;
     }
-    std::printf("  %s times a worker found a joint in doubt, and settled it\n",
-                demo::with_commas(result.settled).c_str());
+    std::printf("  %s times a worker found a distributed transaction in doubt, and resolved it\n",
+                demo::with_commas(result.resolved).c_str());
     std::printf("All proven: %u kills, looked at %u times; %s orders acknowledged, each done once, in heaps and "
                 "database;\nmoney and stock add up, each parcel left once, and nothing is in doubt.\n",
                 result.kills, result.proofs, demo::with_commas(result.acknowledged).c_str());
@@ -95,7 +95,8 @@ int main(int argc, char **argv) {
     arguments given;
     CLI::App app("A shop whose heaps and database change together, killed again and again");
     app.add_option("--folder", given.folder, "where the files are put")->capture_default_str();
-    app.add_option("--database", given.database, "sqlite, postgres (by a row for each joint) or postgres-prepared")
+    app.add_option("--database", given.database,
+                   "sqlite, postgres (by a row for each distributed transaction) or postgres-prepared")
         ->capture_default_str();
     app.add_option("--where", given.where,
                    "SQLite's file (invoices.db in the folder), or what libpq takes (TAIYEN_POSTGRES)");

@@ -1,4 +1,4 @@
-// A connection to PostgreSQL, as the agent, the participant and the shop use it.
+// A connection to PostgreSQL, as the agent, the resource manager and the shop use it.
 #pragma once
 
 #include <initializer_list>

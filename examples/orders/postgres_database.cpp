@@ -1,13 +1,13 @@
-// Invoices in PostgreSQL, which is the agent of the shop's joints, or a participant.
+// Invoices in PostgreSQL, which is the agent of the shop's distributed transactions, or a resource manager.
 #include "database.hpp"
 #include "heap_file.hpp"
 #include "postgres_agent.hpp"
-#include "postgres_participant.hpp"
+#include "postgres_resource_manager.hpp"
 
 namespace orders {
 namespace {
 
-constexpr int group_key = 0x54790001; // of this program's group; see postgres_participant
+constexpr int group_key = 0x54790001; // of this program's group; see postgres_resource_manager
 
 void require(bool is_good, postgres &on, const char *what) {
     if (!is_good)
@@ -52,7 +52,7 @@ class postgres_database : public database {
 public:
     explicit postgres_database(const std::string &where)
         : connection_(where), agent_(connection_, "invoices"), described_(agent_.described()) {
-        demo::check(ty_register_agent(&described_));
+        demo::check(ty_register_last_agent(&described_));
     }
     void join(ty_group_options &options) override { options.agent = &described_; }
     void add(const invoice &one) override { add_to(connection_, one); }
@@ -64,31 +64,31 @@ public:
 private:
     postgres connection_;
     postgres_agent agent_;
-    ty_agent described_;
+    ty_last_agent described_;
 };
 
 class postgres_prepared : public database {
 public:
     explicit postgres_prepared(const std::string &where)
-        : participant_(where, group_key), described_(participant_.described()) {}
+        : resource_manager_(where, group_key), described_(resource_manager_.described()) {}
     void join(ty_group_options &options) override {
-        options.participants = &described_;
-        options.participant_count = 1;
+        options.resource_managers = &described_;
+        options.resource_manager_count = 1;
     }
-    void add(const invoice &one) override { add_to(participant_.work(), one); }
+    void add(const invoice &one) override { add_to(resource_manager_.work(), one); }
     void commit_apart() override {
-        require(is_done(participant_.work().run("COMMIT"), "COMMIT"), participant_.work(), "commit");
+        require(is_done(resource_manager_.work().run("COMMIT"), "COMMIT"), resource_manager_.work(), "commit");
     }
     void abandon() override {
-        if (participant_.work().in_transaction())
-            participant_.work().run("ROLLBACK");
+        if (resource_manager_.work().in_transaction())
+            resource_manager_.work().run("ROLLBACK");
     }
-    invoice_sums sums() override { return sums_of(participant_.work()); }
-    uint64_t prepared() override { return prepared_in(participant_.work()); }
+    invoice_sums sums() override { return sums_of(resource_manager_.work()); }
+    uint64_t prepared() override { return prepared_in(resource_manager_.work()); }
 
 private:
-    postgres_participant participant_;
-    ty_participant described_;
+    postgres_resource_manager resource_manager_;
+    ty_resource_manager described_;
 };
 
 } // namespace
@@ -103,7 +103,7 @@ std::unique_ptr<database> open_postgres_prepared(const std::string &where) {
 
 void found_postgres(const std::string &where) {
     postgres on(where);
-    on.run("DROP TABLE IF EXISTS invoices, joints");
+    on.run("DROP TABLE IF EXISTS invoices, distributed transactions");
     require(
         is_done(on.run("CREATE TABLE invoices (number bigint PRIMARY KEY, customer integer NOT NULL, product integer "
                        "NOT NULL, count integer NOT NULL, cents bigint NOT NULL)"),

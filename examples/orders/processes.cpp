@@ -120,8 +120,8 @@ void processes::note(const told &words) {
     case told::kind::opened:
         is_opened[index_of(words.who)] = true;
         break;
-    case told::kind::settled:
-        ++settled;
+    case told::kind::resolved:
+        ++resolved;
         break;
     case told::kind::taken:
         acknowledged = std::max(acknowledged, words.number);

@@ -26,7 +26,7 @@ public:
     uint64_t acknowledged = 0; // the highest number of an order that was taken
     uint64_t done = 0;
     uint64_t received = 0; // by the depot
-    uint64_t settled = 0;  // times that a worker found a joint in doubt
+    uint64_t resolved = 0; // times that a worker found a distributed transaction in doubt
     bool is_started[3] = {};
     bool is_opened[3] = {};
     bool is_quiet = false; // a taker that is started takes no more orders

@@ -92,7 +92,7 @@ private:
     std::mt19937_64 random_;
 };
 
-// One joint after the other.
+// One distributed transaction after the other.
 class working {
 public:
     working(const role_plan &plan, shop_group &in, tally &received, tally &done, tally &room)
@@ -102,26 +102,26 @@ public:
     void step() {
         const uint64_t next = done_.get() + 1, seen = room_.get();
         received_.wait([&](uint64_t number) { return number >= next; });
-        ty_joint *joint = nullptr;
+        ty_dtxn *dtxn = nullptr;
         invoice made{};
-        check(ty_joint_begin(in_.get(), nullptr, &joint));
-        if (!do_order(ty_joint_txn(joint, 0), queue_, ty_joint_txn(joint, 1), shop_, made)) {
-            check(ty_joint_rollback(joint));
+        check(ty_dtxn_begin(in_.get(), nullptr, &dtxn));
+        if (!do_order(ty_dtxn_txn(dtxn, 0), queue_, ty_dtxn_txn(dtxn, 1), shop_, made)) {
+            check(ty_dtxn_rollback(dtxn));
             room_.wait([&](uint64_t now) { return now != seen; });
             return;
         }
         in_.invoices().add(made);
         if (next % 50 == 0) { // somebody thinks better of it
-            check(ty_joint_rollback(joint));
+            check(ty_dtxn_rollback(dtxn));
             in_.invoices().abandon();
-            check(ty_joint_begin(in_.get(), nullptr, &joint));
-            if (!do_order(ty_joint_txn(joint, 0), queue_, ty_joint_txn(joint, 1), shop_, made))
+            check(ty_dtxn_begin(in_.get(), nullptr, &dtxn));
+            if (!do_order(ty_dtxn_txn(dtxn, 0), queue_, ty_dtxn_txn(dtxn, 1), shop_, made))
                 throw demo::failure("there is less room than there was");
             in_.invoices().add(made);
         }
         if (plan_.is_apart)
             in_.invoices().commit_apart();
-        check(ty_joint_commit(joint));
+        check(ty_dtxn_commit(dtxn));
         done_.set(made.number);
         tell(plan_, role::worker, told::kind::done, made.number);
     }
@@ -174,8 +174,8 @@ void run_worker(const role_plan &plan) {
     tell(plan, role::worker, told::kind::started);
     shop_group in(plan);
     tell(plan, role::worker, told::kind::opened);
-    if (in.has_settled())
-        tell(plan, role::worker, told::kind::settled);
+    if (in.has_resolved())
+        tell(plan, role::worker, told::kind::resolved);
     auto *waiting = behind<queue>(in.queue_heap(), "queue");
     tally received, done, room;
     received.set(waiting->received);

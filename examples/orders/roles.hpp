@@ -13,7 +13,7 @@ inline constexpr const char *role_names[] = {"taker", "worker", "depot", "prover
 
 // What they tell the parent.
 struct told {
-    enum class kind : uint32_t { started, opened, settled, taken, done, received } what;
+    enum class kind : uint32_t { started, opened, resolved, taken, done, received } what;
     role who;
     uint64_t number;
 };
@@ -27,7 +27,7 @@ struct role_plan {
     std::string to;       // the name of a socket to send to
     uint64_t seed = 1;
     bool is_quiet = false; // the taker takes no more orders
-    bool is_apart = false; // heaps and database commit one after the other, without a joint
+    bool is_apart = false; // heaps and database commit one after the other, without a distributed transaction
     // For the prover:
     uint64_t acknowledged = 0; // orders
     bool is_final = false;     // all of them are done
@@ -45,8 +45,8 @@ public:
     ty_heap *shop_heap() const { return shop_.get(); }
     ty_group *get() const { return group_; }
     database &invoices() const { return *invoices_; }
-    // Whether an open found a joint in doubt, and settled it.
-    bool has_settled() const { return queue_.report().in_doubt != 0 || shop_.report().in_doubt != 0; }
+    // Whether an open found a distributed transaction in doubt, and resolved it.
+    bool has_resolved() const { return queue_.report().in_doubt != 0 || shop_.report().in_doubt != 0; }
 
 private:
     std::unique_ptr<database> invoices_; // before the heaps: their opens may ask it

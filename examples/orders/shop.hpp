@@ -1,7 +1,7 @@
 // A shop in four heaps: the counter, where orders are taken; the queue of those that wait; the shop itself, with stock
 // and customers; and the depot, which sends parcels. Orders go from the counter to the queue, and parcels from the shop
 // to the depot, as messages (taiyen/outbox.h). An order leaves the queue, and changes the shop and a database's
-// invoices, in one joint (taiyen/joint.h).
+// invoices, in one distributed transaction (taiyen/distributed.h).
 #pragma once
 
 #include "database.hpp"

@@ -8,12 +8,14 @@ sqlite_agent::sqlite_agent(sqlite3 *connection, const char *name) : connection_(
     auto prepare = [&](const char *sql, sqlite3_stmt **statement) {
         return sqlite3_prepare_v3(connection_, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, nullptr) == SQLITE_OK;
     };
-    if (!run("CREATE TABLE IF NOT EXISTS joints (id TEXT PRIMARY KEY, committed INTEGER NOT NULL) WITHOUT ROWID") ||
-        !prepare("INSERT INTO joints VALUES (?, 1)", &note_) ||
-        !prepare("INSERT INTO joints VALUES (?, 0) ON CONFLICT DO NOTHING", &refuse_) ||
-        !prepare("DELETE FROM joints WHERE id = ?", &forget_) ||
-        !prepare("SELECT committed FROM joints WHERE id = ?", &look_))
-        throw std::runtime_error(std::string("cannot use the table joints: ") + sqlite3_errmsg(connection_));
+    if (!run("CREATE TABLE IF NOT EXISTS distributed transactions (id TEXT PRIMARY KEY, committed INTEGER NOT NULL) "
+             "WITHOUT ROWID") ||
+        !prepare("INSERT INTO distributed transactions VALUES (?, 1)", &note_) ||
+        !prepare("INSERT INTO distributed transactions VALUES (?, 0) ON CONFLICT DO NOTHING", &refuse_) ||
+        !prepare("DELETE FROM distributed transactions WHERE id = ?", &forget_) ||
+        !prepare("SELECT committed FROM distributed transactions WHERE id = ?", &look_))
+        throw std::runtime_error(std::string("cannot use the table distributed transactions: ") +
+                                 sqlite3_errmsg(connection_));
 }
 
 sqlite_agent::~sqlite_agent() {
@@ -21,8 +23,8 @@ sqlite_agent::~sqlite_agent() {
         sqlite3_finalize(each);
 }
 
-ty_agent sqlite_agent::described() {
-    return {sizeof(ty_agent),
+ty_last_agent sqlite_agent::described() {
+    return {sizeof(ty_last_agent),
             name_,
             this,
             [](void *self, const char *id, const char *done) {
@@ -30,7 +32,7 @@ ty_agent sqlite_agent::described() {
             },
             [](void *self) { static_cast<sqlite_agent *>(self)->rollback(); },
             [](void *self, const char *id, bool *committed) {
-                return static_cast<sqlite_agent *>(self)->settle(id, committed);
+                return static_cast<sqlite_agent *>(self)->resolve(id, committed);
             }};
 }
 
@@ -52,7 +54,7 @@ void sqlite_agent::rollback() {
 
 // Whoever could still commit the identifier holds the database's lock: this waits for it. Then the row is there, or is
 // put there as one that was rolled back, and a later insert fails, as the key is unique.
-ty_status sqlite_agent::settle(const char *id, bool *committed) {
+ty_status sqlite_agent::resolve(const char *id, bool *committed) {
     rollback();
     if (!run("BEGIN IMMEDIATE"))
         return TY_E_BUSY;

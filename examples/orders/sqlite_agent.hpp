@@ -1,7 +1,8 @@
-// An SQLite database as the agent of joints (taiyen/joint.h): it commits last, with the joint's identifier in a row of
-// its own, and answers for it after a crash. To be copied into a program: it needs nothing but SQLite and Taiyen.
-// Rows of joints that were rolled back after a crash stay in the table joints: they can be deleted when no process that
-// could still commit one of them lives.
+// An SQLite database as the agent of distributed transactions (taiyen/distributed.h): it commits last, with the
+// distributed transaction's identifier in a row of its own, and answers for it after a crash. To be copied into a
+// program: it needs nothing but SQLite and Taiyen. Rows of distributed transactions that were rolled back after a crash
+// stay in the table distributed transactions: they can be deleted when no process that could still commit one of them
+// lives.
 #pragma once
 
 #include <sqlite3.h>
@@ -9,8 +10,9 @@
 
 namespace orders {
 
-// The program changes its tables through the same connection, between ty_joint_begin and ty_joint_commit, in a
-// transaction that it begins with BEGIN IMMEDIATE. One joint at a time uses the connection, as one does of a group.
+// The program changes its tables through the same connection, between ty_dtxn_begin and ty_dtxn_commit, in a
+// transaction that it begins with BEGIN IMMEDIATE. One distributed transaction at a time uses the connection, as one
+// does of a group.
 class sqlite_agent {
 public:
     // The table is made if it is not there. Throws if the database cannot be used. Power cuts need the connection's
@@ -20,13 +22,13 @@ public:
     sqlite_agent(const sqlite_agent &) = delete;
     sqlite_agent &operator=(const sqlite_agent &) = delete;
 
-    // For ty_register_agent, and ty_group_options. The object lives as long as the process may open heaps.
-    ty_agent described();
+    // For ty_register_last_agent, and ty_group_options. The object lives as long as the process may open heaps.
+    ty_last_agent described();
 
 private:
     ty_status commit(const char *id, const char *done);
     void rollback();
-    ty_status settle(const char *id, bool *committed);
+    ty_status resolve(const char *id, bool *committed);
     bool run(const char *sql);
     bool run_with(sqlite3_stmt *statement, const char *id);
 

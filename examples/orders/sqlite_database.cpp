@@ -1,4 +1,4 @@
-// Invoices in SQLite, which is the agent of the shop's joints.
+// Invoices in SQLite, which is the agent of the shop's distributed transactions.
 #include "database.hpp"
 #include "heap_file.hpp"
 #include "sqlite_agent.hpp"
@@ -45,7 +45,7 @@ public:
     explicit sqlite_database(const std::string &path)
         : connection_(connect(path)), agent_(connection_.get(), "invoices"), described_(agent_.described()),
           add_(prepare(connection_.get(), "INSERT INTO invoices VALUES (?, ?, ?, ?, ?)")) {
-        demo::check(ty_register_agent(&described_));
+        demo::check(ty_register_last_agent(&described_));
     }
 
     void join(ty_group_options &options) override { options.agent = &described_; }
@@ -85,7 +85,7 @@ public:
 private:
     connection connection_;
     sqlite_agent agent_;
-    ty_agent described_;
+    ty_last_agent described_;
     statement add_;
 };
 

@@ -1,7 +1,7 @@
 // Goal: whatever of the shop's processes is killed, each order is done once in heaps and database; and the agents keep
-// what taiyen/joint.h asks of them: above all, that an answer lasts. Method: the demo's own proof, with each database;
-// the agents' functions called as a joint calls them, by two connections. TAIYEN_ORDERS_KILLS: kills of each process.
-// Tests of PostgreSQL run beside a server (scripts/with_postgres).
+// what taiyen/distributed.h asks of them: above all, that an answer lasts. Method: the demo's own proof, with each
+// database; the agents' functions called as a distributed transaction calls them, by two connections.
+// TAIYEN_ORDERS_KILLS: kills of each process. Tests of PostgreSQL run beside a server (scripts/with_postgres).
 #include "temporary_folder.hpp"
 #include <atomic>
 #include <csignal>
@@ -18,7 +18,7 @@
 #endif
 #ifdef ORDERS_POSTGRES
 #include "orders/postgres_agent.hpp"
-#include "orders/postgres_participant.hpp"
+#include "orders/postgres_resource_manager.hpp"
 #endif
 
 namespace {
@@ -30,14 +30,14 @@ int run_demo(const std::string &options) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// As a joint calls an agent.
+// As a distributed transaction calls an agent.
 struct agent_calls {
-    ty_agent agent;
+    ty_last_agent agent;
     ty_status commit(const char *id, const char *done = nullptr) { return agent.commit(agent.context, id, done); }
     void rollback() { agent.rollback(agent.context); }
     bool is_committed(const char *id) {
         bool committed = false;
-        EXPECT_EQ(TY_OK, agent.settle(agent.context, id, &committed));
+        EXPECT_EQ(TY_OK, agent.resolve(agent.context, id, &committed));
         return committed;
     }
 };
@@ -149,7 +149,7 @@ void wait_until(orders::postgres &look, const std::string &wait, const std::atom
 
 TEST(postgres_agent, gives_answers_that_last) {
     orders::postgres a(server()), b(server());
-    a.run("DROP TABLE IF EXISTS joints");
+    a.run("DROP TABLE IF EXISTS distributed transactions");
     orders::postgres_agent one(a, "one"), other(b, "other");
     expect_answers_that_last({one.described()}, {other.described()}, [&] { a.run("BEGIN"); });
     expect_answers_beside_commits({one.described()}, {other.described()}, [&] { a.run("BEGIN"); });
@@ -157,7 +157,7 @@ TEST(postgres_agent, gives_answers_that_last) {
 
 TEST(postgres_agent, is_made_while_another_one_makes_the_table) {
     orders::postgres a(server()), look(server());
-    look.run("DROP TABLE IF EXISTS joints");
+    look.run("DROP TABLE IF EXISTS distributed transactions");
     a.run("BEGIN");
     orders::postgres_agent one(a, "one");
     std::atomic<bool> is_over = false;
@@ -183,10 +183,10 @@ TEST(postgres_agent, asks_anew_when_the_connection_is_lost) {
     EXPECT_EQ(TY_OK, calls.commit("ty-found"));
 }
 
-TEST(postgres_participant, prepares_and_is_told) {
+TEST(postgres_resource_manager, prepares_and_is_told) {
     orders::postgres look(server());
-    orders::postgres_participant one(server(), 7);
-    const ty_participant calls = one.described();
+    orders::postgres_resource_manager one(server(), 7);
+    const ty_resource_manager calls = one.described();
     look.run("DROP TABLE IF EXISTS t");
     look.run("CREATE TABLE t (n integer PRIMARY KEY)");
     auto prepare = [&](const char *id, const char *number) {
@@ -220,13 +220,13 @@ TEST(postgres_participant, prepares_and_is_told) {
 
 // A process dies while its server commits what was prepared: who comes next finds that done, or still to be done, but
 // not half done, which the server would refuse. The commit lasts here until a standby has it, and there is none.
-TEST(postgres_participant, waits_for_what_a_dead_process_has_told) {
+TEST(postgres_resource_manager, waits_for_what_a_dead_process_has_told) {
     orders::postgres look(server());
     std::atomic<bool> is_over = false;
     const pid_t child = fork();
     if (child == 0) { // until it waits: the server does as it is told below a moment later
-        orders::postgres_participant one(server(), 7);
-        const ty_participant calls = one.described();
+        orders::postgres_resource_manager one(server(), 7);
+        const ty_resource_manager calls = one.described();
         one.work().run("SET synchronous_commit = local");
         for (int n = 0;; ++n) {
             const std::string id = "ty-a-" + std::to_string(n);
@@ -242,8 +242,8 @@ TEST(postgres_participant, waits_for_what_a_dead_process_has_told) {
     ::kill(child, SIGKILL);
     ASSERT_EQ(child, waitpid(child, nullptr, 0));
     std::thread next([&] {
-        orders::postgres_participant other(server(), 7);
-        const ty_participant calls = other.described();
+        orders::postgres_resource_manager other(server(), 7);
+        const ty_resource_manager calls = other.described();
         std::set<std::string> found;
         const auto note = [](const char *id, void *to) { static_cast<std::set<std::string> *>(to)->insert(id); };
         EXPECT_EQ(TY_OK, calls.recover(calls.context, "ty-a-", note, &found));

@@ -22,8 +22,8 @@
  * committed while the log was full or broken).
  *
  * A transaction in two phases (ty_prepare) has two records: the prepared one is told once it is durable, whatever
- * becomes of it, and its outcome is the next one. Joints of several threads (joint.h) may have one outcome: before the
- * prepared record there are pending ones then.
+ * becomes of it, and its outcome is the next one. Distributed transactions of several threads (distributed
+ * transaction.h) may have one outcome: before the prepared record there are pending ones then.
  *
  * Cost: a call reads what was written since the position, up to twice, and flushes the log's file once if it found
  * something, unless the follower knows the open heap. Waiting costs nothing with the heap of this process, else a read

@@ -114,7 +114,8 @@ typedef enum ty_log_entry_kind {
                                description, size_bytes long */
     TY_LOG_OUTCOME = 8,     /* of the transaction before, and of pending ones before that; size_bytes: 1 they were
                                committed, 0 they were rolled back */
-    TY_LOG_PENDING = 9      /* the transaction counts if the prepared one that follows does: one of several joints */
+    TY_LOG_PENDING =
+        9 /* the transaction counts if the prepared one that follows does: one of several distributed transactions */
 } ty_log_entry_kind;
 
 typedef struct ty_log_entry {

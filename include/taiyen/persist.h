@@ -64,15 +64,16 @@ typedef enum ty_open_mode {
     TY_CREATE_NEW = 2,     /* TY_E_EXISTS if there is one */
     TY_OPEN_READ_ONLY = 3, /* needs no write permission and changes no file; the heap's pages are read-only; other
                              read-only opens may be at the same time, a writing one not */
-    TY_OPEN_COPY = 4 /* the same; but where a writer has the heap open, in another process, what is opened is a copy
-                       of its files, taken now: it holds all that was acknowledged before the call, and belongs
-                       together. (Of a joint that the files leave in doubt, the files of the group's other heaps
-                       are looked at.) The copy has no names. It lies in the files' folders; in memory where no file can
-                       be made there, less than twice its size is free, or the storage is the program's own. The
-                       writer goes on; meanwhile up to 64 MiB of its snapshots wait in its journal.
-                       TY_E_SPACE: there is room neither on the disk nor in memory. TY_E_BUSY: of an archive heap
-                       that is open; or the writer's snapshots follow each other so fast that no copy comes
-                       about in half a minute. TY_E_UNSUPPORTED: the option log is set, and a writer has it open */
+    TY_OPEN_COPY =
+        4 /* the same; but where a writer has the heap open, in another process, what is opened is a copy
+            of its files, taken now: it holds all that was acknowledged before the call, and belongs
+            together. (Of a distributed transaction that the files leave in doubt, the files of the group's other heaps
+            are looked at.) The copy has no names. It lies in the files' folders; in memory where no file can
+            be made there, less than twice its size is free, or the storage is the program's own. The
+            writer goes on; meanwhile up to 64 MiB of its snapshots wait in its journal.
+            TY_E_SPACE: there is room neither on the disk nor in memory. TY_E_BUSY: of an archive heap
+            that is open; or the writer's snapshots follow each other so fast that no copy comes
+            about in half a minute. TY_E_UNSUPPORTED: the option log is set, and a writer has it open */
 } ty_open_mode;
 
 /* How dirty pages are found. */
@@ -106,22 +107,22 @@ typedef enum ty_outcome {
 } ty_outcome;
 
 /* A transaction in doubt: it was prepared, and the program ended before it said what becomes of it. */
-typedef struct ty_doubt {
-    size_t struct_size; /* sizeof(ty_doubt) */
+typedef struct ty_in_doubt_txn {
+    size_t struct_size; /* sizeof(ty_in_doubt_txn) */
     const char *heap_path;
     uint8_t heap_identity[16];
     uint64_t sequence;
     const void *description; /* what ty_prepare was given */
     size_t description_bytes;
     bool durable; /* what is in doubt is durable in this heap */
-} ty_doubt;
+} ty_in_doubt_txn;
 /* Tells the outcome. Called by ty_open in its thread, twice: first before anything is written to the log's ring, when
  * TY_OUTCOME_UNKNOWN leaves it as it is; then, with durable set, for the answer that counts. Who decides only now,
  * because this heap has the transaction, does so when it is durable. The heap cannot be used meanwhile, other heaps
  * can. An open for reading asks in the same way, and the answer shows in memory alone; it is not asked of a copy of
  * files in use (TY_OPEN_COPY), which are without what is prepared and has no outcome yet. *doubt is valid during the
  * call. It may not throw. */
-typedef ty_outcome ty_outcome_callback(const ty_doubt *doubt, void *context);
+typedef ty_outcome ty_outcome_callback(const ty_in_doubt_txn *doubt, void *context);
 
 typedef struct ty_open_options {
     size_t struct_size; /* sizeof(ty_open_options), set by the _INIT macro */
@@ -171,7 +172,7 @@ typedef struct ty_open_options {
                         together with check_stores (TY_E_UNSUPPORTED) */
     ty_outcome_callback *outcome; /* asked where the log ends with a transaction in doubt. NULL, or
                                      TY_OUTCOME_UNKNOWN: the open fails with TY_E_IN_DOUBT, also one for reading.
-                                     Joints are resolved without it (joint.h) */
+                                     Distributed transactions are resolved without it (distributed.h) */
     void *outcome_context;
     ty_code code; /* what is done about addresses of code in the heap: code.h. TY_E_MISMATCH: they would not lead to
                      what they led to; nothing in the files is changed */

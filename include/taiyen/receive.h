@@ -21,9 +21,9 @@
  * in its hands can do, and no more: it is refused where it does not fit, never a fault of the library. A registered
  *    procedure is called with what stands in the record, and checks that itself. Who must not be believed must not be
  *    let near the records: the hash is none that only the source can make.
- *  - A transaction in two phases (ty_prepare) is done with its outcome, and so are joints that have one outcome: a
- *    receiver keeps their records until that comes.
- *    So a heap that receives never has anything in doubt, and asks nobody.
+ *  - A transaction in two phases (ty_prepare) is done with its outcome, and so are distributed transactions that have
+ * one outcome: a receiver keeps their records until that comes. So a heap that receives never has anything in doubt,
+ * and asks nobody.
  *  - Whatever happens, the files hold a number of whole transactions, in order: those of the last ty_receive_stable, or
  *    more. A receiver that died goes on from there with records from any position before it.
  *  - Readers of the heap (ty_read_begin; ty_atomically with reads_only) see whole transactions. They may see some that

@@ -10,7 +10,7 @@
  *   undo.h      undo and redo of changes, across sessions
  *   follow.h    committed transactions, for a second copy
  *   receive.h   and that copy
- *   joint.h     one transaction over several heaps, databases, queues
+ *   distributed.h     one transaction over several heaps, databases, queues
  *   outbox.h    messages that leave a heap and arrive in another one
  *   log.h       where a transaction log is kept, and reading one
  */
@@ -20,9 +20,9 @@
 #include "checks.h"
 #include "code.h"
 #include "concurrent.h"
+#include "distributed.h"
 #include "follow.h"
 #include "heap.h"
-#include "joint.h"
 #include "log.h"
 #include "outbox.h"
 #include "persist.h"

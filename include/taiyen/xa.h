@@ -2,7 +2,8 @@
  *
  * Purpose: a transaction manager that knows XA (The Open Group, "Distributed Transaction Processing: The XA
  * Specification", C193) changes heaps and databases together. It is given the switch `ty_xa_switch`. A program without
- * one uses joint.h. This header is not a part of taiyen.h, as its names are those of the specification.
+ * one uses distributed.h. This header is not a part of taiyen.h, as its names are those of the
+ * specification.
  *
  * Vocabulary, as there: a *resource manager* is a transactional heap, known by a number that the transaction manager
  * gives it (rmid). A *branch* is its part of a global transaction, known by an XID.

@@ -148,7 +148,7 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
             .remedy("give the option kind TY_TRANSACTIONAL, too");
     code_session code(known);
     const open_judge judge = code.judge();
-    if (ty_status status = txn_open(path, known, heap, report, &joint_resolver, &judge))
+    if (ty_status status = txn_open(path, known, heap, report, &dtxn_resolver, &judge))
         return status;
     if (ty_status status = code.finish(heap, report))
         return status;
@@ -168,7 +168,7 @@ ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *
     code_session code(known);
     const open_judge judge = code.judge();
     const metrics_stopped metrics_page = metrics_stop(*heap);
-    if (ty_status status = txn_rebuild(heap, known, report, &joint_resolver, &judge)) {
+    if (ty_status status = txn_rebuild(heap, known, report, &dtxn_resolver, &judge)) {
         if (*heap)
             metrics_start_again(metrics_page);
         return status;

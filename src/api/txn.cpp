@@ -18,7 +18,7 @@ ty_status check_txn(const ty_txn *txn, const char *call) {
 ty_status check_end(const ty_txn *txn, const char *call) {
     if (ty_status status = check_txn(txn, call))
         return status;
-    return txn_refuse_joint(txn, call);
+    return txn_refuse_dtxn(txn, call);
 }
 
 // Bytes to read or write: no address is needed for none.
@@ -192,7 +192,7 @@ ty_status ty_prepare(ty_txn *txn, const void *description, size_t bytes) {
         return status;
     if (!description && bytes)
         return failure(TY_E_ARGUMENT, "%s: its description is NULL", call).remedy("give one, or 0 bytes");
-    if (ty_status status = txn_refuse_joint(txn, call))
+    if (ty_status status = txn_refuse_dtxn(txn, call))
         return status;
     return txn_prepare(txn, description, bytes);
 }
@@ -214,7 +214,7 @@ ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence) {
 ty_status ty_rollback(ty_txn *txn) {
     if (!txn)
         return TY_OK;
-    if (ty_status status = txn_refuse_joint(txn, "roll back"))
+    if (ty_status status = txn_refuse_dtxn(txn, "roll back"))
         return status;
     stray_guard guard;
     return guard.end(txn_rollback(txn));

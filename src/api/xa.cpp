@@ -19,9 +19,9 @@ struct asked {
     bool is_branch;
 };
 
-ty_outcome tell(const ty_doubt *doubt, void *context) {
+ty_outcome tell(const ty_in_doubt_txn *in_doubt, void *context) {
     auto &self = *static_cast<asked *>(context);
-    self.is_branch = read_description(doubt->description, doubt->description_bytes, &self.xid);
+    self.is_branch = read_description(in_doubt->description, in_doubt->description_bytes, &self.xid);
     return self.outcome;
 }
 
@@ -42,7 +42,7 @@ ty_status open_heap(const char *path, asked *answer, ty_heap **heap) {
     return TY_OK;
 }
 
-// What is in doubt and is not of this switch is settled by whom it belongs to: joints by themselves.
+// What is in doubt and is not of this switch is resolved by whom it belongs to: distributed transactions by themselves.
 ty_status open_or_learn(const char *path, ty_heap **heap, asked *answer) {
     *answer = {TY_OUTCOME_UNKNOWN, {}, false};
     ty_status status = open_heap(path, answer, heap);
@@ -170,7 +170,7 @@ int xa_start(XID *xid, int rmid, long flags) {
         return rejoin(*found, *xid, flags);
     if (find_branch(*found, *xid))
         return XAER_DUPID;
-    if (!found->heap) // what is in doubt is to be settled first
+    if (!found->heap) // what is in doubt is to be resolved first
         return XAER_RMERR;
     bool is_own = false;
     for (const branch *each = found->branches; each; each = each->next)
@@ -281,7 +281,7 @@ int xa_prepare(XID *xid, int rmid, long flags) {
 }
 
 // XA1: of a process that is dead.
-int settle(manager &of, branch *one, ty_outcome outcome) {
+int resolve(manager &of, branch *one, ty_outcome outcome) {
     const bool wrong = fault("xa_rolled_back_is_committed") && outcome != TY_OUTCOME_UNKNOWN;
     asked answer{wrong ? TY_OUTCOME_COMMIT : outcome, {}, false};
     ty_heap *heap = nullptr;
@@ -328,7 +328,7 @@ int xa_commit(XID *xid, int rmid, long flags) {
         return commit_in_one(what);
     branch &one = *what.one;
     if (one.state == branch_state::doubtful)
-        return settle(*what.of, &one, TY_OUTCOME_COMMIT);
+        return resolve(*what.of, &one, TY_OUTCOME_COMMIT);
     if (one.state != branch_state::prepared)
         return XAER_PROTO;
     one.state = branch_state::starting;
@@ -350,7 +350,7 @@ int xa_rollback(XID *xid, int rmid, long flags) {
         return what.code;
     branch &one = *what.one;
     if (one.state == branch_state::doubtful)
-        return settle(*what.of, &one, TY_OUTCOME_ROLLBACK);
+        return resolve(*what.of, &one, TY_OUTCOME_ROLLBACK);
     const bool is_own = one.thread == thread_number();
     const bool may = one.state == branch_state::prepared ||
                      ((one.state == branch_state::idle || one.state == branch_state::failed) && is_own);

@@ -1,5 +1,5 @@
 // The process's agents, by name.
-#include "joint.hpp"
+#include "dtxn.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -8,13 +8,13 @@ namespace taiyen {
 namespace {
 
 struct known_agent {
-    ty_agent agent;
+    ty_last_agent agent;
     known_agent *next;
 };
 constinit os::mutex agents_lock{os::lock_rank::procedures};
 constinit known_agent *first_agent = nullptr; // guarded by agents_lock; an entry never changes, and never goes
 
-const ty_agent *find(const char *name) {
+const ty_last_agent *find(const char *name) {
     for (const known_agent *each = first_agent; each; each = each->next)
         if (strcmp(each->agent.name, name) == 0)
             return &each->agent;
@@ -23,16 +23,16 @@ const ty_agent *find(const char *name) {
 
 } // namespace
 
-const ty_agent *agent_named(const char *name) {
+const ty_last_agent *agent_named(const char *name) {
     os::lock_guard guard(agents_lock);
     return find(name);
 }
 
-ty_status agent_register(const ty_agent &agent) {
+ty_status agent_register(const ty_last_agent &agent) {
     os::lock_guard guard(agents_lock);
-    if (const ty_agent *other = find(agent.name)) {
+    if (const ty_last_agent *other = find(agent.name)) {
         const bool same = other->context == agent.context && other->commit == agent.commit &&
-                          other->rollback == agent.rollback && other->settle == agent.settle;
+                          other->rollback == agent.rollback && other->resolve == agent.resolve;
         return same ? TY_OK
                     : failure(TY_E_EXISTS, "register an agent: another one has the name %.63s", agent.name)
                           .remedy("give each agent a name of its own");

@@ -46,16 +46,16 @@ void set_members(ty_group &group, member *members) {
 ty_status change_table(const ty_group &group, size_t n, ty_txn *txn, const member *members, const group_moment &moment,
                        uint64_t apart) {
     bool changed = false;
-    if (ty_status status = joint_provide(txn, group.key, members, static_cast<uint32_t>(group.count),
-                                         static_cast<uint32_t>(n), &changed))
+    if (ty_status status = dtxn_provide(txn, group.key, members, static_cast<uint32_t>(group.count),
+                                        static_cast<uint32_t>(n), &changed))
         return status;
     for (size_t i = 0; i < moment.differing_count; ++i)
-        if (ty_status status = joint_set_apart(txn, moment.differing[i], apart, moment.joints))
+        if (ty_status status = dtxn_set_apart(txn, moment.differing[i], apart, moment.dtxns))
             return status;
     return TY_OK;
 }
 
-// Durable before the group's first joint: an open that finds one in doubt must find the others.
+// Durable before the group's first distributed transaction: an open that finds one in doubt must find the others.
 ty_status note_group(const ty_group &group, size_t n, const member *members, const group_moment &moment,
                      uint64_t apart) {
     ty_heap *heap = group.heaps[n];
@@ -74,24 +74,24 @@ ty_status note_group(const ty_group &group, size_t n, const member *members, con
     return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
 
-// A joint that the calling thread leaves behind when it ends.
-bool has_joint(thread_end_watcher &watcher) {
+// A distributed transaction that the calling thread leaves behind when it ends.
+bool has_dtxn(thread_end_watcher &watcher) {
     return static_cast<ty_group &>(watcher).thread.load(std::memory_order_relaxed) == thread_number();
 }
 
-void end_joint(thread_end_watcher &watcher) {
+void end_dtxn(thread_end_watcher &watcher) {
     auto &group = static_cast<ty_group &>(watcher);
-    ty_joint *joint = group.joint;
-    group.thread.store(0, std::memory_order_relaxed); // before another thread has the next joint
-    if (joint->state == joint_state::open && !fault("joint_of_an_ended_thread_keeps_its_turn"))
-        static_cast<void>(joint_rollback(joint)); // nobody is there to be told
+    ty_dtxn *dtxn = group.dtxn;
+    group.thread.store(0, std::memory_order_relaxed); // before another thread has the next distributed transaction
+    if (dtxn->state == dtxn_state::open && !fault("dtxn_of_an_ended_thread_keeps_its_turn"))
+        static_cast<void>(dtxn_rollback(dtxn)); // nobody is there to be told
 }
 
-// What heaps know of their group, and that they are of one moment. Participants are told by the number that the first
-// heap had, before it gets another one.
+// What heaps know of their group, and that they are of one moment. Resource managers are told by the number that the
+// first heap had, before it gets another one.
 ty_status begin_group(ty_group *group, const member *members, bool restored) {
     group_moment moment{};
-    if (group->count < 2 && !group->participant_count)
+    if (group->count < 2 && !group->resource_manager_count)
         return TY_OK;
     if (ty_status status = moments_compare(*group, &moment))
         return status;
@@ -105,9 +105,9 @@ ty_status begin_group(ty_group *group, const member *members, bool restored) {
     for (size_t n = 0; n < group->count; ++n)
         if (ty_status status = note_group(*group, n, members, moment, apart))
             return status;
-    if (ty_status status = group->participant_count ? recover_participants(*group) : TY_OK)
+    if (ty_status status = group->resource_manager_count ? recover_resource_managers(*group) : TY_OK)
         return status;
-    return group->count < 2 || fault("open_of_a_group_is_no_joint") ? TY_OK : joint_begin_moment(group, moment);
+    return group->count < 2 || fault("open_of_a_group_is_no_dtxn") ? TY_OK : dtxn_begin_moment(group, moment);
 }
 
 } // namespace
@@ -119,17 +119,18 @@ ty_status group_open(const ty_group_options &options, ty_group **opened) {
     if (!memory)
         return failure(TY_E_MEMORY, "make a group").remedy("free memory, or raise the process's limits");
     auto *group = new (memory) ty_group{};
-    group->has_work = has_joint;
-    group->end = end_joint;
+    group->has_work = has_dtxn;
+    group->end = end_dtxn;
     group->count = options.heap_count;
     group->agent = options.agent ? agent_named(options.agent->name) : nullptr;
-    group->participant_count = options.participant_count;
+    group->resource_manager_count = options.resource_manager_count;
     memcpy(group->heaps, options.heaps, options.heap_count * sizeof *options.heaps);
-    if (options.participant_count)
-        memcpy(group->participants, options.participants, options.participant_count * sizeof *options.participants);
+    if (options.resource_manager_count)
+        memcpy(group->resource_managers, options.resource_managers,
+               options.resource_manager_count * sizeof *options.resource_managers);
     member members[TY_GROUP_HEAPS_MAX];
     set_members(*group, members);
-    ty_status status = group->participant_count ? list_group(group) : TY_OK;
+    ty_status status = group->resource_manager_count ? list_group(group) : TY_OK;
     status = status ? status : thread_ends_add(*group);
     if (status) {
         group_close(group);
@@ -147,7 +148,7 @@ ty_status group_open(const ty_group_options &options, ty_group **opened) {
 void group_close(ty_group *group) {
     thread_ends_remove(*group);
     unlist_group(group);
-    forget_gathered(*group);
+    forget_grouped(*group);
     free(group);
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "../txn/txn.hpp"
+#include <taiyen/distributed.h>
 #include <taiyen/follow.h>
-#include <taiyen/joint.h>
 #include <taiyen/outbox.h>
 #include <taiyen/receive.h>
 
@@ -27,23 +27,23 @@ void receive_end(ty_receiver *receiver);
 ty_status receive(ty_receiver *receiver, const ty_follow_record *records, size_t count);
 ty_status receive_stable(ty_receiver *receiver, ty_follow_position *position);
 
-// ---- Joints: the functions of joint.h, likewise (joint.hpp)
+// ---- Distributed transactions: the functions of distributed.h, likewise (dtxn.hpp)
 
 inline constexpr size_t agent_name_max = 63;
 // NULL: none of that name is registered.
-const ty_agent *agent_named(const char *name);
-ty_status agent_register(const ty_agent &agent);
+const ty_last_agent *agent_named(const char *name);
+ty_status agent_register(const ty_last_agent &agent);
 // What txn_open asks where the program gave no callback of its own.
-extern const doubt_resolver joint_resolver;
+extern const in_doubt_resolver dtxn_resolver;
 
-bool joint_info_of(const void *description, size_t bytes, ty_joint_info *info);
+bool dtxn_info_of(const void *description, size_t bytes, ty_dtxn_info *info);
 ty_status group_open(const ty_group_options &options, ty_group **group);
 void group_close(ty_group *group);
-ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint **joint);
-ty_txn *joint_txn(const ty_joint *joint, size_t n);
-const char *joint_id(const ty_joint *joint);
-ty_status joint_commit(ty_joint *joint);
-ty_status joint_rollback(ty_joint *joint);
+ty_status dtxn_begin(ty_group *group, const ty_txn_options &options, ty_dtxn **dtxn);
+ty_txn *dtxn_txn(const ty_dtxn *dtxn, size_t n);
+const char *dtxn_id(const ty_dtxn *dtxn);
+ty_status dtxn_commit(ty_dtxn *dtxn);
+ty_status dtxn_rollback(ty_dtxn *dtxn);
 
 // ---- Outboxes and inboxes: the functions of outbox.h, likewise (outbox.hpp)
 

@@ -1,13 +1,16 @@
-// Whether the heaps of a group are of one moment: what their tables say of the joints that they have in common.
+// Whether the heaps of a group are of one moment: what their tables say of the distributed transactions that they have
+// in common.
 //
-// JO6: heaps go on together only if each of them has, of every group that two of them were in, the same last joint, as
+// JO6: heaps go on together only if each of them has, of every group that two of them were in, the same last
+// distributed transaction, as
 //      themselves or as what they are copies of. Else they are of different moments, and the group is refused.
 //      And where a member lay lies that member, or a copy of it. Another heap there is refused: one that was made anew,
 //      or is of another group, while what was acknowledged is in the files that are missing.
 //      Heaps that go on as they are (`restored`) get the same mark in all that differs: it stands in for the number
-//      until the next joint of that group. The numbers stay: participants still ask for them.
-// JO7: each open of a group is a joint of all its heaps, durable before the open returns. So a copy of a member from
-//      before it has a number that no heap can take for that of the joint before its own.
+//      until the next distributed transaction of that group. The numbers stay: resource managers still ask for them.
+// JO7: each open of a group is a distributed transaction of all its heaps, durable before the open returns. So a copy
+// of a member from
+//      before it has a number that no heap can take for that of the distributed transaction before its own.
 #include "group.hpp"
 
 #include <algorithm>
@@ -20,17 +23,17 @@ namespace {
 using role = uint8_t[16];
 
 // Whom the heap stands for among the entry's members.
-member role_of(const joint_entry_3 &entry) {
-    return joint_member(entry, entry.own);
+member role_of(const dtxn_entry_3 &entry) {
+    return dtxn_member(entry, entry.own);
 }
 
 bool same_identity(const uint8_t *a, const uint8_t *b) {
     return memcmp(a, b, sizeof(role)) == 0;
 }
 
-bool has_member(const joint_entry_3 &entry, const uint8_t *identity) {
+bool has_member(const dtxn_entry_3 &entry, const uint8_t *identity) {
     for (uint32_t n = 0; n < entry.members; ++n)
-        if (n != entry.own && same_identity(joint_member(entry, n).identity, identity))
+        if (n != entry.own && same_identity(dtxn_member(entry, n).identity, identity))
             return true;
     return false;
 }
@@ -41,10 +44,10 @@ public:
 
     ty_status run() {
         for (size_t n = 0; n < group_.count; ++n) {
-            const joint_entry_3 *each, *end;
-            if (ty_status status = joint_entries(group_.heaps[n], &each, &end))
+            const dtxn_entry_3 *each, *end;
+            if (ty_status status = dtxn_entries(group_.heaps[n], &each, &end))
                 return status;
-            for (; each != end; each = joint_next(each))
+            for (; each != end; each = dtxn_next(each))
                 if (ty_status status = each->number ? look(n, *each) : TY_OK)
                     return status;
         }
@@ -53,13 +56,13 @@ public:
 
 private:
     // What another heap says of the same group.
-    ty_status look(size_t n, const joint_entry_3 &entry) {
-        const group_key key = joint_key(entry);
+    ty_status look(size_t n, const dtxn_entry_3 &entry) {
+        const group_key key = dtxn_key(entry);
         for (size_t other = 0; other < group_.count; ++other) {
-            joint_entry_3 *there;
+            dtxn_entry_3 *there;
             if (other == n)
                 continue;
-            if (ty_status status = joint_find(group_.heaps[other], key, &there))
+            if (ty_status status = dtxn_find(group_.heaps[other], key, &there))
                 return status;
             if (there && there->number) {
                 // Two that stand for the same member, a heap and a copy of it, are no partners.
@@ -79,13 +82,13 @@ private:
     }
 
     // JO6. Members that are not there.
-    ty_status look_at_places(size_t n, const joint_entry_3 &entry) {
+    ty_status look_at_places(size_t n, const dtxn_entry_3 &entry) {
         for (uint32_t m = 0; m < entry.members; ++m) {
-            if (m == entry.own || is_there(joint_key(entry), joint_member(entry, m).identity))
+            if (m == entry.own || is_there(dtxn_key(entry), dtxn_member(entry, m).identity))
                 continue;
             for (const placing how : {placing::alike, placing::beside}) {
                 char *place;
-                if (ty_status status = place_after_move(joint_member(entry, m).image, role_of(entry).image,
+                if (ty_status status = place_after_move(dtxn_member(entry, m).image, role_of(entry).image,
                                                         image_path(group_.heaps[n]), how, &place))
                     return status;
                 const size_t other = place ? heap_at(place) : group_.count;
@@ -112,31 +115,31 @@ private:
         return is_played(key, identity);
     }
 
-    ty_status differ(size_t n, const joint_entry_3 &entry, size_t other, uint64_t count) {
+    ty_status differ(size_t n, const dtxn_entry_3 &entry, size_t other, uint64_t count) {
         const bool is_older = entry.count < count;
-        found_->joints = std::max({found_->joints, entry.count, count});
+        found_->dtxns = std::max({found_->dtxns, entry.count, count});
         if (!found_->differing_count) {
             found_->older = is_older ? n : other;
             found_->newer = is_older ? other : n;
-            found_->older_joint = is_older ? entry.count : count;
-            found_->newer_joint = is_older ? count : entry.count;
+            found_->older_dtxn = is_older ? entry.count : count;
+            found_->newer_dtxn = is_older ? count : entry.count;
         }
-        return keep(found_->differing, &found_->differing_count, joint_key(entry));
+        return keep(found_->differing, &found_->differing_count, dtxn_key(entry));
     }
 
     // Of heaps whose copies these are, whole: they go on in their place.
-    bool is_copied(size_t n, const joint_entry_3 &entry) const {
+    bool is_copied(size_t n, const dtxn_entry_3 &entry) const {
         if (same_identity(role_of(entry).identity, image_identity(group_.heaps[n])))
             return false;
         for (uint32_t m = 0; m < entry.members; ++m)
-            if (!is_played(joint_key(entry), joint_member(entry, m).identity))
+            if (!is_played(dtxn_key(entry), dtxn_member(entry, m).identity))
                 return false;
         return true;
     }
     bool is_played(const group_key &key, const uint8_t *identity) const {
         for (size_t n = 0; n < group_.count; ++n) {
-            joint_entry_3 *entry;
-            if (!joint_find(group_.heaps[n], key, &entry) && entry && same_identity(role_of(*entry).identity, identity))
+            dtxn_entry_3 *entry;
+            if (!dtxn_find(group_.heaps[n], key, &entry) && entry && same_identity(role_of(*entry).identity, identity))
                 return true;
         }
         return false;
@@ -159,7 +162,8 @@ private:
 
 } // namespace
 
-// Within read sections of all heaps, taken in the order in which joints take their gates: no joint lies in between.
+// Within read sections of all heaps, taken in the order in which distributed transactions take their gates: no
+// distributed transaction lies in between.
 ty_status moments_compare(const ty_group &group, group_moment *found) {
     size_t within = 0;
     ty_status status = TY_OK;
@@ -178,17 +182,19 @@ ty_status moments_refuse(const ty_group &group, const group_moment &found) {
     if (!found.differing_count)
         return TY_OK;
     if (found.is_another)
-        return failure(TY_E_MISMATCH, "make a group: another heap lay here when %s was in its last joint",
+        return failure(TY_E_MISMATCH,
+                       "make a group: another heap lay here when %s was in its last distributed transaction",
                        image_path(group.heaps[found.newer]))
             .at(image_path(group.heaps[found.older]))
-            .remedy("put that one back, with its journal and log; to go on with this one in its place: taiyen doubt "
+            .remedy("put that one back, with its journal and log; to go on with this one in its place: taiyen resolve "
                     "--restored, with all heaps of the group");
-    const char *how = found.older_joint == found.newer_joint ? "another" : "a later";
-    return failure(TY_E_MISMATCH, "make a group: its last joint is number %llu, and a heap of the group has %s one",
-                   (unsigned long long)found.older_joint, how)
+    const char *how = found.older_dtxn == found.newer_dtxn ? "another" : "a later";
+    return failure(TY_E_MISMATCH,
+                   "make a group: its last distributed transaction is number %llu, and a heap of the group has %s one",
+                   (unsigned long long)found.older_dtxn, how)
         .at(image_path(group.heaps[found.older]))
         .remedy("put back its files of the moment of %s, or all heaps from one backup; to go on with them as they are: "
-                "taiyen doubt --restored, with all of them",
+                "taiyen resolve --restored, with all of them",
                 image_path(group.heaps[found.newer]));
 }
 

@@ -1,7 +1,7 @@
 // Where the files of a group lie. A heap's table has the paths that its members had when the group was made last; where
 // the heap itself was moved since, or is a copy, the others are as far from it as they were, or beside it. What lies at
 // the old places is none of its then.
-#include "joint.hpp"
+#include "dtxn.hpp"
 
 namespace taiyen {
 namespace {

@@ -115,10 +115,10 @@ void thread_ends_remove(thread_end_watcher &watcher);
 // What is asked about a transaction in doubt where the program gave no callback: a layer above. In an open for reading
 // (options.mode) it changes no file; of TY_OPEN_COPY the heap is one that is in use, and TY_OUTCOME_ROLLBACK then means
 // that it had not been acknowledged when the open began.
-struct doubt_resolver {
+struct in_doubt_resolver {
     bool (*takes)(const void *description, size_t bytes); // whether it is one of its own
     // *why: where the outcome is unknown, what is missing, for the error's text.
-    ty_outcome (*tell)(const ty_doubt &doubt, ty_heap *heap, const ty_open_options &options, char *why,
+    ty_outcome (*tell)(const ty_in_doubt_txn &in_doubt, ty_heap *heap, const ty_open_options &options, char *why,
                        size_t why_bytes);
 };
 // Asked when the heap's memory holds what is to be opened, before a file is changed where that can be: it may look, and
@@ -128,15 +128,16 @@ struct open_judge {
     ty_status (*judge)(void *context, ty_heap *heap);
 };
 ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                   const doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
+                   const in_doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
 // Opens a heap's files for reading, as they are, or a copy of those that are in use; lets somebody look, and closes
 // them again. What is in doubt is not in the heap: it is handed on (NULL: nothing is), and nobody is asked about it.
 ty_status txn_look_at_files(const char *path, const ty_open_options &options,
-                            ty_status (*look)(ty_heap *heap, const ty_doubt *doubt, void *context), void *context);
+                            ty_status (*look)(ty_heap *heap, const ty_in_doubt_txn *in_doubt, void *context),
+                            void *context);
 ty_status txn_close(ty_heap *heap);
 ty_status txn_discard(ty_heap *heap);
 ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
-                      const doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
+                      const in_doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
 // After it: where memory is short, copies of pages that the image holds go. Nobody writes to a snapshot heap meanwhile.
@@ -215,31 +216,31 @@ enum class open_here : uint8_t {
 // way.
 ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
                            ty_status (*look)(ty_heap *heap, open_here how, void *context), void *context);
-// ---- gathered.cpp: joints whose parts wait together for one durable write
+// ---- grouped.cpp: distributed transactions whose parts wait together for one durable write
 
 // X29: from the first one's end to the outcome of all, the gate is held: within it another transaction begins with
 // txn_begin_next. What comes from a caller is right by what it has checked.
 
-// The joint alone ends it: others are refused.
-void txn_set_joint(ty_txn *txn);
-ty_status txn_refuse_joint(const ty_txn *txn, const char *call);
+// The distributed transaction alone ends it: others are refused.
+void txn_set_dtxn(ty_txn *txn);
+ty_status txn_refuse_dtxn(const ty_txn *txn, const char *call);
 ty_status txn_begin_next(ty_heap *heap, const ty_txn_options &options, ty_txn **txn);
 // The transaction's record, in its memory until it ends.
 ty_status txn_encode(ty_txn *txn, const uint8_t **bytes, size_t *size);
 // Whether so many bytes of records can be appended as one, and settled later.
 bool txn_gather_fits(ty_heap *heap, size_t bytes);
 // It ends in memory, and its record is the caller's to append. TY_E_DAMAGED: it has ended all the same.
-ty_status txn_end_gathered(ty_txn *txn);
+ty_status txn_end_grouped(ty_txn *txn);
 // Appends records: the last one is prepared, and those before it count with it.
-ty_status txn_append_gathered(ty_heap *heap, const log_piece *records, size_t count, const void *description,
-                              size_t description_bytes, uint64_t *sequence);
+ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t count, const void *description,
+                             size_t description_bytes, uint64_t *sequence);
 // They are committed: prepared durably, here and wherever else they must be. A log that cannot take that is broken.
-void txn_commit_gathered(ty_heap *heap);
+void txn_commit_grouped(ty_heap *heap);
 // All that was appended has its outcome, but for that of a log that has failed: it is mended by a snapshot, which holds
 // what is committed, and nothing else.
-ty_status txn_mend_gathered(ty_heap *heap);
+ty_status txn_mend_grouped(ty_heap *heap);
 // The gate opens. spoiled: what is in memory may be in no log, and the heap can only be discarded.
-void txn_release_gathered(ty_heap *heap, bool spoiled);
+void txn_release_grouped(ty_heap *heap, bool spoiled);
 
 ty_status txn_commit(ty_txn *txn);
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence);

@@ -381,7 +381,7 @@ class Json(CliTest):
                     self.assertLessEqual(set(whole_numbers("", document)), narrow)
 
     def test_what_cannot_be_read_has_a_document(self):
-        for command in ("info", "stat", "verify", "scrub", "map", "dump", "log stat", "log dump", "doubt", "diff"):
+        for command in ("info", "stat", "verify", "scrub", "map", "dump", "log stat", "log dump", "resolve", "diff"):
             with self.subTest(command=command):
                 result = run(*command.split(), self.path("missing.ty"), "--json")
                 self.assertEqual(result.returncode, 2)

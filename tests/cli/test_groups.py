@@ -3,7 +3,7 @@
 refused; copies hold what was acknowledged, of programs that died and of one that lives. Method: a program with a group of
 two heaps, which closes, dies or waits; the files copied as cp copies them, and by the commands.
 
-    tests/cli/test_groups.py TAIYEN JOINTS [unittest arguments]
+    tests/cli/test_groups.py TAIYEN DTXNS [unittest arguments]
 """
 
 import json
@@ -27,7 +27,7 @@ class Groups(CliTest):
     def program(self, folder, *words):
         return subprocess.run([support.MAKE_HEAP, folder, *words], capture_output=True, text=True, check=False, timeout=60)
 
-    def joints(self, count, end, folder=None):
+    def dtxns(self, count, end, folder=None):
         done = self.program(folder or self.live, str(count), end)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
@@ -63,9 +63,9 @@ class Groups(CliTest):
         return target
 
     def test_closed_backups_come_back(self):
-        self.joints(3, "close")
+        self.dtxns(3, "close")
         backup = self.put(self.live, self.path("backup"))
-        self.joints(2, "die")
+        self.dtxns(2, "die")
         died = self.put(self.live, self.path("died"))  # as a snapshot of the file system has them
         self.holds(self.put(backup, self.path("again")), 3)
         self.holds(self.put(died, self.path("died again")), 5)
@@ -77,40 +77,40 @@ class Groups(CliTest):
             self.holds(mixed, 5)
 
     def test_copies_of_a_group_at_rest_come_back(self):
-        self.joints(3, "die")
+        self.dtxns(3, "die")
         before = hashes(self.live)
         backup = self.copy(self.live, self.path("backup"))
         self.assertEqual(before, hashes(self.live), "a copy changes the heaps")
         self.holds(backup, 3)
-        self.joints(1, "close")
+        self.dtxns(1, "close")
         self.put(self.copy(self.live, self.path("later")), self.path("mixed"))
         self.put(backup, self.path("mixed"), [name for name in FILES if name.startswith("b")])
         self.refuses(self.path("mixed"), "TY_E_MISMATCH", "b.ty")
 
     def test_a_copy_that_comes_back_twice(self):
-        self.joints(3, "close")
+        self.dtxns(3, "close")
         for name in ("a", "b"):
             self.succeeds("pack", os.path.join(self.live, name + ".ty"), self.path(name + ".typ"))
         first = self.path("first")
         os.mkdir(first)
         for name in ("a", "b"):
             self.succeeds("unpack", self.path(name + ".typ"), os.path.join(first, name + ".ty"))
-        self.joints(2, "close", first)  # the restored ones go on
+        self.dtxns(2, "close", first)  # the restored ones go on
         for name in FILES[3:]:
             if os.path.exists(os.path.join(first, name)):
                 os.remove(os.path.join(first, name))
         self.succeeds("unpack", self.path("b.typ"), os.path.join(first, "b.ty"))
         self.refuses(first, "TY_E_MISMATCH", "b.ty")
-        self.joints(1, "close")
+        self.dtxns(1, "close")
         mixed = self.put(self.live, self.path("mixed"), FILES[:3])  # the first heap itself, and a copy of the other one
         self.succeeds("unpack", self.path("b.typ"), os.path.join(mixed, "b.ty"))
         self.refuses(mixed, "TY_E_MISMATCH", "b.ty")
-        self.succeeds("doubt", "--restored", os.path.join(mixed, "a.ty"), os.path.join(mixed, "b.ty"))
+        self.succeeds("resolve", "--restored", os.path.join(mixed, "a.ty"), os.path.join(mixed, "b.ty"))
         done = self.program(mixed, "1", "close")
         self.assertEqual((done.returncode, done.stdout), (0, "5 4\n"), done.stderr)
 
     def test_what_is_in_doubt(self):
-        self.joints(4, "die")
+        self.dtxns(4, "die")
         a, b = os.path.join(self.live, "a.ty"), os.path.join(self.live, "b.ty")
         before = hashes(self.live)
         for words in (("pack", a, self.path("a.typ")), ("dump", a), ("map", a, "-o", self.path("a.svg")), ("stat", a),
@@ -139,7 +139,7 @@ class Groups(CliTest):
             self.holds(copies, number)
 
     def test_copies_beside_another_heap(self):
-        self.joints(3, "close")
+        self.dtxns(3, "close")
         copies = self.copy(self.live, self.path("copies"))
         done = self.program(copies, "1", "close", "3")
         self.assertEqual((done.returncode, done.stdout), (0, "4 4 1\n"), done.stderr)
@@ -161,7 +161,7 @@ class Groups(CliTest):
             program.stdin.close()
 
     def test_a_heap_that_is_made_anew(self):
-        self.joints(3, "close")
+        self.dtxns(3, "close")
         right = self.put(self.live, self.path("right"))
         for name in FILES[3:]:
             os.remove(os.path.join(self.live, name))
@@ -170,12 +170,12 @@ class Groups(CliTest):
         self.holds(self.live, 3)
 
     def test_restored_is_said_for_all(self):
-        self.joints(1, "close")
+        self.dtxns(1, "close")
         a, b = os.path.join(self.live, "a.ty"), os.path.join(self.live, "b.ty")
-        self.fails(2, "doubt", "--restored", a, says=("all the heaps",))
-        self.fails(2, "doubt", "--restored", "--commit", a, b, says=("give one of",))
-        self.fails(2, "doubt", "--restored", a, self.path("none.ty"), says=("none.ty",))
-        said = [json.loads(line) for line in run("doubt", "--restored", "--json", a, b).stdout.splitlines()]
+        self.fails(2, "resolve", "--restored", a, says=("all the heaps",))
+        self.fails(2, "resolve", "--restored", "--commit", a, b, says=("give one of",))
+        self.fails(2, "resolve", "--restored", a, self.path("none.ty"), says=("none.ty",))
+        said = [json.loads(line) for line in run("resolve", "--restored", "--json", a, b).stdout.splitlines()]
         self.assertEqual(said, [{"path": path, "restored": True} for path in (a, b)])
         self.holds(self.live, 1)
 

@@ -274,7 +274,7 @@ class NothingIsWritten(Look):
     """No command that looks changes a file, whatever the heap's state."""
 
     COMMANDS = (["info"], ["stat"], ["verify"], ["scrub"], ["map", "--json"], ["log", "stat"], ["log", "dump"],
-                ["doubt"], ["dump"], ["diff"])
+                ["resolve"], ["dump"], ["diff"])
 
     def test_files_are_as_they_were(self):
         for how in ("close", "archive", "described", "undo", "die", "commit", "parts", "prepared"):

@@ -32,7 +32,7 @@ ty_open_options options_for(const open_choice &choice, const ty_storage *storage
     options.memory_bytes = choice.memory_bytes;
     options.log_bytes = TY_LOG_BYTES_MIN; // small, so that the ring turns often
     options.log_partitions = log_partitions;
-    options.outcome = [](const ty_doubt *doubt, void *) {
+    options.outcome = [](const ty_in_doubt_txn *doubt, void *) {
         return memcmp(doubt->description, prepared_to_commit, 1) ? TY_OUTCOME_ROLLBACK : TY_OUTCOME_COMMIT;
     };
     if (log_partitions > 1)

@@ -1,6 +1,6 @@
-// Goal: an agent that commits last decides on a joint, wherever power fails, also if it does not answer. Method: heaps
-// on a simulated disk, and an agent that is a table with the disk's events as its times.
-#include "joint_heaps.hpp"
+// Goal: an agent that commits last decides on a distributed transaction, wherever power fails, also if it does not
+// answer. Method: heaps on a simulated disk, and an agent that is a table with the disk's events as its times.
+#include "dtxn_heaps.hpp"
 
 #include <map>
 #include <set>
@@ -18,10 +18,10 @@ struct database {
     uint64_t until = UINT64_MAX; // what was committed later is not there
     ty_status answer = TY_OK;
     bool commits_all_the_same = false;
-    ty_status settles = TY_OK;
+    ty_status resolves = TY_OK;
     int rollbacks = 0, forgotten = 0;
 
-    ty_agent agent() { return {sizeof(ty_agent), "database", this, commit, rollback, settle}; }
+    ty_last_agent agent() { return {sizeof(ty_last_agent), "database", this, commit, rollback, resolve}; }
     static ty_status commit(void *context, const char *id, const char *done) {
         auto &self = *static_cast<database *>(context);
         if (self.answer == TY_OK || self.commits_all_the_same) {
@@ -33,13 +33,13 @@ struct database {
         return self.answer;
     }
     static void rollback(void *context) { static_cast<database *>(context)->rollbacks += 1; }
-    static ty_status settle(void *context, const char *id, bool *found) {
+    static ty_status resolve(void *context, const char *id, bool *found) {
         auto &self = *static_cast<database *>(context);
         auto at = self.committed.find(id);
         *found = at != self.committed.end() && at->second <= self.until;
         if (!*found)
             self.never.insert(id);
-        return self.settles;
+        return self.resolves;
     }
 };
 database &the_database() {
@@ -52,11 +52,11 @@ protected:
     agent_test() {
         database_ = database();
         database_.files = &files;
-        const ty_agent agent = database_.agent();
-        EXPECT_OK(ty_register_agent(&agent));
+        const ty_last_agent agent = database_.agent();
+        EXPECT_OK(ty_register_last_agent(&agent));
     }
     ty_status join(heaps &in) {
-        const ty_agent agent = database_.agent();
+        const ty_last_agent agent = database_.agent();
         return in.join(&agent);
     }
     disk files;
@@ -129,32 +129,32 @@ TEST_F(agent_test, does_not_know) {
         disk own;
         database_.files = &own;
         database_.answer = TY_OK;
-        database_.settles = TY_OK;
+        database_.resolves = TY_OK;
         heaps in(own);
         ASSERT_OK(in.open());
         ASSERT_OK(join(in));
         ASSERT_OK(commit(in, 1));
         database_.answer = TY_E_IN_DOUBT; // the connection broke
         database_.commits_all_the_same = committed;
-        database_.settles = TY_E_IO;
-        ty_joint *joint = nullptr;
-        ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-        change(in, joint, 2);
-        EXPECT_EQ(TY_E_IN_DOUBT, ty_joint_commit(joint));
-        EXPECT_EQ(TY_E_IN_DOUBT, ty_joint_commit(joint));
-        EXPECT_EQ(TY_E_IN_DOUBT, ty_joint_rollback(joint));
+        database_.resolves = TY_E_IO;
+        ty_dtxn *dtxn = nullptr;
+        ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+        change(in, dtxn, 2);
+        EXPECT_EQ(TY_E_IN_DOUBT, ty_dtxn_commit(dtxn));
+        EXPECT_EQ(TY_E_IN_DOUBT, ty_dtxn_commit(dtxn));
+        EXPECT_EQ(TY_E_IN_DOUBT, ty_dtxn_rollback(dtxn));
         EXPECT_EQ(TY_E_BUSY, ty_close(in.heap[0]));
         disk cut(own.cut(os::sim_cut::drop_all)); // the process may die now, too
-        database_.settles = TY_OK;
-        EXPECT_EQ(committed ? TY_OK : TY_E_IO, ty_joint_commit(joint));
+        database_.resolves = TY_OK;
+        EXPECT_EQ(committed ? TY_OK : TY_E_IO, ty_dtxn_commit(dtxn));
         EXPECT_EQ(committed ? 2u : 1u, in.number(0));
         EXPECT_EQ(committed ? 2u : 1u, in.number(1));
         in.discard();
         heaps after(cut);
-        database_.settles = TY_E_IO;
+        database_.resolves = TY_E_IO;
         EXPECT_EQ(TY_E_IN_DOUBT, after.open());
         EXPECT_NE(nullptr, strstr(ty_error_text(), "database")) << ty_error_text();
-        database_.settles = TY_OK;
+        database_.resolves = TY_OK;
         ASSERT_OK(after.open());
         EXPECT_EQ(committed ? 2u : 1u, after.number(0));
         EXPECT_EQ(committed ? 2u : 1u, after.number(1));

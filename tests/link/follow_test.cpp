@@ -277,7 +277,7 @@ TEST(follow_test, a_receiver_sees_what_is_missing_or_changed) {
 }
 
 // What nobody waited for is told, too, after a snapshot or a close that holds it.
-TEST(follow_test, what_had_gathered_before_a_snapshot_is_told) {
+TEST(follow_test, what_had_grouped_before_a_snapshot_is_told) {
     for (bool close : {false, true}) {
         disk files;
         const ty_open_options options = transactional(files);

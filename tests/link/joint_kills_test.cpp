@@ -1,7 +1,7 @@
-// Goal: whenever the process is killed, also while it opens the heaps and settles what is in doubt, a joint is in all
-// of its heaps, and with its agent, or in none; and none that was acknowledged is missing. Method: real files;
-// processes that commit joints in four threads until they are killed; each looks, when it has opened the heaps, whether
-// they agree.
+// Goal: whenever the process is killed, also while it opens the heaps and resolves what is in doubt, a distributed
+// transaction is in all of its heaps, and with its agent, or in none; and none that was acknowledged is missing.
+// Method: real files; processes that commit distributed transactions in four threads until they are killed; each looks,
+// when it has opened the heaps, whether they agree.
 #include "support.hpp"
 #include "tests/effort.hpp"
 #include "tests/os/temporary_folder.hpp"
@@ -53,7 +53,7 @@ struct agent_file {
         return TY_OK;
     }
     static void rollback(void *) {}
-    static ty_status settle(void *context, const char *id, bool *committed) {
+    static ty_status resolve(void *context, const char *id, bool *committed) {
         const auto &self = *static_cast<agent_file *>(context);
         char entry[entry_bytes];
         *committed = false;
@@ -73,8 +73,8 @@ public:
         if (!has_agent)
             return;
         agent_.open((folder + "/agent").c_str());
-        const ty_agent agent = described();
-        require(ty_register_agent(&agent));
+        const ty_last_agent agent = described();
+        require(ty_register_last_agent(&agent));
     }
 
     [[noreturn]] void run() {
@@ -83,7 +83,7 @@ public:
         open(1 - first);
         check();
         ty_group_options options = TY_GROUP_OPTIONS_INIT;
-        const ty_agent agent = described();
+        const ty_last_agent agent = described();
         options.heaps = heaps_;
         options.heap_count = 2;
         options.agent = has_agent_ ? &agent : nullptr;
@@ -95,8 +95,8 @@ public:
     }
 
 private:
-    ty_agent described() {
-        return {sizeof(ty_agent), "file", &agent_, agent_file::commit, agent_file::rollback, agent_file::settle};
+    ty_last_agent described() {
+        return {sizeof(ty_last_agent), "file", &agent_, agent_file::commit, agent_file::rollback, agent_file::resolve};
     }
     void require(ty_status status) {
         if (!status)
@@ -138,23 +138,23 @@ private:
     [[noreturn]] void commit_for_ever(uint64_t seed) {
         std::mt19937_64 random(seed);
         for (;;) {
-            ty_joint *joint = nullptr;
-            require(ty_joint_begin(group_, nullptr, &joint));
+            ty_dtxn *dtxn = nullptr;
+            require(ty_dtxn_begin(group_, nullptr, &dtxn));
             uint64_t now = 0;
             for (size_t n = 0; n < 2; ++n) {
-                require(ty_declare(ty_joint_txn(joint, n), number(n), 8));
+                require(ty_declare(ty_dtxn_txn(dtxn, n), number(n), 8));
                 now = ++*number(n);
-                char *block = static_cast<char *>(ty_txn_alloc(ty_joint_txn(joint, n), 1 + random() % 3000));
+                char *block = static_cast<char *>(ty_txn_alloc(ty_dtxn_txn(dtxn, n), 1 + random() % 3000));
                 block[0] = 'x';
                 if (void *old = ty_root(heaps_[n], "block"))
-                    require(ty_txn_free(ty_joint_txn(joint, n), old));
-                require(ty_txn_root_set(ty_joint_txn(joint, n), "block", block));
+                    require(ty_txn_free(ty_dtxn_txn(dtxn, n), old));
+                require(ty_txn_root_set(ty_dtxn_txn(dtxn, n), "block", block));
             }
             if (random() % 8 == 0) {
-                require(ty_joint_rollback(joint));
+                require(ty_dtxn_rollback(dtxn));
                 continue;
             }
-            require(ty_joint_commit(joint));
+            require(ty_dtxn_commit(dtxn));
             uint64_t known = with_.acknowledged;
             while (known < now && !with_.acknowledged.compare_exchange_weak(known, now)) {
             }
@@ -173,9 +173,9 @@ private:
     ty_group *group_ = nullptr;
 };
 
-class joint_kills_test : public testing::TestWithParam<bool> {};
+class dtxn_kills_test : public testing::TestWithParam<bool> {};
 
-TEST_P(joint_kills_test, leave_all_or_nothing) {
+TEST_P(dtxn_kills_test, leave_all_or_nothing) {
     const int kills = effort(40);
     temporary_folder folder;
     void *memory = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -198,13 +198,13 @@ TEST_P(joint_kills_test, leave_all_or_nothing) {
         ASSERT_EQ(child, waitpid(child, &status, 0));
         ASSERT_FALSE(with.failed) << "in round " << round;
     }
-    printf("%llu joints, %llu in doubt\n", (unsigned long long)with.acknowledged.load(),
+    printf("%llu distributed transactions, %llu in doubt\n", (unsigned long long)with.acknowledged.load(),
            (unsigned long long)with.doubts.load());
     EXPECT_GT(with.acknowledged, uint64_t(kills));
     munmap(memory, sizeof(shared));
 }
 
-INSTANTIATE_TEST_SUITE_P(decided_by, joint_kills_test, testing::Values(false, true),
+INSTANTIATE_TEST_SUITE_P(decided_by, dtxn_kills_test, testing::Values(false, true),
                          [](const auto &one) { return one.param ? "an_agent" : "heaps"; });
 
 } // namespace

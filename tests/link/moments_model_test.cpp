@@ -1,14 +1,14 @@
 // Goal: whatever is killed, backed up and put back of a group's heaps, at any moment and crossed, each open is right or
-// refused: an acknowledged joint is never gone with TY_OK, files of one moment always open, and after a refusal the
-// right files still do. Method: random histories of groups of two and three heaps on a simulated disk: joints of one
-// thread and of several, with a participant in every third one, closes, kills and power cuts at any event, copies of
-// any moment in place of any members, opens for writing and reading, alone and together, groups. What cannot be
-// recognised (joint.h, "Backups") is worked out from the files beforehand, and nothing else may happen.
-// TAIYEN_GROUP_SEED: of the first history.
-#include "joint_heaps.hpp"
+// refused: an acknowledged distributed transaction is never gone with TY_OK, files of one moment always open, and after
+// a refusal the right files still do. Method: random histories of groups of two and three heaps on a simulated disk:
+// distributed transactions of one thread and of several, with a resource manager in every third one, closes, kills and
+// power cuts at any event, copies of any moment in place of any members, opens for writing and reading, alone and
+// together, groups. What cannot be recognised (distributed.h, "Backups") is worked out from the files
+// beforehand, and nothing else may happen. TAIYEN_GROUP_SEED: of the first history.
+#include "dtxn_heaps.hpp"
 #include "queue.hpp"
 
-#include "src/link/joint.hpp"
+#include "src/link/dtxn.hpp"
 #include "tests/effort.hpp"
 
 #include <algorithm>
@@ -23,24 +23,24 @@ namespace {
 
 // What the files of a heap say of the group.
 struct content {
-    uint64_t number = 0;   // of the last joint that is settled
+    uint64_t number = 0;   // of the last distributed transaction that is resolved
     uint64_t in_doubt = 0; // 0: none
 };
 content content_of(const disk &files, size_t n) {
     content found;
     ty_open_options options = with_log(files);
     options.mode = TY_OPEN_READ_ONLY;
-    options.outcome = [](const ty_doubt *doubt, void *context) {
-        joint_description what;
-        EXPECT_TRUE(joint_read(doubt->description, doubt->description_bytes, &what));
+    options.outcome = [](const ty_in_doubt_txn *doubt, void *context) {
+        dtxn_description what;
+        EXPECT_TRUE(dtxn_read(doubt->description, doubt->description_bytes, &what));
         static_cast<content *>(context)->in_doubt = what.number;
         return TY_OUTCOME_ROLLBACK;
     };
     options.outcome_context = &found;
     ty_heap *heap = nullptr;
     EXPECT_OK(ty_open(paths[n], &options, &heap, nullptr));
-    const joint_entry_3 *entry = nullptr, *end = nullptr;
-    EXPECT_OK(joint_entries(heap, &entry, &end));
+    const dtxn_entry_3 *entry = nullptr, *end = nullptr;
+    EXPECT_OK(dtxn_entries(heap, &entry, &end));
     found.number = entry != end ? entry->number : 0;
     EXPECT_OK(ty_close(heap));
     return found;
@@ -53,7 +53,7 @@ struct moment {
     uint64_t session = 0;      // in which open of the group; 0: it was closed
 };
 
-// What a participant had, from an event on.
+// What a resource manager had, from an event on.
 struct queue_state {
     uint64_t event;
     std::set<std::string> prepared, committed;
@@ -88,7 +88,7 @@ private:
         return order;
     }
 
-    // ---- A process: opens, joints, an end
+    // ---- A process: opens, distributed transactions, an end
 
     void run() {
         const disk &files = *now_.files;
@@ -102,8 +102,8 @@ private:
         }
         value_ = in.number(0);
         for (size_t n = 1; n < count_; ++n)
-            ASSERT_EQ(value_, in.number(n)) << "half of a joint";
-        ASSERT_GE(value_, now_.acknowledged) << "an acknowledged joint is gone";
+            ASSERT_EQ(value_, in.number(n)) << "half of a distributed transaction";
+        ASSERT_GE(value_, now_.acknowledged) << "an acknowledged distributed transaction is gone";
         const uint64_t opened = os::sim_event_count(files.get());
         all.push_back({opened, value_});
         queue told;
@@ -117,8 +117,8 @@ private:
         goes_on_ = false;
         check(told, value_);
         const uint64_t session = ++sessions_;
-        const uint64_t first_joint = os::sim_event_count(files.get());
-        for (uint64_t joints = upto(3); joints > 0; --joints) {
+        const uint64_t first_dtxn = os::sim_event_count(files.get());
+        for (uint64_t dtxns = upto(3); dtxns > 0; --dtxns) {
             ASSERT_NO_FATAL_FAILURE(chance(1, 8) ? commit_many(files, in, all) : commit_one(files, in, all));
         }
         if (chance(1, 6)) {
@@ -143,16 +143,16 @@ private:
                                                os::sim_cut::prefix, os::sim_cut::process_death};
         const os::sim_cut how = ways[upto(4)];
         now_ = {cut_at(files, last, how, random_()), newest(all, last), closes ? 0 : session};
-        opening_ = last < first_joint;
+        opening_ = last < first_dtxn;
         for (const queue_state &each : states)
             if (each.event <= last)
                 queue_ = each;
     }
 
-    // ---- The participant: it has what the first heap has. JO4
+    // ---- The resource manager: it has what the first heap has. JO4
 
     ty_status join(heaps &in, queue &told) {
-        const ty_participant one = told.participant();
+        const ty_resource_manager one = told.resource_manager();
         return in.join(nullptr, has_queue_ ? &one : nullptr, has_queue_);
     }
     void take(queue &told) const {
@@ -162,31 +162,32 @@ private:
     void check(const queue &told, uint64_t number) const {
         EXPECT_TRUE(told.prepared.empty());
         if (has_queue_) {
-            EXPECT_EQ(before_ + number, told.committed.size()) << "the participant has other joints than the heaps";
+            EXPECT_EQ(before_ + number, told.committed.size())
+                << "the resource manager has other distributed transactions than the heaps";
         }
     }
 
     void commit_one(const disk &files, heaps &in, std::vector<acknowledged> &all) {
         if (chance(1, 10)) {
-            ty_joint *joint = nullptr;
-            ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-            change(in, joint, 1'000'000);
-            ASSERT_OK(ty_joint_rollback(joint));
+            ty_dtxn *dtxn = nullptr;
+            ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+            change(in, dtxn, 1'000'000);
+            ASSERT_OK(ty_dtxn_rollback(dtxn));
         }
         ASSERT_OK(commit(in, ++value_));
         all.push_back({os::sim_event_count(files.get()), value_});
     }
-    // Joints that are gathered, if they meet.
+    // Distributed transactions that are grouped, if they meet.
     void commit_many(const disk &files, heaps &in, std::vector<acknowledged> &all) {
         std::vector<std::thread> threads;
         std::mutex lock;
         for (int t = 0; t < 3; ++t)
             threads.emplace_back([&] {
-                ty_joint *joint = nullptr;
-                ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+                ty_dtxn *dtxn = nullptr;
+                ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
                 const uint64_t own = in.number(0) + 1;
-                change(in, joint, own);
-                ASSERT_OK(ty_joint_commit(joint));
+                change(in, dtxn, own);
+                ASSERT_OK(ty_dtxn_commit(dtxn));
                 std::lock_guard guard(lock);
                 const uint64_t event = os::sim_event_count(files.get());
                 value_ = std::max(value_, own);
@@ -239,7 +240,7 @@ private:
         if (testing::Test::HasFailure())
             return;
         if (!joined && !same) {
-            EXPECT_EQ(queue_.prepared, told.prepared) << "what is refused has told the participant";
+            EXPECT_EQ(queue_.prepared, told.prepared) << "what is refused has told the resource manager";
         }
         if (!same && !any && !joined)
             come_back(*trial, of, told);
@@ -251,8 +252,8 @@ private:
         }
     }
 
-    // A member in doubt, and another one whose files are a copy from within the same session, after the joint before.
-    // What it has in doubt may be rolled back.
+    // A member in doubt, and another one whose files are a copy from within the same session, after the distributed
+    // transaction before. What it has in doubt may be rolled back.
     void find_unrecognised(const disk &trial, const moment *const *of, bool *unrecognised) {
         content has[3];
         bool of_one_session = false;
@@ -283,7 +284,7 @@ private:
         }
         const auto *place = static_cast<const uint64_t *>(ty_root(heap, "number"));
         if (!unrecognised) {
-            EXPECT_GE(place ? *place : 0, of.acknowledged) << "an acknowledged joint is gone";
+            EXPECT_GE(place ? *place : 0, of.acknowledged) << "an acknowledged distributed transaction is gone";
         }
     }
     void read_all(const disk &trial, const moment *const *of, bool same, const bool *unrecognised) {
@@ -352,8 +353,8 @@ private:
             ASSERT_OK(status) << "the right files are back" << (all ? ", all of them" : "");
         }
         for (size_t n = 0; n < count_; ++n) {
-            EXPECT_EQ(in.number(0), in.number(n)) << "half of a joint";
-            EXPECT_GE(in.number(n), now_.acknowledged) << "an acknowledged joint is gone";
+            EXPECT_EQ(in.number(0), in.number(n)) << "half of a distributed transaction";
+            EXPECT_GE(in.number(n), now_.acknowledged) << "an acknowledged distributed transaction is gone";
         }
         const ty_status status = join(in, told);
         if (status == TY_E_MISMATCH && opening_) {
@@ -369,7 +370,8 @@ private:
     const size_t count_;
     const bool has_queue_; // the first heap decides
     queue_state queue_{};  // now
-    size_t before_ = 0;    // joints that the participant has, and the heaps, from a backup, have not
+    size_t before_ =
+        0; // distributed transactions that the resource manager has, and the heaps, from a backup, have not
     bool goes_on_ = false; // from a backup
     moment now_;
     std::deque<moment> kept_;

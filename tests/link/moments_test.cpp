@@ -1,16 +1,16 @@
 // Goal: heaps of a group that come from different moments are recognised, whichever of them it is and whatever is in
 // doubt; a refusal changes nothing; and an open for reading holds what was acknowledged. Method: copies of files of a
 // simulated disk, of heaps that were closed or died, put in place of others; files compared byte by byte.
-#include "joint_heaps.hpp"
+#include "dtxn_heaps.hpp"
 
-#include "src/link/joint.hpp"
+#include "src/link/dtxn.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
 
 namespace {
 
-// Heaps that were closed with so many joints, and a disk on which they went on with more, and died.
+// Heaps that were closed with so many distributed transactions, and a disk on which they went on with more, and died.
 struct two_moments {
     disk files;
     disk_owner backup, died;
@@ -41,13 +41,13 @@ std::string all_files(const disk &of, size_t n) {
     return all;
 }
 
-// Any heap of two or three; also where it misses one joint alone. JO2, JO7.
+// Any heap of two or three; also where it misses one distributed transaction alone. JO2, JO7.
 TEST(moments_test, an_older_partner_is_refused_and_nothing_changes) {
     for (const size_t count : {2, 3})
         for (size_t old = 0; old < count; ++old)
-            for (const uint64_t joints : {1, 3}) {
-                SCOPED_TRACE(testing::Message() << count << " heaps, " << old << " older by " << joints);
-                const two_moments of(count, 2, joints);
+            for (const uint64_t dtxns : {1, 3}) {
+                SCOPED_TRACE(testing::Message() << count << " heaps, " << old << " older by " << dtxns);
+                const two_moments of(count, 2, dtxns);
                 const disk_owner mixed = copy_of(*of.died);
                 copy_member(*of.backup, *mixed, old);
                 heaps in(*mixed, count);
@@ -66,11 +66,11 @@ TEST(moments_test, an_older_partner_is_refused_and_nothing_changes) {
                 copy_member(*of.died, *mixed, old);
                 ASSERT_OK(in.open());
                 for (size_t n = 0; n < count; ++n)
-                    EXPECT_EQ(2 + joints, in.number(n));
+                    EXPECT_EQ(2 + dtxns, in.number(n));
             }
 }
 
-// One has the joint, and one that is settled has not. All are asked.
+// One has the distributed transaction, and one that is resolved has not. All are asked.
 TEST(moments_test, contradictory_answers_are_refused) {
     disk files;
     joined_heaps in(files, 3);
@@ -78,16 +78,16 @@ TEST(moments_test, contradictory_answers_are_refused) {
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(in.heap[2], nullptr, &txn));
     put(in.heap[2], txn, 1);
-    ASSERT_OK(ty_commit(txn)); // with it the joint's outcome is durable: it is settled
+    ASSERT_OK(ty_commit(txn)); // with it the distributed transaction's outcome is durable: it is resolved
     const disk_owner before = copy_of(files);
     ASSERT_OK(commit(in, 2));
-    const disk_owner mixed = copy_of(files), settled = copy_of(files);
+    const disk_owner mixed = copy_of(files), resolved = copy_of(files);
     in.discard();
     {
-        heaps after(*settled, 3);
+        heaps after(*resolved, 3);
         ASSERT_OK(after.open());
     }
-    copy_member(*settled, *mixed, 1);
+    copy_member(*resolved, *mixed, 1);
     copy_member(*before, *mixed, 2);
     heaps after(*mixed, 3);
     EXPECT_EQ(TY_E_IN_DOUBT, after.open(0));
@@ -100,8 +100,8 @@ TEST(moments_test, a_group_of_different_moments_is_refused) {
         const two_moments of(2, 2, 3);
         const disk_owner mixed = copy_of(*of.died);
         {
-            heaps settles(*mixed);
-            ASSERT_OK(settles.open());
+            heaps resolves(*mixed);
+            ASSERT_OK(resolves.open());
         }
         copy_member(*of.backup, *mixed, old);
         heaps in(*mixed);
@@ -117,12 +117,12 @@ TEST(moments_test, a_group_of_different_moments_is_refused) {
         options.heaps = turned;
         options.heap_count = 2;
         EXPECT_EQ(TY_E_MISMATCH, ty_group_open(&options, &in.group));
-        ty_participant nobody{sizeof nobody,
-                              nullptr,
-                              [](void *, const char *) { return TY_OK; },
-                              [](void *, const char *) { return TY_OK; },
-                              [](void *, const char *) { return TY_OK; },
-                              [](void *, const char *, void (*)(const char *, void *), void *) { return TY_OK; }};
+        ty_resource_manager nobody{sizeof nobody,
+                                   nullptr,
+                                   [](void *, const char *) { return TY_OK; },
+                                   [](void *, const char *) { return TY_OK; },
+                                   [](void *, const char *) { return TY_OK; },
+                                   [](void *, const char *, void (*)(const char *, void *), void *) { return TY_OK; }};
         EXPECT_EQ(TY_E_MISMATCH, in.join(nullptr, &nobody, 1));
         // On purpose they go on, and are one group from then on.
         options.heaps = in.heap;
@@ -221,10 +221,10 @@ TEST(moments_test, a_reader_holds_what_was_acknowledged) {
     }
 }
 
-// Its partner died before it was prepared there: that joint never counted.
+// Its partner died before it was prepared there: that distributed transaction never counted.
 TEST(moments_test, a_reader_leaves_out_what_was_not_prepared_everywhere) {
     disk files;
-    const auto [begun, end] = events_of_second_joint(files);
+    const auto [begun, end] = events_of_second_dtxn(files);
     uint64_t seen[3] = {};
     for (uint64_t event = begun; event <= end; ++event) {
         const disk_owner died = cut_at(files, event, os::sim_cut::drop_all, 1);

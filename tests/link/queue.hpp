@@ -1,4 +1,4 @@
-// A participant of joints that is two sets of identifiers.
+// A resource manager of distributed transactions that is two sets of identifiers.
 #pragma once
 
 #include <taiyen/taiyen.h>
@@ -11,11 +11,13 @@
 namespace taiyen::test {
 
 struct queue {
-    std::mutex lock; // one joint is told of while the next one prepares
+    std::mutex lock; // one distributed transaction is told of while the next one prepares
     std::set<std::string> prepared, committed;
     int prepares_fail = 0, commits_fail = 0; // so many calls
     std::function<void()> changed;           // called after each change, if it is set
-    ty_participant participant() { return {sizeof(ty_participant), this, prepare, commit, rollback, recover}; }
+    ty_resource_manager resource_manager() {
+        return {sizeof(ty_resource_manager), this, prepare, commit, rollback, recover};
+    }
     static ty_status prepare(void *context, const char *id) {
         auto &self = *static_cast<queue *>(context);
         std::lock_guard guard(self.lock);

@@ -1,11 +1,11 @@
-// Goal: what comes back to a group from elsewhere, member by member: what was prepared by participants keeps its
+// Goal: what comes back to a group from elsewhere, member by member: what was prepared by resource managers keeps its
 // outcome, another heap in a member's place is seen, a `restored` that a kill interrupts leaves nothing half, and files
 // that lie elsewhere, or were moved, are found. Method: files of a simulated disk put in place of others; power cuts at
 // each event.
-#include "joint_heaps.hpp"
+#include "dtxn_heaps.hpp"
 #include "queue.hpp"
 
-#include "src/link/joint.hpp"
+#include "src/link/dtxn.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -13,12 +13,12 @@ using namespace taiyen::test;
 namespace {
 
 ty_status join(std::vector<ty_heap *> heaps, ty_group **group, bool restored = false,
-               const ty_participant *participant = nullptr) {
+               const ty_resource_manager *resource_manager = nullptr) {
     ty_group_options options = TY_GROUP_OPTIONS_INIT;
     options.heaps = heaps.data();
     options.heap_count = heaps.size();
-    options.participants = participant;
-    options.participant_count = participant != nullptr;
+    options.resource_managers = resource_manager;
+    options.resource_manager_count = resource_manager != nullptr;
     options.restored = restored;
     return ty_group_open(&options, group);
 }
@@ -32,34 +32,34 @@ void close(heaps &in, size_t count = 2) {
     }
 }
 
-// The first heap has the joint, the queue has it prepared, and the other heap is from a backup. `restored`
-// accepts what heaps miss; it does not take the joint from the queue. JO4.
-TEST(restored_test, what_a_participant_has_prepared_keeps_its_outcome) {
-    for (const bool by_hand : {false, true}) { // taiyen doubt --restored: a group without participants, before
+// The first heap has the distributed transaction, the queue has it prepared, and the other heap is from a backup.
+// `restored` accepts what heaps miss; it does not take the distributed transaction from the queue. JO4.
+TEST(restored_test, what_a_resource_manager_has_prepared_keeps_its_outcome) {
+    for (const bool by_hand : {false, true}) { // taiyen resolve --restored: a group without resource managers, before
         disk files;
         queue one;
-        const ty_participant participant = one.participant();
-        joined_heaps in(files, 2, &participant);
+        const ty_resource_manager resource_manager = one.resource_manager();
+        joined_heaps in(files, 2, &resource_manager);
         ASSERT_OK(commit(in, 1));
         close(in);
         const disk_owner backup = copy_of(files);
         ASSERT_OK(in.open());
-        ASSERT_OK(in.join(nullptr, &participant, 1));
+        ASSERT_OK(in.join(nullptr, &resource_manager, 1));
         one.commits_fail = 1;
         ASSERT_OK(commit(in, 2));
         close(in);
         ASSERT_EQ(1u, one.prepared.size());
         copy_member(*backup, files, 1);
         ASSERT_OK(in.open());
-        EXPECT_EQ(TY_E_MISMATCH, in.join(nullptr, &participant, 1));
+        EXPECT_EQ(TY_E_MISMATCH, in.join(nullptr, &resource_manager, 1));
         if (by_hand) {
             ASSERT_OK(join({in.heap[0], in.heap[1]}, &in.group, true));
             close(in);
             ASSERT_OK(in.open());
         }
-        ASSERT_OK(join({in.heap[0], in.heap[1]}, &in.group, !by_hand, &participant));
+        ASSERT_OK(join({in.heap[0], in.heap[1]}, &in.group, !by_hand, &resource_manager));
         EXPECT_EQ(0u, one.prepared.size());
-        EXPECT_EQ(2u, one.committed.size()) << "an acknowledged joint is taken from the queue";
+        EXPECT_EQ(2u, one.committed.size()) << "an acknowledged distributed transaction is taken from the queue";
         ASSERT_OK(commit(in, 3));
         EXPECT_EQ(3u, one.committed.size());
     }

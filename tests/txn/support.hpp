@@ -14,7 +14,7 @@ public:
         options_.kind = TY_TRANSACTIONAL;
         options_.classes = classes;
         options_.log_bytes = size_t{1} << 20; // small, so that snapshots are forced
-        options_.outcome = [](const ty_doubt *doubt, void *self) {
+        options_.outcome = [](const ty_in_doubt_txn *doubt, void *self) {
             return static_cast<test_heap *>(self)->outcomes[doubt->sequence];
         };
         options_.outcome_context = this;

@@ -15,7 +15,7 @@ namespace taiyen::os {
 // In the order in which they may be taken. Who holds one waits for those behind it, and for nothing that a program does
 // in a callback: docs/design/heap-threads.md, "Locks".
 enum class lock_rank : uint8_t {
-    groups = 0,       // what participants of a group are to be told; they may use heaps
+    groups = 0,       // what resource managers of a group are to be told; they may use heaps
     notes = 1,        // who notes code
     registry = 2,     // the list of open heaps
     snapshots = 3,    // who takes a snapshot of a transactional heap

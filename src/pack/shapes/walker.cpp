@@ -4,8 +4,8 @@
 #include "boundary.hpp"
 #include <algorithm>
 #include <cstring>
+#include <taiyen/distributed.h>
 #include <taiyen/fault.hpp>
-#include <taiyen/joint.h>
 #include <taiyen/outbox.h>
 #include <taiyen/persist.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 // What the library itself keeps behind roots.
 bool is_without_addresses(const char *root) {
-    return strcmp(root, TY_SHAPES_ROOT) == 0 || strcmp(root, TY_JOINT_ROOT) == 0 || strcmp(root, TY_INBOX_ROOT) == 0 ||
+    return strcmp(root, TY_SHAPES_ROOT) == 0 || strcmp(root, TY_DTXN_ROOT) == 0 || strcmp(root, TY_INBOX_ROOT) == 0 ||
            strcmp(root, TY_CODE_ROOT) == 0 || strcmp(root, TY_SYMBOLS_ROOT) == 0 ||
            strcmp(root, TY_NUMBERS_ROOT) == 0 || strncmp(root, TY_OUTBOX_ROOT, sizeof TY_OUTBOX_ROOT - 1) == 0;
 }

@@ -271,7 +271,7 @@ ty_status place_name_open(log_place &place, const log_identity &identity, const 
     return log_name_open(*place.sink, place.path, identity, previous, open, buffer);
 }
 
-ty_status place_settle(const log_place &place, const log_header_2 &header) {
+ty_status place_make_durable(const log_place &place, const log_header_2 &header) {
     if (place.options->log)
         return TY_OK;
     if (ty_status status = sink_protect(place.own, *place.image))

@@ -22,7 +22,7 @@ ty_status refuse_receiver(const txn_runtime &rt, const char *call) {
 ty_status close_with_log(txn_runtime &rt) {
     if (ty_status status = refuse_within(rt, "close a heap"))
         return status;
-    if (rt.txn->owner.load(std::memory_order_relaxed) != 0 || rt.gathered.load(std::memory_order_relaxed))
+    if (rt.txn->owner.load(std::memory_order_relaxed) != 0 || rt.grouped.load(std::memory_order_relaxed))
         return refuse_while_busy("close a heap");
     if (rt.spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(rt, "close a heap");
@@ -108,8 +108,8 @@ ty_status txn_discard(ty_heap *heap) {
     return image_discard(heap);
 }
 
-ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report, const doubt_resolver *resolver,
-                      const open_judge *judge) {
+ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
+                      const in_doubt_resolver *resolver, const open_judge *judge) {
     txn_runtime *rt = runtime_of(*heap);
     if (!rt || !rt->log)
         return failure(TY_E_ARGUMENT, "rebuild a heap that has no log, or is open for reading only")

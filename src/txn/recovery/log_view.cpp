@@ -42,7 +42,7 @@ ty_status txn_copied(ty_heap *heap, snapshot_place *place) {
     if (!rt->holds.exact)
         return failure(TY_E_BUSY, "tell what a copy holds: transactions behind one that is missing, or is in doubt")
             .at(image_path(heap))
-            .remedy("take another copy; if no program has the heap open, its next open for writing settles them");
+            .remedy("take another copy; if no program has the heap open, its next open for writing resolves them");
     *place = {rt->holds.identity, rt->holds.open, image_epoch(heap), rt->holds.marks};
     return TY_OK;
 }

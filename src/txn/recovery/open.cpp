@@ -135,8 +135,8 @@ ty_status find_log(opening &state, const image_log &told, image_log_choice *choi
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
     if ((status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan)))
         return status;
-    if (ty_status settles = state.read_only() ? TY_OK : check_can_settle(state))
-        return settles;
+    if (ty_status resolves = state.read_only() ? TY_OK : check_can_resolve(state))
+        return resolves;
     return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
 }
 
@@ -184,7 +184,7 @@ ty_status check_log(void *context, const image_log &told, bool created, image_lo
 ty_status make_log(void *context) {
     auto &state = *static_cast<opening *>(context);
     if (!state.makes)
-        return state.place.sink ? place_settle(state.place, state.found) : TY_OK;
+        return state.place.sink ? place_make_durable(state.place, state.found) : TY_OK;
     if (ty_status status = place_make(state.place, state.identity, state.named, state.shape))
         return status;
     state.made = !state.options.log;
@@ -275,7 +275,7 @@ ty_status start_log(opening &state, txn_runtime &rt) {
     return TY_OK;
 }
 
-// The open cannot fail any more, but for what settle_partitions does.
+// The open cannot fail any more, but for what make_partitions_durable does.
 void hand_over(opening &state, txn_runtime &rt) {
     if (state.plan.has_snapshot)
         log_release(rt.log, state.plan.snapshot);
@@ -291,7 +291,7 @@ void hand_over(opening &state, txn_runtime &rt) {
 // X21: what was left out of the log is before the mark of a durable snapshot before anything is appended; so are marked
 // records that were taken without those before them. And what was believed is durable in all partitions, since a commit
 // may wait for its own alone.
-ty_status settle_partitions(const opening &state, txn_runtime &rt) {
+ty_status make_partitions_durable(const opening &state, txn_runtime &rt) {
     const log_contents &contents = state.plan.contents;
     uint64_t epoch = 0;
     if (contents.end.count == 1)
@@ -359,15 +359,15 @@ ty_status finish_open(opening &state, ty_heap **heap) {
             return status;
     }
     if (!state.read_only())
-        if (ty_status status = settle_held(state, rt))
+        if (ty_status status = resolve_held(state, rt))
             return status;
     if (state.detaches)
         return detach(state, rt);
     if (!state.read_only()) {
         hand_over(state, rt);
-        return settle_partitions(state, rt);
+        return make_partitions_durable(state, rt);
     }
-    if (ty_status status = settle_for_reading(state, rt))
+    if (ty_status status = resolve_for_reading(state, rt))
         return status;
     if (ty_status status = image_freeze(heap))
         return status;
@@ -387,17 +387,18 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     report.log_recreated = state.recreated;
     report.replayed_transactions = contents.records;
     report.replayed_bytes = contents.record_bytes;
-    const bool settled = state.plan.held.count() && !state.read_only() && !state.detaches;
-    report.sequence = settled ? log_last(runtime_of(heap)->log) : contents.highest; // an outcome has a number
+    const bool resolved = state.plan.held.count() && !state.read_only() && !state.detaches;
+    report.sequence = resolved ? log_last(runtime_of(heap)->log) : contents.highest; // an outcome has a number
     report.in_doubt = state.plan.in_doubt;
     report.outcome = state.outcome;
     report.duration_ns = os::now_ns() - state.started_ns;
-    char replayed[64] = "", left_out[80] = "", doubt[64] = "";
+    char replayed[64] = "", left_out[80] = "", in_doubt[64] = "";
     static constexpr const char *outcomes[] = {"was left out", "was committed", "was rolled back"};
     if (state.plan.in_doubt)
-        snprintf(doubt, sizeof doubt, "; a transaction in doubt %s", outcomes[state.outcome]);
+        snprintf(in_doubt, sizeof in_doubt, "; a transaction in doubt %s", outcomes[state.outcome]);
     else if (state.plan.held.count())
-        snprintf(doubt, sizeof doubt, "; %u of joints not acknowledged left out", state.plan.held.count());
+        snprintf(in_doubt, sizeof in_doubt, "; %u of distributed transactions not acknowledged left out",
+                 state.plan.held.count());
     if (contents.records)
         snprintf(replayed, sizeof replayed, "; %llu transaction%s replayed from the log",
                  (unsigned long long)contents.records, plural(contents.records));
@@ -405,7 +406,7 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
         snprintf(left_out, sizeof left_out, "; %llu not acknowledged left out, behind one that is missing",
                  (unsigned long long)contents.left_out);
     size_t length = strlen(report.text);
-    snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s%s%s%s", replayed, left_out, doubt,
+    snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s%s%s%s", replayed, left_out, in_doubt,
              state.attached ? "; a log was attached" : "", state.detaches ? "; the log was detached" : "",
              state.recreated ? "; the log was missing or old, and not needed" : "",
              state.reshaped ? "; the log was made anew with other partitions" : "");
@@ -519,7 +520,7 @@ ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
 }
 
 ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                     const doubt_resolver *resolver, const open_judge *judge, reading_beside *beside = nullptr) {
+                     const in_doubt_resolver *resolver, const open_judge *judge, reading_beside *beside = nullptr) {
     opening state{};
     state.options = options;
     state.resolver = resolver;
@@ -536,7 +537,7 @@ ty_status open_files(const char *path, const ty_open_options &options, ty_heap *
 
 // A copy of files that somebody writes to.
 ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                      const doubt_resolver *resolver, const open_judge *judge, reading_beside *beside) {
+                      const in_doubt_resolver *resolver, const open_judge *judge, reading_beside *beside) {
     ty_open_options options = given;
     copied_files *copies = nullptr;
     if (ty_status status = copied_files::create(*given.storage, &copies))
@@ -555,7 +556,7 @@ ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **
 // As they are, or, where somebody writes to them, copies. X33: what partners cannot tell of a copy, as they have gone
 // on, the next copy does: there it has its outcome, and what is in doubt came later.
 ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                    const doubt_resolver *resolver, const open_judge *judge, reading_beside *looks = nullptr) {
+                    const in_doubt_resolver *resolver, const open_judge *judge, reading_beside *looks = nullptr) {
     constexpr int tries = 3;
     ty_open_options options = given;
     options.mode = TY_OPEN_READ_ONLY;
@@ -573,20 +574,21 @@ ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **he
 } // namespace
 
 ty_status txn_look_at_files(const char *path, const ty_open_options &options,
-                            ty_status (*look)(ty_heap *heap, const ty_doubt *doubt, void *context), void *context) {
+                            ty_status (*look)(ty_heap *heap, const ty_in_doubt_txn *in_doubt, void *context),
+                            void *context) {
     reading_beside beside;
     beside.only_looks = true;
     ty_heap *heap = nullptr;
     if (ty_status status = open_copy(path, options, &heap, nullptr, nullptr, nullptr, &beside))
         return status;
-    beside.doubt.heap_path = path;
-    const ty_status status = look(heap, beside.doubt.struct_size ? &beside.doubt : nullptr, context);
+    beside.in_doubt.heap_path = path;
+    const ty_status status = look(heap, beside.in_doubt.struct_size ? &beside.in_doubt : nullptr, context);
     static_cast<void>(txn_discard(heap));
     return status;
 }
 
 ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                   const doubt_resolver *resolver, const open_judge *judge) {
+                   const in_doubt_resolver *resolver, const open_judge *judge) {
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();

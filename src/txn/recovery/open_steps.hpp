@@ -63,7 +63,7 @@ ty_status place_name_open(log_place &place, const log_identity &identity, const 
                           const log_open_2 &open, const io_buffer &buffer);
 // A log that was found: as closed to others as the image (N4); one that no open named yet may have been made by one
 // that died before its name was durable.
-ty_status place_settle(const log_place &place, const log_header_2 &header);
+ty_status place_make_durable(const log_place &place, const log_header_2 &header);
 // Of a heap that says it has no log: none of a later open of it may lie there. What cannot be read is none.
 ty_status place_check_not_newer(const log_place &place, const image_log &told);
 

@@ -1,24 +1,24 @@
-// What an open knows of itself, shared by open.cpp and doubt.cpp.
+// What an open knows of itself, shared by open.cpp and in_doubt.cpp.
 #pragma once
 
 #include "open_steps.hpp"
 
 namespace taiyen {
 
-// Files that a writer has open are opened as copies; or somebody looks at what is in doubt, and settles nothing.
+// Files that a writer has open are opened as copies; or somebody looks at what is in doubt, and resolves nothing.
 struct reading_beside {
     const ty_storage *storage = nullptr; // of the files that were copied
     uint64_t earlier = 0;                // what was in doubt in an earlier copy; 0: there was none
     uint64_t in_doubt = 0;               // what is in this one
     bool only_looks = false;
-    ty_doubt doubt{}; // where it only looks; struct_size 0: nothing is in doubt
+    ty_in_doubt_txn in_doubt{}; // where it only looks; struct_size 0: nothing is in doubt
     uint8_t description[description_max];
 };
 
 // What an open learns on its way.
 struct opening {
     ty_open_options options;
-    const doubt_resolver *resolver;
+    const in_doubt_resolver *resolver;
     const open_judge *judge; // may be NULL
     reading_beside *beside;  // NULL: the files as they are, for whatever they are opened for
     const char *heap_path;
@@ -52,15 +52,15 @@ struct opening {
     }
 };
 
-// ---- doubt.cpp
+// ---- in_doubt.cpp
 
-// Before anything is changed: whether an open for writing can settle what the log's end holds.
-ty_status check_can_settle(const opening &state);
+// Before anything is changed: whether an open for writing can resolve what the log's end holds.
+ty_status check_can_resolve(const opening &state);
 // Before a file is changed, where that can be: whether an open for writing will be told.
 ty_status ask_whether_told(opening &state, ty_heap *heap);
 // Of an open for reading: what is in doubt is done in memory if it was committed.
-ty_status settle_for_reading(opening &state, txn_runtime &rt);
-// X28: what is in doubt is settled, durably; records that no prepared one follows are rolled back.
-ty_status settle_held(opening &state, txn_runtime &rt);
+ty_status resolve_for_reading(opening &state, txn_runtime &rt);
+// X28: what is in doubt is resolved, durably; records that no prepared one follows are rolled back.
+ty_status resolve_held(opening &state, txn_runtime &rt);
 
 } // namespace taiyen

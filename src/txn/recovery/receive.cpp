@@ -272,7 +272,8 @@ ty_status take_chunk(receiving &r, const ty_follow_record *records, size_t count
 ty_status refuse_spoiled(const txn_runtime &rt, const char *call) {
     constexpr const char *remedy = "discard the heap (ty_discard): its files hold what was before";
     if (!rt.receives.load(std::memory_order_relaxed))
-        return failure(TY_E_IN_DOUBT, "%s: a write of joints has failed, which are in its memory all the same", call)
+        return failure(TY_E_IN_DOUBT,
+                       "%s: a write of distributed transactions has failed, which are in its memory all the same", call)
             .at(image_path(rt.heap))
             .remedy("%s", remedy);
     return failure(TY_E_DAMAGED, "%s: a transaction that it received did not fit the heap", call)

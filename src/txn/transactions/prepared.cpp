@@ -91,7 +91,7 @@ ty_status txn_prepare_wait(ty_heap *heap, uint64_t sequence) {
     return log_wait(runtime_of(heap)->log, sequence);
 }
 
-// JO1 (joint.md).
+// JO1 (distributed.md).
 ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
                            ty_status (*look)(ty_heap *heap, open_here how, void *context), void *context) {
     txn_runtime *rt = runtime_hold(identity, readers);

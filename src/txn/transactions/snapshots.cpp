@@ -93,7 +93,7 @@ namespace {
 
 // What was committed without waiting would stand in the snapshot alone, and a follower would have to begin anew. One
 // write; where it fails, the snapshot holds it all the same. X21: not within an open.
-void log_gathered(txn_runtime &rt) {
+void log_grouped(txn_runtime &rt) {
     if (rt.opened.load(std::memory_order_acquire) && !log_broken(rt.log))
         (void)log_wait(rt.log, log_last(rt.log));
 }
@@ -174,7 +174,7 @@ ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
         *epoch = s.pending_epoch;
         return status;
     }
-    log_gathered(rt);
+    log_grouped(rt);
     if (rt.others && snapshots_can_run_beside(rt) && !log_broken(rt.log)) {
         ty_status status = start(rt, s, 0, epoch, beside_others::yes);
         if (!status || (status != TY_E_SPACE && !log_broken(rt.log)))
@@ -236,7 +236,7 @@ ty_status snapshots_take(txn_runtime &rt, bool gate_held) {
     }
     if (epoch && !gate_held)
         (void)wait_for(rt, epoch); // its failure is told to whoever waits for it
-    log_gathered(rt);              // so that there is little left to write once the gate is held
+    log_grouped(rt);               // so that there is little left to write once the gate is held
     if (!gate_held)
         rt.gate.lock_shared();
     ty_status status = TY_OK;
@@ -382,7 +382,7 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return status;
     if (must_not_wait())
         return refuse_in_body("start a snapshot");
-    log_gathered(*rt);
+    log_grouped(*rt);
     if (fault("snapshot_amid_a_transaction"))
         return start_asked(*rt, *rt->snapshots, epoch);
     gate_as_reader gate(*rt);

@@ -27,8 +27,8 @@ void clear_blocks(ty_txn *txn) {
 void transaction_finish(ty_txn *txn) {
     if (txn->blocks.count != 0)
         clear_blocks(txn);
-    if (txn->objects.count != 0 && (!txn->rt->gathered.load(std::memory_order_relaxed) ||
-                                    fault("object_unlocked_before_the_joint_is_durable"))) // X29
+    if (txn->objects.count != 0 && (!txn->rt->grouped.load(std::memory_order_relaxed) ||
+                                    fault("object_unlocked_before_the_dtxn_is_durable"))) // X29
         objects_unlock(txn);
     txn->ranges.reset();
     clear(txn->roots);
@@ -40,9 +40,9 @@ void transaction_finish(ty_txn *txn) {
     txn->preparer.store(0, std::memory_order_relaxed);
     if (txn->twinned)
         automatic_end(*txn->rt);
-    txn->in_joint = txn->scoped = false;
+    txn->in_dtxn = txn->scoped = false;
     txn->owner.store(0, std::memory_order_relaxed);
-    if (txn->rt->gathered.load(std::memory_order_relaxed) && !fault("gate_opens_before_the_joint_is_durable")) // X29
+    if (txn->rt->grouped.load(std::memory_order_relaxed) && !fault("gate_opens_before_the_dtxn_is_durable")) // X29
         return;
     others_go_on(*txn->rt);
     txn->rt->gate.unlock();

@@ -83,7 +83,7 @@ struct ty_txn {
     bool automatic;          // it finds its stores by itself
     bool by_default;         // that it does, or does not, was not said at its begin
     bool twinned;            // twins are taken: it does, or stores are checked
-    bool in_joint;           // which ends it
+    bool in_dtxn;            // which ends it
     bool scoped;             // scopes have allocated in it
     uint64_t prepared;       // the sequence of its record, where that is appended already; 0: not prepared
     const void *description; // while it is being prepared

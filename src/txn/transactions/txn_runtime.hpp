@@ -109,12 +109,13 @@ struct txn_runtime : thread_end_watcher {
     struct snapshot_service *snapshots; // snapshots.cpp
     struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
     other_writers *others;              // NULL: the heap is not concurrent
-    std::atomic<bool> gathered;         // transactions have ended that wait for one outcome (gathered.cpp)
+    std::atomic<bool> grouped;          // transactions have ended that wait for one outcome (grouped.cpp)
 
     // Of a heap that receives (recovery/receive.cpp): written with the gate held.
-    struct receiving *receiver;     // NULL: there is none
-    std::atomic<bool> receives;     // nobody else may write
-    std::atomic<bool> spoiled;      // memory holds a part of a transaction; or joints that may be in no log
+    struct receiving *receiver; // NULL: there is none
+    std::atomic<bool> receives; // nobody else may write
+    std::atomic<bool>
+        spoiled; // memory holds a part of a transaction; or distributed transactions that may be in no log
     std::atomic<uint64_t> unlogged; // transactions behind the log's last that are in memory alone
 
     // Of one that is open for reading: what it holds.

@@ -260,9 +260,9 @@ TEST(hostile_test, prepared_records_and_outcomes_that_cannot_be) {
     ty_open_options options = with_log(files, TY_KIND_DEFAULT);
     ty_heap *heap = nullptr;
     EXPECT_EQ(TY_E_IN_DOUBT, ty_open(heap_path, &options, &heap, nullptr));
-    options.outcome = [](const ty_doubt *, void *) { return TY_OUTCOME_COMMIT; };
+    options.outcome = [](const ty_in_doubt_txn *, void *) { return TY_OUTCOME_COMMIT; };
     EXPECT_EQ(TY_E_DAMAGED, ty_open(heap_path, &options, &heap, nullptr)) << "a block that is none";
-    options.outcome = [](const ty_doubt *, void *) { return TY_OUTCOME_ROLLBACK; };
+    options.outcome = [](const ty_in_doubt_txn *, void *) { return TY_OUTCOME_ROLLBACK; };
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr)) << "it does not count, and nothing of it was done";
     expect_sound(heap);
     ASSERT_OK(ty_discard(heap));

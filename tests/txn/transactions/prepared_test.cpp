@@ -20,7 +20,7 @@ struct teller {
     std::string description;
     uint64_t sequence = 0;
 
-    static ty_outcome tell(const ty_doubt *doubt, void *context) {
+    static ty_outcome tell(const ty_in_doubt_txn *doubt, void *context) {
         auto &self = *static_cast<teller *>(context);
         EXPECT_EQ(sizeof *doubt, doubt->struct_size);
         EXPECT_STREQ(heap_path, doubt->heap_path);
@@ -133,7 +133,7 @@ TEST_F(prepared_test, an_open_asks_what_becomes_of_it) {
         prepare(2, std::string("\0order", 6));
         die();
         EXPECT_EQ(TY_E_IN_DOUBT, open(files));
-        EXPECT_NE(nullptr, strstr(ty_error_text(), "taiyen doubt"));
+        EXPECT_NE(nullptr, strstr(ty_error_text(), "taiyen resolve"));
         asks_ = true;
         EXPECT_EQ(TY_E_IN_DOUBT, open(files)) << "nobody knows";
         asks_ = false;
@@ -441,7 +441,7 @@ TEST_F(prepared_test, is_durable_before_anybody_is_asked) {
     struct asked {
         disk *died;
         int times = 0;
-        static ty_outcome tell(const ty_doubt *doubt, void *context) {
+        static ty_outcome tell(const ty_in_doubt_txn *doubt, void *context) {
             auto &self = *static_cast<asked *>(context);
             if (!doubt->durable)
                 return TY_OUTCOME_ROLLBACK;

@@ -1,5 +1,5 @@
-// taiyen doubt: whether a heap's last transaction is in doubt; settles it, by those who know or by hand. Also whether
-// the heaps of a group that were restored from backups of different moments go on together.
+// taiyen resolve: whether a heap's last transaction is in doubt; resolves it, by those who know or by hand. Also
+// whether the heaps of a group that were restored from backups of different moments go on together.
 #include "commands.hpp"
 #include "json.hpp"
 #include "text.hpp"
@@ -25,31 +25,31 @@ bool note(const ty_log_entry *entry, void *context) {
     return true;
 }
 
-const char *decider_name(const ty_joint_info &joint) {
-    switch (joint.decided_by) {
+const char *decider_name(const ty_dtxn_info &dtxn) {
+    switch (dtxn.decided_by) {
     case TY_DECIDED_BY_HEAPS:
         return "the other heaps of its group";
     case TY_DECIDED_BY_FIRST_HEAP:
         return "the first heap of its group";
-    case TY_DECIDED_BY_AGENT:
-        return joint.agent;
+    case TY_DECIDED_BY_LAST_AGENT:
+        return dtxn.agent;
     }
     return "nobody";
 }
 
 void print_doubt(const heap_files &files, const request &given, const doubtful &found) {
-    ty_joint_info joint{};
-    joint.struct_size = sizeof joint;
-    const bool is_joint = ty_joint_read(found.description.data(), found.description.size(), &joint);
+    ty_dtxn_info dtxn{};
+    dtxn.struct_size = sizeof dtxn;
+    const bool is_dtxn = ty_dtxn_read(found.description.data(), found.description.size(), &dtxn);
     if (given.json) {
         json::document one{{"path", files.path}, {"in_doubt", found.sequence != 0}};
         if (found.sequence) {
             one["sequence"] = json::wide(found.sequence);
             one["description"] = text::hex_bytes(found.description);
         }
-        if (is_joint) {
-            one["joint"] = joint.id;
-            one["decided_by"] = decider_name(joint);
+        if (is_dtxn) {
+            one["distributed transaction"] = dtxn.id;
+            one["decided_by"] = decider_name(dtxn);
         }
         json::print(one);
         return;
@@ -57,25 +57,25 @@ void print_doubt(const heap_files &files, const request &given, const doubtful &
     const std::string path = text::printable(files.path);
     if (!found.sequence)
         std::printf("%s: nothing is in doubt\n", path.c_str());
-    else if (is_joint)
-        std::printf("%s: transaction %llu is in doubt: the joint %s, decided by %s\n", path.c_str(),
-                    static_cast<unsigned long long>(found.sequence), joint.id,
-                    text::printable(decider_name(joint)).c_str());
+    else if (is_dtxn)
+        std::printf("%s: transaction %llu is in doubt: the distributed transaction %s, decided by %s\n", path.c_str(),
+                    static_cast<unsigned long long>(found.sequence), dtxn.id,
+                    text::printable(decider_name(dtxn)).c_str());
     else
         std::printf("%s: transaction %llu is in doubt, described as '%s'\n", path.c_str(),
                     static_cast<unsigned long long>(found.sequence), text::printable(found.description).c_str());
 }
 
-ty_outcome by_hand(const ty_doubt *, void *context) {
+ty_outcome by_hand(const ty_in_doubt_txn *, void *context) {
     return *static_cast<const ty_outcome *>(context);
 }
 
 // Opens the heap for that, and closes it.
-ty_status settle(const heap_files &files, const request &given, ty_report *report) {
+ty_status resolve_files(const heap_files &files, const request &given, ty_report *report) {
     ty_outcome outcome = given.commit ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
     ty_open_options options = files.options();
     options.mode = TY_OPEN_EXISTING;
-    if (!given.settle) {
+    if (!given.ask) {
         options.outcome = by_hand;
         options.outcome_context = &outcome;
     }
@@ -85,10 +85,10 @@ ty_status settle(const heap_files &files, const request &given, ty_report *repor
     return ty_close(heap);
 }
 
-int settle_one(const heap_files &files, const request &given) {
+int resolve_one(const heap_files &files, const request &given) {
     ty_report report{};
     report.struct_size = sizeof report;
-    if (ty_status status = settle(files, given, &report))
+    if (ty_status status = resolve_files(files, given, &report))
         return refuse(files, given, status);
     const char *outcome = report.outcome == TY_OUTCOME_COMMIT ? "committed" : "rolled back";
     if (given.json)
@@ -109,9 +109,9 @@ int doubt_one(const heap_files &files, const request &given) {
         return refuse(files, given, status);
     if (!info.in_doubt)
         found = {};
-    const bool settles = given.commit || given.roll_back || given.settle;
-    if (found.sequence && settles)
-        return settle_one(files, given);
+    const bool resolves = given.commit || given.roll_back || given.ask;
+    if (found.sequence && resolves)
+        return resolve_one(files, given);
     print_doubt(files, given, found);
     return found.sequence ? exit_problems : exit_fine;
 }
@@ -174,9 +174,9 @@ int accept_group(const request &given) {
 
 } // namespace
 
-int doubt(const request &given) {
-    if (given.commit + given.roll_back + given.settle + given.restored > 1) {
-        std::fprintf(stderr, "taiyen: give one of --settle, --commit, --rollback and --restored\n");
+int resolve(const request &given) {
+    if (given.commit + given.roll_back + given.ask + given.restored > 1) {
+        std::fprintf(stderr, "taiyen: give one of --ask, --commit, --rollback and --restored\n");
         return exit_cannot;
     }
     if (given.restored)

@@ -1,25 +1,27 @@
-// Joints whose parts wait together for one durable write: each ends in memory, and another one begins at once.
+// Distributed transactions whose parts wait together for one durable write: each ends in memory, and another one begins
+// at once.
 //
-// X29: from the first one's end to the outcome of all, the gate is held. So nobody but the next joint sees what is not
+// X29: from the first one's end to the outcome of all, the gate is held. So nobody but the next distributed transaction
+// sees what is not
 //      durable everywhere, and neither a snapshot's mark nor another record lies before their outcome.
 #include "automatic.hpp"
 
 namespace taiyen {
 
-void txn_set_joint(ty_txn *txn) {
-    txn->in_joint = true;
+void txn_set_dtxn(ty_txn *txn) {
+    txn->in_dtxn = true;
 }
 
-ty_status txn_refuse_joint(const ty_txn *txn, const char *call) {
+ty_status txn_refuse_dtxn(const ty_txn *txn, const char *call) {
     const uintptr_t owner = txn->owner.load(std::memory_order_acquire);
-    if ((owner != this_thread() && owner != prepared_owner) || !txn->in_joint)
+    if ((owner != this_thread() && owner != prepared_owner) || !txn->in_dtxn)
         return TY_OK;
-    return failure(TY_E_ARGUMENT, "%s: the transaction is a part of a joint", call)
-        .remedy("end that one (ty_joint_commit, ty_joint_rollback)");
+    return failure(TY_E_ARGUMENT, "%s: the transaction is a part of a distributed transaction", call)
+        .remedy("end that one (ty_dtxn_commit, ty_dtxn_rollback)");
 }
 
 ty_status txn_encode(ty_txn *txn, const uint8_t **bytes, size_t *size) {
-    if (ty_status status = check_owner(txn, "commit a joint"))
+    if (ty_status status = check_owner(txn, "commit a distributed transaction"))
         return status;
     return transaction_encode(txn, bytes, size);
 }
@@ -31,19 +33,19 @@ bool txn_gather_fits(ty_heap *heap, size_t bytes) {
     return bytes <= log_record_max(log) && metrics.used_bytes + bytes <= metrics.ring_bytes / 2;
 }
 
-ty_status txn_end_gathered(ty_txn *txn) {
+ty_status txn_end_grouped(ty_txn *txn) {
     txn_runtime &rt = *txn->rt;
     if (txn->twinned && !txn->automatic)
         stray_stores_in(txn);
     const ty_status status = txn->blocks.count == 0 ? TY_OK : blocks_settle(txn, false);
     rt.metrics.transactions.add(1);
-    rt.gathered.store(true, std::memory_order_relaxed);
+    rt.grouped.store(true, std::memory_order_relaxed);
     transaction_finish(txn);
     return status;
 }
 
-ty_status txn_append_gathered(ty_heap *heap, const log_piece *records, size_t count, const void *description,
-                              size_t description_bytes, uint64_t *sequence) {
+ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t count, const void *description,
+                             size_t description_bytes, uint64_t *sequence) {
     txn_runtime &rt = *runtime_of(heap);
     for (size_t n = 0; n < count; ++n) {
         const bool last = n + 1 == count;
@@ -64,26 +66,26 @@ ty_status txn_append_gathered(ty_heap *heap, const log_piece *records, size_t co
 }
 
 // X27: a log that does not take the outcome takes nothing else behind what is prepared.
-void txn_commit_gathered(ty_heap *heap) {
+void txn_commit_grouped(ty_heap *heap) {
     txn_runtime &rt = *runtime_of(heap);
     uint64_t sequence;
     if (ty_status status = append_outcome(rt, record_outcome::committed, &sequence))
         log_break(rt.log, status);
 }
 
-ty_status txn_mend_gathered(ty_heap *heap) {
+ty_status txn_mend_grouped(ty_heap *heap) {
     txn_runtime &rt = *runtime_of(heap);
     uint64_t sequence;
     return log_broken(rt.log) ? snapshot_instead(rt, false, &sequence) : TY_OK;
 }
 
-void txn_release_gathered(ty_heap *heap, bool spoiled) {
+void txn_release_grouped(ty_heap *heap, bool spoiled) {
     txn_runtime &rt = *runtime_of(heap);
     if (spoiled && !fault("memory_that_no_log_holds_goes_on"))
         rt.spoiled.store(true, std::memory_order_release);
     else
         snapshots_after_commit(rt);
-    rt.gathered.store(false, std::memory_order_relaxed);
+    rt.grouped.store(false, std::memory_order_relaxed);
     objects_unlock(rt.txn);
     others_go_on(rt);
     rt.gate.unlock();

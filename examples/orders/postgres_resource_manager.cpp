@@ -1,4 +1,4 @@
-#include "postgres_participant.hpp"
+#include "postgres_resource_manager.hpp"
 #include <cstring>
 #include <vector>
 
@@ -13,12 +13,12 @@ std::string lock_of(int key, int which) {
 
 } // namespace
 
-postgres_participant::postgres_participant(const std::string &where, int key)
+postgres_resource_manager::postgres_resource_manager(const std::string &where, int key)
     : work_(where, lock_of(key, 0)), tell_(where, lock_of(key, 1)) {}
 
-ty_participant postgres_participant::described() {
-    using self_type = postgres_participant;
-    return {sizeof(ty_participant),
+ty_resource_manager postgres_resource_manager::described() {
+    using self_type = postgres_resource_manager;
+    return {sizeof(ty_resource_manager),
             this,
             [](void *self, const char *id) { return static_cast<self_type *>(self)->prepare(id); },
             [](void *self, const char *id) { return static_cast<self_type *>(self)->end("COMMIT PREPARED", id); },
@@ -28,7 +28,7 @@ ty_participant postgres_participant::described() {
             }};
 }
 
-ty_status postgres_participant::prepare(const char *id) {
+ty_status postgres_resource_manager::prepare(const char *id) {
     if (!work_.in_transaction() && !is_done(work_.run("BEGIN"), "BEGIN"))
         return TY_E_IO;
     const std::string command = "PREPARE TRANSACTION " + work_.quoted(id);
@@ -41,7 +41,7 @@ ty_status postgres_participant::prepare(const char *id) {
     return TY_E_IO;
 }
 
-ty_status postgres_participant::end(const char *command, const char *id) {
+ty_status postgres_resource_manager::end(const char *command, const char *id) {
     constexpr const char *no_such_transaction = "42704";
     std::lock_guard guard(tell_lock_);
     if (!tell_.reconnect())
@@ -50,8 +50,8 @@ ty_status postgres_participant::end(const char *command, const char *id) {
     return is_done(result, command) || state_of(result) == no_such_transaction ? TY_OK : TY_E_IO;
 }
 
-ty_status postgres_participant::recover(const char *prefix, void (*callback)(const char *id, void *context),
-                                        void *context) {
+ty_status postgres_resource_manager::recover(const char *prefix, void (*callback)(const char *id, void *context),
+                                             void *context) {
     std::vector<std::string> all;
     if (!work_.reconnect()) // with the lock: nobody else prepares any more
         return TY_E_IO;

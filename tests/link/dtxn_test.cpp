@@ -1,8 +1,9 @@
-// Goal: all of a joint counts, or nothing of it, wherever power fails, and whichever heap is opened first; and nothing
-// that was acknowledged is lost. Method: joints over heaps on a simulated disk, with a cut at every event.
-#include "joint_heaps.hpp"
+// Goal: all of a distributed transaction counts, or nothing of it, wherever power fails, and whichever heap is opened
+// first; and nothing that was acknowledged is lost. Method: distributed transactions over heaps on a simulated disk,
+// with a cut at every event.
+#include "dtxn_heaps.hpp"
 
-#include "src/link/joint.hpp"
+#include "src/link/dtxn.hpp"
 #include "tests/effort.hpp"
 
 #include <thread>
@@ -12,22 +13,22 @@ using namespace taiyen::test;
 
 namespace {
 
-TEST(joint_test, changes_all_heaps_or_none) {
+TEST(dtxn_test, changes_all_heaps_or_none) {
     disk files;
     joined_heaps in(files);
     ASSERT_OK(commit(in, 1));
-    ty_joint *joint = nullptr;
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-    change(in, joint, 2);
-    EXPECT_EQ(nullptr, ty_joint_txn(joint, 2));
-    ASSERT_OK(ty_joint_rollback(joint));
+    ty_dtxn *dtxn = nullptr;
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+    change(in, dtxn, 2);
+    EXPECT_EQ(nullptr, ty_dtxn_txn(dtxn, 2));
+    ASSERT_OK(ty_dtxn_rollback(dtxn));
     EXPECT_EQ(1u, in.number(0));
     EXPECT_EQ(1u, in.number(1));
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-    put(in.heap[1], ty_joint_txn(joint, 1), 3); // one alone
-    ASSERT_OK(ty_joint_commit(joint));
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-    ASSERT_OK(ty_joint_commit(joint)); // none
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+    put(in.heap[1], ty_dtxn_txn(dtxn, 1), 3); // one alone
+    ASSERT_OK(ty_dtxn_commit(dtxn));
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+    ASSERT_OK(ty_dtxn_commit(dtxn)); // none
     in.discard();
     ASSERT_OK(in.open());
     EXPECT_EQ(1u, in.number(0));
@@ -57,10 +58,10 @@ TEST_P(cuts, leave_all_or_nothing) {
     const uint64_t begun = os::sim_event_count(files.get());
     for (uint64_t number = 1; number <= 10; ++number) {
         if (number % 4 == 0) {
-            ty_joint *joint = nullptr;
-            ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-            change(in, joint, 1000);
-            ASSERT_OK(ty_joint_rollback(joint));
+            ty_dtxn *dtxn = nullptr;
+            ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+            change(in, dtxn, 1000);
+            ASSERT_OK(ty_dtxn_rollback(dtxn));
         }
         ASSERT_OK(commit(in, number));
         all.push_back({os::sim_event_count(files.get()), number});
@@ -100,7 +101,7 @@ TEST_P(cuts, leave_all_or_nothing) {
                 }
             }
             for (size_t n = 1; n < count; ++n)
-                EXPECT_EQ(after.number(0), after.number(n)) << "half of a joint";
+                EXPECT_EQ(after.number(0), after.number(n)) << "half of a distributed transaction";
             EXPECT_GE(after.number(0), newest(all, event));
             EXPECT_LE(after.number(0), newest(all, event) + 1);
             for (size_t n = 0; n < count; ++n)
@@ -115,18 +116,18 @@ TEST_P(cuts, leave_all_or_nothing) {
 }
 INSTANTIATE_TEST_SUITE_P(heaps, cuts, testing::Values(2, 3));
 
-TEST(joint_test, cuts_within_the_opens_that_settle) {
+TEST(dtxn_test, cuts_within_the_opens_that_resolve) {
     disk files;
-    const auto [begun, end] = events_of_second_joint(files);
+    const auto [begun, end] = events_of_second_dtxn(files);
     for (const os::sim_cut how : {os::sim_cut::keep_all, os::sim_cut::process_death, os::sim_cut::random}) {
         for (uint64_t event = begun; event <= end; ++event) {
             disk died(os::sim_power_cut(files.get(), event, how, event));
             const uint64_t from = os::sim_event_count(died.get());
-            uint64_t settled = 0;
+            uint64_t resolved = 0;
             {
                 heaps first(died);
                 ASSERT_OK(first.open(event % 2));
-                settled = first.number(event % 2);
+                resolved = first.number(event % 2);
             }
             const uint64_t to = os::sim_event_count(died.get());
             for (uint64_t cut = from; cut <= to; ++cut) {
@@ -139,7 +140,7 @@ TEST(joint_test, cuts_within_the_opens_that_settle) {
                 ASSERT_OK(after.open(1));
                 EXPECT_EQ(after.number(0), after.number(1));
                 if (cut == to) {
-                    EXPECT_EQ(settled, after.number(0));
+                    EXPECT_EQ(resolved, after.number(0));
                 }
                 if (HasFailure())
                     return;
@@ -148,10 +149,10 @@ TEST(joint_test, cuts_within_the_opens_that_settle) {
     }
 }
 
-// The other heap is not there: nothing is lost, and it is settled once it is.
-TEST(joint_test, waits_for_a_heap_that_is_missing) {
+// The other heap is not there: nothing is lost, and it is resolved once it is.
+TEST(dtxn_test, waits_for_a_heap_that_is_missing) {
     disk files;
-    const auto [begun, end] = events_of_second_joint(files);
+    const auto [begun, end] = events_of_second_dtxn(files);
     int waited = 0;
     for (uint64_t event = begun; event <= end; ++event) {
         disk cut(os::sim_power_cut(files.get(), event, os::sim_cut::keep_all, 1));
@@ -175,22 +176,22 @@ TEST(joint_test, waits_for_a_heap_that_is_missing) {
     EXPECT_GT(waited, 0);
 }
 
-TEST(joint_test, is_its_threads) {
+TEST(dtxn_test, is_its_threads) {
     disk files;
     joined_heaps in(files);
-    ty_joint *joint = nullptr;
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-    change(in, joint, 1);
+    ty_dtxn *dtxn = nullptr;
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+    change(in, dtxn, 1);
     std::thread([&] {
-        EXPECT_EQ(TY_E_ARGUMENT, ty_joint_rollback(joint));
-        EXPECT_EQ(TY_E_ARGUMENT, ty_joint_commit(joint));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_dtxn_rollback(dtxn));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_dtxn_commit(dtxn));
     }).join();
-    ASSERT_OK(ty_joint_commit(joint));
+    ASSERT_OK(ty_dtxn_commit(dtxn));
     EXPECT_EQ(1u, in.number(1));
 }
 
-// Opens that come to nothing leave the log as it is, and one with no room at all is settled by a snapshot.
-TEST(joint_test, may_be_tried_for_long) {
+// Opens that come to nothing leave the log as it is, and one with no room at all is resolved by a snapshot.
+TEST(dtxn_test, may_be_tried_for_long) {
     disk files;
     joined_heaps in(files);
     ASSERT_OK(commit(in, 1));
@@ -209,7 +210,7 @@ TEST(joint_test, may_be_tried_for_long) {
 
 // ---- Use
 
-TEST(joint_test, wrong_use_is_refused) {
+TEST(dtxn_test, wrong_use_is_refused) {
     disk files;
     heaps in(files);
     ASSERT_OK(in.open());
@@ -223,17 +224,17 @@ TEST(joint_test, wrong_use_is_refused) {
     EXPECT_EQ(TY_E_ARGUMENT, ty_group_open(&options, &group));
     options.heap_count = TY_GROUP_HEAPS_MAX + 1;
     EXPECT_EQ(TY_E_ARGUMENT, ty_group_open(&options, &group));
-    ty_agent agent{};
-    EXPECT_EQ(TY_E_ARGUMENT, ty_register_agent(&agent));
+    ty_last_agent agent{};
+    EXPECT_EQ(TY_E_ARGUMENT, ty_register_last_agent(&agent));
     options.heaps = in.heap;
     options.heap_count = 2;
     options.agent = &agent;
     EXPECT_EQ(TY_E_ARGUMENT, ty_group_open(&options, &group));
     ASSERT_OK(in.join());
     ty_txn *txn = nullptr;
-    ty_joint *joint = nullptr;
+    ty_dtxn *dtxn = nullptr;
     ASSERT_OK(ty_begin(in.heap[1], nullptr, &txn));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_joint_begin(in.group, nullptr, &joint));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_dtxn_begin(in.group, nullptr, &dtxn));
     ASSERT_OK(ty_rollback(txn));
     ASSERT_OK(ty_begin(in.heap[0], nullptr, &txn)); // nothing of the other one is left under way
     ASSERT_OK(ty_rollback(txn));
@@ -241,7 +242,7 @@ TEST(joint_test, wrong_use_is_refused) {
 }
 
 // Threads, over two groups that share heaps: none waits for ever, and nothing is half done.
-TEST(joint_test, threads_and_groups_that_share_heaps) {
+TEST(dtxn_test, threads_and_groups_that_share_heaps) {
     disk files;
     heaps in(files, 3);
     ASSERT_OK(in.open());
@@ -263,15 +264,15 @@ TEST(joint_test, threads_and_groups_that_share_heaps) {
     for (int t = 0; t < 6; ++t)
         threads.emplace_back([&, t] {
             for (int i = 0; i < 40; ++i) {
-                ty_joint *joint = nullptr;
+                ty_dtxn *dtxn = nullptr;
                 const int g = (t + i) % 3;
-                ASSERT_OK(ty_joint_begin(groups[g], nullptr, &joint));
+                ASSERT_OK(ty_dtxn_begin(groups[g], nullptr, &dtxn));
                 for (size_t n = 0; n < 2; ++n) {
                     auto *place = static_cast<uint64_t *>(ty_root(pairs[g][n], "number"));
-                    ASSERT_OK(ty_declare(ty_joint_txn(joint, n), place, 8));
+                    ASSERT_OK(ty_declare(ty_dtxn_txn(dtxn, n), place, 8));
                     *place += n ? 1 : UINT64_MAX;
                 }
-                ASSERT_OK(i % 5 ? ty_joint_commit(joint) : ty_joint_rollback(joint));
+                ASSERT_OK(i % 5 ? ty_dtxn_commit(dtxn) : ty_dtxn_rollback(dtxn));
             }
         });
     for (std::thread &each : threads)

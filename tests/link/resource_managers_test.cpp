@@ -1,9 +1,9 @@
-// Goal: participants that can be prepared commit what the first heap has, and nothing else. Method: heaps on a
-// simulated disk, and participants that are sets of identifiers.
-#include "joint_heaps.hpp"
+// Goal: resource managers that can be prepared commit what the first heap has, and nothing else. Method: heaps on a
+// simulated disk, and resource managers that are sets of identifiers.
+#include "dtxn_heaps.hpp"
 #include "queue.hpp"
 
-#include "src/link/joint.hpp"
+#include "src/link/dtxn.hpp"
 
 #include <thread>
 
@@ -12,10 +12,10 @@ using namespace taiyen::test;
 
 namespace {
 
-TEST(participants, are_told_what_becomes_of_it) {
+TEST(resource_managers, are_told_what_becomes_of_it) {
     disk files;
     queue queues[2];
-    const ty_participant both[2] = {queues[0].participant(), queues[1].participant()};
+    const ty_resource_manager both[2] = {queues[0].resource_manager(), queues[1].resource_manager()};
     heaps in(files);
     ASSERT_OK(in.open());
     ASSERT_OK(in.join(nullptr, both, 2));
@@ -31,13 +31,13 @@ TEST(participants, are_told_what_becomes_of_it) {
     EXPECT_EQ(2u, queues[1].committed.size());
 }
 
-TEST(participants, one_that_cannot_be_told_is_told_later) {
+TEST(resource_managers, one_that_cannot_be_told_is_told_later) {
     disk files;
     queue one;
-    const ty_participant participant = one.participant();
+    const ty_resource_manager resource_manager = one.resource_manager();
     heaps in(files, 1);
     ASSERT_OK(in.open());
-    ASSERT_OK(in.join(nullptr, &participant, 1));
+    ASSERT_OK(in.join(nullptr, &resource_manager, 1));
     one.commits_fail = 2;
     ASSERT_OK(commit(in, 1)); // it is committed, and the queue does not know
     EXPECT_EQ(1u, one.prepared.size());
@@ -50,13 +50,13 @@ TEST(participants, one_that_cannot_be_told_is_told_later) {
     EXPECT_EQ(1u, one.prepared.size());
     in.discard();
     ASSERT_OK(in.open());
-    ASSERT_OK(in.join(nullptr, &participant, 1)); // the next process tells it
+    ASSERT_OK(in.join(nullptr, &resource_manager, 1)); // the next process tells it
     EXPECT_EQ(0u, one.prepared.size());
     EXPECT_EQ(3u, one.committed.size());
 }
 
-// Wherever power fails: what participants have prepared is committed if and only if the first heap has it.
-TEST(participants, and_power_cuts) {
+// Wherever power fails: what resource managers have prepared is committed if and only if the first heap has it.
+TEST(resource_managers, and_power_cuts) {
     disk files;
     queue one;
     struct moment {
@@ -70,29 +70,29 @@ TEST(participants, and_power_cuts) {
     } noted;
     noted.to = &moments;
     noted.files = &files;
-    ty_participant participant = noted.participant();
-    participant.context = &noted;
-    participant.prepare = [](void *context, const char *id) {
+    ty_resource_manager resource_manager = noted.resource_manager();
+    resource_manager.context = &noted;
+    resource_manager.prepare = [](void *context, const char *id) {
         auto &self = *static_cast<noting *>(context);
         self.prepared.insert(id);
         self.to->push_back({os::sim_event_count(self.files->get()), self.prepared, self.committed});
         return TY_OK;
     };
-    participant.commit = [](void *context, const char *id) {
+    resource_manager.commit = [](void *context, const char *id) {
         auto &self = *static_cast<noting *>(context);
         if (self.prepared.erase(id))
             self.committed.insert(id);
         self.to->push_back({os::sim_event_count(self.files->get()), self.prepared, self.committed});
         return TY_OK;
     };
-    participant.rollback = [](void *context, const char *id) {
+    resource_manager.rollback = [](void *context, const char *id) {
         static_cast<noting *>(context)->prepared.erase(id);
         return TY_OK;
     };
-    participant.recover = [](void *context, const char *prefix, void (*callback)(const char *, void *), void *to) {
+    resource_manager.recover = [](void *context, const char *prefix, void (*callback)(const char *, void *), void *to) {
         return queue::recover(static_cast<queue *>(static_cast<noting *>(context)), prefix, callback, to);
     };
-    joined_heaps in(files, 2, &participant);
+    joined_heaps in(files, 2, &resource_manager);
     const uint64_t begun = os::sim_event_count(files.get());
     for (uint64_t number = 1; number <= 8; ++number) {
         ASSERT_OK(commit(in, number));
@@ -129,7 +129,7 @@ TEST(participants, and_power_cuts) {
                 EXPECT_GE(other.number(1), told - (told > 0));
             }
             ASSERT_OK(after.open());
-            ASSERT_OK(after.join(nullptr, &participant, 1));
+            ASSERT_OK(after.join(nullptr, &resource_manager, 1));
             moments = kept;
             EXPECT_EQ(0u, noted.prepared.size());
             EXPECT_EQ(noted.committed.size(), after.number(0));
@@ -139,7 +139,7 @@ TEST(participants, and_power_cuts) {
             after.discard();
             heaps again(second);
             ASSERT_OK(again.open());
-            EXPECT_EQ(seen, again.number(0)) << "the participant was told so";
+            EXPECT_EQ(seen, again.number(0)) << "the resource manager was told so";
             EXPECT_EQ(seen, again.number(1));
             if (HasFailure())
                 return;
@@ -149,17 +149,18 @@ TEST(participants, and_power_cuts) {
 
 // What the attack found.
 
-// A later joint that changes the first heap alone must not take the answer from one that a heap may still ask for.
-TEST(participants, each_joint_has_all_heaps) {
+// A later distributed transaction that changes the first heap alone must not take the answer from one that a heap may
+// still ask for.
+TEST(resource_managers, each_dtxn_has_all_heaps) {
     disk files;
     queue one;
-    const ty_participant participant = one.participant();
-    joined_heaps in(files, 2, &participant);
+    const ty_resource_manager resource_manager = one.resource_manager();
+    joined_heaps in(files, 2, &resource_manager);
     ASSERT_OK(commit(in, 1));
-    ty_joint *joint = nullptr;
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-    put(in.heap[0], ty_joint_txn(joint, 0), 2);
-    ASSERT_OK(ty_joint_commit(joint));
+    ty_dtxn *dtxn = nullptr;
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+    put(in.heap[0], ty_dtxn_txn(dtxn, 0), 2);
+    ASSERT_OK(ty_dtxn_commit(dtxn));
     disk cut(files.cut(os::sim_cut::drop_all)); // the outcomes of both are not durable
     in.discard();
     heaps after(cut);
@@ -169,34 +170,35 @@ TEST(participants, each_joint_has_all_heaps) {
     EXPECT_EQ(2u, after.number(0));
 }
 
-// The first heap's gate opens before its commit is durable: the next joint, which begins then, must not tell of it.
-TEST(participants, are_told_of_what_is_durable) {
+// The first heap's gate opens before its commit is durable: the next distributed transaction, which begins then, must
+// not tell of it.
+TEST(resource_managers, are_told_of_what_is_durable) {
     struct watched : queue {
         std::atomic<bool> writing{false}, early{false}, begins{false};
         heaps *in = nullptr;
         std::thread next;
     } one;
     disk files;
-    ty_participant participant = one.participant();
-    participant.context = &one;
-    participant.commit = [](void *context, const char *id) {
+    ty_resource_manager resource_manager = one.resource_manager();
+    resource_manager.context = &one;
+    resource_manager.commit = [](void *context, const char *id) {
         auto &self = *static_cast<watched *>(context);
         self.early = self.early || self.writing;
         return queue::commit(static_cast<queue *>(&self), id);
     };
-    participant.prepare = [](void *context, const char *id) {
+    resource_manager.prepare = [](void *context, const char *id) {
         return queue::prepare(static_cast<queue *>(static_cast<watched *>(context)), id);
     };
-    participant.rollback = [](void *context, const char *id) {
+    resource_manager.rollback = [](void *context, const char *id) {
         return queue::rollback(static_cast<queue *>(static_cast<watched *>(context)), id);
     };
-    participant.recover = [](void *context, const char *prefix, void (*callback)(const char *, void *), void *to) {
+    resource_manager.recover = [](void *context, const char *prefix, void (*callback)(const char *, void *), void *to) {
         return queue::recover(static_cast<queue *>(static_cast<watched *>(context)), prefix, callback, to);
     };
     heaps in(files, 1);
     one.in = &in;
     ASSERT_OK(in.open());
-    ASSERT_OK(in.join(nullptr, &participant, 1));
+    ASSERT_OK(in.join(nullptr, &resource_manager, 1));
     ASSERT_OK(commit(in, 1));
     os::sim_set_write_hook(
         files.get(),
@@ -219,31 +221,31 @@ TEST(participants, are_told_of_what_is_durable) {
     ASSERT_OK(commit(in, 2));
     one.next.join();
     os::sim_set_write_hook(files.get(), nullptr, nullptr);
-    EXPECT_FALSE(one.early) << "a participant has committed what a power cut could take from the heap";
+    EXPECT_FALSE(one.early) << "a resource manager has committed what a power cut could take from the heap";
     EXPECT_EQ(3u, one.committed.size());
 }
 
-TEST(participants, a_group_is_there_once) {
+TEST(resource_managers, a_group_is_there_once) {
     disk files;
     queue one;
-    const ty_participant participant = one.participant();
-    joined_heaps in(files, 2, &participant);
+    const ty_resource_manager resource_manager = one.resource_manager();
+    joined_heaps in(files, 2, &resource_manager);
     ty_group *first = std::exchange(in.group, nullptr);
-    EXPECT_EQ(TY_E_EXISTS, in.join(nullptr, &participant, 1));
-    ASSERT_OK(in.join()); // without participants it is another one
+    EXPECT_EQ(TY_E_EXISTS, in.join(nullptr, &resource_manager, 1));
+    ASSERT_OK(in.join()); // without resource managers it is another one
     ASSERT_OK(commit(in, 1));
     ty_group_close(first);
 }
 
-TEST(participants, one_that_may_be_prepared_is_rolled_back) {
+TEST(resource_managers, one_that_may_be_prepared_is_rolled_back) {
     disk files;
     queue one;
-    ty_participant participant = one.participant();
-    participant.prepare = [](void *context, const char *id) {
+    ty_resource_manager resource_manager = one.resource_manager();
+    resource_manager.prepare = [](void *context, const char *id) {
         static_cast<queue *>(context)->prepared.insert(id);
         return TY_E_IN_DOUBT;
     };
-    joined_heaps in(files, 2, &participant);
+    joined_heaps in(files, 2, &resource_manager);
     EXPECT_EQ(TY_E_IO, commit(in, 1));
     EXPECT_EQ(0u, one.prepared.size());
     EXPECT_EQ(0u, in.number(0));

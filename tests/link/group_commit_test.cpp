@@ -1,8 +1,9 @@
-// Goal: joints of several threads that share a durable write are all there or none, wherever power fails, in all heaps
-// of the group and in the order in which they ended; nothing that was acknowledged is lost; and no joint waits for
-// another one's program. Method: threads whose joints wait for each other's turns, so that they are gathered, over
-// heaps on a simulated disk that is cut at every event, or whose writes fail.
-#include "joint_heaps.hpp"
+// Goal: distributed transactions of several threads that share a durable write are all there or none, wherever power
+// fails, in all heaps of the group and in the order in which they ended; nothing that was acknowledged is lost; and no
+// distributed transaction waits for another one's program. Method: threads whose distributed transactions wait for each
+// other's turns, so that they are grouped, over heaps on a simulated disk that is cut at every event, or whose writes
+// fail.
+#include "dtxn_heaps.hpp"
 
 #include "src/link/group.hpp"
 #include "tests/effort.hpp"
@@ -16,9 +17,9 @@ using namespace taiyen::test;
 namespace {
 
 size_t queued(ty_group *group) {
-    os::lock_guard guard(group->gathered.lock);
+    os::lock_guard guard(group->grouped.lock);
     size_t count = 0;
-    const waiting_threads &queue = group->gathered.queue;
+    const waiting_threads &queue = group->grouped.queue;
     if (queue.end)
         for (const waiting_thread *one = queue.first; one; one = one->next)
             ++count;
@@ -26,13 +27,13 @@ size_t queued(ty_group *group) {
 }
 
 // The numbers of all heaps, one more.
-void add_one(heaps &in, ty_joint *joint) {
-    change(in, joint, in.number(0) + 1);
+void add_one(heaps &in, ty_dtxn *dtxn) {
+    change(in, dtxn, in.number(0) + 1);
 }
 
 struct told {
     std::mutex lock;
-    std::vector<acknowledged> all; // what each joint made of the number
+    std::vector<acknowledged> all; // what each distributed transaction made of the number
     size_t in_doubt = 0, refused = 0;
 
     void note(ty_status status, uint64_t event, uint64_t number) {
@@ -53,35 +54,35 @@ struct told {
     }
 };
 
-// While one batch is written, all other joints end in memory: so they are one batch, too.
+// While one batch is written, all other distributed transactions end in memory: so they are one batch, too.
 void let_others_end(void *context, bool done) {
-    gathering &g = static_cast<ty_group *>(context)->gathered;
+    group_commit &g = static_cast<ty_group *>(context)->grouped;
     for (bool others = !done; others; std::this_thread::yield()) {
         os::lock_guard guard(g.lock);
         others = g.flushing && (g.running || g.queue.end);
     }
 }
 
-// So many joints of as many threads, all of which wait before the first one ends.
+// So many distributed transactions of as many threads, all of which wait before the first one ends.
 void one_batch(const disk &files, heaps &in, size_t threads, told &to, bool rolls_back = false) {
-    ty_joint *first = nullptr;
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
+    ty_dtxn *first = nullptr;
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &first));
     std::vector<std::thread> others;
     for (size_t t = 1; t < threads; ++t)
         others.emplace_back([&, t] {
-            ty_joint *joint = nullptr;
-            if (ty_status status = ty_joint_begin(in.group, nullptr, &joint)) {
+            ty_dtxn *dtxn = nullptr;
+            if (ty_status status = ty_dtxn_begin(in.group, nullptr, &dtxn)) {
                 to.note(status, 0, 0);
                 return;
             }
             if (rolls_back && t % 3 == 1) {
-                change(in, joint, 1000000);
-                EXPECT_OK(ty_joint_rollback(joint));
+                change(in, dtxn, 1000000);
+                EXPECT_OK(ty_dtxn_rollback(dtxn));
                 return;
             }
-            add_one(in, joint);
+            add_one(in, dtxn);
             const uint64_t number = in.number(0);
-            const ty_status status = ty_joint_commit(joint);
+            const ty_status status = ty_dtxn_commit(dtxn);
             to.note(status, os::sim_event_count(files.get()), number);
         });
     while (queued(in.group) + 1 < threads)
@@ -89,7 +90,7 @@ void one_batch(const disk &files, heaps &in, size_t threads, told &to, bool roll
     os::sim_set_write_hook(files.get(), let_others_end, in.group);
     add_one(in, first);
     const uint64_t number = in.number(0);
-    const ty_status status = ty_joint_commit(first);
+    const ty_status status = ty_dtxn_commit(first);
     to.note(status, os::sim_event_count(files.get()), number);
     for (std::thread &each : others)
         each.join();
@@ -108,10 +109,10 @@ uint64_t pending_records(const disk &files, const char *path) {
     return pending;
 }
 
-class gathered : public testing::TestWithParam<size_t> {};
+class grouped : public testing::TestWithParam<size_t> {};
 
 // X29, JO2, JO3, JO5.
-TEST_P(gathered, joints_are_there_all_or_none) {
+TEST_P(grouped, dtxns_are_there_all_or_none) {
     const size_t count = GetParam();
     disk files;
     heaps in(files, count);
@@ -143,7 +144,7 @@ TEST_P(gathered, joints_are_there_all_or_none) {
                 doubts += report.in_doubt != 0;
             }
             for (size_t n = 1; n < count; ++n)
-                EXPECT_EQ(after.number(0), after.number(n)) << "half of a joint";
+                EXPECT_EQ(after.number(0), after.number(n)) << "half of a distributed transaction";
             EXPECT_GE(after.number(0), to.newest(event));
             EXPECT_GT(1000u, after.number(0)) << "what was rolled back is there";
             for (size_t n = 0; n < count; ++n)
@@ -163,11 +164,11 @@ TEST_P(gathered, joints_are_there_all_or_none) {
     }
     EXPECT_GT(doubts, 30 / stride(3));
 }
-INSTANTIATE_TEST_SUITE_P(heaps, gathered, testing::Values(2, 3));
+INSTANTIATE_TEST_SUITE_P(heaps, grouped, testing::Values(2, 3));
 
 // A write that fails, at each place: what was acknowledged is there, what was refused is not, and nobody waits for
 // ever.
-TEST(gathered_test, writes_that_fail) {
+TEST(group_commit_test, writes_that_fail) {
     size_t failed = 0;
     for (uint32_t n = 0; n < 24; ++n) {
         SCOPED_TRACE(n);
@@ -183,11 +184,11 @@ TEST(gathered_test, writes_that_fail) {
         os::sim_set_fault(files.get(), {});
         const size_t came = to.all.size() - before;
         EXPECT_EQ(4u, came + to.in_doubt + to.refused);
-        ty_joint *joint = nullptr;
+        ty_dtxn *dtxn = nullptr;
         if (to.in_doubt) { // the heaps are of no use, and say so
             ++failed;
             ty_txn *txn = nullptr;
-            EXPECT_EQ(TY_E_IN_DOUBT, ty_joint_begin(in.group, nullptr, &joint));
+            EXPECT_EQ(TY_E_IN_DOUBT, ty_dtxn_begin(in.group, nullptr, &dtxn));
             EXPECT_EQ(TY_E_IN_DOUBT, ty_begin(in.heap[0], nullptr, &txn));
             EXPECT_EQ(TY_E_IN_DOUBT, ty_read_begin(in.heap[1]));
             EXPECT_EQ(TY_E_IN_DOUBT, ty_snapshot(in.heap[1]));
@@ -204,8 +205,9 @@ TEST(gathered_test, writes_that_fail) {
     EXPECT_GT(failed, 3u);
 }
 
-// X29: while joints that have ended are written, the gates are held, though nobody is within a transaction.
-TEST(gathered_test, nobody_sees_what_is_not_durable) {
+// X29: while distributed transactions that have ended are written, the gates are held, though nobody is within a
+// transaction.
+TEST(group_commit_test, nobody_sees_what_is_not_durable) {
     static std::atomic<int> looked;
     static std::atomic<bool> read;
     static ty_heap *heap;
@@ -218,14 +220,14 @@ TEST(gathered_test, nobody_sees_what_is_not_durable) {
     looked = 0;
     read = false;
     heap = in.heap[0];
-    ty_joint *first = nullptr;
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
-    ASSERT_OK(ty_txn_lock_object(ty_joint_txn(first, 0), ty_root(heap, "number")));
+    ty_dtxn *first = nullptr;
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &first));
+    ASSERT_OK(ty_txn_lock_object(ty_dtxn_txn(first, 0), ty_root(heap, "number")));
     std::thread second([&] {
-        ty_joint *joint = nullptr;
-        ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-        add_one(in, joint);
-        ASSERT_OK(ty_joint_commit(joint));
+        ty_dtxn *dtxn = nullptr;
+        ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+        add_one(in, dtxn);
+        ASSERT_OK(ty_dtxn_commit(dtxn));
     });
     while (!queued(in.group))
         std::this_thread::yield();
@@ -255,7 +257,7 @@ TEST(gathered_test, nobody_sees_what_is_not_durable) {
         },
         in.group);
     add_one(in, first);
-    ASSERT_OK(ty_joint_commit(first));
+    ASSERT_OK(ty_dtxn_commit(first));
     second.join();
     os::sim_set_write_hook(files.get(), nullptr, nullptr);
     ASSERT_LT(0, looked);
@@ -266,17 +268,17 @@ TEST(gathered_test, nobody_sees_what_is_not_durable) {
 }
 
 // X29: who waited at a gate while a write failed is refused as well.
-TEST(gathered_test, those_that_wait_for_a_write_that_fails) {
+TEST(group_commit_test, those_that_wait_for_a_write_that_fails) {
     disk files;
     joined_heaps in(files);
     ASSERT_OK(commit(in, 7));
-    ty_joint *first = nullptr;
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
+    ty_dtxn *first = nullptr;
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &first));
     std::thread second([&] {
-        ty_joint *joint = nullptr;
-        ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-        add_one(in, joint);
-        EXPECT_NE(TY_OK, ty_joint_commit(joint));
+        ty_dtxn *dtxn = nullptr;
+        ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+        add_one(in, dtxn);
+        EXPECT_NE(TY_OK, ty_dtxn_commit(dtxn));
     });
     while (!queued(in.group))
         std::this_thread::yield();
@@ -304,7 +306,7 @@ TEST(gathered_test, those_that_wait_for_a_write_that_fails) {
     os::sim_set_write_hook(files.get(), let_others_end, in.group);
     os::sim_set_fault(files.get(), {os::sim_op_write | os::sim_op_flush | os::sim_op_write_durable, 0, true});
     add_one(in, first);
-    EXPECT_EQ(TY_E_IN_DOUBT, ty_joint_commit(first));
+    EXPECT_EQ(TY_E_IN_DOUBT, ty_dtxn_commit(first));
     for (std::thread *each : {&second, &writer, &reader, &of_an_object})
         each->join();
     os::sim_set_write_hook(files.get(), nullptr, nullptr);
@@ -314,8 +316,8 @@ TEST(gathered_test, those_that_wait_for_a_write_that_fails) {
     EXPECT_EQ(in.number(0), in.number(1));
 }
 
-// JO5: a joint is written once, however late its thread comes to wait, by whoever does it.
-TEST(gathered_test, a_thread_that_ends_its_joint_late) {
+// JO5: a distributed transaction is written once, however late its thread comes to wait, by whoever does it.
+TEST(group_commit_test, a_thread_that_ends_its_dtxn_late) {
     static std::atomic<ty_group *> group;
     static std::atomic<int> strays;
     static std::atomic<bool> writing;
@@ -323,9 +325,9 @@ TEST(gathered_test, a_thread_that_ends_its_joint_late) {
     heaps in(files);
     ty_heap *heap = nullptr;
     ty_open_options options = with_log(files);
-    options.check_stores = true; // its callback comes when the joint is kept, and has not ended
+    options.check_stores = true; // its callback comes when the distributed transaction is kept, and has not ended
     options.stray_store = [](const ty_stray_store *, void *) {
-        gathering &g = group.load()->gathered;
+        group_commit &g = group.load()->grouped;
         ++strays;
         for (bool writes = true; writes; std::this_thread::yield()) {
             os::lock_guard guard(g.lock);
@@ -342,7 +344,8 @@ TEST(gathered_test, a_thread_that_ends_its_joint_late) {
     ASSERT_OK(ty_begin(heap, nullptr, &txn));
     ASSERT_OK(ty_txn_root_set(txn, "other", ty_txn_alloc(txn, 64)));
     ASSERT_OK(ty_commit(txn));
-    // The first joint is written until the third is kept; then the second one's thread writes both of the others.
+    // The first distributed transaction is written until the third is kept; then the second one's thread writes both of
+    // the others.
     os::sim_set_write_hook(
         files.get(),
         [](void *, bool done) {
@@ -354,25 +357,25 @@ TEST(gathered_test, a_thread_that_ends_its_joint_late) {
     for (int round = 0; round < 3; ++round) {
         strays = 0;
         writing = false;
-        ty_joint *first = nullptr;
-        ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
+        ty_dtxn *first = nullptr;
+        ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &first));
         std::vector<std::thread> others;
         for (size_t t = 0; t < 2; ++t) {
             others.emplace_back([&, t] {
-                ty_joint *joint = nullptr;
-                ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-                add_one(in, joint);
+                ty_dtxn *dtxn = nullptr;
+                ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+                add_one(in, dtxn);
                 if (t == 1)
                     static_cast<uint64_t *>(ty_root(in.heap[0], "other"))[1] += 1; // undeclared
                 while (!writing) // else it is kept with the first one, and the third writes for itself
                     std::this_thread::yield();
-                ASSERT_OK(ty_joint_commit(joint));
+                ASSERT_OK(ty_dtxn_commit(dtxn));
             });
             while (queued(in.group) <= t)
                 std::this_thread::yield();
         }
         add_one(in, first);
-        ASSERT_OK(ty_joint_commit(first));
+        ASSERT_OK(ty_dtxn_commit(first));
         for (std::thread &each : others)
             each.join();
         EXPECT_EQ(1, strays);
@@ -385,8 +388,8 @@ TEST(gathered_test, a_thread_that_ends_its_joint_late) {
     EXPECT_EQ(number, in.number(1));
 }
 
-// Readers get in, though joints are rolled back without end.
-TEST(gathered_test, readers_get_in_beside_rollbacks) {
+// Readers get in, though distributed transactions are rolled back without end.
+TEST(group_commit_test, readers_get_in_beside_rollbacks) {
     disk files;
     joined_heaps in(files);
     ASSERT_OK(commit(in, 1));
@@ -396,15 +399,15 @@ TEST(gathered_test, readers_get_in_beside_rollbacks) {
     for (unsigned t = 0; t < 12; ++t)
         threads.emplace_back([&, t] {
             for (unsigned i = 0; !stop; ++i) {
-                ty_joint *joint = nullptr;
-                ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+                ty_dtxn *dtxn = nullptr;
+                ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
                 if (waits && ++begun > 2000) // one reader waits meanwhile
                     stop = true;
                 if ((i + t) % 1000 == 0) {
-                    add_one(in, joint);
-                    ASSERT_OK(ty_joint_commit(joint));
+                    add_one(in, dtxn);
+                    ASSERT_OK(ty_dtxn_commit(dtxn));
                 } else {
-                    ASSERT_OK(ty_joint_rollback(joint));
+                    ASSERT_OK(ty_dtxn_rollback(dtxn));
                 }
             }
         });
@@ -421,68 +424,69 @@ TEST(gathered_test, readers_get_in_beside_rollbacks) {
         each.join();
 }
 
-// JO5: the thread of an ended joint holds a lock of the program until it is acknowledged, and the next joint wants it.
-TEST(gathered_test, waits_for_no_other_joint) {
+// JO5: the thread of an ended distributed transaction holds a lock of the program until it is acknowledged, and the
+// next distributed transaction wants it.
+TEST(group_commit_test, waits_for_no_other_dtxn) {
     disk files;
     joined_heaps in(files);
     std::mutex of_the_program;
-    ty_joint *joint = nullptr;
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+    ty_dtxn *dtxn = nullptr;
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
     std::thread next([&] {
-        ty_joint *other = nullptr;
-        ASSERT_OK(ty_joint_begin(in.group, nullptr, &other));
+        ty_dtxn *other = nullptr;
+        ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &other));
         std::lock_guard guard(of_the_program);
         add_one(in, other);
-        ASSERT_OK(ty_joint_commit(other));
+        ASSERT_OK(ty_dtxn_commit(other));
     });
     while (!queued(in.group))
         std::this_thread::yield();
     {
         std::lock_guard guard(of_the_program);
-        add_one(in, joint);
-        ASSERT_OK(ty_joint_commit(joint));
+        add_one(in, dtxn);
+        ASSERT_OK(ty_dtxn_commit(dtxn));
     }
     next.join();
     EXPECT_EQ(2u, in.number(0));
 }
 
-// X9: a joint whose thread ends is over, and those that wait go on.
-TEST(gathered_test, a_thread_that_ends) {
+// X9: a distributed transaction whose thread ends is over, and those that wait go on.
+TEST(group_commit_test, a_thread_that_ends) {
     disk files;
     heaps in(files);
     told to;
     ASSERT_OK(in.open_joined());
     one_batch(files, in, 2, to);
-    ty_joint *joint = nullptr;
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+    ty_dtxn *dtxn = nullptr;
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
     std::thread leaves([&] {
-        ty_joint *left = nullptr;
-        ASSERT_OK(ty_joint_begin(in.group, nullptr, &left));
+        ty_dtxn *left = nullptr;
+        ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &left));
         change(in, left, 1000);
     });
     while (queued(in.group) < 1)
         std::this_thread::yield();
     std::thread stays([&] {
-        ty_joint *one = nullptr;
-        ASSERT_OK(ty_joint_begin(in.group, nullptr, &one));
+        ty_dtxn *one = nullptr;
+        ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &one));
         add_one(in, one);
-        ASSERT_OK(ty_joint_commit(one));
+        ASSERT_OK(ty_dtxn_commit(one));
     });
     while (queued(in.group) < 2)
         std::this_thread::yield();
-    add_one(in, joint);
-    ASSERT_OK(ty_joint_commit(joint));
+    add_one(in, dtxn);
+    ASSERT_OK(ty_dtxn_commit(dtxn));
     leaves.join();
     stays.join();
     EXPECT_EQ(4u, in.number(0));
     EXPECT_EQ(4u, in.number(1));
-    std::vector<std::thread> leaving; // one behind the other, each with a joint
+    std::vector<std::thread> leaving; // one behind the other, each with a distributed transaction
     for (int t = 0; t < 4; ++t)
         leaving.emplace_back([&] {
             for (int i = 0; i < 50; ++i)
                 std::thread([&] {
-                    ty_joint *left = nullptr;
-                    ASSERT_OK(ty_joint_begin(in.group, nullptr, &left));
+                    ty_dtxn *left = nullptr;
+                    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &left));
                     change(in, left, 1000);
                 }).join();
         });
@@ -494,8 +498,8 @@ TEST(gathered_test, a_thread_that_ends) {
     EXPECT_EQ(4u, in.number(1));
 }
 
-// More than the logs take at once, joints that change one heap or none, and such as are rolled back.
-TEST(gathered_test, joints_of_all_kinds) {
+// More than the logs take at once, distributed transactions that change one heap or none, and such as are rolled back.
+TEST(group_commit_test, dtxns_of_all_kinds) {
     disk files;
     joined_heaps in(files);
     std::vector<std::thread> threads;
@@ -514,23 +518,23 @@ TEST(gathered_test, joints_of_all_kinds) {
     for (unsigned t = 0; t < 6; ++t)
         threads.emplace_back([&, t] {
             for (unsigned i = 0; i < 60; ++i) {
-                ty_joint *joint = nullptr;
-                ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+                ty_dtxn *dtxn = nullptr;
+                ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
                 const unsigned kind = (t * 7 + i) % 8;
                 for (size_t n = 0; n < 2 && kind != 0; ++n) {
                     if (kind == 1 + n)
                         continue;
                     auto *place = static_cast<words *>(ty_root(in.heap[n], "words"));
-                    ASSERT_OK(ty_declare(ty_joint_txn(joint, n), place, kind == 3 ? sizeof *place : 8));
+                    ASSERT_OK(ty_declare(ty_dtxn_txn(dtxn, n), place, kind == 3 ? sizeof *place : 8));
                     place->sum += 1;
                     if (kind == 3)
                         memset(place->bytes, int(i), sizeof place->bytes);
                 }
                 if (kind == 4) {
-                    ASSERT_OK(ty_joint_rollback(joint));
+                    ASSERT_OK(ty_dtxn_rollback(dtxn));
                     continue;
                 }
-                ASSERT_OK(ty_joint_commit(joint));
+                ASSERT_OK(ty_dtxn_commit(dtxn));
                 for (size_t n = 0; n < 2 && kind != 0; ++n)
                     sum[n] += kind != 1 + n;
             }
@@ -546,7 +550,7 @@ TEST(gathered_test, joints_of_all_kinds) {
 }
 
 // LK6: a heap that receives holds all that has one outcome, or nothing of it, however the records come.
-TEST(gathered_test, records_are_received_whole) {
+TEST(group_commit_test, records_are_received_whole) {
     disk files;
     heaps in(files);
     told to;
@@ -631,20 +635,20 @@ TEST(gathered_test, records_are_received_whole) {
     }
 }
 
-TEST(gathered_test, parts_are_ended_by_the_joint) {
+TEST(group_commit_test, parts_are_ended_by_the_dtxn) {
     disk files;
     joined_heaps in(files);
-    ty_joint *joint = nullptr;
-    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-    change(in, joint, 1);
-    ty_txn *part = ty_joint_txn(joint, 0);
+    ty_dtxn *dtxn = nullptr;
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+    change(in, dtxn, 1);
+    ty_txn *part = ty_dtxn_txn(dtxn, 0);
     EXPECT_EQ(TY_E_ARGUMENT, ty_commit(part));
     EXPECT_EQ(TY_E_ARGUMENT, ty_commit_async(part, nullptr));
     EXPECT_EQ(TY_E_ARGUMENT, ty_rollback(part));
     EXPECT_EQ(TY_E_ARGUMENT, ty_prepare(part, "", 0));
-    ty_joint *again = nullptr;
-    EXPECT_EQ(TY_E_ARGUMENT, ty_joint_begin(in.group, nullptr, &again));
-    ASSERT_OK(ty_joint_commit(joint));
+    ty_dtxn *again = nullptr;
+    EXPECT_EQ(TY_E_ARGUMENT, ty_dtxn_begin(in.group, nullptr, &again));
+    ASSERT_OK(ty_dtxn_commit(dtxn));
     EXPECT_EQ(1u, in.number(1));
     ty_txn *own = nullptr;
     ASSERT_OK(ty_begin(in.heap[0], nullptr, &own)); // an ordinary one

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Goal: `taiyen doubt` tells of a transaction in doubt, and settles it as it is told to. Method: heaps of make_heap
+"""Goal: `taiyen resolve` tells of a transaction in doubt, and settles it as it is told to. Method: heaps of make_heap
 whose last transaction is prepared.
 
-    tests/cli/test_doubt.py TAIYEN MAKE_HEAP [unittest arguments]
+    tests/cli/test_resolve.py TAIYEN MAKE_HEAP [unittest arguments]
 """
 
 import json
@@ -14,12 +14,12 @@ from support import CliTest, run
 class Doubt(CliTest):
     def test_tells(self):
         sound, heap = self.heap("commit", "sound.ty"), self.heap("prepared")
-        self.assertIn("nothing is in doubt", self.succeeds("doubt", sound))
-        self.assertIn("nothing is in doubt", self.succeeds("doubt", self.heap("close", "plain.ty")))
-        result = run("doubt", heap, sound)
+        self.assertIn("nothing is in doubt", self.succeeds("resolve", sound))
+        self.assertIn("nothing is in doubt", self.succeeds("resolve", self.heap("close", "plain.ty")))
+        result = run("resolve", heap, sound)
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stdout, r"transaction \d+ is in doubt, described as 'order 7'")
-        said = json.loads(run("doubt", "--json", heap).stdout)
+        said = json.loads(run("resolve", "--json", heap).stdout)
         self.assertEqual((said["in_doubt"], said["description"]), (True, b"order 7".hex()))
         self.assertIn("prepared", self.succeeds("log", "dump", heap))
         self.assertIn("in doubt", self.succeeds("info", heap))
@@ -27,15 +27,15 @@ class Doubt(CliTest):
     def test_settles(self):
         for word, outcome, holds in (("--commit", "committed", "2 blocks"), ("--rollback", "rolled back", "1 block")):
             heap = self.heap("prepared", word + ".ty")
-            self.fails(1, "doubt", "--settle", heap, says=("in doubt",))
-            self.assertRegex(self.succeeds("doubt", word, heap), rf"transaction \d+ is {outcome}")
-            self.assertIn("nothing is in doubt", self.succeeds("doubt", word, heap))
+            self.fails(1, "resolve", "--ask", heap, says=("in doubt",))
+            self.assertRegex(self.succeeds("resolve", word, heap), rf"transaction \d+ is {outcome}")
+            self.assertIn("nothing is in doubt", self.succeeds("resolve", word, heap))
             self.assertRegex(self.succeeds("verify", heap), rf" {holds}\n")
 
     def test_wrong_use(self):
         heap = self.heap("prepared")
-        self.fails(2, "doubt", "--commit", "--rollback", heap, says=("give one of",))
-        self.fails(2, "doubt", self.path("nowhere.ty"))
+        self.fails(2, "resolve", "--commit", "--rollback", heap, says=("give one of",))
+        self.fails(2, "resolve", self.path("nowhere.ty"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-// A PostgreSQL database as a participant of joints (taiyen/joint.h): it prepares its part, and the group's first heap
-// decides. So several databases can take part in one joint. The server must allow prepared transactions. To be copied
-// into a program, with postgres.hpp and its source.
+// A PostgreSQL database as a resource manager of distributed transactions (taiyen/distributed.h): it prepares its part,
+// and the group's first heap decides. So several databases can take part in one distributed transaction. The server
+// must allow prepared transactions. To be copied into a program, with postgres.hpp and its source.
 #pragma once
 
 #include "postgres.hpp"
@@ -9,19 +9,20 @@
 
 namespace orders {
 
-// The program changes its tables through `work()`, between ty_joint_begin and ty_joint_commit, in a transaction that it
-// begins; if the joint is not committed, it rolls that back itself, as who was not asked to prepare is told nothing.
-class postgres_participant {
+// The program changes its tables through `work()`, between ty_dtxn_begin and ty_dtxn_commit, in a transaction that it
+// begins; if the distributed transaction is not committed, it rolls that back itself, as who was not asked to prepare
+// is told nothing.
+class postgres_resource_manager {
 public:
     // key: a number for the program's group: another one for each. It keeps two processes from the same part of the
     // database, also where one of them is dead and its server does not know yet: else that could prepare a transaction
     // when the next process has already asked which there are, or be committing one that the next process is to end.
     // Throws if the database cannot be used.
-    postgres_participant(const std::string &where, int key);
+    postgres_resource_manager(const std::string &where, int key);
 
     postgres &work() { return work_; }
     // For ty_group_options. The object lives as long as the group.
-    ty_participant described();
+    ty_resource_manager described();
 
 private:
     ty_status prepare(const char *id);
@@ -29,7 +30,7 @@ private:
     ty_status recover(const char *prefix, void (*callback)(const char *id, void *context), void *context);
 
     postgres work_;
-    std::mutex tell_lock_; // one joint may be committed while the next one prepares
+    std::mutex tell_lock_; // one distributed transaction may be committed while the next one prepares
     postgres tell_;
 };
 

@@ -1,10 +1,12 @@
-// Joints of one group that come at the same time share their durable writes.
+// Distributed transactions of one group that come at the same time share their durable writes.
 //
-// A joint that finds others waiting ends in memory, and its records are kept; the next one begins at once, within the
-// same hold of the gates. One of the threads that wait writes what is kept, of several joints: those before the last
-// are pending, the last one is prepared, and its number, which all heaps have then, decides on all of them (JO2).
+// A distributed transaction that finds others waiting ends in memory, and its records are kept; the next one begins at
+// once, within the same hold of the gates. One of the threads that wait writes what is kept, of several distributed
+// transactions: those before the last are pending, the last one is prepared, and its number, which all heaps have then,
+// decides on all of them (JO2).
 //
-// JO5: a joint that was gathered waits for the disk alone, and for no other joint's program; and it is acknowledged
+// JO5: a distributed transaction that is in a group commit waits for the disk alone, and for no other distributed
+// transaction's program; and it is acknowledged
 //      when all heaps have it and those before it, and no sooner.
 #include "group.hpp"
 
@@ -15,7 +17,7 @@
 namespace taiyen {
 namespace {
 
-// Readers and others wait for the gates; then they are opened, however many joints wait.
+// Readers and others wait for the gates; then they are opened, however many distributed transactions wait.
 constexpr size_t held_max = record_pending_max;
 
 void tell(waiting_thread &one, turn what) {
@@ -29,17 +31,18 @@ void tell_all(waiting_threads all, turn what) {
 }
 
 ty_status of_no_use(const char *call, ty_status status) {
-    return failure(status, "%s: a write has failed, and it is not known which joints are committed", call)
-        .remedy("discard the heaps (ty_discard), and open them again: that settles it");
+    return failure(status, "%s: a write has failed, and it is not known which distributed transactions are committed",
+                   call)
+        .remedy("discard the heaps (ty_discard), and open them again: that resolves it");
 }
 
-size_t bytes_kept(const gathering &g, size_t n) {
+size_t bytes_kept(const group_commit &g, size_t n) {
     return g.batches[0].heaps[n].size + g.batches[1].heaps[n].size;
 }
 
 // How many bytes more the logs would take, with their heads, and an end.
 bool fits(const ty_group &group, const size_t *sizes) {
-    const gathering &g = group.gathered;
+    const group_commit &g = group.grouped;
     for (size_t n = 0; n < group.count; ++n) {
         constexpr size_t heads = record_pending_max * 16 + 2 * description_max;
         if (!txn_gather_fits(group.heaps[n], bytes_kept(g, n) + (sizes ? sizes[n] : 0) + heads))
@@ -50,19 +53,19 @@ bool fits(const ty_group &group, const size_t *sizes) {
 
 // Nobody is within them. Where a write has failed, or a log that failed cannot be mended, the heaps are of no use.
 void open_gates(ty_group &group) {
-    gathering &g = group.gathered;
+    group_commit &g = group.grouped;
     for (size_t n = 0; n < group.count && !g.broken; ++n)
-        g.broken = txn_mend_gathered(group.heaps[n]) != TY_OK;
+        g.broken = txn_mend_grouped(group.heaps[n]) != TY_OK;
     for (size_t n = 0; n < group.count; ++n)
-        txn_release_gathered(group.heaps[n], g.broken);
+        txn_release_grouped(group.heaps[n], g.broken);
     g.held = false;
     g.held_count = 0;
 }
 
-// Lets the next joint begin, or opens the gates where nobody is within them. The lock is held, as for all from here on
-// that take the gathering alone.
+// Lets the next distributed transaction begin, or opens the gates where nobody is within them. The lock is held, as for
+// all from here on that take the group_commit alone.
 void go_on(ty_group &group) {
-    gathering &g = group.gathered;
+    group_commit &g = group.grouped;
     const bool idle = !g.flushing && g.batches[g.filled].count == 0;
     if (g.running)
         return;
@@ -84,53 +87,55 @@ void go_on(ty_group &group) {
 
 // ---- Writing
 
-ty_status append(const ty_group &group, const gathered_batch &batch, uint64_t *sequences) {
+ty_status append(const ty_group &group, const grouped_batch &batch, uint64_t *sequences) {
     uint8_t description[description_max];
-    const size_t bytes = joint_describe(batch.last, description);
+    const size_t bytes = dtxn_describe(batch.last, description);
     for (size_t n = 0; n < group.count; ++n) {
-        const gathered_records &records = batch.heaps[n];
+        const grouped_records &records = batch.heaps[n];
         log_piece pieces[record_pending_max];
         for (size_t i = 0, begin = 0; i < batch.count; begin = records.ends[i++])
             pieces[i] = {records.bytes + begin, records.ends[i] - begin};
         if (ty_status status =
-                txn_append_gathered(group.heaps[n], pieces, batch.count, description, bytes, &sequences[n]))
+                txn_append_grouped(group.heaps[n], pieces, batch.count, description, bytes, &sequences[n]))
             return status;
     }
     return TY_OK;
 }
 
-// JO3. A heap that cannot take the outcome is mended before the gates open: the joints count all the same.
-ty_status write(const ty_group &group, const gathered_batch &batch) {
+// JO3. A heap that cannot take the outcome is mended before the gates open: the distributed transactions count all the
+// same.
+ty_status write(const ty_group &group, const grouped_batch &batch) {
     uint64_t sequences[TY_GROUP_HEAPS_MAX];
     if (ty_status status = append(group, batch, sequences))
         return status;
     for (size_t n = 0; n + 1 < group.count; ++n)
         txn_prepare_ask(group.heaps[n], sequences[n]);
-    for (size_t n = fault("gathered_joint_decided_before_all_have_it") ? 1 : group.count; n-- > 0;)
+    for (size_t n = fault("grouped_dtxn_decided_before_all_have_it") ? 1 : group.count; n-- > 0;)
         if (ty_status status = txn_prepare_wait(group.heaps[n], sequences[n]))
             return status;
     for (size_t n = 0; n < group.count; ++n)
-        txn_commit_gathered(group.heaps[n]);
+        txn_commit_grouped(group.heaps[n]);
     return TY_OK;
 }
 
-void empty(gathered_batch &batch) {
-    for (gathered_records &records : batch.heaps)
+void empty(grouped_batch &batch) {
+    for (grouped_records &records : batch.heaps)
         records.size = 0;
     batch.count = 0;
 }
 
-// Writes one batch, with this thread's joint in it; where more has come meanwhile, one of that batch's threads goes on.
+// Writes one batch, with this thread's distributed transaction in it; where more has come meanwhile, one of that
+// batch's threads goes on.
 ty_status flush(ty_group &group, const waiting_thread &own) {
-    gathering &g = group.gathered;
+    group_commit &g = group.grouped;
     g.lock.lock();
-    gathered_batch &batch = g.batches[g.filled];
+    grouped_batch &batch = g.batches[g.filled];
     g.filled = 1 - g.filled;
     g.lock.unlock();
     const ty_status status = write(group, batch);
     g.lock.lock();
     waiting_threads members = batch.members.take(), lost{};
-    gathered_batch &next = g.batches[g.filled];
+    grouped_batch &next = g.batches[g.filled];
     empty(batch);
     g.broken = g.broken || status;
     g.flushing = next.count != 0 && !status;
@@ -144,56 +149,57 @@ ty_status flush(ty_group &group, const waiting_thread &own) {
     g.lock.unlock();
     while (waiting_thread *one = members.pop())
         if (one != &own)
-            tell(*one, status && !fault("lost_batch_of_joints_acknowledged") ? turn::in_doubt : turn::committed);
+            tell(*one, status && !fault("lost_batch_of_dtxns_acknowledged") ? turn::in_doubt : turn::committed);
     tell_all(lost, turn::in_doubt);
     return status;
 }
 
-// ---- Joints
+// ---- Distributed transactions
 
-// What the joint has changed in each heap.
-struct encoded_joint {
+// What the distributed transaction has changed in each heap.
+struct encoded_dtxn {
     const uint8_t *bytes[TY_GROUP_HEAPS_MAX];
     size_t sizes[TY_GROUP_HEAPS_MAX];
 };
 
-ty_status encode(ty_joint *joint, encoded_joint *one) {
-    for (size_t n = 0; n < joint->group->count; ++n) {
-        if (ty_status status = set_number(joint, n))
+ty_status encode(ty_dtxn *dtxn, encoded_dtxn *one) {
+    for (size_t n = 0; n < dtxn->group->count; ++n) {
+        if (ty_status status = set_number(dtxn, n))
             return status;
-        if (ty_status status = txn_encode(joint->txns[n], &one->bytes[n], &one->sizes[n]))
+        if (ty_status status = txn_encode(dtxn->txns[n], &one->bytes[n], &one->sizes[n]))
             return status;
     }
     return TY_OK;
 }
 
-ty_status provide(gathered_records &records, size_t bytes) {
+ty_status provide(grouped_records &records, size_t bytes) {
     if (bytes <= records.capacity)
         return TY_OK;
     const size_t capacity = bytes < 4096 ? 4096 : 2 * bytes;
     void *memory = os::own_realloc(records.bytes, capacity);
     if (!memory)
-        return failure(TY_E_MEMORY, "commit a joint with others").remedy("free memory, or raise the process's limits");
+        return failure(TY_E_MEMORY, "commit a distributed transaction with others")
+            .remedy("free memory, or raise the process's limits");
     records.bytes = static_cast<uint8_t *>(memory);
     records.capacity = capacity;
     return TY_OK;
 }
 
-ty_status keep(ty_joint *joint, const encoded_joint &one, waiting_thread &own) {
-    ty_group &group = *joint->group;
-    gathering &g = group.gathered;
-    gathered_batch &batch = g.batches[g.filled];
+ty_status keep(ty_dtxn *dtxn, const encoded_dtxn &one, waiting_thread &own) {
+    ty_group &group = *dtxn->group;
+    group_commit &g = group.grouped;
+    grouped_batch &batch = g.batches[g.filled];
     for (size_t n = 0; n < group.count; ++n)
         if (ty_status status = provide(batch.heaps[n], batch.heaps[n].size + one.sizes[n]))
             return status;
     for (size_t n = 0; n < group.count; ++n) {
-        gathered_records &records = batch.heaps[n];
+        grouped_records &records = batch.heaps[n];
         memcpy(records.bytes + records.size, one.bytes[n], one.sizes[n]);
         records.size += one.sizes[n];
         records.ends[batch.count] = records.size;
     }
-    if (batch.count == 0 || !fault("batch_decided_by_its_first_joint"))
-        batch.last = joint->what;
+    if (batch.count == 0 || !fault("batch_decided_by_its_first_dtxn"))
+        batch.last = dtxn->what;
     ++batch.count;
     batch.members.push(own);
     g.held = true;
@@ -202,8 +208,9 @@ ty_status keep(ty_joint *joint, const encoded_joint &one, waiting_thread &own) {
     return TY_OK;
 }
 
-// Until nothing is kept, and nothing is being written. The thread's own joint is running, so nothing is added.
-void drain(gathering &g) {
+// Until nothing is kept, and nothing is being written. The thread's own distributed transaction is running, so nothing
+// is added.
+void drain(group_commit &g) {
     waiting_thread own;
     if (!g.flushing)
         return;
@@ -214,17 +221,17 @@ void drain(gathering &g) {
 }
 
 // It has been kept, and ends in memory: its turn is over.
-void end_gathered(ty_joint *joint) {
-    ty_group &group = *joint->group;
-    gathering &g = group.gathered;
+void end_grouped(ty_dtxn *dtxn) {
+    ty_group &group = *dtxn->group;
+    group_commit &g = group.grouped;
     for (size_t n = 0; n < group.count; ++n) {
-        const ty_status status = txn_end_gathered(joint->txns[n]);
-        joint->damage = joint->damage ? joint->damage : status;
-        joint->txns[n] = nullptr;
+        const ty_status status = txn_end_grouped(dtxn->txns[n]);
+        dtxn->damage = dtxn->damage ? dtxn->damage : status;
+        dtxn->txns[n] = nullptr;
     }
     group.thread.store(0, std::memory_order_relaxed);
-    joint->in_group = false;
-    joint->state = joint_state::asking;
+    dtxn->in_group = false;
+    dtxn->state = dtxn_state::asking;
     os::lock_guard guard(g.lock);
     g.running = false;
     go_on(group);
@@ -258,8 +265,8 @@ waiting_threads waiting_threads::take() {
 }
 
 ty_status take_turn(ty_group &group, bool no_wait, turn *given) {
-    constexpr const char *call = "begin a joint";
-    gathering &g = group.gathered;
+    constexpr const char *call = "begin a distributed transaction";
+    group_commit &g = group.grouped;
     waiting_thread own;
     g.lock.lock();
     const bool waits = g.running || g.held;
@@ -281,43 +288,43 @@ ty_status take_turn(ty_group &group, bool no_wait, turn *given) {
 }
 
 void give_turn(ty_group &group) {
-    os::lock_guard guard(group.gathered.lock);
-    group.gathered.running = false;
+    os::lock_guard guard(group.grouped.lock);
+    group.grouped.running = false;
     go_on(group);
 }
 
-bool is_gathered(ty_group &group, bool several) {
-    os::lock_guard guard(group.gathered.lock);
-    return group.gathered.held || (several && group.gathered.queue.end);
+bool is_grouped(ty_group &group, bool several) {
+    os::lock_guard guard(group.grouped.lock);
+    return group.grouped.held || (several && group.grouped.queue.end);
 }
 
-ty_status gathered_in_doubt() {
-    return of_no_use("commit a joint", TY_E_IN_DOUBT);
+ty_status grouped_in_doubt() {
+    return of_no_use("commit a distributed transaction", TY_E_IN_DOUBT);
 }
 
-ty_status commit_gathered(ty_joint *joint, bool *done) {
-    ty_group &group = *joint->group;
-    gathering &g = group.gathered;
+ty_status commit_grouped(ty_dtxn *dtxn, bool *done) {
+    ty_group &group = *dtxn->group;
+    group_commit &g = group.grouped;
     waiting_thread own;
-    encoded_joint one;
+    encoded_dtxn one;
     *done = true;
-    if (ty_status status = encode(joint, &one))
-        return give_up(joint, status);
+    if (ty_status status = encode(dtxn, &one))
+        return give_up(dtxn, status);
     g.lock.lock();
     if (!g.broken && (g.batches[g.filled].count == record_pending_max || !fits(group, one.sizes))) {
         drain(g);
         *done = g.broken;
     }
-    ty_status status = g.broken ? of_no_use("commit a joint", TY_E_IO) : TY_OK;
+    ty_status status = g.broken ? of_no_use("commit a distributed transaction", TY_E_IO) : TY_OK;
     if (!status && *done)
-        status = keep(joint, one, own);
+        status = keep(dtxn, one, own);
     g.lock.unlock();
     if (!*done)
         return TY_OK;
     if (status)
-        return give_up(joint, status);
-    end_gathered(joint);
-    if (fault("batch_of_joints_written_twice")) {
+        return give_up(dtxn, status);
+    end_grouped(dtxn);
+    if (fault("batch_of_dtxns_written_twice")) {
         os::lock_guard guard(g.lock);
         own.flushes = own.flushes || (!g.flushing && !g.broken);
     }
@@ -326,21 +333,21 @@ ty_status commit_gathered(ty_joint *joint, bool *done) {
         told = flush(group, own) ? turn::in_doubt : turn::committed;
     if (told == turn::in_doubt) {
         os::lock_guard guard(g.lock);
-        joint->next = std::exchange(g.doubtful, joint);
-        return gathered_in_doubt();
+        dtxn->next = std::exchange(g.doubtful, dtxn);
+        return grouped_in_doubt();
     }
-    status = joint->damage;
-    free_joint(joint);
+    status = dtxn->damage;
+    free_dtxn(dtxn);
     return status;
 }
 
-void forget_gathered(ty_group &group) {
-    for (gathered_batch &batch : group.gathered.batches)
-        for (gathered_records &records : batch.heaps)
+void forget_grouped(ty_group &group) {
+    for (grouped_batch &batch : group.grouped.batches)
+        for (grouped_records &records : batch.heaps)
             free(records.bytes);
-    while (ty_joint *joint = group.gathered.doubtful) {
-        group.gathered.doubtful = joint->next;
-        free(joint);
+    while (ty_dtxn *dtxn = group.grouped.doubtful) {
+        group.grouped.doubtful = dtxn->next;
+        free(dtxn);
     }
 }
 

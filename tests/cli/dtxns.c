@@ -1,10 +1,10 @@
 /* A program with a group of heaps, for tests of the command line.
- *   joints FOLDER COUNT END [HEAPS] : COUNT joints over FOLDER/a.ty, FOLDER/b.ty, as many as HEAPS (2), each
- *                             acknowledged; then close, die, or wait: prints "ready", does a joint for each line of its
- *                             input and prints it, and dies when that ends. It does its background work in calls.
- *   joints FOLDER look      : opens both and the group, and prints what they hold.
- *   joints FOLDER copies    : opens a copy of FOLDER/a.ty, waits for a line, and opens one of FOLDER/b.ty beside it.
- * Exit code 3: an open, or the group, was refused; the text says why. */
+ *   distributed transactions FOLDER COUNT END [HEAPS] : COUNT distributed transactions over FOLDER/a.ty, FOLDER/b.ty,
+ * as many as HEAPS (2), each acknowledged; then close, die, or wait: prints "ready", does a distributed transaction for
+ * each line of its input and prints it, and dies when that ends. It does its background work in calls. distributed
+ * transactions FOLDER look      : opens both and the group, and prints what they hold. distributed transactions FOLDER
+ * copies    : opens a copy of FOLDER/a.ty, waits for a line, and opens one of FOLDER/b.ty beside it. Exit code 3: an
+ * open, or the group, was refused; the text says why. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +39,12 @@ static void open_heap(const char *folder, size_t n, ty_open_mode mode) {
     need(ty_open(path, &options, &heaps[n], NULL));
 }
 
-static void commit_joint(ty_group *group) {
-    ty_joint *joint = NULL;
-    need(ty_joint_begin(group, NULL, &joint));
+static void commit_dtxn(ty_group *group) {
+    ty_dtxn *dtxn = NULL;
+    need(ty_dtxn_begin(group, NULL, &dtxn));
     for (size_t n = 0; n < heap_count; ++n) {
         long *number = ty_root(heaps[n], "number");
-        ty_txn *txn = ty_joint_txn(joint, n);
+        ty_txn *txn = ty_dtxn_txn(dtxn, n);
         if (number == NULL) {
             number = ty_txn_alloc(txn, sizeof *number);
             need(ty_txn_root_set(txn, "number", number));
@@ -52,7 +52,7 @@ static void commit_joint(ty_group *group) {
         need(ty_declare(txn, number, sizeof *number));
         ++*number;
     }
-    need(ty_joint_commit(joint));
+    need(ty_dtxn_commit(dtxn));
 }
 
 static void print_numbers(void) {
@@ -89,14 +89,14 @@ int main(int count, char **words) {
     together.heap_count = heap_count;
     need(ty_group_open(&together, &group));
     for (long left = strcmp(words[2], "look") != 0 ? atol(words[2]) : 0; left > 0; --left)
-        commit_joint(group);
+        commit_dtxn(group);
     print_numbers();
     if (count > 3 && strcmp(words[3], "wait") == 0) {
         puts("ready");
         fflush(stdout);
         while ((c = getchar()) != EOF)
             if (c == '\n') {
-                commit_joint(group);
+                commit_dtxn(group);
                 print_numbers();
             }
     }

@@ -1,14 +1,14 @@
-// One transaction over several resources: what its files have in common. docs/design/joint.md tells how it works.
+// One transaction over several resources: what its files have in common. docs/design/distributed.md tells how it works.
 #pragma once
 
 #include "link.hpp"
 #include <cstring>
-#include <taiyen/joint.h>
+#include <taiyen/distributed.h>
 
 namespace taiyen {
 
-// Of a set of heaps, and of who decides: 128 bits of a hash. So each kind of joint has a number of its own, whatever
-// the order in which the program gives the heaps.
+// Of a set of heaps, and of who decides: 128 bits of a hash. So each kind of distributed transaction has a number of
+// its own, whatever the order in which the program gives the heaps.
 struct group_key {
     uint8_t bytes[16];
 
@@ -32,42 +32,44 @@ struct member {
 };
 group_key key_of(const member *members, size_t count, decided_by by);
 
-// ---- joint_table.cpp: what a heap keeps of its groups, in the block of TY_JOINT_ROOT
+// ---- dtxn_table.cpp: what a heap keeps of its groups, in the block of TY_DTXN_ROOT
 
 // An entry of the table, as it lies in the heap. All of it was checked.
-struct joint_entry_3 {
+struct dtxn_entry_3 {
     uint8_t key[16];
-    uint64_t number; // of the last joint that this heap has committed as one of several heaps; 0: none yet
-    uint64_t count;  // of the group's joints up to that one: of two heaps of different moments it tells the older
-    uint64_t apart;  // not 0: heaps that have the same here go on together, whatever their numbers are
-    uint32_t bytes;  // of the entry, with its members; a multiple of 8
+    uint64_t
+        number; // of the last distributed transaction that this heap has committed as one of several heaps; 0: none yet
+    uint64_t count; // of the group's distributed transactions up to that one: of two heaps of different moments it
+                    // tells the older
+    uint64_t apart; // not 0: heaps that have the same here go on together, whatever their numbers are
+    uint32_t bytes; // of the entry, with its members; a multiple of 8
     uint32_t members;
     uint32_t own; // which of the members this heap is; a copy under an identity of its own: which it is a copy of
     uint32_t unused;
 };
-// Whether two heaps have the same last joint of a group, or go on together as they are. JO6.
+// Whether two heaps have the same last distributed transaction of a group, or go on together as they are. JO6.
 inline bool is_same_moment(uint64_t number, uint64_t apart, uint64_t other_number, uint64_t other_apart) {
     return apart == other_apart && (apart || number == other_number);
 }
 // NULL: the heap has none of the group. TY_E_DAMAGED: the root leads to something else.
-ty_status joint_find(ty_heap *heap, const group_key &key, joint_entry_3 **entry);
+ty_status dtxn_find(ty_heap *heap, const group_key &key, dtxn_entry_3 **entry);
 // All entries, one behind the other; both NULL: there are none. TY_E_DAMAGED as above.
-ty_status joint_entries(ty_heap *heap, const joint_entry_3 **first, const joint_entry_3 **end);
-inline const joint_entry_3 *joint_next(const joint_entry_3 *entry) {
-    return reinterpret_cast<const joint_entry_3 *>(reinterpret_cast<const char *>(entry) + entry->bytes);
+ty_status dtxn_entries(ty_heap *heap, const dtxn_entry_3 **first, const dtxn_entry_3 **end);
+inline const dtxn_entry_3 *dtxn_next(const dtxn_entry_3 *entry) {
+    return reinterpret_cast<const dtxn_entry_3 *>(reinterpret_cast<const char *>(entry) + entry->bytes);
 }
-inline group_key joint_key(const joint_entry_3 &entry) {
+inline group_key dtxn_key(const dtxn_entry_3 &entry) {
     group_key key;
     memcpy(key.bytes, entry.key, sizeof key.bytes);
     return key;
 }
 // The entry's n-th member.
-member joint_member(const joint_entry_3 &entry, uint32_t n);
+member dtxn_member(const dtxn_entry_3 &entry, uint32_t n);
 // Makes the entry, or gives it the members' present order and paths. *changed: it had another one, or none.
-ty_status joint_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
-                        bool *changed);
+ty_status dtxn_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
+                       bool *changed);
 // Heaps that have the same there go on together (JO6). Of a heap without the entry, nothing.
-ty_status joint_set_apart(ty_txn *txn, const group_key &key, uint64_t apart, uint64_t count);
+ty_status dtxn_set_apart(ty_txn *txn, const group_key &key, uint64_t apart, uint64_t count);
 
 // ---- places.cpp: where the files of a group lie
 
@@ -79,21 +81,21 @@ enum class placing : uint8_t {
 // *place NULL: there is no such folder. To be freed.
 ty_status place_after_move(path_text other, path_text then, const char *now, placing how, char **place);
 
-// ---- joint_text.cpp: descriptions and identifiers
+// ---- dtxn_text.cpp: descriptions and identifiers
 
-struct joint_description {
+struct dtxn_description {
     decided_by by;
     group_key key;
-    uint64_t number; // random; another one for each joint
+    uint64_t number; // random; another one for each distributed transaction
     char agent[64];  // its name
 };
 // At `out`, of description_max bytes; how many.
-size_t joint_describe(const joint_description &one, uint8_t *out);
+size_t dtxn_describe(const dtxn_description &one, uint8_t *out);
 // False: it is none of this layer's.
-bool joint_read(const void *bytes, size_t size, joint_description *one);
-void joint_id_of(const joint_description &one, char id[TY_JOINT_ID_BYTES]);
-// The part of an identifier that all joints of a group have in common.
-inline constexpr size_t joint_prefix_bytes = 36; // "ty-", 32 digits, "-"
-bool joint_number_of(const char *id, uint64_t *number);
+bool dtxn_read(const void *bytes, size_t size, dtxn_description *one);
+void dtxn_id_of(const dtxn_description &one, char id[TY_DTXN_ID_BYTES]);
+// The part of an identifier that all distributed transactions of a group have in common.
+inline constexpr size_t dtxn_prefix_bytes = 36; // "ty-", 32 digits, "-"
+bool dtxn_number_of(const char *id, uint64_t *number);
 
 } // namespace taiyen

@@ -1,4 +1,4 @@
-// The functions of joint.h.
+// The functions of distributed.h.
 #include "../link/link.hpp"
 #include "arguments.hpp"
 #include <cstring>
@@ -8,11 +8,11 @@ using namespace taiyen;
 
 namespace {
 
-ty_status check_agent(const ty_agent *agent, const char *call) {
+ty_status check_agent(const ty_last_agent *agent, const char *call) {
     if (ty_status status = check_pointer(agent, call, "the agent"))
         return status;
     if (agent->struct_size < sizeof *agent || agent->struct_size > struct_size_max || !agent->commit ||
-        !agent->rollback || !agent->settle)
+        !agent->rollback || !agent->resolve)
         return failure(TY_E_ARGUMENT, "%s: the agent is none", call)
             .remedy("set its struct_size to its sizeof, and all of its functions");
     const size_t length = agent->name ? strnlen(agent->name, agent_name_max + 1) : 0;
@@ -22,14 +22,14 @@ ty_status check_agent(const ty_agent *agent, const char *call) {
     return TY_OK;
 }
 
-ty_status check_participants(const ty_group_options &options, const char *call) {
-    if (options.participant_count > TY_GROUP_PARTICIPANTS_MAX)
-        return failure(TY_E_ARGUMENT, "%s of %zu participants", call, options.participant_count)
-            .remedy("give %d at the most", TY_GROUP_PARTICIPANTS_MAX);
-    for (size_t n = 0; n < options.participant_count; ++n) {
-        const ty_participant &one = options.participants[n];
+ty_status check_resource_managers(const ty_group_options &options, const char *call) {
+    if (options.resource_manager_count > TY_GROUP_RESOURCE_MANAGERS_MAX)
+        return failure(TY_E_ARGUMENT, "%s of %zu resource managers", call, options.resource_manager_count)
+            .remedy("give %d at the most", TY_GROUP_RESOURCE_MANAGERS_MAX);
+    for (size_t n = 0; n < options.resource_manager_count; ++n) {
+        const ty_resource_manager &one = options.resource_managers[n];
         if (one.struct_size != sizeof one || !one.prepare || !one.commit || !one.rollback || !one.recover)
-            return failure(TY_E_ARGUMENT, "%s: participant %zu is none", call, n)
+            return failure(TY_E_ARGUMENT, "%s: resource manager %zu is none", call, n)
                 .remedy("set its struct_size to its sizeof, and all of its functions");
     }
     return TY_OK;
@@ -44,25 +44,25 @@ ty_status check_group(const ty_group_options &options, const char *call) {
     for (size_t n = 0; n < options.heap_count; ++n)
         if (ty_status status = check_heap(options.heaps[n], call))
             return status;
-    if (options.participant_count)
-        if (ty_status status = check_pointer(options.participants, call, "the participants"))
+    if (options.resource_manager_count)
+        if (ty_status status = check_pointer(options.resource_managers, call, "the resource managers"))
             return status;
-    if (options.agent && options.participant_count)
-        return failure(TY_E_ARGUMENT, "%s with an agent and participants", call)
+    if (options.agent && options.resource_manager_count)
+        return failure(TY_E_ARGUMENT, "%s with an agent and resource managers", call)
             .remedy("give one of them: either decides, or is prepared");
     if (options.agent) {
         if (ty_status status = check_agent(options.agent, call))
             return status;
         if (!agent_named(options.agent->name))
             return failure(TY_E_ARGUMENT, "%s: its agent %s is not registered", call, options.agent->name)
-                .remedy("register it with ty_register_agent, before the heaps are opened");
+                .remedy("register it with ty_register_last_agent, before the heaps are opened");
     }
-    return check_participants(options, call);
+    return check_resource_managers(options, call);
 }
 
 } // namespace
 
-ty_status ty_register_agent(const ty_agent *agent) {
+ty_status ty_register_last_agent(const ty_last_agent *agent) {
     if (ty_status status = check_agent(agent, "register an agent"))
         return status;
     return agent_register(*agent);
@@ -89,52 +89,52 @@ void ty_group_close(ty_group *group) {
         group_close(group);
 }
 
-bool ty_joint_read(const void *description, size_t bytes, ty_joint_info *info) {
-    if (!info || check_output(info, "read a joint's description", "the ty_joint_info"))
+bool ty_dtxn_read(const void *description, size_t bytes, ty_dtxn_info *info) {
+    if (!info || check_output(info, "read a distributed transaction's description", "the ty_dtxn_info"))
         return false;
-    ty_joint_info known{};
+    ty_dtxn_info known{};
     known.struct_size = sizeof known;
-    if (!description || !joint_info_of(description, bytes, &known))
+    if (!description || !dtxn_info_of(description, bytes, &known))
         return false;
     copy_output(&known, sizeof known, info);
     return true;
 }
 
-ty_status ty_joint_begin(ty_group *group, const ty_txn_options *options, ty_joint **joint) {
-    constexpr const char *call = "begin a joint";
+ty_status ty_dtxn_begin(ty_group *group, const ty_txn_options *options, ty_dtxn **dtxn) {
+    constexpr const char *call = "begin a distributed transaction";
     ty_txn_options known = TY_TXN_OPTIONS_INIT;
     if (ty_status status = check_pointer(group, call, "the group"))
         return status;
-    if (ty_status status = check_pointer(joint, call, "the place for the joint"))
+    if (ty_status status = check_pointer(dtxn, call, "the place for the distributed transaction"))
         return status;
-    *joint = nullptr;
+    *dtxn = nullptr;
     if (options)
         if (ty_status status =
                 copy_options(options, &known, sizeof known, call, "ty_txn_options", "TY_TXN_OPTIONS_INIT"))
             return status;
     if (ty_status status = check_txn_options(known, call))
         return status;
-    return joint_begin(group, known, joint);
+    return dtxn_begin(group, known, dtxn);
 }
 
-ty_txn *ty_joint_txn(const ty_joint *joint, size_t n) {
-    return joint ? joint_txn(joint, n) : nullptr;
+ty_txn *ty_dtxn_txn(const ty_dtxn *dtxn, size_t n) {
+    return dtxn ? dtxn_txn(dtxn, n) : nullptr;
 }
 
-const char *ty_joint_id(const ty_joint *joint) {
-    return joint ? joint_id(joint) : "";
+const char *ty_dtxn_id(const ty_dtxn *dtxn) {
+    return dtxn ? dtxn_id(dtxn) : "";
 }
 
-ty_status ty_joint_commit(ty_joint *joint) {
-    if (ty_status status = check_pointer(joint, "commit a joint", "the joint"))
+ty_status ty_dtxn_commit(ty_dtxn *dtxn) {
+    if (ty_status status = check_pointer(dtxn, "commit a distributed transaction", "the distributed transaction"))
         return status;
     stray_guard guard;
-    return guard.end(joint_commit(joint));
+    return guard.end(dtxn_commit(dtxn));
 }
 
-ty_status ty_joint_rollback(ty_joint *joint) {
-    if (!joint)
+ty_status ty_dtxn_rollback(ty_dtxn *dtxn) {
+    if (!dtxn)
         return TY_OK;
     stray_guard guard;
-    return guard.end(joint_rollback(joint));
+    return guard.end(dtxn_rollback(dtxn));
 }

@@ -1,4 +1,4 @@
-// Heaps on a simulated disk that change together: what the tests of joints have in common.
+// Heaps on a simulated disk that change together: what the tests of distributed transactions have in common.
 #pragma once
 
 #include "tests/txn/files.hpp"
@@ -28,13 +28,14 @@ public:
                 return status;
         return TY_OK;
     }
-    ty_status join(const ty_agent *agent = nullptr, const ty_participant *participants = nullptr, size_t count = 0) {
+    ty_status join(const ty_last_agent *agent = nullptr, const ty_resource_manager *resource_managers = nullptr,
+                   size_t count = 0) {
         ty_group_options options = TY_GROUP_OPTIONS_INIT;
         options.heaps = heap;
         options.heap_count = count_;
         options.agent = agent;
-        options.participants = participants;
-        options.participant_count = count;
+        options.resource_managers = resource_managers;
+        options.resource_manager_count = count;
         return ty_group_open(&options, &group);
     }
     ty_status open_joined() {
@@ -67,10 +68,10 @@ private:
 // Open, and a group.
 class joined_heaps : public heaps {
 public:
-    explicit joined_heaps(const disk &files, size_t count = 2, const ty_participant *participant = nullptr)
+    explicit joined_heaps(const disk &files, size_t count = 2, const ty_resource_manager *resource_manager = nullptr)
         : heaps(files, count) {
         EXPECT_OK(open());
-        EXPECT_OK(join(nullptr, participant, participant ? 1 : 0));
+        EXPECT_OK(join(nullptr, resource_manager, resource_manager ? 1 : 0));
     }
 };
 
@@ -92,20 +93,20 @@ inline void put(ty_heap *heap, ty_txn *txn, uint64_t number) {
 }
 
 // The number in all of the group's heaps.
-inline void change(heaps &in, ty_joint *joint, uint64_t number) {
-    for (size_t n = 0; ty_joint_txn(joint, n); ++n)
-        put(in.heap[n], ty_joint_txn(joint, n), number);
+inline void change(heaps &in, ty_dtxn *dtxn, uint64_t number) {
+    for (size_t n = 0; ty_dtxn_txn(dtxn, n); ++n)
+        put(in.heap[n], ty_dtxn_txn(dtxn, n), number);
 }
 inline ty_status commit(heaps &in, uint64_t number) {
-    ty_joint *joint = nullptr;
-    if (ty_status status = ty_joint_begin(in.group, nullptr, &joint))
+    ty_dtxn *dtxn = nullptr;
+    if (ty_status status = ty_dtxn_begin(in.group, nullptr, &dtxn))
         return status;
-    change(in, joint, number);
-    return ty_joint_commit(joint);
+    change(in, dtxn, number);
+    return ty_dtxn_commit(dtxn);
 }
 
-// The events of the disk in the second of two joints, whose heaps die then.
-inline std::pair<uint64_t, uint64_t> events_of_second_joint(const disk &files) {
+// The events of the disk in the second of two distributed transactions, whose heaps die then.
+inline std::pair<uint64_t, uint64_t> events_of_second_dtxn(const disk &files) {
     joined_heaps in(files);
     EXPECT_OK(commit(in, 1));
     const uint64_t begun = os::sim_event_count(files.get());

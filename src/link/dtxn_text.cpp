@@ -1,5 +1,6 @@
-// What stands in the record of a prepared transaction that is a part of a joint, and the joint's identifier.
-#include "joint.hpp"
+// What stands in the record of a prepared transaction that is a part of a distributed transaction, and the distributed
+// transaction's identifier.
+#include "dtxn.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -23,7 +24,7 @@ static_assert(sizeof(description_head_1) == 40);
 
 } // namespace
 
-size_t joint_describe(const joint_description &one, uint8_t *out) {
+size_t dtxn_describe(const dtxn_description &one, uint8_t *out) {
     description_head_1 head{};
     memcpy(head.magic, magic, sizeof head.magic);
     head.version = 1;
@@ -36,7 +37,7 @@ size_t joint_describe(const joint_description &one, uint8_t *out) {
     return sizeof head + head.agent_bytes;
 }
 
-bool joint_read(const void *bytes, size_t size, joint_description *one) {
+bool dtxn_read(const void *bytes, size_t size, dtxn_description *one) {
     description_head_1 head;
     if (size < sizeof head)
         return false;
@@ -50,30 +51,30 @@ bool joint_read(const void *bytes, size_t size, joint_description *one) {
     return true;
 }
 
-void joint_id_of(const joint_description &one, char id[TY_JOINT_ID_BYTES]) {
-    char *at = id + snprintf(id, TY_JOINT_ID_BYTES, "ty-");
+void dtxn_id_of(const dtxn_description &one, char id[TY_DTXN_ID_BYTES]) {
+    char *at = id + snprintf(id, TY_DTXN_ID_BYTES, "ty-");
     for (uint8_t byte : one.key.bytes)
         at += snprintf(at, 3, "%02x", byte);
-    snprintf(at, TY_JOINT_ID_BYTES - static_cast<size_t>(at - id), "-%016llx", (unsigned long long)one.number);
+    snprintf(at, TY_DTXN_ID_BYTES - static_cast<size_t>(at - id), "-%016llx", (unsigned long long)one.number);
 }
 
-bool joint_info_of(const void *description, size_t bytes, ty_joint_info *info) {
-    joint_description what;
-    if (!joint_read(description, bytes, &what))
+bool dtxn_info_of(const void *description, size_t bytes, ty_dtxn_info *info) {
+    dtxn_description what;
+    if (!dtxn_read(description, bytes, &what))
         return false;
-    static_assert(int(decided_by::heaps) == TY_DECIDED_BY_HEAPS && int(decided_by::agent) == TY_DECIDED_BY_AGENT &&
+    static_assert(int(decided_by::heaps) == TY_DECIDED_BY_HEAPS && int(decided_by::agent) == TY_DECIDED_BY_LAST_AGENT &&
                   int(decided_by::first_heap) == TY_DECIDED_BY_FIRST_HEAP && sizeof info->agent == sizeof what.agent);
-    joint_id_of(what, info->id);
+    dtxn_id_of(what, info->id);
     info->decided_by = static_cast<ty_decider>(what.by);
     memcpy(info->agent, what.agent, sizeof info->agent);
     return true;
 }
 
-bool joint_number_of(const char *id, uint64_t *number) {
-    if (strnlen(id, TY_JOINT_ID_BYTES) != joint_prefix_bytes + 16)
+bool dtxn_number_of(const char *id, uint64_t *number) {
+    if (strnlen(id, TY_DTXN_ID_BYTES) != dtxn_prefix_bytes + 16)
         return false;
     *number = 0;
-    for (const char *at = id + joint_prefix_bytes; *at; ++at) {
+    for (const char *at = id + dtxn_prefix_bytes; *at; ++at) {
         const char *digits = "0123456789abcdef", *digit = strchr(digits, *at);
         if (!digit)
             return false;

@@ -30,28 +30,29 @@ ty_status refuse_in_doubt(const opening &state) {
     if (state.detaches)
         return in_doubt(state, "take the log from a heap").remedy("open it as a transactional heap first");
     return in_doubt(state, "open a heap")
-        .remedy("open it with the option outcome, which tells whether it was committed, or settle it by hand: taiyen "
+        .remedy("open it with the option outcome, which tells whether it was committed, or resolve it by hand: taiyen "
                 "doubt");
 }
 
-ty_doubt doubt_of(const opening &state, bool durable) {
+ty_in_doubt_txn doubt_of(const opening &state, bool durable) {
     const record_view view = last_held(state);
-    ty_doubt doubt{sizeof doubt,     state.heap_path,        {},     state.plan.in_doubt,
-                   view.description, view.description_bytes, durable};
-    memcpy(doubt.heap_identity, state.identity.heap, sizeof doubt.heap_identity);
-    return doubt;
+    ty_in_doubt_txn in_doubt{sizeof in_doubt,  state.heap_path,        {},     state.plan.in_doubt,
+                             view.description, view.description_bytes, durable};
+    memcpy(in_doubt.heap_identity, state.identity.heap, sizeof in_doubt.heap_identity);
+    return in_doubt;
 }
 
 // What those who know say. durable: what is in doubt is.
 ty_status ask(opening &state, ty_heap *heap, bool durable) {
-    char why[256] = "open it again when its outcome can be told, or settle it by hand (taiyen doubt); now the program "
-                    "does not know";
-    const ty_doubt doubt = doubt_of(state, durable);
+    char why[256] =
+        "open it again when its outcome can be told, or resolve it by hand (taiyen resolve); now the program "
+        "does not know";
+    const ty_in_doubt_txn in_doubt = doubt_of(state, durable);
     ty_open_options options = state.options;
     if (state.beside)
         options.storage = state.beside->storage;
-    state.outcome = options.outcome && !state.beside ? options.outcome(&doubt, options.outcome_context)
-                                                     : state.resolver->tell(doubt, heap, options, why, sizeof why);
+    state.outcome = options.outcome && !state.beside ? options.outcome(&in_doubt, options.outcome_context)
+                                                     : state.resolver->tell(in_doubt, heap, options, why, sizeof why);
     if (state.outcome == TY_OUTCOME_COMMIT || state.outcome == TY_OUTCOME_ROLLBACK)
         return TY_OK;
     return in_doubt(state, "open a heap").remedy("%s", why);
@@ -72,14 +73,14 @@ void note(const opening &state) {
     beside.in_doubt = state.plan.in_doubt;
     if (!beside.only_looks)
         return;
-    beside.doubt = doubt_of(state, false);
-    memcpy(beside.description, beside.doubt.description, beside.doubt.description_bytes);
-    beside.doubt.description = beside.description;
+    beside.in_doubt = doubt_of(state, false);
+    memcpy(beside.description, beside.in_doubt.description, beside.in_doubt.description_bytes);
+    beside.in_doubt.description = beside.description;
 }
 
 // A ring that has no room for what was believed, and for an outcome: the file is flushed, and a snapshot stands for the
 // outcome. Its mark lies behind the record.
-ty_status settle_by_snapshot(opening &state, txn_runtime &rt) {
+ty_status resolve_by_snapshot(opening &state, txn_runtime &rt) {
     uint64_t sequence = 0;
     if (ty_status status = sink_flush(state.place.own))
         return status;
@@ -102,10 +103,10 @@ ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
 
 // X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
 // snapshots' thread sleeps: none can lie between the two.
-ty_status settle_doubt(opening &state, txn_runtime &rt) {
+ty_status resolve_doubt(opening &state, txn_runtime &rt) {
     if (!fault("asked_before_the_prepared_record_is_durable"))
         if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
-            return status == TY_E_SPACE ? settle_by_snapshot(state, rt) : status;
+            return status == TY_E_SPACE ? resolve_by_snapshot(state, rt) : status;
     if (ty_status status = ask(state, rt.heap, true))
         return status;
     const bool committed = state.outcome == TY_OUTCOME_COMMIT;
@@ -117,7 +118,7 @@ ty_status settle_doubt(opening &state, txn_runtime &rt) {
 
 } // namespace
 
-ty_status check_can_settle(const opening &state) {
+ty_status check_can_resolve(const opening &state) {
     return state.plan.in_doubt && (state.detaches || !can_ask(state)) ? refuse_in_doubt(state) : TY_OK;
 }
 
@@ -127,7 +128,7 @@ ty_status ask_whether_told(opening &state, ty_heap *heap) {
 }
 
 // X33. It is durable before anybody is asked about it, as in an open for writing.
-ty_status settle_for_reading(opening &state, txn_runtime &rt) {
+ty_status resolve_for_reading(opening &state, txn_runtime &rt) {
     if (!state.plan.in_doubt || (fault("reading_open_leaves_out_what_is_in_doubt") && !state.beside))
         return TY_OK;
     if (state.beside) {
@@ -151,9 +152,9 @@ ty_status settle_for_reading(opening &state, txn_runtime &rt) {
     return TY_OK;
 }
 
-ty_status settle_held(opening &state, txn_runtime &rt) {
+ty_status resolve_held(opening &state, txn_runtime &rt) {
     if (state.plan.in_doubt)
-        return settle_doubt(state, rt);
+        return resolve_doubt(state, rt);
     const bool pending = state.plan.held.count() && !state.detaches && !fault("pending_records_without_an_outcome");
     return pending ? put_outcome(rt, record_outcome::rolled_back) : TY_OK;
 }

@@ -1,12 +1,13 @@
-// What becomes of a joint's part that an open finds in doubt: the joint's other heaps, or its agent, know.
+// What becomes of a distributed transaction's part that an open finds in doubt: the distributed transaction's other
+// heaps, or its agent, know.
 //
 // JO1: a heap asks only what cannot change any more. Another heap of the group is opened for writing, so that what it
-//      found of its log is settled; or it is itself being opened by this thread, and what it has in doubt is durable by
-//      then (X28). An open for reading changes nothing of the others: it looks at what their files hold.
-// JO2: each of the others has this joint or the one before. One that has neither is of another moment, as are two of
-// which
-//      one has it and the other, settled, has not: then nothing is settled, and no file is changed.
-#include "joint.hpp"
+//      found of its log is resolved; or it is itself being opened by this thread, and what it has in doubt is durable
+//      by then (X28). An open for reading changes nothing of the others: it looks at what their files hold.
+// JO2: each of the others has this distributed transaction or the one before. One that has neither is of another
+// moment, as are two of which
+//      one has it and the other, resolved, has not: then nothing is resolved, and no file is changed.
+#include "dtxn.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,14 +18,14 @@ namespace {
 
 // A heap that this thread is opening, and that has this in doubt.
 struct doubting {
-    const ty_doubt &doubt;
+    const ty_in_doubt_txn &in_doubt;
     ty_heap *heap;
-    const joint_description &what;
+    const dtxn_description &what;
     const doubting *outer;
 };
 thread_local const doubting *innermost = nullptr;
 
-// What another heap of the group says of the joint.
+// What another heap of the group says of the distributed transaction.
 enum class vote : uint8_t {
     has,      // it has committed it
     prepared, // it has it in doubt, too
@@ -36,19 +37,19 @@ enum class vote : uint8_t {
 // What a heap has of a group.
 struct known_of_group {
     bool has_entry = false;
-    uint64_t number = 0;   // of the last joint that it has committed
-    uint64_t apart = 0;    // joint_entry_3
+    uint64_t number = 0;   // of the last distributed transaction that it has committed
+    uint64_t apart = 0;    // dtxn_entry_3
     uint64_t in_doubt = 0; // of the one that it has in doubt; 0: none
 };
 
-ty_status know(ty_heap *heap, const group_key &key, const ty_doubt *doubt, known_of_group *known) {
-    joint_entry_3 *entry;
-    if (ty_status status = joint_find(heap, key, &entry))
+ty_status know(ty_heap *heap, const group_key &key, const ty_in_doubt_txn *in_doubt, known_of_group *known) {
+    dtxn_entry_3 *entry;
+    if (ty_status status = dtxn_find(heap, key, &entry))
         return status;
     if (entry)
         *known = {true, entry->number, entry->apart, 0};
-    joint_description what;
-    if (doubt && joint_read(doubt->description, doubt->description_bytes, &what) && what.key == key)
+    dtxn_description what;
+    if (in_doubt && dtxn_read(in_doubt->description, in_doubt->description_bytes, &what) && what.key == key)
         known->in_doubt = what.number;
     return TY_OK;
 }
@@ -68,10 +69,10 @@ struct member_files {
 
 class asking {
 public:
-    asking(const ty_doubt &doubt, ty_heap *heap, const ty_open_options &options, char *why, size_t why_bytes,
-           const joint_description &what)
-        : doubt_(doubt), heap_(heap), options_(options), why_(why), why_bytes_(why_bytes),
-          what_(what), here_{doubt, heap, what, innermost} {
+    asking(const ty_in_doubt_txn &in_doubt, ty_heap *heap, const ty_open_options &options, char *why, size_t why_bytes,
+           const dtxn_description &what)
+        : in_doubt_(in_doubt), heap_(heap), options_(options), why_(why), why_bytes_(why_bytes),
+          what_(what), here_{in_doubt, heap, what, innermost} {
         innermost = &here_;
     }
     ~asking() { innermost = here_.outer; }
@@ -79,7 +80,7 @@ public:
     asking &operator=(const asking &) = delete;
 
     ty_outcome ask() {
-        if (reads() && !doubt_.durable)
+        if (reads() && !in_doubt_.durable)
             return TY_OUTCOME_COMMIT; // it can be asked
         return what_.by == decided_by::agent ? ask_agent() : ask_heaps();
     }
@@ -90,58 +91,59 @@ private:
 
     vote unknown(const char *whom, const char *text) {
         write_text(why_, why_bytes_,
-                   "open it again when its outcome can be told, or settle it by hand (taiyen doubt); now %s: %s", whom,
-                   text);
+                   "open it again when its outcome can be told, or resolve it by hand (taiyen resolve); now %s: %s",
+                   whom, text);
         return vote::unknown;
     }
 
     vote another_moment(const char *path) {
         write_text(why_, why_bytes_,
                    "%s is of another moment: put back its files of this heap's moment, or all heaps of the group from "
-                   "one backup; or settle this one by hand (taiyen doubt)",
+                   "one backup; or resolve this one by hand (taiyen resolve)",
                    path);
         return vote::other;
     }
 
-    // A settle by the agent is final: of a heap in use, whose joint may be under way, it is not asked for.
+    // A resolution by the agent is final: of a heap in use, whose distributed transaction may be under way, it is not
+    // asked for.
     ty_outcome ask_agent() {
-        const ty_agent *agent = agent_named(what_.agent);
-        char id[TY_JOINT_ID_BYTES];
+        const ty_last_agent *agent = agent_named(what_.agent);
+        char id[TY_DTXN_ID_BYTES];
         bool committed = false;
         if (!agent)
-            unknown(what_.agent, "no agent of this name is registered (ty_register_agent)");
+            unknown(what_.agent, "no agent of this name is registered (ty_register_last_agent)");
         else if (in_use())
             unknown(what_.agent, "it is not asked while another process has the heap open");
         if (!agent || in_use())
             return TY_OUTCOME_UNKNOWN;
-        if (!doubt_.durable)
+        if (!in_doubt_.durable)
             return TY_OUTCOME_COMMIT; // it can be asked
-        joint_id_of(what_, id);
-        if (ty_status status = agent->settle(agent->context, id, &committed)) {
+        dtxn_id_of(what_, id);
+        if (ty_status status = agent->resolve(agent->context, id, &committed)) {
             unknown(what_.agent, ty_status_name(status));
             return TY_OUTCOME_UNKNOWN;
         }
         return committed ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
     }
 
-    // Committed if all of them have it; the first alone decides where there are participants.
+    // Committed if all of them have it; the first alone decides where there are resource managers.
     ty_outcome ask_heaps() {
-        joint_entry_3 *entry;
-        if (joint_find(heap_, what_.key, &entry)) {
-            unknown(doubt_.heap_path, ty_error_text());
+        dtxn_entry_3 *entry;
+        if (dtxn_find(heap_, what_.key, &entry)) {
+            unknown(in_doubt_.heap_path, ty_error_text());
             return TY_OUTCOME_UNKNOWN;
         }
         const member *own = nullptr;
         member members[TY_GROUP_HEAPS_MAX];
         const uint32_t known = entry ? entry->members : 0;
         for (uint32_t n = 0; n < known; ++n) {
-            members[n] = joint_member(*entry, n);
-            if (memcmp(members[n].identity, doubt_.heap_identity, sizeof members[n].identity) == 0)
+            members[n] = dtxn_member(*entry, n);
+            if (memcmp(members[n].identity, in_doubt_.heap_identity, sizeof members[n].identity) == 0)
                 own = &members[n];
         }
         const bool is_first = own == &members[0];
         if (!own || known < 2 || (what_.by == decided_by::first_heap && is_first)) {
-            unknown(doubt_.heap_path, "what it knows of the group does not fit the transaction");
+            unknown(in_doubt_.heap_path, "what it knows of the group does not fit the transaction");
             return TY_OUTCOME_UNKNOWN;
         }
         before_ = entry->number;
@@ -200,7 +202,7 @@ private:
             return *here ? unknown("a heap of the group", ty_error_text()) : vote::unknown;
         char *path = path_of(one);
         if (!path)
-            return unknown(doubt_.heap_path, "there is no memory");
+            return unknown(in_doubt_.heap_path, "there is no memory");
         vote given = vote_of(found.known, path);
         if (found.how == open_here::copy && given != vote::has) // it may have it by now
             given = unknown(path, "close the older copy of it that is open here");
@@ -210,13 +212,14 @@ private:
 
     vote ask_heap(const member &one) {
         for (const doubting *each = here_.outer; each; each = each->outer) {
-            if (memcmp(each->doubt.heap_identity, one.identity, sizeof one.identity) != 0)
+            if (memcmp(each->in_doubt.heap_identity, one.identity, sizeof one.identity) != 0)
                 continue;
             known_of_group known;
-            const ty_doubt *being_opened = fault("vote_of_a_heap_being_opened_not_heard") ? nullptr : &each->doubt;
+            const ty_in_doubt_txn *being_opened =
+                fault("vote_of_a_heap_being_opened_not_heard") ? nullptr : &each->in_doubt;
             if (know(each->heap, what_.key, being_opened, &known))
-                return unknown(each->doubt.heap_path, ty_error_text());
-            return vote_of(known, each->doubt.heap_path); // it has it as durably as this one
+                return unknown(each->in_doubt.heap_path, ty_error_text());
+            return vote_of(known, each->in_doubt.heap_path); // it has it as durably as this one
         }
         bool here = false;
         if (const vote given = ask_open_heap(one, &here); here)
@@ -233,7 +236,7 @@ private:
             if (ty_status status = resolve_path(*options_.storage, given, &now))
                 return status;
         const ty_status status =
-            place_after_move(other, now ? then : own_.image, now ? now : doubt_.heap_path, how, found);
+            place_after_move(other, now ? then : own_.image, now ? now : in_doubt_.heap_path, how, found);
         free(now);
         return status;
     }
@@ -252,7 +255,7 @@ private:
         for (const placing how : {placing::alike, placing::beside}) {
             member_files files;
             if (place_files(one, how, &files))
-                return unknown(doubt_.heap_path, ty_error_text());
+                return unknown(in_doubt_.heap_path, ty_error_text());
             if (!files.image)
                 continue;
             const vote given = ask_files_at(files, one, &missing);
@@ -288,16 +291,16 @@ private:
                 return unknown(path, ty_error_text());
             txn_close_log(log);
         }
-        return reads() || !doubt_.durable ? look_at_files(path, options) : ask_opened(path, options);
+        return reads() || !in_doubt_.durable ? look_at_files(path, options) : ask_opened(path, options);
     }
 
     vote look_at_files(const char *path, const ty_open_options &options) {
         struct looking {
             const group_key &key;
             known_of_group known;
-            static ty_status look(ty_heap *heap, const ty_doubt *doubt, void *context) {
+            static ty_status look(ty_heap *heap, const ty_in_doubt_txn *in_doubt, void *context) {
                 auto &self = *static_cast<looking *>(context);
-                return know(heap, self.key, doubt, &self.known);
+                return know(heap, self.key, in_doubt, &self.known);
             }
         } found{what_.key, {}};
         if (txn_look_at_files(path, options, looking::look, &found))
@@ -309,7 +312,7 @@ private:
         ty_heap *heap = nullptr;
         bool stable = false;
         known_of_group known;
-        ty_status status = txn_open(path, options, &heap, nullptr, &joint_resolver);
+        ty_status status = txn_open(path, options, &heap, nullptr, &dtxn_resolver);
         const bool lasts = image_kind(heap) == TY_TRANSACTIONAL && !fault("vote_of_an_asked_heap_not_durable");
         if (!status && lasts) // what it says is to last
             status = txn_stable(heap, 0, true, &stable);
@@ -321,32 +324,33 @@ private:
         return given;
     }
 
-    const ty_doubt &doubt_;
+    const ty_in_doubt_txn &in_doubt_;
     ty_heap *heap_;
     const ty_open_options &options_;
     char *why_;
     size_t why_bytes_;
-    const joint_description &what_;
+    const dtxn_description &what_;
     doubting here_;
-    uint64_t before_ = 0; // the number of the joint before
+    uint64_t before_ = 0; // the number of the distributed transaction before
     uint64_t apart_ = 0;  // what stands in for it
     member own_{};        // this heap
 };
 
 bool takes(const void *description, size_t bytes) {
-    joint_description what;
-    return joint_read(description, bytes, &what);
+    dtxn_description what;
+    return dtxn_read(description, bytes, &what);
 }
 
-ty_outcome tell(const ty_doubt &doubt, ty_heap *heap, const ty_open_options &options, char *why, size_t why_bytes) {
-    joint_description what;
-    if (!joint_read(doubt.description, doubt.description_bytes, &what))
+ty_outcome tell(const ty_in_doubt_txn &in_doubt, ty_heap *heap, const ty_open_options &options, char *why,
+                size_t why_bytes) {
+    dtxn_description what;
+    if (!dtxn_read(in_doubt.description, in_doubt.description_bytes, &what))
         return TY_OUTCOME_UNKNOWN;
-    return asking(doubt, heap, options, why, why_bytes, what).ask();
+    return asking(in_doubt, heap, options, why, why_bytes, what).ask();
 }
 
 } // namespace
 
-const doubt_resolver joint_resolver{takes, tell};
+const in_doubt_resolver dtxn_resolver{takes, tell};
 
 } // namespace taiyen

@@ -1,0 +1,124 @@
+// Resource managers of groups: what they are told, and when.
+//
+// JO4: a resource manager commits what the first heap has, and nothing else. That keeps the last number alone: so the
+// next
+//      distributed transaction waits until all resource managers know of this one.
+#include "group.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// Groups with resource managers. Two of the same key would not know what the other one still has to tell.
+constinit os::mutex groups_lock{os::lock_rank::procedures};
+constinit ty_group *first_group = nullptr; // guarded by groups_lock
+
+struct recovering {
+    const ty_group *group;
+    const ty_resource_manager *resource_manager;
+    uint64_t committed; // the number of the last distributed transaction of the group
+    ty_status status;
+
+    static void resolve(const char *id, void *context) {
+        auto &self = *static_cast<recovering *>(context);
+        uint64_t number;
+        if (self.status || !dtxn_number_of(id, &number)) // not one of ours
+            return;
+        const bool commits = (number == self.committed || fault("resource_manager_always_commits")) && number != 0;
+        self.status = commits ? self.resource_manager->commit(self.resource_manager->context, id)
+                              : self.resource_manager->rollback(self.resource_manager->context, id);
+    }
+};
+
+} // namespace
+
+ty_status list_group(ty_group *group) {
+    os::lock_guard guard(groups_lock);
+    for (const ty_group *each = first_group; each; each = each->next)
+        if (memcmp(each->key.bytes, group->key.bytes, sizeof group->key.bytes) == 0)
+            return failure(TY_E_EXISTS, "make a group: there is one of these heaps with resource managers already")
+                .remedy("use that one, in all threads, or close it first");
+    group->next = first_group;
+    first_group = group;
+    return TY_OK;
+}
+
+void unlist_group(ty_group *group) {
+    os::lock_guard guard(groups_lock);
+    for (ty_group **link = &first_group; *link; link = &(*link)->next)
+        if (*link == group) {
+            *link = group->next;
+            return;
+        }
+}
+
+ty_status tell_resource_managers(const ty_group &group, const char *id, uint32_t whom, bool commits, uint32_t *told) {
+    ty_status first = TY_OK;
+    *told = 0;
+    for (uint32_t n = 0; n < group.resource_manager_count; ++n) {
+        const ty_resource_manager &one = group.resource_managers[n];
+        if (!(whom >> n & 1))
+            continue;
+        const ty_status status = commits ? one.commit(one.context, id) : one.rollback(one.context, id);
+        if (!status)
+            *told |= 1u << n;
+        else if (!first)
+            first = status;
+    }
+    return first;
+}
+
+ty_status pay(ty_group &group, const char *only) {
+    os::lock_guard guard(group.lock);
+    uint32_t told = 0;
+    bool stable = false;
+    if (!group.owed_to || (only && strcmp(group.owed, only) != 0))
+        return TY_OK;
+    if (ty_status status = fault("resource_manager_commits_before_it_is_durable")
+                               ? TY_OK
+                               : txn_stable(group.heaps[0], 0, true, &stable))
+        return failure(TY_E_IN_DOUBT, "tell a resource manager that %s is committed: that is not durable", group.owed)
+            .at(image_path(group.heaps[0]))
+            .remedy("mend the disk (%s), and begin again", ty_status_name(status));
+    ty_status status = tell_resource_managers(group, group.owed, group.owed_to, true, &told);
+    group.owed_to &= ~told;
+    return status ? failure(TY_E_IN_DOUBT, "tell a resource manager that %s is committed", group.owed)
+                        .remedy("see that it can be reached (it says %s), and begin again", ty_status_name(status))
+                  : TY_OK;
+}
+
+void owe(ty_group &group, const char *id) {
+    os::lock_guard guard(group.lock);
+    memcpy(group.owed, id, sizeof group.owed);
+    group.owed_to = (1u << group.resource_manager_count) - 1;
+}
+
+void owe_nothing(ty_group &group) {
+    os::lock_guard guard(group.lock);
+    group.owed_to = 0;
+}
+
+ty_status recover_resource_managers(const ty_group &group) {
+    dtxn_entry_3 *entry;
+    ty_heap *heap = group.heaps[0];
+    if (ty_status status = txn_read_begin(heap))
+        return status;
+    ty_status status = dtxn_find(heap, group.key, &entry);
+    const uint64_t committed = !status && entry ? entry->number : 0;
+    char prefix[TY_DTXN_ID_BYTES];
+    dtxn_id_of({decided_by::first_heap, group.key, 0, {}}, prefix);
+    prefix[dtxn_prefix_bytes] = 0;
+    for (size_t n = 0; n < group.resource_manager_count && !status; ++n) {
+        recovering one{&group, &group.resource_managers[n], committed, TY_OK};
+        status = one.resource_manager->recover(one.resource_manager->context, prefix, recovering::resolve, &one);
+        status = status ? status : one.status;
+        if (status)
+            status = failure(status, "resolve what a resource manager has prepared")
+                         .remedy("see that it can be reached, and open the group again");
+    }
+    txn_read_end(heap);
+    return status;
+}
+
+} // namespace taiyen
