@@ -119,8 +119,8 @@ public:
 
     // All that is written to the file, padding included.
     double log_bytes() override {
-        bool stable = false;
-        must(ty_stable(heap_, 0, true, &stable), "cannot make transactions stable");
+        bool durable = false;
+        must(ty_durable(heap_, 0, true, &durable), "cannot make transactions durable");
         ty_txn_stats stats = {};
         stats.struct_size = sizeof stats;
         must(ty_get_txn_stats(heap_, &stats), "cannot get statistics");

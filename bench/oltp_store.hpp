@@ -91,9 +91,9 @@ public:
     // A new table of words, or the one that is there in the folder. Every page of it has been written.
     virtual void open() = 0;
     virtual void close() {}
-    // Called by many threads, as wait_until_stable and snapshot are. Returns what wait_until_stable takes.
+    // Called by many threads, as wait_until_durable and snapshot are. Returns what wait_until_durable takes.
     virtual uint64_t add(const addition &what, commit_how how) = 0;
-    virtual void wait_until_stable(uint64_t) {}
+    virtual void wait_until_durable(uint64_t) {}
     virtual void snapshot() { throw std::logic_error("this subject has no snapshots"); }
     // The sum of all words of one moment, in a transaction; a part of the threads calls it.
     virtual uint64_t read_all() { throw std::logic_error("this subject cannot read all"); }

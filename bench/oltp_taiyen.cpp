@@ -32,8 +32,8 @@ public:
         must(settings_.path.empty() ? ty_heap_destroy(heap_) : ty_close(heap_), "cannot close a heap");
     }
 
-    void wait_until_stable(uint64_t stamp) override {
-        must(ty_stable(heap_, stamp, true, nullptr), "cannot make transactions stable");
+    void wait_until_durable(uint64_t stamp) override {
+        must(ty_durable(heap_, stamp, true, nullptr), "cannot make transactions durable");
     }
 
     void snapshot() override { must(ty_snapshot(heap_), "cannot take a snapshot"); }
@@ -59,10 +59,10 @@ protected:
         }
         ty_txn *get() { return txn_; }
         uint64_t commit(commit_how how) {
-            uint64_t sequence = 0;
-            must(how == commit_how::async ? ty_commit_async(txn_, &sequence) : ty_commit(txn_), "cannot commit");
+            uint64_t lsn = 0;
+            must(how == commit_how::async ? ty_commit_async(txn_, &lsn) : ty_commit(txn_), "cannot commit");
             txn_ = nullptr;
-            return sequence;
+            return lsn;
         }
 
     private:
@@ -139,7 +139,7 @@ private:
 
     // All that is written to the file, padding included.
     double log_bytes() {
-        wait_until_stable(0);
+        wait_until_durable(0);
         ty_txn_stats stats = {};
         stats.struct_size = sizeof stats;
         must(ty_get_txn_stats(heap_, &stats), "cannot get statistics");

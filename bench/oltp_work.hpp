@@ -79,7 +79,7 @@ public:
         if (!mode_.split || transactions_ % 64 != 0)
             return;
         if (last_stamp_ > 0)
-            store_.wait_until_stable(last_stamp_);
+            store_.wait_until_durable(last_stamp_);
         last_stamp_ = stamp;
     }
 

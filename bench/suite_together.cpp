@@ -223,7 +223,7 @@ void write_shipped(const std::string &path, size_t records) {
         }
         check(ty_commit_async(txn, nullptr), "cannot commit");
     }
-    check(ty_stable(heap, 0, true, nullptr), "cannot flush a log");
+    check(ty_durable(heap, 0, true, nullptr), "cannot flush a log");
     check(ty_discard(heap), "cannot discard a heap");
 }
 

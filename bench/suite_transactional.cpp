@@ -214,7 +214,7 @@ std::vector<double> run_churn(session &session, bool durable) {
     churn_program alone(heap, blocks);
     ty_txn_stats before = stats_of(heap);
     churn_program::times spent = alone.run(ms, durable);
-    check(ty_stable(heap, 0, true, nullptr), "cannot wait for commits"); // the log has all, for the efficiency
+    check(ty_durable(heap, 0, true, nullptr), "cannot wait for commits"); // the log has all, for the efficiency
     ty_txn_stats after = stats_of(heap);
     double record_bytes = static_cast<double>(after.record_bytes - before.record_bytes);
     double txn_ns = spent.entry_ns + spent.commit_ns;
@@ -230,7 +230,7 @@ std::vector<double> run_churn(session &session, bool durable) {
     ty_txn_stats start = stats_of(heap);
     stopwatch watch;
     sustained.run(2 * ms, durable);
-    check(ty_stable(heap, 0, true, nullptr), "cannot wait for commits");
+    check(ty_durable(heap, 0, true, nullptr), "cannot wait for commits");
     double sustained_ns = watch.ns();
     ty_txn_stats end = stats_of(heap);
     check(ty_close(heap), "cannot close a heap");
@@ -341,7 +341,7 @@ void prepare_words(session &session, const std::string &path) {
             }
             check(ty_commit_async(txn, nullptr), "cannot commit");
         }
-        check(ty_stable(heap, 0, true, nullptr), "cannot wait for commits");
+        check(ty_durable(heap, 0, true, nullptr), "cannot wait for commits");
         raise(SIGKILL);
     });
 }
@@ -355,7 +355,7 @@ void prepare_churn(session &session, const std::string &path, restored_from from
         churn_program::times spent;
         for (size_t i = 0; i < session.scaled(400000); i++)
             program.one_transaction(false, spent);
-        check(ty_stable(heap, 0, true, nullptr), "cannot wait for commits");
+        check(ty_durable(heap, 0, true, nullptr), "cannot wait for commits");
         if (from == restored_from::journal)
             check(ty_snapshot(heap), "cannot take a snapshot");
         if (from == restored_from::clean)

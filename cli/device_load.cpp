@@ -72,7 +72,7 @@ public:
             do
                 one_transaction();
             while (++transactions % 16 != 0 || (has_room() && seconds_since(begin) < seconds));
-            check(ty_stable(heap_.get(), 0, true, nullptr));
+            check(ty_durable(heap_.get(), 0, true, nullptr));
             in_transactions += seconds_since(start);
             const auto snapshot = steady::now();
             check(ty_snapshot(heap_.get()));
@@ -92,7 +92,7 @@ public:
             one_transaction();
             ++result->transactions;
         } while (seconds_since(start) < seconds);
-        check(ty_stable(heap_.get(), 0, true, nullptr));
+        check(ty_durable(heap_.get(), 0, true, nullptr));
         check(ty_snapshot(heap_.get()));
         result->measured_per_s = double(result->transactions) / seconds_since(start);
         const ty_snapshot_stats after = snapshot_stats();

@@ -88,7 +88,7 @@ json::document document_of(const std::string &path, const ty_info &info) {
     if (info.kind == TY_TRANSACTIONAL) {
         one["log_identity"] = json::wide(info.log_identity);
         one["log_position"] = json::wide(info.log_position);
-        one["log_sequence"] = json::wide(info.log_sequence);
+        one["log_lsn"] = json::wide(info.log_lsn);
     }
     one["found"] = found_name(info.found);
     one["open_text"] = as_options(info.open_text);
@@ -104,8 +104,8 @@ bool has_journal(const ty_info &info) {
 // What an open would replay, where the log is beside the heap.
 std::string log_of(const heap_files &files, const ty_info &info) {
     std::string line = "the snapshot holds no transaction";
-    if (info.log_sequence != 0)
-        line = "the snapshot holds the transactions up to number " + text::count(info.log_sequence);
+    if (info.log_lsn != 0)
+        line = "the snapshot holds the transactions up to number " + text::count(info.log_lsn);
     ty_log_info log{};
     log.struct_size = sizeof log;
     const ty_open_options options = files.options();

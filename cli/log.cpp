@@ -36,7 +36,7 @@ json::document document_of(const std::string &path, const ty_log_info &info) {
             {"block_bytes", info.block_bytes},
             {"start_position", json::wide(info.start_position)},
             {"end_position", json::wide(info.end_position)},
-            {"first_sequence", json::wide(info.first_sequence)},
+            {"first_lsn", json::wide(info.first_lsn)},
             {"transactions", json::wide(info.transactions)},
             {"frames", json::wide(info.frames)},
             {"record_bytes", json::wide(info.record_bytes)},
@@ -74,12 +74,12 @@ void print_words(const std::string &path, const ty_log_info &info) {
         std::printf("  replay    nothing: the last snapshot holds all transactions\n");
         return;
     }
-    std::string numbers = "number " + std::to_string(info.first_sequence);
+    std::string numbers = "number " + std::to_string(info.first_lsn);
     if (info.left_out)
         numbers = "from " + numbers + " on";
     else if (info.transactions > 1)
-        numbers = "numbers " + std::to_string(info.first_sequence) + " to " +
-                  std::to_string(info.first_sequence + info.transactions - 1);
+        numbers = "numbers " + std::to_string(info.first_lsn) + " to " +
+                  std::to_string(info.first_lsn + info.transactions - 1);
     std::printf("  replay    %s, %s; %s of records in %s\n", text::counted(info.transactions, "transaction").c_str(),
                 numbers.c_str(), text::size(info.record_bytes).c_str(), text::counted(info.frames, "frame").c_str());
     std::printf("  entries   %s of data, %s in all, %s, %s\n",
@@ -125,7 +125,7 @@ const char *outcome_name(const ty_log_entry &entry) {
 bool print_entry(const ty_log_entry *entry, void *context) {
     switch (entry->kind) {
     case TY_LOG_TRANSACTION:
-        std::printf("transaction %" PRIu64 " at %" PRIu64 ", %s%s\n", entry->sequence, entry->position,
+        std::printf("transaction %" PRIu64 " at %" PRIu64 ", %s%s\n", entry->lsn, entry->position,
                     text::counted(entry->size_bytes, "byte").c_str(),
                     place_of(*entry, static_cast<const dumped *>(context)->partitions).c_str());
         break;
@@ -191,7 +191,7 @@ const char *kind_name(ty_log_entry_kind kind) {
 bool print_entry_json(const ty_log_entry *entry, void *context) {
     const ty_log_entry_kind kind = entry->kind;
     json::document one{{"path", static_cast<const dumped *>(context)->files->path},
-                       {"sequence", json::wide(entry->sequence)},
+                       {"lsn", json::wide(entry->lsn)},
                        {"kind", kind_name(kind)}};
     if (kind == TY_LOG_TRANSACTION) {
         one["position"] = json::wide(entry->position);

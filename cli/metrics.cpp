@@ -170,8 +170,8 @@ void add_transactions(const live_metrics &live, json::document &one) {
     one["size_log_bytes"] = json::wide(now.size_log_bytes);
     one["forced_snapshots"] = json::wide(now.forced_snapshots);
     one["timed_snapshots"] = json::wide(now.timed_snapshots);
-    one["sequence"] = json::wide(now.sequence);
-    one["stable_sequence"] = json::wide(now.stable_sequence);
+    one["lsn"] = json::wide(now.lsn);
+    one["durable_lsn"] = json::wide(now.durable_lsn);
     one["reserved_blocks"] = json::wide(now.reserved_blocks);
     one["durable_times"] = counts_of(live.times[0]);
     one["asynchronous_times"] = counts_of(live.times[1]);

@@ -13,14 +13,14 @@ namespace cli {
 namespace {
 
 struct doubtful {
-    uint64_t sequence = 0; // of the last prepared transaction; 0: there is none
+    uint64_t lsn = 0; // of the last prepared transaction; 0: there is none
     std::string description;
 };
 
 bool note(const ty_log_entry *entry, void *context) {
     auto &found = *static_cast<doubtful *>(context);
     if (entry->kind == TY_LOG_PREPARED)
-        found = {entry->sequence,
+        found = {entry->lsn,
                  std::string(static_cast<const char *>(entry->bytes), static_cast<size_t>(entry->size_bytes))};
     return true;
 }
@@ -42,9 +42,9 @@ void print_doubt(const heap_files &files, const request &given, const doubtful &
     dtxn.struct_size = sizeof dtxn;
     const bool is_dtxn = ty_dtxn_read(found.description.data(), found.description.size(), &dtxn);
     if (given.json) {
-        json::document one{{"path", files.path}, {"in_doubt", found.sequence != 0}};
-        if (found.sequence) {
-            one["sequence"] = json::wide(found.sequence);
+        json::document one{{"path", files.path}, {"in_doubt", found.lsn != 0}};
+        if (found.lsn) {
+            one["lsn"] = json::wide(found.lsn);
             one["description"] = text::hex_bytes(found.description);
         }
         if (is_dtxn) {
@@ -55,15 +55,14 @@ void print_doubt(const heap_files &files, const request &given, const doubtful &
         return;
     }
     const std::string path = text::printable(files.path);
-    if (!found.sequence)
+    if (!found.lsn)
         std::printf("%s: nothing is in doubt\n", path.c_str());
     else if (is_dtxn)
         std::printf("%s: transaction %llu is in doubt: the distributed transaction %s, decided by %s\n", path.c_str(),
-                    static_cast<unsigned long long>(found.sequence), dtxn.id,
-                    text::printable(decider_name(dtxn)).c_str());
+                    static_cast<unsigned long long>(found.lsn), dtxn.id, text::printable(decider_name(dtxn)).c_str());
     else
         std::printf("%s: transaction %llu is in doubt, described as '%s'\n", path.c_str(),
-                    static_cast<unsigned long long>(found.sequence), text::printable(found.description).c_str());
+                    static_cast<unsigned long long>(found.lsn), text::printable(found.description).c_str());
 }
 
 ty_outcome by_hand(const ty_in_doubt_txn *, void *context) {
@@ -110,10 +109,10 @@ int doubt_one(const heap_files &files, const request &given) {
     if (!info.in_doubt)
         found = {};
     const bool resolves = given.commit || given.roll_back || given.ask;
-    if (found.sequence && resolves)
+    if (found.lsn && resolves)
         return resolve_one(files, given);
     print_doubt(files, given, found);
-    return found.sequence ? exit_problems : exit_fine;
+    return found.lsn ? exit_problems : exit_fine;
 }
 
 // ---- Heaps of different moments

@@ -20,7 +20,7 @@ bool read_when(const std::string &when, ty_restore_options *options) {
     if (when.empty())
         return true;
     if (read_whole(when, 1, INT64_MAX, &number)) {
-        options->to_sequence = static_cast<uint64_t>(number);
+        options->to_lsn = static_cast<uint64_t>(number);
         return true;
     }
     return read_time(when, &options->to_ns) ||
@@ -30,8 +30,8 @@ bool read_when(const std::string &when, ty_restore_options *options) {
 void print_result(const request &given, const ty_restore_report &report) {
     if (given.json) {
         json::print({{"path", given.paths[1]},
-                     {"base_sequence", json::wide(report.base_sequence)},
-                     {"sequence", json::wide(report.sequence)},
+                     {"base_lsn", json::wide(report.base_lsn)},
+                     {"lsn", json::wide(report.lsn)},
                      {"time", time_text(report.time_ns)},
                      {"records", json::wide(report.records)},
                      {"record_bytes", json::wide(report.record_bytes)},
@@ -41,8 +41,8 @@ void print_result(const request &given, const ty_restore_report &report) {
         return;
     }
     std::printf("%s: as it was behind transaction %llu, seen at %s: a base behind %llu and %s (%s)\n",
-                text::printable(given.paths[1]).c_str(), static_cast<unsigned long long>(report.sequence),
-                time_text(report.time_ns).c_str(), static_cast<unsigned long long>(report.base_sequence),
+                text::printable(given.paths[1]).c_str(), static_cast<unsigned long long>(report.lsn),
+                time_text(report.time_ns).c_str(), static_cast<unsigned long long>(report.base_lsn),
                 text::counted(report.records, "record").c_str(), text::size(report.record_bytes).c_str());
 }
 

@@ -38,7 +38,7 @@ void print_report(const request &given, const ty_ship_report &report) {
     if (given.json) {
         json::print({{"path", given.paths[0]},
                      {"folder", given.paths[1]},
-                     {"sequence", json::wide(report.sequence)},
+                     {"lsn", json::wide(report.lsn)},
                      {"records", json::wide(report.records)},
                      {"record_bytes", json::wide(report.record_bytes)},
                      {"segments", json::wide(report.segments)},
@@ -51,7 +51,7 @@ void print_report(const request &given, const ty_ship_report &report) {
         return;
     }
     std::printf("%s: shipped up to transaction %llu: %s of %s in %s, and %s\n", text::printable(given.paths[0]).c_str(),
-                static_cast<unsigned long long>(report.sequence), text::counted(report.records, "record").c_str(),
+                static_cast<unsigned long long>(report.lsn), text::counted(report.records, "record").c_str(),
                 text::size(report.record_bytes).c_str(), text::counted(report.segments, "segment").c_str(),
                 text::counted(report.bases, "base").c_str());
     if (report.gaps != report.new_logs)
@@ -79,7 +79,7 @@ int ship_on(const request &given, ty_shipper *shipper, uint64_t interval_ms, ty_
         if (report->gaps != gaps)
             std::fprintf(stderr, "taiyen: %s: there is a gap before transaction %llu\n",
                          report->new_logs != new_logs ? new_log : "the log was written over before it was read",
-                         static_cast<unsigned long long>(report->sequence));
+                         static_cast<unsigned long long>(report->lsn));
         gaps = report->gaps;
         new_logs = report->new_logs;
         for (uint64_t waited = 0; !more && !interrupted() && waited < interval_ms; waited += slice_ms) {

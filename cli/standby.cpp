@@ -147,21 +147,21 @@ int open_engine(const request &given, waiting &waits, engine_owner *engine) {
     return status ? complain_of_end(status) : exit_fine;
 }
 
-void say_base(const request &given, uint64_t sequence) {
+void say_base(const request &given, uint64_t lsn) {
     std::printf("%s: a base behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
-                static_cast<unsigned long long>(sequence));
+                static_cast<unsigned long long>(lsn));
     std::fflush(stdout);
 }
 
 // One that is cut off is none.
 ty_status put_base(const request &given, const ty_engine *engine, const ty_open_options &open) {
-    uint64_t sequence = 0;
+    uint64_t lsn = 0;
     {
         const ends_at_once interrupts;
-        if (ty_status status = ty_publish_base(given.paths[0].c_str(), engine, &open, &sequence))
+        if (ty_status status = ty_publish_base(given.paths[0].c_str(), engine, &open, &lsn))
             return status;
     }
-    say_base(given, sequence);
+    say_base(given, lsn);
     return TY_OK;
 }
 
@@ -242,7 +242,7 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
         }
     }
     std::printf("%s: published up to transaction %llu of term %llu: %s of %s in %s\n",
-                text::printable(given.paths[0]).c_str(), static_cast<unsigned long long>(report.sequence),
+                text::printable(given.paths[0]).c_str(), static_cast<unsigned long long>(report.lsn),
                 static_cast<unsigned long long>(report.term), text::counted(report.records, "record").c_str(),
                 text::size(report.record_bytes).c_str(), text::counted(report.messages, "message").c_str());
     return exit_fine;
@@ -299,7 +299,7 @@ int stand_by(const request &given, opened &one, uint64_t after_ms, ty_standby_re
 
 void say_primary(const request &given, const ty_standby_report &report) {
     std::printf("%s: is the primary of term %llu, behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
-                static_cast<unsigned long long>(report.term), static_cast<unsigned long long>(report.sequence));
+                static_cast<unsigned long long>(report.term), static_cast<unsigned long long>(report.lsn));
 }
 
 int say_already_primary(const request &given) {
@@ -382,7 +382,7 @@ int standby(const request &given) {
         put_first_base(given, engine.get(), open, waits, false);
     if (!took_over && (code == exit_fine || (code == exit_problems && interrupted())))
         std::printf("%s: took transactions up to %llu of term %llu\n", text::printable(given.paths[0]).c_str(),
-                    static_cast<unsigned long long>(report.sequence), static_cast<unsigned long long>(report.term));
+                    static_cast<unsigned long long>(report.lsn), static_cast<unsigned long long>(report.term));
     return code;
 }
 

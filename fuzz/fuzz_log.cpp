@@ -60,8 +60,8 @@ reading read(const ty_log_sink &sink, log_marks from) {
 // To one partition after the other.
 void append(log *l, const std::string &record, bool wait) {
     uint8_t *place = nullptr;
-    const uint64_t sequence = log_last(l) + 1;
-    const auto partition = static_cast<uint32_t>(sequence % log_partitions(l));
+    const uint64_t lsn = log_last(l) + 1;
+    const auto partition = static_cast<uint32_t>(lsn % log_partitions(l));
     ty_status status = log_append_begin(l, partition, record.size(), &place);
     if (status == TY_E_SPACE) {
         log_continue(l, log_marks_now(l));
@@ -70,9 +70,9 @@ void append(log *l, const std::string &record, bool wait) {
     if (status) // a hostile log may leave no room at all
         return;
     memcpy(place, record.data(), record.size());
-    log_append_end(l, partition, record.size(), sequence);
+    log_append_end(l, partition, record.size(), lsn);
     if (wait)
-        require(log_wait(l, sequence) == TY_OK);
+        require(log_wait(l, lsn) == TY_OK);
 }
 
 log *start(const ty_log_sink &sink, log_marks from, const reading &found) {

@@ -53,10 +53,10 @@ memory make_segment() {
     ty_follow_position at{};
     at.log_identity = 77;
     at.partitions = 1;
-    at.sequence = 10;
+    at.lsn = 10;
     seal_position(at);
     object_header_1 line{}, header{};
-    line.line_sequence = 10;
+    line.line_lsn = 10;
     segment_builder builder;
     builder.begin(at);
     for (uint64_t n = 11; n <= 40; n++) {
@@ -105,10 +105,10 @@ void read(const memory &from, bool checks) {
     segment_frame frame;
     if (reader.open() != TY_OK)
         return;
-    uint64_t sequence = reader.header().from.sequence;
+    uint64_t lsn = reader.header().from.lsn;
     for (bool more = true; reader.next(&frame, checks, &more) == TY_OK && more;)
         for (const ty_follow_record &record : frame.records) {
-            require(record.sequence == ++sequence);
+            require(record.lsn == ++lsn);
             const auto *bytes = static_cast<const volatile uint8_t *>(record.bytes);
             for (size_t i = 0; i < record.size_bytes; i++)
                 (void)bytes[i];

@@ -51,8 +51,8 @@ message_header_1 header_of(const std::vector<uint8_t> &message) {
 
 std::vector<uint8_t> records_behind(ty_follow_position &at, message_header_1 &header) {
     std::vector<uint8_t> payload;
-    for (uint64_t end = at.sequence + 5; at.sequence < end;) {
-        const uint64_t n = at.sequence + 1;
+    for (uint64_t end = at.lsn + 5; at.lsn < end;) {
+        const uint64_t n = at.lsn + 1;
         const std::string bytes(static_cast<size_t>(n * n % 50 + 1), static_cast<char>(n));
         const ty_follow_record record{n, at.hash, record_hash(77, at.hash, n, bytes.data(), bytes.size()), bytes.data(),
                                       bytes.size()};
@@ -74,7 +74,7 @@ memory make_logs() {
     ty_follow_position at{};
     at.log_identity = 77;
     at.partitions = 1;
-    at.sequence = 10;
+    at.lsn = 10;
     seal_position(at);
     message_header_1 last{};
     const auto put = [&](message_header_1 header, const std::vector<uint8_t> &payload, int log) {
@@ -151,11 +151,11 @@ void read_records(const memory &from) {
             position = one.header.position;
         if (!counts || one.header.kind != uint32_t(message_kind::records))
             continue;
-        uint64_t sequence = position.sequence;
+        uint64_t lsn = position.lsn;
         if (take_apart(one, &position, &records))
             return;
         for (const ty_follow_record &record : records) {
-            require(record.sequence == ++sequence);
+            require(record.lsn == ++lsn);
             const auto *bytes = static_cast<const volatile uint8_t *>(record.bytes);
             for (size_t b = 0; b < record.size_bytes; b++)
                 (void)bytes[b];

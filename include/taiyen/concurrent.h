@@ -68,10 +68,10 @@ typedef struct ty_atomic_txn ty_atomic_txn;
 /* When ty_atomically returns. Of volatile heaps: at the commit. */
 typedef enum ty_commit_mode {
     TY_COMMIT_SYNC = 0,     /* once no crash can take the commit back, nor any before it */
-    TY_COMMIT_ASYNC = 1,    /* at once; ty_stable tells of the stamp, and makes it stable */
+    TY_COMMIT_ASYNC = 1,    /* at once; ty_durable tells of the stamp, and makes it durable */
     TY_COMMIT_PARTITION = 2 /* once it is in its own partition of the log. After a crash it is there even if others
                                before it are not: the program vouches that it does not depend on commits that were not
-                               stable. One that allocates, frees or sets roots is as with TY_COMMIT_SYNC */
+                               durable. One that allocates, frees or sets roots is as with TY_COMMIT_SYNC */
 } ty_commit_mode;
 
 typedef struct ty_atomic_options {
@@ -88,7 +88,7 @@ typedef struct ty_atomic_options {
 typedef struct ty_atomic_result {
     size_t struct_size; /* sizeof(ty_atomic_result), set by the caller */
     bool committed;
-    uint64_t stamp; /* of the commit, for ty_stable; of one that stored nothing, of the state that it has seen */
+    uint64_t stamp; /* of the commit, for ty_durable; of one that stored nothing, of the state that it has seen */
     uint32_t runs;  /* of the body */
 } ty_atomic_result;
 
@@ -101,9 +101,9 @@ typedef ty_status ty_atomic_body(ty_atomic_txn *txn, void *context);
  * whole; of its options reads_only and commit are the whole's, and irrevocable must be (TY_E_ARGUMENT).
  * Errors besides the body's: TY_E_ARGUMENT (not a concurrent heap; this thread has a transaction of ty_begin or a read
  * section under way on it; a body that waits and has loaded nothing, or is in one on another heap), TY_E_BUSY (within a
- * body on another heap alone: that one is lost, return from it; result->committed true: it was not stable yet and its
+ * body on another heap alone: that one is lost, return from it; result->committed true: it was not durable yet and its
  * log has failed), TY_E_MEMORY, TY_E_FORKED, TY_E_PERMISSION (open for reading only); TY_E_SPACE and TY_E_IO as for
- * ty_commit: with result->committed false nothing has changed, with true others may see it, and it is not stable yet.
+ * ty_commit: with result->committed false nothing has changed, with true others may see it, and it is not durable yet.
  * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_atomically(ty_heap *heap, const ty_atomic_options *options, ty_atomic_body *body,
                                           void *context, ty_atomic_result *result);
@@ -147,7 +147,7 @@ TY_API TY_CHECKED ty_status ty_atomic_restart(ty_atomic_txn *txn);
 TY_API TY_CHECKED ty_status ty_atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second,
                                              void *context);
 
-/* Calls back after the transaction has ended, in the order of these calls: when it has committed (it may not be stable
+/* Calls back after the transaction has ended, in the order of these calls: when it has committed (it may not be durable
  * yet), or each time when a run is rolled back, before the next one. The function may do whatever a thread may that is
  * in no transaction of the heap; of one within a body on another heap, whatever that body may. It must not throw.
  * Errors: TY_E_MEMORY. */

@@ -424,7 +424,7 @@ public:
     template <class First, class Second>
     decltype(auto) either(First &&first, Second &&second) const;
 
-    // Calls the function once this transaction has committed (it may not be stable yet). It must not throw.
+    // Calls the function once this transaction has committed (it may not be durable yet). It must not throw.
     template <class Function>
     void on_commit(Function &&function) const {
         note(ty_atomic_on_commit, ty_atomic_on_rollback, std::forward<Function>(function));

@@ -2,7 +2,7 @@
  *
  * Purpose: what a second copy is fed with. A follower reads the log of a transactional heap while that is open for
  * writing, in this process or another one, or when it is closed, and tells each committed transaction: whole, in the
- * order of sequences, none left out and none twice. The writer does not know of followers and waits for none.
+ * order of LSNs, none left out and none twice. The writer does not know of followers and waits for none.
  *
  * Vocabulary:
  *   record     what the log holds of one transaction (bytes; ty_log_read tells what is in one).
@@ -10,7 +10,7 @@
  *              follower of the same heap, in another process, later.
  *   base       the position of a durable snapshot: a copy of the heap's files with that epoch, and all records from
  *              there on, are the heap.
- *   hash       of a record: 64-bit XXH3 over its sequence, its bytes and the hash of the record before it, seeded with
+ *   hash       of a record: 64-bit XXH3 over its LSN, its bytes and the hash of the record before it, seeded with
  *              the log's identity. So who receives records proves their order and that none is missing or changed
  *              (ty_follow_check); it is no protection against a person who forges them.
  *
@@ -47,7 +47,7 @@ typedef struct ty_follower ty_follower; /* opaque; of one thread at a time */
 typedef struct ty_follow_position {
     uint8_t heap_identity[16];
     uint64_t log_identity;
-    uint64_t sequence; /* of the last transaction before it */
+    uint64_t lsn;      /* of the last transaction before it */
     uint64_t epoch;    /* of the base that the following began with */
     uint64_t hash;     /* of the last record; of a base: a number that stands for it */
     uint64_t previous; /* the hash before that */
@@ -60,7 +60,7 @@ typedef struct ty_follow_position {
 } ty_follow_position;
 
 typedef struct ty_follow_record {
-    uint64_t sequence;
+    uint64_t lsn;
     uint64_t previous; /* the hash of the record before, or of the base */
     uint64_t hash;
     const void *bytes; /* valid during the callback */
@@ -110,7 +110,7 @@ TY_API TY_CHECKED ty_status ty_follow_wait(ty_follower *follower, const ty_follo
                                            uint32_t timeout_ms, bool *more);
 
 /* For who receives records: whether this one follows at the position, whole and unchanged; then moves the position's
- * sequence, hash and previous behind it. A follower takes such a position, too, as long as the log reaches back to
+ * LSN, hash and previous behind it. A follower takes such a position, too, as long as the log reaches back to
  * where ty_follow_read left it. Errors: TY_E_ARGUMENT (the position is damaged), TY_E_MISMATCH (another record follows
  * there), TY_E_DAMAGED (the record was changed). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_follow_check(ty_follow_position *position, const ty_follow_record *record);

@@ -86,7 +86,7 @@ typedef struct ty_log_info {
     uint64_t start_position; /* where the heap's last durable snapshot stands in the log; bytes, ever rising. Of the
                                 first partition, as the next */
     uint64_t end_position;   /* of the last frame that is there */
-    uint64_t first_sequence; /* of the first transaction behind the snapshot */
+    uint64_t first_lsn;      /* of the first transaction behind the snapshot */
     uint64_t transactions;   /* behind the snapshot: what an open would replay */
     uint64_t frames;
     uint64_t record_bytes; /* of those transactions, without padding */
@@ -98,12 +98,12 @@ typedef struct ty_log_info {
     uint64_t left_out;   /* transactions that an open would not replay: one before them is missing, so they were not
                             acknowledged. Only a log of several partitions has such */
     ty_log_partition in_partition[TY_LOG_PARTITIONS_MAX];
-    uint64_t in_doubt; /* the sequence of the last transaction, where it is prepared and has no outcome; else 0 */
+    uint64_t in_doubt; /* the LSN of the last transaction, where it is prepared and has no outcome; else 0 */
 } ty_log_info;
 
 /* One entry of a logged transaction, as ty_log_read tells it. */
 typedef enum ty_log_entry_kind {
-    TY_LOG_TRANSACTION = 0, /* a transaction begins: sequence, position, size_bytes of its record */
+    TY_LOG_TRANSACTION = 0, /* a transaction begins: LSN, position, size_bytes of its record */
     TY_LOG_DATA = 1,        /* changed bytes: address, size_bytes, bytes */
     TY_LOG_ALLOC = 2,       /* address, size_bytes */
     TY_LOG_FREE = 3,        /* address */
@@ -122,7 +122,7 @@ typedef struct ty_log_entry {
     ty_log_entry_kind kind;
     uint16_t partition; /* of the log that the transaction is in, from 0 on */
     bool marked;        /* it is replayed even if one before it is missing: who committed it vouched for that */
-    uint64_t sequence;
+    uint64_t lsn;
     uint64_t position;
     uint64_t address;
     uint64_t size_bytes;

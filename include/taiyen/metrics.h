@@ -75,8 +75,8 @@ typedef struct ty_metrics {
     uint64_t size_log_bytes;
     uint64_t forced_snapshots;
     uint64_t timed_snapshots;
-    uint64_t sequence;
-    uint64_t stable_sequence;
+    uint64_t lsn;
+    uint64_t durable_lsn;
     uint64_t reserved_blocks;
     uint64_t dirty_pages;          /* what the next snapshot writes, as of counted_unix_ns */
     uint64_t counted_unix_ns;      /* when blocks and dirty pages were counted */

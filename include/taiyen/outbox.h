@@ -75,13 +75,13 @@ typedef bool ty_message_callback(const ty_message *message, void *context);
  * them durable first. Writers wait only while some of them are copied, 1 MiB or one message at a time.
  * Errors: TY_E_ARGUMENT (also: this thread's transaction on the heap is under way), TY_E_NOT_FOUND (no such outbox; or
  * the next message is forgotten), TY_E_MISMATCH (no message has had this number: the receiver is of another stream, or
- * this heap was restored to an earlier time), TY_E_DAMAGED, TY_E_MEMORY, those of ty_stable: what was called back for
+ * this heap was restored to an earlier time), TY_E_DAMAGED, TY_E_MEMORY, those of ty_durable: what was called back for
  * counts. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_outbox_read(ty_heap *heap, const char *name, uint64_t after,
                                            ty_message_callback *callback, void *context);
 /* Waits until there is a message behind the number, or timeout_ms: *more. Without polling.
  * Where the heap has no threads of the library (TY_BACKGROUND_CALLS), what ty_commit_async has committed ends the wait
- * once it is stable. Errors: as ty_outbox_read. Thread-safe. */
+ * once it is durable. Errors: as ty_outbox_read. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_outbox_wait(ty_heap *heap, const char *name, uint64_t after, uint32_t timeout_ms,
                                            bool *more);
 
@@ -116,7 +116,7 @@ TY_API TY_CHECKED ty_status ty_inbox_take(ty_txn *txn, const char *source, uint6
  * on. UINT64_MAX: the source is not known any more. Errors: as ty_inbox_take. */
 TY_API TY_CHECKED ty_status ty_inbox_set(ty_txn *txn, const char *source, uint64_t number);
 /* The number of the last message taken from the source, 0: none. It is durable: for the sender, that it may forget.
- * Errors: TY_E_ARGUMENT (also: this thread's transaction on the heap is under way), TY_E_DAMAGED, those of ty_stable.
+ * Errors: TY_E_ARGUMENT (also: this thread's transaction on the heap is under way), TY_E_DAMAGED, those of ty_durable.
  * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_inbox_last(ty_heap *heap, const char *source, uint64_t *number);
 

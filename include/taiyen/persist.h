@@ -111,7 +111,7 @@ typedef struct ty_in_doubt_txn {
     size_t struct_size; /* sizeof(ty_in_doubt_txn) */
     const char *heap_path;
     uint8_t heap_identity[16];
-    uint64_t sequence;
+    uint64_t lsn;
     const void *description; /* what ty_prepare was given */
     size_t description_bytes;
     bool durable; /* what is in doubt is durable in this heap */
@@ -218,8 +218,8 @@ typedef struct ty_report {
     bool log_recreated;             /* the log was missing and, the heap being closed in order, not needed */
     uint64_t replayed_transactions; /* from the log */
     uint64_t replayed_bytes;        /* of their records */
-    uint64_t sequence;              /* of the last transaction, or outcome of one, that was restored */
-    uint64_t in_doubt;              /* the sequence of one that was in doubt; 0: none was */
+    uint64_t lsn;                   /* of the last transaction, or outcome of one, that was restored */
+    uint64_t in_doubt;              /* the LSN of one that was in doubt; 0: none was */
     ty_outcome outcome;             /* what became of it. TY_OUTCOME_UNKNOWN: it was left out of a copy of files in
                                        use, as it had not been acknowledged before the call */
     ty_code code;                   /* what the heap was made with */
@@ -345,7 +345,7 @@ typedef struct ty_info {
     /* Of transactional heaps: */
     uint64_t log_identity;
     uint64_t log_position; /* where the epoch that an open would restore stands in the log, in its first partition */
-    uint64_t log_sequence; /* of the last transaction that this epoch holds */
+    uint64_t log_lsn;      /* of the last transaction that this epoch holds */
 } ty_info;
 
 /* Reads the parameters of a heap from its files: image, journal and log are read as far as an open reads them, so what

@@ -1,7 +1,7 @@
 /* Taiyen: receiving the transactions of another heap.
  *
  * Purpose: a second copy that stays like the first. A *receiver* takes the records that a follower told (follow.h), and
- * does each one again in a copy of the heap, as a transaction with the same sequence number. So it serves for restoring
+ * does each one again in a copy of the heap, as a transaction with the same LSN. So it serves for restoring
  * to any transaction, and for a copy that follows its source and can be read meanwhile.
  *
  * Vocabulary:
@@ -24,8 +24,8 @@
  *  - A transaction in two phases (ty_prepare) is done with its outcome, and so are distributed transactions that have
  * one outcome: a receiver keeps their records until that comes. So a heap that receives never has anything in doubt,
  * and asks nobody.
- *  - Whatever happens, the files hold a number of whole transactions, in order: those of the last ty_receive_stable, or
- *    more. A receiver that died goes on from there with records from any position before it.
+ *  - Whatever happens, the files hold a number of whole transactions, in order: those of the last
+ * ty_receive_make_durable, or more. A receiver that died goes on from there with records from any position before it.
  *  - Readers of the heap (ty_read_begin; ty_atomically with reads_only) see whole transactions. They may see some that
  *    a power cut takes back, until these are received again.
  *
@@ -47,19 +47,19 @@ extern "C" {
 typedef struct ty_receiver ty_receiver; /* opaque; of one thread at a time */
 
 typedef struct ty_receive_options {
-    size_t struct_size;       /* sizeof(ty_receive_options), set by the _INIT macro */
-    uint64_t copied_sequence; /* of a copy that has not received yet: the source's transaction that it was made behind
+    size_t struct_size;  /* sizeof(ty_receive_options), set by the _INIT macro */
+    uint64_t copied_lsn; /* of a copy that has not received yet: the source's transaction that it was made behind
                                  (ty_follow_copied). 0: that of the position */
-    const void *base;         /* the source's ty_heap_base. Needed for a copy that was unpacked, which has another
-                                 identity; TY_E_ADDRESS if the copy lies elsewhere. NULL: not known */
-    bool unlogged;            /* what is received is not written to the heap's log: durable with ty_receive_stable,
-                                 ty_snapshot and ty_close alone. For restoring; and faster */
+    const void *base;    /* the source's ty_heap_base. Needed for a copy that was unpacked, which has another
+                            identity; TY_E_ADDRESS if the copy lies elsewhere. NULL: not known */
+    bool unlogged;       /* what is received is not written to the heap's log: durable with ty_receive_make_durable,
+                            ty_snapshot and ty_close alone. For restoring; and faster */
 } ty_receive_options;
 #define TY_RECEIVE_OPTIONS_INIT                                                                                        \
     { sizeof(ty_receive_options), 0, NULL, false }
 
 /* Where a heap's content stands that was opened by TY_OPEN_COPY or TY_OPEN_READ_ONLY: behind its transaction
- * position->sequence. A follower of the source goes on from there. Errors: TY_E_ARGUMENT (the heap has no log, or is
+ * position->LSN. A follower of the source goes on from there. Errors: TY_E_ARGUMENT (the heap has no log, or is
  * open for writing), TY_E_BUSY (it holds transactions behind one that was not there yet: take another copy).
  * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_follow_copied(ty_heap *copy, ty_follow_position *position);
@@ -79,14 +79,14 @@ TY_API void ty_receive_end(ty_receiver *receiver);
 /* Takes records, the next ones in order. Many at a time are faster. They are done when it returns, and not yet durable.
  * Errors: TY_E_MISMATCH, TY_E_DAMAGED (a record is not the next one, was changed, or is none of such a heap),
  * TY_E_NOT_FOUND (a procedure is not registered), TY_E_ARGUMENT: nothing was done of any of them. TY_E_SPACE, TY_E_IO:
- * they are done, and what does not get into the log could not be made durable; ty_receive_stable tries again. Where the
- * detail says so (TY_E_DAMAGED: a record does not fit the heap; or a procedure failed), the heap is to be discarded
- * (ty_discard): its files hold what was before. One thread at a time. */
+ * they are done, and what does not get into the log could not be made durable; ty_receive_make_durable tries again.
+ * Where the detail says so (TY_E_DAMAGED: a record does not fit the heap; or a procedure failed), the heap is to be
+ * discarded (ty_discard): its files hold what was before. One thread at a time. */
 TY_API TY_CHECKED ty_status ty_receive(ty_receiver *receiver, const ty_follow_record *records, size_t count);
 
 /* Makes all that was received durable. *position: behind the last one, to go on from; may be NULL. Errors: TY_E_SPACE,
  * TY_E_IO, TY_E_DAMAGED (the heap is to be discarded). One thread at a time. */
-TY_API TY_CHECKED ty_status ty_receive_stable(ty_receiver *receiver, ty_follow_position *position);
+TY_API TY_CHECKED ty_status ty_receive_make_durable(ty_receiver *receiver, ty_follow_position *position);
 
 /* The heap receives no more: from now on it is written to as any other, and has a history of its own, for ever.
  * Durable when it returns, with all that was received. Errors: TY_E_ARGUMENT (it receives nothing), TY_E_BUSY (end the

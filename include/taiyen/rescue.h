@@ -68,7 +68,7 @@ TY_API TY_CHECKED ty_status ty_rescue(const char *path, const ty_open_options *o
 typedef struct ty_rescue_redone {
     size_t struct_size;    /* sizeof(ty_rescue_redone), set by the caller */
     uint64_t transactions; /* that were done again; those that one outcome decides on count as one */
-    uint64_t stopped_at;   /* the sequence of the first one that was read, and not done; 0: none */
+    uint64_t stopped_at;   /* the LSN of the first one that was read, and not done; 0: none */
     uint64_t in_doubt;     /* records of transactions that were prepared, and have no outcome there: not done */
     uint64_t left_out;     /* as ty_log_info has it */
     bool log_damaged;      /* what stands behind the last one cannot be read */
@@ -76,12 +76,12 @@ typedef struct ty_rescue_redone {
 } ty_rescue_redone;
 
 /* Does the transactions again that the log of the damaged heap at path has behind the last good epoch, as a recovery
- * would: up to the sequence `until`, to the first one that cannot be read or done, or to the end. Each is done whole.
+ * would: up to the LSN `until`, to the first one that cannot be read or done, or to the end. Each is done whole.
  * heap is what ty_rescue made of that heap, open as a transactional heap, and not written to; rescued is what it told.
  * Of options, storage, journal_path, log_path and log count. A log that is missing, damaged or not that of the heap's
  * last open is told by report alone (which may be NULL). One that was cut is read as if zeros had been cut off, and
  * told. Errors: TY_E_DAMAGED (transaction stopped_at does not fit the heap, and was done in part: discard it, rescue
- * again, and give the sequence before as `until`), TY_E_BUSY (the damaged files are in use, or are not as ty_rescue
+ * again, and give the LSN before as `until`), TY_E_BUSY (the damaged files are in use, or are not as ty_rescue
  * read them), TY_E_ADDRESS (the heap is no copy), TY_E_ARGUMENT, TY_E_UNSUPPORTED (there was no log), TY_E_MEMORY,
  * TY_E_SPACE, TY_E_IO. Durability: what was done is durable. Externally serialised. */
 TY_API TY_CHECKED ty_status ty_rescue_redo(ty_heap *heap, const char *path, const ty_open_options *options,

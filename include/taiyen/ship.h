@@ -98,7 +98,7 @@ typedef struct ty_ship_options {
 
 typedef struct ty_ship_report {
     size_t struct_size; /* sizeof(ty_ship_report), set by the caller */
-    uint64_t sequence;  /* shipped up to this transaction */
+    uint64_t lsn;       /* shipped up to this transaction */
     uint64_t records;   /* since the shipper was opened, as all that follows */
     uint64_t record_bytes;
     uint64_t segments;
@@ -159,7 +159,7 @@ typedef struct ty_restore_options {
     size_t struct_size;                 /* sizeof(ty_restore_options), set by the _INIT macro */
     const struct ty_open_options *open; /* storage must be the default one; journal_path and log_path say where nothing
                                            may be; NULL: all defaults */
-    uint64_t to_sequence;           /* behind this transaction (of one that is prepared: before it). 0: the newest */
+    uint64_t to_lsn;                /* behind this transaction (of one that is prepared: before it). 0: the newest */
     uint64_t to_ns;                 /* or what was seen up to that time, since 1970. 0: the newest. TY_E_MISMATCH: a
                                        clock was set, so that several transactions may be meant; the detail says which */
     bool receives;                  /* the heap goes on receiving (receive.h); else it is promoted */
@@ -171,8 +171,8 @@ typedef struct ty_restore_options {
 
 typedef struct ty_restore_report {
     size_t struct_size; /* sizeof(ty_restore_report), set by the caller */
-    uint64_t base_sequence;
-    uint64_t sequence;
+    uint64_t base_lsn;
+    uint64_t lsn;
     uint64_t time_ns; /* at which the last transaction was seen */
     uint64_t records; /* behind the base */
     uint64_t record_bytes;

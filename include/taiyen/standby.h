@@ -189,8 +189,8 @@ typedef struct ty_publisher_options {
 typedef struct ty_publisher_report {
     size_t struct_size; /* sizeof(ty_publisher_report), set by the caller */
     uint64_t term;
-    uint64_t sequence; /* acknowledged up to this transaction, with a base of its line */
-    uint64_t records;  /* since the publisher was opened, as all that follows */
+    uint64_t lsn;     /* acknowledged up to this transaction, with a base of its line */
+    uint64_t records; /* since the publisher was opened, as all that follows */
     uint64_t record_bytes;
     uint64_t messages;
     uint64_t runs;        /* how often it began to write: once, and once more after each cut */
@@ -213,7 +213,7 @@ TY_API TY_CHECKED ty_status ty_publisher_open(const char *heap_path, const ty_en
 /* Ends it, with what is in flight; NULL does nothing. Nobody waits in it. */
 TY_API void ty_publisher_close(ty_publisher *publisher);
 
-/* Waits until the engine has acknowledged the transaction with that sequence, and all before it, and has a base of the
+/* Waits until the engine has acknowledged the transaction with that LSN, and all before it, and has a base of the
  * heap behind which all that is missing there stands as records: so a standby can have it. While the server is away, or
  * the base is not there (ty_publish_base, by another process), it waits, and the publisher goes on by itself. A heap
  * that was promoted needs a base of its own.
@@ -225,7 +225,7 @@ TY_API void ty_publisher_close(ty_publisher *publisher);
  * TY_E_NOT_FOUND for a log that was written over, TY_E_DAMAGED and TY_E_FORMAT (the engine's newest message is none),
  * TY_E_UNSUPPORTED and TY_E_PERMISSION of the engine.
  * Thread-safe. */
-TY_API TY_CHECKED ty_status ty_publisher_wait(ty_publisher *publisher, uint64_t sequence, uint32_t timeout_ms);
+TY_API TY_CHECKED ty_status ty_publisher_wait(ty_publisher *publisher, uint64_t lsn, uint32_t timeout_ms);
 
 /* Commits a transaction of the publisher's heap, durably, and waits as ty_publisher_wait for ever does. If the
  * publisher has ended before, it is rolled back. Other readers of the heap see it while it waits
@@ -240,20 +240,20 @@ TY_API TY_CHECKED ty_status ty_publisher_commit(ty_publisher *publisher, ty_txn 
  * since the call began. So nobody else was the primary when it was read, and each later primary has it. Without TY_OK,
  * what was read is not to be relied on. It costs one way to the engine and back, which all share that confirm at a
  * time; the first one after a second without may take 100 ms more. Errors: TY_E_ARGUMENT (a publisher that was opened
- * without the heap), those of ty_stable and of ty_publisher_wait. Thread-safe. */
+ * without the heap), those of ty_durable and of ty_publisher_wait. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_publisher_confirm(ty_publisher *publisher, uint32_t timeout_ms);
 
 /* Errors: TY_E_ARGUMENT. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_publisher_get_report(ty_publisher *publisher, ty_publisher_report *report);
 
 /* Puts a base of the heap, in a process that does not have it open, while a publisher works: it is done once the
- * records reach to it. Then what comes before the base before it is trimmed. open: as of ty_ship_options. *sequence:
+ * records reach to it. Then what comes before the base before it is trimmed. open: as of ty_ship_options. *lsn:
  * behind which transaction it was made; may be NULL. Errors: TY_E_NOT_FOUND (no publisher has begun), TY_E_MISMATCH
  * (another heap is the primary), TY_E_DAMAGED (the engine is behind the heap, as of ty_publisher_wait), TY_E_BUSY
  * (another base is being put; or the records did not come so far in a minute), those of ty_ship_step and of the engine.
  * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_publish_base(const char *heap_path, const ty_engine *engine,
-                                            const struct ty_open_options *open, uint64_t *sequence);
+                                            const struct ty_open_options *open, uint64_t *lsn);
 
 /* Begins a new term with a heap that is a primary, and goes on being it: where publishers of it report that the engine
  * is behind it (TY_E_DAMAGED), as the server lost its store, or was put back to an older one, and is to go on all the
@@ -274,8 +274,8 @@ typedef struct ty_standby ty_standby; /* opaque; of one thread at a time */
 typedef struct ty_standby_options {
     size_t struct_size; /* sizeof(ty_standby_options), set by the _INIT macro */
     const char
-        *state_path;    /* a folder in which the standby keeps how far it is. NULL: the heap's path and "-standby" */
-    uint32_t stable_ms; /* how often that is brought up to date. 0: 1 s */
+        *state_path;     /* a folder in which the standby keeps how far it is. NULL: the heap's path and "-standby" */
+    uint32_t durable_ms; /* how often that is brought up to date. 0: 1 s */
 } ty_standby_options;
 #define TY_STANDBY_OPTIONS_INIT                                                                                        \
     { sizeof(ty_standby_options), NULL, 0 }
@@ -283,9 +283,9 @@ typedef struct ty_standby_options {
 typedef struct ty_standby_report {
     size_t struct_size; /* sizeof(ty_standby_report), set by the caller */
     uint64_t term;
-    uint64_t sequence;        /* of the last transaction that was taken */
-    uint64_t stable_sequence; /* durable */
-    uint64_t records;         /* since it was opened */
+    uint64_t lsn;         /* of the last transaction that was taken */
+    uint64_t durable_lsn; /* durable */
+    uint64_t records;     /* since it was opened */
     uint64_t record_bytes;
     uint64_t messages;
     uint64_t differences; /* how often one replica of the engine had wrong messages, and another one the right ones */

@@ -258,7 +258,7 @@ struct atomic_options : ty_atomic_options {
     // With the defaults but for the mode.
     atomic_options(ty_commit_mode mode = TY_COMMIT_SYNC) : ty_atomic_options TY_ATOMIC_OPTIONS_INIT { commit = mode; }
 };
-// What came of it: the stamp of the commit, for heap_view::stable.
+// What came of it: the stamp of the commit, for heap_view::is_durable.
 struct atomic_result : ty_atomic_result {
     // With its size set.
     atomic_result() : ty_atomic_result{} { struct_size = sizeof(ty_atomic_result); }
@@ -339,12 +339,12 @@ public:
     }
     // After a failure the transaction may still be under way, to be tried again or rolled back.
     result<void> commit() { return ended(ty_commit(txn_)); }
-    // The sequence is for heap_view::stable.
+    // The LSN is for heap_view::is_durable.
     result<std::uint64_t> commit_async() {
-        std::uint64_t sequence = 0;
-        if (result<void> outcome = ended(ty_commit_async(txn_, &sequence)); !outcome)
+        std::uint64_t lsn = 0;
+        if (result<void> outcome = ended(ty_commit_async(txn_, &lsn)); !outcome)
             return outcome.error();
-        return sequence;
+        return lsn;
     }
     // Takes back all that it did. It has ended then.
     result<void> rollback() { return result<void>::of(ty_rollback(std::exchange(txn_, nullptr))); }
@@ -617,10 +617,10 @@ public:
     result<read_section> read() const {
         return read_section::begin(heap_);
     }
-    // Whether the transaction with that sequence, and all before it, are stable. wait: makes it so. 0: all.
-    result<bool> stable(std::uint64_t sequence, bool wait = false) const {
+    // Whether the transaction with that LSN, and all before it, are durable. wait: makes it so. 0: all.
+    result<bool> is_durable(std::uint64_t lsn, bool wait = false) const {
         bool answer = false;
-        if (ty_stable(heap_, sequence, wait, &answer))
+        if (ty_durable(heap_, lsn, wait, &answer))
             return error::last();
         return answer;
     }

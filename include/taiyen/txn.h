@@ -6,18 +6,18 @@
  *
  * Vocabulary: a *transaction* belongs to the thread that began it; a heap has at most one at a time, others wait. To
  * *declare* a range is to say, before writing, that it will be written. A *record* is what the log holds of one
- * transaction; records have rising *sequence* numbers. A transaction is *stable* when no crash can take it back; all
- * transactions before a stable one are stable too.
+ * transaction; records have rising *lsn* numbers. A transaction is *durable* when no crash can take it back; all
+ * transactions before a durable one are durable too.
  *
  * Promises, by way of commit:
  *                      ty_commit                          ty_commit_async
  *   process crash      nothing that returned is lost      the newest ones may be lost, never an older one alone
  *   power cut          nothing that returned is lost      the same
- *   full disk          TY_E_SPACE before anything is      the same; or a later ty_stable tells
+ *   full disk          TY_E_SPACE before anything is      the same; or a later ty_durable tells
  *                      published: roll back, or try again
- *   failed log write   a snapshot is taken instead; if    the same; ty_stable tells
+ *   failed log write   a snapshot is taken instead; if    the same; ty_durable tells
  *                      that fails too: TY_E_IO, see there
- * After any crash the heap holds exactly the transactions up to some sequence number, each whole.
+ * After any crash the heap holds exactly the transactions up to some LSN, each whole.
  *
  * Stores: plain C stores to plain memory. Every byte that a transaction changes must become known to it in one of four
  * ways, which mix: declared before (ty_declare); in a block allocated by the same transaction; reported as an explicit
@@ -138,7 +138,7 @@ TY_API TY_CHECKED ty_status ty_publish(ty_txn *txn, void *const *blocks, size_t 
  * failed with TY_E_UNSUPPORTED. */
 typedef ty_status ty_procedure(ty_heap *heap, const void *arguments, size_t bytes, void *context);
 
-/* Registers a procedure for the process under an id that is stable for ever (it stands in logs and undo buffers),
+/* Registers a procedure for the process under an id that is fixed for ever (it stands in logs and undo buffers),
  * before a heap whose log may name it is opened, or what names it is undone. NULL unregisters. Errors: TY_E_ARGUMENT
  * (id 0), TY_E_EXISTS, TY_E_MEMORY. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_register_procedure(uint64_t id, const char *name, ty_procedure *procedure,
@@ -158,13 +158,13 @@ TY_API TY_CHECKED ty_status ty_on_rollback_procedure(ty_txn *txn, uint64_t id, c
 
 /* ---- Ending. */
 
-/* Commits; returns when the transaction is stable. It is atomic for read sections, who may see it a moment before it
- * is stable. Errors: TY_E_SPACE, TY_E_IO, TY_E_MEMORY: either nothing was published, and the transaction is still under
- * way (ty_current_txn returns it): try again, or roll back; or, after a failed log write and a failed snapshot, it is
- * over, others may see it, and it is not stable: every later commit and ty_stable tries again to make it so. One that
- * failed and was rolled back may be found by ty_rebuild, or an open after a crash or ty_discard, until a later one is
- * stable.
- * TY_E_FORKED (in a child of the process that began it): it is still under way, and can be rolled back there. */
+/* Commits; returns when the transaction is durable. It is atomic for read sections, who may see it a moment before it
+ * is durable. Errors: TY_E_SPACE, TY_E_IO, TY_E_MEMORY: either nothing was published, and the transaction is still
+ * under way (ty_current_txn returns it): try again, or roll back; or, after a failed log write and a failed snapshot,
+ * it is over, others may see it, and it is not durable: every later commit and ty_durable tries again to make it so.
+ * One that failed and was rolled back may be found by ty_rebuild, or an open after a crash or ty_discard, until a later
+ * one is durable. TY_E_FORKED (in a child of the process that began it): it is still under way, and can be rolled back
+ * there. */
 TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
 
 /* ---- Two-phase commit: for transactions of several heaps, databases or queues, of which all count or none.
@@ -180,8 +180,8 @@ TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
  * the only calls for it, by any thread; stores to the heap are not part of it any more. It belongs to no thread: one
  * that ends leaves it prepared. ty_close is refused meanwhile (TY_E_BUSY); ty_discard leaves it in doubt.
  * A commit finds room in any case. Where neither the log nor a snapshot can be written it fails with TY_E_IN_DOUBT, and
- * is to be tried again; after any other status it is over, and ty_stable tells whether it is durable. The handle is the
- * heap's one transaction: who ends it a second time may end another one. ty_commit returns when the outcome is
+ * is to be tried again; after any other status it is over, and ty_durable tells whether it is durable. The handle is
+ * the heap's one transaction: who ends it a second time may end another one. ty_commit returns when the outcome is
  * durable, ty_commit_async without waiting, and ty_rollback, too, does not wait for that: without an outcome in the log
  * the next open asks. description: of size bytes, for who tells the outcome later; may be NULL if bytes is 0. Errors:
  * TY_E_SPACE (more than half a frame of the log, 2 MiB, or the log is too full: roll back, take a snapshot, repeat),
@@ -191,25 +191,25 @@ TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
  * any error. */
 TY_API TY_CHECKED ty_status ty_prepare(ty_txn *txn, const void *description, size_t bytes);
 
-/* Commits without waiting; *sequence (may be NULL) is what ty_stable takes. It becomes stable when somebody waits for
+/* Commits without waiting; *lsn (may be NULL) is what ty_durable takes. It becomes durable when somebody waits for
  * it or a later one, and else after 4 to 8 ms and a write of the log; without the library's threads, when the log's
  * buffer is full. Errors: as ty_commit, of the first kind. */
-TY_API TY_CHECKED ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence);
+TY_API TY_CHECKED ty_status ty_commit_async(ty_txn *txn, uint64_t *lsn);
 
 /* Takes all of the transaction back. Errors: TY_E_DAMAGED (a rollback procedure failed; the rest is done). NULL does
  * nothing. */
 TY_API ty_status ty_rollback(ty_txn *txn);
 
-/* Whether the transaction with that sequence, and all before it, are stable: *stable. wait: makes it so; then errors as
- * ty_commit, and stable may be NULL. sequence 0: all that are committed. Errors: TY_E_ARGUMENT (no such sequence yet;
+/* Whether the transaction with that LSN, and all before it, are durable: *durable. wait: makes it so; then errors as
+ * ty_commit, and durable may be NULL. LSN 0: all that are committed. Errors: TY_E_ARGUMENT (no such LSN yet;
  * not a transactional heap, or read-only), TY_E_FORKED. Thread-safe. */
-TY_API TY_CHECKED ty_status ty_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable);
+TY_API TY_CHECKED ty_status ty_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable);
 
 /* Makes the heap's memory anew from its files and log: what was committed is there, what was not is gone, whatever a
  * program has stored over it. *heap is replaced. options: as for ty_open. report may be NULL.
  * A failure is one of two, and *heap tells which. Unchanged: nothing was done, and the heap is open as before (a
  * refusal: TY_E_ARGUMENT, TY_E_FORKED; TY_E_NOT_FOUND, TY_E_MISMATCH: its image is no longer under its path; TY_E_IO,
- * TY_E_SPACE: what was committed cannot be made stable, and would be lost). NULL: the heap is gone, as after
+ * TY_E_SPACE: what was committed cannot be made durable, and would be lost). NULL: the heap is gone, as after
  * ty_discard, and could not be opened; the error is that of ty_open, which may be tried again. Externally serialised;
  * transactions under way are lost. */
 TY_API TY_CHECKED ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *report);
@@ -262,8 +262,8 @@ typedef struct ty_txn_stats {
     uint64_t forced_snapshots; /* because the log was full, an entry too large, or a log write failed */
     uint64_t timed_snapshots;  /* by the threshold of dirty pages, of used log, by time, or for want of memory */
     uint64_t snapshot_pages;   /* written by all of these */
-    uint64_t sequence;         /* of the last committed transaction */
-    uint64_t stable_sequence;
+    uint64_t lsn;              /* of the last committed transaction */
+    uint64_t durable_lsn;
     uint64_t replayed_transactions; /* by the open */
     uint64_t replayed_bytes;
     uint64_t replay_ns;

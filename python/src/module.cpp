@@ -67,7 +67,7 @@ nb::dict report_of(const ty_report &report) {
     told["epoch"] = report.epoch;
     told["maybe_inconsistent"] = report.maybe_inconsistent;
     told["replayed_transactions"] = report.replayed_transactions;
-    told["sequence"] = report.sequence;
+    told["lsn"] = report.lsn;
     told["duration_ns"] = report.duration_ns;
     return told;
 }
@@ -273,12 +273,12 @@ void must_not_change(heap &of, bool hears_signals = true) {
 std::uint64_t commit(heap &of, bool wait) {
     ty_txn *txn = own_transaction(of);
     must_not_change(of, false);
-    std::uint64_t sequence = 0;
+    std::uint64_t lsn = 0;
     ty_status status;
     ++of.busy;
     {
         const typy::without_gil others;
-        status = wait ? ty_commit(txn) : ty_commit_async(txn, &sequence);
+        status = wait ? ty_commit(txn) : ty_commit_async(txn, &lsn);
     }
     --of.busy;
     if (status) {
@@ -288,7 +288,7 @@ std::uint64_t commit(heap &of, bool wait) {
         throw nb::python_error();
     }
     typy::transaction_ended(of);
-    return sequence;
+    return lsn;
 }
 
 void rollback(heap &of) {
@@ -298,11 +298,11 @@ void rollback(heap &of) {
     must_be_ok(status);
 }
 
-bool stable(heap &of, std::uint64_t sequence, bool wait) {
+bool is_durable(heap &of, std::uint64_t lsn, bool wait) {
     must(of.check());
-    bool is_stable = false;
-    call(of, [&] { return ty_stable(of.handle, sequence, wait, &is_stable); });
-    return is_stable || wait;
+    bool is_durable = false;
+    call(of, [&] { return ty_durable(of.handle, lsn, wait, &is_durable); });
+    return is_durable || wait;
 }
 
 // ---- Undo.
@@ -399,7 +399,7 @@ void clear_history(heap &of) {
 struct transaction_scope {
     nb::object heap_object;
     bool wait;
-    std::uint64_t sequence;
+    std::uint64_t lsn;
     std::uint64_t number; // of the transaction among those of the heap
     heap &of() const { return nb::cast<heap &>(heap_object); }
 };
@@ -431,7 +431,7 @@ void exit_transaction(transaction_scope &self, bool failed) {
         throw nb::python_error();
     }
     try {
-        self.sequence = commit(of, self.wait);
+        self.lsn = commit(of, self.wait);
     } catch (nb::python_error &error) {
         if (is_open())
             rollback(of);
@@ -476,7 +476,7 @@ void bind_scopes(nb::module_ &module) {
             },
             nb::arg().none(), nb::arg().none(), nb::arg().none())
         .def_ro("_heap", &transaction_scope::heap_object)
-        .def_ro("sequence", &transaction_scope::sequence, "Of an asynchronous commit: what Heap.stable takes.");
+        .def_ro("lsn", &transaction_scope::lsn, "Of an asynchronous commit: what Heap.is_durable takes.");
     nb::class_<step_scope>(module, "StepBase")
         .def("__init__",
              [](step_scope *self, nb::object of, const std::string &label, std::size_t bytes) {
@@ -549,8 +549,8 @@ nb::dict heap_stats(heap &of) {
         told["transactions"] = txn.transactions;
         told["rollbacks"] = txn.rollbacks;
         told["log_bytes"] = txn.log_bytes;
-        told["sequence"] = txn.sequence;
-        told["stable_sequence"] = txn.stable_sequence;
+        told["lsn"] = txn.lsn;
+        told["durable_lsn"] = txn.durable_lsn;
     }
     return told;
 }
@@ -709,7 +709,7 @@ NB_MODULE(_core, module) {
         .def("_close", close_heap)
         .def("_discard", discard_heap)
         .def("_snapshot", snapshot)
-        .def("_stable", stable)
+        .def("_is_durable", is_durable)
         .def("_undo", undo_or_redo)
         .def("_history", history)
         .def("_clear_history", clear_history)

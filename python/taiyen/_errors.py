@@ -25,7 +25,7 @@ _IN_PYTHON = {
     "ty_undo_clear": "Heap.clear_history()",
     "commit it or roll it back first; ty_current_txn returns it": "end it first",
     "call it between ty_begin and ty_commit": "call it within heap.transaction()",
-    "hand in what ty_commit_async gave": "hand in the sequence of a transaction(wait=False)",
+    "hand in what ty_commit_async gave": "hand in the LSN of a transaction(wait=False)",
     "unpack it elsewhere (TY_PLACE_EITHER), or close what is there": "close the heap that is there first",
     "unpack the copy where the heap lies that it was made of (TY_PLACE_SAME)":
         "unpack it in a process where the heap that it was made of is not open",

@@ -104,9 +104,9 @@ class Step:
 class Transaction(_core.TransactionBase):
     """A transaction under way: `with heap.transaction():`. Committed at the end, rolled back by an exception."""
 
-    def stable(self, wait=False):
+    def is_durable(self, wait=False):
         """Whether no crash can take the transaction back; with wait, makes it so."""
-        return self._heap.stable(self.sequence, wait=wait)
+        return self._heap.is_durable(self.lsn, wait=wait)
 
 
 class Heap(_core.HeapBase):
@@ -212,20 +212,20 @@ class Heap(_core.HeapBase):
         changes by other tasks of the thread are a BusyError, for they would be rolled back with it; a task that it starts
         is another one. Reads, by other tasks too, see what is not committed yet, and stores by way of arrays are a part of
         it, whoever makes them: so do not await within the block, or have an asyncio.Lock around blocks and changes.
-        wait=False: the commit does not wait for the disk: ask `stable`. They do not nest. Outside of one, each change is
+        wait=False: the commit does not wait for the disk: ask `is_durable`. They do not nest. Outside of one, each change is
         a transaction of its own.
         """
         return Transaction(self, wait)
 
-    def stable(self, sequence=0, *, wait=False):
-        """Whether all transactions up to that sequence (0: all there are) are durable; with wait, makes them so."""
-        return self._stable(sequence, wait)
+    def is_durable(self, lsn=0, *, wait=False):
+        """Whether all transactions up to that LSN (0: all there are) are durable; with wait, makes them so."""
+        return self._is_durable(lsn, wait)
 
-    async def durable(self, sequence=0):
-        """Awaits that transactions up to that sequence (0: all there are) are durable."""
+    async def durable(self, lsn=0):
+        """Awaits that transactions up to that LSN (0: all there are) are durable."""
         import asyncio
 
-        await asyncio.to_thread(self._stable, sequence, True)
+        await asyncio.to_thread(self._is_durable, lsn, True)
 
     # ---- Undo.
 
@@ -503,7 +503,7 @@ def _end(heap):
         if heap.kind != "transactional":
             heap.snapshot()  # a thread that still runs has views
             return
-        heap.stable(wait=True)
+        heap.is_durable(wait=True)
         if heap._in_transaction:  # a generator's, say, that nobody has ended: this thread's changes were parts of it
             lost = "what was changed in a transaction that nobody has ended is lost"
     except Error as error:

@@ -136,7 +136,7 @@ class Shelf(MutableMapping):
                     self._store(key, value)
             self._cache = {}
         if self.heap.kind == "transactional":
-            self.heap.stable(wait=True)
+            self.heap.is_durable(wait=True)
         elif not self.heap.readonly:
             self.heap.snapshot()
 

@@ -298,7 +298,7 @@ def test_transactions(path):
                 heap.close()
         with heap.transaction(wait=False) as last:
             root["visits"] = 3
-        assert last.sequence and last.stable(wait=True) and last.stable()
+        assert last.lsn and last.is_durable(wait=True) and last.is_durable()
         asyncio.run(heap.durable())
         assert heap.stats()["transactions"] >= 4
         heap.discard()

@@ -671,9 +671,9 @@ def test_an_update_is_one_transaction(path):
         heap.root.update(d={}, s=set(), q=deque())
         for change in (lambda: heap.root["d"].update({"a": 1, "b": 2}, c=3), lambda: heap.root["s"].update([1, 2], [3]),
                        lambda: heap.root["q"].extend([1, 2, 3]), lambda: heap.root["s"].intersection_update([1])):  # fmt: skip
-            before = heap.stats()["sequence"]
+            before = heap.stats()["lsn"]
             change()
-            assert heap.stats()["sequence"] == before + 1
+            assert heap.stats()["lsn"] == before + 1
 
 
 # ---- As the built-in ones.

@@ -521,7 +521,7 @@ def test_rows_stay_when_a_slice_is_deleted(heap, index):
     heap.root["r"] = [Number(i) for i in range(7)]
     r, left = heap.root["r"], list(range(7))
     rows = list(r)
-    changes = lambda: heap.stats()["sequence"] if heap.kind == "transactional" else len(heap.history())
+    changes = lambda: heap.stats()["lsn"] if heap.kind == "transactional" else len(heap.history())
     before = changes()
     del r[index]
     del left[index]

@@ -416,7 +416,7 @@ def test_keys_to_look_for_make_nothing(path):
                 assert (key in heap.root) == (heap.root.get(key) == 1) == (key in keys[::2])
                 assert key not in heap.root["set"]
         after = heap.stats()
-        assert (after["live_blocks"], after["sequence"]) == (before["live_blocks"], before["sequence"])
+        assert (after["live_blocks"], after["lsn"]) == (before["live_blocks"], before["lsn"])
     with taiyen.open(path, readonly=True) as heap:
         assert [key in heap.root for key in keys] == [True, False] * 3
 

@@ -78,8 +78,8 @@ void look_at_transactions(metrics_page &b) {
     c.size_log_bytes = stats.size_log_bytes;
     c.forced_snapshots = stats.forced_snapshots;
     c.timed_snapshots = stats.timed_snapshots;
-    c.sequence = stats.sequence;
-    c.stable_sequence = stats.stable_sequence;
+    c.lsn = stats.lsn;
+    c.durable_lsn = stats.durable_lsn;
     c.reserved_blocks = stats.reserved_blocks;
     static_assert(sizeof c.times == sizeof(uint64_t[commit_ways][commit_buckets]));
     txn_commit_times(b.heap, c.times);

@@ -68,8 +68,8 @@ struct metrics_content_2 {
     uint64_t size_log_bytes;
     uint64_t forced_snapshots;
     uint64_t timed_snapshots;
-    uint64_t sequence;
-    uint64_t stable_sequence;
+    uint64_t lsn;
+    uint64_t durable_lsn;
     uint64_t reserved_blocks;
     uint64_t dirty_pages;
     uint64_t counted_unix_ns;

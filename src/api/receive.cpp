@@ -51,10 +51,10 @@ ty_status ty_receive(ty_receiver *receiver, const ty_follow_record *records, siz
     return receive(receiver, records, count);
 }
 
-ty_status ty_receive_stable(ty_receiver *receiver, ty_follow_position *position) {
-    if (ty_status status = check_pointer(receiver, "make what was received stable", "the receiver"))
+ty_status ty_receive_make_durable(ty_receiver *receiver, ty_follow_position *position) {
+    if (ty_status status = check_pointer(receiver, "make what was received durable", "the receiver"))
         return status;
-    return receive_stable(receiver, position);
+    return receive_make_durable(receiver, position);
 }
 
 ty_status ty_promote(ty_heap *heap) {

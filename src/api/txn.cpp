@@ -204,11 +204,11 @@ ty_status ty_commit(ty_txn *txn) {
     return guard.end(txn_commit(txn));
 }
 
-ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence) {
+ty_status ty_commit_async(ty_txn *txn, uint64_t *lsn) {
     if (ty_status status = check_end(txn, "commit"))
         return status;
     stray_guard guard;
-    return guard.end(txn_commit_async(txn, sequence));
+    return guard.end(txn_commit_async(txn, lsn));
 }
 
 ty_status ty_rollback(ty_txn *txn) {
@@ -220,16 +220,16 @@ ty_status ty_rollback(ty_txn *txn) {
     return guard.end(txn_rollback(txn));
 }
 
-ty_status ty_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable) {
-    constexpr const char *call = "tell whether a transaction is stable";
+ty_status ty_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable) {
+    constexpr const char *call = "tell whether a transaction is durable";
     if (ty_status status = check_heap(heap, call))
         return status;
     bool answer;
-    if (!stable && wait) // whoever waits knows the answer
-        stable = &answer;
-    if (ty_status status = check_pointer(stable, call, "the place for the answer"))
+    if (!durable && wait) // whoever waits knows the answer
+        durable = &answer;
+    if (ty_status status = check_pointer(durable, call, "the place for the answer"))
         return status;
-    return txn_stable(heap, sequence, wait, stable);
+    return txn_durable(heap, lsn, wait, durable);
 }
 
 ty_status ty_read_begin(ty_heap *heap) {

@@ -18,10 +18,10 @@ inline bool opens_for_reading(ty_open_mode mode) {
 struct image_place {
     uint64_t position;
     uint64_t session;
-    uint64_t sequence;
+    uint64_t lsn;
 };
 struct image_mark {
-    uint64_t stamp = 0; // the sequence up to which all is in the snapshot
+    uint64_t stamp = 0; // the LSN up to which all is in the snapshot
     uint64_t count = 1; // of partitions
     image_place at[log_partitions_max_2] = {};
 };
@@ -29,7 +29,7 @@ struct image_mark {
 inline image_mark mark_at_begin(uint64_t stamp, uint64_t partitions) {
     image_mark mark{stamp, partitions ? partitions : 1};
     for (uint64_t p = 0; p < mark.count; ++p)
-        mark.at[p].sequence = stamp;
+        mark.at[p].lsn = stamp;
     return mark;
 }
 // What an open has the header say of the log.
@@ -56,7 +56,7 @@ struct image_log {
 // check: everything of the heap's own files is known to be sound, and nothing has been changed, nor may the callback; a
 // failure refuses the open. *choice is what the header says; what the callback leaves there the header will say
 // (no log: then the kind becomes TY_SNAPSHOT, else TY_TRANSACTIONAL), durably, when the open returns; of another log
-// than before, the mark is its beginning, with the sequence going on. created: the heap is being made (asked for
+// than before, the mark is its beginning, with the LSN going on. created: the heap is being made (asked for
 // TY_TRANSACTIONAL only); log tells the identity that it will have, and the image is not there under its name yet.
 // make: follows check, but in a read-only open. The log that was answered is there, durably, and as closed to others as
 // the image, when it returns; failing, it leaves none that it made. Until

@@ -101,9 +101,9 @@ const char *past_id(ty_group &group) {
     if (!group.past_count)
         return nullptr;
     for (size_t n = 0; n < group.count; ++n) {
-        bool stable = true;
+        bool durable = true;
         const uint64_t outcome = group.past[0].outcomes[n];
-        if (outcome && (txn_stable(group.heaps[n], outcome, group.past_count == past_max, &stable) || !stable))
+        if (outcome && (txn_durable(group.heaps[n], outcome, group.past_count == past_max, &durable) || !durable))
             return nullptr;
     }
     return group.past[0].id;
@@ -116,12 +116,12 @@ void forget_past(ty_group &group) {
 
 void note_past(ty_dtxn *dtxn) {
     ty_group &group = *dtxn->group;
-    if (group.past_count == past_max) // it could not be made stable: the agent keeps it
+    if (group.past_count == past_max) // it could not be made durable: the agent keeps it
         forget_past(group);
     past_dtxn &one = group.past[group.past_count++];
     memcpy(one.id, dtxn->id, sizeof one.id);
     for (size_t n = 0; n < group.count; ++n)
-        one.outcomes[n] = dtxn->sequences[n] ? dtxn->sequences[n] + 1 : 0; // X27: the next record
+        one.outcomes[n] = dtxn->lsns[n] ? dtxn->lsns[n] + 1 : 0; // X27: the next record
 }
 
 // It counts. A heap that cannot take the outcome keeps its transaction prepared, and is told again.
@@ -166,15 +166,15 @@ size_t changed_heaps(const ty_dtxn *dtxn, size_t *which) {
 // One heap alone, or none: an ordinary commit. Nobody waits for its write but this thread.
 ty_status commit_one(ty_dtxn *dtxn, size_t which) {
     ty_heap *heap = dtxn->group->heaps[which];
-    uint64_t sequence = 0;
-    bool stable = false;
-    const ty_status status = txn_commit_async(dtxn->txns[which], &sequence);
+    uint64_t lsn = 0;
+    bool durable = false;
+    const ty_status status = txn_commit_async(dtxn->txns[which], &lsn);
     if (status && txn_current(heap) == dtxn->txns[which])
         return give_up(dtxn, status);
     dtxn->txns[which] = nullptr;
     if (ty_status failed = give_up(dtxn, status)) // the others have done nothing
         return failed;
-    return txn_stable(heap, sequence, true, &stable);
+    return txn_durable(heap, lsn, true, &durable);
 }
 
 // Which heaps take part with a prepared record: all of the group where they decide together.
@@ -209,7 +209,7 @@ ty_status prepare_heaps(ty_dtxn *dtxn) {
             return status;
     for (size_t n = 0; n < group.count; ++n)
         if (is_prepared(dtxn, n))
-            if (ty_status status = txn_prepare_begin(dtxn->txns[n], description, bytes, &dtxn->sequences[n]))
+            if (ty_status status = txn_prepare_begin(dtxn->txns[n], description, bytes, &dtxn->lsns[n]))
                 return status;
     return TY_OK;
 }
@@ -219,13 +219,13 @@ ty_status await_heaps(const ty_dtxn *dtxn) {
     const ty_group &group = *dtxn->group;
     size_t last = group.count;
     for (size_t n = 0; n < group.count; ++n)
-        last = dtxn->sequences[n] ? n : last;
+        last = dtxn->lsns[n] ? n : last;
     for (size_t n = 0; n < last && last != group.count; ++n)
-        if (dtxn->sequences[n])
-            txn_prepare_ask(group.heaps[n], dtxn->sequences[n]);
+        if (dtxn->lsns[n])
+            txn_prepare_ask(group.heaps[n], dtxn->lsns[n]);
     for (size_t n = group.count; n-- > 0;)
-        if (dtxn->sequences[n])
-            if (ty_status status = txn_prepare_wait(group.heaps[n], dtxn->sequences[n]))
+        if (dtxn->lsns[n])
+            if (ty_status status = txn_prepare_wait(group.heaps[n], dtxn->lsns[n]))
                 return status;
     return TY_OK;
 }
@@ -282,9 +282,9 @@ ty_status decide_by_agent(ty_dtxn *dtxn) {
 
 // Its commit is in its log, or not yet: where the write failed, that stays open until a later one succeeds.
 ty_status ask_first_heap(ty_dtxn *dtxn) {
-    bool stable = false;
+    bool durable = false;
     dtxn->state = dtxn_state::asking;
-    if (ty_status status = txn_stable(dtxn->group->heaps[0], 0, true, &stable))
+    if (ty_status status = txn_durable(dtxn->group->heaps[0], 0, true, &durable))
         return in_doubt(dtxn, image_path(dtxn->group->heaps[0]), status);
     return finish(dtxn);
 }
@@ -411,9 +411,9 @@ ty_status dtxn_begin_moment(ty_group *group, const group_moment &moment) {
         free_dtxn(dtxn);
         return status;
     }
-    bool stable = false;
+    bool durable = false;
     for (size_t n = 0; n < group->count && !status; ++n)
-        status = txn_stable(group->heaps[n], 0, true, &stable);
+        status = txn_durable(group->heaps[n], 0, true, &durable);
     return status;
 }
 

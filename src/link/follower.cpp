@@ -29,7 +29,7 @@ namespace {
 
 ty_status other_history(const ty_follower &f, const ty_follow_position &position) {
     return failure(TY_E_MISMATCH, "follow a heap behind transaction %llu: the position is of another history of it",
-                   (unsigned long long)position.sequence)
+                   (unsigned long long)position.lsn)
         .at(f.path)
         .remedy("the files are not those that were followed, or were restored from older ones: begin with a base");
 }
@@ -40,7 +40,7 @@ ty_status gone(const ty_follower &f, const ty_follow_position &position, const s
     if (base)
         *base = position_of(newest);
     return failure(TY_E_NOT_FOUND, "follow a heap behind transaction %llu: the next one is not in the log any more",
-                   (unsigned long long)position.sequence)
+                   (unsigned long long)position.lsn)
         .at(f.path)
         .remedy("begin again with a base; a larger log (log_bytes) holds more");
 }
@@ -48,7 +48,7 @@ ty_status gone(const ty_follower &f, const ty_follow_position &position, const s
 // Hands the records of one reading on. LK1, LK2.
 struct teller {
     uint64_t log;
-    uint64_t last;     // sequence; behind which the next one is expected
+    uint64_t last;     // LSN; behind which the next one is expected
     uint64_t previous; // hashes
     uint64_t hash;
     bool again; // the position's last record is read first, once more
@@ -65,11 +65,11 @@ struct teller {
     }
     static ty_status record(void *context, const log_record &record) {
         auto &self = *static_cast<teller *>(context);
-        if (record.sequence != self.last + 1) // a marked one, behind a gap
+        if (record.lsn != self.last + 1) // a marked one, behind a gap
             return self.stop();
         const uint64_t previous = self.again ? self.previous : self.hash;
-        const uint64_t hash = record_hash(self.log, previous, record.sequence, record.bytes, record.size);
-        self.last = record.sequence;
+        const uint64_t hash = record_hash(self.log, previous, record.lsn, record.bytes, record.size);
+        self.last = record.lsn;
         if (self.again && !(fault("last_record_followed_twice") && self.log != 0)) {
             self.other = hash != self.hash;
             self.again = false;
@@ -77,7 +77,7 @@ struct teller {
         }
         if (!self.tells)
             return TY_OK;
-        const ty_follow_record one{record.sequence, previous, hash, record.bytes, record.size};
+        const ty_follow_record one{record.lsn, previous, hash, record.bytes, record.size};
         self.told += 1;
         self.previous = previous;
         self.hash = hash;
@@ -87,7 +87,7 @@ struct teller {
 
 teller teller_at(const ty_follow_position &position, ty_follow_callback *callback, void *context) {
     return {position.log_identity,
-            position.sequence - position.has_record,
+            position.lsn - position.has_record,
             position.previous,
             position.hash,
             position.has_record != 0,
@@ -125,22 +125,22 @@ ty_status look(const log_view &view, const ty_follow_position &position, reading
     teller t = teller_at(position, nullptr, nullptr);
     log_reader reader{};
     const ty_status status = scan(view, marks_of(position), reader, t, {}, read);
-    read->more = read->found && read->contents.end.stamp > position.sequence;
+    read->more = read->found && read->contents.end.stamp > position.lsn;
     return status;
 }
 
-// LK2: what is told is durable: it is known to be stable, or flushed after it was seen. What the heap's open found in
+// LK2: what is told is durable: it is known to be durable, or flushed after it was seen. What the heap's open found in
 // its log was acknowledged, and perhaps told, by a process that died; the log need not know yet that it is durable.
 ty_status tell(const ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
                void *context, reading *read) {
     log_reader reader{};
     reading seen;
-    uint64_t stable = 0;
+    uint64_t durable = 0;
     if (f.heap)
-        if (ty_status status = txn_wait_beyond(f.heap, UINT64_MAX, 0, &stable))
+        if (ty_status status = txn_wait_beyond(f.heap, UINT64_MAX, 0, &durable))
             return status;
-    if (f.heap && stable >= txn_recovered(f.heap)) {
-        reader.up_to = fault("followed_while_it_is_written") ? UINT64_MAX : stable;
+    if (f.heap && durable >= txn_recovered(f.heap)) {
+        reader.up_to = fault("followed_while_it_is_written") ? UINT64_MAX : durable;
     } else {
         const ty_status status = look(view, *position, &seen);
         *read = seen;
@@ -156,7 +156,7 @@ ty_status tell(const ty_follower &f, const log_view &view, ty_follow_position *p
     const ty_status status = scan(view, marks_of(*position), reader, t, seen, read);
     if (!t.told)
         return status;
-    position->sequence = t.last;
+    position->lsn = t.last;
     position->previous = t.previous;
     position->hash = t.hash;
     position->has_record = 1;
@@ -186,7 +186,7 @@ ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *positi
     f.looked_ns = os::now_ns();
     if (newest.identity.log != position->log_identity)
         return gone(f, *position, newest, base);
-    if (!status && read.found && newest.marks.stamp > position->sequence) { // it may have been written meanwhile
+    if (!status && read.found && newest.marks.stamp > position->lsn) { // it may have been written meanwhile
         status = tell(f, view, position, callback, context, &read);
         if (read.told || read.other)
             return read.other ? other_history(f, *position) : TY_OK;
@@ -194,9 +194,8 @@ ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *positi
             return status;
         ty_error_detail(&why);
     }
-    const bool beyond =
-        newest.marks.stamp > position->sequence && (status || !fault("follower_passes_over_a_snapshot"));
-    if (beyond || (!read.found && newest.marks.stamp == position->sequence))
+    const bool beyond = newest.marks.stamp > position->lsn && (status || !fault("follower_passes_over_a_snapshot"));
+    if (beyond || (!read.found && newest.marks.stamp == position->lsn))
         return gone(f, *position, newest, base);
     if (!status)
         return read.found ? TY_OK : other_history(f, *position);
@@ -234,7 +233,7 @@ ty_status look_at_files(ty_follower &f, const ty_follow_position &position, bool
     snapshot_place newest{};
     if (ty_status status = txn_newest_snapshot(f.path, f.options, &newest))
         return status;
-    *more = newest.marks.stamp > position.sequence;
+    *more = newest.marks.stamp > position.lsn;
     f.looked_ns = *more ? 0 : os::now_ns(); // the next reading looks for itself
     return TY_OK;
 }
@@ -320,11 +319,11 @@ ty_status follow_wait(ty_follower *follower, const ty_follow_position &position,
         return status;
     const uint64_t timeout_ns = uint64_t{timeout_ms} * 1'000'000;
     if (follower->heap) {
-        uint64_t stable = 0;
-        ty_status status = txn_wait_beyond(follower->heap, position.sequence, 0, &stable);
-        if (!status && txn_recovered(follower->heap) <= position.sequence) // else it can be told, stable or not
-            status = txn_wait_beyond(follower->heap, position.sequence, timeout_ns, &stable);
-        *more = !status && std::max(stable, txn_recovered(follower->heap)) > position.sequence;
+        uint64_t durable = 0;
+        ty_status status = txn_wait_beyond(follower->heap, position.lsn, 0, &durable);
+        if (!status && txn_recovered(follower->heap) <= position.lsn) // else it can be told, durable or not
+            status = txn_wait_beyond(follower->heap, position.lsn, timeout_ns, &durable);
+        *more = !status && std::max(durable, txn_recovered(follower->heap)) > position.lsn;
         return status;
     }
     if (is_look_due(*follower))

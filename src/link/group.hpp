@@ -12,7 +12,7 @@ inline constexpr size_t past_max = 64;
 // An agent's identifier that can go once the heaps cannot ask for it any more.
 struct past_dtxn {
     char id[TY_DTXN_ID_BYTES];
-    uint64_t outcomes[TY_GROUP_HEAPS_MAX]; // sequences; 0: the heap had no part in it
+    uint64_t outcomes[TY_GROUP_HEAPS_MAX]; // LSNs; 0: the heap had no part in it
 };
 
 enum class dtxn_state : uint8_t {
@@ -125,9 +125,9 @@ struct ty_group : taiyen::thread_end_watcher {
 
 struct ty_dtxn {
     ty_group *group;
-    uint64_t thread;                        // that began it
-    ty_txn *txns[TY_GROUP_HEAPS_MAX];       // NULL: it is over
-    uint64_t sequences[TY_GROUP_HEAPS_MAX]; // of its prepared records; 0: it has none
+    uint64_t thread;                   // that began it
+    ty_txn *txns[TY_GROUP_HEAPS_MAX];  // NULL: it is over
+    uint64_t lsns[TY_GROUP_HEAPS_MAX]; // of its prepared records; 0: it has none
     size_t prepared_resource_managers;
     taiyen::dtxn_state state;
     bool in_group;    // it has its turn in the group, which its end gives on
@@ -151,9 +151,9 @@ ty_status list_group(ty_group *group);
 void unlist_group(ty_group *group);
 // The first failure; the others are told all the same. told: a bit for each that need not be told any more.
 ty_status tell_resource_managers(const ty_group &group, const char *id, uint32_t whom, bool commits, uint32_t *told);
-// JO4: of a distributed transaction that the first heap has durably. That one's gate opens before its commit is stable,
-// and then the next distributed transaction may begin, and owe something of its own before this one is told. So either
-// all gates are held, or it is `only`.
+// JO4: of a distributed transaction that the first heap has durably. That one's gate opens before its commit is
+// durable, and then the next distributed transaction may begin, and owe something of its own before this one is told.
+// So either all gates are held, or it is `only`.
 ty_status pay(ty_group &group, const char *only);
 void owe(ty_group &group, const char *id);
 void owe_nothing(ty_group &group);

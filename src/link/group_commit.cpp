@@ -87,7 +87,7 @@ void go_on(ty_group &group) {
 
 // ---- Writing
 
-ty_status append(const ty_group &group, const grouped_batch &batch, uint64_t *sequences) {
+ty_status append(const ty_group &group, const grouped_batch &batch, uint64_t *lsns) {
     uint8_t description[description_max];
     const size_t bytes = dtxn_describe(batch.last, description);
     for (size_t n = 0; n < group.count; ++n) {
@@ -95,8 +95,7 @@ ty_status append(const ty_group &group, const grouped_batch &batch, uint64_t *se
         log_piece pieces[record_pending_max];
         for (size_t i = 0, begin = 0; i < batch.count; begin = records.ends[i++])
             pieces[i] = {records.bytes + begin, records.ends[i] - begin};
-        if (ty_status status =
-                txn_append_grouped(group.heaps[n], pieces, batch.count, description, bytes, &sequences[n]))
+        if (ty_status status = txn_append_grouped(group.heaps[n], pieces, batch.count, description, bytes, &lsns[n]))
             return status;
     }
     return TY_OK;
@@ -105,13 +104,13 @@ ty_status append(const ty_group &group, const grouped_batch &batch, uint64_t *se
 // JO3. A heap that cannot take the outcome is mended before the gates open: the distributed transactions count all the
 // same.
 ty_status write(const ty_group &group, const grouped_batch &batch) {
-    uint64_t sequences[TY_GROUP_HEAPS_MAX];
-    if (ty_status status = append(group, batch, sequences))
+    uint64_t lsns[TY_GROUP_HEAPS_MAX];
+    if (ty_status status = append(group, batch, lsns))
         return status;
     for (size_t n = 0; n + 1 < group.count; ++n)
-        txn_prepare_ask(group.heaps[n], sequences[n]);
+        txn_prepare_ask(group.heaps[n], lsns[n]);
     for (size_t n = fault("grouped_dtxn_decided_before_all_have_it") ? 1 : group.count; n-- > 0;)
-        if (ty_status status = txn_prepare_wait(group.heaps[n], sequences[n]))
+        if (ty_status status = txn_prepare_wait(group.heaps[n], lsns[n]))
             return status;
     for (size_t n = 0; n < group.count; ++n)
         txn_commit_grouped(group.heaps[n]);

@@ -129,7 +129,7 @@ ty_status inbox_set(ty_txn *txn, const char *source, uint64_t number) {
 }
 
 ty_status inbox_last(ty_heap *heap, const char *source, uint64_t *number) {
-    bool stable = false;
+    bool durable = false;
     {
         looking_at look(heap);
         inbox_1 *box;
@@ -140,7 +140,7 @@ ty_status inbox_last(ty_heap *heap, const char *source, uint64_t *number) {
         const source_1 *known = find_source(box, padded_name(source));
         *number = known ? known->last : 0;
     }
-    const ty_status status = txn_stable(heap, 0, !fault("receipt_before_it_is_durable"), &stable); // OB4
+    const ty_status status = txn_durable(heap, 0, !fault("receipt_before_it_is_durable"), &durable); // OB4
     if (status)
         *number = 0;
     return status;

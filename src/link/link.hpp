@@ -25,7 +25,7 @@ ty_status receive_begin(ty_heap *heap, const ty_follow_position &position, const
                         ty_receiver **receiver);
 void receive_end(ty_receiver *receiver);
 ty_status receive(ty_receiver *receiver, const ty_follow_record *records, size_t count);
-ty_status receive_stable(ty_receiver *receiver, ty_follow_position *position);
+ty_status receive_make_durable(ty_receiver *receiver, ty_follow_position *position);
 
 // ---- Distributed transactions: the functions of distributed.h, likewise (dtxn.hpp)
 

@@ -352,13 +352,13 @@ ty_status outbox_put(ty_txn *txn, const char *name, const void *bytes, size_t si
 ty_status outbox_read(ty_heap *heap, const char *name, uint64_t after, ty_message_callback *callback, void *context) {
     reading one{name, after, 0, {}, {}};
     do {
-        bool stable = false;
+        bool durable = false;
         if (ty_status status = copy_some(heap, &one))
             return status;
         if (one.copies.used == 0)
             return TY_OK;
         const bool lasts = !fault("message_given_before_it_is_durable");
-        if (ty_status status = txn_stable(heap, 0, lasts, &stable)) // OB2
+        if (ty_status status = txn_durable(heap, 0, lasts, &durable)) // OB2
             return status;
         if (!call_back(&one, callback, context))
             return TY_OK;
@@ -370,7 +370,7 @@ ty_status outbox_wait(ty_heap *heap, const char *name, uint64_t after, uint32_t 
     const uint64_t until = os::now_ns() + uint64_t{timeout_ms} * 1000000;
     for (;;) {
         ty_txn_stats stats{};
-        uint64_t stable;
+        uint64_t durable;
         stats.struct_size = sizeof stats;
         if (ty_status status = txn_get_stats(heap, &stats)) // before the look: what is put behind that ends the wait
             return status;
@@ -379,7 +379,7 @@ ty_status outbox_wait(ty_heap *heap, const char *name, uint64_t after, uint32_t 
         const uint64_t now = os::now_ns();
         if (*more || now >= until)
             return TY_OK;
-        if (ty_status status = txn_wait_beyond(heap, stats.sequence, until - now, &stable))
+        if (ty_status status = txn_wait_beyond(heap, stats.lsn, until - now, &durable))
             return status;
     }
 }

@@ -14,8 +14,8 @@ uint64_t sum_of(const ty_follow_position &position) {
 } // namespace
 
 // LK1.
-uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t sequence, const void *bytes, size_t size) {
-    const uint64_t link[] = {previous, sequence, size, checksum(bytes, size, log)};
+uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t lsn, const void *bytes, size_t size) {
+    const uint64_t link[] = {previous, lsn, size, checksum(bytes, size, log)};
     return checksum(link, sizeof link, log);
 }
 
@@ -27,7 +27,7 @@ void seal_position(ty_follow_position &position) {
 ty_status check_position(const ty_follow_position &position) {
     bool good = (position.checksum == sum_of(position) || fault("damaged_position_accepted")) &&
                 position.partitions >= 1 && position.partitions <= log_partitions_max && position.has_record <= 1 &&
-                position.sequence >= position.has_record && position.sequence <= log_counter_max_2;
+                position.lsn >= position.has_record && position.lsn <= log_counter_max_2;
     for (uint32_t p = 0; good && p < position.partitions; ++p)
         good = position.place[3 * p] <= log_counter_max_2 && position.place[3 * p + 2] <= log_counter_max_2;
     return good ? TY_OK
@@ -39,7 +39,7 @@ ty_follow_position position_of(const snapshot_place &base) {
     ty_follow_position position{};
     memcpy(position.heap_identity, base.identity.heap, sizeof position.heap_identity);
     position.log_identity = base.identity.log;
-    position.sequence = base.marks.stamp;
+    position.lsn = base.marks.stamp;
     position.epoch = base.epoch;
     position.hash = record_hash(base.identity.log, 0, base.marks.stamp, base.identity.heap, sizeof base.identity.heap);
     position.open_number = base.open.number;
@@ -50,7 +50,7 @@ ty_follow_position position_of(const snapshot_place &base) {
 }
 
 log_marks marks_of(const ty_follow_position &position) {
-    log_marks marks{position.sequence - position.has_record, position.partitions};
+    log_marks marks{position.lsn - position.has_record, position.partitions};
     for (uint32_t p = 0; p < marks.count; ++p)
         marks.at[p] = {position.place[3 * p], position.place[3 * p + 1], position.place[3 * p + 2]};
     return marks;
@@ -61,23 +61,22 @@ void set_marks(ty_follow_position &position, const log_marks &marks) {
     for (uint32_t p = 0; p < marks.count; ++p) {
         position.place[3 * p] = marks.at[p].position;
         position.place[3 * p + 1] = marks.at[p].session;
-        position.place[3 * p + 2] = marks.at[p].sequence;
+        position.place[3 * p + 2] = marks.at[p].lsn;
     }
 }
 
 ty_status follow_step(ty_follow_position &position, const ty_follow_record &record) {
-    const bool next = record.sequence == position.sequence + 1 && record.previous == position.hash;
+    const bool next = record.lsn == position.lsn + 1 && record.previous == position.hash;
     if (!next && !fault("received_with_one_left_out"))
         return failure(TY_E_MISMATCH, "take transaction %llu behind transaction %llu: another one follows there",
-                       (unsigned long long)record.sequence, (unsigned long long)position.sequence)
+                       (unsigned long long)record.lsn, (unsigned long long)position.lsn)
             .remedy("have the records sent again from this position on, or begin with a base");
     if (!fault("changed_record_received") &&
-        record.hash !=
-            record_hash(position.log_identity, record.previous, record.sequence, record.bytes, record.size_bytes))
+        record.hash != record_hash(position.log_identity, record.previous, record.lsn, record.bytes, record.size_bytes))
         return failure(TY_E_DAMAGED, "take transaction %llu: its bytes are not those that were told",
-                       (unsigned long long)record.sequence)
+                       (unsigned long long)record.lsn)
             .remedy("have it sent again");
-    position.sequence = record.sequence;
+    position.lsn = record.lsn;
     position.previous = record.previous;
     position.hash = record.hash;
     position.has_record = 1;

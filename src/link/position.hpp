@@ -9,7 +9,7 @@ static_assert(sizeof(ty_follow_position) == 80 + 24 * TY_LOG_PARTITIONS_MAX + 8,
 static_assert(log_partitions_max == TY_LOG_PARTITIONS_MAX);
 
 // LK1: a record's hash covers all records before it, back to a base.
-uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t sequence, const void *bytes, size_t size);
+uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t lsn, const void *bytes, size_t size);
 
 ty_follow_position position_of(const snapshot_place &base);
 // After each change of its fields.

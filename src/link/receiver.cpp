@@ -38,8 +38,8 @@ ty_status receive_begin(ty_heap *heap, const ty_follow_position &position, const
     receive_start start{};
     memcpy(start.source.heap, position.heap_identity, sizeof start.source.heap);
     start.source.log = position.log_identity;
-    start.sequence = position.sequence;
-    start.copied = options.copied_sequence ? options.copied_sequence : position.sequence;
+    start.lsn = position.lsn;
+    start.copied = options.copied_lsn ? options.copied_lsn : position.lsn;
     start.base = options.base;
     start.logged = !options.unlogged;
     made->position = made->taken = position;
@@ -80,7 +80,7 @@ ty_status do_records(ty_receiver *receiver, const ty_follow_record *records, siz
     std::copy_n(receiver->waiting, waiting, all);
     std::copy_n(records, decided, all + waiting);
     const ty_status first = txn_receive(*receiver->heap, all, waiting + decided);
-    if (txn_received(*receiver->heap) < records[decided - 1].sequence)
+    if (txn_received(*receiver->heap) < records[decided - 1].lsn)
         return first; // the heap is spoiled
     forget_waiting(receiver);
     const ty_status rest = txn_receive(*receiver->heap, records + decided, count - decided);
@@ -110,7 +110,7 @@ ty_status receive(ty_receiver *receiver, const ty_follow_record *records, size_t
     for (size_t i = 0; i < count; ++i) {
         if (ty_status status = follow_step(at, records[i]))
             return status;
-        if (records[i].sequence <= last)
+        if (records[i].lsn <= last)
             known = i + 1;
         else if (ty_status status = fault("received_before_all_is_checked")
                                         ? TY_OK
@@ -123,7 +123,7 @@ ty_status receive(ty_receiver *receiver, const ty_follow_record *records, size_t
         decided = decided ? decided : ready - known;
     }
     ty_status status = ready > known ? do_records(receiver, records + known, decided, ready - known) : TY_OK;
-    if (txn_received(*receiver->heap) < done.sequence)
+    if (txn_received(*receiver->heap) < done.lsn)
         return status;
     if (ready) {
         set_position(receiver->position, done);
@@ -142,8 +142,8 @@ ty_status receive(ty_receiver *receiver, const ty_follow_record *records, size_t
     return status;
 }
 
-ty_status receive_stable(ty_receiver *receiver, ty_follow_position *position) {
-    if (ty_status status = txn_receive_stable(*receiver->heap))
+ty_status receive_make_durable(ty_receiver *receiver, ty_follow_position *position) {
+    if (ty_status status = txn_receive_make_durable(*receiver->heap))
         return status;
     if (position)
         *position = receiver->position;

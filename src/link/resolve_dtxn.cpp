@@ -310,12 +310,12 @@ private:
 
     vote ask_opened(const char *path, const ty_open_options &options) {
         ty_heap *heap = nullptr;
-        bool stable = false;
+        bool durable = false;
         known_of_group known;
         ty_status status = txn_open(path, options, &heap, nullptr, &dtxn_resolver);
         const bool lasts = image_kind(heap) == TY_TRANSACTIONAL && !fault("vote_of_an_asked_heap_not_durable");
         if (!status && lasts) // what it says is to last
-            status = txn_stable(heap, 0, true, &stable);
+            status = txn_durable(heap, 0, true, &durable);
         if (!status)
             status = know(heap, what_.key, nullptr, &known);
         const vote given = status ? unknown(path, ty_error_text()) : vote_of(known, path);

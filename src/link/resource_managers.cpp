@@ -72,12 +72,12 @@ ty_status tell_resource_managers(const ty_group &group, const char *id, uint32_t
 ty_status pay(ty_group &group, const char *only) {
     os::lock_guard guard(group.lock);
     uint32_t told = 0;
-    bool stable = false;
+    bool durable = false;
     if (!group.owed_to || (only && strcmp(group.owed, only) != 0))
         return TY_OK;
     if (ty_status status = fault("resource_manager_commits_before_it_is_durable")
                                ? TY_OK
-                               : txn_stable(group.heaps[0], 0, true, &stable))
+                               : txn_durable(group.heaps[0], 0, true, &durable))
         return failure(TY_E_IN_DOUBT, "tell a resource manager that %s is committed: that is not durable", group.owed)
             .at(image_path(group.heaps[0]))
             .remedy("mend the disk (%s), and begin again", ty_status_name(status));

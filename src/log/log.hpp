@@ -1,7 +1,7 @@
 // The façade of the log layer: rings of frames on a sink, group commit, and reading them back. It knows nothing of
 // heaps. docs/design/log.md tells how it works; log_layout.hpp is the form on the sink.
 //
-// A log has one partition or several, each a ring of its own. Its records have sequences, which rise in each partition
+// A log has one partition or several, each a ring of its own. Its records have LSNs, which rise in each partition
 // and have no gaps over all of them. Where there is one partition the log counts them. Else the appenders give them:
 // stamps of a clock that they have in common.
 #pragma once
@@ -20,18 +20,18 @@ inline constexpr uint32_t log_partitions_max = log_partitions_max_3;
 struct log_mark {
     uint64_t position; // counts bytes of the ring and rises for ever; the place is position % the ring's bytes
     uint64_t session;  // 0: nothing was ever logged
-    uint64_t sequence; // of the last record before it in this ring
+    uint64_t lsn;      // of the last record before it in this ring
 };
-// A place in a log, as a snapshot keeps it: of its records, those with sequences up to `stamp` are in the snapshot.
+// A place in a log, as a snapshot keeps it: of its records, those with LSNs up to `stamp` are in the snapshot.
 // All others lie behind the marks of their partitions. So may some of the former: readers leave these out. With one
-// partition none do, and at[0].sequence is the stamp.
+// partition none do, and at[0].LSN is the stamp.
 struct log_marks {
     uint64_t stamp = 0;
     uint32_t count = 1; // of partitions
     log_mark at[log_partitions_max] = {};
 };
 constexpr bool operator==(const log_mark &a, const log_mark &b) {
-    return a.position == b.position && a.session == b.session && a.sequence == b.sequence;
+    return a.position == b.position && a.session == b.session && a.lsn == b.lsn;
 }
 inline bool operator==(const log_marks &a, const log_marks &b) {
     bool same = a.stamp == b.stamp && a.count == b.count;
@@ -40,7 +40,7 @@ inline bool operator==(const log_marks &a, const log_marks &b) {
     return same;
 }
 inline log_marks marks_of_one(const log_mark &mark) {
-    log_marks marks{mark.sequence};
+    log_marks marks{mark.lsn};
     marks.at[0] = mark;
     return marks;
 }
@@ -94,7 +94,7 @@ inline bool names_open(const log_header_2 &header, const log_open_2 &open) {
 // ---- Reading
 
 struct log_record {
-    uint64_t sequence;
+    uint64_t lsn;
     uint64_t position; // of its frame
     const uint8_t *bytes;
     size_t size;
@@ -102,10 +102,10 @@ struct log_record {
     bool marked;
 };
 
-// Reads frames from `from` to the end of what is there, and hands records on in the order of their sequences, without
-// gaps. Where a sequence is missing, which only several partitions can lack in the midst, the records behind it are
+// Reads frames from `from` to the end of what is there, and hands records on in the order of their LSNs, without
+// gaps. Where an LSN is missing, which only several partitions can lack in the midst, the records behind it are
 // left out, but for the marked ones: these are handed on, in order. A frame that is not valid ends a partition: TY_OK;
-// unless a later frame shows that it had been stable, or a frame of any partition says that the missing record had
+// unless a later frame shows that it had been durable, or a frame of any partition says that the missing record had
 // been: TY_E_DAMAGED. Where the frames at `from` were overwritten, or continue a snapshot that is missing:
 // TY_E_DAMAGED.
 struct log_reader {
@@ -120,34 +120,34 @@ struct log_reader {
     bool in_use = false;
     // Behind a frame: a reading could begin here for which all that was read is in a snapshot. NULL: not wanted.
     ty_status (*frame)(void *context, const log_marks &here) = nullptr;
-    // The reading ends behind the record with this sequence. In use: one that was stable before.
+    // The reading ends behind the record with this LSN. In use: one that was durable before.
     uint64_t up_to = UINT64_MAX;
 };
 struct log_contents {
     log_marks end;    // behind the last valid frames; stamp: of the last record before any gap
     log_marks next;   // where a later reading goes on: before all records behind end.stamp, and before the frame of the
                       // last one up to there, which a reading gives once more if the stamp is one less
-    log_marks tail;   // records behind these sequences are not known to be durable; reading from here gives them (L4)
-    uint64_t highest; // sequence of any record that is there
+    log_marks tail;   // records behind these LSNs are not known to be durable; reading from here gives them (L4)
+    uint64_t highest; // LSN of any record that is there
     uint64_t frames;
     uint64_t records; // handed on
     uint64_t record_bytes;
     uint64_t behind_gap; // of those handed on: marked ones behind a gap
     uint64_t left_out;   // unmarked ones there
 };
-// Of a log in use: all is told that was stable when the call began, and what of the rest is there already. That may not
-// be durable yet: who needs it flushes the file. A copy of each ring from its mark in `from` to its mark in `end`, with
-// no frames behind, gives the same to log_scan. A reading from `next` goes on; records behind a gap it tells again.
-// A reading ends when it has come up with the writer, or when a function of the reader fails.
-// TY_E_BUSY: what stood there was overwritten, or a snapshot alone holds it, so a newer one than that of `from` is
-// durable. A ring tells that by itself as far as it can. So on any other result than TY_OK, and where nothing was
-// found, the caller looks whether the newest snapshot's marks are behind `next`, and then goes on from these. Where
-// they are not, TY_E_BUSY and TY_E_DAMAGED are damage. What was told is right in any case.
+// Of a log in use: all is told that was durable when the call began, and what of the rest is there already. That may
+// not be durable yet: who needs it flushes the file. A copy of each ring from its mark in `from` to its mark in `end`,
+// with no frames behind, gives the same to log_scan. A reading from `next` goes on; records behind a gap it tells
+// again. A reading ends when it has come up with the writer, or when a function of the reader fails. TY_E_BUSY: what
+// stood there was overwritten, or a snapshot alone holds it, so a newer one than that of `from` is durable. A ring
+// tells that by itself as far as it can. So on any other result than TY_OK, and where nothing was found, the caller
+// looks whether the newest snapshot's marks are behind `next`, and then goes on from these. Where they are not,
+// TY_E_BUSY and TY_E_DAMAGED are damage. What was told is right in any case.
 ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
                    const log_reader &reader, log_contents *contents);
 
 // Copies the header, and the frames behind `from`, of a log that others may be writing to, to a file of its own, which
-// holds nothing else then. What a scan of the copy gives had all been written, and nothing is missing that was stable
+// holds nothing else then. What a scan of the copy gives had all been written, and nothing is missing that was durable
 // before. The copy is of blocks of TY_STORAGE_BLOCK.
 // *end: of the frames. Errors: those of a scan of a log in use.
 ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
@@ -168,13 +168,13 @@ struct log_options {
                      // of their own
     log_marks tail;  // of that scan
     bool thread;     // threads of the library write what nobody waits for; else appenders and waiters do
-    uint64_t highest = 0; // of that scan: new sequences are above it. 0: as `end` says
+    uint64_t highest = 0; // of that scan: new LSNs are above it. 0: as `end` says
     // Asked after each write: whether all else is there without which the log is of no use. NULL: yes.
     ty_status (*check)(void *context) = nullptr;
     void *context = nullptr;
 };
 ty_status log_start(const log_options &options, log **made);
-// Ends the threads; frees it. What was appended and is not stable is dropped (log_wait first).
+// Ends the threads; frees it. What was appended and is not durable is dropped (log_wait first).
 void log_stop(log *l);
 // Ends the threads alone, while nobody commits: no write, and no check, is under way then. And starts them again; where
 // that fails, appenders and waiters write.
@@ -186,19 +186,19 @@ uint32_t log_partitions(const log *l);
 // the ring has no room for it until a snapshot frees some, or where it exceeds log_record_max: then the caller takes a
 // snapshot in place of it. Waits for writes under way if the buffers are full. From here to log_append_end appends of
 // other threads wait.
-// For one appender at a time: it goes to the first partition, with the sequence behind the last one.
+// For one appender at a time: it goes to the first partition, with the LSN behind the last one.
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place);
-// The record is `bytes` long (0: none, the append is given up). Returns its sequence.
+// The record is `bytes` long (0: none, the append is given up). Returns its LSN.
 uint64_t log_append_end(log *l, size_t bytes);
 
 // The same for many appenders at a time, each in one partition; those of other partitions do not wait. try_once: where
 // somebody else appends there, or room would have to be waited for, TY_E_BUSY at once, without a detail.
 enum class log_turn : uint8_t { wait, try_once };
 ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn turn = log_turn::wait);
-// The sequence is taken between the two calls, from a counter that all appenders share, with an atomic operation that
-// acquires and releases. Each number is appended, in some partition, or no later record is ever stable. marked:
+// The LSN is taken between the two calls, from a counter that all appenders share, with an atomic operation that
+// acquires and releases. Each number is appended, in some partition, or no later record is ever durable. marked:
 // recovery takes the record even if one before it is missing, which its appender vouches for.
-void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t sequence, bool marked = false);
+void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t lsn, bool marked = false);
 // Appends records that stand in one frame: a crash leaves all of them or none. As the first of these otherwise.
 struct log_piece {
     const void *bytes;
@@ -207,24 +207,24 @@ struct log_piece {
 ty_status log_append_together(log *l, const log_piece *pieces, size_t count);
 size_t log_record_max(const log *l); // half the buffer
 
-// Waits until all records up to `sequence`, as far as they are appended or being appended, are stable; writes them
+// Waits until all records up to `LSN`, as far as they are appended or being appended, are durable; writes them
 // itself where nobody else does. partition: the caller's own, whose frame it writes; the others' threads are asked to
-// write at the same time. A partition with nothing up to `sequence` is not waited for.
+// write at the same time. A partition with nothing up to `LSN` is not waited for.
 // A failed write leaves the log *broken*: TY_E_IO (or what the sink said) here and from every append, until
 // log_continue.
-ty_status log_wait(log *l, uint64_t sequence, uint32_t partition = 0);
+ty_status log_wait(log *l, uint64_t lsn, uint32_t partition = 0);
 // The same for the records of one partition.
-ty_status log_wait_partition(log *l, uint32_t partition, uint64_t sequence);
-// Has the threads write what is not stable up to the sequence, where nobody does. Without threads nothing is done.
-void log_ask(log *l, uint64_t sequence);
-// A sequence up to which all is stable: with one partition the last one. With several it may lag behind.
-uint64_t log_stable(log *l);
+ty_status log_wait_partition(log *l, uint32_t partition, uint64_t lsn);
+// Has the threads write what is not durable up to the LSN, where nobody does. Without threads nothing is done.
+void log_ask(log *l, uint64_t lsn);
+// An LSN up to which all is durable: with one partition the last one. With several it may lag behind.
+uint64_t log_durable(log *l);
 uint64_t log_last(log *l); // the highest appended one
-// Up to where it was read when it was started. What was not known to be durable then is not stable before something is
+// Up to where it was read when it was started. What was not known to be durable then is not durable before something is
 // written; a reader can flush it.
 uint64_t log_recovered(const log *l);
-// Waits until log_stable() is beyond the sequence, or that long; what log_stable() is then.
-uint64_t log_wait_beyond(log *l, uint64_t sequence, uint64_t timeout_ns);
+// Waits until log_durable() is beyond the LSN, or that long; what log_durable() is then.
+uint64_t log_wait_beyond(log *l, uint64_t lsn, uint64_t timeout_ns);
 bool log_broken(log *l);
 // Breaks the log, as a failed write does: a snapshot in place of a log write failed, and may be found all the same,
 // with the transaction that the log does not hold (X7, txn.md). The status and its detail are of that.
@@ -233,7 +233,7 @@ void log_break(log *l, ty_status status);
 // The place behind everything appended so far, for a snapshot that is collected now, up to log_last. Where others
 // append meanwhile, the caller sets `stamp` afterwards, to a number that all records before the marks are up to.
 log_marks log_marks_now(log *l);
-// A snapshot with these marks is durable: all up to its stamp is stable, and the space before them is free.
+// A snapshot with these marks is durable: all up to its stamp is durable, and the space before them is free.
 void log_release(log *l, const log_marks &marks);
 // The same for a snapshot taken in place of a log write: since log_marks_now nothing was appended; marks.stamp is the
 // marks', or one more when the snapshot holds a transaction that the log does not. What follows starts sessions that

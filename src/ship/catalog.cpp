@@ -39,7 +39,7 @@ ty_status names_of(const ty_destination &from, std::vector<named> *names) {
 
 // Within another one of its line: what a merging left that was interrupted.
 bool is_within(const object_header_1 &a, const object_header_1 &b) {
-    return same_line(a, b) && a.from.sequence >= b.from.sequence && a.to.sequence <= b.to.sequence;
+    return same_line(a, b) && a.from.lsn >= b.from.lsn && a.to.lsn <= b.to.lsn;
 }
 
 ty_status tell(ty_problem_callback *problem, void *context, ty_status status) {
@@ -84,15 +84,14 @@ ty_status catalog::read(const ty_destination &from, reading how, ty_problem_call
     }
     std::sort(found.begin(), found.end(), [](const object &a, const object &b) {
         const auto &x = a.header, &y = b.header;
-        return x.from.sequence != y.from.sequence ? x.from.sequence < y.from.sequence
-                                                  : x.to.sequence > y.to.sequence; // the longest first
+        return x.from.lsn != y.from.lsn ? x.from.lsn < y.from.lsn : x.to.lsn > y.to.lsn; // the longest first
     });
     for (object &one : found) {
         if (one.header.kind == uint32_t(object_kind::base))
             bases.push_back(std::move(one));
         else if (!segments.empty() && is_within(one.header, segments.back().header))
             spare.push_back(std::move(one));
-        else if (!segments.empty() && one.header.from.sequence < segments.back().header.to.sequence) {
+        else if (!segments.empty() && one.header.from.lsn < segments.back().header.to.lsn) {
             if (ty_status status = tell(problem, context,
                                         fail(TY_E_MISMATCH, "use a segment that overlaps " + segments.back().name,
                                              one.name, "it is of another history: take it away from there")))
@@ -109,7 +108,7 @@ bool catalog::is_replaced(const bad_object &one) const {
     if (!segment_range(one.name, &first, &last))
         return false;
     for (const object &segment : segments)
-        if (segment.name != one.name && segment.header.from.sequence < first && segment.header.to.sequence >= last)
+        if (segment.name != one.name && segment.header.from.lsn < first && segment.header.to.lsn >= last)
             return true;
     return false;
 }
@@ -120,17 +119,16 @@ const object *catalog::last() const {
     const ty_follow_position &segment = segments.back().header.to, &base = bases.back().header.from;
     // Of a log that was made anew, a line begins where the one before it ended.
     const bool new_log = base.log_identity != segment.log_identity;
-    const bool by_base = base.sequence > segment.sequence || (base.sequence == segment.sequence && new_log);
+    const bool by_base = base.lsn > segment.lsn || (base.lsn == segment.lsn && new_log);
     return by_base ? &bases.back() : &segments.back();
 }
 
 size_t catalog::first_behind(const object &base) const {
     for (size_t i = 0; i < segments.size(); i++) {
         const object_header_1 &segment = segments[i].header;
-        if (segment.to.sequence <= base.header.from.sequence)
+        if (segment.to.lsn <= base.header.from.lsn)
             continue;
-        return segment.from.sequence <= base.header.from.sequence &&
-                       segment.from.log_identity == base.header.from.log_identity
+        return segment.from.lsn <= base.header.from.lsn && segment.from.log_identity == base.header.from.log_identity
                    ? i
                    : SIZE_MAX;
     }
@@ -141,7 +139,7 @@ bool catalog::follows(size_t segment) const {
     if (segment == 0)
         return false;
     const object_header_1 &before = segments[segment - 1].header, &one = segments[segment].header;
-    return same_line(before, one) && before.to.sequence == one.from.sequence && before.to.hash == one.from.hash;
+    return same_line(before, one) && before.to.lsn == one.from.lsn && before.to.hash == one.from.hash;
 }
 
 void catalog::add_base(object one) {

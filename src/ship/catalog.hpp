@@ -24,7 +24,7 @@ enum class reading {
 };
 
 struct catalog {
-    std::vector<object> bases;    // by sequence
+    std::vector<object> bases;    // by LSN
     std::vector<object> segments; // by first record; none within another one
     std::vector<object> spare;    // segments whose records are in another one, too
     std::vector<bad_object> bad;

@@ -21,15 +21,15 @@ uint64_t checksum_of(const frame_header_1 &header, const void *stored, uint64_t 
 std::string name_of(const object_header_1 &header) {
     char name[64];
     if (header.kind == uint32_t(object_kind::base))
-        return base_name(header.from.sequence);
-    snprintf(name, sizeof name, "segment-%016llx-%016llx", static_cast<unsigned long long>(header.from.sequence + 1),
-             static_cast<unsigned long long>(header.to.sequence));
+        return base_name(header.from.lsn);
+    snprintf(name, sizeof name, "segment-%016llx-%016llx", static_cast<unsigned long long>(header.from.lsn + 1),
+             static_cast<unsigned long long>(header.to.lsn));
     return name;
 }
 
-std::string base_name(uint64_t sequence) {
+std::string base_name(uint64_t lsn) {
     char name[64];
-    snprintf(name, sizeof name, "base-%016llx", static_cast<unsigned long long>(sequence));
+    snprintf(name, sizeof name, "base-%016llx", static_cast<unsigned long long>(lsn));
     return name;
 }
 
@@ -53,16 +53,16 @@ const char *wrong_field(const object_header_1 &h) {
     const bool base = h.kind == uint32_t(object_kind::base);
     if (!base && h.kind != uint32_t(object_kind::segment))
         return "kind";
-    if (h.from.sequence > counter_max || h.to.sequence > counter_max || h.line_sequence > h.from.sequence)
-        return "sequence";
-    if (base ? h.to.sequence != h.from.sequence || h.records || h.frames || h.stored_bytes
-             : h.to.sequence - h.from.sequence != h.records || h.records == 0 || h.to.sequence < h.from.sequence)
+    if (h.from.lsn > counter_max || h.to.lsn > counter_max || h.line_lsn > h.from.lsn)
+        return "lsn";
+    if (base ? h.to.lsn != h.from.lsn || h.records || h.frames || h.stored_bytes
+             : h.to.lsn - h.from.lsn != h.records || h.records == 0 || h.to.lsn < h.from.lsn)
         return "number of records";
     if (!base && (h.frames == 0 || h.frames > h.records || h.raw_bytes > counter_max || h.stored_bytes > counter_max))
         return "number of frames or bytes";
-    if (h.after_base > counter_max || h.floor > h.from.sequence || (!base && h.floor))
+    if (h.after_base > counter_max || h.floor > h.from.lsn || (!base && h.floor))
         return "base before it";
-    if (h.line_after > h.line_sequence + 1)
+    if (h.line_after > h.line_lsn + 1)
         return "end of the line before";
     if (h.first_ns > h.last_ns)
         return "time";

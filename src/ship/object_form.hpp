@@ -24,11 +24,11 @@ struct object_header_1 {
     uint32_t kind; // object_kind
     uint32_t level;
     uint32_t frames;
-    uint64_t line_sequence; // of the position where the line began, and its hash: segments of one line have the same
+    uint64_t line_lsn; // of the position where the line began, and its hash: segments of one line have the same
     uint64_t line_hash;
     uint64_t heap_base;  // of a base: the address
-    uint64_t after_base; // SP7: 1 + the sequence of the newest base that the destination had; 0: none
-    uint64_t floor;      // SP7: of a base: the sequence of the oldest base that is kept from now on; 0: all are
+    uint64_t after_base; // SP7: 1 + the LSN of the newest base that the destination had; 0: none
+    uint64_t floor;      // SP7: of a base: the LSN of the oldest base that is kept from now on; 0: all are
     uint64_t line_after; // SP7: 1 + the transaction at which the destination ended when the line began; 0: it was empty
     uint64_t since_base_ns; // SP8: of a base: since the one before it, by a clock that nobody sets; 0: it is not known
     uint64_t records;
@@ -51,7 +51,7 @@ struct frame_header_1 {
     uint32_t stored_bytes;
     uint32_t records;
     uint32_t flags;
-    uint64_t first; // sequence
+    uint64_t first; // LSN
     uint64_t time_ns;
     uint64_t
         checksum; // of the stored bytes, seeded with that of all before it, which is seeded with the log's identity
@@ -67,13 +67,13 @@ uint64_t checksum_of(const frame_header_1 &header, const void *stored, uint64_t 
 // TY_E_FORMAT, TY_E_DAMAGED. name: whose header it is, which must be the name that it has by what it says.
 ty_status check_header(const object_header_1 &header, const std::string &name);
 std::string name_of(const object_header_1 &header);
-std::string base_name(uint64_t sequence);
+std::string base_name(uint64_t lsn);
 // The transactions that the name of a segment tells of; false: it is no such name.
 bool segment_range(const std::string &name, uint64_t *first, uint64_t *last);
 bool is_object_name(const std::string &name);
 
 inline bool same_line(const object_header_1 &a, const object_header_1 &b) {
-    return a.line_hash == b.line_hash && a.line_sequence == b.line_sequence;
+    return a.line_hash == b.line_hash && a.line_lsn == b.line_lsn;
 }
 
 // What is wrong with an object itself.

@@ -59,7 +59,7 @@ private:
     const object *base_ = nullptr;
     size_t first_ = SIZE_MAX;  // segment
     size_t bases_ = 0;         // those that are not found damaged are the first
-    uint64_t wanted_ = newest; // sequence
+    uint64_t wanted_ = newest; // LSN
     std::string unreadable_;   // what a segment that ended early says
     object_reader *reading_ = nullptr;
     ty_heap *heap_ = nullptr;
@@ -93,9 +93,9 @@ bool restoring::tell(uint64_t bytes) {
 ty_status restoring::nothing_there() const {
     std::string there = "it holds no base";
     if (!all_.bases.empty()) {
-        const uint64_t last = std::max(all_.bases.back().header.to.sequence,
-                                       all_.segments.empty() ? 0 : all_.segments.back().header.to.sequence);
-        there = "it holds transactions " + std::to_string(all_.bases.front().header.from.sequence) + " to " +
+        const uint64_t last =
+            std::max(all_.bases.back().header.to.lsn, all_.segments.empty() ? 0 : all_.segments.back().header.to.lsn);
+        there = "it holds transactions " + std::to_string(all_.bases.front().header.from.lsn) + " to " +
                 std::to_string(last) + ", perhaps with gaps (ty_ship_list)";
     }
     return fail(TY_E_NOT_FOUND, "restore a heap to what was not shipped, or is not kept", path_, there);
@@ -130,18 +130,18 @@ ty_status restoring::find_time() {
         // A base that no segment leads to is all that tells when its transactions were seen.
         for (; base < all_.bases.size(); base++) {
             const object_header_1 &h = all_.bases[base].header;
-            if (segment && h.from.sequence > segment->header.from.sequence)
+            if (segment && h.from.lsn > segment->header.from.lsn)
                 break;
-            const bool led_to = i > 0 && all_.segments[i - 1].header.to.sequence >= h.from.sequence;
+            const bool led_to = i > 0 && all_.segments[i - 1].header.to.lsn >= h.from.lsn;
             if (!led_to && (h.first_ns <= time || !segment))
-                see(h.from.sequence, h.first_ns);
+                see(h.from.lsn, h.first_ns);
         }
         if (!segment)
             break;
-        while (base < all_.bases.size() && all_.bases[base].header.from.sequence <= segment->header.to.sequence)
+        while (base < all_.bases.size() && all_.bases[base].header.from.lsn <= segment->header.to.lsn)
             base++; // led to
         if (segment->header.last_ns <= time || segment->header.first_ns > time) {
-            see(segment->header.to.sequence,
+            see(segment->header.to.lsn,
                 segment->header.first_ns > time ? segment->header.first_ns : segment->header.last_ns);
             continue;
         }
@@ -157,9 +157,9 @@ ty_status restoring::find_time() {
     if (went_back)
         return refuse_time(low, last);
     if (next_ns > now)
-        return refuse_time(last, all_.segments.empty() ? all_.bases.back().header.to.sequence
-                                                       : std::max(all_.segments.back().header.to.sequence,
-                                                                  all_.bases.back().header.to.sequence));
+        return refuse_time(last, all_.segments.empty()
+                                     ? all_.bases.back().header.to.lsn
+                                     : std::max(all_.segments.back().header.to.lsn, all_.bases.back().header.to.lsn));
     wanted_ = last;
     return found ? TY_OK : nothing_there();
 }
@@ -169,12 +169,12 @@ ty_status restoring::plan_from(const object &base) {
     first_ = all_.first_behind(base);
     total_ = base.size_bytes;
     done_ = 0;
-    uint64_t last = base.header.from.sequence;
+    uint64_t last = base.header.from.lsn;
     for (size_t i = first_; i < all_.segments.size() && (i == first_ || all_.follows(i)); i++) {
         if (last >= wanted_)
             break;
         total_ += all_.segments[i].size_bytes;
-        last = all_.segments[i].header.to.sequence;
+        last = all_.segments[i].header.to.lsn;
     }
     if (wanted_ == newest || wanted_ <= last)
         return TY_OK;
@@ -191,7 +191,7 @@ ty_status restoring::plan_from(const object &base) {
 // SP5: the newest base before what is asked for, and all records from there on.
 ty_status restoring::plan() {
     while (bases_ > 0)
-        if (const object &base = all_.bases[bases_ - 1]; base.header.from.sequence <= wanted_)
+        if (const object &base = all_.bases[bases_ - 1]; base.header.from.lsn <= wanted_)
             return plan_from(base);
         else
             bases_--;
@@ -284,7 +284,7 @@ ty_status restoring::unpack() {
 ty_status restoring::begin() {
     const ty_follow_position &at = first_ == SIZE_MAX ? base_->header.from : all_.segments[first_].header.from;
     ty_receive_options options = TY_RECEIVE_OPTIONS_INIT;
-    options.copied_sequence = base_->header.from.sequence;
+    options.copied_lsn = base_->header.from.lsn;
     options.base = reinterpret_cast<const void *>(base_->header.heap_base);
     options.unlogged = true;
     return ty_receive_begin(heap_, &at, &options, &receiver_);
@@ -316,7 +316,7 @@ ty_status restoring::take_segment(const object &segment, bool *done, bool *unrea
             return fail(status, why.operation, segment.name, why.remedy);
         }
         for (size_t i = 0; i < wanted; i++)
-            if (frame.records[i].sequence > base_->header.from.sequence) {
+            if (frame.records[i].lsn > base_->header.from.lsn) {
                 report_.records += 1;
                 report_.record_bytes += frame.records[i].size_bytes;
                 report_.time_ns = frame.header.time_ns;
@@ -339,15 +339,15 @@ ty_status restoring::receive() {
             unreadable_ = ty_error_text();
             break;
         }
-    if (ty_status status = ty_receive_stable(receiver_, &report_.position))
+    if (ty_status status = ty_receive_make_durable(receiver_, &report_.position))
         return status;
     ty_receive_end(receiver_);
     receiver_ = nullptr;
-    report_.sequence = base_->header.from.sequence + report_.records;
-    if (wanted_ != newest && report_.sequence != wanted_)
+    report_.lsn = base_->header.from.lsn + report_.records;
+    if (wanted_ != newest && report_.lsn != wanted_)
         return fail(TY_E_DAMAGED, "restore a heap to transaction " + std::to_string(wanted_) + ": " + unreadable_,
                     path_,
-                    "get the object from another copy; up to transaction " + std::to_string(report_.sequence) +
+                    "get the object from another copy; up to transaction " + std::to_string(report_.lsn) +
                         " it can be restored");
     return TY_OK;
 }
@@ -355,30 +355,30 @@ ty_status restoring::receive() {
 // SP9: asked for the newest, or for a time, it is told where what follows is there and cannot be used.
 ty_status restoring::tell_how_far() {
     std::string why = unreadable_;
-    uint64_t behind = report_.sequence;
+    uint64_t behind = report_.lsn;
     for (const bad_object &bad : all_.bad) {
         uint64_t first = 0, last = 0;
-        if (!segment_range(bad.name, &first, &last) || all_.is_replaced(bad) || last <= report_.sequence ||
-            (options_.to_ns && first > report_.sequence + 1))
+        if (!segment_range(bad.name, &first, &last) || all_.is_replaced(bad) || last <= report_.lsn ||
+            (options_.to_ns && first > report_.lsn + 1))
             continue;
         behind = std::max(behind, last);
         if (why.empty())
             why = bad.problem;
     }
-    if (wanted_ == newest && !all_.segments.empty() && all_.segments.back().header.to.sequence > report_.sequence) {
-        behind = std::max(behind, all_.segments.back().header.to.sequence);
+    if (wanted_ == newest && !all_.segments.empty() && all_.segments.back().header.to.lsn > report_.lsn) {
+        behind = std::max(behind, all_.segments.back().header.to.lsn);
         if (why.empty())
             why = "no segment goes on there, and no base is behind the gap";
     }
-    if (options_.to_sequence || (why.empty() && behind == report_.sequence))
+    if (options_.to_lsn || (why.empty() && behind == report_.lsn))
         return TY_OK;
-    if (report_.sequence && taiyen::detail::fault("incomplete_restore_not_reported"))
+    if (report_.lsn && taiyen::detail::fault("incomplete_restore_not_reported"))
         return TY_OK;
     report_.incomplete = true;
     return fail(TY_E_DAMAGED,
-                "restore all of a heap: it is as it was behind transaction " + std::to_string(report_.sequence) +
+                "restore all of a heap: it is as it was behind transaction " + std::to_string(report_.lsn) +
                     ", and what follows" +
-                    (behind > report_.sequence ? ", up to transaction " + std::to_string(behind) + "," : "") +
+                    (behind > report_.lsn ? ", up to transaction " + std::to_string(behind) + "," : "") +
                     " cannot be restored: " + why,
                 path_, "get the object from another copy and restore again, or go on with this heap");
 }
@@ -414,8 +414,8 @@ ty_status restoring::run(ty_restore_report *report) {
     if (ty_status status = all_.read(from_, reading::as_is, nullptr, nullptr))
         return status;
     bases_ = all_.bases.size();
-    if (options_.to_sequence)
-        wanted_ = options_.to_sequence;
+    if (options_.to_lsn)
+        wanted_ = options_.to_lsn;
     if (options_.to_ns && bases_)
         if (ty_status status = find_time())
             return status;
@@ -424,7 +424,7 @@ ty_status restoring::run(ty_restore_report *report) {
     const uint64_t begun = steady_ns();
     if (ty_status status = unpack_some())
         return status;
-    report_.base_sequence = base_->header.from.sequence;
+    report_.base_lsn = base_->header.from.lsn;
     report_.time_ns = base_->header.first_ns;
     const uint64_t unpacked = steady_ns();
     if (ty_status status = receive())

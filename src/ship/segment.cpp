@@ -28,7 +28,7 @@ ty_status segment_builder::add(const ty_follow_record &record, uint64_t time_ns)
         if (ty_status status = end_frame())
             return status;
     if (frame_.records == 0) {
-        frame_.first = record.sequence;
+        frame_.first = record.lsn;
         frame_.time_ns = time_ns;
         header_.first_ns = header_.records == 0 ? time_ns : std::min(header_.first_ns, time_ns);
     }
@@ -76,7 +76,7 @@ ty_status segment_builder::put(const ty_destination &to, const ty_follow_positio
     header_.magic = object_magic_1;
     header_.version = object_version_1;
     header_.kind = uint32_t(object_kind::segment);
-    header_.line_sequence = line.line_sequence;
+    header_.line_lsn = line.line_lsn;
     header_.line_hash = line.line_hash;
     header_.after_base = line.after_base;
     header_.line_after = line.line_after;
@@ -134,9 +134,9 @@ ty_status segment_reader::take_apart(segment_frame *frame, bool checks) {
         left -= record_head_bytes_1;
         if (size > left)
             return damaged("a frame's records");
-        const ty_follow_record record{position_.sequence + 1, position_.hash, hash, at, size};
+        const ty_follow_record record{position_.lsn + 1, position_.hash, hash, at, size};
         if (!checks) { // who takes them does
-            position_.sequence += 1;
+            position_.lsn += 1;
             position_.hash = hash;
         } else if (ty_follow_check(&position_, &record)) {
             return damaged("a record, or what stands before it");
@@ -151,9 +151,8 @@ ty_status segment_reader::take_apart(segment_frame *frame, bool checks) {
 
 // SP1.
 ty_status segment_reader::end() const {
-    return position_.sequence == header_.to.sequence && position_.hash == header_.to.hash &&
-                   frames_ == header_.frames && raw_bytes_ == header_.raw_bytes &&
-                   object_.offset() == sizeof header_ + header_.stored_bytes
+    return position_.lsn == header_.to.lsn && position_.hash == header_.to.hash && frames_ == header_.frames &&
+                   raw_bytes_ == header_.raw_bytes && object_.offset() == sizeof header_ + header_.stored_bytes
                ? TY_OK
                : damaged("its records are not those that its header tells of");
 }
@@ -171,8 +170,8 @@ ty_status segment_reader::next(segment_frame *frame, bool checks, bool *more) {
     memcpy(&frame->header, bytes, sizeof frame->header);
     const frame_header_1 &head = frame->header;
     if (head.raw_bytes > frame_raw_max_1 || head.stored_bytes > frame_raw_max_1 || head.flags > frame_lz4_1 ||
-        (!head.flags && head.stored_bytes != head.raw_bytes) || head.first != position_.sequence + 1 ||
-        head.records == 0 || head.records > head.raw_bytes / record_head_bytes_1 || head.time_ns < header_.first_ns ||
+        (!head.flags && head.stored_bytes != head.raw_bytes) || head.first != position_.lsn + 1 || head.records == 0 ||
+        head.records > head.raw_bytes / record_head_bytes_1 || head.time_ns < header_.first_ns ||
         head.time_ns > header_.last_ns || frames_ == header_.frames)
         return damaged("the head of a frame");
     if ((status = object_.take(head.stored_bytes, &bytes)))

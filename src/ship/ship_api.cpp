@@ -117,16 +117,15 @@ ty_status ty_ship_list(const ty_destination *destination, ty_ship_object_callbac
         const auto tell = [&](const object &one, bool follows) {
             const object_header_1 &h = one.header;
             const bool base = h.kind == uint32_t(object_kind::base);
-            const ty_ship_object told{
-                one.name.c_str(), base,       h.level,   base ? h.from.sequence : h.from.sequence + 1,
-                h.to.sequence,    h.first_ns, h.last_ns, h.line_hash,
-                one.size_bytes,   follows};
+            const ty_ship_object told{one.name.c_str(), base,       h.level,   base ? h.from.lsn : h.from.lsn + 1,
+                                      h.to.lsn,         h.first_ns, h.last_ns, h.line_hash,
+                                      one.size_bytes,   follows};
             return callback(&told, context);
         };
         size_t base = 0;
         for (size_t i = 0; i <= all.segments.size(); i++) {
-            for (; base < all.bases.size() && (i == all.segments.size() || all.bases[base].header.from.sequence <=
-                                                                               all.segments[i].header.from.sequence);
+            for (; base < all.bases.size() &&
+                   (i == all.segments.size() || all.bases[base].header.from.lsn <= all.segments[i].header.from.lsn);
                  base++)
                 if (!tell(all.bases[base], false))
                     return TY_OK;
@@ -157,7 +156,7 @@ ty_status ty_restore(const ty_destination *destination, const char *heap_path, c
         return status;
     if (ty_status status = check_output(report, call))
         return status;
-    if (known.to_sequence && known.to_ns)
+    if (known.to_lsn && known.to_ns)
         return refuse_call(call, "give a transaction or a time, not both");
     if (known.open && known.open->storage && known.open->storage != ty_storage_default())
         return refuse_call(call, "leave the option storage out: a heap is restored to files");

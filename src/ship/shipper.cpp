@@ -39,15 +39,15 @@ ty_status ty_shipper::begin_line(const ty_follow_position &at) {
     if (last && memcmp(last->header.to.heap_identity, at.heap_identity, sizeof at.heap_identity))
         return fail(TY_E_MISMATCH, "ship a heap: the destination has objects of another one", last->name,
                     "ship to another destination");
-    if (last && at.sequence < last->header.to.sequence)
+    if (last && at.lsn < last->header.to.lsn)
         return fail(TY_E_MISMATCH,
-                    "ship a heap: it is at transaction " + std::to_string(at.sequence) + ", and the destination has " +
-                        std::to_string(last->header.to.sequence) + ": of another history, or the heap is an older copy",
+                    "ship a heap: it is at transaction " + std::to_string(at.lsn) + ", and the destination has " +
+                        std::to_string(last->header.to.lsn) + ": of another history, or the heap is an older copy",
                     last->name, "ship to another destination, or put the heap's newest files back");
     position_ = at;
-    line_.line_sequence = at.sequence;
+    line_.line_lsn = at.lsn;
     line_.line_hash = at.hash;
-    line_.line_after = last ? last->header.to.sequence + 1 : 0; // SP7
+    line_.line_after = last ? last->header.to.lsn + 1 : 0; // SP7
     note_base();
     has_base_ = false;
     base_.reset(); // of the line before
@@ -76,8 +76,8 @@ ty_status ty_shipper::open() {
     line_ = last;
     note_base();
     for (const object &base : all_.bases)
-        has_base_ = has_base_ || (base.header.from.log_identity == last.to.log_identity &&
-                                  base.header.from.sequence >= last.line_sequence);
+        has_base_ = has_base_ ||
+                    (base.header.from.log_identity == last.to.log_identity && base.header.from.lsn >= last.line_lsn);
     return TY_OK;
 }
 
@@ -141,7 +141,7 @@ ty_status ty_shipper::read(bool *more) {
 // SP7.
 void ty_shipper::note_base() {
     const bool none = all_.bases.empty() || taiyen::detail::fault("missing_base_not_noticed");
-    line_.after_base = none ? 0 : all_.bases.back().header.from.sequence + 1;
+    line_.after_base = none ? 0 : all_.bases.back().header.from.lsn + 1;
 }
 
 bool ty_shipper::base_is_due() const {
@@ -150,9 +150,9 @@ bool ty_shipper::base_is_due() const {
     const object &newest = all_.bases.back();
     uint64_t bytes = 0;
     for (const object &segment : all_.segments)
-        if (segment.header.to.sequence > newest.header.from.sequence)
+        if (segment.header.to.lsn > newest.header.from.lsn)
             bytes += segment.header.stored_bytes;
-    if (position_.sequence == newest.header.from.sequence)
+    if (position_.lsn == newest.header.from.lsn)
         return false;
     const uint64_t now = unix_ns(), age = options_.base_age_ms * ns_per_ms;
     return bytes >= std::max(options_.base_bytes, newest.size_bytes) || now >= newest.header.first_ns + age ||
@@ -162,7 +162,7 @@ bool ty_shipper::base_is_due() const {
 // As far as can be seen. The heap's log may have been made anew before it was copied, as the next reading finds.
 bool ty_shipper::is_of_line(const object_header_1 &base) const {
     return memcmp(base.from.heap_identity, position_.heap_identity, sizeof position_.heap_identity) == 0 &&
-           base.from.log_identity == position_.log_identity && base.from.sequence >= line_.line_sequence;
+           base.from.log_identity == position_.log_identity && base.from.lsn >= line_.line_lsn;
 }
 
 // SP3.
@@ -179,8 +179,7 @@ ty_status ty_shipper::see_to_base() {
     base_->wait();
     ty_status status = base_->outcome();
     const bool of_line = !status && is_of_line(base_->header());
-    if (of_line && base_->header().from.sequence > position_.sequence &&
-        !taiyen::detail::fault("base_named_before_its_segments"))
+    if (of_line && base_->header().from.lsn > position_.lsn && !taiyen::detail::fault("base_named_before_its_segments"))
         return TY_OK; // the segments are behind it
     object made;
     if (of_line && !(status = base_->keep(&made))) {
@@ -224,18 +223,18 @@ ty_status ty_shipper::step(uint32_t timeout_ms, bool *more) {
 ty_status ty_shipper::all() {
     for (;;) {
         bool more = false;
-        const uint64_t before = position_.sequence;
+        const uint64_t before = position_.lsn;
         if (ty_status status = step(0, &more))
             return status;
         if (base_)
             base_->wait();
-        if (!more && !base_ && has_base_ && before == position_.sequence)
+        if (!more && !base_ && has_base_ && before == position_.lsn)
             return TY_OK;
     }
 }
 
 void ty_shipper::tell(ty_ship_report *report) const {
     *report = report_;
-    report->sequence = position_.sequence;
+    report->lsn = position_.lsn;
     report->base_under_way = base_ != nullptr;
 }

@@ -64,7 +64,7 @@ struct upkeep_options {
 ty_status remove_spare(const ty_destination &at, catalog &all);
 // One merging at the most.
 ty_status merge_some(const ty_destination &at, catalog &all, const upkeep_options &options, bool *merged);
-// SP8: the sequence of the oldest base that is to be kept once there is a new one, or 0: all are.
+// SP8: the LSN of the oldest base that is to be kept once there is a new one, or 0: all are.
 uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint64_t now_ns);
 // What is before the floor that the newest bases tell of.
 ty_status remove_old(const ty_destination &at, catalog &all, uint64_t *removed);

@@ -141,7 +141,7 @@ uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint6
     int64_t age = std::min<int64_t>(0, believed(all.bases.back().header.first_ns, now_ns, keep));
     for (size_t i = all.bases.size() - 1; i > 0; i--) {
         if (age >= keep && all.bases.size() - i + 1 >= options.bases_min)
-            return std::max(floor, all.bases[i].header.from.sequence);
+            return std::max(floor, all.bases[i].header.from.lsn);
         const object_header_1 &one = all.bases[i].header;
         age += one.since_base_ns ? static_cast<int64_t>(std::min<uint64_t>(one.since_base_ns, INT64_MAX / 4))
                                  : believed(all.bases[i - 1].header.first_ns, one.first_ns, keep);
@@ -155,18 +155,17 @@ ty_status remove_old(const ty_destination &at, catalog &all, uint64_t *removed) 
     uint64_t floor = 0;
     for (const object &base : all.bases)
         floor = std::max(floor, base.header.floor);
-    const auto is_floor = [&](const object &base) { return base.header.from.sequence == floor; };
+    const auto is_floor = [&](const object &base) { return base.header.from.lsn == floor; };
     if (floor == 0 || std::none_of(all.bases.begin(), all.bases.end(), is_floor))
         return TY_OK;
-    for (; all.bases.front().header.from.sequence < floor; ++*removed) {
+    for (; all.bases.front().header.from.lsn < floor; ++*removed) {
         if (ty_status status = at.remove(at.context, all.bases.front().name.c_str()))
             return status;
         all.bases.erase(all.bases.begin());
     }
     // Segments before the oldest base lead from nowhere. The oldest first.
-    while (all.segments.size() > 1 &&
-           (all.segments.front().header.to.sequence <= all.bases.front().header.from.sequence ||
-            taiyen::detail::fault("needed_segment_removed"))) {
+    while (all.segments.size() > 1 && (all.segments.front().header.to.lsn <= all.bases.front().header.from.lsn ||
+                                       taiyen::detail::fault("needed_segment_removed"))) {
         if (ty_status status = at.remove(at.context, all.segments.front().name.c_str()))
             return status;
         all.segments.erase(all.segments.begin());

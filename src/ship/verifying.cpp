@@ -99,9 +99,9 @@ ty_status verify_bases(verifying &v, const catalog &all) {
             if (one.header.after_base > floor)
                 wanted.insert(one.header.after_base - 1);
     for (const object &base : all.bases)
-        wanted.erase(base.header.from.sequence);
-    for (uint64_t sequence : wanted) {
-        const std::string name = base_name(sequence);
+        wanted.erase(base.header.from.lsn);
+    for (uint64_t lsn : wanted) {
+        const std::string name = base_name(lsn);
         bool told = false; // it is there, and damaged
         for (const bad_object &bad : all.bad)
             told = told || bad.name == name;
@@ -115,8 +115,8 @@ ty_status verify_bases(verifying &v, const catalog &all) {
     return TY_OK;
 }
 
-bool ends_at(const catalog &all, uint64_t sequence) {
-    const auto ends = [&](const object &one) { return one.header.to.sequence == sequence; };
+bool ends_at(const catalog &all, uint64_t lsn) {
+    const auto ends = [&](const object &one) { return one.header.to.lsn == lsn; };
     return std::any_of(all.segments.begin(), all.segments.end(), ends) ||
            std::any_of(all.bases.begin(), all.bases.end(), ends);
 }
@@ -127,12 +127,12 @@ ty_status verify_ends(verifying &v, const catalog &all) {
     for (const auto *objects : {&all.bases, &all.segments})
         for (const object &one : *objects)
             if (const uint64_t after = one.header.line_after; after && !all.bases.empty() &&
-                                                              after - 1 > all.bases.front().header.from.sequence &&
+                                                              after - 1 > all.bases.front().header.from.lsn &&
                                                               !ends_at(all, after - 1))
                 wanted.insert(after - 1);
-    for (const uint64_t sequence : wanted)
+    for (const uint64_t lsn : wanted)
         if (ty_status status = v.told(fail(TY_E_MISMATCH,
-                                           "use what was shipped up to transaction " + std::to_string(sequence) +
+                                           "use what was shipped up to transaction " + std::to_string(lsn) +
                                                ", before a gap: the segment that ends there is missing",
                                            "", "get it from another copy")))
             return status;
@@ -147,21 +147,20 @@ ty_status verify_order(verifying &v, const catalog &all) {
         return status;
     for (size_t i = 0; i < all.segments.size(); i++) {
         const object_header_1 &one = all.segments[i].header;
-        const bool begins = one.from.sequence == one.line_sequence && one.from.hash == one.line_hash;
-        const bool after_removal =
-            i == 0 && !all.bases.empty() && all.bases.front().header.from.sequence >= one.from.sequence;
+        const bool begins = one.from.lsn == one.line_lsn && one.from.hash == one.line_hash;
+        const bool after_removal = i == 0 && !all.bases.empty() && all.bases.front().header.from.lsn >= one.from.lsn;
         if (!all.follows(i) && !begins && !after_removal)
             if (ty_status status = v.told(fail(TY_E_MISMATCH, "use a segment: the one before it is missing",
                                                all.segments[i].name, "get that from another copy")))
                 return status;
     }
     for (const object &base : all.bases) {
-        const bool last = all.segments.empty() || all.segments.back().header.to.sequence <= base.header.from.sequence;
+        const bool last = all.segments.empty() || all.segments.back().header.to.lsn <= base.header.from.lsn;
         bool at_end_of_line = last;
         for (const auto *objects : {&all.bases, &all.segments})
             for (const object &one : *objects)
-                at_end_of_line = at_end_of_line || one.header.line_after == base.header.from.sequence + 1 ||
-                                 (objects == &all.segments && one.header.to.sequence == base.header.from.sequence);
+                at_end_of_line = at_end_of_line || one.header.line_after == base.header.from.lsn + 1 ||
+                                 (objects == &all.segments && one.header.to.lsn == base.header.from.lsn);
         if (!at_end_of_line && all.first_behind(base) == SIZE_MAX)
             if (ty_status status = v.told(fail(TY_E_MISMATCH, "use a base: the segment behind it is missing", base.name,
                                                "get that from another copy")))

@@ -30,7 +30,7 @@ public:
     base_writer(const base_writer &) = delete;
     base_writer &operator=(const base_writer &) = delete;
     const ty_destination &destination() const { return table_; }
-    uint64_t sequence() const { return sequence_; }
+    uint64_t lsn() const { return lsn_; }
 
 private:
     ty_status begin(const char *name);
@@ -72,7 +72,7 @@ private:
     uint64_t offset_ = 0;
     uint64_t sent_ = 0, answered_ = 0;
     uint64_t answered_at_ = 0; // the engine's position of the last one of these
-    uint64_t sequence_ = 0;
+    uint64_t lsn_ = 0;
 };
 
 ty_status base_writer::answers(uint64_t wanted) {
@@ -95,7 +95,7 @@ ty_status base_writer::begin(const char *name) {
         return status;
     if (ty_status status = newest_base(engine_, true, &complete_, &has_complete_))
         return status;
-    sequence_ = strtoull(name + strlen(base_prefix), nullptr, 16);
+    lsn_ = strtoull(name + strlen(base_prefix), nullptr, 16);
     const message_header_1 &of = records_.newest.read.header;
     message_header_1 header = header_behind(newest.read.header, message_kind::base_begin);
     header.term = of.term;
@@ -103,7 +103,7 @@ ty_status base_writer::begin(const char *name) {
     header.begun_term = of.begun_term;
     memcpy(header.owner, of.owner, sizeof header.owner);
     header.position = of.position;
-    header.line_sequence = of.line_sequence;
+    header.line_lsn = of.line_lsn;
     header.previous = 0;
     header.known_at = newest.read.at;
     header.records_at = records_.newest.read.at;
@@ -166,9 +166,9 @@ ty_status base_writer::wait_for_records() {
         if (!same_owner(now.owner, from.owner))
             return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "",
                         "see what the publisher of this one reports");
-        if (now.line_sequence != from.line_sequence || begins_term(now))
+        if (now.line_lsn != from.line_lsn || begins_term(now))
             return refuse_busy("the publisher fell behind meanwhile");
-        if (now.position.sequence >= sequence_)
+        if (now.position.lsn >= lsn_)
             return TY_OK;
         if (ty_status status = first_behind(engine_, TY_ENGINE_RECORDS, at.end_at, 1000, &next, &found))
             return status;
@@ -241,8 +241,7 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
 
 } // namespace
 
-ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
-                       uint64_t *sequence) {
+ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *lsn) {
     place at;
     if (ty_status status = begun_records(heap_path, engine, open, &at))
         return status;
@@ -261,8 +260,8 @@ ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_
         status = ty_ship_step(shipper, step_ms, nullptr, &report);
     failed.keep(status);
     ty_ship_close(shipper);
-    if (sequence)
-        *sequence = writer.sequence();
+    if (lsn)
+        *lsn = writer.lsn();
     return failed.tell();
 }
 

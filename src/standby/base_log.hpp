@@ -7,7 +7,7 @@
 
 namespace taiyen::standby {
 
-ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *sequence);
+ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *lsn);
 
 // A destination that holds one base, for reading.
 class base_source {

@@ -118,7 +118,7 @@ message_header_1 header_behind(const message_header_1 &before, message_kind kind
     header.begun_term = before.begun_term;
     memcpy(header.owner, before.owner, sizeof header.owner);
     header.position = before.position;
-    header.line_sequence = before.line_sequence;
+    header.line_lsn = before.line_lsn;
     return header;
 }
 

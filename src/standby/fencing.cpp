@@ -23,8 +23,8 @@ std::string heap_name(const uint8_t *identity) {
     return std::string("heap ") + text;
 }
 
-std::string up_to(uint64_t term, uint64_t sequence) {
-    return "term " + std::to_string(term) + " up to transaction " + std::to_string(sequence);
+std::string up_to(uint64_t term, uint64_t lsn) {
+    return "term " + std::to_string(term) + " up to transaction " + std::to_string(lsn);
 }
 
 // *held: it stands there. Of what was trimmed, only that the log goes on behind it (*trimmed).
@@ -74,7 +74,7 @@ memory_1 memory_of(const message_header_1 &header, uint64_t at) {
     memory.number = header.number;
     memory.checksum = header.checksum;
     memory.at = at;
-    memory.sequence = header.position.sequence;
+    memory.lsn = header.position.lsn;
     return memory;
 }
 
@@ -176,7 +176,7 @@ ty_status heap_memory::note_superseded(const finding &found, const message_heade
     one.replication = newest.replication;
     one.term = newest.term;
     memcpy(one.by, newest.owner, sizeof one.by);
-    one.sequence = known_.sequence;
+    one.lsn = known_.lsn;
     const bool forgets = taiyen::detail::fault("superseded_not_noted");
     const ty_status status = forgets ? TY_OK : ty_notes_write(notes_, superseded_note, &one, sizeof one, true);
     if (status == TY_E_BUSY) // another process has noted it
@@ -193,7 +193,7 @@ std::string heap_memory::engine_name() const {
 }
 
 ty_status heap_memory::refuse_superseded(const char *call) const {
-    const std::string last = std::to_string(superseded_.sequence);
+    const std::string last = std::to_string(superseded_.lsn);
     return fail(TY_E_MISMATCH,
                 std::string(call) + ": superseded: " + heap_name(superseded_.by) + " is the primary since term " +
                     std::to_string(superseded_.term),
@@ -221,9 +221,9 @@ ty_status heap_memory::refuse(const char *call, const finding &found, const mess
     case standing::behind:
         return fail(TY_E_DAMAGED,
                     before + "the server is behind this heap: it has " +
-                        (newest.number ? up_to(newest.term, newest.position.sequence) : std::string("nothing")),
+                        (newest.number ? up_to(newest.term, newest.position.lsn) : std::string("nothing")),
                     engine_name(),
-                    "it lost its store, or has an older one; " + path_ + " has " + up_to(known_.term, known_.sequence) +
+                    "it lost its store, or has an older one; " + path_ + " has " + up_to(known_.term, known_.lsn) +
                         ": keep it. Put the store back, or " + goes_on);
     case standing::split:
         return fail(TY_E_DAMAGED,
@@ -260,7 +260,7 @@ ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place 
     header.begun_term = header.term;
     memcpy(header.owner, identity, sizeof header.owner);
     header.position = base;
-    header.line_sequence = base.sequence;
+    header.line_lsn = base.lsn;
     header.run = random_run();
     header.known_at = at.newest.read.at;
     const std::vector<uint8_t> bytes = message_of(header);
@@ -269,7 +269,7 @@ ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place 
         return status;
     memcpy(&header, bytes.data(), sizeof header);
     *begun = memory_of(header, position);
-    begun->sequence = memory.sequence;
+    begun->lsn = memory.lsn;
     return TY_OK;
 }
 

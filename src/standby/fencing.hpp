@@ -20,8 +20,8 @@ struct memory_1 {
     uint8_t owner[16];    // of that term: this heap, or, of a standby, the one that it follows
     uint64_t number;
     uint64_t checksum;
-    uint64_t at;       // the engine's position
-    uint64_t sequence; // behind the message's last record
+    uint64_t at;  // the engine's position
+    uint64_t lsn; // behind the message's last record
 };
 inline constexpr uint64_t memory_magic_1 = 0x65636e656679'6174; // "tayfence"
 inline constexpr uint32_t memory_version_1 = 1;
@@ -35,7 +35,7 @@ struct superseded_1 {
     uint64_t replication;
     uint64_t term;
     uint8_t by[16];
-    uint64_t sequence; // up to which transaction was acknowledged to this heap
+    uint64_t lsn; // up to which transaction was acknowledged to this heap
 };
 static_assert(sizeof(superseded_1) == 56);
 

@@ -47,8 +47,8 @@ ty_status damaged(uint64_t at, const char *what) {
 }
 
 bool same_place(const ty_follow_position &a, const ty_follow_position &b) {
-    return same_owner(a.heap_identity, b.heap_identity) && a.log_identity == b.log_identity &&
-           a.sequence == b.sequence && a.hash == b.hash;
+    return same_owner(a.heap_identity, b.heap_identity) && a.log_identity == b.log_identity && a.lsn == b.lsn &&
+           a.hash == b.hash;
 }
 
 // ST1, ST5.
@@ -137,8 +137,8 @@ ty_status take_apart(const message &from, ty_follow_position *position, std::vec
         left -= record_head_bytes_1;
         if (size > left)
             return damaged(from.at, "a record is longer than it");
-        records->push_back({position->sequence + 1, position->hash, hash, at, size});
-        position->sequence += 1;
+        records->push_back({position->lsn + 1, position->hash, hash, at, size});
+        position->lsn += 1;
         position->hash = hash;
         at += size;
         left -= size;

@@ -48,7 +48,7 @@ struct message_header_1 {
     uint64_t replication; // a random number, made with the first term: the same in each later one, in any engine
     uint64_t begun_term;  // the last one that was begun without all that was before it (ty_publish_new_term); 0: none
     ty_follow_position position;
-    uint64_t line_sequence; // of the position where the line began
+    uint64_t line_lsn;      // of the position where the line began
     uint64_t begin;         // a base's message: the engine's position of its first one; of that one 0
     uint64_t records_at;    // the engine's position, in the other log, behind which the records that a base needs come
     uint64_t record_number; // of the message there: its number, checksum and run
@@ -105,7 +105,7 @@ inline bool begins_term(const message_header_1 &header) {
     return header.kind == uint32_t(message_kind::term) || header.kind == uint32_t(message_kind::take_over);
 }
 
-// Records of a message of such, behind a position whose sequence and hash move. Who takes the records checks them. ST2.
+// Records of a message of such, behind a position whose LSN and hash move. Who takes the records checks them. ST2.
 ty_status take_apart(const message &from, ty_follow_position *position, std::vector<ty_follow_record> *records);
 
 ty_status damaged(uint64_t at, const char *what);

@@ -22,8 +22,8 @@ struct in_flight {
 
 // Records without a gap, in one run.
 struct line_of_records {
-    uint64_t number = 0;   // changes with each line and each run
-    uint64_t sequence = 0; // the transaction behind which it begins
+    uint64_t number = 0; // changes with each line and each run
+    uint64_t lsn = 0;    // the transaction behind which it begins
     uint64_t log_identity = 0;
     uint8_t heap_identity[16] = {};
 };
@@ -34,7 +34,7 @@ struct ty_publisher {
     ty_publisher(const char *heap_path, const ty_engine &engine, const ty_publisher_options &options);
     ~ty_publisher();
     ty_status open();
-    ty_status wait(uint64_t sequence, uint32_t timeout_ms);
+    ty_status wait(uint64_t lsn, uint32_t timeout_ms);
     ty_status commit(ty_txn *txn);
     ty_status confirm(uint32_t timeout_ms);
     ty_status ended();
@@ -61,7 +61,7 @@ private:
     ty_status begin_line(const ty_follow_position &at);
     ty_status gather(bool *more);
     ty_status read();
-    void set_line(uint64_t sequence);
+    void set_line(uint64_t lsn);
     static bool take(const ty_follow_record *record, void *context);
     ty_status take(const ty_follow_record &record);
     ty_status put_parts(const ty_follow_record &record);

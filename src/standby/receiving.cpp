@@ -15,7 +15,7 @@ using namespace taiyen::standby;
 namespace {
 
 constexpr const char *standby_call = "be a standby";
-constexpr uint32_t stable_ms_standard = 1000;
+constexpr uint32_t durable_ms_standard = 1000;
 constexpr uint32_t found_at_once_ms = 1000; // nothing comes if it was trimmed, and there is no other one
 
 uint64_t now_ms() {
@@ -49,7 +49,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     if (ty_status status = newest_place(engine, &at, &any))
         return status;
     const message_header_1 &base = begin.read.header, &now = at.newest.read.header;
-    if (!found || !any || !same_owner(base.owner, now.owner) || now.line_sequence > base.position.sequence)
+    if (!found || !any || !same_owner(base.owner, now.owner) || now.line_lsn > base.position.lsn)
         return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
                     "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
     if (std::FILE *there = std::fopen(heap_path, "r")) { // whose state is not to be lost
@@ -77,7 +77,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     restored.struct_size = sizeof restored;
     if (ty_status status = ty_restore(&source.destination(), heap_path, &restore, &restored))
         return status;
-    report->sequence = report->stable_sequence = restored.sequence;
+    report->lsn = report->durable_lsn = restored.lsn;
     report->term = base.term;
     return TY_OK;
 }
@@ -86,7 +86,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
 
 ty_standby::ty_standby(ty_heap *heap, const char *heap_path, const ty_engine &engine, const ty_standby_options &options)
     : heap_(heap), path_(heap_path), engine_(engine), options_(options), memory_(path_, engine) {
-    options_.stable_ms = options.stable_ms ? options.stable_ms : stable_ms_standard;
+    options_.durable_ms = options.durable_ms ? options.durable_ms : durable_ms_standard;
 }
 
 ty_standby::~ty_standby() {
@@ -144,10 +144,10 @@ ty_status ty_standby::open() {
         status = ty_receive_begin(heap_, &state_.position, nullptr, &receiver_);
     if (status)
         return refuse_primary(status);
-    stable_ = state_.position;
+    durable_ = state_.position;
     saved_ms_ = now_ms();
     report_.term = state_.last.term;
-    report_.sequence = report_.stable_sequence = stable_.sequence;
+    report_.lsn = report_.durable_lsn = durable_.lsn;
     report_.promoting = same_owner(state_.owner, identity_) && !taiyen::detail::fault("promotion_forgotten");
     return memory_.keep(memory()); // that it is a standby
 }
@@ -163,9 +163,9 @@ ty_status ty_standby::receive(const ty_follow_record *records, size_t count) {
     report_.records += count;
     for (size_t i = 0; i < count; i++)
         report_.record_bytes += records[i].size_bytes;
-    state_.position.sequence = records[count - 1].sequence;
+    state_.position.lsn = records[count - 1].lsn;
     state_.position.hash = records[count - 1].hash;
-    report_.sequence = state_.position.sequence;
+    report_.lsn = state_.position.lsn;
     return TY_OK;
 }
 
@@ -187,9 +187,9 @@ ty_status ty_standby::take_part(const message &one) {
     parts_.insert(parts_.end(), one.payload, one.payload + header.payload_bytes);
     if (parts_.size() != header.record_bytes)
         return same_place(header.position, state_.position) ? TY_OK : refuse_place(one.at);
-    if (header.position.sequence != state_.position.sequence + 1 || header.position.hash != header.record_hash)
+    if (header.position.lsn != state_.position.lsn + 1 || header.position.hash != header.record_hash)
         return refuse_place(one.at);
-    const ty_follow_record whole{state_.position.sequence + 1, state_.position.hash, header.record_hash, parts_.data(),
+    const ty_follow_record whole{state_.position.lsn + 1, state_.position.hash, header.record_hash, parts_.data(),
                                  parts_.size()};
     const ty_status status = receive(&whole, 1);
     parts_.clear();
@@ -275,7 +275,7 @@ memory_1 ty_standby::memory() const {
     memory.number = state_.last.number;
     memory.checksum = state_.last.checksum;
     memory.at = state_.last.at;
-    memory.sequence = state_.position.sequence;
+    memory.lsn = state_.position.lsn;
     return memory;
 }
 
@@ -297,7 +297,7 @@ ty_status ty_standby::explain(ty_status why) const {
         return failed.tell();
     const std::string before = std::string(standby_call) + ": ", name = engine_.name ? engine_.name : "the server",
                       has = path_ + " has term " + std::to_string(state_.last.term) + " up to transaction " +
-                            std::to_string(state_.position.sequence);
+                            std::to_string(state_.position.lsn);
     if (is.is == standing::behind)
         return fail(TY_E_DAMAGED, before + "the server is behind it", name,
                     "it lost its store, or has an older one; " + has +
@@ -386,7 +386,7 @@ ty_status ty_standby::take_all(uint32_t timeout_ms) {
         return status;
     if (taking_.status || late_.status)
         return taking_.status ? taking_.tell() : late_.tell();
-    if (report_.caught_up && (!checked_ms_ || now_ms() - checked_ms_ >= options_.stable_ms))
+    if (report_.caught_up && (!checked_ms_ || now_ms() - checked_ms_ >= options_.durable_ms))
         if (ty_status status = check_last())
             return status;
     if (report_.caught_up) {
@@ -394,20 +394,20 @@ ty_status ty_standby::take_all(uint32_t timeout_ms) {
             return status;
         report_.silent_ms += silent;
     }
-    return unsaved_ && now_ms() - saved_ms_ >= options_.stable_ms ? save() : TY_OK;
+    return unsaved_ && now_ms() - saved_ms_ >= options_.durable_ms ? save() : TY_OK;
 }
 
 // ST7: a place within a record, or behind one that waits for its outcome, is none to go on from.
 ty_status ty_standby::save() {
-    if (ty_status status = ty_receive_stable(receiver_, &stable_))
+    if (ty_status status = ty_receive_make_durable(receiver_, &durable_))
         return status;
-    report_.stable_sequence = stable_.sequence;
+    report_.durable_lsn = durable_.lsn;
     saved_ms_ = now_ms();
     if ((!parts_.empty() && !taiyen::detail::fault("standby_goes_on_within_a_record")) ||
-        !same_place(stable_, state_.position))
+        !same_place(durable_, state_.position))
         return TY_OK;
     state_1 kept = state_;
-    kept.position = stable_;
+    kept.position = durable_;
     if (ty_status status = folder_.write(kept))
         return status;
     unsaved_ = false;
@@ -437,8 +437,8 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *a
     header.replication = state_.replication;
     header.begun_term = state_.begun_term;
     memcpy(header.owner, identity_, sizeof header.owner);
-    header.position = stable_;
-    header.line_sequence = stable_.sequence;
+    header.position = durable_;
+    header.line_lsn = durable_.lsn;
     header.run = random_run();
     header.known_at = state_.last.at;
     return append_one(engine_, TY_ENGINE_RECORDS, header.term, behind, message_of(header), at);

@@ -95,7 +95,7 @@ private:
     std::vector<uint8_t> parts_; // of a record that is not whole yet
     taiyen::own::kept_failure taking_;
     taiyen::own::kept_failure late_; // of what was taken all the same
-    ty_follow_position stable_{};
+    ty_follow_position durable_{};
     uint64_t saved_ms_ = 0;
     uint64_t checked_ms_ = 0; // the last message, against the engine's; 0: not yet
     bool unsaved_ = false;

@@ -66,11 +66,11 @@ void ty_publisher_close(ty_publisher *publisher) {
     delete publisher;
 }
 
-ty_status ty_publisher_wait(ty_publisher *publisher, uint64_t sequence, uint32_t timeout_ms) {
+ty_status ty_publisher_wait(ty_publisher *publisher, uint64_t lsn, uint32_t timeout_ms) {
     constexpr const char *call = "wait for the engine";
     if (!publisher)
         return refuse_call(call, "give a publisher");
-    return at_boundary(call, [&] { return publisher->wait(sequence, timeout_ms); });
+    return at_boundary(call, [&] { return publisher->wait(lsn, timeout_ms); });
 }
 
 ty_status ty_publisher_commit(ty_publisher *publisher, ty_txn *txn) {
@@ -99,14 +99,13 @@ ty_status ty_publisher_get_report(ty_publisher *publisher, ty_publisher_report *
     return TY_OK;
 }
 
-ty_status ty_publish_base(const char *heap_path, const ty_engine *engine, const ty_open_options *open,
-                          uint64_t *sequence) {
+ty_status ty_publish_base(const char *heap_path, const ty_engine *engine, const ty_open_options *open, uint64_t *lsn) {
     constexpr const char *call = "publish a base";
     if (ty_status status = check_path(heap_path, call))
         return status;
     if (ty_status status = check_engine(engine, call))
         return status;
-    return at_boundary(call, [&] { return publish_base(heap_path, *engine, open, sequence); });
+    return at_boundary(call, [&] { return publish_base(heap_path, *engine, open, lsn); });
 }
 
 ty_status ty_publish_new_term(const char *heap_path, const ty_engine *engine, const ty_open_options *open,

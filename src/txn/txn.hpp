@@ -58,11 +58,11 @@ struct log_view {
 };
 ty_status txn_open_log(const char *path, const ty_open_options &options, log_view *view);
 void txn_close_log(log_view &view);
-// Of a heap that is open in this process: up to where its log is stable, once that is beyond the sequence, or after
+// Of a heap that is open in this process: up to where its log is durable, once that is beyond the LSN, or after
 // that time. TY_E_UNSUPPORTED: it has no log, or is open for reading only.
-ty_status txn_wait_beyond(ty_heap *heap, uint64_t sequence, uint64_t timeout_ns, uint64_t *stable);
+ty_status txn_wait_beyond(ty_heap *heap, uint64_t lsn, uint64_t timeout_ns, uint64_t *durable);
 // Of such a heap, where that returned TY_OK: up to where its open found transactions in the log, which need not be
-// stable yet.
+// durable yet.
 uint64_t txn_recovered(ty_heap *heap);
 
 // Of a heap that is open for reading only: where its content stands in its log, which the snapshot's place then means.
@@ -77,9 +77,9 @@ ty_status txn_copied(ty_heap *heap, snapshot_place *place);
 struct receiving;
 struct receive_start {
     log_identity source;
-    uint64_t sequence; // behind which records will come
-    uint64_t copied;   // of a copy: what it holds
-    const void *base;  // of the source; NULL: unknown
+    uint64_t lsn;     // behind which records will come
+    uint64_t copied;  // of a copy: what it holds
+    const void *base; // of the source; NULL: unknown
     bool logged;
 };
 ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving **made);
@@ -88,10 +88,10 @@ uint64_t txn_received(const receiving &r); // the last one
 // Whether the record can be one of the source's, behind those that *order has seen.
 ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, record_order *order);
 // Records that were checked, and follow. None of the last ones waits for an outcome: that is to come with it. On a
-// failure they are done, but not durable (txn_receive_stable tries again); or the heap is spoiled, and all later calls
-// fail.
+// failure they are done, but not durable (txn_receive_make_durable tries again); or the heap is spoiled, and all later
+// calls fail.
 ty_status txn_receive(receiving &r, const ty_follow_record *records, size_t count);
-ty_status txn_receive_stable(receiving &r);
+ty_status txn_receive_make_durable(receiving &r);
 ty_status txn_promote(ty_heap *heap);
 ty_status txn_receive_forget(ty_heap *heap); // as if it had been its own history
 
@@ -192,11 +192,11 @@ private:
     os::caught *outer_;
 };
 ty_status txn_prepare(ty_txn *txn, const void *description, size_t bytes);
-// The same, without waiting: what it returns TY_OK for is prepared once *sequence is stable.
-ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, uint64_t *sequence);
+// The same, without waiting: what it returns TY_OK for is prepared once *lsn is durable.
+ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, uint64_t *lsn);
 // Has the log's thread write it, if there is one; then waits for it.
-void txn_prepare_ask(ty_heap *heap, uint64_t sequence);
-ty_status txn_prepare_wait(ty_heap *heap, uint64_t sequence);
+void txn_prepare_ask(ty_heap *heap, uint64_t lsn);
+ty_status txn_prepare_wait(ty_heap *heap, uint64_t lsn);
 // Sees that a transaction that begins now will find room to be prepared. no_wait: TY_E_BUSY where a snapshot has to
 // make it.
 ty_status txn_prepare_room(ty_heap *heap, bool no_wait);
@@ -233,7 +233,7 @@ bool txn_gather_fits(ty_heap *heap, size_t bytes);
 ty_status txn_end_grouped(ty_txn *txn);
 // Appends records: the last one is prepared, and those before it count with it.
 ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t count, const void *description,
-                             size_t description_bytes, uint64_t *sequence);
+                             size_t description_bytes, uint64_t *lsn);
 // They are committed: prepared durably, here and wherever else they must be. A log that cannot take that is broken.
 void txn_commit_grouped(ty_heap *heap);
 // All that was appended has its outcome, but for that of a log that has failed: it is mended by a snapshot, which holds
@@ -243,7 +243,7 @@ ty_status txn_mend_grouped(ty_heap *heap);
 void txn_release_grouped(ty_heap *heap, bool spoiled);
 
 ty_status txn_commit(ty_txn *txn);
-ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence);
+ty_status txn_commit_async(ty_txn *txn, uint64_t *lsn);
 ty_status txn_rollback(ty_txn *txn);
 // plain_calls, of the malloc of a scope.
 void txn_note_scoped(ty_txn *txn, const void *block);
@@ -251,7 +251,7 @@ void *txn_resize_scoped(ty_txn *txn, void *block, size_t size);
 bool txn_is_kept(const void *block);
 ty_status txn_free_kept(void *block);
 void *txn_resize_kept(void *block, size_t size);
-ty_status txn_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable);
+ty_status txn_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable);
 ty_status txn_read_begin(ty_heap *heap);
 void txn_read_end(ty_heap *heap);
 ty_status txn_object_read_begin(ty_heap *heap, const void *object);

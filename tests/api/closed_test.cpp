@@ -49,7 +49,7 @@ const call calls[] = {
     {"ty_snapshot", [](ty_heap *h) { return is(ty_snapshot(h)); }},
     {"ty_run_background_work", [](ty_heap *h) { return is(ty_run_background_work(h)); }},
     {"ty_reserve", [](ty_heap *h) { return none(ty_reserve(h, 100)); }},
-    {"ty_stable", [](ty_heap *h) { return is(ty_stable(h, 0, true, nullptr)); }},
+    {"ty_durable", [](ty_heap *h) { return is(ty_durable(h, 0, true, nullptr)); }},
     {"ty_read_begin", [](ty_heap *h) { return is(ty_read_begin(h)); }},
     {"ty_undo_attach", [](ty_heap *h) { return is(ty_undo_attach(h, nullptr)); }},
     {"ty_begin",

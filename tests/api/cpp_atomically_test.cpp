@@ -296,7 +296,7 @@ TEST_P(cpp_atomically, the_modes) {
         EXPECT_GT(told.stamp, last);
         last = told.stamp;
         if (lasts()) {
-            EXPECT_TRUE(heap->stable(told.stamp, true).value());
+            EXPECT_TRUE(heap->durable(told.stamp, true).value());
         }
     }
     taiyen::atomic_options options;

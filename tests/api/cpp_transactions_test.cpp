@@ -155,10 +155,10 @@ TEST_F(cpp_transactions, blocks_come_and_go_with_it) {
 TEST_F(cpp_transactions, an_asynchronous_commit_can_be_waited_for) {
     taiyen::transaction txn = heap->begin().value();
     ASSERT_TRUE(declare_and_set(txn, 50));
-    const uint64_t sequence = txn.commit_async().value();
+    const uint64_t lsn = txn.commit_async().value();
     EXPECT_FALSE(txn);
-    EXPECT_TRUE(heap->stable(sequence, true).value());
-    EXPECT_EQ(heap->stable(sequence + 1).status(), TY_E_ARGUMENT);
+    EXPECT_TRUE(heap->durable(lsn, true).value());
+    EXPECT_EQ(heap->durable(lsn + 1).status(), TY_E_ARGUMENT);
     expect(50, 1);
 }
 

@@ -113,7 +113,7 @@ public:
                                                       taiyen::metrics_request_bytes_2);
     }
     void write(uint64_t n) {
-        content_.looks = content_.touched_bytes = content_.sequence = content_.dirty_pages = n;
+        content_.looks = content_.touched_bytes = content_.lsn = content_.dirty_pages = n;
         content_.times[1][TY_METRICS_BUCKETS - 1] = n;
         content_.dirty_cell_bytes = 4096;
         content_.dirty_cells = TY_METRICS_CELLS;
@@ -164,8 +164,8 @@ TEST(metrics_page, says_what_the_calls_say) {
     EXPECT_EQ(figures.log_frames, transactions.log_frames);
     EXPECT_EQ(figures.used_log_bytes, transactions.used_log_bytes);
     EXPECT_EQ(figures.size_log_bytes, transactions.size_log_bytes);
-    EXPECT_EQ(figures.sequence, transactions.sequence);
-    EXPECT_EQ(figures.stable_sequence, transactions.stable_sequence);
+    EXPECT_EQ(figures.lsn, transactions.lsn);
+    EXPECT_EQ(figures.durable_lsn, transactions.durable_lsn);
     EXPECT_EQ(figures.epoch, ty_heap_epoch(one.heap));
     EXPECT_EQ(figures.snapshots, snapshots.snapshots);
     EXPECT_EQ(figures.snapshot_pages, snapshots.pages);
@@ -394,7 +394,7 @@ TEST(metrics_page, looks_are_whole) {
             continue;
         ++i;
         EXPECT_EQ(figures.touched_bytes, figures.looks);
-        EXPECT_EQ(figures.sequence, figures.looks);
+        EXPECT_EQ(figures.lsn, figures.looks);
         EXPECT_EQ(figures.dirty_pages, figures.looks);
         uint64_t times[2][TY_METRICS_BUCKETS];
         ty_metrics_get_times(look.metrics_page, times);

@@ -29,7 +29,7 @@ class Log(CliTest):
         before = hashes(self.folder)
         self.assertIn("3 transactions, numbers 1 to 3", self.succeeds("log", "stat", heap))
         stat = json.loads(self.succeeds("log", "stat", "--json", heap))
-        self.assertEqual((stat["transactions"], stat["first_sequence"]), ("3", "1"))
+        self.assertEqual((stat["transactions"], stat["first_lsn"]), ("3", "1"))
         self.assertGreaterEqual(int(stat["operations"]), 6)
         self.assertEqual(hashes(self.folder), before)
 
@@ -83,7 +83,7 @@ class Log(CliTest):
         self.assertIn("replays 3 transactions from the log", self.succeeds("info", heap))
         self.assertIn("the log holds 3 transactions", self.succeeds("info", heap))
         info = json.loads(self.succeeds("info", "--json", heap))
-        self.assertEqual((info["kind"], info["log_sequence"]), ("transactional", "0"))
+        self.assertEqual((info["kind"], info["log_lsn"]), ("transactional", "0"))
         self.assertIn("sound", self.succeeds("verify", heap))
 
     def test_what_has_no_log(self):
@@ -401,7 +401,7 @@ class Json(CliTest):
         entries = self.documents("log", "dump", "--json", path)
         base = int(self.documents("info", "--json", path)[0]["base"], 16)
         self.assertEqual([one["kind"] for one in entries], ["transaction", "alloc", "root", "data"] * 3)
-        self.assertEqual([one["sequence"] for one in entries], ["1"] * 4 + ["2"] * 4 + ["3"] * 4)
+        self.assertEqual([one["lsn"] for one in entries], ["1"] * 4 + ["2"] * 4 + ["3"] * 4)
         self.assertEqual([one["name"] for one in entries if one["kind"] == "root"], ["newest"] * 3)
         self.assertEqual([one["bytes"] for one in entries if one["kind"] == "data"], ["61" * 8, "62" * 8, "63" * 8])
         for one in entries:

@@ -278,8 +278,8 @@ class Damaged(Repair):
         self.assertLess(int(report["transactions"]), whole)
         first = int(report["first_unapplied"])
         done = [json.loads(line) for line in self.succeeds("log", "dump", "--json", path).splitlines()]
-        sequences = [int(one["sequence"]) for one in done if one["kind"] == "transaction"]
-        self.assertEqual(first - sequences[0], int(report["transactions"]))
+        lsns = [int(one["lsn"]) for one in done if one["kind"] == "transaction"]
+        self.assertEqual(first - lsns[0], int(report["transactions"]))
         self.assertIn(f"take transaction {first} or one soon behind it: it does not fit", "".join(report["problems"]))
         self.remove("out.ty")
         self.assertIn(f"not from number {first} on", run("repair", path, self.path("out.ty")).stdout)

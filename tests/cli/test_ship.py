@@ -35,7 +35,7 @@ class Ship(CliTest):
         self.assertEqual([name for name in os.listdir(self.folder) if "restoring" in name], [])
         newest = listed[-1]["last"]
         report = json.loads(self.succeeds("restore", "--json", "--to", newest, folder, self.path("second.ty")))
-        self.assertEqual(report["sequence"], newest)
+        self.assertEqual(report["lsn"], newest)
         self.succeeds("restore", "--to", "2100-01-01T00:00:00Z", folder, self.path("third.ty"))
 
     def test_refusals(self):

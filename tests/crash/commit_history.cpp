@@ -99,7 +99,7 @@ uint64_t commit_history::last_stamp() const {
     return last;
 }
 
-uint64_t commit_history::stable_stamp(uint64_t event) const {
+uint64_t commit_history::durable_stamp(uint64_t event) const {
     uint64_t stamp = 0;
     for (const told &each : told_)
         stamp = each.event <= event ? std::max(stamp, each.stamp) : stamp;
@@ -107,14 +107,14 @@ uint64_t commit_history::stable_stamp(uint64_t event) const {
 }
 
 bool commit_history::must_exist(uint64_t event) const {
-    return begun_ <= event || stable_stamp(event) != 0;
+    return begun_ <= event || durable_stamp(event) != 0;
 }
 
 // C2.
 finding commit_history::missing_acknowledged(const commit_counters *counters, uint64_t event) const {
-    const uint64_t stable = stable_stamp(event);
+    const uint64_t durable = durable_stamp(event);
     for (const recorded_commit &each : commits_)
-        if (!is_there(counters, each) && (each.acknowledged <= event || each.stamp <= stable))
+        if (!is_there(counters, each) && (each.acknowledged <= event || each.stamp <= durable))
             return {verdict::lost, describe(each) + " was acknowledged and is not there"};
     return {};
 }
@@ -184,7 +184,7 @@ finding commit_history::match(ty_heap *heap, uint64_t event, bool settled) {
     begun_ = settled ? 0 : begun_ <= event ? begun_ : point::never;
     for (recorded_commit &each : commits_)
         each.acknowledged = settled ? 0 : each.acknowledged <= event ? each.acknowledged : point::never;
-    told_ = {settled ? told{last_stamp(), 0} : told{stable_stamp(event), event}};
+    told_ = {settled ? told{last_stamp(), 0} : told{durable_stamp(event), event}};
     return {};
 }
 

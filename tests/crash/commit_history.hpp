@@ -48,7 +48,7 @@ struct recorded_commit {
 class commit_history {
 public:
     void add(recorded_commit commit) { commits_.push_back(std::move(commit)); }
-    // All up to the stamp are stable, as was told at that event.
+    // All up to the stamp are durable, as was told at that event.
     void acknowledge(uint64_t stamp, uint64_t event) { told_.push_back({stamp, event}); }
     // What all of it begins with, in an empty heap.
     void begin(const effects &what, uint64_t event);
@@ -68,7 +68,7 @@ private:
         uint64_t event;
     };
     finding missing_acknowledged(const commit_counters *counters, uint64_t event) const;
-    uint64_t stable_stamp(uint64_t event) const; // the greatest that was told by then; 0: none
+    uint64_t durable_stamp(uint64_t event) const; // the greatest that was told by then; 0: none
     finding choose(const commit_counters *counters, uint64_t event);
     finding compare(ty_heap *heap) const;
 

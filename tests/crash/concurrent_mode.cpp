@@ -86,7 +86,7 @@ public:
         note(phase::commit, started);
         fail(threads.result());
     }
-    // All of it is stable then.
+    // All of it is durable then.
     void snapshot() {
         if (failed() || heap_ == nullptr)
             return;

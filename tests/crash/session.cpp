@@ -93,13 +93,13 @@ size_t session::add_point(uint64_t started) {
     return on_.points.size() - 1;
 }
 
-uint64_t session::sequence() const {
+uint64_t session::lsn() const {
     ty_txn_stats stats{};
     stats.struct_size = sizeof stats;
-    return kind() == TY_TRANSACTIONAL && ty_get_txn_stats(heap_, &stats) == TY_OK ? stats.sequence : 0;
+    return kind() == TY_TRANSACTIONAL && ty_get_txn_stats(heap_, &stats) == TY_OK ? stats.lsn : 0;
 }
 
-// Transactional heaps take snapshots as they please; which transactions there are, the sequence tells.
+// Transactional heaps take snapshots as they please; which transactions there are, the LSN tells.
 void session::acknowledge(size_t index, uint64_t epoch) {
     on_.acknowledge(index);
     on_.points[index].epoch = kind() == TY_TRANSACTIONAL ? 0 : epoch;
@@ -171,7 +171,7 @@ void session::doubt_numbers(const trace &expected, trace::range possible, uint64
         again.started = started;
         again.acknowledged = point::never;
         again.epoch = 0;
-        again.sequence = log_gone ? 0 : again.sequence;
+        again.lsn = log_gone ? 0 : again.lsn;
         on_.points.push_back(again);
     }
 }
@@ -311,8 +311,8 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
         same_undo = same_undo || same;
         history = same ? one.undo : history;
         bool transactional = report_.kind == TY_TRANSACTIONAL || report_.log_detached;
-        uint64_t told = transactional ? one.sequence : one.epoch;
-        uint64_t read = transactional ? report_.sequence : report_.epoch;
+        uint64_t told = transactional ? one.lsn : one.epoch;
+        uint64_t read = transactional ? report_.lsn : report_.epoch;
         same_epoch = same_epoch || (same && (report_.created || told == 0 || told == read));
     }
     if (!same_content) {
@@ -329,8 +329,8 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
     } else if (!same_epoch) {
         const point &last = expected.points[possible.last];
         fail(verdict::inconsistent, "the content is right, but the report says epoch " + std::to_string(report_.epoch) +
-                                        ", sequence " + std::to_string(report_.sequence) + ", and not " +
-                                        std::to_string(last.epoch) + ", " + std::to_string(last.sequence));
+                                        ", LSN " + std::to_string(report_.lsn) + ", and not " +
+                                        std::to_string(last.epoch) + ", " + std::to_string(last.lsn));
     }
     if (report_.created) { // what a creation that failed has removed may come back: an empty heap
         on_.points.push_back({false, {}, started, point::never, 0, 0});
@@ -341,16 +341,16 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
     if (!report_.created && on_.points.empty()) { // what a cut disk holds is durable from its beginning
         bool transactional = report_.kind == TY_TRANSACTIONAL;
         uint64_t epoch = transactional ? 0 : report_.epoch;
-        on_.points.push_back({true, model_, started, started, epoch, report_.sequence, history});
+        on_.points.push_back({true, model_, started, started, epoch, report_.lsn, history});
     }
     size_t index = add_point(started);
     on_.points[index].undo = history; // the disk holds this one, whatever the attach made of it in memory
-    on_.points[index].sequence = sequence();
-    bool stable = true; // what a log holds may be in doubt if only a process died; the heap says so
-    if (kind() == TY_TRANSACTIONAL && ty_stable(heap_, 0, false, &stable) != TY_OK) {
-        fail(verdict::inconsistent, std::string("ask whether what was found is stable: ") + ty_error_text());
+    on_.points[index].lsn = lsn();
+    bool durable = true; // what a log holds may be in doubt if only a process died; the heap says so
+    if (kind() == TY_TRANSACTIONAL && ty_durable(heap_, 0, false, &durable) != TY_OK) {
+        fail(verdict::inconsistent, std::string("ask whether what was found is durable: ") + ty_error_text());
     }
-    if (stable) {
+    if (durable) {
         acknowledge(index);
     }
 }

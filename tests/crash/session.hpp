@@ -91,7 +91,7 @@ protected:
     // The point is durable; what it stands for, the heap knows.
     void acknowledge(size_t index, uint64_t epoch);
     void acknowledge(size_t index) { acknowledge(index, ty_heap_epoch(heap_)); }
-    uint64_t sequence() const; // of the last transaction; 0 on other heaps
+    uint64_t lsn() const; // of the last transaction; 0 on other heaps
     void note_call(phase what, uint64_t first);
     bool attach_undo(const trace &expected, uint64_t event, bool recovering);
     void doubt_numbers(const trace &expected, trace::range possible, uint64_t started, bool log_gone);

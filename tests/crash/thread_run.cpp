@@ -264,14 +264,14 @@ private:
             put(taker + value_at, taker[value_at] + part);
         }
         put(&counters_.ordinary, ordinary_);
-        uint64_t sequence = 0;
-        if (!run_.accept(ty_commit_async(txn, &sequence), "ty_commit_async")) {
+        uint64_t lsn = 0;
+        if (!run_.accept(ty_commit_async(txn, &lsn), "ty_commit_async")) {
             if (ty_current_txn(run_.heap_) != nullptr)
                 run_.accept(ty_rollback(txn), "ty_rollback");
             return;
         }
-        run_.record({sequence, number_, false, ordinary_++, std::move(made_)});
-        last_stamp_ = sequence;
+        run_.record({lsn, number_, false, ordinary_++, std::move(made_)});
+        last_stamp_ = lsn;
     }
     void look_at_all() {
         ty_atomic_options options = TY_ATOMIC_OPTIONS_INIT;
@@ -320,9 +320,9 @@ private:
     void ask_for_stability() {
         if (last_stamp_ == 0)
             return;
-        bool stable = false;
+        bool durable = false;
         const bool wait = random_.one_in(2);
-        if (run_.accept(ty_stable(run_.heap_, last_stamp_, wait, &stable), "ty_stable") && stable)
+        if (run_.accept(ty_durable(run_.heap_, last_stamp_, wait, &durable), "ty_durable") && durable)
             run_.acknowledge(last_stamp_);
     }
     void snapshot() {

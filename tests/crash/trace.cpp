@@ -4,7 +4,7 @@ namespace crash {
 
 const char *phase_name(phase what) {
     static constexpr const char *names[] = {"create",  "attach",   "detach",           "raise", "open",   "restore",
-                                            "archive", "snapshot", "write back early", "apply", "commit", "stable",
+                                            "archive", "snapshot", "write back early", "apply", "commit", "durable",
                                             "close"};
     static_assert(sizeof names / sizeof names[0] == static_cast<size_t>(phase::count));
     return names[static_cast<size_t>(what)];

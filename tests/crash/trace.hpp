@@ -25,7 +25,7 @@ enum class phase {
     write_back_early,
     apply,
     commit,
-    stable, // ty_stable
+    durable, // ty_durable
     close,
     count
 };
@@ -39,8 +39,8 @@ struct point {
     content what;
     uint64_t started = 0; // the number of events when the call that commits it began
     uint64_t acknowledged = never;
-    uint64_t epoch = 0;    // 0: not known
-    uint64_t sequence = 0; // of the last transaction, where the heap is transactional; 0: not known
+    uint64_t epoch = 0; // 0: not known
+    uint64_t lsn = 0;   // of the last transaction, where the heap is transactional; 0: not known
     undo_model undo = {};
 };
 

@@ -91,7 +91,7 @@ void random_txn_step(txn_session &on, dice &random, open_choice &choice) {
     } else if (lot < 29) {
         on.poll(random);
     } else if (lot < 32) {
-        on.make_stable(random);
+        on.make_durable(random);
     } else if (lot < 35) {
         take_snapshot(on, random);
     } else if (lot < 36) {
@@ -233,7 +233,7 @@ finding run_faulted_txn_workload(uint64_t seed, trace &on) {
     live.tolerate(false);
     make_transactional(live, choice);
     live.commit_one(random); // the disk is good again: so is the log
-    live.make_stable(random);
+    live.make_durable(random);
     live.snapshot();
     live.work();
     transactions(live, random, 5);

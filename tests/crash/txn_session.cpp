@@ -39,14 +39,14 @@ void txn_session::read_log() {
         fail(verdict::inconsistent, "reading the log changed the disk");
     }
     log_was_read_ = status == TY_OK && info.transactions > 0;
-    sequence_read_ = info.first_sequence + info.transactions - 1 + (info.in_doubt != 0); // and its outcome
+    lsn_read_ = info.first_lsn + info.transactions - 1 + (info.in_doubt != 0); // and its outcome
 }
 
 void txn_session::open(const open_choice &choice, const trace &expected, uint64_t event) {
     session::open(choice, expected, event);
-    if (heap_ && log_was_read_ && report_.sequence != sequence_read_) {
-        fail(verdict::inconsistent, "the log was said to end at sequence " + std::to_string(sequence_read_) +
-                                        ", the open says " + std::to_string(report_.sequence));
+    if (heap_ && log_was_read_ && report_.lsn != lsn_read_) {
+        fail(verdict::inconsistent, "the log was said to end at LSN " + std::to_string(lsn_read_) + ", the open says " +
+                                        std::to_string(report_.lsn));
     }
     log_was_read_ = false;
 }
@@ -94,7 +94,7 @@ bool txn_session::commit(ty_txn *txn, bool wait) {
     uint64_t started = on_.events();
     size_t index = add_point(started);
     uint64_t number = 0;
-    uint64_t last = sequence();
+    uint64_t last = lsn();
     ty_status status = wait ? ty_commit(txn) : ty_commit_async(txn, &number);
     note_call(phase::commit, started);
     bool over = ty_current_txn(heap_) == nullptr;
@@ -105,13 +105,13 @@ bool txn_session::commit(ty_txn *txn, bool wait) {
     if (!over) {
         return false;
     }
-    on_.points[index].sequence = sequence();
+    on_.points[index].lsn = lsn();
     if (status == TY_OK && !wait) {
-        if (number != on_.points[index].sequence) {
-            fail(verdict::inconsistent, "the commit says another sequence than the heap");
+        if (number != on_.points[index].lsn) {
+            fail(verdict::inconsistent, "the commit says another LSN than the heap");
         }
         unstable_.push_back({number, index});
-    } else if (status == TY_OK && on_.points[index].sequence != last) { // one that changed nothing waits for nobody
+    } else if (status == TY_OK && on_.points[index].lsn != last) { // one that changed nothing waits for nobody
         acknowledge(index);
         unstable_.clear();
     }
@@ -132,9 +132,9 @@ void txn_session::rollback(ty_txn *txn) {
 
 // What becomes of the transaction is decided before: a recovery that finds it in doubt reads it in the description.
 void txn_session::end_in_two_phases(ty_txn *txn, bool commits, dice &random) {
-    const uint64_t started = on_.events(), last = sequence();
+    const uint64_t started = on_.events(), last = lsn();
     const size_t index = add_point(started);
-    on_.points[index].sequence = last + 2; // its own, and its outcome's
+    on_.points[index].lsn = last + 2; // its own, and its outcome's
     if (!commits) {
         on_.points[index].what = before_;
     }
@@ -156,8 +156,8 @@ void txn_session::end_in_two_phases(ty_txn *txn, bool commits, dice &random) {
     } else if (random.one_in(2) ? ty_commit(txn) : ty_commit_async(txn, nullptr)) {
         fail(verdict::inconsistent, std::string("commit what is prepared: ") + ty_error_text());
     }
-    if (!failed() && sequence() != last + 2) {
-        fail(verdict::inconsistent, "a prepared transaction and its outcome have other sequences");
+    if (!failed() && lsn() != last + 2) {
+        fail(verdict::inconsistent, "a prepared transaction and its outcome have other LSNs");
     }
 }
 
@@ -270,7 +270,7 @@ struct txn_session::second_commit {
     txn_session &session;
     dice &random;
     size_t index = no_point;
-    uint64_t first_sequence = 0;
+    uint64_t first_lsn = 0;
     const std::thread::id first = std::this_thread::get_id();
     std::thread thread{}; // the first one's alone
     std::mutex lock{};
@@ -282,20 +282,20 @@ struct txn_session::second_commit {
         if (std::this_thread::get_id() != self.first) {
             done ? self.pass() : void();
         } else if (!self.thread.joinable()) {
-            self.first_sequence = self.session.sequence();
+            self.first_lsn = self.session.lsn();
             self.thread = std::thread([&self] {
                 self.run();
                 self.pass();
             });
             std::unique_lock<std::mutex> guard(self.lock);
             self.changed.wait(guard, [&self] { return self.passed; });
-            self.check_not_stable();
+            self.check_not_durable();
         }
     }
-    void check_not_stable() {
-        bool stable = false;
-        if (ty_stable(session.heap_, first_sequence, false, &stable) != TY_OK || stable) {
-            session.fail(verdict::inconsistent, "a commit is stable before it is written, as a later one is");
+    void check_not_durable() {
+        bool durable = false;
+        if (ty_durable(session.heap_, first_lsn, false, &durable) != TY_OK || durable) {
+            session.fail(verdict::inconsistent, "a commit is durable before it is written, as a later one is");
         }
     }
     void pass() {
@@ -363,7 +363,7 @@ void txn_session::commit_two(dice &random) {
         fail(verdict::inconsistent, std::string("the first commit: ") + ty_error_text() + edit.problem());
     } else if (!failed()) {
         acknowledge(second.index != no_point ? second.index : index);
-        on_.points.back().sequence = sequence();
+        on_.points.back().lsn = lsn();
         if (second.index != no_point) {
             unstable_.clear();
         }
@@ -375,16 +375,16 @@ void txn_session::poll(dice &random) {
         return;
     }
     const asynchronous &one = unstable_[random.below(unstable_.size())];
-    bool stable = false;
-    ty_status status = ty_stable(heap_, one.sequence, false, &stable);
+    bool durable = false;
+    ty_status status = ty_durable(heap_, one.lsn, false, &durable);
     if (!is_plausible(status, tolerant_)) {
-        fail(verdict::inconsistent, std::string("ask whether it is stable: ") + ty_error_text());
-    } else if (status == TY_OK && stable) {
+        fail(verdict::inconsistent, std::string("ask whether it is durable: ") + ty_error_text());
+    } else if (status == TY_OK && durable) {
         acknowledge(one.index);
     }
 }
 
-void txn_session::make_stable(dice &random) {
+void txn_session::make_durable(dice &random) {
     if (!heap_ || failed()) {
         return;
     }
@@ -394,15 +394,15 @@ void txn_session::make_stable(dice &random) {
         one = unstable_[random.below(unstable_.size())];
     }
     uint64_t started = on_.events();
-    bool stable = false;
-    ty_status status = ty_stable(heap_, one.sequence, true, &stable);
-    note_call(phase::stable, started);
-    if (!is_plausible(status, tolerant_) || (status == TY_OK && !stable)) {
-        fail(verdict::inconsistent, std::string("wait until it is stable: ") +
+    bool durable = false;
+    ty_status status = ty_durable(heap_, one.lsn, true, &durable);
+    note_call(phase::durable, started);
+    if (!is_plausible(status, tolerant_) || (status == TY_OK && !durable)) {
+        fail(verdict::inconsistent, std::string("wait until it is durable: ") +
                                         (status != TY_OK ? ty_status_name(status) + std::string(" ") + ty_error_text()
                                                          : "it says that it is not"));
     } else if (status == TY_OK) {
-        // Where nothing was written, no more is stable than was committed: a commit that failed, and was rolled back,
+        // Where nothing was written, no more is durable than was committed: a commit that failed, and was rolled back,
         // may be found all the same until something is (ty_commit).
         if (on_.events() != started || !all) {
             acknowledge(one.index);

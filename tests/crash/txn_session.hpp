@@ -1,7 +1,7 @@
 // A session on a transactional heap. Each transaction that is committed is a point of the trace: it may be found from
-// when its commit began, and must be from when the library said that it is stable.
+// when its commit began, and must be from when the library said that it is durable.
 //
-// P1: points are in the order of the log. So "the transactions up to some sequence number, each whole" is: the content
+// P1: points are in the order of the log. So "the transactions up to some LSN, each whole" is: the content
 //     of one point, not older than the newest acknowledged one.
 // P2: a commit that fails and leaves its transaction under way may have left it in a journal that no flush covered: its
 //     point stays possible until a later one is acknowledged, also after a rollback.
@@ -25,13 +25,13 @@ public:
     void burst(dice &random);
     // So many that the log has no block left.
     void fill_ring(dice &random);
-    // One that is stable when this returns.
+    // One that is durable when this returns.
     void commit_one(dice &random);
     // Transactions of two threads, whose log writes are in flight at the same time; the second's arrives first.
     void commit_two(dice &random);
-    // Asks whether what was committed is stable, or waits for it.
+    // Asks whether what was committed is durable, or waits for it.
     void poll(dice &random);
-    void make_stable(dice &random);
+    void make_durable(dice &random);
     void reserve(dice &random);
     void cancel(dice &random);
     // The heap holds what the model says.
@@ -42,7 +42,7 @@ public:
 
 private:
     struct asynchronous {
-        uint64_t sequence;
+        uint64_t lsn;
         size_t index; // of its point
     };
     enum class ending { commit, commit_async, rollback };
@@ -64,7 +64,7 @@ private:
     std::vector<reserved_block> reserved_before_;
     std::vector<asynchronous> unstable_; // what ty_commit_async returned since the last acknowledgement
     bool log_was_read_ = false;
-    uint64_t sequence_read_ = 0;
+    uint64_t lsn_read_ = 0;
 };
 
 } // namespace crash

@@ -1,5 +1,5 @@
 // Goal: of heaps that many threads change at once, with logs of several partitions and small ones that are written
-// over, followers tell every transaction in the order of its stamp, none before it is stable (LK1, LK2, LK3). Method:
+// over, followers tell every transaction in the order of its stamp, none before it is durable (LK1, LK2, LK3). Method:
 // threads that commit in all modes; snapshots; a follower that waits within the process and one that reads the files,
 // each with a mirror that must be like the heap in the end.
 #include "support.hpp"
@@ -31,7 +31,7 @@ ty_status add(ty_atomic_txn *txn, void *context) {
 }
 
 struct outcome {
-    uint64_t first = 0; // sequences: of the base,
+    uint64_t first = 0; // LSNs: of the base,
     uint64_t last = 0;  // and of what was told last
     uint64_t taken = 0;
     uint64_t bases = 0;
@@ -43,7 +43,7 @@ outcome follow_to_the_end(ty_heap *heap, const ty_open_options &options, bool wi
     ty_follow_position place = base_of(follower.get());
     auto to = std::make_unique<mirror>(place);
     outcome all;
-    all.first = place.sequence;
+    all.first = place.lsn;
     for (bool last = false; !last && !testing::Test::HasFailure();) {
         last = ended;
         bool more = false;
@@ -56,7 +56,7 @@ outcome follow_to_the_end(ty_heap *heap, const ty_open_options &options, bool wi
         const ty_status status = read_into(*to, follower.get(), &place, &base);
         EXPECT_TRUE(status == TY_OK || status == TY_E_NOT_FOUND) << ty_error_text();
         if (status == TY_E_NOT_FOUND) {
-            EXPECT_LE(place.sequence, base.sequence);
+            EXPECT_LE(place.lsn, base.lsn);
             place = base;
             to = std::make_unique<mirror>(place);
             all.bases += 1;
@@ -66,7 +66,7 @@ outcome follow_to_the_end(ty_heap *heap, const ty_open_options &options, bool wi
         all.taken += to->taken - taken;
         last = last && to->taken == taken;
     }
-    all.last = place.sequence;
+    all.last = place.lsn;
     if (to->taken)
         to->expect_like(heap);
     return all;
@@ -108,7 +108,7 @@ void run(uint32_t partitions, bool large) {
     ended = true;
     within.join();
     beside.join();
-    const uint64_t newest = base_of(follow(options).get()).sequence;
+    const uint64_t newest = base_of(follow(options).get()).lsn;
     for (const outcome &one : found) {
         EXPECT_EQ(newest, one.last);
         EXPECT_TRUE(!large || (one.bases == 0 && one.first + one.taken == one.last))

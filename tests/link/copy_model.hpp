@@ -29,7 +29,7 @@ public:
     copy_of(const source_model &source, os::sim_disk *files, bool unlogged, ty_open_options options)
         : source_(source), files_(std::make_unique<disk>(files)), unlogged_(unlogged), options_(options) {
         position_ = source.first();
-        copied_ = copied(*files_).sequence;
+        copied_ = copied(*files_).lsn;
         open();
     }
     ~copy_of() { end(); }
@@ -44,11 +44,11 @@ public:
     void begin() {
         ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
         how.unlogged = unlogged_;
-        how.copied_sequence = copied_;
+        how.copied_lsn = copied_;
         ASSERT_OK(ty_receive_begin(heap_, &position_, &how, &receiver_));
         expect_state();
     }
-    uint64_t last() const { return txn_stats_of(heap_).sequence; }
+    uint64_t last() const { return txn_stats_of(heap_).lsn; }
     void expect_state() const {
         const auto expected = source_.states.find(last());
         ASSERT_NE(source_.states.end(), expected) << last();
@@ -57,28 +57,28 @@ public:
     }
     ty_status take(size_t most) {
         std::vector<ty_follow_record> some;
-        for (const ty_follow_record *record : source_.behind(taken_ ? taken_ : position_.sequence))
+        for (const ty_follow_record *record : source_.behind(taken_ ? taken_ : position_.lsn))
             if (some.size() < most)
                 some.push_back(*record);
         if (some.empty())
             return TY_OK;
         ty_status status = ty_receive(receiver_, some.data(), some.size());
         if (!status)
-            taken_ = some.back().sequence;
+            taken_ = some.back().lsn;
         return status;
     }
-    void stable() { ASSERT_OK(ty_receive_stable(receiver_, &position_)); }
+    void durable() { ASSERT_OK(ty_receive_make_durable(receiver_, &position_)); }
     // Power fails, or the process dies; it goes on with what it kept.
     void cut(os::sim_cut how, uint64_t seed) {
-        const uint64_t stable = position_.sequence;
+        const uint64_t durable = position_.lsn;
         os::sim_disk *left = files_->cut(how, seed);
         end();
         files_ = std::make_unique<disk>(left);
         taken_ = 0;
         open();
-        EXPECT_LE(stable, last());
+        EXPECT_LE(durable, last());
     }
-    // What was not stable yet is, too.
+    // What was not durable yet is, too.
     void close() {
         const uint64_t all = last();
         ty_receive_end(receiver_);
@@ -97,7 +97,7 @@ public:
         }
         heap_ = nullptr;
     }
-    bool done() const { return last() == source_.records.back()->record.sequence; }
+    bool done() const { return last() == source_.records.back()->record.lsn; }
     ty_heap *heap() const { return heap_; }
     ty_receiver *receiver() const { return receiver_; }
     const ty_follow_position &position() const { return position_; }
@@ -110,7 +110,7 @@ private:
     ty_heap *heap_ = nullptr;
     ty_receiver *receiver_ = nullptr;
     uint64_t copied_ = 0;
-    ty_follow_position position_{}; // kept by the program, as of the last stable
+    ty_follow_position position_{}; // kept by the program, as of the last durable
     uint64_t taken_ = 0;
 };
 

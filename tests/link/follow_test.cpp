@@ -112,7 +112,7 @@ TEST(follow_test, one_that_fell_behind_is_told_to_begin_with_a_base) {
         }
     }
     ASSERT_EQ(TY_E_NOT_FOUND, status) << ty_error_text();
-    EXPECT_EQ(committed, base.sequence);
+    EXPECT_EQ(committed, base.lsn);
     ASSERT_OK(change(heap, ++committed));
     mirror again(base);
     ASSERT_OK(read_into(again, follower.get(), &base));
@@ -149,9 +149,9 @@ TEST(follow_test, what_only_a_snapshot_holds_is_told_of) {
         ASSERT_OK(ty_follow_wait(follow(options).get(), &place, 1'000'000'000, &more));
         EXPECT_TRUE(more);
         ASSERT_EQ(TY_E_NOT_FOUND, read_into(to, follower.get(), &place, &base)) << ty_error_text();
-        EXPECT_EQ(place.sequence + 1, base.sequence);
+        EXPECT_EQ(place.lsn + 1, base.lsn);
         ASSERT_OK(ty_follow_read(follower.get(), &base, ignore, nullptr, nullptr));
-        EXPECT_EQ(place.sequence + (close ? 1 : 2), base.sequence);
+        EXPECT_EQ(place.lsn + (close ? 1 : 2), base.lsn);
         if (!close) {
             ASSERT_OK(ty_close(heap));
         }
@@ -191,7 +191,7 @@ TEST(follow_test, a_position_of_another_heap_or_history_is_refused) {
     EXPECT_EQ(0, memcmp(&place, &moved, sizeof place));
     moved = common; // of both
     ASSERT_OK(ty_follow_read(follow(there).get(), &moved, ignore, nullptr, nullptr));
-    EXPECT_EQ(common.sequence + 5, moved.sequence);
+    EXPECT_EQ(common.lsn + 5, moved.lsn);
     ASSERT_OK(ty_discard(copy));
 
     disk third;
@@ -220,7 +220,7 @@ TEST(follow_test, a_damaged_position_is_refused) {
         ty_follow_position bad = base;
         for (int n = 0; n < 3; ++n)
             bad.place[random() % 6] = random() >> random() % 64;
-        bad.sequence = random() % 3 ? base.sequence : random() >> random() % 64;
+        bad.lsn = random() % 3 ? base.lsn : random() >> random() % 64;
         bad.has_record = random() % 2;
         seal_position(bad);
         refused += ty_follow_read(follower.get(), &bad, ignore, nullptr, nullptr) != TY_OK;
@@ -298,7 +298,7 @@ TEST(follow_test, what_had_grouped_before_a_snapshot_is_told) {
 }
 
 // LK2: what is appended and not yet durable is not told, though it may be read.
-TEST(follow_test, nothing_is_told_before_it_is_stable) {
+TEST(follow_test, nothing_is_told_before_it_is_durable) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
@@ -461,9 +461,9 @@ TEST(follow_test, who_waits_is_woken_by_a_commit) {
         ASSERT_OK(change(heap, 2));
         waiter.join();
         EXPECT_TRUE(more);
-        const uint64_t before = place.sequence;
+        const uint64_t before = place.lsn;
         ASSERT_OK(ty_follow_read(follower.get(), &place, ignore, nullptr, nullptr));
-        EXPECT_EQ(before + 1, place.sequence);
+        EXPECT_EQ(before + 1, place.lsn);
         ASSERT_OK(ty_close(heap));
     }
 }

@@ -566,7 +566,7 @@ TEST(group_commit_test, records_are_received_whole) {
     ASSERT_OK(ty_follow_base(follower, &position));
     for (int round = 0; round < 4; ++round)
         one_batch(files, in, 6, to, round % 2 != 0);
-    ASSERT_OK(ty_stable(in.heap[1], 0, true, nullptr));
+    ASSERT_OK(ty_durable(in.heap[1], 0, true, nullptr));
     struct record {
         ty_follow_record head;
         std::vector<char> bytes;
@@ -604,7 +604,7 @@ TEST(group_commit_test, records_are_received_whole) {
         options.storage = own.storage();
         ASSERT_OK(ty_open(paths[1], &options, &copy, nullptr));
         ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
-        how.copied_sequence = copied.sequence;
+        how.copied_lsn = copied.lsn;
         ty_receiver *receiver = nullptr;
         ty_follow_position from = position;
         ASSERT_OK(ty_receive_begin(copy, &from, &how, &receiver));
@@ -615,15 +615,15 @@ TEST(group_commit_test, records_are_received_whole) {
             done += some;
             if (calls % 3 != 0 || ++restarts > 4)
                 continue;
-            ASSERT_OK(ty_receive_stable(receiver, &from)); // it goes on from what it holds
+            ASSERT_OK(ty_receive_make_durable(receiver, &from)); // it goes on from what it holds
             ty_receive_end(receiver);
             ASSERT_OK(ty_discard(copy));
             ASSERT_OK(ty_open(paths[1], &options, &copy, nullptr));
             ASSERT_OK(ty_receive_begin(copy, &from, &how, &receiver));
-            for (done = 0; done < all.size() && all[done].sequence <= from.sequence;)
+            for (done = 0; done < all.size() && all[done].lsn <= from.lsn;)
                 ++done;
         }
-        ASSERT_OK(ty_receive_stable(receiver, &from));
+        ASSERT_OK(ty_receive_make_durable(receiver, &from));
         ty_receive_end(receiver);
         const auto *number = static_cast<const uint64_t *>(ty_root(copy, "number"));
         ASSERT_NE(nullptr, number);

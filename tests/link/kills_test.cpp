@@ -19,7 +19,7 @@ namespace {
 
 // What the writer tells the test.
 struct shared {
-    std::atomic<uint64_t> acknowledged; // sequence
+    std::atomic<uint64_t> acknowledged; // LSN
     std::atomic<bool> failed;
 };
 
@@ -75,7 +75,7 @@ TEST(kills_test, nothing_is_left_out_over_kills_of_the_writer) {
     ty_heap *heap = open_heap(options, path.c_str());
     ASSERT_OK(read_into(to, follower.get(), &place));
     EXPECT_GE(to.taken, with.acknowledged);
-    EXPECT_EQ(uint64_t{place.sequence}, to.position.sequence);
+    EXPECT_EQ(uint64_t{place.lsn}, to.position.lsn);
     to.expect_like(heap);
     ASSERT_OK(ty_close(heap));
     munmap(memory, sizeof(shared));

@@ -52,7 +52,7 @@ TEST(receive_hostile, forged_records_are_errors_at_the_most) {
     disk base(source.copy());
     source.transactions(40);
     source.close();
-    const uint64_t copied_sequence = copied(base).sequence;
+    const uint64_t copied_lsn = copied(base).lsn;
     forger from(source, 3);
     int taken = 0, refused = 0, spoiled = 0;
     for (int round = 0; round < effort(100) && !HasFailure(); ++round) {
@@ -61,19 +61,18 @@ TEST(receive_hostile, forged_records_are_errors_at_the_most) {
         ty_heap *heap = open_heap(options);
         ty_follow_position position = source.first();
         ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
-        how.copied_sequence = copied_sequence;
+        how.copied_lsn = copied_lsn;
         ty_receiver *receiver = nullptr;
         ASSERT_OK(ty_receive_begin(heap, &position, &how, &receiver));
         uint64_t hash = position.hash;
-        for (size_t n = 0; n < copied_sequence; ++n) {
+        for (size_t n = 0; n < copied_lsn; ++n) {
             ASSERT_OK(ty_receive(receiver, &source.records[n]->record, 1));
             hash = source.records[n]->record.hash;
         }
         const std::string before = state_of(heap), bytes = from.forge();
         const ty_follow_record forged{
-            copied_sequence + 1, hash,
-            record_hash(position.log_identity, hash, copied_sequence + 1, bytes.data(), bytes.size()), bytes.data(),
-            bytes.size()};
+            copied_lsn + 1, hash, record_hash(position.log_identity, hash, copied_lsn + 1, bytes.data(), bytes.size()),
+            bytes.data(), bytes.size()};
         const ty_status status = ty_receive(receiver, &forged, 1);
         const bool still_good = ty_receive(receiver, nullptr, 0) == TY_OK && ty_read_begin(heap) == TY_OK;
         std::string after = before;
@@ -85,10 +84,10 @@ TEST(receive_hostile, forged_records_are_errors_at_the_most) {
         } else if (status) {
             ++spoiled;
             EXPECT_EQ(TY_E_DAMAGED, ty_snapshot(heap));
-            EXPECT_EQ(TY_E_DAMAGED, ty_receive_stable(receiver, nullptr));
+            EXPECT_EQ(TY_E_DAMAGED, ty_receive_make_durable(receiver, nullptr));
         } else {
             ++taken;
-            EXPECT_OK(ty_receive_stable(receiver, nullptr));
+            EXPECT_OK(ty_receive_make_durable(receiver, nullptr));
             after = state_of(heap);
         }
         ty_receive_end(receiver);

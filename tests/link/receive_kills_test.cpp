@@ -1,6 +1,6 @@
-// Goal: a receiver that is killed goes on from its own sequence, and readers beside it see whole transactions only
+// Goal: a receiver that is killed goes on from its own LSN, and readers beside it see whole transactions only
 // (LK6). Method: real files; a child that receives until it is killed, again and again, and says how far all was
-// stable; reader threads that compare counters which each transaction changes together.
+// durable; reader threads that compare counters which each transaction changes together.
 #include "support.hpp"
 #include "tests/os/temporary_folder.hpp"
 #include "tests/stats.hpp"
@@ -45,7 +45,7 @@ struct source {
             }
             EXPECT_OK(ty_commit_async(txn, nullptr));
         }
-        EXPECT_OK(ty_stable(heap, 0, true, nullptr));
+        EXPECT_OK(ty_durable(heap, 0, true, nullptr));
         EXPECT_OK(ty_follow_read(
             follower.get(), &place,
             [](const ty_follow_record *record, void *context) {
@@ -83,8 +83,8 @@ ty_status receive_some(ty_receiver *receiver, const source &from, uint64_t *next
 }
 
 struct shared {
-    std::atomic<uint64_t> begun; // sequences
-    std::atomic<uint64_t> stable;
+    std::atomic<uint64_t> begun; // LSNs
+    std::atomic<uint64_t> durable;
     std::atomic<bool> failed;
 };
 
@@ -103,9 +103,9 @@ struct shared {
         with.begun = std::max<uint64_t>(with.begun, std::min<uint64_t>(next + 40, from.records.size()));
         good = !receive_some(receiver, from, &next, 1 + random() % 40);
         if (good && random() % 8 == 0) {
-            good = !ty_receive_stable(receiver, nullptr);
+            good = !ty_receive_make_durable(receiver, nullptr);
             if (good)
-                with.stable = std::max<uint64_t>(with.stable, next);
+                with.durable = std::max<uint64_t>(with.durable, next);
         }
     }
     fprintf(stderr, "%s\n", ty_error_text());
@@ -120,16 +120,16 @@ void check(const std::string &path, const shared &with) {
     ty_heap *heap = nullptr;
     ASSERT_OK(ty_open(path.c_str(), &options, &heap, &report));
     const ty_txn_stats stats = txn_stats_of(heap);
-    EXPECT_LE(with.stable, stats.sequence);
-    EXPECT_GE(with.begun, stats.sequence);
-    if (stats.sequence > 0) {
+    EXPECT_LE(with.durable, stats.lsn);
+    EXPECT_GE(with.begun, stats.lsn);
+    if (stats.lsn > 0) {
         std::vector<uint64_t> counts(4096);
-        for (uint64_t n = 1; n < stats.sequence; ++n)
+        for (uint64_t n = 1; n < stats.lsn; ++n)
             for (uint64_t at : {pair_of(n), pair_of(n) + 2000, uint64_t{4001}, uint64_t{4002}})
                 counts[at] += 1;
         const uint64_t *block = block_of(heap);
         for (size_t i = 2; i < 4096; ++i) // the first transaction set 0 and 1
-            ASSERT_EQ(counts[i], block[i]) << i << " behind " << stats.sequence;
+            ASSERT_EQ(counts[i], block[i]) << i << " behind " << stats.lsn;
     }
     ASSERT_OK(ty_close(heap));
 }
@@ -236,7 +236,7 @@ TEST(receive_readers, see_whole_transactions) {
         forker.join();
         for (std::thread &one : readers)
             one.join();
-        ASSERT_OK(ty_receive_stable(receiver, nullptr));
+        ASSERT_OK(ty_receive_make_durable(receiver, nullptr));
         ty_receive_end(receiver);
         ASSERT_OK(ty_close(heap));
     }

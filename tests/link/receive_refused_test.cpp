@@ -18,12 +18,12 @@ protected:
     }
     ty_receive_options how() const {
         ty_receive_options options = TY_RECEIVE_OPTIONS_INIT;
-        options.copied_sequence = copied_;
+        options.copied_lsn = copied_;
         return options;
     }
     // The copy, open as the test wants it.
     ty_heap *open_base(disk &files, ty_kind kind = TY_KIND_DEFAULT, bool concurrent = false) {
-        copied_ = copied(files).sequence;
+        copied_ = copied(files).lsn;
         ty_open_options options = files.options();
         options.kind = kind;
         options.concurrent = concurrent;
@@ -130,9 +130,9 @@ TEST_F(receive_refused, copies_that_are_none) {
     ty_follow_position position = source_.first();
     ty_receive_options options = how();
     ty_receiver *receiver = nullptr;
-    options.copied_sequence -= 1;
+    options.copied_lsn -= 1;
     EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &position, &options, &receiver));
-    options.copied_sequence += 1;
+    options.copied_lsn += 1;
     ty_follow_position damaged = position;
     damaged.hash += 1;
     EXPECT_EQ(TY_E_ARGUMENT, ty_receive_begin(heap, &damaged, &options, &receiver));
@@ -148,7 +148,7 @@ TEST_F(receive_refused, copies_that_are_none) {
     ty_receive_end(receiver);
     EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &of_other, &options, &receiver));
     ty_follow_position later = position;
-    later.sequence = copied_ + 1;
+    later.lsn = copied_ + 1;
     later.has_record = 1;
     seal_position(later);
     EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &later, &options, &receiver));
@@ -175,7 +175,7 @@ TEST(follow_copied, is_of_copies_alone) {
     ASSERT_OK(change(heap, 1));
     ASSERT_OK(ty_close(heap));
     position = copied(files);
-    EXPECT_EQ(1u, position.sequence);
+    EXPECT_EQ(1u, position.lsn);
     const ty_open_options options = transactional(files);
     const follower_owner follower = follow(options);
     mirror to(position);

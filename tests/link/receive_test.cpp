@@ -45,7 +45,7 @@ void run(const kind_of_run &kind) {
             ASSERT_OK(copy.take(step % 5 ? 1 : 1 + random() % 20));
             copy.expect_state();
             if (random() % 12 == 0)
-                copy.stable();
+                copy.durable();
             if (random() % 25 == 0) {
                 ASSERT_OK(ty_snapshot(copy.heap()));
             }
@@ -54,9 +54,9 @@ void run(const kind_of_run &kind) {
             if (random() % 30 == 0)
                 copy.cut(random() % 2 ? os::sim_cut::random : os::sim_cut::process_death, random());
         }
-        copy.stable();
+        copy.durable();
         copy.cut(os::sim_cut::drop_all, 1);
-        EXPECT_TRUE(copy.done()) << copy.last() << " of " << source.records.back()->record.sequence;
+        EXPECT_TRUE(copy.done()) << copy.last() << " of " << source.records.back()->record.lsn;
         expect_sound(copy.heap());
     }
 }
@@ -77,10 +77,10 @@ TEST(receive_small_log, a_power_cut_at_any_write) {
         large[i] = char(random());
     ASSERT_OK(ty_commit(txn));
     source.transactions(10);
-    source.states[source.behind(0)[15]->sequence] = ""; // of the large one: not looked at
+    source.states[source.behind(0)[15]->lsn] = ""; // of the large one: not looked at
     source.close();
 
-    const uint64_t copied_sequence = copied(copy).sequence;
+    const uint64_t copied_lsn = copied(copy).lsn;
     ty_open_options options = copy.options();
     options.kind = TY_SNAPSHOT; // takes the log away
     ASSERT_OK(ty_close(open_heap(options)));
@@ -88,7 +88,7 @@ TEST(receive_small_log, a_power_cut_at_any_write) {
     options.log_bytes = size_t{1} << 20;
     ty_heap *heap = open_heap(options);
     ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
-    how.copied_sequence = copied_sequence;
+    how.copied_lsn = copied_lsn;
     how.base = ty_heap_base(heap);
     ty_receiver *receiver = nullptr;
     ASSERT_OK(ty_receive_begin(heap, &source.first(), &how, &receiver));
@@ -100,7 +100,7 @@ TEST(receive_small_log, a_power_cut_at_any_write) {
         some = std::min<size_t>(all.size() - done, 4);
         ASSERT_OK(ty_receive(receiver, all.data() + done, some));
     }
-    ASSERT_OK(ty_receive_stable(receiver, nullptr));
+    ASSERT_OK(ty_receive_make_durable(receiver, nullptr));
     const uint64_t end = os::sim_event_count(copy.get());
     ty_receive_end(receiver);
     ASSERT_OK(ty_discard(heap));
@@ -114,13 +114,13 @@ TEST(receive_small_log, a_power_cut_at_any_write) {
             report.struct_size = sizeof report;
             heap = nullptr;
             ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-            seen.insert(report.sequence);
-            const std::string &expected = source.states.at(report.sequence);
+            seen.insert(report.lsn);
+            const std::string &expected = source.states.at(report.lsn);
             ASSERT_TRUE(expected.empty() || expected == state_of(heap)) << "event " << event;
             ASSERT_OK(ty_discard(heap));
         }
     EXPECT_LE(3u, seen.size());
-    EXPECT_EQ(all.back().sequence, *seen.rbegin());
+    EXPECT_EQ(all.back().lsn, *seen.rbegin());
 }
 
 class receive_model : public testing::TestWithParam<kind_of_run> {};

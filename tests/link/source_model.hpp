@@ -124,25 +124,25 @@ public:
     // The files as they are, with the heap open or not.
     os::sim_disk *copy() const { return files_.cut(os::sim_cut::keep_all); }
 
-    std::vector<const ty_follow_record *> behind(uint64_t sequence) const {
+    std::vector<const ty_follow_record *> behind(uint64_t lsn) const {
         std::vector<const ty_follow_record *> found;
         for (const auto &one : records)
-            if (one->record.sequence > sequence)
+            if (one->record.lsn > lsn)
                 found.push_back(&one->record);
         return found;
     }
     ty_heap *heap() const { return heap_; }
     const ty_follow_position &first() const { return first_; } // before all records
     const ty_open_options &options() const { return options_; }
-    uint64_t last() const { return txn_stats_of(heap_).sequence; }
+    uint64_t last() const { return txn_stats_of(heap_).lsn; }
 
-    std::set<uint64_t> prepared; // sequences of prepared records
+    std::set<uint64_t> prepared; // LSNs of prepared records
     std::map<uint64_t, std::string> states;
     std::vector<std::unique_ptr<kept_record>> records;
 
 private:
     void collect() {
-        EXPECT_OK(ty_stable(heap_, 0, true, nullptr));
+        EXPECT_OK(ty_durable(heap_, 0, true, nullptr));
         EXPECT_OK(ty_follow_read(
             follow(options_, heap_).get(), &base_,
             [](const ty_follow_record *record, void *context) {
@@ -190,7 +190,7 @@ private:
             EXPECT_OK(ty_rollback(txn_));
             blocks_ = before;
             reserved_ = reserved_before;
-            EXPECT_OK(ty_stable(heap_, 0, true, nullptr)); // so that copies of the files have no doubt
+            EXPECT_OK(ty_durable(heap_, 0, true, nullptr)); // so that copies of the files have no doubt
         } else if (in_two_phases) {
             EXPECT_OK(ty_commit(txn_));
         } else {

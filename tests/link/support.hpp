@@ -144,7 +144,7 @@ inline ty_status read_into(mirror &to, ty_follower *follower, ty_follow_position
     to.in_call = 0;
     ty_status status = ty_follow_read(follower, position, mirror::take, &to, base);
     if (!status) {
-        EXPECT_EQ(position->sequence, to.position.sequence);
+        EXPECT_EQ(position->lsn, to.position.lsn);
         EXPECT_EQ(position->hash, to.position.hash);
     }
     return status;

@@ -22,23 +22,23 @@ inline constexpr const char *log_path = "test.ty-log";
 inline constexpr uint64_t small_log = TY_LOG_BYTES_MIN;
 inline const log_identity test_identity = {{1, 2, 3}, 4711};
 
-// What a scan gives: by sequence, from `from` on.
+// What a scan gives: by LSN, from `from` on.
 struct reading {
     ty_status status = TY_OK;
     log_contents contents{};
-    uint64_t first_sequence = 0;      // behind it
-    std::vector<std::string> records; // [i] has sequence first_sequence + 1 + i
+    uint64_t first_lsn = 0;           // behind it
+    std::vector<std::string> records; // [i] has LSN first_lsn + 1 + i
 };
 
 inline reading read_log(const ty_log_sink &sink, log_marks from = {}, log_identity identity = test_identity,
                         bool ahead = false) {
     reading result;
-    result.first_sequence = from.stamp;
+    result.first_lsn = from.stamp;
     log_reader reader{&result,
                       [](void *context, const log_record &record) {
                           auto &to = *static_cast<reading *>(context);
                           to.records.emplace_back(reinterpret_cast<const char *>(record.bytes), record.size);
-                          EXPECT_EQ(to.first_sequence + to.records.size(), record.sequence); // L5: no gaps
+                          EXPECT_EQ(to.first_lsn + to.records.size(), record.lsn); // L5: no gaps
                           return TY_OK;
                       },
                       nullptr, ahead};
@@ -56,14 +56,14 @@ inline std::string record_of(uint64_t number, size_t size = 40) {
     return bytes;
 }
 
-inline ty_status append(log *l, const std::string &record, uint64_t *sequence = nullptr, size_t slack = 0) {
+inline ty_status append(log *l, const std::string &record, uint64_t *lsn = nullptr, size_t slack = 0) {
     uint8_t *place = nullptr;
     if (ty_status status = log_append_begin(l, record.size() + slack, &place))
         return status;
     memcpy(place, record.data(), record.size());
     uint64_t given = log_append_end(l, record.size());
-    if (sequence)
-        *sequence = given;
+    if (lsn)
+        *lsn = given;
     return TY_OK;
 }
 

@@ -135,8 +135,8 @@ public:
             EXPECT_EQ(0u, shipped) << ty_error_text();
             return;
         }
-        EXPECT_LE(shipped, report.sequence);
-        EXPECT_TRUE(source_.states.at(report.sequence) == state_in(restored_)) << report.sequence;
+        EXPECT_LE(shipped, report.lsn);
+        EXPECT_TRUE(source_.states.at(report.lsn) == state_in(restored_)) << report.lsn;
         remove_heap(restored_);
     }
 
@@ -162,7 +162,7 @@ TEST(cuts_test, what_was_called_shipped_is_there_after_a_power_cut) {
         for (int round = 0; round < 4; ++round) {
             source.transactions(12);
             source.close();
-            record.shipped = ship(source, to, options).sequence;
+            record.shipped = ship(source, to, options).lsn;
             source.open();
         }
         source.close();

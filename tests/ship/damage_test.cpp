@@ -54,11 +54,11 @@ protected:
         EXPECT_EQ(report.incomplete, access(restored.c_str(), F_OK) == 0);
         if (!report.incomplete)
             return;
-        EXPECT_LT(report.sequence, last());
-        EXPECT_TRUE(source_.states.at(report.sequence) == state_in(restored)) << report.sequence;
+        EXPECT_LT(report.lsn, last());
+        EXPECT_TRUE(source_.states.at(report.lsn) == state_in(restored)) << report.lsn;
         remove_heap(restored);
     }
-    uint64_t last() const { return source_.records.back()->record.sequence; }
+    uint64_t last() const { return source_.records.back()->record.lsn; }
 
     disk files_;
     temporary_folder folder_;
@@ -121,7 +121,7 @@ TEST_F(damage_test, doubled_exchanged_taken_away_and_added) {
     write(path(segments[0]), first);
     unlink(path(segments[1]).c_str());
     expect_told(segments[2]); // the one before it is missing
-    EXPECT_EQ(TY_E_NOT_FOUND, restore(from_.get(), folder_.file("restored"), source_.records.back()->record.sequence));
+    EXPECT_EQ(TY_E_NOT_FOUND, restore(from_.get(), folder_.file("restored"), source_.records.back()->record.lsn));
     write(path(segments[1]), second);
     unlink(path(segments[0]).c_str());
     expect_told(segments[1]);
@@ -162,7 +162,7 @@ TEST_F(damage_test, a_cut_segment_blocks_nothing) {
         source_.open();
         source_.transactions(2);
         source_.close();
-        EXPECT_EQ(last(), ship(source_, shipped()).sequence);
+        EXPECT_EQ(last(), ship(source_, shipped()).lsn);
         ty_status status;
         EXPECT_TRUE(problems_of(from_.get(), &status).empty());
         EXPECT_NE(0, access(path(newest).c_str(), F_OK)) << "the damaged one stays";

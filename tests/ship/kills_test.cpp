@@ -14,7 +14,7 @@ using namespace taiyen::test;
 
 namespace {
 
-// The n-th transaction adds to these: so what a heap holds follows from its sequence.
+// The n-th transaction adds to these: so what a heap holds follows from its LSN.
 constexpr uint64_t first_of(uint64_t n) {
     return 1 + n % 1999;
 }
@@ -80,14 +80,14 @@ void expect_content(const std::string &path) {
     std::vector<uint64_t> counts(counters);
     for (uint64_t at : {uint64_t{0}, uint64_t{1}, uint64_t{1}}) // the first transaction
         counts[at] += 1;
-    for (uint64_t n = 2; n <= report.sequence; ++n)
+    for (uint64_t n = 2; n <= report.lsn; ++n)
         for (uint64_t at : {first_of(n), second_of(n)})
             counts[at] += 1;
     const uint64_t *block = block_of(heap);
     size_t wrong = 0;
     for (size_t i = 0; i < counters; ++i)
         wrong += counts[i] != block[i];
-    EXPECT_EQ(0u, wrong) << "behind transaction " << report.sequence;
+    EXPECT_EQ(0u, wrong) << "behind transaction " << report.lsn;
     ASSERT_OK(ty_close(heap));
 }
 
@@ -101,7 +101,7 @@ void ship_the_rest(const std::string &path, const std::string &to, uint64_t *shi
     EXPECT_OK(ty_ship_all(shipper, &report));
     ty_ship_close(shipper);
     EXPECT_EQ(0u, report.gaps);
-    *shipped = report.sequence;
+    *shipped = report.lsn;
 }
 
 void restore_and_be_killed(const ty_destination *from, const std::string &restored) {

@@ -9,17 +9,16 @@ using namespace taiyen::test;
 
 namespace {
 
-void expect_restored(const source_model &source, const ty_destination *from, const std::string &path,
-                     uint64_t sequence) {
+void expect_restored(const source_model &source, const ty_destination *from, const std::string &path, uint64_t lsn) {
     ty_restore_report report{};
     report.struct_size = sizeof report;
-    ASSERT_OK(restore(from, path, sequence, &report)) << sequence;
-    EXPECT_EQ(sequence, report.sequence);
-    EXPECT_LE(report.base_sequence, sequence);
+    ASSERT_OK(restore(from, path, lsn, &report)) << lsn;
+    EXPECT_EQ(lsn, report.lsn);
+    EXPECT_LE(report.base_lsn, lsn);
     uint64_t there = 0;
-    const std::string state = state_in(path, &there), &expected = source.states.at(sequence);
-    EXPECT_TRUE(expected == state) << difference(expected, state) << sequence;
-    EXPECT_EQ(sequence - source.prepared.count(sequence), there); // one that is prepared is done with its outcome
+    const std::string state = state_in(path, &there), &expected = source.states.at(lsn);
+    EXPECT_TRUE(expected == state) << difference(expected, state) << lsn;
+    EXPECT_EQ(lsn - source.prepared.count(lsn), there); // one that is prepared is done with its outcome
     remove_heap(path);
 }
 
@@ -53,7 +52,7 @@ void run(const kind_of_run &kind) {
         source.transactions(kind.transactions);
         source.close();
         const ty_ship_report report = ship(source, to, options);
-        EXPECT_EQ(source.records.back()->record.sequence, report.sequence);
+        EXPECT_EQ(source.records.back()->record.lsn, report.lsn);
         all.bases += report.bases;
         all.merges += report.merges;
         all.gaps += report.gaps;
@@ -68,7 +67,7 @@ void run(const kind_of_run &kind) {
     EXPECT_TRUE(problems_of(from.get(), &status).empty()) << ty_error_text();
     EXPECT_OK(status);
     std::mt19937_64 random(6);
-    const uint64_t last = source.records.back()->record.sequence;
+    const uint64_t last = source.records.back()->record.lsn;
     for (int n = 0; n < kind.samples && !testing::Test::HasFailure(); ++n)
         expect_restored(source, from.get(), path, n == 0 ? last : 1 + random() % last);
     EXPECT_EQ(TY_E_NOT_FOUND, restore(from.get(), path, last + 1));
@@ -126,9 +125,9 @@ TEST(restore_test, a_heap_is_never_replaced_and_goes_on) {
             return true;
         },
         receiver, nullptr));
-    ASSERT_OK(ty_receive_stable(receiver, nullptr));
+    ASSERT_OK(ty_receive_make_durable(receiver, nullptr));
     ty_receive_end(receiver);
-    EXPECT_TRUE(source.states.at(source.records.back()->record.sequence) == state_of(heap));
+    EXPECT_TRUE(source.states.at(source.records.back()->record.lsn) == state_of(heap));
     ASSERT_OK(ty_close(heap));
 }
 

@@ -66,10 +66,10 @@ inline std::vector<std::string> problems_of(const ty_destination *folder, ty_sta
     return problems;
 }
 
-inline ty_status restore(const ty_destination *folder, const std::string &path, uint64_t sequence,
+inline ty_status restore(const ty_destination *folder, const std::string &path, uint64_t lsn,
                          ty_restore_report *report = nullptr) {
     ty_restore_options options = TY_RESTORE_OPTIONS_INIT;
-    options.to_sequence = sequence;
+    options.to_lsn = lsn;
     return ty_restore(folder, path.c_str(), &options, report);
 }
 
@@ -78,7 +78,7 @@ inline void remove_heap(const std::string &path) {
         unlink((path + part).c_str());
 }
 
-inline std::string state_in(const std::string &path, uint64_t *sequence = nullptr) {
+inline std::string state_in(const std::string &path, uint64_t *lsn = nullptr) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.mode = TY_OPEN_READ_ONLY;
     ty_heap *heap = nullptr;
@@ -89,8 +89,8 @@ inline std::string state_in(const std::string &path, uint64_t *sequence = nullpt
         return "(none)";
     std::string state = state_of(heap);
     EXPECT_OK(ty_close(heap));
-    if (sequence)
-        *sequence = report.sequence;
+    if (lsn)
+        *lsn = report.lsn;
     return state;
 }
 

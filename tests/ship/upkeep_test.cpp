@@ -68,10 +68,10 @@ struct failing {
     }
 };
 
-void expect_state(const source_model &source, const ty_destination *from, const std::string &path, uint64_t sequence) {
-    ASSERT_OK(restore(from, path, sequence));
-    const std::string &expected = source.states.at(sequence), state = state_in(path);
-    EXPECT_TRUE(expected == state) << difference(expected, state) << sequence;
+void expect_state(const source_model &source, const ty_destination *from, const std::string &path, uint64_t lsn) {
+    ASSERT_OK(restore(from, path, lsn));
+    const std::string &expected = source.states.at(lsn), state = state_in(path);
+    EXPECT_TRUE(expected == state) << difference(expected, state) << lsn;
     remove_heap(path);
 }
 
@@ -108,16 +108,16 @@ TEST(upkeep_test, interrupted_at_any_call) {
         report.struct_size = sizeof report;
         ASSERT_OK(restore(from.get(), path, 0, &report)) << calls;
         remove_heap(path);
-        EXPECT_LE(shipped, report.sequence);
-        shipped = report.sequence;
+        EXPECT_LE(shipped, report.lsn);
+        shipped = report.lsn;
         if (shipped > 0)
             expect_state(source, from.get(), path, 1 + calls % shipped);
     }
     const ty_ship_report report = ship(source, to, options);
     const folder_owner from = open_folder(to, false);
-    EXPECT_EQ(source.records.back()->record.sequence, report.sequence);
-    for (uint64_t sequence = 1; sequence <= report.sequence; sequence += 37)
-        expect_state(source, from.get(), path, sequence);
+    EXPECT_EQ(source.records.back()->record.lsn, report.lsn);
+    for (uint64_t lsn = 1; lsn <= report.lsn; lsn += 37)
+        expect_state(source, from.get(), path, lsn);
 }
 
 // SP3: of a heap that died the copy holds what only the log does; no segment gets through.
@@ -150,7 +150,7 @@ TEST(upkeep_test, a_base_waits_for_segments) {
     with.put_begin = below->put_begin;
     EXPECT_OK(ty_ship_all(shipper.get(), &report));
     EXPECT_EQ(1u, report.bases);
-    EXPECT_EQ(source.records.back()->record.sequence, report.sequence);
+    EXPECT_EQ(source.records.back()->record.lsn, report.lsn);
 }
 
 TEST(upkeep_test, a_gap_is_shown_and_not_restored_to) {
@@ -165,7 +165,7 @@ TEST(upkeep_test, a_gap_is_shown_and_not_restored_to) {
     source.open();
     source.transactions(5);
     source.close();
-    const uint64_t end = ship(source, to).sequence;
+    const uint64_t end = ship(source, to).lsn;
     source.open();
     for (int n = 0; n < 80; ++n) { // the log is written over
         source.transactions(20);
@@ -178,13 +178,13 @@ TEST(upkeep_test, a_gap_is_shown_and_not_restored_to) {
     source.open();
     source.transactions(5);
     source.close();
-    const uint64_t last = ship(source, to).sequence;
+    const uint64_t last = ship(source, to).lsn;
     const folder_owner from = open_folder(to, false);
     ty_status status;
     EXPECT_TRUE(problems_of(from.get(), &status).empty()) << ty_error_text();
     expect_state(source, from.get(), path, end);
     EXPECT_EQ(TY_E_NOT_FOUND, restore(from.get(), path, end + 1));
-    expect_state(source, from.get(), path, report.sequence);
+    expect_state(source, from.get(), path, report.lsn);
     expect_state(source, from.get(), path, last);
     int lines = 0;
     ASSERT_OK(ty_ship_list(
@@ -223,7 +223,7 @@ TEST(upkeep_test, what_is_too_old_goes) {
         bases += name.rfind("base", 0) == 0;
     EXPECT_LE(bases, 4u); // each of the two between them counts for half of the time at most
     EXPECT_EQ(TY_E_NOT_FOUND, restore(from.get(), path, 15));
-    expect_state(source, from.get(), path, source.records.back()->record.sequence);
+    expect_state(source, from.get(), path, source.records.back()->record.lsn);
 }
 
 TEST(upkeep_test, by_time) {
@@ -263,8 +263,8 @@ TEST(upkeep_test, by_time) {
             ty_restore_report report{};
             report.struct_size = sizeof report;
             ASSERT_OK(ty_restore(from.get(), path.c_str(), &options, &report));
-            EXPECT_EQ(ns == segment.last_ns ? segment.last : segment.first - 1, report.sequence);
-            EXPECT_TRUE(source.states.at(report.sequence) == state_in(path));
+            EXPECT_EQ(ns == segment.last_ns ? segment.last : segment.first - 1, report.lsn);
+            EXPECT_TRUE(source.states.at(report.lsn) == state_in(path));
             remove_heap(path);
         }
     ty_restore_options options = TY_RESTORE_OPTIONS_INIT;
@@ -304,7 +304,7 @@ TEST(upkeep_test, a_clock_that_was_set) {
         ship(source, to, options);
         for (int n = 0; n < 4; n++)
             round(n * 3600);
-        const uint64_t before = source.records.back()->record.sequence;
+        const uint64_t before = source.records.back()->record.lsn;
         round(4 * 3600 + jump);
         clock_ahead_s = 4 * 3600; // before anything shows that the clock was wrong
         ty_restore_options asked = TY_RESTORE_OPTIONS_INIT;
@@ -381,7 +381,7 @@ TEST(upkeep_test, a_log_made_anew_begins_a_line) {
         EXPECT_EQ(new_logs, report.new_logs);
         EXPECT_EQ(new_logs, report.gaps);
         expect_sound(open_folder(to, false).get());
-        ends.push_back(report.sequence);
+        ends.push_back(report.lsn);
     };
     ship_some(6, 0);
     for (uint32_t partitions : {2, 1, 3}) {
@@ -445,9 +445,9 @@ TEST(upkeep_test, a_log_made_anew_before_a_base_is_copied) {
     report.struct_size = sizeof report;
     EXPECT_OK(ty_ship_all(shipper.get(), &report));
     EXPECT_EQ(1u, report.new_logs);
-    EXPECT_EQ(source.records.back()->record.sequence, report.sequence);
+    EXPECT_EQ(source.records.back()->record.lsn, report.lsn);
     expect_sound(below.get());
-    expect_state(source, below.get(), path, report.sequence);
+    expect_state(source, below.get(), path, report.lsn);
 }
 
 // Nothing but a base shows that the folder is ahead of the heap.

@@ -96,11 +96,11 @@ protected:
                 server.end(SIGKILL);
                 ASSERT_TRUE(server.start());
             }
-            ASSERT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
+            ASSERT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
             standby.open();
             do
                 ASSERT_OK(ty_standby_step(standby.get(), 200, &standby.report));
-            while (standby.report.sequence < source.records.back()->record.sequence);
+            while (standby.report.lsn < source.records.back()->record.lsn);
             standby.expect_like(source);
             standby.close();
         }

@@ -227,7 +227,7 @@ protected:
         }
         acknowledged = count(heap);
         const ty_txn_stats stats = txn_stats_of(heap);
-        last = stats.sequence;
+        last = stats.lsn;
         ASSERT_OK(ty_close(heap));
     }
     // The same in a process. `how` it ends.
@@ -315,7 +315,7 @@ protected:
             (void)!ty_publisher_wait(publisher.get(), UINT64_MAX, 20);
             report = report_of(publisher.get());
         } while (!report.ended && report.runs == 0);
-        EXPECT_TRUE(!report.ended || report.sequence == 0) << "it says that something was acknowledged";
+        EXPECT_TRUE(!report.ended || report.lsn == 0) << "it says that something was acknowledged";
         return report.ended ? ty_publisher_wait(publisher.get(), UINT64_MAX, 0) : TY_OK;
     }
     void expect_behind(const std::string &heap_path) {
@@ -376,7 +376,7 @@ protected:
     pid_t process = -1;        // the primary's
     uint64_t acknowledged = 0; // the count of commits
     uint64_t promoted = 0;     // the count that a standby was promoted with
-    uint64_t last = 0;         // the last one's sequence
+    uint64_t last = 0;         // the last one's LSN
     int behind = 0;            // how often a server was found to be
 };
 
@@ -548,7 +548,7 @@ TEST_F(fencing_test, what_was_acknowledged_is_remembered) {
         standby::heap_memory memory(path(0), *server.open());
         ASSERT_OK(memory.open(&open));
         ASSERT_OK(memory.read("look"));
-        EXPECT_EQ(last, memory.known().sequence);
+        EXPECT_EQ(last, memory.known().lsn);
         server.put_back();
         expect_behind(path(0));
         go_on(path(0));
@@ -572,7 +572,7 @@ TEST_F(fencing_test, a_primary_whose_files_were_copied) {
         EXPECT_EQ(TY_E_MISMATCH, status) << ty_error_text();
         expect_kept();
         EXPECT_TRUE(report_of(publisher.get()).ended);
-        EXPECT_EQ(0u, report_of(publisher.get()).sequence);
+        EXPECT_EQ(0u, report_of(publisher.get()).lsn);
         publisher.reset();
         EXPECT_OK(ty_close(heap));
         work(goes_on, 1);

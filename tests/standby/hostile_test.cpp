@@ -42,9 +42,9 @@ protected:
         return reinterpret_cast<const standby::message_header_1 *>(one.bytes.data())->number;
     }
     void expect_told(const char *what, size_t at) {
-        const uint64_t sequence = standby.last();
+        const uint64_t lsn = standby.last();
         EXPECT_NE(TY_OK, standby.step()) << what << " of " << at;
-        EXPECT_EQ(sequence, standby.last()) << what << " of " << at;
+        EXPECT_EQ(lsn, standby.last()) << what << " of " << at;
     }
     void go_on() { // as a person decides it
         EXPECT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr));
@@ -59,7 +59,7 @@ protected:
         engine.read_most = SIZE_MAX;
         standby.catch_up();
         standby.expect_like(source);
-        EXPECT_EQ(source.records.back()->record.sequence, standby.report.sequence);
+        EXPECT_EQ(source.records.back()->record.lsn, standby.report.lsn);
     }
 
     static constexpr uint64_t first = 3; // term, line, and then
@@ -136,7 +136,7 @@ TEST_F(hostile_test, forged_headers) {
         {"previous", [](header &h) { h.previous += 1; }},
         {"term", [](header &h) { h.term += 1; }},
         {"owner", [](header &h) { h.owner[3] ^= 1; }},
-        {"position", [](header &h) { h.position.sequence += 1; }},
+        {"position", [](header &h) { h.position.lsn += 1; }},
         {"hash", [](header &h) { h.position.hash += 1; }},
         {"kind", [](header &h) { h.kind = uint32_t(standby::message_kind::base_piece); }},
         {"no kind", [](header &h) { h.kind = 99; }},
@@ -242,7 +242,7 @@ TEST_F(hostile_test, a_base_whose_records_were_lost_is_none) {
     source.open(); // its log begins where the base is
     source.transactions(3);
     const publisher_owner publisher = open_publisher(source.options(), engine.table());
-    const uint64_t last = source.records.back()->record.sequence;
+    const uint64_t last = source.records.back()->record.lsn;
     store.wait_for(TY_ENGINE_RECORDS, 3);
     EXPECT_EQ(TY_E_BUSY, ty_publisher_wait(publisher.get(), last, 500));
     standby_of anew(folder.file("anew"), engine.table());
@@ -274,7 +274,7 @@ TEST_F(hostile_test, records_go_on_while_the_bases_are_away) {
         return messages().size();
     }();
     store.wait_for(TY_ENGINE_RECORDS, before + 3);
-    EXPECT_EQ(TY_E_BUSY, ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, 1));
+    EXPECT_EQ(TY_E_BUSY, ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, 1));
 }
 
 // A base's pieces, too.

@@ -288,7 +288,7 @@ TEST_F(jetstream_test, a_full_stream_is_told_as_that) {
             status = ty_publish_base(heap_path, engine.get(), &source.options(), nullptr);
         while (status == TY_E_NOT_FOUND);
         ASSERT_OK(status);
-        EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
+        EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
     }
     jsCtx_Destroy(js);
     natsConnection_Destroy(connection);
@@ -412,7 +412,7 @@ TEST_F(jetstream_test, bases_that_were_removed_are_put_anew) {
         ASSERT_OK(other->newest(other->context, TY_ENGINE_BASES, &now));
         EXPECT_LT(last, now);
     }
-    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
+    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
     standby_of standby(folder.file("standby"), engine.get());
     ASSERT_OK(standby.make());
     standby.open();

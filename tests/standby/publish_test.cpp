@@ -13,7 +13,7 @@ namespace {
 // The records in the engine: each once, in order, from the line's begin on.
 void expect_each_once(const sim_store &store, const source_model &source) {
     ty_follow_position position{};
-    uint64_t number = 0, sequences = 0, begin = 0;
+    uint64_t number = 0, lsns = 0, begin = 0;
     std::string part;
     standby::tail last{};
     for (const sim_message &one : store.logs[TY_ENGINE_RECORDS]) {
@@ -28,39 +28,38 @@ void expect_each_once(const sim_store &store, const source_model &source) {
         if (kind == message_kind::line || number == 1)
             position = read.header.position;
         if (kind == message_kind::line)
-            begin = position.sequence;
+            begin = position.lsn;
         if (kind == message_kind::part) {
             part.resize(read.header.offset);
             part.append(reinterpret_cast<const char *>(read.payload), read.header.payload_bytes);
             if (part.size() == read.header.record_bytes)
-                records.push_back(
-                    {position.sequence + 1, position.hash, read.header.record_hash, part.data(), part.size()});
+                records.push_back({position.lsn + 1, position.hash, read.header.record_hash, part.data(), part.size()});
         } else if (kind == message_kind::records) {
             ty_follow_position walks = position;
             ASSERT_OK(standby::take_apart(read, &walks, &records));
         }
         for (const ty_follow_record &record : records) {
             ASSERT_OK(ty_follow_check(&position, &record));
-            ++sequences;
+            ++lsns;
         }
         EXPECT_TRUE(standby::same_place(position, read.header.position));
     }
-    EXPECT_EQ(source.records.back()->record.sequence, position.sequence);
-    EXPECT_EQ(position.sequence, begin + sequences);
+    EXPECT_EQ(source.records.back()->record.lsn, position.lsn);
+    EXPECT_EQ(position.lsn, begin + lsns);
 }
 
 // Up to which transaction the engine has records that count.
-uint64_t sequence_in(sim_store &store) {
+uint64_t lsn_in(sim_store &store) {
     const std::lock_guard<std::mutex> with(store.lock);
     standby::tail last{};
-    uint64_t sequence = 0;
+    uint64_t lsn = 0;
     for (const sim_message &one : store.logs[TY_ENGINE_RECORDS]) {
         const standby::message read = message_in(one);
         bool counts = false;
         EXPECT_OK(standby::judge(read, &last, &counts));
-        sequence = counts ? read.header.position.sequence : sequence;
+        lsn = counts ? read.header.position.lsn : lsn;
     }
-    return sequence;
+    return lsn;
 }
 
 struct kind_of_run {
@@ -104,7 +103,7 @@ void run(const kind_of_run &kind) {
                 standby.open();
             }
         } while (!standby.report.caught_up && !testing::Test::HasFailure());
-        EXPECT_EQ(source.records.back()->record.sequence, standby.report.sequence);
+        EXPECT_EQ(source.records.back()->record.lsn, standby.report.lsn);
         n % 3 ? standby.close() : standby.discard();
     }
     expect_each_once(store, source);
@@ -144,13 +143,13 @@ TEST(publish_test, a_gap_is_told) {
     const publisher_owner first = open_publisher(source.options(), engine.table());
     EXPECT_EQ(TY_E_BUSY, ty_publisher_wait(first.get(), 1, 50));
     put_base(source, store, engine.table());
-    EXPECT_OK(ty_publisher_wait(first.get(), source.records.back()->record.sequence, patience_ms));
+    EXPECT_OK(ty_publisher_wait(first.get(), source.records.back()->record.lsn, patience_ms));
     standby_of standby(folder.file("standby"), engine.table());
     ASSERT_OK(standby.make());
     standby.open();
     standby.catch_up();
     standby.close();
-    const uint64_t seen = report_of(first.get()).sequence;
+    const uint64_t seen = report_of(first.get()).lsn;
     ty_publisher_report report = report_of(first.get());
     EXPECT_EQ(0u, report.gaps);
     source.open();
@@ -175,7 +174,7 @@ TEST(publish_test, a_gap_is_told) {
     report = report_of(first.get());
     EXPECT_LT(0u, report.gaps);
     EXPECT_FALSE(report.based);
-    EXPECT_EQ(seen, report.sequence);
+    EXPECT_EQ(seen, report.lsn);
     standby.open();
     ty_status status;
     do
@@ -263,12 +262,12 @@ TEST(publish_test, synchronous_commits_by_many_threads) {
                 stats.struct_size = sizeof stats;
                 ASSERT_OK(ty_get_txn_stats(heap, &stats)); // nobody else is in a transaction
                 ASSERT_OK(ty_publisher_commit(publisher.get(), txn));
-                EXPECT_LT(stats.sequence, sequence_in(store));
+                EXPECT_LT(stats.lsn, lsn_in(store));
             }
         });
     for (std::thread &thread : threads)
         thread.join();
-    EXPECT_EQ(201u, sequence_in(store));
+    EXPECT_EQ(201u, lsn_in(store));
     ty_txn *txn = nullptr;
     EXPECT_EQ(TY_E_ARGUMENT, ty_publisher_commit(nullptr, txn));
     publisher.reset();

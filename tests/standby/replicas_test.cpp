@@ -113,7 +113,7 @@ TEST_F(replicas_test, a_standby_takes_what_is_right) {
             one.open();
             one.catch_up();
             one.expect_like(source);
-            EXPECT_EQ(source.records.back()->record.sequence, one.report.sequence);
+            EXPECT_EQ(source.records.back()->record.lsn, one.report.lsn);
             differences += one.report.differences;
             one.close();
             remove_heap(path);
@@ -133,7 +133,7 @@ TEST_F(replicas_test, who_is_promoted_has_what_another_replica_has) {
     one.open();
     one.catch_up();
     ASSERT_OK(ty_standby_promote(one.get(), &one.report)) << ty_error_text();
-    EXPECT_EQ(source.records.back()->record.sequence, one.report.sequence);
+    EXPECT_EQ(source.records.back()->record.lsn, one.report.lsn);
 }
 
 TEST_F(replicas_test, a_publisher_goes_on_behind_what_is_right) {
@@ -145,7 +145,7 @@ TEST_F(replicas_test, a_publisher_goes_on_behind_what_is_right) {
         source.transactions(3);
         source.close();
         const publisher_owner publisher = open_publisher(source.options(), &differing);
-        EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
+        EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
     }
     standby_of one(folder.file("standby"), engine.table());
     one.open();

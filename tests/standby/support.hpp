@@ -74,7 +74,7 @@ inline void put_base(const source_model &source, sim_store &store, const ty_engi
 // All that there is, with the heap closed.
 inline void publish(const source_model &source, const ty_engine *engine) {
     const publisher_owner publisher = open_publisher(source.options(), engine);
-    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
+    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
 }
 
 // An engine that leads to self->whole; a test replaces what it wants to see or to change.
@@ -154,7 +154,7 @@ public:
         EXPECT_OK(ty_discard(heap_));
         heap_ = nullptr;
     }
-    uint64_t last() const { return txn_stats_of(heap_).sequence; }
+    uint64_t last() const { return txn_stats_of(heap_).lsn; }
     void expect_like(const source_model &source) const {
         const std::string state = state_of(heap_), &expected = source.states.at(last());
         EXPECT_TRUE(expected == state) << difference(expected, state) << "behind transaction " << last();

@@ -222,11 +222,11 @@ TEST_F(void_test, publishers_beside_each_other_lose_nothing) {
         const publisher_owner a = open_publisher(source.options(), one.table()),
                               b = open_publisher(source.options(), other.table());
         for (const publisher_owner *each : {&a, &b})
-            ASSERT_OK(ty_publisher_wait(each->get(), source.records.back()->record.sequence, patience_ms));
+            ASSERT_OK(ty_publisher_wait(each->get(), source.records.back()->record.lsn, patience_ms));
     }
     standby.open();
     standby.catch_up();
-    EXPECT_EQ(source.records.back()->record.sequence, standby.report.sequence);
+    EXPECT_EQ(source.records.back()->record.lsn, standby.report.lsn);
     standby.expect_like(source);
 }
 

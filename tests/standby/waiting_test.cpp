@@ -137,13 +137,13 @@ TEST_F(waiting_test, a_commit_without_a_base_says_what_is_missing) {
     EXPECT_NE(nullptr, strstr(ty_error_text(), "it has no base of the heap")) << ty_error_text();
     EXPECT_NE(nullptr, strstr(ty_error_text(), "taiyen publish --base")) << ty_error_text();
     EXPECT_EQ(nullptr, strstr(ty_error_text(), "in use")) << ty_error_text();
-    uint64_t sequence = 0;
+    uint64_t lsn = 0;
     const ty_txn_stats stats = txn_stats_of(heap);
-    sequence = stats.sequence; // it is committed all the same, and can be waited for
+    lsn = stats.lsn; // it is committed all the same, and can be waited for
     publisher.reset();
     put_base();
     publish(options);
-    EXPECT_OK(ty_publisher_wait(publisher.get(), sequence, patience_ms));
+    EXPECT_OK(ty_publisher_wait(publisher.get(), lsn, patience_ms));
     EXPECT_OK(commit());
 }
 
@@ -189,7 +189,7 @@ TEST_F(waiting_test, a_read_of_an_old_primary_is_not_confirmed) {
     publish();
     EXPECT_OK(commit());
     ASSERT_OK(ty_publisher_confirm(publisher.get(), patience_ms));
-    const uint64_t sequence = report_of(publisher.get()).sequence;
+    const uint64_t lsn = report_of(publisher.get()).lsn;
     gate.deaf = true; // it hears nothing of what becomes of its messages, and so goes on
     // The two heaps have one address, so the term begins as another one's message.
     {
@@ -210,7 +210,7 @@ TEST_F(waiting_test, a_read_of_an_old_primary_is_not_confirmed) {
         store.add(TY_ENGINE_RECORDS, std::string(bytes.begin(), bytes.end()));
     }
     gate.deaf = false;
-    EXPECT_OK(ty_publisher_wait(publisher.get(), sequence, 0)); // it was acknowledged
+    EXPECT_OK(ty_publisher_wait(publisher.get(), lsn, 0)); // it was acknowledged
     EXPECT_EQ(TY_E_MISMATCH, ty_publisher_confirm(publisher.get(), patience_ms)) << ty_error_text();
     EXPECT_EQ(TY_E_ARGUMENT, ty_publisher_confirm(nullptr, 0));
 }

@@ -15,7 +15,7 @@ public:
         options_.classes = classes;
         options_.log_bytes = size_t{1} << 20; // small, so that snapshots are forced
         options_.outcome = [](const ty_in_doubt_txn *doubt, void *self) {
-            return static_cast<test_heap *>(self)->outcomes[doubt->sequence];
+            return static_cast<test_heap *>(self)->outcomes[doubt->lsn];
         };
         options_.outcome_context = this;
         ty_report report{};
@@ -41,7 +41,7 @@ public:
         open(&report);
         return report;
     }
-    std::map<uint64_t, ty_outcome> outcomes; // of prepared transactions, by their sequences
+    std::map<uint64_t, ty_outcome> outcomes; // of prepared transactions, by their LSNs
 
     bool is_run(const void *block) const {
         size_t bytes;

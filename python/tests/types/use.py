@@ -34,18 +34,18 @@ def use(folder: pathlib.Path) -> int:
         tags.append("capital")
         with heap.transaction(wait=False) as transaction:
             root["visits"] = root.get("visits", 0) + 1
-        sequence: int = transaction.sequence
-        asyncio.run(heap.durable(sequence))
+        lsn: int = transaction.lsn
+        asyncio.run(heap.durable(lsn))
         names: list[str] = list(first_names(root))
         copied: dict[str, object] = taiyen.plain(root)
         pairs: list[tuple[str, object]] = sorted(root.items())
-        is_stable: bool = heap.stable(sequence, wait=True)
+        is_durable: bool = heap.is_durable(lsn, wait=True)
         where: str | None = heap.path
         try:
             heap.undo()
         except taiyen.Error as error:
             remedy: str | None = error.remedy
-            print(remedy, where, copied, pairs, is_stable)
+            print(remedy, where, copied, pairs, is_durable)
     return len(names)
 
 

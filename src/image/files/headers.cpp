@@ -22,13 +22,13 @@ slot_content judge_slot(const image_header_2 &header) {
 } // namespace
 
 image_mark mark_of(const image_header_2 &header) {
-    image_mark mark = mark_at_begin(header.log_sequence, header.log_partitions);
+    image_mark mark = mark_at_begin(header.log_lsn, header.log_partitions);
     mark.at[0].position = header.log_position;
     mark.at[0].session = header.log_session;
     if (mark.count > 1)
-        mark.at[0].sequence = header.log_first_sequence;
+        mark.at[0].lsn = header.log_first_lsn;
     for (uint64_t p = 1; p < mark.count; ++p)
-        mark.at[p] = {header.log_more[p - 1].position, header.log_more[p - 1].session, header.log_more[p - 1].sequence};
+        mark.at[p] = {header.log_more[p - 1].position, header.log_more[p - 1].session, header.log_more[p - 1].lsn};
     return mark;
 }
 
@@ -38,10 +38,10 @@ void set_mark(image_header_2 &header, const image_mark &mark) {
     const image_mark &fits = mark.count == at_begin.count ? mark : at_begin;
     header.log_position = fits.at[0].position;
     header.log_session = fits.at[0].session;
-    header.log_sequence = fits.stamp;
-    header.log_first_sequence = fits.count > 1 ? fits.at[0].sequence : 0;
+    header.log_lsn = fits.stamp;
+    header.log_first_lsn = fits.count > 1 ? fits.at[0].lsn : 0;
     for (uint64_t p = 1; p < fits.count; ++p)
-        header.log_more[p - 1] = {fits.at[p].position, fits.at[p].session, fits.at[p].sequence};
+        header.log_more[p - 1] = {fits.at[p].position, fits.at[p].session, fits.at[p].lsn};
 }
 
 const char *counter_above(const image_header_2 &header, uint64_t most) {
@@ -52,14 +52,14 @@ const char *counter_above(const image_header_2 &header, uint64_t most) {
                     {header.durable_epoch, "epoch"},
                     {header.open.number, "number of opens"},
                     {header.log_position, "position in the log"},
-                    {header.log_sequence, "sequence"}};
+                    {header.log_lsn, "lsn"}};
     for (const auto &counter : counters)
         if (counter.value > most)
             return counter.name;
     for (const log_place_2 &place : header.log_more)
-        if (place.position > most || place.sequence > most)
+        if (place.position > most || place.lsn > most)
             return "place in a partition of the log";
-    return header.log_first_sequence > most ? "sequence" : nullptr;
+    return header.log_first_lsn > most ? "lsn" : nullptr;
 }
 
 namespace {
@@ -160,7 +160,7 @@ bool reserved_set(const image_header_2 &header) {
     static constexpr uint8_t zeros[sizeof header.reserved + sizeof header.log_more] = {};
     const uint32_t more = header.log_partitions ? header.log_partitions - 1 : 0;
     return header.reserved_1 || memcmp(header.reserved, zeros, sizeof header.reserved) ||
-           (!header.log_partitions && header.log_first_sequence) ||
+           (!header.log_partitions && header.log_first_lsn) ||
            memcmp(header.log_more + more, zeros, (log_partitions_max_2 - 1 - more) * sizeof(log_place_2));
 }
 

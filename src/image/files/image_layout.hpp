@@ -54,7 +54,7 @@ constexpr bool operator==(const open_identity_2 &a, const open_identity_2 &b) {
     return a.number == b.number && a.random == b.random;
 }
 
-// What counts up (epochs, header writes, opens, sequences, positions) never comes near this in a heap's life. A file
+// What counts up (epochs, header writes, opens, LSNs, positions) never comes near this in a heap's life. A file
 // that says more is refused, so that no sum wraps.
 inline constexpr uint64_t counter_max_2 = uint64_t{1} << 62;
 // A writing open refuses what says more than this: so all that it ever counts up to can be read again.
@@ -65,7 +65,7 @@ inline constexpr uint32_t log_partitions_max_2 = 8;
 struct log_place_2 {
     uint64_t position;
     uint64_t session;
-    uint64_t sequence;
+    uint64_t lsn;
 };
 
 // Whose transactions a heap has besides its own (link.md, "A receiver").
@@ -103,11 +103,11 @@ struct image_header_2 {
     uint64_t owner_process;
     uint64_t log_identity; // 0 without one
     uint64_t log_session;
-    uint64_t log_sequence;
+    uint64_t log_lsn;
     open_identity_2 open;    // that made what the image and its journal hold; version 1 has zeros here
     uint32_t log_partitions; // of the log, where it has several; else 0, and the next two are zeros
     uint32_t reserved_1;
-    uint64_t log_first_sequence; // of log_position; log_sequence is the epoch's
+    uint64_t log_first_lsn; // of log_position; log_lsn is the epoch's
     log_place_2 log_more[log_partitions_max_2 - 1];
     log_source_2 source;
     uint8_t reserved[72];
@@ -226,7 +226,7 @@ struct chunk_header_1 {
     uint64_t batch_pages;  // in the last chunk: pages of the whole batch
     uint64_t log_position; // in the last chunk: where the epoch stands in the transaction log
     uint64_t log_session;
-    uint64_t log_sequence;
+    uint64_t log_lsn;
     uint8_t reserved[16];
     uint64_t checksum; // of the whole header page with this field zero
     chunk_entry_1 entries[chunk_pages_1];
@@ -240,7 +240,7 @@ static_assert(offsetof(chunk_header_1, entries) == 128);
 inline constexpr uint32_t chunk_pages_with_marks_2 = 236;
 struct log_marks_2 {
     uint64_t partitions;
-    uint64_t first_sequence; // of log_position; log_sequence is the epoch's
+    uint64_t first_lsn; // of log_position; log_lsn is the epoch's
     log_place_2 more[log_partitions_max_2 - 1];
     uint64_t reserved;
 };

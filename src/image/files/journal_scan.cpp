@@ -43,20 +43,20 @@ log_marks_2 marks_in(const chunk_header_1 &header) {
 
 image_mark mark_of(const chunk_header_1 &header) {
     const log_marks_2 marks = marks_in(header);
-    image_mark mark = mark_at_begin(header.log_sequence, marks.partitions);
+    image_mark mark = mark_at_begin(header.log_lsn, marks.partitions);
     mark.at[0].position = header.log_position;
     mark.at[0].session = header.log_session;
     if (mark.count > 1)
-        mark.at[0].sequence = marks.first_sequence;
+        mark.at[0].lsn = marks.first_lsn;
     for (uint64_t p = 1; p < mark.count; ++p)
-        mark.at[p] = {marks.more[p - 1].position, marks.more[p - 1].session, marks.more[p - 1].sequence};
+        mark.at[p] = {marks.more[p - 1].position, marks.more[p - 1].session, marks.more[p - 1].lsn};
     return mark;
 }
 
 bool marks_possible(const log_marks_2 &marks) {
-    uint64_t highest = marks.first_sequence;
+    uint64_t highest = marks.first_lsn;
     for (const log_place_2 &place : marks.more)
-        highest = std::max({highest, place.position, place.sequence});
+        highest = std::max({highest, place.position, place.lsn});
     return marks.partitions <= log_partitions_max_2 && highest <= counter_max_2;
 }
 
@@ -75,7 +75,7 @@ ty_status refuse_version(const storage_file &journal, const chunk_header_1 &head
 // A valid checksum only says that the bytes are as written. The epoch is the expected one.
 ty_status check_counters(const storage_file &journal, const chunk_header_1 &header, uint64_t offset) {
     if (header.epoch <= counter_max_2 && header.attempt <= counter_max_2 && header.log_position <= counter_max_2 &&
-        header.log_sequence <= counter_max_2 && marks_possible(marks_in(header)))
+        header.log_lsn <= counter_max_2 && marks_possible(marks_in(header)))
         return TY_OK;
     return failure(TY_E_DAMAGED, "restore epoch %llu: its numbers in the journal are impossible",
                    (unsigned long long)header.epoch)

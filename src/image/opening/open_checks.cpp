@@ -48,7 +48,7 @@ ty_status check_counters(const image &im, const opening &state) {
         name = "number in the journal's header";
     uint64_t highest = newest ? std::max(newest->epoch, newest->mark.stamp) : 0;
     for (uint64_t p = 0; newest && p < newest->mark.count; ++p)
-        highest = std::max({highest, newest->mark.at[p].position, newest->mark.at[p].sequence});
+        highest = std::max({highest, newest->mark.at[p].position, newest->mark.at[p].lsn});
     if (!name && highest > most)
         name = "number of a snapshot in the journal";
     if (!name)

@@ -141,13 +141,13 @@ ty_status take_slot(image &im, uint32_t *slot) {
 void put_mark(chunk_header_1 &header, const image_mark &mark) {
     header.log_position = mark.at[0].position;
     header.log_session = mark.at[0].session;
-    header.log_sequence = mark.stamp;
+    header.log_lsn = mark.stamp;
     if (mark.count == 1)
         return;
     header.flags |= chunk_marks_2;
-    log_marks_2 marks{mark.count, mark.at[0].sequence, {}, 0};
+    log_marks_2 marks{mark.count, mark.at[0].lsn, {}, 0};
     for (uint64_t p = 1; p < mark.count; ++p)
-        marks.more[p - 1] = {mark.at[p].position, mark.at[p].session, mark.at[p].sequence};
+        marks.more[p - 1] = {mark.at[p].position, mark.at[p].session, mark.at[p].lsn};
     memcpy(&header.entries[chunk_pages_with_marks_2], &marks, sizeof marks);
 }
 

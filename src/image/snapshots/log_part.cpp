@@ -15,7 +15,7 @@ void set_log(image_header_2 &header, const image_log_choice &log) {
         header.features_incompatible |= feature_log_partitions_2;
     memset(header.log_more, 0, sizeof header.log_more);
     // A log begins at position 0. Transactions that the heap holds already keep their numbers while it has logs.
-    set_mark(header, mark_at_begin(log.identity ? header.log_sequence : 0, header.log_partitions));
+    set_mark(header, mark_at_begin(log.identity ? header.log_lsn : 0, header.log_partitions));
 }
 
 namespace {

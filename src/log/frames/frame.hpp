@@ -43,7 +43,7 @@ uint64_t make_session(uint64_t log);
 bool is_session(uint64_t log, uint64_t session);
 
 // In a frame's payload each record is preceded by its length, seven bits a byte, the lowest first (LEB128). In a log of
-// several partitions, a second such number follows: how many sequences before its own are not in this partition, times
+// several partitions, a second such number follows: how many LSNs before its own are not in this partition, times
 // two, and 1 for a marked record.
 inline constexpr size_t length_bytes_max = 4;
 inline constexpr size_t step_bytes_max = 10;

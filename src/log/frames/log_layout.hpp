@@ -64,7 +64,7 @@ constexpr uint32_t partitions_of(const log_header_2 &header) {
 struct frame_header_1 {
     uint32_t checksum_low; // of `shape` and the payload
     uint32_t checksum_high;
-    // bits 0-22 payload bytes, 23-29 unstable: how many frames before this one were not known to be stable when its
+    // bits 0-22 payload bytes, 23-29 unstable: how many frames before this one were not known to be durable when its
     // write began, 30 session start, 31 zero
     uint32_t shape;
 };
@@ -73,8 +73,8 @@ inline constexpr uint32_t frame_payload_max_1 = (1u << 23) - 1;
 inline constexpr uint32_t frame_unstable_max_1 = 127;
 inline constexpr uint32_t frame_session_start_1 = 1u << 30;
 
-// How far behind a gap a frame can be whose write had begun when the one in the gap was not known to be stable: so many
-// frames, the first of them in the gap, of so many bytes each, or of that part of the ring where it is small.
+// How far behind a gap a frame can be whose write had begun when the one in the gap was not known to be durable: so
+// many frames, the first of them in the gap, of so many bytes each, or of that part of the ring where it is small.
 inline constexpr uint32_t frames_unstable_1 = 2;
 inline constexpr uint32_t frame_bytes_max_1 = 4u << 20; // with its header
 inline constexpr uint32_t frames_in_ring_min_1 = 8;
@@ -82,7 +82,7 @@ static_assert(frame_bytes_max_1 <= frame_payload_max_1 && frames_unstable_1 <= f
 
 // In a log of several partitions the payload of a frame with records starts with this. L9.
 struct frame_claim_3 {
-    uint64_t stable; // all records of all partitions up to this sequence were durable when the frame's write began
+    uint64_t durable; // all records of all partitions up to this LSN were durable when the frame's write began
 };
 static_assert(sizeof(frame_claim_3) == 8);
 
@@ -90,9 +90,9 @@ static_assert(sizeof(frame_claim_3) == 8);
 struct session_start_1 {
     uint64_t session;          // half random, half a check (frame.hpp)
     uint64_t previous_session; // that the frames before it, or the snapshot it continues, belong to
-    uint64_t sequence;         // of the last transaction before those that follow
+    uint64_t lsn;              // of the last transaction before those that follow
     uint64_t turn; // 1: the writer goes on at the ring's front. 0: it begins (an open, or a snapshot in place
-                   // of a write): nothing is in flight, and up to `sequence` all is durable (L4)
+                   // of a write): nothing is in flight, and up to `LSN` all is durable (L4)
 };
 static_assert(sizeof(session_start_1) == 32);
 

@@ -82,12 +82,12 @@ ty_status partition_reader::next_frame(found_frame *frame, bool *found) {
 ty_status partition_reader::take_session_start(const found_frame &frame) {
     const session_start_1 start = start_in(frame);
     const bool in_all = ring_.claim_bytes && !start.turn;
-    if (start.sequence > reached_ && !in_all && !fault("missing_snapshot_not_noticed"))
+    if (start.lsn > reached_ && !in_all && !fault("missing_snapshot_not_noticed"))
         return in_use_ ? overwritten() : damaged("what follows continues transactions that are missing", position_);
     if (!is_session(log_, start.session))
         return damaged("a session has no number", position_);
     session_ = start.session;
-    counted_ = start.sequence;
+    counted_ = start.lsn;
     repeated_until_ = reached_;
     session_frames_ = 0;
     return TY_OK;
@@ -98,7 +98,7 @@ void partition_reader::take_claim(const found_frame &frame) {
     if (ring_.claim_bytes) {
         frame_claim_3 claim;
         memcpy(&claim, frame.payload, sizeof claim);
-        claimed_ = std::max(claimed_, claim.stable);
+        claimed_ = std::max(claimed_, claim.durable);
     }
 }
 
@@ -136,7 +136,7 @@ void partition_reader::note_boundary(const found_frame &frame) {
     before_[session_frames_ % frames_unstable_1] = {position_, session_, counted_};
     if (frame.unstable <= session_frames_) { // else the session's start itself is among them
         const log_mark &durable = before_[(session_frames_ - frame.unstable) % frames_unstable_1];
-        if (durable.sequence >= repeated_until_)
+        if (durable.lsn >= repeated_until_)
             tail_ = durable;
     }
     ++session_frames_;
@@ -174,7 +174,7 @@ ty_status partition_reader::check_turn(const found_frame &frame, uint64_t reach)
 // L6. Goes through what lies behind the place where no frame follows, as far as frames can lie that were in flight with
 // the one missing. A session start there that continues no more than what was read goes on (L4).
 ty_status partition_reader::look_behind_gap(uint64_t session, found_frame *frame, bool *found) {
-    bool was_stable = false;
+    bool was_durable = false;
     unsigned behind = 0;
     const uint64_t reach = fault("search_behind_a_gap_ends_early") ? position_ : reach_of(position_);
     for (uint64_t at = position_, step; at < reach; at += step) {
@@ -185,15 +185,15 @@ ty_status partition_reader::look_behind_gap(uint64_t session, found_frame *frame
             return status;
         if (!frame->plausible || frame->from < position_ || frame->position != at || is_dead_turn(*frame, session))
             continue;
-        if (frame->session_start && start_in(*frame).sequence <= reached_) {
+        if (frame->session_start && start_in(*frame).lsn <= reached_) {
             *found = true;
             return TY_OK;
         }
-        was_stable = was_stable || frame->unstable < ++behind + fault("crash_taken_for_damage");
+        was_durable = was_durable || frame->unstable < ++behind + fault("crash_taken_for_damage");
         session = frame->session_start ? start_in(*frame).session : session;
         step = frame->bytes;
     }
-    return was_stable ? damaged("frames that were written are not there, and later ones are", position_) : TY_OK;
+    return was_durable ? damaged("frames that were written are not there, and later ones are", position_) : TY_OK;
 }
 
 // The session of a frame that follows at a position, if it is one at all; else 0.
@@ -281,8 +281,8 @@ ty_status partition_reader::begin(const log_mark &from, uint64_t stamp) {
             .remedy("the heap's image is damaged: restore the files from a backup");
     position_ = from.position;
     session_ = from.session;
-    counted_ = repeated_until_ = from.sequence;
-    reached_ = fault("records_of_the_snapshot_replayed_again") ? from.sequence : std::max(from.sequence, stamp); // L11
+    counted_ = repeated_until_ = from.lsn;
+    reached_ = fault("records_of_the_snapshot_replayed_again") ? from.lsn : std::max(from.lsn, stamp); // L11
     tail_ = from;
     return view_.create();
 }

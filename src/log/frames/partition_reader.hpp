@@ -79,7 +79,7 @@ private:
     const bool in_use_;
     ring_view view_;
 
-    // Where the reading stands: behind the frame whose records are being told. counted_: the sequence by this session's
+    // Where the reading stands: behind the frame whose records are being told. counted_: the LSN by this session's
     // count; it is behind reached_ while the session repeats what may not have been durable before it (L4).
     uint64_t position_ = 0;
     uint64_t session_ = 0;

@@ -1,4 +1,4 @@
-// Reading a log: the records of all its partitions, in the order of their sequences, up to the first that is missing.
+// Reading a log: the records of all its partitions, in the order of their LSNs, up to the first that is missing.
 #include "partition_reader.hpp"
 
 #include <algorithm>
@@ -74,10 +74,10 @@ ty_status scanner::advance(uint32_t p) {
 
 // L11.
 ty_status scanner::take(const log_record &record) {
-    contents_.highest = record.sequence;
-    if (!gap_ && record.sequence != contents_.end.stamp + 1 && !fault("reader_goes_on_behind_a_gap"))
+    contents_.highest = record.lsn;
+    if (!gap_ && record.lsn != contents_.end.stamp + 1 && !fault("reader_goes_on_behind_a_gap"))
         note_next();
-    gap_ = gap_ || record.sequence != contents_.end.stamp + 1;
+    gap_ = gap_ || record.lsn != contents_.end.stamp + 1;
     if (gap_ && (!record.marked || fault("marked_record_behind_a_gap_left_out"))) {
         contents_.left_out += 1;
         return TY_OK;
@@ -85,7 +85,7 @@ ty_status scanner::take(const log_record &record) {
     if (gap_) {
         contents_.behind_gap += 1;
     } else {
-        contents_.end.stamp = record.sequence;
+        contents_.end.stamp = record.lsn;
         last_partition_ = record.partition;
         last_place_ = at(record.partition).here();
     }
@@ -101,18 +101,18 @@ ty_status scanner::merge() {
     for (;;) {
         uint32_t first = count_;
         for (uint32_t p = 0; p < count_; ++p)
-            if (has_record_[p] && (first == count_ || at(p).record().sequence < at(first).record().sequence))
+            if (has_record_[p] && (first == count_ || at(p).record().lsn < at(first).record().lsn))
                 first = p;
         if (first == count_)
             return TY_OK;
         const log_record record = at(first).record();
-        bounded_ = record.sequence > reader_.up_to;
+        bounded_ = record.lsn > reader_.up_to;
         if (bounded_)
             return TY_OK;
         // L8.
-        if (record.sequence <= contents_.highest)
+        if (record.lsn <= contents_.highest)
             return failure(TY_E_DAMAGED, "read the log: transaction %llu is in it twice",
-                           (unsigned long long)record.sequence)
+                           (unsigned long long)record.lsn)
                 .at(name_)
                 .remedy("restore the heap's files from a backup");
         if (ty_status status = take(record))
@@ -138,7 +138,7 @@ ty_status scanner::read_to(uint32_t p, uint64_t limit, log_mark *end) {
         partition_reader::event what;
         if (ty_status status = at(p).next(&what))
             return status;
-        const bool beyond = first && what == partition_reader::event::record && at(p).record().sequence > limit;
+        const bool beyond = first && what == partition_reader::event::record && at(p).record().lsn > limit;
         if (beyond || what == partition_reader::event::end) {
             *end = at(p).here();
             return TY_OK;
@@ -168,7 +168,7 @@ uint64_t scanner::claimed() {
     return highest;
 }
 
-// L9: what is missing, a frame says, had been stable.
+// L9: what is missing, a frame says, had been durable.
 ty_status scanner::check_claims() {
     if (claimed() <= contents_.end.stamp || bounded_ || fault("lost_frame_ends_the_log"))
         return TY_OK;

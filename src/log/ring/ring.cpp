@@ -14,16 +14,16 @@ void drop_repeated(log_ring *r) {
 
 namespace {
 
-// A durable snapshot holds all up to the sequence.
-void forget_repeated(log_ring *r, uint64_t sequence) {
+// A durable snapshot holds all up to the LSN.
+void forget_repeated(log_ring *r, uint64_t lsn) {
     drop_repeated(r);
-    r->durable_sequence = sequence;
+    r->durable_lsn = lsn;
 }
 
 ty_status keep_record(void *context, const log_record &record) {
     log_ring *r = static_cast<log_ring *>(context);
     repeated_records &kept = r->repeated;
-    if (record.sequence <= r->durable_sequence)
+    if (record.lsn <= r->durable_lsn)
         return TY_OK;
     size_t wanted = kept.size + length_bytes_max + step_bytes_max + record.size;
     if (wanted > kept.room) {
@@ -38,24 +38,24 @@ ty_status keep_record(void *context, const log_record &record) {
     put_length(kept.bytes + kept.size, record.size);
     kept.size += length_bytes(record.size);
     if (r->one_of_many)
-        kept.size += put_step(kept.bytes + kept.size, record.sequence - kept.last - 1, record.marked);
+        kept.size += put_step(kept.bytes + kept.size, record.lsn - kept.last - 1, record.marked);
     memcpy(kept.bytes + kept.size, record.bytes, record.size);
     kept.size += record.size;
-    kept.last = record.sequence;
+    kept.last = record.lsn;
     return TY_OK;
 }
 
 // L4: what was read and may not be durable is read again, to be appended before anything else.
 ty_status read_repeated(log_ring *r, uint32_t partition, const log_options &options) {
     const log_mark &tail = options.tail.at[partition], &end = options.end.at[partition];
-    r->durable_sequence = r->repeated.last = std::max(tail.sequence, r->released_sequence);
+    r->durable_lsn = r->repeated.last = std::max(tail.lsn, r->released_lsn);
     if (fault("believed_tail_not_repeated"))
-        r->durable_sequence = end.sequence;
-    if (tail.sequence == end.sequence || tail.position == end.position || fault("believed_tail_not_repeated"))
+        r->durable_lsn = end.lsn;
+    if (tail.lsn == end.lsn || tail.position == end.position || fault("believed_tail_not_repeated"))
         return TY_OK;
     ty_status status = log_scan_partition(*options.sink, options.name, options.identity, partition, tail,
-                                          r->durable_sequence, end, r, keep_record);
-    if (status || r->repeated.last == end.sequence)
+                                          r->durable_lsn, end, r, keep_record);
+    if (status || r->repeated.last == end.lsn)
         return status;
     return failure(TY_E_DAMAGED, "read the log a second time: it has changed").at(options.name);
 }
@@ -68,16 +68,16 @@ ty_status ring_set_up(log_ring *r, uint32_t partition, const log_options &option
     r->identity = ring_identity(options.identity.log, partition);
     r->geometry = geometry_of(header, partition);
     r->released_position = options.start.at[partition].position;
-    r->released_sequence = options.start.stamp;
+    r->released_lsn = options.start.stamp;
     r->position = end.position;
     r->session = end.session;
     r->session_pending = true;
     if (ty_status status = read_repeated(r, partition, options))
         return status;
     r->last = std::max(options.end.stamp, options.highest);
-    r->stable = r->counted = r->durable_sequence;
+    r->durable = r->counted = r->durable_lsn;
     if (r->one_of_many)
-        renew_stable(r);
+        renew_durable(r);
     void *memory = nullptr;
     if (ty_status status =
             os::map_memory(slot_count * size_t{r->geometry.frame_bytes_max}, os::memory_hint::none, &memory))
@@ -121,9 +121,9 @@ log_mark ring_mark_now(log_ring *r) {
     os::lock_guard guard(r->lock);
     if (r->gathering && is_filled(r, *r->gathering))
         seal_full(r);
-    // The sequence is what a reader counts on from: one of many appends some that its last one does not tell.
-    const uint64_t sequence = r->one_of_many ? r->counted : r->last.load(std::memory_order_relaxed);
-    return {r->position, r->session, sequence};
+    // The LSN is what a reader counts on from: one of many appends some that its last one does not tell.
+    const uint64_t lsn = r->one_of_many ? r->counted : r->last.load(std::memory_order_relaxed);
+    return {r->position, r->session, lsn};
 }
 
 void ring_release(log_ring *r, const log_mark &mark, uint64_t stamp) {
@@ -137,11 +137,11 @@ void ring_release(log_ring *r, const log_mark &mark, uint64_t stamp) {
     if (r->session_pending && stamp >= r->last.load(std::memory_order_relaxed))
         forget_repeated(r, stamp);
     if (r->one_of_many) {
-        r->released_sequence = std::max(r->released_sequence, stamp);
-        renew_stable(r);
+        r->released_lsn = std::max(r->released_lsn, stamp);
+        renew_durable(r);
         note_everybody(r, w);
-    } else if (stamp > r->stable.load(std::memory_order_relaxed)) { // L2
-        r->stable.store(stamp, std::memory_order_release);
+    } else if (stamp > r->durable.load(std::memory_order_relaxed)) { // L2
+        r->durable.store(stamp, std::memory_order_release);
         note_everybody(r, w);
     }
     r->lock.unlock();
@@ -162,12 +162,12 @@ void ring_continue(log_ring *r, const log_mark &mark, uint64_t stamp) {
     r->gathering = nullptr;
     r->oldest = r->next_write = r->end;
     r->position = r->released_position = mark.position;
-    r->released_sequence = stamp;
+    r->released_lsn = stamp;
     forget_repeated(r, stamp); // L5
     r->session_pending = !fault("old_session_goes_on_behind_a_snapshot");
     r->counted = stamp;
     r->last.store(stamp, std::memory_order_release);
-    r->stable.store(r->one_of_many ? nothing_pending : stamp, std::memory_order_release);
+    r->durable.store(r->one_of_many ? nothing_pending : stamp, std::memory_order_release);
 }
 
 log_metrics ring_metrics(log_ring *r) {

@@ -53,8 +53,8 @@ slot &gather(log_ring *r) {
     s.payload = r->geometry.claim_bytes;
     s.session = r->session;
     s.from = r->position;
-    s.first_sequence = r->counted + 1;
-    s.last_sequence = 0;
+    s.first_lsn = r->counted + 1;
+    s.last_lsn = 0;
     set_room(r, s);
     return s;
 }
@@ -74,9 +74,9 @@ bool has_room_for_session(const log_ring *r) {
 }
 
 // A slot is free.
-void begin_session(log_ring *r, uint64_t sequence) {
+void begin_session(log_ring *r, uint64_t lsn) {
     slot &s = gather(r);
-    session_start_1 start{make_session(r->identity), r->session, sequence, r->turn_pending};
+    session_start_1 start{make_session(r->identity), r->session, lsn, r->turn_pending};
     memcpy(s.memory + sizeof(frame_header_1), &start, sizeof start);
     s.session_start = true;
     s.payload = sizeof start;
@@ -97,7 +97,7 @@ bool is_repeating(const log_ring *r) {
     return r->repeated.done < r->repeated.size;
 }
 
-// How long the next one is, and how much further the sequence is behind it.
+// How long the next one is, and how much further the LSN is behind it.
 struct repeated_record {
     size_t bytes;
     uint64_t step;
@@ -115,10 +115,10 @@ repeated_record next_repeated(const log_ring *r) {
     return {taken + length, skipped + 1};
 }
 
-void note_record(log_ring *r, slot &s, uint64_t sequence) {
-    if (r->one_of_many && s.last_sequence == 0)
-        s.first_sequence = sequence;
-    s.last_sequence = r->counted = sequence;
+void note_record(log_ring *r, slot &s, uint64_t lsn) {
+    if (r->one_of_many && s.last_lsn == 0)
+        s.first_lsn = lsn;
+    s.last_lsn = r->counted = lsn;
 }
 
 void repeat_record(log_ring *r, slot &s) {
@@ -151,8 +151,8 @@ bool start_frames(log_ring *r) {
     if (r->session_pending) {
         if (!has_room_for_session(r))
             return false;
-        r->counted = r->durable_sequence;
-        begin_session(r, r->durable_sequence);
+        r->counted = r->durable_lsn;
+        begin_session(r, r->durable_lsn);
     } else if (r->turn_pending) {
         if (!has_room_for_turn(r))
             return false;
@@ -216,19 +216,19 @@ inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool m
     r->reserved = reserved;
     *place = end_of(*r->gathering) + reserved;
     if (r->one_of_many) {
-        // L10: its sequence, that is still to be taken, is above all that are appended by now.
-        r->was_stable = r->stable.load(std::memory_order_relaxed) == nothing_pending;
-        if (r->was_stable && !fault("taken_sequence_does_not_hold_stable_back"))
-            r->stable.store(log_last(r->all), std::memory_order_relaxed);
+        // L10: its LSN, that is still to be taken, is above all that are appended by now.
+        r->was_durable = r->durable.load(std::memory_order_relaxed) == nothing_pending;
+        if (r->was_durable && !fault("taken_lsn_does_not_hold_durable_back"))
+            r->durable.store(log_last(r->all), std::memory_order_relaxed);
     }
     return TY_OK;
 }
 
 // The lengths before a record's bytes, which close up to them: how many bytes these took.
-size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t sequence, bool marked) {
+size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t lsn, bool marked) {
     uint8_t *at = end_of(s), step[step_bytes_max];
     const size_t length = length_bytes(bytes);
-    const size_t step_bytes = r->one_of_many ? put_step(step, sequence - r->counted - 1, marked) : 0;
+    const size_t step_bytes = r->one_of_many ? put_step(step, lsn - r->counted - 1, marked) : 0;
     if (length + step_bytes < r->reserved)
         memmove(at + length + step_bytes, at + r->reserved, bytes);
     put_length(at, bytes);
@@ -238,24 +238,24 @@ size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t sequence, bool mar
 }
 
 // In the place that was reserved.
-inline void put_record(log_ring *r, size_t bytes, uint64_t sequence, bool marked) {
+inline void put_record(log_ring *r, size_t bytes, uint64_t lsn, bool marked) {
     slot &s = *r->gathering;
-    const size_t taken = put_heads(r, s, bytes, sequence, marked);
+    const size_t taken = put_heads(r, s, bytes, lsn, marked);
     s.payload += static_cast<uint32_t>(taken + bytes);
-    note_record(r, s, sequence);
-    r->last.store(sequence, std::memory_order_release);
+    note_record(r, s, lsn);
+    r->last.store(lsn, std::memory_order_release);
 }
 
-// Gives up the lock. first: the sequence of the first record that was put since begin_append.
-inline void end_append(log_ring *r, size_t bytes, uint64_t sequence, bool marked, uint64_t first) {
+// Gives up the lock. first: the LSN of the first record that was put since begin_append.
+inline void end_append(log_ring *r, size_t bytes, uint64_t lsn, bool marked, uint64_t first) {
     wakes w;
     if (bytes) {
-        put_record(r, bytes, sequence, marked);
+        put_record(r, bytes, lsn, marked);
         if (r->thread_asleep)
             note_thread(r, w);
     }
-    if (r->one_of_many && r->was_stable)
-        r->stable.store(bytes ? first - 1 : nothing_pending, std::memory_order_release);
+    if (r->one_of_many && r->was_durable)
+        r->durable.store(bytes ? first - 1 : nothing_pending, std::memory_order_release);
     r->lock.unlock();
     if (w.thread)
         w.wake();
@@ -274,8 +274,8 @@ ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **p
     return begin_append(r, bytes, place, turn == log_turn::wait);
 }
 
-void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t sequence, bool marked) {
-    end_append(l->rings + partition, bytes, sequence, marked, sequence);
+void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t lsn, bool marked) {
+    end_append(l->rings + partition, bytes, lsn, marked, lsn);
 }
 
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {
@@ -288,7 +288,7 @@ ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {
 
 namespace {
 
-uint64_t next_sequence(const log_ring *r) {
+uint64_t next_lsn(const log_ring *r) {
     return 1 + (r->one_of_many ? log_last(r->all) : r->last.load(std::memory_order_relaxed));
 }
 
@@ -296,9 +296,9 @@ uint64_t next_sequence(const log_ring *r) {
 
 uint64_t log_append_end(log *l, size_t bytes) {
     log_ring *r = l->rings;
-    const uint64_t sequence = next_sequence(r) - (bytes == 0);
-    end_append(r, bytes, sequence, false, sequence);
-    return sequence;
+    const uint64_t lsn = next_lsn(r) - (bytes == 0);
+    end_append(r, bytes, lsn, false, lsn);
+    return lsn;
 }
 
 ty_status log_append_together(log *l, const log_piece *pieces, size_t count) {
@@ -313,14 +313,14 @@ ty_status log_append_together(log *l, const log_piece *pieces, size_t count) {
     r->lock.lock();
     if (ty_status status = begin_append(r, bytes, &place, true))
         return status;
-    const uint64_t first = next_sequence(r);
+    const uint64_t first = next_lsn(r);
     for (size_t i = 0; i < count; ++i) {
         r->reserved = head;
         memcpy(end_of(*r->gathering) + head, pieces[i].bytes, pieces[i].size);
         if (i + 1 < count)
-            put_record(r, pieces[i].size, next_sequence(r), false);
+            put_record(r, pieces[i].size, next_lsn(r), false);
     }
-    end_append(r, pieces[count - 1].size, next_sequence(r), false, first);
+    end_append(r, pieces[count - 1].size, next_lsn(r), false, first);
     return TY_OK;
 }
 

@@ -1,4 +1,4 @@
-// Inside a log: its rings. In a ring appends gather in frames in memory; who wants a record stable writes the frame
+// Inside a log: its rings. In a ring appends gather in frames in memory; who wants a record durable writes the frame
 // that holds it.
 //
 //   gathering --(full, wanted, or a mark)--> sealed --write_next--> writing --end_write--> written --settle--> free
@@ -6,8 +6,8 @@
 // Frames are numbered; frame n lies in slot n % slot_count. [oldest, next_write) are being written, or written while an
 // older one is not; [next_write, end) are sealed, the last of them perhaps gathering.
 //
-// Who waits does so on the word of its frame's slot, which changes when the frame is stable, when somebody who waits
-// for it must write, and when the log breaks. A stable record is seen without the lock.
+// Who waits does so on the word of its frame's slot, which changes when the frame is durable, when somebody who waits
+// for it must write, and when the log breaks. A durable record is seen without the lock.
 //
 // ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp makes, ends, and frees space. rings.cpp has
 // what is done with all rings of a log. Of their locks a thread holds one at a time.
@@ -20,7 +20,7 @@
 
 namespace taiyen {
 
-// L6 rests on the first: frames begun and not known to be stable. Only one that can take no more is written beside
+// L6 rests on the first: frames begun and not known to be durable. Only one that can take no more is written beside
 // another: the fewer there are, the more each holds (log.md). While so many are in flight, another one can gather, also
 // across the ring's end: one that is sealed there, the start of a session, and the one behind it.
 constexpr uint64_t writes_in_flight_max = frames_unstable_1;
@@ -34,15 +34,15 @@ struct slot {
     frame_state state;
     bool session_start;
     bool waited;          // somebody may wait for it
-    uint32_t committers;  // who wanted it stable
+    uint32_t committers;  // who wanted it durable
     uint32_t payload;     // bytes so far
     uint32_t payload_max; // that buffer and ring have room for
     room_limit limit;     // why it is no more
     uint64_t session;
     uint64_t from;
     uint64_t end; // position; once it is sealed
-    uint64_t first_sequence;
-    uint64_t last_sequence; // of the last record in it; 0: there is none
+    uint64_t first_lsn;
+    uint64_t last_lsn; // of the last record in it; 0: there is none
     wait_word changed;
 };
 
@@ -52,10 +52,10 @@ struct repeated_records {
     size_t size = 0;
     size_t room = 0;
     size_t done = 0;
-    uint64_t last = 0; // sequence of the last one
+    uint64_t last = 0; // LSN of the last one
 };
 
-// L10: a ring of several that has nothing to be made stable holds nobody up.
+// L10: a ring of several that has nothing to be made durable holds nobody up.
 inline constexpr uint64_t nothing_pending = UINT64_MAX;
 
 struct alignas(64) log_ring {
@@ -76,19 +76,19 @@ struct alignas(64) log_ring {
     uint64_t end = 0;
     uint64_t wanted = 0; // frames before it are to be written by the thread, where nobody else does
     uint64_t in_flight = 0;
-    uint64_t position;              // where the newest sealed frame ends
-    uint64_t released_position;     // L1: nothing behind it is written over
-    uint64_t released_sequence = 0; // a durable snapshot holds all records up to it
-    uint64_t session;               // of the frame before `position`
-    bool session_pending;           // the next frame starts one, with durable_sequence
-    bool turn_pending = false;      // the next frame starts one, at the ring's front
-    uint64_t durable_sequence;
+    uint64_t position;          // where the newest sealed frame ends
+    uint64_t released_position; // L1: nothing behind it is written over
+    uint64_t released_lsn = 0;  // a durable snapshot holds all records up to it
+    uint64_t session;           // of the frame before `position`
+    bool session_pending;       // the next frame starts one, with durable_lsn
+    bool turn_pending = false;  // the next frame starts one, at the ring's front
+    uint64_t durable_lsn;
     repeated_records repeated;
-    uint64_t counted; // the sequence by the session's count: repeated records count again
+    uint64_t counted; // the LSN by the session's count: repeated records count again
     size_t reserved;  // between log_append_begin and log_append_end: bytes left for the length, and the step;
-    bool was_stable;  // and whether all records were stable
+    bool was_durable; // and whether all records were durable
     log_metrics metrics;
-    uint32_t returning = 0; // committers of frames that became stable since a write began, who were not back since
+    uint32_t returning = 0; // committers of frames that became durable since a write began, who were not back since
     bool stopping = false;
     bool thread_asleep = false; // until it is woken; else it looks again by itself
     bool draining = false;      // log_continue waits until nothing is in flight
@@ -96,10 +96,10 @@ struct alignas(64) log_ring {
 
     std::atomic<uint32_t> drained_word{0};
     std::atomic<uint32_t> thread_word{0};
-    std::atomic<uint64_t> last; // the highest sequence appended
-    // All records of this ring up to it are stable. The only ring of a log: the last stable one. One of many: where
-    // some are not stable, the sequence before the first of them, or a lower one; nothing_pending where all are.
-    std::atomic<uint64_t> stable;
+    std::atomic<uint64_t> last; // the highest LSN appended
+    // All records of this ring up to it are durable. The only ring of a log: the last durable one. One of many: where
+    // some are not durable, the LSN before the first of them, or a lower one; nothing_pending where all are.
+    std::atomic<uint64_t> durable;
     patience waiting;
 };
 
@@ -119,10 +119,10 @@ struct log {
     os::mutex error_lock{os::lock_rank::work_errors};
     ty_error error; // why it is broken; guarded by error_lock
     std::atomic<bool> broken{false};
-    std::atomic<uint64_t> stable_seen{0}; // by log_stable(), of several rings
-    // log_wait_beyond(): who waits makes itself known before it looks at the second one, and that before log_stable().
+    std::atomic<uint64_t> durable_seen{0}; // by log_durable(), of several rings
+    // log_wait_beyond(): who waits makes itself known before it looks at the second one, and that before log_durable().
     std::atomic<uint32_t> followers{0};
-    std::atomic<uint32_t> stable_changes{0};
+    std::atomic<uint32_t> durable_changes{0};
 };
 
 inline slot &slot_of(log_ring *r, uint64_t frame) {
@@ -184,10 +184,10 @@ bool can_write(log_ring *r);
 ty_status broken_failure(log *l);
 void break_log(log *l, ty_status status, uint64_t offset);
 void wake_everybody(log *l);
-// More is stable, or may be. Without a lock.
+// More is durable, or may be. Without a lock.
 void tell_followers(log *l);
-// One of many: what `stable` says follows from its frames. Under the lock.
-void renew_stable(log_ring *r);
+// One of many: what `durable` says follows from its frames. Under the lock.
+void renew_durable(log_ring *r);
 // Who waits for the frame: a caller, or nobody, as the thread writes it.
 enum class waiting_for_it : bool { nobody, caller };
 // Writes the next frame; can_write() holds. Gives the lock up.
@@ -197,9 +197,9 @@ void wait_for(log_ring *r, uint64_t frame);
 // The thread; its argument is the ring.
 void *write_behind(void *argument);
 // The wait of a caller for one ring. own: it has appended there, and comes back to append again.
-ty_status ring_wait(log_ring *r, uint64_t sequence, bool own);
-// Has the ring's thread write what is not stable up to the sequence, where nobody does.
-void ring_ask(log_ring *r, uint64_t sequence);
+ty_status ring_wait(log_ring *r, uint64_t lsn, bool own);
+// Has the ring's thread write what is not durable up to the LSN, where nobody does.
+void ring_ask(log_ring *r, uint64_t lsn);
 
 // ---- ring_append.cpp
 

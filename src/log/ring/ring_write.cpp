@@ -11,8 +11,9 @@ namespace {
 // about to, and what a block is filled up with is a small share of what is written.
 constexpr uint64_t linger_ns = 4000000;
 
-// Those whose commits have just become stable are likely to commit again: who could write a frame lets others run until
-// they are back, as long as one comes back within this time, a fraction of a write. A lone committer is back itself.
+// Those whose commits have just become durable are likely to commit again: who could write a frame lets others run
+// until they are back, as long as one comes back within this time, a fraction of a write. A lone committer is back
+// itself.
 constexpr uint64_t return_ns_max = 20000;
 
 } // namespace
@@ -39,32 +40,32 @@ bool can_write(log_ring *r) {
     return is_filled(r, s) && r->next_write - r->oldest <= others_max;
 }
 
-// L10. What is to be repeated and not in frames yet is not stable either.
-void renew_stable(log_ring *r) {
-    uint64_t stable = r->repeated.size ? r->durable_sequence : nothing_pending;
+// L10. What is to be repeated and not in frames yet is not durable either.
+void renew_durable(log_ring *r) {
+    uint64_t durable = r->repeated.size ? r->durable_lsn : nothing_pending;
     for (uint64_t n = r->oldest; n < r->end; ++n)
-        if (const slot &s = slot_of(r, n); s.last_sequence > r->released_sequence) {
-            stable = std::min(stable, std::max(s.first_sequence - 1, r->released_sequence));
+        if (const slot &s = slot_of(r, n); s.last_lsn > r->released_lsn) {
+            durable = std::min(durable, std::max(s.first_lsn - 1, r->released_lsn));
             break;
         }
-    r->stable.store(stable, std::memory_order_release);
+    r->durable.store(durable, std::memory_order_release);
 }
 
 namespace {
 
-// L2: stable is what is written, with all before it.
+// L2: durable is what is written, with all before it.
 void settle(log_ring *r, wakes &w) {
     while (r->oldest < r->next_write &&
-           (slot_of(r, r->oldest).state == frame_state::written || fault("stable_before_the_write_returned"))) {
+           (slot_of(r, r->oldest).state == frame_state::written || fault("durable_before_the_write_returned"))) {
         slot &s = slot_of(r, r->oldest);
-        if (!r->one_of_many && s.last_sequence > r->stable.load(std::memory_order_relaxed))
-            r->stable.store(s.last_sequence, std::memory_order_release);
+        if (!r->one_of_many && s.last_lsn > r->durable.load(std::memory_order_relaxed))
+            r->durable.store(s.last_lsn, std::memory_order_release);
         r->returning += s.committers;
         w.note_all(s);
         ++r->oldest;
     }
     if (r->one_of_many)
-        renew_stable(r);
+        renew_durable(r);
 }
 
 // If more may be written and somebody waits for it, one of these is to do it; else the thread.
@@ -82,7 +83,7 @@ void pass_on(log_ring *r, wakes &w) {
 
 void fill_header(const log_ring *r, slot &s, uint32_t unstable) {
     if (r->one_of_many && !s.session_start) {
-        const frame_claim_3 claim{log_stable(r->all)}; // L9
+        const frame_claim_3 claim{log_durable(r->all)}; // L9
         memcpy(s.memory + sizeof(frame_header_1), &claim, sizeof claim);
     }
     frame_header_1 header{};
@@ -197,7 +198,7 @@ void wait_for(log_ring *r, uint64_t frame) {
 
 namespace {
 
-// Somebody wants the frame stable.
+// Somebody wants the frame durable.
 void note_committer(log_ring *r, uint64_t frame) {
     ++slot_of(r, frame).committers;
     if (r->returning > 0)
@@ -222,15 +223,15 @@ struct gathering {
     void end() { ended = true; }
 };
 
-// The last one that has records up to the sequence. One that has none yet may get none, and is then written by nobody.
-uint64_t frame_of(log_ring *r, uint64_t sequence) {
+// The last one that has records up to the LSN. One that has none yet may get none, and is then written by nobody.
+uint64_t frame_of(log_ring *r, uint64_t lsn) {
     uint64_t found = r->oldest;
     for (uint64_t n = r->oldest; n < r->end; ++n) {
         const slot &s = slot_of(r, n);
-        if (s.last_sequence == 0 || s.first_sequence > sequence)
+        if (s.last_lsn == 0 || s.first_lsn > lsn)
             continue;
         found = n;
-        if (s.last_sequence >= sequence)
+        if (s.last_lsn >= lsn)
             break;
     }
     return found;
@@ -248,7 +249,7 @@ void *write_behind(void *argument) {
         bool more = r->next_write < r->end && is_filled(r, slot_of(r, r->next_write));
         if (can_write(r)) {
             slot &s = slot_of(r, r->next_write);
-            if (s.state == frame_state::sealed || s.first_sequence <= due || r->next_write < r->wanted) {
+            if (s.state == frame_state::sealed || s.first_lsn <= due || r->next_write < r->wanted) {
                 write_next(r, waiting_for_it::nobody);
                 continue;
             }
@@ -265,15 +266,15 @@ void *write_behind(void *argument) {
     return nullptr;
 }
 
-ty_status ring_wait(log_ring *r, uint64_t sequence, bool own) {
+ty_status ring_wait(log_ring *r, uint64_t lsn, bool own) {
     const uint64_t last = r->last.load(std::memory_order_acquire);
-    if (!r->one_of_many && sequence > last)
-        sequence = last;
+    if (!r->one_of_many && lsn > last)
+        lsn = last;
     gathering gathers;
     bool noted = !own;
-    while (r->stable.load(std::memory_order_acquire) < sequence) {
+    while (r->durable.load(std::memory_order_acquire) < lsn) {
         r->lock.lock();
-        if (r->stable.load(std::memory_order_relaxed) >= sequence) {
+        if (r->durable.load(std::memory_order_relaxed) >= lsn) {
             r->lock.unlock();
             return TY_OK;
         }
@@ -284,7 +285,7 @@ ty_status ring_wait(log_ring *r, uint64_t sequence, bool own) {
             r->lock.unlock();
             return status;
         }
-        uint64_t frame = frame_of(r, sequence);
+        uint64_t frame = frame_of(r, lsn);
         if (!noted)
             note_committer(r, frame);
         noted = true;
@@ -301,13 +302,13 @@ ty_status ring_wait(log_ring *r, uint64_t sequence, bool own) {
     return TY_OK;
 }
 
-void ring_ask(log_ring *r, uint64_t sequence) {
-    if (r->stable.load(std::memory_order_acquire) >= sequence)
+void ring_ask(log_ring *r, uint64_t lsn) {
+    if (r->durable.load(std::memory_order_acquire) >= lsn)
         return;
     wakes w;
     r->lock.lock();
-    if (r->stable.load(std::memory_order_relaxed) < sequence && !r->repeated.size) {
-        r->wanted = std::max(r->wanted, frame_of(r, sequence) + 1);
+    if (r->durable.load(std::memory_order_relaxed) < lsn && !r->repeated.size) {
+        r->wanted = std::max(r->wanted, frame_of(r, lsn) + 1);
         if (r->next_write < r->wanted && can_write(r))
             note_thread(r, w);
     }

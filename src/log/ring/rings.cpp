@@ -44,20 +44,20 @@ void wake_everybody(log_ring *r) {
     w.wake();
 }
 
-bool is_stable(const log_ring &r, uint64_t sequence) {
-    return r.stable.load(std::memory_order_acquire) >= sequence;
+bool is_durable(const log_ring &r, uint64_t lsn) {
+    return r.durable.load(std::memory_order_acquire) >= lsn;
 }
 
-// L10: a sequence up to which all is stable, over several rings. What is appended from now on is above the highest one
-// that was appended before anything is looked at; each ring knows the first of those that may not be stable.
-uint64_t stable_of_all(log *l) {
-    uint64_t stable = log_last(l);
+// L10: an LSN up to which all is durable, over several rings. What is appended from now on is above the highest one
+// that was appended before anything is looked at; each ring knows the first of those that may not be durable.
+uint64_t durable_of_all(log *l) {
+    uint64_t durable = log_last(l);
     for (uint32_t p = 0; p < l->count; ++p)
-        stable = std::min(stable, l->rings[p].stable.load(std::memory_order_acquire));
-    uint64_t seen = l->stable_seen.load(std::memory_order_relaxed);
-    while (seen < stable && !l->stable_seen.compare_exchange_weak(seen, stable, std::memory_order_acq_rel))
+        durable = std::min(durable, l->rings[p].durable.load(std::memory_order_acquire));
+    uint64_t seen = l->durable_seen.load(std::memory_order_relaxed);
+    while (seen < durable && !l->durable_seen.compare_exchange_weak(seen, durable, std::memory_order_acq_rel))
         ;
-    return std::max(seen, stable);
+    return std::max(seen, durable);
 }
 
 } // namespace
@@ -109,56 +109,56 @@ size_t log_record_max(const log *l) {
 
 // ---- Waiting
 
-ty_status log_wait(log *l, uint64_t sequence, uint32_t partition) {
+ty_status log_wait(log *l, uint64_t lsn, uint32_t partition) {
     if (l->count == 1)
-        return ring_wait(l->rings, sequence, true);
+        return ring_wait(l->rings, lsn, true);
     // It writes one itself: its own, or the first that it must wait for. The others are written meanwhile.
     uint32_t own = partition;
-    for (uint32_t p = 0; p < l->count && is_stable(l->rings[own], sequence); ++p)
+    for (uint32_t p = 0; p < l->count && is_durable(l->rings[own], lsn); ++p)
         own = p;
     for (uint32_t p = 0; p < l->count; ++p)
         if (p != own)
-            ring_ask(l->rings + p, sequence);
-    ty_status status = ring_wait(l->rings + own, sequence, own == partition);
+            ring_ask(l->rings + p, lsn);
+    ty_status status = ring_wait(l->rings + own, lsn, own == partition);
     for (uint32_t p = 0; p < l->count && !status; ++p)
         if (p != own && !fault("commit_waits_for_its_own_partition_alone"))
-            status = ring_wait(l->rings + p, sequence, false);
+            status = ring_wait(l->rings + p, lsn, false);
     return status;
 }
 
-void log_ask(log *l, uint64_t sequence) {
+void log_ask(log *l, uint64_t lsn) {
     for (uint32_t p = 0; p < l->count; ++p)
-        ring_ask(l->rings + p, sequence);
+        ring_ask(l->rings + p, lsn);
 }
 
-ty_status log_wait_partition(log *l, uint32_t partition, uint64_t sequence) {
-    return ring_wait(l->rings + partition, sequence, true);
+ty_status log_wait_partition(log *l, uint32_t partition, uint64_t lsn) {
+    return ring_wait(l->rings + partition, lsn, true);
 }
 
-uint64_t log_stable(log *l) {
-    return l->count == 1 ? l->rings->stable.load(std::memory_order_acquire) : stable_of_all(l);
+uint64_t log_durable(log *l) {
+    return l->count == 1 ? l->rings->durable.load(std::memory_order_acquire) : durable_of_all(l);
 }
 
 void tell_followers(log *l) {
-    l->stable_changes.fetch_add(1, std::memory_order_seq_cst);
+    l->durable_changes.fetch_add(1, std::memory_order_seq_cst);
     if (l->followers.load(std::memory_order_seq_cst))
-        os::wake_all(l->stable_changes);
+        os::wake_all(l->durable_changes);
 }
 
-uint64_t log_wait_beyond(log *l, uint64_t sequence, uint64_t timeout_ns) {
+uint64_t log_wait_beyond(log *l, uint64_t lsn, uint64_t timeout_ns) {
     const uint64_t begun = os::now_ns();
     l->followers.fetch_add(1, std::memory_order_seq_cst);
-    uint64_t stable;
+    uint64_t durable;
     for (;;) {
-        const uint32_t seen = l->stable_changes.load(std::memory_order_seq_cst);
-        stable = log_stable(l);
+        const uint32_t seen = l->durable_changes.load(std::memory_order_seq_cst);
+        durable = log_durable(l);
         const uint64_t waited = os::now_ns() - begun;
-        if (stable > sequence || waited >= timeout_ns)
+        if (durable > lsn || waited >= timeout_ns)
             break;
-        os::wait_on(l->stable_changes, seen, timeout_ns - waited);
+        os::wait_on(l->durable_changes, seen, timeout_ns - waited);
     }
     l->followers.fetch_sub(1, std::memory_order_relaxed);
-    return stable;
+    return durable;
 }
 
 uint64_t log_last(log *l) {
@@ -217,7 +217,7 @@ log_marks log_marks_now(log *l) {
     for (uint32_t p = 0; p < l->count; ++p)
         marks.at[p] = ring_mark_now(l->rings + p);
     // L5: others append meanwhile, and a single ring's reader counts from its mark.
-    marks.stamp = l->count == 1 ? marks.at[0].sequence : log_last(l);
+    marks.stamp = l->count == 1 ? marks.at[0].lsn : log_last(l);
     return marks;
 }
 

@@ -103,7 +103,7 @@ std::vector<finding> findings::collect() {
     add_hidden(words.hidden);
     add_code(words.code, programs);
     add_leaks(words.hidden);
-    std::stable_sort(found_.begin(), found_.end(), [](const finding &a, const finding &b) { return a.open > b.open; });
+    std::DURABLE_SORT(found_.begin(), found_.end(), [](const finding &a, const finding &b) { return a.open > b.open; });
     return std::move(found_);
 }
 

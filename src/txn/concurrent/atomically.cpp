@@ -320,7 +320,7 @@ ty_status wait_as_asked(txn_runtime *rt, const ty_atomic_options &options, const
     if (options.commit == TY_COMMIT_PARTITION && call.vouched)
         if (log_wait_partition(rt->log, call.ring, call.stamp) == TY_OK)
             return TY_OK;
-    return make_stable(*rt, call.stamp);
+    return make_durable(*rt, call.stamp);
 }
 
 } // namespace

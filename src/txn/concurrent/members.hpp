@@ -7,7 +7,7 @@
 //      does a recovery from a snapshot that holds the block and not the commit (it is in the list of reserved blocks).
 // X22: A block that a commit frees stays in the heap until no transaction runs that began before it. A recovery from a
 //      snapshot that holds the commit frees it.
-// X23: The stamp of a commit is its sequence in the log, and every stamp is in the log: commits are recovered in the
+// X23: The stamp of a commit is its LSN in the log, and every stamp is in the log: commits are recovered in the
 //      order of their stamps, without a gap.
 // X24: Who changes the heap's blocks or roots for a transaction holds the registration latch meanwhile, and so is a
 // commit that

@@ -356,8 +356,8 @@ ty_status stored(void *, stm::transaction &own, uint64_t stamp) {
     ty_atomic_txn &txn = txn_of(own);
     if (txn.way != commit_way::snapshot)
         return TY_OK;
-    uint64_t sequence = 0;
-    if (ty_status status = snapshot_instead(*txn.all->rt, true, &sequence)) {
+    uint64_t lsn = 0;
+    if (ty_status status = snapshot_instead(*txn.all->rt, true, &lsn)) {
         put_words_back(txn, own.writes());
         if (blocks_touched(txn))
             blocks_settle(txn, 0, false);

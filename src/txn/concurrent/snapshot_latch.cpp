@@ -15,7 +15,7 @@ void stop(other_writers &others) {
         all.domain->stop();
 }
 
-// X23: what was committed meanwhile has sequences of its own.
+// X23: what was committed meanwhile has LSNs of its own.
 void go_on(other_writers &others) {
     concurrent_heap &all = heap_of_others(others);
     os::lock_guard guard(all.stop_lock);

@@ -120,8 +120,8 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
         return status;
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "rebuild a heap in a forked child").remedy("discard it and open it again");
-    // What cannot be made stable would be lost: then nothing is done. A snapshot would not help: memory may hold what a
-    // rebuild is to undo.
+    // What cannot be made durable would be lost: then nothing is done. A snapshot would not help: memory may hold what
+    // a rebuild is to undo.
     if (ty_status status = log_wait(rt->log, log_last(rt->log)))
         return status;
     if (ty_status status = image_check_path(*heap, "rebuild a heap"))

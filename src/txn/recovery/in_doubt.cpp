@@ -81,7 +81,7 @@ void note(const opening &state) {
 // A ring that has no room for what was believed, and for an outcome: the file is flushed, and a snapshot stands for the
 // outcome. Its mark lies behind the record.
 ty_status resolve_by_snapshot(opening &state, txn_runtime &rt) {
-    uint64_t sequence = 0;
+    uint64_t lsn = 0;
     if (ty_status status = sink_flush(state.place.own))
         return status;
     if (ty_status status = ask(state, rt.heap, true))
@@ -89,16 +89,16 @@ ty_status resolve_by_snapshot(opening &state, txn_runtime &rt) {
     if (state.outcome == TY_OUTCOME_COMMIT)
         if (ty_status status = replay_held(rt, state.place, state.plan))
             return status;
-    return snapshot_instead(rt, false, &sequence);
+    return snapshot_instead(rt, false, &lsn);
 }
 
 // Durably. Its snapshot's mark would lie behind the records, too.
 ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
-    uint64_t sequence = 0;
-    ty_status status = append_outcome(rt, outcome, &sequence);
+    uint64_t lsn = 0;
+    ty_status status = append_outcome(rt, outcome, &lsn);
     if (status == TY_E_SPACE)
-        return snapshot_instead(rt, false, &sequence);
-    return status || fault("outcome_in_doubt_behind_an_open") ? status : log_wait(rt.log, sequence);
+        return snapshot_instead(rt, false, &lsn);
+    return status || fault("outcome_in_doubt_behind_an_open") ? status : log_wait(rt.log, lsn);
 }
 
 // X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The

@@ -26,7 +26,7 @@ void kept_records::add(const log_record &record) {
         return;
     }
     char *at = memory_.as<char>() + size_;
-    const record_head head{record.sequence, record.position, record.size};
+    const record_head head{record.lsn, record.position, record.size};
     memcpy(at, &head, sizeof head);
     memcpy(at + sizeof head, record.bytes, record.size);
     size_ += wanted;

@@ -26,7 +26,7 @@ public:
         for (const char *at = memory_.as<char>(), *end = at + size_; at != end;) {
             const auto &head = *reinterpret_cast<const record_head *>(at);
             if (ty_status status =
-                    record(log_record{head.sequence, head.position, reinterpret_cast<const uint8_t *>(at) + sizeof head,
+                    record(log_record{head.lsn, head.position, reinterpret_cast<const uint8_t *>(at) + sizeof head,
                                       size_t{head.size}, 0, false}))
                 return status;
             at += sizeof head + padded(head.size);
@@ -36,7 +36,7 @@ public:
 
 private:
     struct record_head {
-        uint64_t sequence;
+        uint64_t lsn;
         uint64_t position;
         uint64_t size;
     };

@@ -1,4 +1,4 @@
-// The log of a heap, for who follows it: where the newest snapshot stands in it, its sink, and what is stable.
+// The log of a heap, for who follows it: where the newest snapshot stands in it, its sink, and what is durable.
 #include "open_steps.hpp"
 
 #include <cstring>
@@ -71,13 +71,13 @@ void txn_close_log(log_view &view) {
     view = {};
 }
 
-ty_status txn_wait_beyond(ty_heap *heap, uint64_t sequence, uint64_t timeout_ns, uint64_t *stable) {
+ty_status txn_wait_beyond(ty_heap *heap, uint64_t lsn, uint64_t timeout_ns, uint64_t *durable) {
     txn_runtime *rt = runtime_of(heap);
     if (!rt || !rt->log)
         return refuse_without_log(image_path(heap));
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "follow a heap in a forked child").at(image_path(heap));
-    *stable = log_wait_beyond(rt->log, sequence, timeout_ns);
+    *durable = log_wait_beyond(rt->log, lsn, timeout_ns);
     return TY_OK;
 }
 

@@ -35,10 +35,10 @@ void want_log(opening &state, uint32_t partitions, image_log_choice *choice) {
 }
 
 // The log begins anew: nothing is read.
-void begin_log(opening &state, uint64_t sequence, uint32_t partitions) {
-    state.from = mark_of(mark_at_begin(sequence, partitions));
+void begin_log(opening &state, uint64_t lsn, uint32_t partitions) {
+    state.from = mark_of(mark_at_begin(lsn, partitions));
     state.plan.contents.end = state.plan.contents.tail = state.from;
-    state.plan.contents.highest = sequence;
+    state.plan.contents.highest = lsn;
 }
 
 // The heap was closed in order, and its log is not there, or is one that an open had made when it died before the
@@ -297,7 +297,7 @@ ty_status make_partitions_durable(const opening &state, txn_runtime &rt) {
     if (contents.end.count == 1)
         return TY_OK;
     if (contents.left_out == 0 && (contents.behind_gap == 0 || fault("no_snapshot_behind_marked_records")))
-        return fault("believed_records_not_made_durable") ? TY_OK : make_stable(rt, log_last(rt.log));
+        return fault("believed_records_not_made_durable") ? TY_OK : make_durable(rt, log_last(rt.log));
     ty_status status = txn_snapshot_start(rt.heap, &epoch);
     return status ? status : txn_snapshot_wait(rt.heap, epoch);
 }
@@ -388,7 +388,7 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     report.replayed_transactions = contents.records;
     report.replayed_bytes = contents.record_bytes;
     const bool resolved = state.plan.held.count() && !state.read_only() && !state.detaches;
-    report.sequence = resolved ? log_last(runtime_of(heap)->log) : contents.highest; // an outcome has a number
+    report.lsn = resolved ? log_last(runtime_of(heap)->log) : contents.highest; // an outcome has a number
     report.in_doubt = state.plan.in_doubt;
     report.outcome = state.outcome;
     report.duration_ns = os::now_ns() - state.started_ns;
@@ -414,7 +414,7 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
 
 void add_dropped_log(const opening &state, ty_report &report) {
     report.log_detached = true;
-    report.sequence = state.plan.contents.highest;
+    report.lsn = state.plan.contents.highest;
     const size_t length = strlen(report.text);
     snprintf(report.text + length, sizeof report.text - length,
              "; the log was missing or old, and not needed: it was detached");

@@ -101,7 +101,7 @@ private:
 struct replay_plan {
     log_contents contents;
     held_records held; // at the end
-    uint64_t in_doubt; // the sequence of the last record, where it is a prepared one; else 0
+    uint64_t in_doubt; // the LSN of the last record, where it is a prepared one; else 0
     kept_records records;
     page_copier pages;   // that records write to
     uint64_t words;      // that they do

@@ -80,9 +80,9 @@ struct entry_teller {
         return TY_E_DAMAGED;
     }
 
-    ty_status parts(uint64_t sequence, const record_view &view) {
+    ty_status parts(uint64_t lsn, const record_view &view) {
         ty_status status = TY_OK;
-        info->in_doubt = view.role == record_role::prepared ? sequence : 0;
+        info->in_doubt = view.role == record_role::prepared ? lsn : 0;
         if (view.role == record_role::pending)
             status = tell(TY_LOG_PENDING, 0, 0, nullptr);
         else if (view.role == record_role::prepared)
@@ -94,7 +94,7 @@ struct entry_teller {
 
     static ty_status record(void *context, const log_record &record) {
         auto &self = *static_cast<entry_teller *>(context);
-        self.entry.sequence = record.sequence;
+        self.entry.lsn = record.lsn;
         self.entry.position = record.position;
         self.entry.partition = static_cast<uint16_t>(record.partition);
         self.entry.marked = record.marked;
@@ -103,10 +103,10 @@ struct entry_teller {
         ty_status status = self.tell(TY_LOG_TRANSACTION, 0, record.size, nullptr);
         record_view view;
         if (!status && !(status = record_look(record.bytes, record.size, &view)))
-            status = self.parts(record.sequence, view);
+            status = self.parts(record.lsn, view);
         if (status == TY_E_DAMAGED)
             return failure(TY_E_DAMAGED, "read transaction %llu: its record makes no sense",
-                           (unsigned long long)record.sequence)
+                           (unsigned long long)record.lsn)
                 .at(self.name, record.position)
                 .remedy("restore the heap's files from a backup");
         return status;
@@ -140,7 +140,7 @@ ty_status read_behind(const log_place &place, const ty_info &heap, const image_l
     info->start_position = info->end_position = known.mark.at[0].position;
     for (uint64_t p = 0; p < known.mark.count; ++p)
         info->in_partition[p].start_position = info->in_partition[p].end_position = known.mark.at[p].position;
-    info->first_sequence = known.mark.stamp + 1;
+    info->first_lsn = known.mark.stamp + 1;
     constexpr uint64_t words_per_page = os::page_bytes / 8;
     entry_teller teller{info,
                         place.path,

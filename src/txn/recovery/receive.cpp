@@ -64,7 +64,7 @@ ty_status check_copy(const txn_runtime &rt, const receive_start &start, const lo
                        static_cast<void *>(rt.base))
             .at(image_path(rt.heap))
             .remedy("unpack the copy where the heap lies that it was made of (TY_PLACE_SAME)");
-    if (start.sequence > start.copied)
+    if (start.lsn > start.copied)
         return refuse_source(rt, "there are transactions between the copy and the position",
                              "begin at an older position");
     const bool numbered = last || (same_heap && own.log == start.source.log); // else it has a log of its own
@@ -84,7 +84,7 @@ ty_status check_source(const txn_runtime &rt, const receive_start &start, log_so
         if (memcmp(now.heap_identity, start.source.heap, sizeof now.heap_identity) ||
             now.log_identity != start.source.log)
             return refuse_source(rt, "this one receives those of a third one", "begin with a base of that heap");
-        if (start.sequence > txn_last(rt))
+        if (start.lsn > txn_last(rt))
             return refuse_source(rt, "there are transactions between its last one and the position",
                                  "begin at an older position");
         return TY_OK;
@@ -101,13 +101,13 @@ ty_status become_receiver(txn_runtime &rt, const receive_start &start, log_sourc
             .remedy("cancel them first (ty_cancel)");
     if (ty_status status = reservations_remove_list(rt, &removed))
         return status;
-    uint64_t sequence = txn_last(rt);
-    if (source.state == uint64_t(source_state::none) && sequence < start.copied)
+    uint64_t lsn = txn_last(rt);
+    if (source.state == uint64_t(source_state::none) && lsn < start.copied)
         rt.unlogged.store(start.copied - log_last(rt.log), std::memory_order_relaxed);
     else if (!removed && source.state == uint64_t(source_state::receives))
         return TY_OK;
     if (removed || rt.unlogged.load(std::memory_order_relaxed))
-        if (ty_status status = snapshot_instead(rt, false, &sequence))
+        if (ty_status status = snapshot_instead(rt, false, &lsn))
             return status;
     memcpy(source.heap_identity, start.source.heap, sizeof source.heap_identity);
     source.log_identity = start.source.log;
@@ -199,7 +199,7 @@ ty_status do_records(receiving &r, const ty_follow_record *records, size_t count
         for (size_t n = from; n < some && !status && !rolled_back; ++n) {
             record_view view;
             status = record_look(readable(r, records[i + n]), records[i + n].size_bytes, &view);
-            writer.begin_record(records[i + n].sequence, UINT64_MAX);
+            writer.begin_record(records[i + n].lsn, UINT64_MAX);
             status = status ? status : record_decode_in_place(view.parts, view.size, scope_of(rt), writer);
         }
     }
@@ -209,7 +209,7 @@ ty_status do_records(receiving &r, const ty_follow_record *records, size_t count
     return doer.status ? doer.status : status;
 }
 
-// In one frame: nothing is ever in doubt in a heap that receives. X1: with the gate held; so the log's sequences are
+// In one frame: nothing is ever in doubt in a heap that receives. X1: with the gate held; so the log's LSNs are
 // the records'.
 ty_status append(txn_runtime &rt, const ty_follow_record *records, size_t count) {
     log_piece pieces[record_pending_max + 2];
@@ -248,7 +248,7 @@ ty_status spoil(txn_runtime &rt, ty_status status, const ty_follow_record &first
     if (status != TY_E_DAMAGED)
         return ty_error_set(status, why.system_error, why.operation, why.path, why.offset, why.remedy);
     return failure(TY_E_DAMAGED, "take transaction %llu or one soon behind it: it does not fit the heap",
-                   (unsigned long long)first.sequence)
+                   (unsigned long long)first.lsn)
         .at(image_path(rt.heap))
         .remedy("discard the heap (ty_discard): its files hold what was before; begin with a base");
 }
@@ -260,8 +260,8 @@ ty_status take_chunk(receiving &r, const ty_follow_record *records, size_t count
         return spoil(rt, status, records[0]);
     log_records(r, records, count);
     if (r.logged && rt.unlogged.load(std::memory_order_relaxed)) {
-        uint64_t sequence = 0;
-        return snapshot_instead(rt, false, &sequence);
+        uint64_t lsn = 0;
+        return snapshot_instead(rt, false, &lsn);
     }
     snapshots_after_commit(rt);
     return TY_OK;
@@ -347,7 +347,7 @@ ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, 
     if (status != TY_E_DAMAGED)
         return status;
     return failure(TY_E_DAMAGED, "take transaction %llu: it is none of a heap like this one",
-                   (unsigned long long)record.sequence)
+                   (unsigned long long)record.lsn)
         .at(image_path(r.rt->heap))
         .remedy("begin with a newer base: the limit of the heap that it is of may have been raised");
 }
@@ -377,11 +377,11 @@ ty_status txn_receive(receiving &r, const ty_follow_record *records, size_t coun
     return first;
 }
 
-ty_status txn_receive_stable(receiving &r) {
+ty_status txn_receive_make_durable(receiving &r) {
     if (r.rt->spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(*r.rt, "make what was received stable");
-    bool stable = false;
-    return txn_stable(r.rt->heap, 0, true, &stable);
+        return refuse_spoiled(*r.rt, "make what was received durable");
+    bool durable = false;
+    return txn_durable(r.rt->heap, 0, true, &durable);
 }
 
 namespace {
@@ -392,7 +392,7 @@ ty_status end_as_source(ty_heap *heap, const char *call, source_state as) {
     if (ty_status status = check_can_receive(rt))
         return status;
     alone with(*rt);
-    uint64_t sequence = 0;
+    uint64_t lsn = 0;
     if (rt->spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(*rt, call);
     if (rt->receiver)
@@ -404,7 +404,7 @@ ty_status end_as_source(ty_heap *heap, const char *call, source_state as) {
     if (source.state != uint64_t(source_state::receives))
         return failure(TY_E_ARGUMENT, "%s that receives nothing", call).at(image_path(heap));
     if (rt->unlogged.load(std::memory_order_relaxed))
-        if (ty_status status = snapshot_instead(*rt, false, &sequence))
+        if (ty_status status = snapshot_instead(*rt, false, &lsn))
             return status;
     if (as == source_state::none)
         source = {};

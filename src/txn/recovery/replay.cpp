@@ -56,7 +56,7 @@ struct record_check {
         if (!status)
             status = record_decode_in_place(view.parts, view.size, self.scope, self);
         self.plan->records.add(record);
-        return status == TY_E_DAMAGED ? bad_record(self.name, record.sequence, record.position) : status;
+        return status == TY_E_DAMAGED ? bad_record(self.name, record.lsn, record.position) : status;
     }
     ty_status hold(const log_record &record) const {
         if (order.held() == 0) {
@@ -104,7 +104,7 @@ struct record_reader {
     }
     ty_status parts(const log_record &record) {
         record_view view;
-        writer.begin_record(record.sequence, record.position);
+        writer.begin_record(record.lsn, record.position);
         if (record_look(record.bytes, record.size, &view))
             return writer.damage();
         ty_status status = record_decode_in_place(view.parts, view.size, scope, writer);
@@ -316,7 +316,7 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, cons
     ty_status status = log_scan(*place.sink, place.path, identity, from,
                                 {&check, record_check::record, nullptr, threads}, &plan->contents);
     plan->pages.stop(); // the memory goes if the open fails
-    plan->in_doubt = check.order.in_doubt() ? plan->held.at(plan->held.count() - 1).sequence : 0;
+    plan->in_doubt = check.order.in_doubt() ? plan->held.at(plan->held.count() - 1).lsn : 0;
     return status;
 }
 

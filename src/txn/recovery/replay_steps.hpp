@@ -26,7 +26,7 @@ struct other_step {
     uint64_t count;
     const uint8_t *bytes; // of words; they lie in the record, as those of an operation
     record_operation operation;
-    uint64_t sequence; // of the record
+    uint64_t lsn; // of the record
     uint64_t position;
 };
 
@@ -77,8 +77,8 @@ public:
     };
     step_writer(taker to, step_batch *first) : taker_(to) { go_on(first); }
 
-    void begin_record(uint64_t sequence, uint64_t position) {
-        sequence_ = sequence;
+    void begin_record(uint64_t lsn, uint64_t position) {
+        lsn_ = lsn;
         position_ = position;
     }
     bool has_others() const { return batch_->other_count != 0; }
@@ -90,15 +90,15 @@ public:
         return to.next == to.end ? hand_over() : TY_OK;
     }
     ty_status words(uint64_t first, uint64_t count, const uint8_t *bytes) {
-        return add({step_kind::words, first, count, bytes, {}, sequence_, position_});
+        return add({step_kind::words, first, count, bytes, {}, lsn_, position_});
     }
     ty_status zeros(uint64_t first, uint64_t count) {
-        return add({step_kind::zeros, first, count, nullptr, {}, sequence_, position_});
+        return add({step_kind::zeros, first, count, nullptr, {}, lsn_, position_});
     }
     ty_status operation(const record_operation &operation) {
-        return add({step_kind::operation, 0, 0, nullptr, operation, sequence_, position_});
+        return add({step_kind::operation, 0, 0, nullptr, operation, lsn_, position_});
     }
-    ty_status damage() { return add({step_kind::damage, 0, 0, nullptr, {}, sequence_, position_}); }
+    ty_status damage() { return add({step_kind::damage, 0, 0, nullptr, {}, lsn_, position_}); }
 
 private:
     struct end_of_row {
@@ -116,7 +116,7 @@ private:
     step_batch *batch_;
     end_of_row rows_[2]; // of the batch; the second is the writer's
     unsigned writer_pages_;
-    uint64_t sequence_ = 0;
+    uint64_t lsn_ = 0;
     uint64_t position_ = 0;
 };
 

@@ -9,9 +9,8 @@
 
 namespace taiyen {
 
-inline failure bad_record(const char *name, uint64_t sequence, uint64_t position) {
-    return failure(TY_E_DAMAGED, "replay transaction %llu: its record does not fit the heap",
-                   (unsigned long long)sequence)
+inline failure bad_record(const char *name, uint64_t lsn, uint64_t position) {
+    return failure(TY_E_DAMAGED, "replay transaction %llu: its record does not fit the heap", (unsigned long long)lsn)
         .at(name, position)
         .remedy("restore the heap's files from a backup");
 }
@@ -72,7 +71,7 @@ private:
             status = TY_E_DAMAGED;
             break;
         }
-        return status == TY_E_DAMAGED ? bad_record(name_, step.sequence, step.position) : status;
+        return status == TY_E_DAMAGED ? bad_record(name_, step.lsn, step.position) : status;
     }
     ty_status run(const record_operation &operation) {
         ty_status status = do_operation(operation);

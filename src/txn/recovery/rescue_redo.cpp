@@ -50,13 +50,13 @@ private:
     // X30.
     ty_status take(const log_record &record) {
         const ty_follow_record one = follow_record_of(record);
-        if (record.sequence > until_) {
+        if (record.lsn > until_) {
             stopped_ = true;
-            report_.stopped_at = record.sequence;
+            report_.stopped_at = record.lsn;
             return TY_E_BUSY; // ends the reading
         }
         if (txn_receive_check(to_, one, &order_))
-            return fault("rescue_goes_on_behind_what_does_not_fit") ? TY_OK : stop(record.sequence, TY_E_BUSY);
+            return fault("rescue_goes_on_behind_what_does_not_fit") ? TY_OK : stop(record.lsn, TY_E_BUSY);
         if (order_.none() && waiting_count_ == 0)
             return redo(&one, 1);
         if (ty_status status = keep(one))
@@ -65,13 +65,13 @@ private:
     }
     static ty_follow_record follow_record_of(const log_record &record) {
         ty_follow_record one{};
-        one.sequence = record.sequence;
+        one.lsn = record.lsn;
         one.bytes = record.bytes;
         one.size_bytes = record.size;
         return one;
     }
     ty_status redo(const ty_follow_record *records, size_t count) {
-        const uint64_t first = records[0].sequence;
+        const uint64_t first = records[0].lsn;
         if (ty_status status = txn_receive(to_, records, count))
             return stop(first, status);
         report_.transactions += 1;
@@ -91,9 +91,9 @@ private:
         for (; waiting_count_ > 0; --waiting_count_)
             free(const_cast<void *>(waiting_[waiting_count_ - 1].bytes));
     }
-    ty_status stop(uint64_t sequence, ty_status status) {
+    ty_status stop(uint64_t lsn, ty_status status) {
         stopped_ = true;
-        report_.stopped_at = sequence;
+        report_.stopped_at = lsn;
         snprintf(report_.text, sizeof report_.text, "%s", ty_error_text());
         return status;
     }
@@ -133,7 +133,7 @@ ty_status redo_behind(const log_place &place, const image_log &known, receiving 
 ty_status receive_behind(ty_heap *heap, const image_log &known, receiving **to) {
     receive_start start{};
     start.source = identity_of(known);
-    start.sequence = start.copied = known.mark.stamp;
+    start.lsn = start.copied = known.mark.stamp;
     start.base = heap_base(heap);
     return txn_receive_begin(heap, start, to);
 }
@@ -145,7 +145,7 @@ ty_status redo_log(ty_heap *heap, const log_place &place, const image_log &known
         return status;
     ty_status status = redo_behind(place, known, *to, until, report);
     if (!status)
-        status = txn_receive_stable(*to);
+        status = txn_receive_make_durable(*to);
     txn_receive_end(to);
     return status ? status : txn_receive_forget(heap);
 }

@@ -45,7 +45,7 @@ ty_status txn_end_grouped(ty_txn *txn) {
 }
 
 ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t count, const void *description,
-                             size_t description_bytes, uint64_t *sequence) {
+                             size_t description_bytes, uint64_t *lsn) {
     txn_runtime &rt = *runtime_of(heap);
     for (size_t n = 0; n < count; ++n) {
         const bool last = n + 1 == count;
@@ -59,7 +59,7 @@ ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t cou
         else
             record_put_pending(place);
         memcpy(place + bytes, records[n].bytes, records[n].size);
-        *sequence = log_append_end(rt.log, bytes + records[n].size);
+        *lsn = log_append_end(rt.log, bytes + records[n].size);
         rt.metrics.record_bytes.add(bytes + records[n].size);
     }
     return TY_OK;
@@ -68,15 +68,15 @@ ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t cou
 // X27: a log that does not take the outcome takes nothing else behind what is prepared.
 void txn_commit_grouped(ty_heap *heap) {
     txn_runtime &rt = *runtime_of(heap);
-    uint64_t sequence;
-    if (ty_status status = append_outcome(rt, record_outcome::committed, &sequence))
+    uint64_t lsn;
+    if (ty_status status = append_outcome(rt, record_outcome::committed, &lsn))
         log_break(rt.log, status);
 }
 
 ty_status txn_mend_grouped(ty_heap *heap) {
     txn_runtime &rt = *runtime_of(heap);
-    uint64_t sequence;
-    return log_broken(rt.log) ? snapshot_instead(rt, false, &sequence) : TY_OK;
+    uint64_t lsn;
+    return log_broken(rt.log) ? snapshot_instead(rt, false, &lsn) : TY_OK;
 }
 
 void txn_release_grouped(ty_heap *heap, bool spoiled) {

@@ -33,7 +33,7 @@ ty_status no_room(const char *call) {
 
 } // namespace
 
-ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, uint64_t *sequence) {
+ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, uint64_t *lsn) {
     constexpr const char *call = "prepare a transaction";
     if (ty_status status = refuse_prepare(txn, call, bytes))
         return status;
@@ -42,11 +42,11 @@ ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, 
         return no_room(call);
     txn->description = bytes != 0 ? description : "";
     txn->description_bytes = bytes;
-    ty_status status = transaction_append(txn, sequence);
+    ty_status status = transaction_append(txn, lsn);
     txn->description = nullptr;
     if (status != TY_OK)
         return status == TY_E_SPACE ? no_room(call) : status;
-    txn->prepared = *sequence;
+    txn->prepared = *lsn;
     if (txn->twinned)
         automatic_leave(rt);
     txn->ranges.set_bounds(0, 0);
@@ -57,11 +57,11 @@ ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, 
 }
 
 ty_status txn_prepare(ty_txn *txn, const void *description, size_t bytes) {
-    uint64_t sequence;
+    uint64_t lsn;
     taiyen::log *log = txn->rt->log; // afterwards another thread may end it
-    if (ty_status status = txn_prepare_begin(txn, description, bytes, &sequence))
+    if (ty_status status = txn_prepare_begin(txn, description, bytes, &lsn))
         return status;
-    return log_wait(log, sequence);
+    return log_wait(log, lsn);
 }
 
 ty_status txn_prepare_check(ty_heap *heap, const char *call) {
@@ -83,12 +83,12 @@ const char *txn_log_path_elsewhere(ty_heap *heap) {
     return rt.log_elsewhere ? rt.log_path : "";
 }
 
-void txn_prepare_ask(ty_heap *heap, uint64_t sequence) {
-    log_ask(runtime_of(heap)->log, sequence);
+void txn_prepare_ask(ty_heap *heap, uint64_t lsn) {
+    log_ask(runtime_of(heap)->log, lsn);
 }
 
-ty_status txn_prepare_wait(ty_heap *heap, uint64_t sequence) {
-    return log_wait(runtime_of(heap)->log, sequence);
+ty_status txn_prepare_wait(ty_heap *heap, uint64_t lsn) {
+    return log_wait(runtime_of(heap)->log, lsn);
 }
 
 // JO1 (distributed.md).
@@ -163,22 +163,22 @@ ty_status leave_prepared(ty_txn *txn, ty_status status) {
     return told;
 }
 
-ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *sequence) {
+ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *lsn) {
     taiyen::log *log = rt.log;
     uint8_t *place;
     if (ty_status status = log_append_begin(log, record_outcome_bytes, &place))
         return status;
     record_put_outcome(outcome, place);
-    *sequence = log_append_end(log, record_outcome_bytes);
+    *lsn = log_append_end(log, record_outcome_bytes);
     rt.metrics.record_bytes.add(record_outcome_bytes);
     return TY_OK;
 }
 
 void append_rollback(ty_txn *txn) {
-    uint64_t sequence;
+    uint64_t lsn;
     if (txn->rt->txn_forked()) // the log is the parent's
         return;
-    if (ty_status status = append_outcome(*txn->rt, record_outcome::rolled_back, &sequence))
+    if (ty_status status = append_outcome(*txn->rt, record_outcome::rolled_back, &lsn))
         log_break(txn->rt->log, status);
 }
 

@@ -49,9 +49,9 @@ struct snapshot_service {
     bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log was not told
     uint64_t pending_epoch;
     log_marks pending_mark;
-    uint64_t started_ns;       // the last one
-    uint64_t started_sequence; // what it holds
-    void **frees;              // blocks to be freed before the next one
+    uint64_t started_ns;  // the last one
+    uint64_t started_lsn; // what it holds
+    void **frees;         // blocks to be freed before the next one
     size_t free_count;
     size_t free_capacity;
     uint64_t retry_ns; // when the last one, that failed, is tried again; 0: it did not

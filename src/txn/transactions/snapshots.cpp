@@ -138,7 +138,7 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     s.pending_epoch = *epoch;
     s.pending_mark = mark;
     s.started_ns = os::now_ns();
-    s.started_sequence = mark.stamp;
+    s.started_lsn = mark.stamp;
     return TY_OK;
 }
 
@@ -292,24 +292,24 @@ void snapshots_free_later(txn_runtime &rt, void *block) {
     }
 }
 
-ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *sequence) {
+ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *lsn) {
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
     snapshots_set_due_log_bytes(rt, UINT64_MAX); // the one before it began too late, perhaps
     if (ty_status status = start_and_continue(rt, s, holds_transaction, nullptr))
         return status;
-    *sequence = s.pending_mark.stamp;
+    *lsn = s.pending_mark.stamp;
     return TY_OK;
 }
 
 namespace {
 
 // An open that found the ring full cannot append again what it believed: a snapshot holds it as well.
-ty_status stable_by_snapshot(txn_runtime &rt) {
+ty_status durable_by_snapshot(txn_runtime &rt) {
     if (must_not_wait()) // X31
         return bodies_give_way({obstacle::kind::full_log, nullptr, nullptr, &rt});
     if (has_own(rt))
-        return failure(TY_E_SPACE, "make transactions of the session before stable: the log is full")
+        return failure(TY_E_SPACE, "make transactions of the session before durable: the log is full")
             .remedy("end the transaction under way first: then a snapshot does it");
     uint64_t epoch = 0;
     if (ty_status status = txn_snapshot_start(rt.heap, &epoch))
@@ -339,16 +339,16 @@ ty_status snapshots_make_room(txn_runtime &rt) {
 }
 
 // X4: acknowledged is what is in the log behind a durable snapshot, or in one.
-ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
+ty_status make_durable(txn_runtime &rt, uint64_t lsn) {
     for (;;) {
-        if (sequence > log_last(rt.log) && rt.unlogged.load(std::memory_order_relaxed))
-            return stable_by_snapshot(rt);
-        const bool early = fault("acknowledged_before_the_write_returned") && log_last(rt.log) >= sequence;
-        ty_status status = early ? TY_OK : log_wait(rt.log, sequence);
-        if (!status || log_stable(rt.log) >= sequence)
+        if (lsn > log_last(rt.log) && rt.unlogged.load(std::memory_order_relaxed))
+            return durable_by_snapshot(rt);
+        const bool early = fault("acknowledged_before_the_write_returned") && log_last(rt.log) >= lsn;
+        ty_status status = early ? TY_OK : log_wait(rt.log, lsn);
+        if (!status || log_durable(rt.log) >= lsn)
             return TY_OK;
         if (!log_broken(rt.log))
-            status = status == TY_E_SPACE ? stable_by_snapshot(rt) : status;
+            status = status == TY_E_SPACE ? durable_by_snapshot(rt) : status;
         else if (!has_own(rt)) // amid a transaction there can be no snapshot
             status = snapshots_mend(rt);
         if (status)

@@ -22,7 +22,7 @@ bool old_enough(const txn_runtime &rt, snapshot_service &s) {
     if (!rt.snapshot_interval_ms)
         return false;
     os::lock_guard guard(s.lock);
-    return txn_last(rt) != s.started_sequence &&
+    return txn_last(rt) != s.started_lsn &&
            os::now_ns() - s.started_ns >= uint64_t{rt.snapshot_interval_ms} * 1'000'000;
 }
 
@@ -131,7 +131,7 @@ ty_status snapshots_create(txn_runtime &rt) {
             return status;
         s = rt.snapshots = ::new (memory) snapshot_service{};
         s->started_ns = os::now_ns();
-        s->started_sequence = log_last(rt.log);
+        s->started_lsn = log_last(rt.log);
         snapshots_set_due_log_bytes(rt, 0);
         s->memory.start(rt.heap, rt.memory_bytes);
     }

@@ -112,33 +112,33 @@ size_t encode(const ty_txn *txn, const record_part &part, uint8_t *place) {
     return head + before + record_encode(part, before == 0, place + head + before);
 }
 
-// Encodes the part and those before it where the log wants it; *sequence is 0 where nothing has changed.
-ty_status append_in_place(ty_txn *txn, const record_part &part, size_t bound, uint64_t *sequence) {
+// Encodes the part and those before it where the log wants it; *lsn is 0 where nothing has changed.
+ty_status append_in_place(ty_txn *txn, const record_part &part, size_t bound, uint64_t *lsn) {
     taiyen::log *log = txn->rt->log;
     uint8_t *place;
     if (ty_status status = log_append_begin(log, bound, &place))
         return status;
     size_t bytes = encode(txn, part, place);
-    *sequence = log_append_end(log, bytes);
+    *lsn = log_append_end(log, bytes);
     if (bytes == 0)
-        *sequence = 0;
+        *lsn = 0;
     txn->rt->metrics.record_bytes.add(bytes);
     return TY_OK;
 }
 
 // Most of what is declared may not have changed: a record that could be too long is encoded aside first.
-ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uint64_t *sequence) {
+ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uint64_t *lsn) {
     taiyen::log *log = txn->rt->log;
     if (ty_status status = txn->encoded.provide(bound))
         return status;
     uint8_t *record = txn->encoded.as<uint8_t>();
     size_t bytes = encode(txn, part, record);
-    *sequence = 0;
+    *lsn = 0;
     uint8_t *place;
     ty_status status = TY_OK;
     if (bytes != 0 && (status = log_append_begin(log, bytes, &place)) == TY_OK) {
         memcpy(place, record, bytes);
-        *sequence = log_append_end(log, bytes);
+        *lsn = log_append_end(log, bytes);
         txn->rt->metrics.record_bytes.add(bytes);
     }
     if (bound > kept_bytes)
@@ -147,10 +147,10 @@ ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uin
 }
 
 // A snapshot holds the transaction in place of a record. X6: on failure everything is as it was.
-ty_status commit_by_snapshot(ty_txn *txn, uint64_t *sequence) {
+ty_status commit_by_snapshot(ty_txn *txn, uint64_t *lsn) {
     if (ty_status status = blocks_list(txn))
         return status;
-    if (ty_status status = snapshot_instead(*txn->rt, true, sequence)) {
+    if (ty_status status = snapshot_instead(*txn->rt, true, lsn)) {
         blocks_unlist(txn);
         return status;
     }
@@ -168,10 +168,10 @@ bool is_few_words(ty_txn *txn, size_t *entries) {
            !txn->automatic && txn->ranges.changed_words(&txn->changed, entries);
 }
 
-ty_status append_words(ty_txn *txn, uint64_t *sequence) {
+ty_status append_words(ty_txn *txn, uint64_t *lsn) {
     taiyen::log *log = txn->rt->log;
     uint8_t *place;
-    *sequence = 0;
+    *lsn = 0;
     if (txn->changed.count == 0 && txn->description == nullptr)
         return TY_OK;
     if (ty_status status = log_append_begin(log, head_bound(txn) + record_words_bound(txn->changed.count), &place))
@@ -179,27 +179,27 @@ ty_status append_words(ty_txn *txn, uint64_t *sequence) {
     size_t bytes = put_head(txn, place);
     if (txn->changed.count != 0)
         bytes += record_encode_words(txn->changed, place + bytes);
-    *sequence = log_append_end(log, bytes);
+    *lsn = log_append_end(log, bytes);
     txn->rt->metrics.record_bytes.add(bytes);
     return TY_OK;
 }
 
-ty_status append_part(ty_txn *txn, uint64_t *sequence, size_t *entries) {
+ty_status append_part(ty_txn *txn, uint64_t *lsn, size_t *entries) {
     record_part part;
     if (ty_status status = part_collect(txn, true, &part))
         return status;
     *entries = part.range_count + part.operation_count;
     size_t bound = head_bound(txn) + txn->parts.count + record_bound(part);
     bool long_record = bound > log_record_max(txn->rt->log);
-    return long_record ? append_encoded(txn, part, bound, sequence) : append_in_place(txn, part, bound, sequence);
+    return long_record ? append_encoded(txn, part, bound, lsn) : append_in_place(txn, part, bound, lsn);
 }
 
 } // namespace
 
-ty_status transaction_append(ty_txn *txn, uint64_t *sequence) {
+ty_status transaction_append(ty_txn *txn, uint64_t *lsn) {
     size_t entries;
-    ty_status status = is_few_words(txn, &entries) ? append_words(txn, sequence) : append_part(txn, sequence, &entries);
-    if (status == TY_OK && *sequence != 0)
+    ty_status status = is_few_words(txn, &entries) ? append_words(txn, lsn) : append_part(txn, lsn, &entries);
+    if (status == TY_OK && *lsn != 0)
         txn->rt->metrics.entries.add(entries);
     return status;
 }
@@ -233,13 +233,13 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
     *done = {0, false};
     if (txn->prepared == 0 && nothing_done(txn))
         return TY_OK;
-    ty_status status = txn->prepared != 0 ? append_outcome(*txn->rt, record_outcome::committed, &done->sequence)
-                                          : transaction_append(txn, &done->sequence);
+    ty_status status = txn->prepared != 0 ? append_outcome(*txn->rt, record_outcome::committed, &done->lsn)
+                                          : transaction_append(txn, &done->lsn);
     if (status == TY_E_SPACE || (status != TY_OK && log_broken(txn->rt->log))) {
         done->by_snapshot = true;
-        status = commit_by_snapshot(txn, &done->sequence);
+        status = commit_by_snapshot(txn, &done->lsn);
     }
-    if (status == TY_OK && done->sequence != 0)
+    if (status == TY_OK && done->lsn != 0)
         txn->rt->metrics.transactions.add(1);
     return status;
 }
@@ -255,10 +255,10 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
     if (txn->twinned && !txn->automatic)
         stray_stores_in(txn);
     bool sound = txn->blocks.count == 0 || blocks_settle(txn, done->by_snapshot) == TY_OK;
-    if (done->sequence != 0)
+    if (done->lsn != 0)
         snapshots_after_commit(*txn->rt);
     else
-        done->sequence = log_last(txn->rt->log);
+        done->lsn = log_last(txn->rt->log);
     transaction_finish(txn);
     // The detail is that of the heap's refusal.
     return sound ? TY_OK : TY_E_DAMAGED;
@@ -479,14 +479,14 @@ bool txn_is_empty(const ty_txn *txn) {
     return nothing_done(txn);
 }
 
-ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
+ty_status txn_commit_async(ty_txn *txn, uint64_t *lsn) {
     committed done;
     commit_watch watch(&txn->rt->times, commit_timed::asynchronous, txn->rt->metrics.transactions.get());
     if (ty_status status = commit_unstable(txn, &done))
         return status;
     watch.end();
-    if (sequence != nullptr)
-        *sequence = done.sequence;
+    if (lsn != nullptr)
+        *lsn = done.lsn;
     return TY_OK;
 }
 
@@ -497,7 +497,7 @@ ty_status txn_commit(ty_txn *txn) {
     if (ty_status status = commit_unstable(txn, &done))
         return status;
     if (!done.by_snapshot)
-        if (ty_status status = make_stable(rt, done.sequence))
+        if (ty_status status = make_durable(rt, done.lsn))
             return status;
     watch.end();
     return TY_OK;
@@ -525,26 +525,25 @@ ty_status txn_rollback(ty_txn *txn) {
     return memory != TY_OK ? memory : blocks;
 }
 
-ty_status txn_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable) {
+ty_status txn_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable) {
     txn_runtime *rt = runtime_of(heap);
-    constexpr const char *call = "tell whether a transaction is stable";
+    constexpr const char *call = "tell whether a transaction is durable";
     if (rt == nullptr || rt->log == nullptr)
         return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
     if (ty_status status = refuse_forked(*rt, call)) // a wait would write to the parent's log
         return status;
     uint64_t last = txn_last(*rt);
-    if (sequence > last && rt->others != nullptr && !rt->others->in_one(*rt->others))
+    if (lsn > last && rt->others != nullptr && !rt->others->in_one(*rt->others))
         last = rt->others->settle(*rt->others);
-    if (sequence > last)
-        return failure(TY_E_ARGUMENT, "%s: none has the number %llu yet", call,
-                       static_cast<unsigned long long>(sequence))
+    if (lsn > last)
+        return failure(TY_E_ARGUMENT, "%s: none has the number %llu yet", call, static_cast<unsigned long long>(lsn))
             .remedy("hand in what ty_commit_async gave; the last one is %llu", static_cast<unsigned long long>(last));
-    uint64_t wanted = sequence != 0 ? sequence : last;
+    uint64_t wanted = lsn != 0 ? lsn : last;
     if (wait)
-        if (ty_status status = make_stable(*rt, wanted))
+        if (ty_status status = make_durable(*rt, wanted))
             return status;
-    *stable = log_stable(rt->log) >= wanted;
+    *durable = log_durable(rt->log) >= wanted;
     return TY_OK;
 }
 
@@ -570,8 +569,8 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     stats->log_frames = metrics.frames;
     stats->used_log_bytes = metrics.used_bytes;
     stats->size_log_bytes = metrics.ring_bytes;
-    stats->sequence = txn_last(*rt);
-    stats->stable_sequence = log_stable(rt->log);
+    stats->lsn = txn_last(*rt);
+    stats->durable_lsn = log_durable(rt->log);
     stats->reserved_blocks = reserved_count(*rt);
     snapshots_add_stats(*rt, stats);
     if (rt->others != nullptr)

@@ -85,7 +85,7 @@ struct ty_txn {
     bool twinned;            // twins are taken: it does, or stores are checked
     bool in_dtxn;            // which ends it
     bool scoped;             // scopes have allocated in it
-    uint64_t prepared;       // the sequence of its record, where that is appended already; 0: not prepared
+    uint64_t prepared;       // the LSN of its record, where that is appended already; 0: not prepared
     const void *description; // while it is being prepared
     size_t description_bytes;
 
@@ -148,12 +148,12 @@ inline char *address_of(const txn_runtime &rt, uint64_t word) {
 // ---- transaction.cpp
 
 struct committed {
-    uint64_t sequence; // 0: nothing had changed, until the commit makes it the last one before
+    uint64_t lsn; // 0: nothing had changed, until the commit makes it the last one before
     bool by_snapshot;
 };
-// Appends the record, with the head of a prepared one where there is a description. *sequence 0: nothing has changed,
+// Appends the record, with the head of a prepared one where there is a description. *lsn 0: nothing has changed,
 // and nothing is appended. TY_E_SPACE: the log has no room.
-ty_status transaction_append(ty_txn *txn, uint64_t *sequence);
+ty_status transaction_append(ty_txn *txn, uint64_t *lsn);
 // The transaction is over: its memory is ready for the next one, and the gate open.
 void transaction_finish(ty_txn *txn);
 
@@ -166,7 +166,7 @@ ty_status transaction_encode(ty_txn *txn, const uint8_t **bytes, size_t *size);
 ty_status take_prepared(ty_txn *txn, const char *call);
 // Its commit has failed. One that is prepared is anybody's again, and the status says so.
 ty_status leave_prepared(ty_txn *txn, ty_status status);
-ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *sequence);
+ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *lsn);
 // X28: where the log cannot take it, it takes nothing more before a snapshot.
 void append_rollback(ty_txn *txn);
 // A thread that has prepared a transaction would wait for itself. call completes "cannot ...".

@@ -18,16 +18,16 @@ static_assert(log_partitions_max == log_partitions_max_2);
 inline log_marks mark_of(const image_mark &mark) {
     log_marks marks{mark.stamp, static_cast<uint32_t>(mark.count)};
     for (uint32_t p = 0; p < marks.count; ++p)
-        marks.at[p] = {mark.at[p].position, mark.at[p].session, mark.at[p].sequence};
+        marks.at[p] = {mark.at[p].position, mark.at[p].session, mark.at[p].lsn};
     return marks;
 }
-// Of one partition the image keeps one sequence.
+// Of one partition the image keeps one LSN.
 inline image_mark mark_of(const log_marks &marks) {
     image_mark mark{marks.stamp, marks.count};
     for (uint32_t p = 0; p < marks.count; ++p)
-        mark.at[p] = {marks.at[p].position, marks.at[p].session, marks.at[p].sequence};
+        mark.at[p] = {marks.at[p].position, marks.at[p].session, marks.at[p].lsn};
     if (mark.count == 1)
-        mark.at[0].sequence = mark.stamp;
+        mark.at[0].lsn = mark.stamp;
     return mark;
 }
 
@@ -141,7 +141,7 @@ inline uint64_t txn_last(const txn_runtime &rt) {
 [[gnu::cold]] ty_status refuse_spoiled(const txn_runtime &rt, const char *call);
 
 txn_runtime *runtime_of(ty_heap *heap); // NULL: not a transactional heap
-// Gives up everything but the heap, whatever is there; writes nothing, and what is not stable is gone.
+// Gives up everything but the heap, whatever is there; writes nothing, and what is not durable is gone.
 void runtime_destroy(txn_runtime &rt);
 
 // ---- transaction.cpp (and the files beside it): made and given up with the runtime
@@ -220,8 +220,8 @@ void snapshots_after_others(txn_runtime &rt);
 ty_status snapshots_free_all(txn_runtime &rt); // what was left for later
 void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats);
 // A snapshot in place of a log write, with the gate held, durable when it returns TY_OK. holds_transaction: it holds
-// one transaction that the log does not; then *sequence is its. On failure everything is as it was.
-ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *sequence);
+// one transaction that the log does not; then *lsn is its. On failure everything is as it was.
+ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *lsn);
 // A block that a transaction freed with free_later: is freed before the next snapshot, by the library's thread if there
 // is one. With the gate held, after the append.
 void snapshots_free_later(txn_runtime &rt, void *block);
@@ -229,7 +229,7 @@ void snapshots_free_later(txn_runtime &rt, void *block);
 ty_status snapshots_make_room(txn_runtime &rt);
 // The log goes on after a failed write. Without the gate held, within no transaction.
 ty_status snapshots_mend(txn_runtime &rt);
-// Waits until the sequence is stable; mends a broken log by a snapshot. Without the gate held.
-ty_status make_stable(txn_runtime &rt, uint64_t sequence);
+// Waits until the LSN is durable; mends a broken log by a snapshot. Without the gate held.
+ty_status make_durable(txn_runtime &rt, uint64_t lsn);
 
 } // namespace taiyen

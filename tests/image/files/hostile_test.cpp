@@ -42,7 +42,7 @@ constexpr impossible cases[] = {
     {"opens beyond counting", [](image_header_2 &h) { h.open.number = counter_max_2 + 1; }, TY_E_DAMAGED},
     {"position in the log beyond counting", [](image_header_2 &h) { h.log_position = counter_max_2 + 4096; },
      TY_E_DAMAGED},
-    {"sequence beyond counting", [](image_header_2 &h) { h.log_sequence = UINT64_MAX; }, TY_E_DAMAGED},
+    {"LSN beyond counting", [](image_header_2 &h) { h.log_lsn = UINT64_MAX; }, TY_E_DAMAGED},
     {"epoch never acknowledged", [](image_header_2 &h) { h.epoch = h.durable_epoch + 1; }, TY_E_DAMAGED},
     {"clearing the header", [](image_header_2 &h) { h.clear_bytes = page_bytes; }, TY_E_DAMAGED},
     {"clearing more than there is",

@@ -290,7 +290,7 @@ TEST_F(scrub_test, names_impossible_fields_of_the_images_header) {
         {"clear", FIELD(image_header_2, clear_offset), 1},
         {"position", FIELD(image_header_2, log_position), UINT64_MAX},
         {"log", FIELD(image_header_2, log_identity), 1},
-        {"sequence", FIELD(image_header_2, log_sequence), UINT64_MAX},
+        {"lsn", FIELD(image_header_2, log_lsn), UINT64_MAX},
         {"opens", FIELD(image_header_2, open), 0},
         {"opens", FIELD(image_header_2, open), UINT64_MAX},
     };
@@ -321,7 +321,7 @@ TEST_F(scrub_test, names_what_the_images_headers_contradict_each_other_in) {
         {"fields are set", FIELD(image_header_2, reserved[0]), 1},
         {"fields are set", FIELD(image_header_2, reserved[39]), 1},
         {"fields are set", FIELD(image_header_2, log_more[0].session), 1},
-        {"fields are set", FIELD(image_header_2, log_first_sequence), 1},
+        {"fields are set", FIELD(image_header_2, log_first_lsn), 1},
         {"number is of the other slot", FIELD(image_header_2, number), 0},
     };
     for (const planted &one : fields) {

@@ -124,8 +124,8 @@ TEST(log_marks, that_cannot_be_are_refused) {
     } cases[] = {{"too many partitions", [](chunk_header_1 &, log_marks_2 &m) { m.partitions = 9; }},
                  {"no end of partitions", [](chunk_header_1 &, log_marks_2 &m) { m.partitions = UINT64_MAX; }},
                  {"a position", [](chunk_header_1 &, log_marks_2 &m) { m.more[6].position = UINT64_MAX; }},
-                 {"a sequence", [](chunk_header_1 &, log_marks_2 &m) { m.more[0].sequence = UINT64_MAX; }},
-                 {"the first sequence", [](chunk_header_1 &, log_marks_2 &m) { m.first_sequence = UINT64_MAX; }}};
+                 {"an LSN", [](chunk_header_1 &, log_marks_2 &m) { m.more[0].lsn = UINT64_MAX; }},
+                 {"the first LSN", [](chunk_header_1 &, log_marks_2 &m) { m.first_lsn = UINT64_MAX; }}};
     for (const auto &one : cases) {
         SCOPED_TRACE(one.what);
         disk copy(files.cut(os::sim_cut::keep_all));

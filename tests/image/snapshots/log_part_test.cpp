@@ -67,9 +67,9 @@ ty_status open_with(const disk &files, layer &above, ty_heap **heap, ty_report *
     return image_open(heap_path, options_of(files, kind), &hook, heap, report);
 }
 
-image_mark mark_of_one(uint64_t position, uint64_t session, uint64_t sequence) {
-    image_mark mark{sequence};
-    mark.at[0] = {position, session, sequence};
+image_mark mark_of_one(uint64_t position, uint64_t session, uint64_t lsn) {
+    image_mark mark{lsn};
+    mark.at[0] = {position, session, lsn};
     return mark;
 }
 
@@ -104,7 +104,7 @@ void expect_mark(const image_mark &expected, const image_mark &mark) {
     for (uint64_t p = 0; p < mark.count; ++p) {
         EXPECT_EQ(expected.at[p].position, mark.at[p].position);
         EXPECT_EQ(expected.at[p].session, mark.at[p].session);
-        EXPECT_EQ(expected.at[p].sequence, mark.at[p].sequence);
+        EXPECT_EQ(expected.at[p].lsn, mark.at[p].lsn);
     }
 }
 
@@ -162,7 +162,7 @@ TEST_F(log_part_test, a_mark_is_that_of_its_epoch) {
     ASSERT_OK(image_read_info(heap_path, *in_journal.storage(), &info, &log));
     expect_mark(mark_number(2), log.mark);
     EXPECT_EQ(mark_number(2).at[0].position, info.log_position);
-    EXPECT_EQ(2u, info.log_sequence);
+    EXPECT_EQ(2u, info.log_lsn);
     expect_agreement(in_journal, 2);
     expect_agreement(in_header, 2);
     expect_agreement(files, 3);
@@ -255,7 +255,7 @@ TEST_F(log_part_test, an_archive_heap_gets_journal_and_log) {
 }
 
 // Another log begins at its position 0, and the numbers of transactions go on.
-TEST_F(log_part_test, another_log_begins_with_the_sequence) {
+TEST_F(log_part_test, another_log_begins_with_the_lsn) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_and_mark(heap, 5));
     image_mark mark = mark_number(5);

@@ -69,7 +69,7 @@ private:
 };
 
 struct told_record {
-    uint64_t sequence;
+    uint64_t lsn;
     bool marked;
     std::string bytes;
     bool operator==(const told_record &) const = default;
@@ -81,12 +81,12 @@ struct live_reading {
 };
 inline live_reading read_beside(const ty_log_sink *sink, const log_marks &from, bool in_use = true) {
     live_reading result;
-    log_reader reader{&result, [](void *context, const log_record &record) {
-                          static_cast<live_reading *>(context)->records.push_back(
-                              {record.sequence, record.marked,
-                               std::string(reinterpret_cast<const char *>(record.bytes), record.size)});
-                          return TY_OK;
-                      }};
+    log_reader reader{
+        &result, [](void *context, const log_record &record) {
+            static_cast<live_reading *>(context)->records.push_back(
+                {record.lsn, record.marked, std::string(reinterpret_cast<const char *>(record.bytes), record.size)});
+            return TY_OK;
+        }};
     reader.in_use = in_use;
     result.status = log_scan(*sink, log_path, test_identity, from, reader, &result.contents);
     return result;
@@ -116,12 +116,12 @@ inline log *start_log_beside(const shared_memory &memory, bool thread) {
     return l;
 }
 
-inline void append_at(log *l, uint32_t partition, uint64_t sequence, size_t size, bool marked = false) {
-    const std::string record = record_of(sequence, size);
+inline void append_at(log *l, uint32_t partition, uint64_t lsn, size_t size, bool marked = false) {
+    const std::string record = record_of(lsn, size);
     uint8_t *place = nullptr;
     ASSERT_OK(log_append_begin(l, partition, size, &place));
     memcpy(place, record.data(), size);
-    log_append_end(l, partition, size, sequence, marked);
+    log_append_end(l, partition, size, lsn, marked);
 }
 
 } // namespace taiyen::test

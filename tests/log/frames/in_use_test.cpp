@@ -10,10 +10,10 @@ namespace {
 
 constexpr uint64_t two_rings = uint64_t{2} << 20;
 
-std::vector<uint64_t> sequences(const live_reading &read) {
+std::vector<uint64_t> lsns(const live_reading &read) {
     std::vector<uint64_t> all;
     for (const told_record &one : read.records)
-        all.push_back(one.sequence);
+        all.push_back(one.lsn);
     return all;
 }
 
@@ -54,7 +54,7 @@ interrupted interrupt_one_ring(uint64_t filled, size_t size, unsigned at, bool i
     if (result.read.status)
         return result;
     EXPECT_LE(acknowledged, result.read.contents.end.stamp);
-    EXPECT_EQ(up_to(result.read.contents.end.stamp), sequences(result.read));
+    EXPECT_EQ(up_to(result.read.contents.end.stamp), lsns(result.read));
     if (in_use)
         expect_in_copy(memory, {}, result.read);
     const live_reading rest = read_beside(memory.sink(), result.read.contents.next);
@@ -107,7 +107,7 @@ interrupted interrupt_two_rings(unsigned at, bool in_use) {
     if (result.read.status)
         return result;
     EXPECT_LE(acknowledged, result.read.contents.end.stamp);
-    EXPECT_EQ(up_to(result.read.contents.end.stamp), sequences(result.read));
+    EXPECT_EQ(up_to(result.read.contents.end.stamp), lsns(result.read));
     if (in_use)
         expect_in_copy(memory, from, result.read);
     const live_reading rest = read_beside(memory.sink(), result.read.contents.next);
@@ -144,7 +144,7 @@ TEST(in_use_test, damage_is_told) {
     memory.flip_bit(0, ends[2]);
     const live_reading read = read_beside(memory.sink(), {});
     EXPECT_EQ(TY_E_DAMAGED, read.status);
-    EXPECT_EQ(up_to(3), sequences(read));
+    EXPECT_EQ(up_to(3), lsns(read));
 }
 
 // L14: the writer comes to the reader's place again, and past it.
@@ -194,7 +194,7 @@ TEST(in_use_test, what_only_a_snapshot_holds_is_not_passed_over) {
     EXPECT_EQ(TY_E_BUSY, read_beside(memory.sink(), first.contents.next).status);
     const live_reading second = read_beside(memory.sink(), marks);
     ASSERT_OK(second.status);
-    EXPECT_EQ(std::vector<uint64_t>{3}, sequences(second));
+    EXPECT_EQ(std::vector<uint64_t>{3}, lsns(second));
 }
 
 // The same of several rings: one that holds nothing begins anew behind what another one holds.
@@ -213,7 +213,7 @@ TEST(in_use_test, a_ring_that_begins_anew_continues_records_of_others) {
         for (bool in_use : {true, false}) {
             const live_reading read = read_beside(memory.sink(), log_marks{0, 2}, in_use);
             EXPECT_EQ(lost ? TY_E_DAMAGED : TY_OK, read.status);
-            EXPECT_EQ(lost ? std::vector<uint64_t>{} : up_to(3), sequences(read));
+            EXPECT_EQ(lost ? std::vector<uint64_t>{} : up_to(3), lsns(read));
         }
     }
 }
@@ -231,21 +231,21 @@ TEST(in_use_test, what_is_behind_a_gap_is_told_again_when_it_is_closed) {
     const log_marks from{0, 2};
     const live_reading first = read_beside(memory.sink(), from);
     ASSERT_OK(first.status);
-    EXPECT_EQ((std::vector<uint64_t>{1, 4}), sequences(first));
+    EXPECT_EQ((std::vector<uint64_t>{1, 4}), lsns(first));
     EXPECT_EQ(1u, first.contents.next.stamp);
     expect_in_copy(memory, from, first);
     append_at(l.get(), 1, 5, 100);
     ASSERT_OK(log_wait(l.get(), 5, 1));
     const live_reading second = read_beside(memory.sink(), first.contents.next);
     ASSERT_OK(second.status);
-    EXPECT_EQ((std::vector<uint64_t>{2, 3, 4, 5}), sequences(second));
+    EXPECT_EQ((std::vector<uint64_t>{2, 3, 4, 5}), lsns(second));
     expect_in_copy(memory, first.contents.next, second);
     log_marks next = second.contents.next;
     const live_reading third = read_beside(memory.sink(), next);
     ASSERT_OK(third.status);
     EXPECT_TRUE(third.records.empty());
     next.stamp -= 1;
-    EXPECT_EQ(std::vector<uint64_t>{5}, sequences(read_beside(memory.sink(), next)));
+    EXPECT_EQ(std::vector<uint64_t>{5}, lsns(read_beside(memory.sink(), next)));
 }
 
 } // namespace

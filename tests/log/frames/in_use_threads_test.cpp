@@ -44,9 +44,7 @@ public:
     }
 
 private:
-    static std::string text_of(uint64_t sequence) {
-        return record_of(sequence, sequence % 50 ? 20 + sequence % 7 * 90 : 30000);
-    }
+    static std::string text_of(uint64_t lsn) { return record_of(lsn, lsn % 50 ? 20 + lsn % 7 * 90 : 30000); }
 
     // Who commits a marked record waits for its own ring alone.
     void write(unsigned self, uint64_t count) {
@@ -54,31 +52,31 @@ private:
         for (uint64_t i = 0; i < count; ++i) {
             const auto partition = static_cast<uint32_t>(random() % memory_.partitions());
             const bool marked = memory_.partitions() > 1 && random() % 8 == 0;
-            uint64_t sequence = 0;
-            for (ty_status status; (status = append(partition, marked, &sequence));) {
+            uint64_t lsn = 0;
+            for (ty_status status; (status = append(partition, marked, &lsn));) {
                 ASSERT_EQ(TY_E_SPACE, status);
                 random() % 2 ? snapshot_beside() : snapshot_in_place();
             }
             if (random() % 3 == 0) {
-                ASSERT_OK(log_wait(log_.get(), sequence, partition));
+                ASSERT_OK(log_wait(log_.get(), lsn, partition));
                 uint64_t known = acknowledged_;
-                while (known < sequence && !acknowledged_.compare_exchange_weak(known, sequence))
+                while (known < lsn && !acknowledged_.compare_exchange_weak(known, lsn))
                     ;
             } else if (marked) {
-                ASSERT_OK(log_wait_partition(log_.get(), partition, sequence));
-                marked_[self] = sequence;
+                ASSERT_OK(log_wait_partition(log_.get(), partition, lsn));
+                marked_[self] = lsn;
             }
         }
     }
-    ty_status append(uint32_t partition, bool marked, uint64_t *sequence) {
+    ty_status append(uint32_t partition, bool marked, uint64_t *lsn) {
         std::shared_lock gate(gate_);
         uint8_t *place = nullptr;
         if (ty_status status = log_append_begin(log_.get(), partition, 30000, &place))
             return status;
-        *sequence = ++counter_;
-        const std::string text = text_of(*sequence);
+        *lsn = ++counter_;
+        const std::string text = text_of(*lsn);
         memcpy(place, text.data(), text.size());
-        log_append_end(log_.get(), partition, text.size(), *sequence, marked);
+        log_append_end(log_.get(), partition, text.size(), *lsn, marked);
         return TY_OK;
     }
 
@@ -125,17 +123,17 @@ private:
     }
     static bool keeps(const live_reading &read, const promise &made) {
         bool kept = read.contents.end.stamp >= made.all;
-        for (uint64_t sequence : made.marked)
-            kept &= sequence <= read.contents.end.stamp ||
-                    std::any_of(read.records.begin(), read.records.end(),
-                                [&](const told_record &one) { return one.sequence == sequence; });
+        for (uint64_t lsn : made.marked)
+            kept &=
+                lsn <= read.contents.end.stamp || std::any_of(read.records.begin(), read.records.end(),
+                                                              [&](const told_record &one) { return one.lsn == lsn; });
         return kept;
     }
     static void expect_in_order(const live_reading &read, uint64_t told) {
         for (const told_record &one : read.records) {
-            ASSERT_EQ(text_of(one.sequence), one.bytes);
-            ASSERT_TRUE(one.sequence == told + 1 || (one.marked && one.sequence > told));
-            told = one.sequence == told + 1 && told < read.contents.end.stamp ? one.sequence : told;
+            ASSERT_EQ(text_of(one.lsn), one.bytes);
+            ASSERT_TRUE(one.lsn == told + 1 || (one.marked && one.lsn > told));
+            told = one.lsn == told + 1 && told < read.contents.end.stamp ? one.lsn : told;
         }
         ASSERT_EQ(read.contents.end.stamp, told);
     }

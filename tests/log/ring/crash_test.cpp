@@ -15,7 +15,7 @@ namespace {
 // What a process knows of the log at some moment.
 struct knowledge {
     uint64_t event = 0;           // of the disk, when it was so
-    uint64_t acknowledged = 0;    // sequence
+    uint64_t acknowledged = 0;    // LSN
     std::vector<log_marks> marks; // of the durable snapshot; before it is known to be, of either
 };
 
@@ -28,7 +28,7 @@ public:
         note(0, {start});
     }
 
-    // Sequence n is records()[n - 1]; of those before the first snapshot only the number counts.
+    // LSN n is records()[n - 1]; of those before the first snapshot only the number counts.
     const std::vector<std::string> &records() const { return records_; }
     const knowledge &last() const { return known_.back(); }
     const std::vector<knowledge> &known() const { return known_; }
@@ -76,9 +76,9 @@ private:
             EXPECT_TRUE(log_broken(log_.get()));
     }
     void wait() {
-        uint64_t sequence = records_.size() - std::min<uint64_t>(random_() % 3, records_.size());
-        if (log_wait(log_.get(), sequence) == TY_OK)
-            note(std::max(sequence, last().acknowledged), {mark_});
+        uint64_t lsn = records_.size() - std::min<uint64_t>(random_() % 3, records_.size());
+        if (log_wait(log_.get(), lsn) == TY_OK)
+            note(std::max(lsn, last().acknowledged), {mark_});
     }
     void release() {
         log_marks mark = log_marks_now(log_.get());
@@ -113,7 +113,7 @@ private:
 struct outcome {
     log_marks mark;
     reading read;
-    std::vector<std::string> believed; // all from sequence 1 on
+    std::vector<std::string> believed; // all from LSN 1 on
 };
 
 // Reads as an open would, and holds it against what the process knew.

@@ -191,7 +191,7 @@ private:
 constexpr uint64_t lefts[] = {0, 64, 128, 192, 256, 320, 384, 448};
 
 // The first write is the session's start; the thread of the first record begins it, and waits.
-TEST(flight_test, a_record_is_stable_only_with_all_before_it) { // L2
+TEST(flight_test, a_record_is_durable_only_with_all_before_it) { // L2
     flight f(4);
     // In flight: the start, by the thread of record 1, and the frames of others. Ended out of order, newest first.
     size_t begun = f.sink.begun();
@@ -200,7 +200,7 @@ TEST(flight_test, a_record_is_stable_only_with_all_before_it) { // L2
         f.sink.end(n);
         f.sink.wait_for_returned(begun - n);
         f.wait_until_all_sleep();
-        EXPECT_EQ(0u, log_stable(f.get()));
+        EXPECT_EQ(0u, log_durable(f.get()));
         for (bool told : {f.done[0].load(), f.done[1].load(), f.done[2].load(), f.done[3].load()})
             EXPECT_FALSE(told);
         reading read = read_log(*f.memory.sink());
@@ -209,7 +209,7 @@ TEST(flight_test, a_record_is_stable_only_with_all_before_it) { // L2
     }
     f.sink.let_all_pass();
     f.join();
-    EXPECT_EQ(4u, log_stable(f.get()));
+    EXPECT_EQ(4u, log_durable(f.get()));
     EXPECT_EQ(f.records, read_log(*f.memory.sink()).records);
 }
 
@@ -317,10 +317,10 @@ TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
     f.sink.let_all_pass();
     f.join();
     EXPECT_TRUE(log_broken(f.get()));
-    uint64_t stable = log_stable(f.get());
+    uint64_t durable = log_durable(f.get());
     for (size_t i = 0; i < 6; ++i)
-        EXPECT_EQ(i < stable ? TY_OK : TY_E_SPACE, f.status[i].load()) << i;
-    EXPECT_LT(stable, 6u);
+        EXPECT_EQ(i < durable ? TY_OK : TY_E_SPACE, f.status[i].load()) << i;
+    EXPECT_LT(durable, 6u);
     EXPECT_EQ(TY_E_SPACE, append(f.get(), "more"));
     EXPECT_EQ(TY_E_SPACE, log_wait(f.get(), 6));
     log_marks mark = log_marks_now(f.get());
@@ -340,7 +340,7 @@ TEST(flight_test, damage_is_told_by_frames_of_the_largest_size) {
     f.sink.wait_for_begun(3); // the second frame, while the first is in flight
     f.sink.let_all_pass();
     f.join();
-    ASSERT_EQ(log_last(f.get()), log_stable(f.get()));
+    ASSERT_EQ(log_last(f.get()), log_durable(f.get()));
     ASSERT_GT(f.sink.get(1).bytes.size(), 100000u);
     ASSERT_EQ(f.records, read_log(*f.memory.sink(), f.start).records);
     memory_log damaged;

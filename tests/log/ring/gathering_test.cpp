@@ -141,10 +141,10 @@ protected:
         uint64_t before = frames();
         ASSERT_OK(commit());
         ASSERT_EQ(before + 1, frames());
-        ASSERT_EQ(records.size(), log_stable(get()));
+        ASSERT_EQ(records.size(), log_durable(get()));
     }
     void check_content() {
-        EXPECT_EQ(records.size(), log_stable(get()));
+        EXPECT_EQ(records.size(), log_durable(get()));
         EXPECT_EQ(records, read_log(*memory.sink()).records);
     }
 };
@@ -394,10 +394,10 @@ TEST(gathering_threads_test, committers_share_frames) {
             for (--waiting; waiting != 0;)
                 std::this_thread::yield();
             for (unsigned i = 0; i < commits_each; ++i) {
-                uint64_t sequence = 0;
-                ASSERT_OK(append(l.get(), record_of(t * commits_each + i), &sequence));
-                ASSERT_OK(log_wait(l.get(), sequence));
-                ASSERT_LE(sequence, log_stable(l.get()));
+                uint64_t lsn = 0;
+                ASSERT_OK(append(l.get(), record_of(t * commits_each + i), &lsn));
+                ASSERT_OK(log_wait(l.get(), lsn));
+                ASSERT_LE(lsn, log_durable(l.get()));
             }
         });
     for (std::thread &one : threads)

@@ -36,7 +36,7 @@ public:
                 add();
         }
     }
-    // A mark that is released makes stable what the thread may still be writing: when one more record is stable,
+    // A mark that is released makes durable what the thread may still be writing: when one more record is durable,
     // nothing is under way any more, and the memory can be read.
     void check() {
         add();
@@ -51,15 +51,15 @@ private:
     void add() {
         size_t size = 1 + random_() % (random_() % 50 ? 400 : log_record_max(log_.get()));
         std::string record = record_of(random_(), size);
-        uint64_t sequence = 0;
-        ty_status status = append(log_.get(), record, &sequence, random_() % 3 ? 0 : random_() % 300);
+        uint64_t lsn = 0;
+        ty_status status = append(log_.get(), record, &lsn, random_() % 3 ? 0 : random_() % 300);
         if (status == TY_E_SPACE) {
             in_place(false);
             return;
         }
         ASSERT_OK(status);
         records_.push_back(record);
-        ASSERT_EQ(records_.size(), sequence);
+        ASSERT_EQ(records_.size(), lsn);
     }
     void in_place(bool holds_one) {
         mark_ = log_marks_now(log_.get());
@@ -70,15 +70,15 @@ private:
         log_continue(log_.get(), mark_);
         guard_.release(mark_); // nothing is written before the next append
         guard_.go_on_from(mark_.at[0].position);
-        ASSERT_EQ(records_.size(), log_stable(log_.get()));
+        ASSERT_EQ(records_.size(), log_durable(log_.get()));
     }
-    // Sometimes with what is not stable: it is lost, or a part of it.
+    // Sometimes with what is not durable: it is lost, or a part of it.
     void reopen() {
-        uint64_t stable = log_stable(log_.get());
+        uint64_t durable = log_durable(log_.get());
         log_.reset();
         reading read = read_log(*in_.sink(), mark_);
         ASSERT_OK(read.status);
-        ASSERT_GE(read.contents.end.stamp, stable);
+        ASSERT_GE(read.contents.end.stamp, durable);
         ASSERT_LE(read.contents.end.stamp, records_.size());
         records_.resize(read.contents.end.stamp);
         ASSERT_EQ(expected(), read.records);
@@ -124,17 +124,17 @@ void commit_from_threads(bool thread) {
     for (int t = 0; t < committers; ++t)
         all.emplace_back([&, t] {
             for (int i = 0; i < commits; ++i) {
-                uint64_t sequence = 0;
+                uint64_t lsn = 0;
                 {
                     std::lock_guard guard(gate);
                     std::string record = record_of(model.size() + 100000u * unsigned(t), 30 + unsigned(i) % 300);
-                    while (append(l.get(), record, &sequence) == TY_E_SPACE) {
+                    while (append(l.get(), record, &lsn) == TY_E_SPACE) {
                         start = log_marks_now(l.get());
                         i % 2 ? log_release(l.get(), start) : log_continue(l.get(), start);
                     }
                     model.push_back(record);
                 }
-                lost += log_wait(l.get(), sequence) != TY_OK || log_stable(l.get()) < sequence;
+                lost += log_wait(l.get(), lsn) != TY_OK || log_durable(l.get()) < lsn;
             }
         });
     for (std::thread &one : all)
@@ -161,7 +161,7 @@ TEST(model_test, the_thread_writes_what_nobody_waits_for) {
     for (uint64_t i = 1; i <= 50; ++i) {
         ASSERT_OK(append(l.get(), record_of(i, 100)));
         if (i % 10 == 0)
-            while (log_stable(l.get()) < i)
+            while (log_durable(l.get()) < i)
                 std::this_thread::yield();
     }
     EXPECT_EQ(50u, read_log(*in.sink()).records.size());

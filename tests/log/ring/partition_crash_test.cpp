@@ -23,7 +23,7 @@ struct stamped {
 
 struct knowledge {
     uint64_t event = 0;
-    uint64_t acknowledged = 0;    // all up to this sequence
+    uint64_t acknowledged = 0;    // all up to this LSN
     std::set<uint64_t> alone;     // marked ones that are acknowledged by themselves
     std::vector<log_marks> marks; // of the durable snapshot, or of either
 };
@@ -102,10 +102,10 @@ private:
         }
     }
     void wait() {
-        uint64_t sequence = records_.size() - std::min<uint64_t>(random_() % 3, records_.size());
-        if (log_wait(log_.get(), sequence, static_cast<uint32_t>(random_() % mark_.count)) == TY_OK) {
-            EXPECT_GE(log_stable(log_.get()), std::min(sequence, log_last(log_.get())));
-            note(std::max(sequence, known_.back().acknowledged), {mark_});
+        uint64_t lsn = records_.size() - std::min<uint64_t>(random_() % 3, records_.size());
+        if (log_wait(log_.get(), lsn, static_cast<uint32_t>(random_() % mark_.count)) == TY_OK) {
+            EXPECT_GE(log_durable(log_.get()), std::min(lsn, log_last(log_.get())));
+            note(std::max(lsn, known_.back().acknowledged), {mark_});
         }
     }
     void wait_alone() {
@@ -153,7 +153,7 @@ private:
     std::mt19937_64 random_;
     sink_owner sink_;
     log_owner log_;
-    std::vector<stamped> records_; // [n - 1] has sequence n
+    std::vector<stamped> records_; // [n - 1] has LSN n
     std::vector<knowledge> known_;
     log_marks mark_;
 };
@@ -176,17 +176,17 @@ outcome recover(os::sim_disk *disk, const process &before, const knowledge &know
     uint64_t expected = result.mark.stamp;
     std::set<uint64_t> there;
     for (const partitioned_reading::record &one : result.read.records) {
-        EXPECT_LE(one.sequence, all.size()) << "a record that was never appended";
-        if (one.sequence > all.size())
+        EXPECT_LE(one.lsn, all.size()) << "a record that was never appended";
+        if (one.lsn > all.size())
             return result;
-        const stamped &appended = all[one.sequence - 1];
-        EXPECT_EQ(appended.bytes, one.bytes) << one.sequence;
+        const stamped &appended = all[one.lsn - 1];
+        EXPECT_EQ(appended.bytes, one.bytes) << one.lsn;
         EXPECT_EQ(appended.partition, one.partition);
-        EXPECT_TRUE(one.sequence == ++expected || (one.marked && appended.marked && one.sequence > contents.end.stamp));
-        there.insert(one.sequence);
+        EXPECT_TRUE(one.lsn == ++expected || (one.marked && appended.marked && one.lsn > contents.end.stamp));
+        there.insert(one.lsn);
     }
-    for (uint64_t sequence : known.alone)
-        EXPECT_TRUE(sequence <= result.mark.stamp || there.count(sequence)) << sequence << " is lost";
+    for (uint64_t lsn : known.alone)
+        EXPECT_TRUE(lsn <= result.mark.stamp || there.count(lsn)) << lsn << " is lost";
     result.believed.assign(all.begin(), all.begin() + ptrdiff_t(std::min<uint64_t>(contents.highest, all.size())));
     return result;
 }

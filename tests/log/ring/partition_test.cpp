@@ -1,4 +1,4 @@
-// Goal: a log of several partitions gives back what was appended, in the order of the sequences, up to the first one
+// Goal: a log of several partitions gives back what was appended, in the order of the LSNs, up to the first one
 // that is missing, and behind it what is marked; what was acknowledged is never left out without a word (L8, L9, L10).
 // Method: two to eight rings in memory or on a simulated disk; frames taken away, damaged, or moved.
 #include "partitions.hpp"
@@ -12,17 +12,17 @@ using namespace taiyen::test;
 
 namespace {
 
-TEST(partition_test, records_come_back_in_the_order_of_their_sequences) {
+TEST(partition_test, records_come_back_in_the_order_of_their_lsns) {
     partitioned_log log(3);
     for (uint64_t n = 1; n <= 500; ++n)
         log.append(static_cast<uint32_t>(n * n % 3), n);
     ASSERT_OK(log_wait(log.get(), 500));
-    EXPECT_EQ(500u, log_stable(log.get()));
+    EXPECT_EQ(500u, log_durable(log.get()));
     partitioned_reading read = log.read();
     ASSERT_OK(read.status);
     ASSERT_EQ(500u, read.records.size());
     for (uint64_t n = 1; n <= 500; ++n) {
-        EXPECT_EQ(n, read.records[n - 1].sequence);
+        EXPECT_EQ(n, read.records[n - 1].lsn);
         EXPECT_EQ(record_of(n), read.records[n - 1].bytes);
         EXPECT_EQ(n * n % 3, read.records[n - 1].partition);
     }
@@ -41,10 +41,10 @@ TEST(partition_test, what_is_behind_a_missing_one_is_left_out_but_for_marked_one
     log.append(0, 7);
     log.append(0, 8, true);
     ASSERT_OK(log_wait_partition(log.get(), 0, 8));
-    EXPECT_EQ(3u, log_stable(log.get()));
+    EXPECT_EQ(3u, log_durable(log.get()));
     partitioned_reading read = log.read();
     ASSERT_OK(read.status);
-    EXPECT_EQ((std::vector<uint64_t>{1, 2, 3, 6, 8}), read.sequences());
+    EXPECT_EQ((std::vector<uint64_t>{1, 2, 3, 6, 8}), read.lsns());
     EXPECT_EQ(3u, read.contents.end.stamp);
     EXPECT_EQ(8u, read.contents.highest);
     EXPECT_EQ(2u, read.contents.left_out);
@@ -57,9 +57,9 @@ TEST(partition_test, who_waits_waits_for_what_is_before_it_in_all_partitions) {
     partitioned_log log(4);
     for (uint64_t n = 1; n <= 4; ++n)
         log.append(static_cast<uint32_t>(n - 1), n);
-    EXPECT_EQ(0u, log_stable(log.get()));
+    EXPECT_EQ(0u, log_durable(log.get()));
     ASSERT_OK(log_wait(log.get(), 3, 2));
-    EXPECT_EQ(3u, log_stable(log.get()));
+    EXPECT_EQ(3u, log_durable(log.get()));
     EXPECT_EQ(3u, log.read().contents.end.stamp);
 }
 
@@ -68,28 +68,28 @@ TEST(partition_test, one_with_nothing_to_write_holds_nobody_up) {
     log.append(5, 1);
     ASSERT_OK(log_wait(log.get(), 1, 5));
     const uint64_t written = log.writes();
-    EXPECT_EQ(1u, log_stable(log.get()));
+    EXPECT_EQ(1u, log_durable(log.get()));
     log.append(5, 2);
     ASSERT_OK(log_wait(log.get(), 2, 5));
     EXPECT_EQ(written + 1, log.writes()) << "a lone committer writes its own frame";
-    EXPECT_EQ(2u, log_stable(log.get()));
+    EXPECT_EQ(2u, log_durable(log.get()));
 }
 
 // L10.
-TEST(partition_test, a_sequence_that_is_taken_holds_the_stable_one_back) {
+TEST(partition_test, an_lsn_that_is_taken_holds_the_durable_one_back) {
     partitioned_log log(2);
     uint8_t *place = nullptr;
     ASSERT_OK(log_append_begin(log.get(), 1, 3, &place));
-    memcpy(place, "one", 3); // with sequence 1, but not yet
+    memcpy(place, "one", 3); // with LSN 1, but not yet
     std::thread([&] {
         log.append(0, 2);
         EXPECT_OK(log_wait_partition(log.get(), 0, 2));
-        EXPECT_EQ(0u, log_stable(log.get()));
+        EXPECT_EQ(0u, log_durable(log.get()));
     }).join();
     log_append_end(log.get(), 1, 3, 1);
-    EXPECT_EQ(0u, log_stable(log.get()));
+    EXPECT_EQ(0u, log_durable(log.get()));
     ASSERT_OK(log_wait(log.get(), 2));
-    EXPECT_EQ(2u, log_stable(log.get()));
+    EXPECT_EQ(2u, log_durable(log.get()));
 }
 
 // L9: bit rot in a partition that has been still for long must not take what came after for not acknowledged.
@@ -98,7 +98,7 @@ TEST(partition_test, a_lost_frame_is_told_from_one_that_was_not_written) {
     log.append(1, 1);
     ASSERT_OK(log_wait(log.get(), 1, 1));
     log.append(0, 2);
-    ASSERT_OK(log_wait(log.get(), 2)); // says that 1 was stable
+    ASSERT_OK(log_wait(log.get(), 2)); // says that 1 was durable
     log.damage(1, 1);                  // behind the session's start
     partitioned_reading read = log.read();
     EXPECT_EQ(TY_E_DAMAGED, read.status);
@@ -115,7 +115,7 @@ TEST(partition_test, the_last_frame_may_be_missing) {
     log.damage(0, 1);
     partitioned_reading read = log.read();
     ASSERT_OK(read.status);
-    EXPECT_EQ((std::vector<uint64_t>{1}), read.sequences());
+    EXPECT_EQ((std::vector<uint64_t>{1}), read.lsns());
 }
 
 // L8.
@@ -127,7 +127,7 @@ TEST(partition_test, a_frame_of_one_is_not_valid_in_another) {
         log.copy_ring(0, 1);
         partitioned_reading read = log.read();
         ASSERT_OK(read.status);
-        ASSERT_EQ((std::vector<uint64_t>{1}), read.sequences());
+        ASSERT_EQ((std::vector<uint64_t>{1}), read.lsns());
         ASSERT_EQ(2u, read.contents.frames);
     }
 }
@@ -154,7 +154,7 @@ TEST(partition_test, frames_of_an_earlier_log_are_none_of_this_one) {
     }
 }
 
-TEST(partition_test, a_sequence_in_two_partitions_is_damage) {
+TEST(partition_test, an_lsn_in_two_partitions_is_damage) {
     partitioned_log log(2);
     log.append(0, 1);
     log.append(0, 2);
@@ -163,7 +163,7 @@ TEST(partition_test, a_sequence_in_two_partitions_is_damage) {
     EXPECT_EQ(TY_E_DAMAGED, log.read().status);
 }
 
-TEST(partition_test, sequences_may_lie_far_apart_in_a_partition) {
+TEST(partition_test, lsns_may_lie_far_apart_in_a_partition) {
     partitioned_log log(2);
     log.append(1, 1);
     for (uint64_t n = 2; n <= 40000; ++n)
@@ -185,7 +185,7 @@ TEST(partition_test, an_append_that_is_given_up_leaves_no_trace) {
     log_append_end(log.get(), 1, 0, 0);
     log.append(0, 1);
     ASSERT_OK(log_wait(log.get(), 1));
-    EXPECT_EQ(1u, log_stable(log.get()));
+    EXPECT_EQ(1u, log_durable(log.get()));
 }
 
 TEST(partition_test, who_does_not_want_to_wait_is_told_that_another_appends) {
@@ -235,12 +235,12 @@ TEST(partition_test, what_a_snapshot_holds_behind_its_marks_is_skipped) {
     log_release(log.get(), marks);
     partitioned_reading read = log.read(marks);
     ASSERT_OK(read.status);
-    EXPECT_EQ((std::vector<uint64_t>{5, 6}), read.sequences());
+    EXPECT_EQ((std::vector<uint64_t>{5, 6}), read.lsns());
     EXPECT_EQ(6u, read.contents.end.stamp);
 }
 
-// A snapshot makes stable what it holds, wherever that lies.
-TEST(partition_test, a_durable_snapshot_makes_all_up_to_its_stamp_stable) {
+// A snapshot makes durable what it holds, wherever that lies.
+TEST(partition_test, a_durable_snapshot_makes_all_up_to_its_stamp_durable) {
     partitioned_log log(3);
     log.append(0, 1);
     log.append(1, 2);
@@ -248,11 +248,11 @@ TEST(partition_test, a_durable_snapshot_makes_all_up_to_its_stamp_stable) {
     log.append(2, 3);
     marks.stamp = 3;
     log_release(log.get(), marks);
-    EXPECT_EQ(3u, log_stable(log.get()));
+    EXPECT_EQ(3u, log_durable(log.get()));
     log.append(2, 4);
-    EXPECT_EQ(3u, log_stable(log.get()));
+    EXPECT_EQ(3u, log_durable(log.get()));
     ASSERT_OK(log_wait(log.get(), 4));
-    EXPECT_EQ(4u, log_stable(log.get()));
+    EXPECT_EQ(4u, log_durable(log.get()));
 }
 
 TEST(partition_test, a_snapshot_in_place_of_a_write_starts_sessions_that_say_so) {
@@ -265,13 +265,13 @@ TEST(partition_test, a_snapshot_in_place_of_a_write_starts_sessions_that_say_so)
     marks.stamp = 3; // that one the snapshot alone holds
     log_continue(log.get(), marks);
     EXPECT_EQ(3u, log_last(log.get()));
-    EXPECT_EQ(3u, log_stable(log.get()));
+    EXPECT_EQ(3u, log_durable(log.get()));
     log.append(1, 4);
     log.append(0, 5);
     ASSERT_OK(log_wait(log.get(), 5));
     partitioned_reading read = log.read(marks);
     ASSERT_OK(read.status);
-    EXPECT_EQ((std::vector<uint64_t>{4, 5}), read.sequences());
+    EXPECT_EQ((std::vector<uint64_t>{4, 5}), read.lsns());
     EXPECT_EQ(TY_E_DAMAGED, log.read(old).status);
 }
 
@@ -290,7 +290,7 @@ TEST(partition_test, a_failed_write_breaks_all_and_a_snapshot_mends_all) {
     log_continue(log.get(), marks);
     log.append(1, 3);
     ASSERT_OK(log_wait(log.get(), 3, 1));
-    EXPECT_EQ((std::vector<uint64_t>{3}), log.read(marks).sequences());
+    EXPECT_EQ((std::vector<uint64_t>{3}), log.read(marks).lsns());
 }
 
 TEST(partition_test, a_log_too_small_is_refused_and_says_how_large) {
@@ -351,12 +351,12 @@ void commit_from_threads(bool library_threads) {
                 if (marked)
                     lost += log_wait_partition(l, partition, stamp) != TY_OK;
                 else if (i % 3 == 0)
-                    lost += log_wait(l, stamp, partition) != TY_OK || log_stable(l) < stamp;
+                    lost += log_wait(l, stamp, partition) != TY_OK || log_durable(l) < stamp;
             }
         });
     std::vector<uint64_t> stables;
     for (int i = 0; i < 200; ++i)
-        stables.push_back(log_stable(l));
+        stables.push_back(log_durable(l));
     log_marks marks = log_marks_now(l);
     marks.stamp = clock.load();
     for (std::thread &one : all)
@@ -364,7 +364,7 @@ void commit_from_threads(bool library_threads) {
     EXPECT_EQ(0, lost);
     EXPECT_TRUE(std::is_sorted(stables.begin(), stables.end()));
     ASSERT_OK(log_wait(l, clock));
-    EXPECT_EQ(clock, log_stable(l));
+    EXPECT_EQ(clock, log_durable(l));
     disk_owner after(os::sim_power_cut(disk.get(), UINT64_MAX, os::sim_cut::drop_all, 1));
     for (const log_marks &from : {log_marks{0, partitions}, marks}) {
         partitioned_reading read = read_partitions(*open_log(after.get()), from);
@@ -383,7 +383,7 @@ TEST(partition_test, many_committers_and_the_library_s_threads) {
     commit_from_threads(true);
 }
 
-// What the other partitions hold up to the sequence is written at the same time, not one after the other: each write
+// What the other partitions hold up to the LSN is written at the same time, not one after the other: each write
 // waits until all have begun.
 TEST(partition_test, partitions_are_written_at_the_same_time) {
     constexpr uint32_t partitions = 4;
@@ -411,7 +411,7 @@ TEST(partition_test, partitions_are_written_at_the_same_time) {
 }
 
 // L5: a reader of a single ring counts from its mark.
-TEST(partition_test, a_mark_of_a_single_ring_says_the_sequence_at_its_place) {
+TEST(partition_test, a_mark_of_a_single_ring_says_the_lsn_at_its_place) {
     partitioned_log log(1);
     std::atomic<bool> done{false};
     std::thread appender([&] {
@@ -425,7 +425,7 @@ TEST(partition_test, a_mark_of_a_single_ring_says_the_sequence_at_its_place) {
     });
     for (uint64_t looks = 0; !HasFailure() && (looks < 20000 || log_last(log.get()) < 2000); ++looks) {
         const log_marks marks = log_marks_now(log.get());
-        EXPECT_EQ(marks.at[0].sequence, marks.stamp);
+        EXPECT_EQ(marks.at[0].lsn, marks.stamp);
     }
     done = true;
     appender.join();
@@ -471,7 +471,7 @@ TEST(partition_test, nobody_waits_for_a_frame_without_records) {
     goes_on = true;
     first.join();
     second.join();
-    EXPECT_EQ(3u, log_stable(l));
+    EXPECT_EQ(3u, log_durable(l));
 }
 
 } // namespace

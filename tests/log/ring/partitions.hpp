@@ -7,7 +7,7 @@ namespace taiyen::test {
 
 struct partitioned_reading {
     struct record {
-        uint64_t sequence;
+        uint64_t lsn;
         uint32_t partition;
         bool marked;
         std::string bytes;
@@ -16,10 +16,10 @@ struct partitioned_reading {
     log_contents contents{};
     std::vector<record> records;
 
-    std::vector<uint64_t> sequences() const {
+    std::vector<uint64_t> lsns() const {
         std::vector<uint64_t> all;
         for (const record &one : records)
-            all.push_back(one.sequence);
+            all.push_back(one.lsn);
         return all;
     }
 };
@@ -28,7 +28,7 @@ inline partitioned_reading read_partitions(const ty_log_sink &sink, const log_ma
     partitioned_reading result;
     log_reader reader{&result, [](void *context, const log_record &record) {
                           static_cast<partitioned_reading *>(context)->records.push_back(
-                              {record.sequence, record.partition, record.marked,
+                              {record.lsn, record.partition, record.marked,
                                std::string(reinterpret_cast<const char *>(record.bytes), record.size)});
                           return TY_OK;
                       }};
@@ -36,12 +36,12 @@ inline partitioned_reading read_partitions(const ty_log_sink &sink, const log_ma
     return result;
 }
 
-inline void append_to(log *l, uint32_t partition, uint64_t sequence, bool marked = false, size_t size = 40) {
-    const std::string record = record_of(sequence, size);
+inline void append_to(log *l, uint32_t partition, uint64_t lsn, bool marked = false, size_t size = 40) {
+    const std::string record = record_of(lsn, size);
     uint8_t *place = nullptr;
     ASSERT_OK(log_append_begin(l, partition, record.size(), &place));
     memcpy(place, record.data(), record.size());
-    log_append_end(l, partition, record.size(), sequence, marked);
+    log_append_end(l, partition, record.size(), lsn, marked);
 }
 
 class partitioned_log {
@@ -59,8 +59,8 @@ public:
     uint64_t writes() const { return watched_.writes; }
     void fail_writes(bool fails) { fails_ = fails; }
 
-    void append(uint32_t partition, uint64_t sequence, bool marked = false, size_t size = 40) {
-        append_to(get(), partition, sequence, marked, size);
+    void append(uint32_t partition, uint64_t lsn, bool marked = false, size_t size = 40) {
+        append_to(get(), partition, lsn, marked, size);
     }
     partitioned_reading read(const log_marks &from) { return read_partitions(*memory_.sink(), from); }
     partitioned_reading read() { return read(log_marks{0, header_.partitions}); }

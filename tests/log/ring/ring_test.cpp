@@ -25,15 +25,15 @@ TEST(ring_test, what_is_appended_is_read_back) {
                 if (size + slack > log_record_max(l.get()))
                     continue;
                 model.push_back(record_of(model.size(), size));
-                uint64_t sequence = 0;
-                ASSERT_OK(append(l.get(), model.back(), &sequence, slack));
-                EXPECT_EQ(model.size(), sequence);
+                uint64_t lsn = 0;
+                ASSERT_OK(append(l.get(), model.back(), &lsn, slack));
+                EXPECT_EQ(model.size(), lsn);
                 if (model.size() % 7 == 0) {
-                    ASSERT_OK(log_wait(l.get(), sequence));
+                    ASSERT_OK(log_wait(l.get(), lsn));
                 }
             }
         ASSERT_OK(log_wait(l.get(), log_last(l.get())));
-        EXPECT_EQ(model.size(), log_stable(l.get()));
+        EXPECT_EQ(model.size(), log_durable(l.get()));
         reading read = read_log(*in.sink());
         EXPECT_OK(read.status);
         EXPECT_EQ(model, read.records);
@@ -157,11 +157,11 @@ TEST(ring_test, a_snapshot_in_place_of_a_write_is_not_missed) {
     log_marks mark = log_marks_now(l.get());
     mark.stamp += 1;
     log_continue(l.get(), mark);
-    EXPECT_EQ(2u, log_stable(l.get()));
+    EXPECT_EQ(2u, log_durable(l.get()));
     EXPECT_OK(read_log(*in.sink(), mark).status);
-    uint64_t sequence = 0;
-    ASSERT_OK(append(l.get(), "three", &sequence));
-    EXPECT_EQ(3u, sequence);
+    uint64_t lsn = 0;
+    ASSERT_OK(append(l.get(), "three", &lsn));
+    EXPECT_EQ(3u, lsn);
     ASSERT_OK(log_wait(l.get(), 3));
     EXPECT_EQ(std::vector<std::string>{"three"}, read_log(*in.sink(), mark).records);
     EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink()).status);

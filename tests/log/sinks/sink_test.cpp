@@ -59,7 +59,7 @@ TEST(sink_test, what_one_of_two_sinks_missed_is_written_again) {
     reading read = read_log(*tee);
     ASSERT_EQ(model, read.records);
     l.reset(start_behind(tee.get(), {}, read));
-    EXPECT_EQ(1u, log_stable(l.get()));
+    EXPECT_EQ(1u, log_durable(l.get()));
     ASSERT_OK(log_wait(l.get(), 2)); // an open that wants it so
     EXPECT_EQ(model, read_log(*two.sink()).records);
     model.push_back("third");

@@ -120,7 +120,7 @@ TEST_P(crash_test, the_process_dies) {
 
 TEST_P(crash_test, the_power_fails) {
     make();
-    EXPECT_OK(ty_stable(heap_.get(), 0, true, nullptr));
+    EXPECT_OK(ty_durable(heap_.get(), 0, true, nullptr));
     dice random(GetParam());
     for (unsigned round = 0; round < 4; round++) {
         const uint64_t before = os::sim_event_count(heap_.files().get());

@@ -125,7 +125,7 @@ TEST_F(services_test, plain_stores_between_transactions_of_others) {
     EXPECT_OK(ty_heap_verify(files.get(), nullptr, nullptr));
 }
 
-TEST_F(services_test, stamps_are_sequences) {
+TEST_F(services_test, stamps_are_lsns) {
     concurrent_test_heap files;
     ty_heap *heap = files.get();
     uint64_t *word = words(heap, 1);
@@ -134,18 +134,18 @@ TEST_F(services_test, stamps_are_sequences) {
         EXPECT_OK(atomically(
             heap, [&](ty_atomic_txn *txn) { return add_to(txn, *word, 1); }, nullptr, &told));
         ty_txn *txn = nullptr;
-        uint64_t sequence = 0;
+        uint64_t lsn = 0;
         ASSERT_OK(ty_begin(heap, nullptr, &txn));
         ASSERT_OK(ty_declare(txn, word, sizeof *word));
         ++*word;
-        ASSERT_OK(ty_commit_async(txn, &sequence));
-        EXPECT_EQ(told.stamp + 1, sequence);
+        ASSERT_OK(ty_commit_async(txn, &lsn));
+        EXPECT_EQ(told.stamp + 1, lsn);
         EXPECT_OK(atomically(
             heap, [&](ty_atomic_txn *next) { return add_to(next, *word, 1); }, nullptr, &told));
-        EXPECT_EQ(sequence + 1, told.stamp);
-        bool stable = false;
-        EXPECT_OK(ty_stable(heap, told.stamp, false, &stable));
-        EXPECT_TRUE(stable);
+        EXPECT_EQ(lsn + 1, told.stamp);
+        bool durable = false;
+        EXPECT_OK(ty_durable(heap, told.stamp, false, &durable));
+        EXPECT_TRUE(durable);
     }
 }
 
@@ -167,7 +167,7 @@ TEST_F(services_test, a_log_that_is_full_is_emptied) {
                     },
                     &no_wait));
         });
-        EXPECT_OK(ty_stable(heap, 0, true, nullptr));
+        EXPECT_OK(ty_durable(heap, 0, true, nullptr));
         files.die();
         files.open();
         for (unsigned number = 0; number < 4; number++)
@@ -401,7 +401,7 @@ TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
     EXPECT_OK(ty_log_read_with(
         heap_path, &files.options(), nullptr,
         [](const ty_log_entry *entry, void *context) {
-            (*static_cast<std::map<uint64_t, bool> *>(context))[entry->sequence] = entry->marked;
+            (*static_cast<std::map<uint64_t, bool> *>(context))[entry->lsn] = entry->marked;
             return true;
         },
         &marked));

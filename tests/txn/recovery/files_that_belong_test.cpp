@@ -534,7 +534,7 @@ TEST_P(belonging, a_snapshot_of_another_version) {
     } cases[] = {{"version", [](chunk_header_1 &h) { h.version += 1; }, TY_E_FORMAT},
                  {"version 1", [](chunk_header_1 &h) { h.version = 1; }, TY_E_FORMAT},
                  {"attempt", [](chunk_header_1 &h) { h.attempt = UINT64_MAX; }, TY_E_DAMAGED},
-                 {"sequence", [](chunk_header_1 &h) { h.log_sequence = UINT64_MAX - 1; }, TY_E_DAMAGED},
+                 {"lsn", [](chunk_header_1 &h) { h.log_lsn = UINT64_MAX - 1; }, TY_E_DAMAGED},
                  {"position", [](chunk_header_1 &h) { h.log_position = UINT64_MAX - 4095; }, TY_E_DAMAGED}};
     for (const auto &each : cases) {
         SCOPED_TRACE(each.what);

@@ -74,7 +74,7 @@ void append_record(const disk &files, const std::vector<uint8_t> &bytes) {
     heap.struct_size = sizeof heap;
     ASSERT_OK(ty_log_read(nullptr, log_path, files.storage(), &info, nullptr, nullptr));
     ASSERT_OK(ty_read_info(heap_path, files.storage(), &heap));
-    ASSERT_EQ(0u, heap.log_sequence) << "the log is read from its beginning";
+    ASSERT_EQ(0u, heap.log_lsn) << "the log is read from its beginning";
     log_identity identity{};
     memcpy(identity.heap, info.heap_identity, sizeof identity.heap);
     identity.log = info.log_identity;
@@ -93,8 +93,8 @@ void append_record(const disk &files, const std::vector<uint8_t> &bytes) {
     uint8_t *place = nullptr;
     ASSERT_OK(log_append_begin(l, bytes.size(), &place));
     memcpy(place, bytes.data(), bytes.size());
-    uint64_t sequence = log_append_end(l, bytes.size());
-    ASSERT_OK(log_wait(l, sequence));
+    uint64_t lsn = log_append_end(l, bytes.size());
+    ASSERT_OK(log_wait(l, lsn));
     log_stop(l);
     sink_destroy(sink);
 }

@@ -51,7 +51,7 @@ TEST_F(open_test, created_closed_and_opened_again) {
     EXPECT_EQ(TY_TRANSACTIONAL, report.kind);
     EXPECT_EQ(TY_FOUND_CLOSED, report.found);
     EXPECT_EQ(0u, report.replayed_transactions);
-    EXPECT_EQ(20u, report.sequence);
+    EXPECT_EQ(20u, report.lsn);
     book.check(heap, 20);
     run(1);
     ASSERT_OK(ty_close(heap));
@@ -64,7 +64,7 @@ TEST_F(open_test, discarded_and_replayed) {
     ASSERT_OK(ty_discard(heap));
     open(files);
     EXPECT_EQ(30u, report.replayed_transactions);
-    EXPECT_EQ(30u, report.sequence);
+    EXPECT_EQ(30u, report.lsn);
     EXPECT_GT(report.replayed_bytes, 0u);
     book.check(heap, 30);
     run(5);
@@ -139,12 +139,12 @@ TEST_F(open_test, missing_log_of_a_heap_closed_in_order) {
     ASSERT_OK(ty_close(heap));
     open(files);
     EXPECT_TRUE(report.log_recreated);
-    EXPECT_EQ(10u, report.sequence);
+    EXPECT_EQ(10u, report.lsn);
     book.check(heap, 10);
     run(4);
     ASSERT_OK(ty_discard(heap));
     open(files);
-    EXPECT_EQ(14u, report.sequence);
+    EXPECT_EQ(14u, report.lsn);
     book.check(heap, 14);
     ASSERT_OK(ty_close(heap));
 }
@@ -276,7 +276,7 @@ TEST_F(open_test, rebuilt) {
     disk files;
     open(files);
     run(10);
-    ASSERT_OK(book.run(heap, false)); // not stable yet
+    ASSERT_OK(book.run(heap, false)); // not durable yet
     for (auto &[address, bytes] : content_of(heap))
         memset(address, 0xee, bytes.size());
     ty_txn *txn = nullptr;
@@ -340,13 +340,13 @@ TEST_F(open_test, what_the_log_says) {
         auto &c = *static_cast<counts *>(context);
         c.transactions += entry->kind == TY_LOG_TRANSACTION;
         c.data += entry->kind == TY_LOG_DATA;
-        c.first = c.first ? c.first : entry->sequence;
+        c.first = c.first ? c.first : entry->lsn;
         return true;
     };
     ASSERT_OK(ty_log_read(heap_path, nullptr, files.storage(), &info, count, &seen));
     EXPECT_TRUE(info.of_heap);
     EXPECT_EQ(6u, info.transactions);
-    EXPECT_EQ(5u, info.first_sequence);
+    EXPECT_EQ(5u, info.first_lsn);
     EXPECT_EQ(6u, seen.transactions);
     EXPECT_EQ(5u, seen.first);
     EXPECT_EQ(seen.data, info.data_entries);

@@ -179,14 +179,14 @@ TEST(other_heaps_files, a_log_is_not_made_to_be_taken_away) {
     report.struct_size = sizeof report;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     ASSERT_OK(ty_close(heap));
-    const uint64_t sequence = report.sequence;
-    EXPECT_GT(sequence, 0u);
+    const uint64_t lsn = report.lsn;
+    EXPECT_GT(lsn, 0u);
     files.remove(log_path);
     options.kind = TY_SNAPSHOT;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.log_detached);
     EXPECT_FALSE(report.log_recreated);
-    EXPECT_EQ(sequence, report.sequence);
+    EXPECT_EQ(lsn, report.lsn);
     EXPECT_EQ(TY_SNAPSHOT, report.kind);
     EXPECT_EQ(TY_SNAPSHOT, ty_heap_kind(heap));
     EXPECT_EQ("(none)", files.read_file(log_path));
@@ -228,7 +228,7 @@ TEST(other_heaps_files, numbers_near_the_top) {
                         else if (field == 1)
                             header.epoch = header.durable_epoch = number;
                         else
-                            header.log_sequence = number;
+                            header.log_lsn = number;
                     });
                 else if (field == 3)
                     change_headers<journal_header_2>(files, journal_path,

@@ -99,9 +99,9 @@ TEST(partition_files, marks_that_cannot_be_are_refused) {
         {"none", [](image_header_2 &i) { i.log_partitions = 0; }, TY_E_DAMAGED},
         {"a position out of line", [](image_header_2 &i) { i.log_more[1].position += 8; }, TY_E_DAMAGED},
         {"a position that wraps", [](image_header_2 &i) { i.log_more[1].position = -uint64_t{4096}; }, TY_E_DAMAGED},
-        {"a sequence that wraps", [](image_header_2 &i) { i.log_more[0].sequence = UINT64_MAX; }, TY_E_DAMAGED},
-        {"a first sequence that wraps", [](image_header_2 &i) { i.log_first_sequence = UINT64_MAX; }, TY_E_DAMAGED},
-        {"a sequence near the top", [](image_header_2 &i) { i.log_more[0].sequence = counter_max_2; }, TY_E_DAMAGED},
+        {"an LSN that wraps", [](image_header_2 &i) { i.log_more[0].lsn = UINT64_MAX; }, TY_E_DAMAGED},
+        {"a first LSN that wraps", [](image_header_2 &i) { i.log_first_lsn = UINT64_MAX; }, TY_E_DAMAGED},
+        {"an LSN near the top", [](image_header_2 &i) { i.log_more[0].lsn = counter_max_2; }, TY_E_DAMAGED},
     };
     for (const auto &one : cases) {
         SCOPED_TRACE(one.what);

@@ -27,12 +27,12 @@ TEST_P(partitions_test, lives_of_a_heap) {
     options.log_partitions = 0; // as it has
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_EQ(20u, report.replayed_transactions);
-    EXPECT_EQ(20u, report.sequence);
+    EXPECT_EQ(20u, report.lsn);
     book.check(heap, 20);
     book.forget_others(heap);
     ASSERT_OK(book.run(heap));
     ASSERT_OK(ty_rebuild(&heap, &options, &report));
-    EXPECT_EQ(21u, report.sequence);
+    EXPECT_EQ(21u, report.lsn);
     ASSERT_OK(ty_close(heap));
     options.mode = TY_OPEN_READ_ONLY;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
@@ -114,7 +114,7 @@ TEST(partitions, their_number_changes_when_the_heap_was_closed_in_order) {
         options.log_partitions = 0;
         ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
         book.check(heap, count + 1);
-        EXPECT_EQ(count + 1, report.sequence) << "transactions keep their numbers";
+        EXPECT_EQ(count + 1, report.lsn) << "transactions keep their numbers";
         ASSERT_OK(ty_close(heap));
         EXPECT_EQ(size_t{3} << 20, files.read_file(log_path).size());
     }
@@ -194,7 +194,7 @@ TEST(partitions, what_an_open_believed_is_durable_when_it_returns) {
     h.store(1, 1, 11);
     ASSERT_OK(log_wait(h.log(), h.clock));
     h.crash(); // the last frame is not known to be durable
-    EXPECT_EQ(h.clock, log_stable(h.log()));
+    EXPECT_EQ(h.clock, log_durable(h.log()));
     EXPECT_EQ(11u, h.block[1]);
 }
 

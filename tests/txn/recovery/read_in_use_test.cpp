@@ -9,12 +9,12 @@ using namespace taiyen::test;
 
 namespace {
 
-// Sequences told follow each other.
+// LSNs told follow each other.
 bool expect_next(const ty_log_entry *entry, void *context) {
     auto &last = *static_cast<uint64_t *>(context);
     if (entry->kind == TY_LOG_TRANSACTION) {
-        EXPECT_TRUE(last == 0 || entry->sequence == last + 1);
-        last = entry->sequence;
+        EXPECT_TRUE(last == 0 || entry->lsn == last + 1);
+        last = entry->lsn;
     }
     return true;
 }
@@ -50,8 +50,8 @@ TEST(read_in_use_test, a_reader_beside_the_writer_finds_what_was_acknowledged) {
         EXPECT_TRUE(status == TY_OK || (status == TY_E_BUSY && readings % 2)) << ty_error_text();
         whole += status == TY_OK;
         if (status == TY_OK) {
-            EXPECT_GE(info.first_sequence - 1 + info.transactions, before);
-            EXPECT_TRUE(told == 0 || told == info.first_sequence - 1 + info.transactions);
+            EXPECT_GE(info.first_lsn - 1 + info.transactions, before);
+            EXPECT_TRUE(told == 0 || told == info.first_lsn - 1 + info.transactions);
         }
     }
     writer.join();

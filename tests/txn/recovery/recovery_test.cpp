@@ -1,4 +1,4 @@
-// Goal: after a power cut at any instant the heap holds exactly the transactions up to some sequence, each whole, and
+// Goal: after a power cut at any instant the heap holds exactly the transactions up to some LSN, each whole, and
 // none that was acknowledged is missing. Method: lives of heaps on a simulated disk that holds image, journal and log;
 // the power fails before each of the disk's events, in several ways; what an open finds is held against the reference's
 // content after each transaction.
@@ -53,9 +53,9 @@ struct life {
         for (int i = 0; i < transactions; ++i)
             ASSERT_OK(book.run(heap, false));
     }
-    void make_stable() {
-        bool stable = false;
-        ASSERT_OK(ty_stable(heap, 0, true, &stable));
+    void make_durable() {
+        bool durable = false;
+        ASSERT_OK(ty_durable(heap, 0, true, &durable));
         acknowledge(ledger::count(heap));
     }
     uint64_t least(uint64_t event) const {
@@ -115,7 +115,7 @@ TEST(recovery_test, commits_snapshots_and_closes) {
     ASSERT_OK(ty_snapshot(l.heap));
     l.run(5);
     l.run_async(5);
-    l.make_stable();
+    l.make_durable();
     ASSERT_OK(ty_run_background_work(l.heap));
     l.run(3);
     uint64_t epoch = 0;
@@ -177,8 +177,8 @@ TEST(recovery_test, snapshots_in_place_of_a_record) {
     }
     const ty_txn_stats stats = txn_stats_of(l.heap);
     EXPECT_EQ(3u, stats.forced_snapshots);
-    EXPECT_EQ(6u, stats.sequence) << "each has a number, in the log or not";
-    EXPECT_EQ(6u, stats.stable_sequence);
+    EXPECT_EQ(6u, stats.lsn) << "each has a number, in the log or not";
+    EXPECT_EQ(6u, stats.durable_lsn);
     ASSERT_OK(ty_discard(l.heap));
     uint64_t step = l.now() / 60 + 1;
     for (uint64_t event = l.created_event; event <= l.now() && !HasFailure(); event += step)

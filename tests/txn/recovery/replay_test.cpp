@@ -130,11 +130,11 @@ protected:
             store(txn, random_() % block_words, 1, false);
             ASSERT_OK(ty_commit_async(txn, nullptr));
         }
-        ASSERT_OK(wait_until_stable());
+        ASSERT_OK(wait_until_durable());
     }
-    ty_status wait_until_stable() {
-        bool stable = false;
-        return ty_stable(heap_, 0, true, &stable);
+    ty_status wait_until_durable() {
+        bool durable = false;
+        return ty_durable(heap_, 0, true, &durable);
     }
     void expect_blocks() const {
         for (const auto &[address, content] : blocks_) {
@@ -205,7 +205,7 @@ TEST_P(replay_test, gives_words_alone_with_other_steps_between) {
             churn(txn);
         ASSERT_OK(ty_commit_async(txn, nullptr));
     }
-    ASSERT_OK(wait_until_stable());
+    ASSERT_OK(wait_until_durable());
     ASSERT_OK(ty_discard(heap_));
     for (int again = 0; again < 2; again++) {
         open();

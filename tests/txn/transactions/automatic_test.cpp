@@ -63,7 +63,7 @@ TEST_P(automatic, unchanged_content_is_not_logged) {
     put(block, 0x1111111111111111u);
     ASSERT_OK(ty_commit(txn));
     ASSERT_OK(ty_get_txn_stats(h.heap, &after));
-    EXPECT_EQ(before.sequence, after.sequence);
+    EXPECT_EQ(before.lsn, after.lsn);
 }
 
 // Stores that no transaction did are neither logged nor taken back by the next one; what it changes beside them is.

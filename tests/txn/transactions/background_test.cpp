@@ -1,7 +1,7 @@
 // Goal: the library's own threads do their part of a transactional heap: snapshots that nobody asked for, blocks that
 // were freed for later, closing and discarding while they are at work; and a forked child leaves the parent's files
 // alone. Method: heaps with TY_BACKGROUND_THREAD; what a thread is to do is waited for by looking at figures; after
-// commits of several threads, what an open finds is held against what each thread did up to the sequence found.
+// commits of several threads, what an open finds is held against what each thread did up to the LSN found.
 #include "../files.hpp"
 #include "tests/os/temporary_folder.hpp"
 #include "tests/stats.hpp"
@@ -241,7 +241,7 @@ constexpr unsigned writers = 3;
 
 // Each writer replaces a block of its own, over and over.
 struct writer {
-    std::vector<uint64_t> sequences; // of its transactions
+    std::vector<uint64_t> lsns; // of its transactions
     uint64_t acknowledged = 0;
 
     static size_t words_of(uint64_t number) { return 2 + number * 37 % 510; }
@@ -249,22 +249,22 @@ struct writer {
 
     void run(ty_heap *heap, uint64_t **slot, unsigned transactions, bool snapshots) {
         for (unsigned n = 0; n < transactions; ++n) {
-            uint64_t sequence = 0;
-            replace(heap, slot, sequences.size() + 1, &sequence);
-            sequences.push_back(sequence);
+            uint64_t lsn = 0;
+            replace(heap, slot, lsns.size() + 1, &lsn);
+            lsns.push_back(lsn);
             if (n % 16 == 7) {
-                bool stable = false;
-                ASSERT_OK(ty_stable(heap, sequence, true, &stable));
-                ASSERT_TRUE(stable);
-                acknowledged = sequence;
+                bool durable = false;
+                ASSERT_OK(ty_durable(heap, lsn, true, &durable));
+                ASSERT_TRUE(durable);
+                acknowledged = lsn;
             }
             if (snapshots && n % 32 == 20) {
                 ASSERT_OK(ty_snapshot(heap));
-                acknowledged = sequence;
+                acknowledged = lsn;
             }
         }
     }
-    static void replace(ty_heap *heap, uint64_t **slot, uint64_t number, uint64_t *sequence) {
+    static void replace(ty_heap *heap, uint64_t **slot, uint64_t number, uint64_t *lsn) {
         ty_txn_options how = TY_TXN_OPTIONS_INIT;
         how.free_later = number % 4 != 0;
         ty_txn *txn = nullptr;
@@ -278,14 +278,14 @@ struct writer {
             ASSERT_OK(ty_txn_free(txn, *slot));
         }
         *slot = block;
-        ASSERT_OK(ty_commit_async(txn, sequence));
+        ASSERT_OK(ty_commit_async(txn, lsn));
     }
-    // Its block is what it was after its last transaction up to the sequence; what came behind is forgotten.
-    void check(const uint64_t *block, uint64_t sequence) {
-        EXPECT_GE(sequence, acknowledged);
-        while (!sequences.empty() && sequences.back() > sequence)
-            sequences.pop_back();
-        uint64_t number = sequences.size();
+    // Its block is what it was after its last transaction up to the LSN; what came behind is forgotten.
+    void check(const uint64_t *block, uint64_t lsn) {
+        EXPECT_GE(lsn, acknowledged);
+        while (!lsns.empty() && lsns.back() > lsn)
+            lsns.pop_back();
+        uint64_t number = lsns.size();
         ASSERT_EQ(number == 0, block == nullptr);
         for (size_t i = 0; number != 0 && i < words_of(number); ++i)
             ASSERT_EQ(word_of(number, i), block[i]) << "word " << i << " of transaction " << number;
@@ -343,23 +343,23 @@ TEST_F(background_test, closed_and_discarded_amid_commits) {
             threads.emplace_back([&, i] { all[i].run(heap, &slots[i], 40 + unsigned(round) * 20, i == 0); });
         for (std::thread &thread : threads)
             thread.join();
-        uint64_t last = txn_stats_of(heap).sequence;
+        uint64_t last = txn_stats_of(heap).lsn;
         bool close = round % 2 == 0;
         ASSERT_OK(close ? ty_close(heap) : ty_discard(heap));
         heap = nullptr;
         open();
-        ASSERT_LE(report.sequence, last);
+        ASSERT_LE(report.lsn, last);
         if (close) {
-            EXPECT_EQ(last, report.sequence);
+            EXPECT_EQ(last, report.lsn);
             EXPECT_EQ(0u, report.replayed_transactions);
         }
         size_t blocks = 1, transactions = 1;
         for (unsigned i = 0; i < writers; ++i) {
-            all[i].check(slots[i], report.sequence);
+            all[i].check(slots[i], report.lsn);
             blocks += slots[i] != nullptr;
-            transactions += all[i].sequences.size();
+            transactions += all[i].lsns.size();
         }
-        EXPECT_EQ(report.sequence, transactions);
+        EXPECT_EQ(report.lsn, transactions);
         EXPECT_EQ(blocks, live_blocks(heap)) << "a block that was freed is there, or the other way round";
         expect_sound(heap);
         if (HasFailure())
@@ -375,14 +375,14 @@ int refused(ty_status status) {
 
 // What differs from what must be, in the child: a bit each.
 int child_calls(ty_heap *heap, ty_txn *txn, uint64_t *words, const ty_open_options &options) {
-    bool stable = false;
+    bool durable = false;
     uint64_t number = 0;
     ty_txn_stats stats{};
     stats.struct_size = sizeof stats;
     ty_snapshot_stats snapshots{};
     snapshots.struct_size = sizeof snapshots;
-    int wrong = refused(ty_stable(heap, 0, true, &stable));
-    wrong |= refused(ty_stable(heap, 0, false, &stable)) << 1;
+    int wrong = refused(ty_durable(heap, 0, true, &durable));
+    wrong |= refused(ty_durable(heap, 0, false, &durable)) << 1;
     wrong |= refused(ty_commit(txn)) << 2;
     wrong |= refused(ty_commit_async(txn, &number)) << 3;
     wrong |= refused(ty_get_txn_stats(heap, &stats)) << 4;
@@ -431,7 +431,7 @@ TEST_F(background_test, a_forked_child_is_refused) {
     ASSERT_OK(ty_discard(heap));
     heap = nullptr;
     ASSERT_OK(ty_open(path.c_str(), &options, &heap, &report));
-    EXPECT_EQ(3u, report.sequence);
+    EXPECT_EQ(3u, report.lsn);
     EXPECT_EQ(2u, *words);
     expect_sound(heap);
 }

@@ -160,7 +160,7 @@ TEST(ending_test, a_rebuild_tells_whether_the_heap_is_open) {
 }
 
 // Nothing is done that would lose what was committed.
-TEST(ending_test, a_rebuild_that_cannot_make_all_stable) {
+TEST(ending_test, a_rebuild_that_cannot_make_all_durable) {
     disk files;
     ledger book(3);
     ty_heap *heap = nullptr;
@@ -173,7 +173,7 @@ TEST(ending_test, a_rebuild_that_cannot_make_all_stable) {
     EXPECT_EQ(TY_E_IO, ty_rebuild(&heap, &options, nullptr));
     ASSERT_EQ(before, heap);
     os::sim_set_fault(files.get(), {});
-    ASSERT_OK(ty_stable(heap, 0, true, nullptr));
+    ASSERT_OK(ty_durable(heap, 0, true, nullptr));
     ASSERT_OK(ty_rebuild(&heap, &options, nullptr));
     book.check(heap, 2);
     ASSERT_OK(ty_discard(heap));

@@ -29,10 +29,10 @@ uint64_t live(const disk &files, ledger &book, ty_heap **left_open) {
         if (i == 6 && ty_run_background_work(heap)) // acknowledges nothing
             continue;
         if (i == 8) {
-            (void)!book.run(heap, false); // acknowledged by ty_stable
-            bool stable = false;
-            EXPECT_TRUE(ty_stable(heap, 0, true, &stable) != TY_OK || stable);
-            note(stable ? TY_OK : TY_E_IO);
+            (void)!book.run(heap, false); // acknowledged by ty_durable
+            bool durable = false;
+            EXPECT_TRUE(ty_durable(heap, 0, true, &durable) != TY_OK || durable);
+            note(durable ? TY_OK : TY_E_IO);
         }
     }
     if (ty_close(heap))

@@ -73,9 +73,9 @@ TEST_P(full_log_test, keeps_what_was_acknowledged) {
     fill();
     ASSERT_NO_FATAL_FAILURE(cut_power());
     // The open has no room to write again what it believed. Who waits for that gets it, by a snapshot.
-    bool stable = false;
-    ASSERT_OK(ty_stable(heap, 0, true, &stable));
-    EXPECT_TRUE(stable);
+    bool durable = false;
+    ASSERT_OK(ty_durable(heap, 0, true, &durable));
+    EXPECT_TRUE(durable);
     ASSERT_NO_FATAL_FAILURE(cut_power());
     ASSERT_OK(commit(++acknowledged, 1));
     fill();

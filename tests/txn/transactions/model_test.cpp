@@ -1,8 +1,8 @@
 // Goal: whatever transactions do, the heap's blocks, their bytes and the roots are those of a plain reference, after
-// commits, rollbacks and crashes; and a crash brings back exactly the transactions up to some sequence, none that was
-// stable missing.
+// commits, rollbacks and crashes; and a crash brings back exactly the transactions up to some LSN, none that was
+// durable missing.
 // Method: seeded random transactions of all kinds of change on a heap and on a map; the whole heap is compared and
-// verified now and then, and after each crash with the reference's state of the sequence that the open reports.
+// verified now and then, and after each crash with the reference's state of the LSN that the open reports.
 #include "tests/effort.hpp"
 #include "tests/stats.hpp"
 #include "tests/txn/support.hpp"
@@ -86,21 +86,21 @@ public:
     void crash() {
         forced_before_ += forced_since_open();
         set_full(false);
-        uint64_t stable = stable_sequence();
+        uint64_t durable = durable_lsn();
         uint64_t last = history_.rbegin()->first;
         if (below(3) == 0) { // in the middle of one
             ASSERT_OK(ty_begin(heap(), nullptr, &txn_));
             for (uint64_t steps = below(12); steps > 0; steps--)
                 step();
             if (below(2) == 0 && prepare()) {
-                stable = last = stable_sequence();
+                durable = last = durable_lsn();
             }
         }
         const ty_report report = heap_.crash();
-        const uint64_t restored = report.sequence;
+        const uint64_t restored = report.lsn;
         ASSERT_NE(heap(), nullptr);
         in_doubt += report.in_doubt != 0;
-        ASSERT_GE(restored, stable);
+        ASSERT_GE(restored, durable);
         ASSERT_LE(restored, last + (report.in_doubt != 0)); // its outcome has a number, too
         auto at = --history_.upper_bound(restored);
         now_ = at->second;
@@ -118,7 +118,7 @@ public:
     void snapshot() {
         set_full(false);
         ASSERT_OK(heap_.snapshot());
-        forget_older(stable_sequence());
+        forget_older(durable_lsn());
     }
 
     void end() { set_full(false); }
@@ -138,13 +138,13 @@ private:
         heap_.set_full(full);
     }
 
-    uint64_t stable_sequence() {
+    uint64_t durable_lsn() {
         ty_txn_stats stats = txn_stats_of(heap());
-        return stats.stable_sequence;
+        return stats.durable_lsn;
     }
 
-    void forget_older(uint64_t sequence) {
-        auto at = history_.upper_bound(sequence);
+    void forget_older(uint64_t lsn) {
+        auto at = history_.upper_bound(lsn);
         if (at != history_.begin())
             history_.erase(history_.begin(), --at);
     }
@@ -202,10 +202,10 @@ private:
         }
         EXPECT_EQ(nullptr, ty_current_txn(heap()));
         EXPECT_EQ(TY_E_ARGUMENT, ty_txn_root_set(txn_, "a", nullptr));
-        const uint64_t sequence = last_sequence();
-        EXPECT_EQ(sequence, stable_sequence());
-        prepared_[sequence] = now_;
-        heap_.outcomes[sequence] = below(2) != 0 ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
+        const uint64_t lsn = last_lsn();
+        EXPECT_EQ(lsn, durable_lsn());
+        prepared_[lsn] = now_;
+        heap_.outcomes[lsn] = below(2) != 0 ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
         return true;
     }
 
@@ -213,7 +213,7 @@ private:
         const bool prepared = !full_ && below(4) == 0 && prepare();
         const bool taken_back = below(5) == 0;
         if (prepared)
-            heap_.outcomes[last_sequence()] = taken_back ? TY_OUTCOME_ROLLBACK : TY_OUTCOME_COMMIT;
+            heap_.outcomes[last_lsn()] = taken_back ? TY_OUTCOME_ROLLBACK : TY_OUTCOME_COMMIT;
         if (prepared && below(8) == 0)
             set_full(true);
         if (taken_back) {
@@ -222,16 +222,16 @@ private:
             reserved_ = reserved_before_;
             shrunk_.clear();
             if (prepared)
-                history_[last_sequence()] = now_;
+                history_[last_lsn()] = now_;
             return;
         }
-        uint64_t sequence = 0;
+        uint64_t lsn = 0;
         bool wait = below(full_ ? 2000 : 8) == 0; // while the disk is full, mostly until the log is too
-        ty_status status = wait ? ty_commit(txn_) : ty_commit_async(txn_, &sequence);
-        if (prepared && status != TY_OK) { // prepared as before, or over and not stable
+        ty_status status = wait ? ty_commit(txn_) : ty_commit_async(txn_, &lsn);
+        if (prepared && status != TY_OK) { // prepared as before, or over and not durable
             set_full(false);
-            status = status == TY_E_IN_DOUBT ? ty_commit(txn_) : ty_stable(heap(), 0, true, nullptr);
-            sequence = last_sequence();
+            status = status == TY_E_IN_DOUBT ? ty_commit(txn_) : ty_durable(heap(), 0, true, nullptr);
+            lsn = last_lsn();
         }
         if (status == TY_E_SPACE && ty_current_txn(heap()) == txn_) { // X6: still under way
             refused++;
@@ -244,12 +244,12 @@ private:
                 shrunk_.clear();
                 return;
             }
-            status = wait ? ty_commit(txn_) : ty_commit_async(txn_, &sequence);
-        } else if (status == TY_E_SPACE) { // over, and not stable
-            bool stable = false;
+            status = wait ? ty_commit(txn_) : ty_commit_async(txn_, &lsn);
+        } else if (status == TY_E_SPACE) { // over, and not durable
+            bool durable = false;
             set_full(false);
-            status = ty_stable(heap(), 0, true, &stable);
-            ASSERT_TRUE(stable);
+            status = ty_durable(heap(), 0, true, &durable);
+            ASSERT_TRUE(durable);
         }
         ASSERT_OK(status);
         ASSERT_EQ(ty_current_txn(heap()), nullptr);
@@ -257,14 +257,14 @@ private:
             ASSERT_EQ(size, ty_usable_size(block));
         }
         if (wait) {
-            sequence = last_sequence();
-            ASSERT_GE(stable_sequence(), sequence);
-            forget_older(sequence);
+            lsn = last_lsn();
+            ASSERT_GE(durable_lsn(), lsn);
+            forget_older(lsn);
         }
-        history_[sequence] = now_;
+        history_[lsn] = now_;
     }
 
-    uint64_t last_sequence() { return txn_stats_of(heap()).sequence; }
+    uint64_t last_lsn() { return txn_stats_of(heap()).lsn; }
 
     char *pick() {
         if (now_.blocks.empty())
@@ -525,8 +525,8 @@ private:
     std::map<char *, size_t> shrunk_;        // in the transaction under way: to so many bytes
     char *newest_ = nullptr;
     bool full_ = false;                  // the disk
-    std::map<uint64_t, state> history_;  // by the last sequence that it holds
-    std::map<uint64_t, state> prepared_; // what they hold once they are committed, by the sequences of their records
+    std::map<uint64_t, state> history_;  // by the last LSN that it holds
+    std::map<uint64_t, state> prepared_; // what they hold once they are committed, by the LSNs of their records
 };
 
 int refused;     // commits, of all runs

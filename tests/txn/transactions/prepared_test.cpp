@@ -18,14 +18,14 @@ struct teller {
     ty_outcome outcome = TY_OUTCOME_UNKNOWN;
     int asked = 0;
     std::string description;
-    uint64_t sequence = 0;
+    uint64_t lsn = 0;
 
     static ty_outcome tell(const ty_in_doubt_txn *doubt, void *context) {
         auto &self = *static_cast<teller *>(context);
         EXPECT_EQ(sizeof *doubt, doubt->struct_size);
         EXPECT_STREQ(heap_path, doubt->heap_path);
         self.asked += doubt->durable;
-        self.sequence = doubt->sequence;
+        self.lsn = doubt->lsn;
         self.description.assign(static_cast<const char *>(doubt->description), doubt->description_bytes);
         return self.outcome;
     }
@@ -148,7 +148,7 @@ TEST_F(prepared_test, an_open_asks_what_becomes_of_it) {
         teller_.outcome = outcome;
         ASSERT_OK(open(files));
         EXPECT_EQ(1, teller_.asked);
-        EXPECT_EQ(teller_.sequence, report_.in_doubt);
+        EXPECT_EQ(teller_.lsn, report_.in_doubt);
         EXPECT_EQ(outcome, report_.outcome);
         EXPECT_EQ(outcome == TY_OUTCOME_COMMIT ? 2u : 1u, number());
         expect_sound(heap_);
@@ -192,7 +192,7 @@ TEST_F(prepared_test, a_reader_asks) {
         EXPECT_EQ(1, teller_.asked);
         EXPECT_EQ(outcome == TY_OUTCOME_COMMIT ? 2u : 1u, number());
         EXPECT_EQ(outcome, report_.outcome);
-        EXPECT_EQ(teller_.sequence, report_.in_doubt);
+        EXPECT_EQ(teller_.lsn, report_.in_doubt);
         die();
     }
     EXPECT_EQ(log, files_.read_file(log_path));
@@ -316,7 +316,7 @@ TEST_F(prepared_test, a_log_that_fails_takes_no_end_away) {
             ASSERT_OK(ty_rollback(txn_));
         }
         os::sim_set_fault(files.get(), {});
-        ASSERT_OK(ty_stable(heap_, 0, true, nullptr));
+        ASSERT_OK(ty_durable(heap_, 0, true, nullptr));
         EXPECT_EQ(commits ? 2u : 1u, number());
         commit(number() + 10);
         die();
@@ -390,7 +390,7 @@ TEST_F(prepared_test, the_log_tells_of_it) {
         },
         &told));
     EXPECT_EQ("first committed second rolled back third ", told);
-    EXPECT_EQ(info.first_sequence + info.transactions - 1, info.in_doubt);
+    EXPECT_EQ(info.first_lsn + info.transactions - 1, info.in_doubt);
 }
 
 // What comes after a prepared transaction, in each form of a replay.

@@ -82,9 +82,9 @@ TEST(threads, commits_and_readers_at_the_same_time) {
         thread.join();
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(b.sum(), total);
-    bool stable = false;
-    EXPECT_OK(ty_stable(b.heap.get(), 0, true, &stable));
-    EXPECT_TRUE(stable);
+    bool durable = false;
+    EXPECT_OK(ty_durable(b.heap.get(), 0, true, &durable));
+    EXPECT_TRUE(durable);
     std::vector<int64_t> before(b.balances, b.balances + accounts);
     b.heap.crash();
     b.balances = static_cast<int64_t *>(ty_root(b.heap.get(), "balances"));
@@ -185,10 +185,10 @@ TEST(threads, wrong_use_is_told) {
     ASSERT_OK(ty_read_begin(heap));
     EXPECT_EQ(ty_begin(heap, nullptr, &txn), TY_E_ARGUMENT);
     ty_read_end(heap);
-    bool stable;
-    EXPECT_EQ(ty_stable(heap, 1u << 30, false, &stable), TY_E_ARGUMENT);
-    EXPECT_EQ(ty_stable(heap, 0, false, nullptr), TY_E_ARGUMENT);
-    EXPECT_OK(ty_stable(heap, 0, true, nullptr));
+    bool durable;
+    EXPECT_EQ(ty_durable(heap, 1u << 30, false, &durable), TY_E_ARGUMENT);
+    EXPECT_EQ(ty_durable(heap, 0, false, nullptr), TY_E_ARGUMENT);
+    EXPECT_OK(ty_durable(heap, 0, true, nullptr));
 }
 
 // A block that is to be freed later is gone for the program at once.
