@@ -246,7 +246,7 @@ private:
         ty_atomic_result result = {};
         result.struct_size = sizeof result;
         must(ty_atomically(heap(), &options, body, job, &result), "cannot commit");
-        return result.stamp;
+        return result.lsn;
     }
 
     static ty_status add_all(ty_atomic_txn *txn, void *context) {

@@ -198,7 +198,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             log_marks mark = log_marks_now(l);
             log_stop(l);
             reading again = read(*sink, from);
-            require(mended || (again.status == TY_OK && again.contents.end.stamp == mark.stamp));
+            require(mended || (again.status == TY_OK && again.contents.end.lsn == mark.lsn));
         }
     sink_destroy(sink);
     return 0;

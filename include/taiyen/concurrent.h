@@ -6,12 +6,12 @@
  *
  * Vocabulary: a *body* is a function of the program that is run as a transaction. It loads and stores through the
  * transaction. Where another thread has committed something that the body's loads depend on, that is a *conflict*: what
- * the body did is taken back, and it is run again. The *stamp* of a commit is its place in the order of all commits.
+ * the body did is taken back, and it is run again. The *LSN* of a commit is its place in the order of all commits.
  *
  * Promises: all that a body loads is of one state of the heap, also when it is going to fail. A transaction that meets
  * many conflicts gets its turn: after 8 it runs while no other may commit. One that only loads never waits for writers
  * for ever either. What commits is atomic for all others, and on a transactional heap for crashes: after one the heap
- * holds exactly the commits up to some stamp (but see TY_COMMIT_PARTITION), each whole.
+ * holds exactly the commits up to some LSN (but see TY_COMMIT_PARTITION), each whole.
  *
  * What a body may do: load, store, allocate and free through its transaction; use memory of its own. It may be run many
  * times, so whatever else it does should do no harm when it is done again; ty_atomic_on_commit and
@@ -68,7 +68,7 @@ typedef struct ty_atomic_txn ty_atomic_txn;
 /* When ty_atomically returns. Of volatile heaps: at the commit. */
 typedef enum ty_commit_mode {
     TY_COMMIT_SYNC = 0,     /* once no crash can take the commit back, nor any before it */
-    TY_COMMIT_ASYNC = 1,    /* at once; ty_durable tells of the stamp, and makes it durable */
+    TY_COMMIT_ASYNC = 1,    /* at once; ty_durable tells of the LSN, and makes it durable */
     TY_COMMIT_PARTITION = 2 /* once it is in its own partition of the log. After a crash it is there even if others
                                before it are not: the program vouches that it does not depend on commits that were not
                                durable. One that allocates, frees or sets roots is as with TY_COMMIT_SYNC */
@@ -88,8 +88,8 @@ typedef struct ty_atomic_options {
 typedef struct ty_atomic_result {
     size_t struct_size; /* sizeof(ty_atomic_result), set by the caller */
     bool committed;
-    uint64_t stamp; /* of the commit, for ty_durable; of one that stored nothing, of the state that it has seen */
-    uint32_t runs;  /* of the body */
+    uint64_t lsn;  /* of the commit, for ty_durable; of one that stored nothing, of the state that it has seen */
+    uint32_t runs; /* of the body */
 } ty_atomic_result;
 
 /* TY_OK commits. Any other status rolls back, and ty_atomically returns it; so does a body's own TY_E_BUSY, where there

@@ -258,7 +258,7 @@ struct atomic_options : ty_atomic_options {
     // With the defaults but for the mode.
     atomic_options(ty_commit_mode mode = TY_COMMIT_SYNC) : ty_atomic_options TY_ATOMIC_OPTIONS_INIT { commit = mode; }
 };
-// What came of it: the stamp of the commit, for heap_view::is_durable.
+// What came of it: the LSN of the commit, for heap_view::is_durable.
 struct atomic_result : ty_atomic_result {
     // With its size set.
     atomic_result() : ty_atomic_result{} { struct_size = sizeof(ty_atomic_result); }

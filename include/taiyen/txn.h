@@ -6,8 +6,8 @@
  *
  * Vocabulary: a *transaction* belongs to the thread that began it; a heap has at most one at a time, others wait. To
  * *declare* a range is to say, before writing, that it will be written. A *record* is what the log holds of one
- * transaction; records have rising *lsn* numbers. A transaction is *durable* when no crash can take it back; all
- * transactions before a durable one are durable too.
+ * transaction; records have rising numbers, the *LSN* (log sequence number). A transaction is *durable* when no crash
+ * can take it back; all transactions before a durable one are durable too.
  *
  * Promises, by way of commit:
  *                      ty_commit                          ty_commit_async

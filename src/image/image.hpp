@@ -17,19 +17,19 @@ inline bool opens_for_reading(ty_open_mode mode) {
 // hands it back as it was given.
 struct image_place {
     uint64_t position;
-    uint64_t session;
+    uint64_t generation;
     uint64_t lsn;
 };
 struct image_mark {
-    uint64_t stamp = 0; // the LSN up to which all is in the snapshot
+    uint64_t lsn = 0;   // the LSN up to which all is in the snapshot
     uint64_t count = 1; // of partitions
     image_place at[log_partitions_max_2] = {};
 };
 // The beginning of a log.
-inline image_mark mark_at_begin(uint64_t stamp, uint64_t partitions) {
-    image_mark mark{stamp, partitions ? partitions : 1};
+inline image_mark mark_at_begin(uint64_t lsn, uint64_t partitions) {
+    image_mark mark{lsn, partitions ? partitions : 1};
     for (uint64_t p = 0; p < mark.count; ++p)
-        mark.at[p].lsn = stamp;
+        mark.at[p].lsn = lsn;
     return mark;
 }
 // What an open has the header say of the log.

@@ -125,7 +125,7 @@ ty_status look(const log_view &view, const ty_follow_position &position, reading
     teller t = teller_at(position, nullptr, nullptr);
     log_reader reader{};
     const ty_status status = scan(view, marks_of(position), reader, t, {}, read);
-    read->more = read->found && read->contents.end.stamp > position.lsn;
+    read->more = read->found && read->contents.end.lsn > position.lsn;
     return status;
 }
 
@@ -186,7 +186,7 @@ ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *positi
     f.looked_ns = os::now_ns();
     if (newest.identity.log != position->log_identity)
         return gone(f, *position, newest, base);
-    if (!status && read.found && newest.marks.stamp > position->lsn) { // it may have been written meanwhile
+    if (!status && read.found && newest.marks.lsn > position->lsn) { // it may have been written meanwhile
         status = tell(f, view, position, callback, context, &read);
         if (read.told || read.other)
             return read.other ? other_history(f, *position) : TY_OK;
@@ -194,8 +194,8 @@ ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *positi
             return status;
         ty_error_detail(&why);
     }
-    const bool beyond = newest.marks.stamp > position->lsn && (status || !fault("follower_passes_over_a_snapshot"));
-    if (beyond || (!read.found && newest.marks.stamp == position->lsn))
+    const bool beyond = newest.marks.lsn > position->lsn && (status || !fault("follower_passes_over_a_snapshot"));
+    if (beyond || (!read.found && newest.marks.lsn == position->lsn))
         return gone(f, *position, newest, base);
     if (!status)
         return read.found ? TY_OK : other_history(f, *position);
@@ -233,7 +233,7 @@ ty_status look_at_files(ty_follower &f, const ty_follow_position &position, bool
     snapshot_place newest{};
     if (ty_status status = txn_newest_snapshot(f.path, f.options, &newest))
         return status;
-    *more = newest.marks.stamp > position.lsn;
+    *more = newest.marks.lsn > position.lsn;
     f.looked_ns = *more ? 0 : os::now_ns(); // the next reading looks for itself
     return TY_OK;
 }

@@ -39,9 +39,9 @@ ty_follow_position position_of(const snapshot_place &base) {
     ty_follow_position position{};
     memcpy(position.heap_identity, base.identity.heap, sizeof position.heap_identity);
     position.log_identity = base.identity.log;
-    position.lsn = base.marks.stamp;
+    position.lsn = base.marks.lsn;
     position.epoch = base.epoch;
-    position.hash = record_hash(base.identity.log, 0, base.marks.stamp, base.identity.heap, sizeof base.identity.heap);
+    position.hash = record_hash(base.identity.log, 0, base.marks.lsn, base.identity.heap, sizeof base.identity.heap);
     position.open_number = base.open.number;
     position.open_random = base.open.random;
     set_marks(position, base.marks);
@@ -60,7 +60,7 @@ void set_marks(ty_follow_position &position, const log_marks &marks) {
     position.partitions = marks.count;
     for (uint32_t p = 0; p < marks.count; ++p) {
         position.place[3 * p] = marks.at[p].position;
-        position.place[3 * p + 1] = marks.at[p].session;
+        position.place[3 * p + 1] = marks.at[p].generation;
         position.place[3 * p + 2] = marks.at[p].lsn;
     }
 }

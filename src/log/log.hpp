@@ -3,7 +3,7 @@
 //
 // A log has one partition or several, each a ring of its own. Its records have LSNs, which rise in each partition
 // and have no gaps over all of them. Where there is one partition the log counts them. Else the appenders give them:
-// stamps of a clock that they have in common.
+// LSNs of a clock that they have in common.
 #pragma once
 
 #include "../os/os.hpp"
@@ -18,23 +18,23 @@ inline constexpr uint32_t log_partitions_max = log_partitions_max_3;
 
 // A place in one ring.
 struct log_mark {
-    uint64_t position; // counts bytes of the ring and rises for ever; the place is position % the ring's bytes
-    uint64_t session;  // 0: nothing was ever logged
-    uint64_t lsn;      // of the last record before it in this ring
+    uint64_t position;   // counts bytes of the ring and rises for ever; the place is position % the ring's bytes
+    uint64_t generation; // 0: nothing was ever logged
+    uint64_t lsn;        // of the last record before it in this ring
 };
-// A place in a log, as a snapshot keeps it: of its records, those with LSNs up to `stamp` are in the snapshot.
+// A place in a log, as a snapshot keeps it: of its records, those with LSNs up to `lsn` are in the snapshot.
 // All others lie behind the marks of their partitions. So may some of the former: readers leave these out. With one
-// partition none do, and at[0].LSN is the stamp.
+// partition none do, and at[0].LSN is the LSN.
 struct log_marks {
-    uint64_t stamp = 0;
+    uint64_t lsn = 0;
     uint32_t count = 1; // of partitions
     log_mark at[log_partitions_max] = {};
 };
 constexpr bool operator==(const log_mark &a, const log_mark &b) {
-    return a.position == b.position && a.session == b.session && a.lsn == b.lsn;
+    return a.position == b.position && a.generation == b.generation && a.lsn == b.lsn;
 }
 inline bool operator==(const log_marks &a, const log_marks &b) {
-    bool same = a.stamp == b.stamp && a.count == b.count;
+    bool same = a.lsn == b.lsn && a.count == b.count;
     for (uint32_t p = 0; p < a.count && same; ++p)
         same = a.at[p] == b.at[p];
     return same;
@@ -124,9 +124,9 @@ struct log_reader {
     uint64_t up_to = UINT64_MAX;
 };
 struct log_contents {
-    log_marks end;    // behind the last valid frames; stamp: of the last record before any gap
-    log_marks next;   // where a later reading goes on: before all records behind end.stamp, and before the frame of the
-                      // last one up to there, which a reading gives once more if the stamp is one less
+    log_marks end;    // behind the last valid frames; LSN: of the last record before any gap
+    log_marks next;   // where a later reading goes on: before all records behind end.lsn, and before the frame of the
+                      // last one up to there, which a reading gives once more if the LSN is one less
     log_marks tail;   // records behind these LSNs are not known to be durable; reading from here gives them (L4)
     uint64_t highest; // LSN of any record that is there
     uint64_t frames;
@@ -164,10 +164,10 @@ struct log_options {
     const char *name;        // for error texts: the path
     log_identity identity;
     log_marks start; // a snapshot stands there: nothing before it is needed
-    log_marks end;   // where log_scan from `start` ended; start == end for an empty log. New frames follow in sessions
-                     // of their own
-    log_marks tail;  // of that scan
-    bool thread;     // threads of the library write what nobody waits for; else appenders and waiters do
+    log_marks end; // where log_scan from `start` ended; start == end for an empty log. New frames follow in generations
+                   // of their own
+    log_marks tail;       // of that scan
+    bool thread;          // threads of the library write what nobody waits for; else appenders and waiters do
     uint64_t highest = 0; // of that scan: new LSNs are above it. 0: as `end` says
     // Asked after each write: whether all else is there without which the log is of no use. NULL: yes.
     ty_status (*check)(void *context) = nullptr;
@@ -194,7 +194,7 @@ uint64_t log_append_end(log *l, size_t bytes);
 // The same for many appenders at a time, each in one partition; those of other partitions do not wait. try_once: where
 // somebody else appends there, or room would have to be waited for, TY_E_BUSY at once, without a detail.
 enum class log_turn : uint8_t { wait, try_once };
-ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn turn = log_turn::wait);
+ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn wrap = log_turn::wait);
 // The LSN is taken between the two calls, from a counter that all appenders share, with an atomic operation that
 // acquires and releases. Each number is appended, in some partition, or no later record is ever durable. marked:
 // recovery takes the record even if one before it is missing, which its appender vouches for.
@@ -231,12 +231,12 @@ bool log_broken(log *l);
 void log_break(log *l, ty_status status);
 
 // The place behind everything appended so far, for a snapshot that is collected now, up to log_last. Where others
-// append meanwhile, the caller sets `stamp` afterwards, to a number that all records before the marks are up to.
+// append meanwhile, the caller sets `lsn` afterwards, to a number that all records before the marks are up to.
 log_marks log_marks_now(log *l);
-// A snapshot with these marks is durable: all up to its stamp is durable, and the space before them is free.
+// A snapshot with these marks is durable: all up to its LSN is durable, and the space before them is free.
 void log_release(log *l, const log_marks &marks);
-// The same for a snapshot taken in place of a log write: since log_marks_now nothing was appended; marks.stamp is the
-// marks', or one more when the snapshot holds a transaction that the log does not. What follows starts sessions that
+// The same for a snapshot taken in place of a log write: since log_marks_now nothing was appended; marks.lsn is the
+// marks', or one more when the snapshot holds a transaction that the log does not. What follows starts generations that
 // say so. Mends a broken log: what it could not write, the snapshot holds. Waits for writes under way.
 void log_continue(log *l, const log_marks &marks);
 

@@ -13,7 +13,7 @@ bool is_locked(uint64_t version) {
     return version & 1;
 }
 
-uint64_t stamp_of(uint64_t version) {
+uint64_t timestamp_of(uint64_t version) {
     return version >> 1;
 }
 
@@ -149,7 +149,8 @@ bool transaction::lose(ty_status status) {
 bool transaction::reads_hold() const {
     for (const std::atomic<uint64_t> *stripe : reads_) {
         const uint64_t version = stripe->load(std::memory_order_acquire);
-        if (is_locked(version) ? !holds(version) || stamp_of(before(version)) > start_ : stamp_of(version) > start_)
+        if (is_locked(version) ? !holds(version) || timestamp_of(before(version)) > start_
+                               : timestamp_of(version) > start_)
             return false;
     }
     return true;
@@ -182,7 +183,7 @@ bool transaction::load_committed(const uint64_t *word, uint64_t *value) {
             if (looks == looks_at_a_locked_stripe)
                 return lose(conflict::locked);
             os::pause_briefly();
-        } else if (stamp_of(version) > start_ && !move_start_up()) {
+        } else if (timestamp_of(version) > start_ && !move_start_up()) {
             return false;
         }
     }
@@ -270,7 +271,7 @@ bool transaction::unchanged(const void *word) {
     if (lost_ != TY_OK)
         return false;
     const uint64_t version = domain_->stripe_of(word)->load(std::memory_order_acquire);
-    if (how_ == manner::alone || (!is_locked(version) && stamp_of(version) <= start_))
+    if (how_ == manner::alone || (!is_locked(version) && timestamp_of(version) <= start_))
         return true;
     return lose(is_locked(version) ? conflict::locked : conflict::changed);
 }

@@ -63,9 +63,9 @@ void transaction::store_words() {
     }
 }
 
-void transaction::release_stripes(uint64_t stamp) {
+void transaction::release_stripes(uint64_t timestamp) {
     for (const locked_stripe &locked : locks_) {
-        locked.stripe->store(fault("stm_stripe_keeps_its_old_stamp") ? locked.version : stamp << 1,
+        locked.stripe->store(fault("stm_stripe_keeps_its_old_timestamp") ? locked.version : timestamp << 1,
                              std::memory_order_release);
         perturb();
     }
@@ -88,22 +88,22 @@ bool transaction::try_commit() {
         return lose(conflict::alone);
     }
     perturb();
-    const uint64_t stamp = domain_->clock_.fetch_add(1, std::memory_order_acq_rel) + 1;
+    const uint64_t timestamp = domain_->clock_.fetch_add(1, std::memory_order_acq_rel) + 1;
     perturb();
     const bool valid =
-        stamp == start_ + 1 || how_ == manner::alone || fault("stm_commit_without_validation") || reads_hold();
+        timestamp == start_ + 1 || how_ == manner::alone || fault("stm_commit_without_validation") || reads_hold();
     if (keeper.record != nullptr)
-        keeper.record(keeper.context, *this, stamp, valid);
+        keeper.record(keeper.context, *this, timestamp, valid);
     if (!valid)
         return lose(conflict::changed);
     if ((asked & domain::ask_old) != 0)
-        domain_->note_old(writes_, stamp);
+        domain_->note_old(writes_, timestamp);
     store_words();
     if (keeper.stored != nullptr)
-        if (ty_status status = keeper.stored(keeper.context, *this, stamp))
+        if (ty_status status = keeper.stored(keeper.context, *this, timestamp))
             return lose(status);
-    release_stripes(stamp);
-    stamp_ = stamp;
+    release_stripes(timestamp);
+    timestamp_ = timestamp;
     committing_.store(0, std::memory_order_release);
     if ((asked & domain::ask_wake) != 0) {
         uint64_t stripes = 0;

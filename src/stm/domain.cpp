@@ -120,13 +120,13 @@ void domain::await_commits(bool none, const transaction *but) {
     }
 }
 
-// The caller has seen the clock at the stamp, or later: so it sees of who has such a stamp that it commits.
-void domain::await(uint64_t stamp, const transaction *but) {
+// The caller has seen the clock at the timestamp, or later: so it sees of who has such a timestamp that it commits.
+void domain::await(uint64_t timestamp, const transaction *but) {
     os::lock_guard guard(lock_);
     for (const transaction *each = first_; each != nullptr; each = each->next_) {
         for (;;) {
             const uint64_t least = each->committing_.load(std::memory_order_seq_cst);
-            if (each == but || least == 0 || least > stamp)
+            if (each == but || least == 0 || least > timestamp)
                 break;
             os::give_way();
         }
@@ -215,8 +215,8 @@ void domain::go_on() {
 
 // oldest() looks behind a barrier, as stop() does: a transaction that ends later sees that it is asked.
 void domain::quiesce() {
-    const uint64_t stamp = now();
-    await(stamp, nullptr);
+    const uint64_t timestamp = now();
+    await(timestamp, nullptr);
     {
         os::lock_guard guard(lock_);
         if (quiescing_++ == 0)
@@ -224,7 +224,7 @@ void domain::quiesce() {
     }
     for (;;) {
         const uint32_t seen = ended_.load(std::memory_order_seq_cst);
-        if (oldest() >= stamp)
+        if (oldest() >= timestamp)
             break;
         os::wait_on(ended_, seen);
     }

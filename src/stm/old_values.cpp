@@ -35,7 +35,7 @@ void domain::end_old() {
 }
 
 // Q5. With the stripes locked, so nobody else changes their lists.
-void domain::note_old(const write_set &writes, uint64_t stamp) {
+void domain::note_old(const write_set &writes, uint64_t timestamp) {
     for (const written_word &written : writes) {
         const uint64_t place = old_used_.fetch_add(1, std::memory_order_relaxed);
         if (place >= old_max_) {
@@ -44,7 +44,7 @@ void domain::note_old(const write_set &writes, uint64_t stamp) {
         }
         std::atomic<uint64_t> &head = heads_[stripe_number(written.word)];
         perturb();
-        old_[place] = {written.word, __atomic_load_n(written.word, __ATOMIC_RELAXED), stamp,
+        old_[place] = {written.word, __atomic_load_n(written.word, __ATOMIC_RELAXED), timestamp,
                        head.load(std::memory_order_relaxed)};
         head.store(old_time_ << old_place_bits | (place + 1), std::memory_order_release);
     }

@@ -1,13 +1,13 @@
 // The façade of the stm layer: transactions of many threads at once on memory, whatever the memory is. It knows no
 // heap, no file and no log. docs/design/stm.md tells how it works.
 //
-// Words of 8 bytes belong to stripes by their address. A stripe is a word that says when it was last stored to (a stamp
-// of the domain's clock), or who is about to. A transaction reads what was committed up to its start, keeps what it
-// stores to itself, and stores it at its commit, with its stripes locked. Sources: Dice, Shalev, Shavit, "Transactional
-// Locking II" (2006); Riegel, Felber, Fetzer, "A Lazy Snapshot Algorithm with Eager Validation" (2006).
+// Words of 8 bytes belong to stripes by their address. A stripe is a word that says when it was last stored to (a
+// timestamp of the domain's clock), or who is about to. A transaction reads what was committed up to its start, keeps
+// what it stores to itself, and stores it at its commit, with its stripes locked. Sources: Dice, Shalev, Shavit,
+// "Transactional Locking II" (2006); Riegel, Felber, Fetzer, "A Lazy Snapshot Algorithm with Eager Validation" (2006).
 //
 // Q1: All that a transaction loads is of one state of the memory, also when it fails later.
-// Q2: A word is stored to only with its stripe locked, and the stripe is unlocked with the stamp of the commit.
+// Q2: A word is stored to only with its stripe locked, and the stripe is unlocked with the timestamp of the commit.
 // Q3: Who commits says so before it looks at what others ask of it (attention_). So who asks, and waits for the commits
 //     that are under way, has missed nobody.
 // Q4: While one transaction is alone, no other commits: it cannot lose.
@@ -64,11 +64,11 @@ struct recorder {
     void *context;
     // Makes sure that the commit can be recorded. A failure is the transaction's.
     ty_status (*prepare)(void *context, transaction &own);
-    // The commit has its stamp. valid: it is in force, nothing is stored yet. Else there is no other use of the stamp;
-    // 0: it has not got one. Every stamp comes by here, and by one thread between a prepare and this.
-    void (*record)(void *context, transaction &own, uint64_t stamp, bool valid);
+    // The commit has its timestamp. valid: it is in force, nothing is stored yet. Else there is no other use of the
+    // timestamp; 0: it has not got one. Every timestamp comes by here, and by one thread between a prepare and this.
+    void (*record)(void *context, transaction &own, uint64_t timestamp, bool valid);
     // All is stored, and nobody sees it yet. A failure has put back what was there. NULL: nothing to do.
-    ty_status (*stored)(void *context, transaction &own, uint64_t stamp);
+    ty_status (*stored)(void *context, transaction &own, uint64_t timestamp);
 };
 
 // A thread's transaction in a domain; one at a time, used again and again. Not thread-safe, but as said.
@@ -122,12 +122,12 @@ public:
     // it has read nothing.
     [[nodiscard]] bool await_change();
 
-    // What it reads was committed up to here: the clock at its begin, or later. And the stamp of its last commit that
-    // stored something.
+    // What it reads was committed up to here: the clock at its begin, or later. And the timestamp of its last commit
+    // that stored something.
     uint64_t start() const { return start_; }
-    uint64_t stamp() const { return stamp_; }
+    uint64_t timestamp() const { return timestamp_; }
     // What the last one was of that has ended: its own commit, or the state that it has seen.
-    uint64_t last_stamp() const { return stored_ ? stamp_ : start_; }
+    uint64_t last_timestamp() const { return stored_ ? timestamp_ : start_; }
     bool is_alone() const { return how_ == manner::alone; }
 
     // Parts that can be taken back: what was stored after the mark is as if it had not been, and is not committed.
@@ -202,13 +202,13 @@ private:
     void unlock_stripes();
     bool try_commit();
     void store_words();
-    void release_stripes(uint64_t stamp);
+    void release_stripes(uint64_t timestamp);
     void end(call_when outcome);
     void add_to(metrics &sums) const;
 
     // Written by its thread, read by who asks something of all: Q3.
     alignas(64) std::atomic<uint64_t> began_{0}; // the clock then, and 1; 0: none runs
-    std::atomic<uint64_t> committing_{0};        // its stamp will not be less; 0: it does not commit
+    std::atomic<uint64_t> committing_{0};        // its timestamp will not be less; 0: it does not commit
     std::atomic<uint32_t> changes_{0};           // what it waits on: counts up when something may have changed
     std::atomic<uint64_t> waits_for_{0};         // the stripes, by the bits of their numbers
     alignas(64) domain *domain_ = nullptr;
@@ -216,7 +216,7 @@ private:
     uint64_t id_ = 0;             // not 0
     uint64_t stops_ = 0;          // of the domain, at its begin
     uint64_t start_ = 0;          // it reads what was committed up to here
-    uint64_t stamp_ = 0;
+    uint64_t timestamp_ = 0;
     bool stored_ = false; // the one that ended last
     kind what_ = kind::writes;
     manner how_ = manner::optimistic; // load_at_once asks for this and lost_ by one instruction
@@ -239,7 +239,7 @@ private:
 struct options {
     unsigned stripe_bits = 20;           // 2 to this power stripes, of 8 bytes
     size_t old_bytes = size_t{32} << 20; // for old values, at most
-    uint64_t clock = 0;                  // the last stamp of before
+    uint64_t clock = 0;                  // the last timestamp of before
     const recorder *keeper = nullptr;    // lives as long as the domain; NULL: what commits is not kept
 };
 
@@ -258,16 +258,16 @@ public:
     // who runs none, may load and store directly. Externally serialised.
     void stop();
     void go_on();
-    // While it is stopped: what its caller stored has stamps up to this one.
-    void advance(uint64_t stamp) { clock_.store(stamp, std::memory_order_release); }
+    // While it is stopped: what its caller stored has timestamps up to this one.
+    void advance(uint64_t timestamp) { clock_.store(timestamp, std::memory_order_release); }
 
-    // All commits with stamps up to this one are recorded and stored, but that of one that the caller is amid (NULL:
-    // none). Thread-safe.
-    void await(uint64_t stamp, const transaction *but);
+    // All commits with timestamps up to this one are recorded and stored, but that of one that the caller is amid
+    // (NULL: none). Thread-safe.
+    void await(uint64_t timestamp, const transaction *but);
     // Returns once all that ran at the call have ended, or see all that was committed by then. The caller runs none.
     // Thread-safe.
     void quiesce();
-    // Every transaction that runs, or will, sees what was committed up to this stamp. Thread-safe.
+    // Every transaction that runs, or will, sees what was committed up to this timestamp. Thread-safe.
     uint64_t oldest();
     bool any_runs(); // of a moment ago, if they are not stopped
     uint64_t now() const { return clock_.load(std::memory_order_acquire); }
@@ -288,7 +288,7 @@ private:
     struct old_value {
         const uint64_t *word;
         uint64_t value;
-        uint64_t until; // the stamp of the commit that stored another
+        uint64_t until; // the timestamp of the commit that stored another
         uint64_t next;  // of the stripe's, as heads_ has it
     };
 
@@ -313,7 +313,7 @@ private:
     void end_alone();
     ty_status begin_old();
     void end_old();
-    void note_old(const write_set &writes, uint64_t stamp);
+    void note_old(const write_set &writes, uint64_t timestamp);
     bool find_old(const uint64_t *word, uint64_t start, uint64_t *value) const;
     void wake(uint64_t stripes);
     // A bit for each stripe, of 64.

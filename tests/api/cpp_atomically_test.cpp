@@ -293,10 +293,10 @@ TEST_P(cpp_atomically, the_modes) {
     uint64_t last = 0;
     for (const ty_commit_mode mode : {TY_COMMIT_SYNC, TY_COMMIT_ASYNC, TY_COMMIT_PARTITION}) {
         heap->atomically(add, mode, &told);
-        EXPECT_GT(told.stamp, last);
-        last = told.stamp;
+        EXPECT_GT(told.lsn, last);
+        last = told.lsn;
         if (lasts()) {
-            EXPECT_TRUE(heap->durable(told.stamp, true).value());
+            EXPECT_TRUE(heap->durable(told.lsn, true).value());
         }
     }
     taiyen::atomic_options options;

@@ -3,7 +3,7 @@
 // process and of a child are looked at through their metrics pages; a hostile viewer writes to all that it can write
 // to.
 #include "../../src/api/metrics_layout.hpp"
-#include "../../src/image/snapshots/told_words.hpp"
+#include "../../src/image/snapshots/seqlock.hpp"
 #include "../../src/os/calls/syscalls.hpp"
 #include "../../src/txn/transactions/txn_runtime.hpp"
 #include "fixture.hpp"
@@ -323,8 +323,8 @@ TEST(metrics_page, tells_of_undo) {
 }
 
 // BD1: what undo tells while somebody looks is whole.
-TEST(metrics_page, told_words_are_whole) {
-    taiyen::told_words<7> words;
+TEST(metrics_page, seqlock_is_whole) {
+    taiyen::seqlock<7> words;
     std::atomic<bool> done{false};
     std::thread teller([&] {
         for (uint64_t n = 1; !done.load(); ++n) {

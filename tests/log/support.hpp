@@ -33,7 +33,7 @@ struct reading {
 inline reading read_log(const ty_log_sink &sink, log_marks from = {}, log_identity identity = test_identity,
                         bool ahead = false) {
     reading result;
-    result.first_lsn = from.stamp;
+    result.first_lsn = from.lsn;
     log_reader reader{&result,
                       [](void *context, const log_record &record) {
                           auto &to = *static_cast<reading *>(context);

@@ -1,7 +1,7 @@
 // Goal: whatever threads do at once, each transaction, also one that is lost, has seen one state of the memory (Q1),
-// and those that committed are as if they had run one after the other, in the order of their stamps (Q2). Method:
+// and those that committed are as if they had run one after the other, in the order of their timestamps (Q2). Method:
 // threads load and store a few words, with values that no other store has, and give way between accesses. Each
-// attempt's loads are recorded. Afterwards the state at each stamp is known, and every load is looked up in it.
+// attempt's loads are recorded. Afterwards the state at each timestamp is known, and every load is looked up in it.
 #include "support.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct access {
 // One attempt.
 struct attempt {
     uint64_t start;
-    uint64_t stamp; // 0: it stored nothing, or was lost
+    uint64_t timestamp; // 0: it stored nothing, or was lost
     std::vector<access> loads;
     std::vector<access> stores;
 };
@@ -79,25 +79,25 @@ protected:
             ASSERT_TRUE(committed);
             ASSERT_GT(all.size(), first);
             if (!all.back().stores.empty())
-                all.back().stamp = own.stamp();
+                all.back().timestamp = own.timestamp();
         }
         os::lock_guard guard(lock);
         attempts.insert(attempts.end(), all.begin(), all.end());
     }
 
-    // The word's value once all commits up to the stamp were made.
-    uint64_t state_at(size_t word, uint64_t stamp) const {
-        auto next = states[word].upper_bound(stamp);
+    // The word's value once all commits up to the timestamp were made.
+    uint64_t state_at(size_t word, uint64_t timestamp) const {
+        auto next = states[word].upper_bound(timestamp);
         return next == states[word].begin() ? initial : std::prev(next)->second;
     }
     void check() {
         for (const attempt &each : attempts)
             for (const access &stored : each.stores)
-                EXPECT_TRUE(each.stamp == 0 || states[stored.word].emplace(each.stamp, stored.value).second);
+                EXPECT_TRUE(each.timestamp == 0 || states[stored.word].emplace(each.timestamp, stored.value).second);
         for (const attempt &each : attempts)
             for (const access &loaded : each.loads) {
                 ASSERT_EQ(loaded.value, state_at(loaded.word, each.start)) << "seen amid a commit, or mixed";
-                const uint64_t last = each.stamp != 0 ? each.stamp - 1 : each.start;
+                const uint64_t last = each.timestamp != 0 ? each.timestamp - 1 : each.start;
                 ASSERT_EQ(loaded.value, state_at(loaded.word, last)) << "changed before its commit";
             }
         for (size_t word = 0; word < word_count; word++)

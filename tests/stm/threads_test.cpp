@@ -168,7 +168,7 @@ TEST_F(sums, what_is_older_than_all_that_run_is_nobodys_any_more) {
                               store(txn, place, next);
                               return verdict::commit;
                           }));
-                while (domain->oldest() < own.stamp())
+                while (domain->oldest() < own.timestamp())
                     os::yield();
                 last->content = 0; // directly
             }

@@ -24,24 +24,24 @@ slot_content judge_slot(const image_header_2 &header) {
 image_mark mark_of(const image_header_2 &header) {
     image_mark mark = mark_at_begin(header.log_lsn, header.log_partitions);
     mark.at[0].position = header.log_position;
-    mark.at[0].session = header.log_session;
+    mark.at[0].generation = header.log_generation;
     if (mark.count > 1)
         mark.at[0].lsn = header.log_first_lsn;
     for (uint64_t p = 1; p < mark.count; ++p)
-        mark.at[p] = {header.log_more[p - 1].position, header.log_more[p - 1].session, header.log_more[p - 1].lsn};
+        mark.at[p] = {header.log_more[p - 1].position, header.log_more[p - 1].generation, header.log_more[p - 1].lsn};
     return mark;
 }
 
 // I20: of another number of partitions is only the mark of a snapshot from before the heap had this log.
 void set_mark(image_header_2 &header, const image_mark &mark) {
-    const image_mark at_begin = mark_at_begin(mark.stamp, header.log_partitions);
+    const image_mark at_begin = mark_at_begin(mark.lsn, header.log_partitions);
     const image_mark &fits = mark.count == at_begin.count ? mark : at_begin;
     header.log_position = fits.at[0].position;
-    header.log_session = fits.at[0].session;
-    header.log_lsn = fits.stamp;
+    header.log_generation = fits.at[0].generation;
+    header.log_lsn = fits.lsn;
     header.log_first_lsn = fits.count > 1 ? fits.at[0].lsn : 0;
     for (uint64_t p = 1; p < fits.count; ++p)
-        header.log_more[p - 1] = {fits.at[p].position, fits.at[p].session, fits.at[p].lsn};
+        header.log_more[p - 1] = {fits.at[p].position, fits.at[p].generation, fits.at[p].lsn};
 }
 
 const char *counter_above(const image_header_2 &header, uint64_t most) {

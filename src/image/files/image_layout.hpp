@@ -64,7 +64,7 @@ inline constexpr uint64_t counter_begin_max_2 = counter_max_2 / 2;
 inline constexpr uint32_t log_partitions_max_2 = 8;
 struct log_place_2 {
     uint64_t position;
-    uint64_t session;
+    uint64_t generation;
     uint64_t lsn;
 };
 
@@ -102,7 +102,7 @@ struct image_header_2 {
     uint64_t log_position; // of the transaction log, where `epoch` stands in it; 0 without one
     uint64_t owner_process;
     uint64_t log_identity; // 0 without one
-    uint64_t log_session;
+    uint64_t log_generation;
     uint64_t log_lsn;
     open_identity_2 open;    // that made what the image and its journal hold; version 1 has zeros here
     uint32_t log_partitions; // of the log, where it has several; else 0, and the next two are zeros
@@ -225,7 +225,7 @@ struct chunk_header_1 {
     uint32_t flags;
     uint64_t batch_pages;  // in the last chunk: pages of the whole batch
     uint64_t log_position; // in the last chunk: where the epoch stands in the transaction log
-    uint64_t log_session;
+    uint64_t log_generation;
     uint64_t log_lsn;
     uint8_t reserved[16];
     uint64_t checksum; // of the whole header page with this field zero
@@ -235,7 +235,7 @@ static_assert(sizeof(chunk_header_1) == page_bytes);
 static_assert(offsetof(chunk_header_1, log_position) == 80);
 static_assert(offsetof(chunk_header_1, entries) == 128);
 
-// Of a heap whose log has several partitions: where the epoch stands in them, besides log_position and log_session.
+// Of a heap whose log has several partitions: where the epoch stands in them, besides log_position and log_generation.
 // I20: it lies at the end of the entries: each chunk of such a heap has room for it.
 inline constexpr uint32_t chunk_pages_with_marks_2 = 236;
 struct log_marks_2 {

@@ -45,11 +45,11 @@ image_mark mark_of(const chunk_header_1 &header) {
     const log_marks_2 marks = marks_in(header);
     image_mark mark = mark_at_begin(header.log_lsn, marks.partitions);
     mark.at[0].position = header.log_position;
-    mark.at[0].session = header.log_session;
+    mark.at[0].generation = header.log_generation;
     if (mark.count > 1)
         mark.at[0].lsn = marks.first_lsn;
     for (uint64_t p = 1; p < mark.count; ++p)
-        mark.at[p] = {marks.more[p - 1].position, marks.more[p - 1].session, marks.more[p - 1].lsn};
+        mark.at[p] = {marks.more[p - 1].position, marks.more[p - 1].generation, marks.more[p - 1].lsn};
     return mark;
 }
 

@@ -101,7 +101,7 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
         info->epoch = scan.batches.last->epoch;
     image_log restored = log_of(header, scan.batches);
     info->log_position = restored.mark.at[0].position;
-    info->log_lsn = restored.mark.stamp;
+    info->log_lsn = restored.mark.lsn;
     if (log)
         *log = restored;
     if (refusal)

@@ -46,7 +46,7 @@ ty_status check_counters(const image &im, const opening &state) {
     const char *name = counter_above(im.header.current, most);
     if (!name && std::max(journal.number, journal.open.number) > most)
         name = "number in the journal's header";
-    uint64_t highest = newest ? std::max(newest->epoch, newest->mark.stamp) : 0;
+    uint64_t highest = newest ? std::max(newest->epoch, newest->mark.lsn) : 0;
     for (uint64_t p = 0; newest && p < newest->mark.count; ++p)
         highest = std::max({highest, newest->mark.at[p].position, newest->mark.at[p].lsn});
     if (!name && highest > most)

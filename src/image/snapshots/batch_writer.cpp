@@ -140,14 +140,14 @@ ty_status take_slot(image &im, uint32_t *slot) {
 // I20.
 void put_mark(chunk_header_1 &header, const image_mark &mark) {
     header.log_position = mark.at[0].position;
-    header.log_session = mark.at[0].session;
-    header.log_lsn = mark.stamp;
+    header.log_generation = mark.at[0].generation;
+    header.log_lsn = mark.lsn;
     if (mark.count == 1)
         return;
     header.flags |= chunk_marks_2;
     log_marks_2 marks{mark.count, mark.at[0].lsn, {}, 0};
     for (uint64_t p = 1; p < mark.count; ++p)
-        marks.more[p - 1] = {mark.at[p].position, mark.at[p].session, mark.at[p].lsn};
+        marks.more[p - 1] = {mark.at[p].position, mark.at[p].generation, mark.at[p].lsn};
     memcpy(&header.entries[chunk_pages_with_marks_2], &marks, sizeof marks);
 }
 

@@ -21,7 +21,7 @@
 #include "../image.hpp"
 #include "batch_writer.hpp"
 #include "give_back.hpp"
-#include "told_words.hpp"
+#include "seqlock.hpp"
 
 namespace taiyen {
 
@@ -57,7 +57,7 @@ struct image : heap_image {
     void *upper;         // the layer above's
     metrics_page *shown; // the calls'
     os::mutex notes{os::lock_rank::notes};
-    told_words<sizeof(told_undo) / sizeof(uint64_t)> undo; // the upper layer's word, of one thread at a time
+    seqlock<sizeof(told_undo) / sizeof(uint64_t)> undo; // the upper layer's word, of one thread at a time
 
     header_state header;       // written at open, by the applier, when the open is named, and at close
     code_places_2 code_before; // that stood beside the header when it was read: of the opens before

@@ -22,9 +22,9 @@ namespace {
 
 // I20: a snapshot from before the heap had this log says nothing of it.
 image_mark mark_of(const image_header_2 &header, const batch &last) {
-    const image_mark begin = mark_at_begin(last.mark.stamp, header.log_partitions);
+    const image_mark begin = mark_at_begin(last.mark.lsn, header.log_partitions);
     const image_place &place = last.mark.at[0];
-    const bool older = place.position == 0 && place.session == 0 && !fault("marks_taken_from_before_the_log");
+    const bool older = place.position == 0 && place.generation == 0 && !fault("marks_taken_from_before_the_log");
     return last.mark.count != begin.count && older ? begin : last.mark;
 }
 

@@ -51,28 +51,29 @@ uint64_t ring_identity(uint64_t log, uint32_t partition) {
                                                                        : checksum(&partition, sizeof partition, log);
 }
 
-uint64_t frame_checksum(uint64_t log, uint64_t session, uint64_t from, const uint8_t *frame, uint32_t payload_bytes) {
-    return frame_hash(log, frame, payload_bytes) ^ session ^ from * spread;
+uint64_t frame_checksum(uint64_t log, uint64_t generation, uint64_t from, const uint8_t *frame,
+                        uint32_t payload_bytes) {
+    return frame_hash(log, frame, payload_bytes) ^ generation ^ from * spread;
 }
 
-uint64_t frame_from(uint64_t log, uint64_t session, const uint8_t *frame, uint32_t payload_bytes) {
-    return (frame_rest(log, frame, payload_bytes) ^ session) * unspread;
+uint64_t frame_from(uint64_t log, uint64_t generation, const uint8_t *frame, uint32_t payload_bytes) {
+    return (frame_rest(log, frame, payload_bytes) ^ generation) * unspread;
 }
 
-uint64_t frame_session(uint64_t log, uint64_t from, const uint8_t *frame, uint32_t payload_bytes) {
+uint64_t frame_generation(uint64_t log, uint64_t from, const uint8_t *frame, uint32_t payload_bytes) {
     return frame_rest(log, frame, payload_bytes) ^ from * spread;
 }
 
-uint64_t make_session(uint64_t log) {
+uint64_t make_generation(uint64_t log) {
     uint32_t number = 0;
     while (number == 0)
         os::random_bytes(&number, sizeof number);
     return with_check(log, number);
 }
 
-bool is_session(uint64_t log, uint64_t session) {
-    const auto number = static_cast<uint32_t>(session);
-    return number != 0 && session == with_check(log, number);
+bool is_generation(uint64_t log, uint64_t generation) {
+    const auto number = static_cast<uint32_t>(generation);
+    return number != 0 && generation == with_check(log, number);
 }
 
 } // namespace taiyen

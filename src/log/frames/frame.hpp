@@ -25,22 +25,22 @@ inline uint64_t frame_bytes(const ring_geometry &ring, uint32_t payload_bytes) {
 }
 
 // The next position, from this one on, whose place is the ring's front. Frames lie where the one before them ended, but
-// what does not fit before the ring's end follows a session start at the front.
+// what does not fit before the ring's end follows a generation start at the front.
 inline uint64_t next_front(const ring_geometry &ring, uint64_t position) {
     return (position + ring.bytes - 1) / ring.bytes * ring.bytes;
 }
 
-// The checksum of a frame is a hash of its bytes, seeded with the log's number, xor the session's, xor a word that
+// The checksum of a frame is a hash of its bytes, seeded with the log's number, xor the generation's, xor a word that
 // stands for the position `from` where the frame before it ended. Two of the three being known, the reader works out
-// the third: from what position on a frame of this session follows, or of what session is one that follows there.
+// the third: from what position on a frame of this generation follows, or of what generation is one that follows there.
 // frame: the header, with its shape set, and the payload behind it.
-uint64_t frame_checksum(uint64_t log, uint64_t session, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
-uint64_t frame_from(uint64_t log, uint64_t session, const uint8_t *frame, uint32_t payload_bytes);
-uint64_t frame_session(uint64_t log, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
+uint64_t frame_checksum(uint64_t log, uint64_t generation, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
+uint64_t frame_from(uint64_t log, uint64_t generation, const uint8_t *frame, uint32_t payload_bytes);
+uint64_t frame_generation(uint64_t log, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
 
-// The number of a session is half random and half a check of the other half, so that it is known when it is seen.
-uint64_t make_session(uint64_t log);
-bool is_session(uint64_t log, uint64_t session);
+// The number of a generation is half random and half a check of the other half, so that it is known when it is seen.
+uint64_t make_generation(uint64_t log);
+bool is_generation(uint64_t log, uint64_t generation);
 
 // In a frame's payload each record is preceded by its length, seven bits a byte, the lowest first (LEB128). In a log of
 // several partitions, a second such number follows: how many LSNs before its own are not in this partition, times

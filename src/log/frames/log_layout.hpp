@@ -59,19 +59,20 @@ constexpr uint32_t partitions_of(const log_header_2 &header) {
 }
 
 // What a write of the log starts with, at the start of a block; the payload follows without a gap. The position where
-// the frame before it ended, the session and the log's identity are not stored: they are in the checksum (frame.hpp),
-// so a frame is valid behind one frame, in one session, of one log only. That makes it small, and stale frames invalid.
+// the frame before it ended, the generation and the log's identity are not stored: they are in the checksum
+// (frame.hpp), so a frame is valid behind one frame, in one generation, of one log only. That makes it small, and stale
+// frames invalid.
 struct frame_header_1 {
     uint32_t checksum_low; // of `shape` and the payload
     uint32_t checksum_high;
     // bits 0-22 payload bytes, 23-29 unstable: how many frames before this one were not known to be durable when its
-    // write began, 30 session start, 31 zero
+    // write began, 30 generation start, 31 zero
     uint32_t shape;
 };
 static_assert(sizeof(frame_header_1) == 12);
 inline constexpr uint32_t frame_payload_max_1 = (1u << 23) - 1;
 inline constexpr uint32_t frame_unstable_max_1 = 127;
-inline constexpr uint32_t frame_session_start_1 = 1u << 30;
+inline constexpr uint32_t frame_generation_start_1 = 1u << 30;
 
 // How far behind a gap a frame can be whose write had begun when the one in the gap was not known to be durable: so
 // many frames, the first of them in the gap, of so many bytes each, or of that part of the ring where it is small.
@@ -86,14 +87,14 @@ struct frame_claim_3 {
 };
 static_assert(sizeof(frame_claim_3) == 8);
 
-// The payload of a frame that starts a session: this alone. It is sealed with session 0.
-struct session_start_1 {
-    uint64_t session;          // half random, half a check (frame.hpp)
-    uint64_t previous_session; // that the frames before it, or the snapshot it continues, belong to
-    uint64_t lsn;              // of the last transaction before those that follow
-    uint64_t turn; // 1: the writer goes on at the ring's front. 0: it begins (an open, or a snapshot in place
+// The payload of a frame that starts a generation: this alone. It is sealed with generation 0.
+struct generation_start_1 {
+    uint64_t generation;          // half random, half a check (frame.hpp)
+    uint64_t previous_generation; // that the frames before it, or the snapshot it continues, belong to
+    uint64_t lsn;                 // of the last transaction before those that follow
+    uint64_t wrap; // 1: the writer goes on at the ring's front. 0: it begins (an open, or a snapshot in place
                    // of a write): nothing is in flight, and up to `LSN` all is durable (L4)
 };
-static_assert(sizeof(session_start_1) == 32);
+static_assert(sizeof(generation_start_1) == 32);
 
 } // namespace taiyen

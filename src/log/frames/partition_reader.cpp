@@ -7,18 +7,19 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t any_session = 1; // is none, but not 0
+constexpr uint64_t any_generation = 1; // is none, but not 0
 
-session_start_1 start_in(const found_frame &frame) {
-    session_start_1 start;
+generation_start_1 start_in(const found_frame &frame) {
+    generation_start_1 start;
     memcpy(&start, frame.payload, sizeof start);
     return start;
 }
 
-// A turn that was in flight when its session died may still lie at the ring's front when the next session comes there.
-bool is_dead_turn(const found_frame &frame, uint64_t session) {
-    return frame.session_start && start_in(frame).turn && start_in(frame).previous_session != session &&
-           !fault("dead_turn_believed");
+// A wrap that was in flight when its generation died may still lie at the ring's front when the next generation comes
+// there.
+bool is_dead_wrap(const found_frame &frame, uint64_t generation) {
+    return frame.generation_start && start_in(frame).wrap && start_in(frame).previous_generation != generation &&
+           !fault("dead_wrap_believed");
 }
 
 } // namespace
@@ -29,8 +30,8 @@ ty_status partition_reader::damaged(const char *what, uint64_t position) const {
         .remedy("transactions from here on are unreadable: restore the heap's files from a backup");
 }
 
-// session: to which a frame that starts none belongs.
-ty_status partition_reader::look_at(uint64_t place, uint64_t session, found_frame *frame) {
+// generation: to which a frame that starts none belongs.
+ty_status partition_reader::look_at(uint64_t place, uint64_t generation, found_frame *frame) {
     *frame = {};
     const uint8_t *bytes = nullptr;
     if (ty_status status = view_.get(place, ring_.block_bytes, &bytes))
@@ -39,19 +40,19 @@ ty_status partition_reader::look_at(uint64_t place, uint64_t session, found_fram
     memcpy(&header, bytes, sizeof header);
     frame->payload_bytes = header.shape & frame_payload_max_1;
     frame->unstable = header.shape >> 23 & frame_unstable_max_1;
-    frame->session_start = header.shape & frame_session_start_1;
+    frame->generation_start = header.shape & frame_generation_start_1;
     frame->bytes = frame_bytes(ring_, frame->payload_bytes);
     if (header.shape >> 31 || frame->payload_bytes == 0 || frame->unstable >= frames_unstable_1 ||
         frame->bytes > ring_.frame_bytes_max || frame->bytes > ring_.bytes - place ||
-        (frame->session_start ? frame->payload_bytes != sizeof(session_start_1)
-                              : frame->payload_bytes <= ring_.claim_bytes) ||
-        (!frame->session_start && session == 0))
+        (frame->generation_start ? frame->payload_bytes != sizeof(generation_start_1)
+                                 : frame->payload_bytes <= ring_.claim_bytes) ||
+        (!frame->generation_start && generation == 0))
         return TY_OK;
     if (ty_status status = view_.get(place, frame->bytes, &bytes))
         return status;
-    frame->from = frame_from(log_, frame->session_start ? 0 : session, bytes, frame->payload_bytes);
+    frame->from = frame_from(log_, frame->generation_start ? 0 : generation, bytes, frame->payload_bytes);
     frame->payload = bytes + sizeof header;
-    bool skips = frame->session_start && place == 0;
+    bool skips = frame->generation_start && place == 0;
     frame->position = skips ? next_front(ring_, frame->from) : frame->from;
     frame->plausible =
         frame->from % ring_.block_bytes == 0 && frame->from <= INT64_MAX && frame->position % ring_.bytes == place;
@@ -65,31 +66,31 @@ ty_status partition_reader::overwritten() const {
         .remedy("a newer snapshot of the heap holds what was there: read on from that one");
 }
 
-// The frame that follows what was read: right there, or a session start at the ring's front.
+// The frame that follows what was read: right there, or a generation start at the ring's front.
 ty_status partition_reader::next_frame(found_frame *frame, bool *found) {
     for (uint64_t place : {position_ % ring_.bytes, uint64_t{0}}) {
-        if (ty_status status = look_at(place, session_, frame))
+        if (ty_status status = look_at(place, generation_, frame))
             return status;
-        *found = frame->plausible && frame->from == position_ && !is_dead_turn(*frame, session_);
+        *found = frame->plausible && frame->from == position_ && !is_dead_wrap(*frame, generation_);
         if (*found)
             return TY_OK;
     }
     return TY_OK;
 }
 
-// L5: what a session continues must have been read, or be in the snapshot that the reading started from. Where one of
-// several rings begins anew, that may be in others, and the frames that follow claim it (L9).
-ty_status partition_reader::take_session_start(const found_frame &frame) {
-    const session_start_1 start = start_in(frame);
-    const bool in_all = ring_.claim_bytes && !start.turn;
+// L5: what a generation continues must have been read, or be in the snapshot that the reading started from. Where one
+// of several rings begins anew, that may be in others, and the frames that follow claim it (L9).
+ty_status partition_reader::take_generation_start(const found_frame &frame) {
+    const generation_start_1 start = start_in(frame);
+    const bool in_all = ring_.claim_bytes && !start.wrap;
     if (start.lsn > reached_ && !in_all && !fault("missing_snapshot_not_noticed"))
         return in_use_ ? overwritten() : damaged("what follows continues transactions that are missing", position_);
-    if (!is_session(log_, start.session))
-        return damaged("a session has no number", position_);
-    session_ = start.session;
+    if (!is_generation(log_, start.generation))
+        return damaged("a generation has no number", position_);
+    generation_ = start.generation;
     counted_ = start.lsn;
     repeated_until_ = reached_;
-    session_frames_ = 0;
+    generation_frames_ = 0;
     return TY_OK;
 }
 
@@ -130,27 +131,27 @@ ty_status partition_reader::next_record(bool *found) {
     return TY_OK;
 }
 
-// L4: a frame says that all before it but the last few were durable. Once these hold all that was read when the session
-// started, what is not known to be durable begins behind them.
+// L4: a frame says that all before it but the last few were durable. Once these hold all that was read when the
+// generation started, what is not known to be durable begins behind them.
 void partition_reader::note_boundary(const found_frame &frame) {
-    before_[session_frames_ % frames_unstable_1] = {position_, session_, counted_};
-    if (frame.unstable <= session_frames_) { // else the session's start itself is among them
-        const log_mark &durable = before_[(session_frames_ - frame.unstable) % frames_unstable_1];
+    before_[generation_frames_ % frames_unstable_1] = {position_, generation_, counted_};
+    if (frame.unstable <= generation_frames_) { // else the generation's start itself is among them
+        const log_mark &durable = before_[(generation_frames_ - frame.unstable) % frames_unstable_1];
         if (durable.lsn >= repeated_until_)
             tail_ = durable;
     }
-    ++session_frames_;
+    ++generation_frames_;
 }
 
 ty_status partition_reader::take(const found_frame &frame) {
     frames_ += 1;
-    if (frame.session_start) {
-        if (ty_status status = take_session_start(frame))
+    if (frame.generation_start) {
+        if (ty_status status = take_generation_start(frame))
             return status;
     } else {
         note_boundary(frame);
         take_claim(frame);
-        before_frame_ = {position_, session_, counted_};
+        before_frame_ = {position_, generation_, counted_};
         frame_ = frame;
         at_ = ring_.claim_bytes;
         has_frame_ = true;
@@ -159,84 +160,85 @@ ty_status partition_reader::take(const found_frame &frame) {
     return TY_OK;
 }
 
-// L1, L5: what was written one or more turns of the ring later lies on what was free because a snapshot held it. The
-// front of the ring tells of it after each turn. A start of another log, or of another partition, looks like one of any
-// turn there, but its session is none of this one's.
-ty_status partition_reader::check_turn(const found_frame &frame, uint64_t reach) const {
-    bool later =
-        frame.plausible && frame.from >= position_ && frame.position >= reach &&
-        (frame.session_start ? is_session(log_, start_in(frame).session) : frame.from - position_ <= 2 * ring_.bytes);
-    if (!later || fault("overwritten_turn_taken_for_the_end"))
+// L1, L5: what was written one or more wraps of the ring later lies on what was free because a snapshot held it. The
+// front of the ring tells of it after each wrap. A start of another log, or of another partition, looks like one of any
+// wrap there, but its generation is none of this one's.
+ty_status partition_reader::check_wrap(const found_frame &frame, uint64_t reach) const {
+    bool later = frame.plausible && frame.from >= position_ && frame.position >= reach &&
+                 (frame.generation_start ? is_generation(log_, start_in(frame).generation)
+                                         : frame.from - position_ <= 2 * ring_.bytes);
+    if (!later || fault("overwritten_wrap_taken_for_the_end"))
         return TY_OK;
     return in_use_ ? overwritten() : damaged("it was overwritten after a snapshot that is missing", position_);
 }
 
 // L6. Goes through what lies behind the place where no frame follows, as far as frames can lie that were in flight with
-// the one missing. A session start there that continues no more than what was read goes on (L4).
-ty_status partition_reader::look_behind_gap(uint64_t session, found_frame *frame, bool *found) {
+// the one missing. A generation start there that continues no more than what was read goes on (L4).
+ty_status partition_reader::look_behind_gap(uint64_t generation, found_frame *frame, bool *found) {
     bool was_durable = false;
     unsigned behind = 0;
     const uint64_t reach = fault("search_behind_a_gap_ends_early") ? position_ : reach_of(position_);
     for (uint64_t at = position_, step; at < reach; at += step) {
         step = ring_.block_bytes;
-        if (ty_status status = look_at(at % ring_.bytes, session, frame))
+        if (ty_status status = look_at(at % ring_.bytes, generation, frame))
             return status;
-        if (ty_status status = check_turn(*frame, reach))
+        if (ty_status status = check_wrap(*frame, reach))
             return status;
-        if (!frame->plausible || frame->from < position_ || frame->position != at || is_dead_turn(*frame, session))
+        if (!frame->plausible || frame->from < position_ || frame->position != at || is_dead_wrap(*frame, generation))
             continue;
-        if (frame->session_start && start_in(*frame).lsn <= reached_) {
+        if (frame->generation_start && start_in(*frame).lsn <= reached_) {
             *found = true;
             return TY_OK;
         }
         was_durable = was_durable || frame->unstable < ++behind + fault("crash_taken_for_damage");
-        session = frame->session_start ? start_in(*frame).session : session;
+        generation = frame->generation_start ? start_in(*frame).generation : generation;
         step = frame->bytes;
     }
     return was_durable ? damaged("frames that were written are not there, and later ones are", position_) : TY_OK;
 }
 
-// The session of a frame that follows at a position, if it is one at all; else 0.
-ty_status partition_reader::session_at(uint64_t position, uint64_t *session) {
+// The generation of a frame that follows at a position, if it is one at all; else 0.
+ty_status partition_reader::generation_at(uint64_t position, uint64_t *generation) {
     found_frame frame;
-    if (ty_status status = look_at(position % ring_.bytes, any_session, &frame))
+    if (ty_status status = look_at(position % ring_.bytes, any_generation, &frame))
         return status;
-    *session = 0;
-    if (frame.payload && !frame.session_start) {
-        uint64_t it = frame_session(log_, position, frame.payload - sizeof(frame_header_1), frame.payload_bytes);
-        *session = is_session(log_, it) ? it : 0;
+    *generation = 0;
+    if (frame.payload && !frame.generation_start) {
+        uint64_t it = frame_generation(log_, position, frame.payload - sizeof(frame_header_1), frame.payload_bytes);
+        *generation = is_generation(log_, it) ? it : 0;
     }
     return TY_OK;
 }
 
-// What is missing may be a session's start: then it took one block, and frames of a session unknown so far follow it.
+// What is missing may be a generation's start: then it took one block, and frames of a generation unknown so far follow
+// it.
 ty_status partition_reader::end_or_damage(found_frame *frame, bool *found) {
-    uint64_t sessions[3] = {session_, 0, 0};
+    uint64_t generations[3] = {generation_, 0, 0};
     uint64_t front = next_front(ring_, position_);
-    if (ty_status status = session_at(position_ + ring_.block_bytes, &sessions[1]))
+    if (ty_status status = generation_at(position_ + ring_.block_bytes, &generations[1]))
         return status;
-    if (ty_status status = session_at(front + ring_.block_bytes, &sessions[2]))
+    if (ty_status status = generation_at(front + ring_.block_bytes, &generations[2]))
         return status;
     *found = false;
     for (unsigned i = 0; i < 3; ++i)
-        if (i == 0 || sessions[i])
-            if (ty_status status = look_behind_gap(sessions[i], frame, found); status || *found)
+        if (i == 0 || generations[i])
+            if (ty_status status = look_behind_gap(generations[i], frame, found); status || *found)
                 return status;
-    if (ty_status status = look_at(0, session_, frame))
+    if (ty_status status = look_at(0, generation_, frame))
         return status;
-    return check_turn(*frame, reach_of(position_));
+    return check_wrap(*frame, reach_of(position_));
 }
 
-// L14. Of the ring's front: in a later turn than the reading stands in, the writer may be past this place again.
+// L14. Of the ring's front: in a later wrap than the reading stands in, the writer may be past this place again.
 ty_status partition_reader::missing_while_in_use(ty_status damage) {
     if (damage == TY_E_DAMAGED && fault("lost_frame_taken_for_one_being_written"))
         return TY_OK;
     if (damage != TY_E_DAMAGED)
         return damage;
     found_frame front;
-    if (ty_status status = look_at(0, session_, &front))
+    if (ty_status status = look_at(0, generation_, &front))
         return status;
-    const bool later = front.plausible && front.session_start && is_session(log_, start_in(front).session) &&
+    const bool later = front.plausible && front.generation_start && is_generation(log_, start_in(front).generation) &&
                        front.position > position_;
     return later ? overwritten() : damaged("frames that were written are not there, and later ones are", position_);
 }
@@ -252,16 +254,16 @@ ty_status partition_reader::find_while_in_use(found_frame *frame, bool *found) {
     const ty_status behind = end_or_damage(frame, found);
     if (!behind && !*found)
         return TY_OK;
-    const found_frame later = *frame; // a session's start, if anything
+    const found_frame later = *frame; // a generation's start, if anything
     const bool goes_on = *found;
     view_.forget();
     if (ty_status status = next_frame(frame, found); status || *found)
         return status;
     if (!goes_on)
         return missing_while_in_use(behind);
-    if (ty_status status = look_at(later.position % ring_.bytes, session_, frame))
+    if (ty_status status = look_at(later.position % ring_.bytes, generation_, frame))
         return status;
-    *found = frame->plausible && frame->session_start && frame->from == later.from;
+    *found = frame->plausible && frame->generation_start && frame->from == later.from;
     return *found ? TY_OK : overwritten();
 }
 
@@ -274,15 +276,15 @@ ty_status partition_reader::find_frame(found_frame *frame, bool *found) {
     return in_use_ ? find_while_in_use(frame, found) : end_or_damage(frame, found);
 }
 
-ty_status partition_reader::begin(const log_mark &from, uint64_t stamp) {
+ty_status partition_reader::begin(const log_mark &from, uint64_t lsn) {
     if (from.position % ring_.block_bytes || from.position > INT64_MAX)
         return failure(TY_E_DAMAGED, "read the log from position %llu", (unsigned long long)from.position)
             .at(name_)
             .remedy("the heap's image is damaged: restore the files from a backup");
     position_ = from.position;
-    session_ = from.session;
+    generation_ = from.generation;
     counted_ = repeated_until_ = from.lsn;
-    reached_ = fault("records_of_the_snapshot_replayed_again") ? from.lsn : std::max(from.lsn, stamp); // L11
+    reached_ = fault("records_of_the_snapshot_replayed_again") ? from.lsn : std::max(from.lsn, lsn); // L11
     tail_ = from;
     return view_.create();
 }
@@ -305,7 +307,7 @@ ty_status partition_reader::next(event *what) {
             return TY_OK;
         if (ty_status status = take(frame))
             return status;
-        if (!has_frame_) // a session's start
+        if (!has_frame_) // a generation's start
             return TY_OK;
     }
 }

@@ -8,7 +8,7 @@ namespace taiyen {
 // What looks like a frame at some place, and what its checksum says.
 struct found_frame {
     bool plausible;
-    bool session_start;
+    bool generation_start;
     uint32_t unstable;
     uint32_t payload_bytes;
     uint64_t from;     // it follows a frame that ended there, if anywhere
@@ -28,47 +28,47 @@ public:
     partition_reader(const partition_reader &) = delete;
     partition_reader &operator=(const partition_reader &) = delete;
 
-    // Records up to the stamp are in the snapshot that the reading starts from, and are not told.
-    ty_status begin(const log_mark &from, uint64_t stamp);
+    // Records up to the LSN are in the snapshot that the reading starts from, and are not told.
+    ty_status begin(const log_mark &from, uint64_t lsn);
 
     enum class event : uint8_t { record, frame_end, end };
-    // record: the next one, which no session told before. It lies in memory until the next call. frame_end: of a frame,
-    // all of whose records were told. end: behind which, while the ring is in use, more may be found later.
+    // record: the next one, which no generation told before. It lies in memory until the next call. frame_end: of a
+    // frame, all of whose records were told. end: behind which, while the ring is in use, more may be found later.
     ty_status next(event *what);
     const log_record &record() const { return record_; }
 
     // Where a reading could begin that gives the record told last, and all behind it; or, where none was told since,
     // what is behind the frame.
-    log_mark here() const { return has_frame_ ? before_frame_ : log_mark{position_, session_, counted_}; }
-    // A session that repeats what was read (L4) is not through with it.
+    log_mark here() const { return has_frame_ ? before_frame_ : log_mark{position_, generation_, counted_}; }
+    // A generation that repeats what was read (L4) is not through with it.
     bool repeats() const { return counted_ < reached_; }
     // Of the whole reading, once it has ended.
-    log_mark end() const { return {position_, session_, reached_}; }
+    log_mark end() const { return {position_, generation_, reached_}; }
     log_mark tail() const { return tail_; }
     uint64_t frames() const { return frames_; }
     uint64_t claimed() const { return claimed_; }
 
 private:
-    ty_status look_at(uint64_t place, uint64_t session, found_frame *frame);
+    ty_status look_at(uint64_t place, uint64_t generation, found_frame *frame);
     ty_status next_frame(found_frame *frame, bool *found);
     ty_status find_frame(found_frame *frame, bool *found);
     ty_status find_while_in_use(found_frame *frame, bool *found);
     ty_status missing_while_in_use(ty_status damage);
     ty_status overwritten() const;
     ty_status take(const found_frame &frame);
-    ty_status take_session_start(const found_frame &frame);
+    ty_status take_generation_start(const found_frame &frame);
     void take_claim(const found_frame &frame);
     ty_status next_record(bool *found);
     void note_boundary(const found_frame &frame);
-    ty_status check_turn(const found_frame &frame, uint64_t reach) const;
-    ty_status look_behind_gap(uint64_t session, found_frame *frame, bool *found);
-    ty_status session_at(uint64_t position, uint64_t *session);
+    ty_status check_wrap(const found_frame &frame, uint64_t reach) const;
+    ty_status look_behind_gap(uint64_t generation, found_frame *frame, bool *found);
+    ty_status generation_at(uint64_t position, uint64_t *generation);
     // As many frames as can be in flight, and what was left free before the ring's end.
     uint64_t reach_of(uint64_t gap) const { return gap + uint64_t{frames_unstable_1 + 1} * ring_.frame_bytes_max; }
     ty_status end_or_damage(found_frame *frame, bool *found);
     ty_status damaged(const char *what, uint64_t position) const;
     bool is_known_end() const {
-        return known_end_ && position_ == known_end_->position && session_ == known_end_->session;
+        return known_end_ && position_ == known_end_->position && generation_ == known_end_->generation;
     }
 
     const char *name_;
@@ -79,14 +79,14 @@ private:
     const bool in_use_;
     ring_view view_;
 
-    // Where the reading stands: behind the frame whose records are being told. counted_: the LSN by this session's
-    // count; it is behind reached_ while the session repeats what may not have been durable before it (L4).
+    // Where the reading stands: behind the frame whose records are being told. counted_: the LSN by this generation's
+    // count; it is behind reached_ while the generation repeats what may not have been durable before it (L4).
     uint64_t position_ = 0;
-    uint64_t session_ = 0;
+    uint64_t generation_ = 0;
     uint64_t counted_ = 0;
     uint64_t reached_ = 0;
     uint64_t repeated_until_ = 0;
-    uint64_t session_frames_ = 0;             // without its start
+    uint64_t generation_frames_ = 0;          // without its start
     log_mark before_[frames_unstable_1] = {}; // the places before the last of them, by number
     log_mark tail_{};
     uint64_t frames_ = 0;
@@ -99,9 +99,9 @@ private:
     log_record record_{};
 };
 
-// The records of one partition behind the stamp, from one place to another where an earlier reading ended.
+// The records of one partition behind the LSN, from one place to another where an earlier reading ended.
 ty_status log_scan_partition(const ty_log_sink &sink, const char *name, const log_identity &identity,
-                             uint32_t partition, const log_mark &from, uint64_t stamp, const log_mark &end,
-                             void *context, ty_status (*record)(void *context, const log_record &record));
+                             uint32_t partition, const log_mark &from, uint64_t lsn, const log_mark &end, void *context,
+                             ty_status (*record)(void *context, const log_record &record));
 
 } // namespace taiyen

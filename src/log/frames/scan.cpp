@@ -52,7 +52,7 @@ private:
 ty_status scanner::end_frame() {
     if (!reader_.frame || gap_ || (count_ == 1 && at(0).repeats()))
         return TY_OK;
-    log_marks here{contents_.end.stamp, count_};
+    log_marks here{contents_.end.lsn, count_};
     for (uint32_t p = 0; p < count_; ++p)
         here.at[p] = at(p).here();
     return reader_.frame(reader_.context, here);
@@ -75,9 +75,9 @@ ty_status scanner::advance(uint32_t p) {
 // L11.
 ty_status scanner::take(const log_record &record) {
     contents_.highest = record.lsn;
-    if (!gap_ && record.lsn != contents_.end.stamp + 1 && !fault("reader_goes_on_behind_a_gap"))
+    if (!gap_ && record.lsn != contents_.end.lsn + 1 && !fault("reader_goes_on_behind_a_gap"))
         note_next();
-    gap_ = gap_ || record.lsn != contents_.end.stamp + 1;
+    gap_ = gap_ || record.lsn != contents_.end.lsn + 1;
     if (gap_ && (!record.marked || fault("marked_record_behind_a_gap_left_out"))) {
         contents_.left_out += 1;
         return TY_OK;
@@ -85,7 +85,7 @@ ty_status scanner::take(const log_record &record) {
     if (gap_) {
         contents_.behind_gap += 1;
     } else {
-        contents_.end.stamp = record.lsn;
+        contents_.end.lsn = record.lsn;
         last_partition_ = record.partition;
         last_place_ = at(record.partition).here();
     }
@@ -117,7 +117,7 @@ ty_status scanner::merge() {
                 .remedy("restore the heap's files from a backup");
         if (ty_status status = take(record))
             return status;
-        bounded_ = contents_.end.stamp >= reader_.up_to; // what follows need not be looked for
+        bounded_ = contents_.end.lsn >= reader_.up_to; // what follows need not be looked for
         if (bounded_)
             return TY_OK;
         if (ty_status status = advance(first))
@@ -127,7 +127,7 @@ ty_status scanner::merge() {
 
 // L15.
 void scanner::note_next() {
-    contents_.next = {contents_.end.stamp, count_};
+    contents_.next = {contents_.end.lsn, count_};
     for (uint32_t p = 0; p < count_; ++p)
         contents_.next.at[p] = p == last_partition_ ? last_place_ : at(p).here();
 }
@@ -150,7 +150,7 @@ ty_status scanner::read_to(uint32_t p, uint64_t limit, log_mark *end) {
 // L13. The rings are read one after the other, so a frame may claim what a ring that was read before it did not show
 // yet. All of that was written before the claim was, and can be read now. It claims no more than that.
 ty_status scanner::find_ends(log_marks *ends) {
-    *ends = {from_.stamp, count_};
+    *ends = {from_.lsn, count_};
     for (uint32_t p = 0; p < count_; ++p)
         if (ty_status status = read_to(p, UINT64_MAX, &ends->at[p]))
             return status;
@@ -170,10 +170,10 @@ uint64_t scanner::claimed() {
 
 // L9: what is missing, a frame says, had been durable.
 ty_status scanner::check_claims() {
-    if (claimed() <= contents_.end.stamp || bounded_ || fault("lost_frame_ends_the_log"))
+    if (claimed() <= contents_.end.lsn || bounded_ || fault("lost_frame_ends_the_log"))
         return TY_OK;
     return failure(TY_E_DAMAGED, "read the log: transaction %llu was written and is not there",
-                   (unsigned long long)contents_.end.stamp + 1)
+                   (unsigned long long)contents_.end.lsn + 1)
         .at(name_)
         .remedy("transactions from here on are unreadable: restore the heap's files from a backup");
 }
@@ -181,14 +181,14 @@ ty_status scanner::check_claims() {
 ty_status scanner::begin(const ty_log_sink &sink, const log_identity &identity, const log_header_2 &header) {
     contents_ = {};
     contents_.end = contents_.tail = contents_.next = from_;
-    contents_.highest = from_.stamp;
+    contents_.highest = from_.lsn;
     for (; count_ < from_.count; ++count_) {
         const log_mark *end = reader_.end ? &reader_.end->at[count_] : nullptr;
         new (memory_[count_])
             partition_reader(sink, name_, identity.log, header, count_, end, reader_.read_ahead, reader_.in_use);
     }
     for (uint32_t p = 0; p < count_; ++p)
-        if (ty_status status = at(p).begin(from_.at[p], from_.stamp))
+        if (ty_status status = at(p).begin(from_.at[p], from_.lsn))
             return status;
     return TY_OK;
 }
@@ -233,13 +233,13 @@ ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity
 }
 
 ty_status log_scan_partition(const ty_log_sink &sink, const char *name, const log_identity &identity,
-                             uint32_t partition, const log_mark &from, uint64_t stamp, const log_mark &end,
-                             void *context, ty_status (*record)(void *context, const log_record &record)) {
+                             uint32_t partition, const log_mark &from, uint64_t lsn, const log_mark &end, void *context,
+                             ty_status (*record)(void *context, const log_record &record)) {
     log_header_2 header;
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
     partition_reader reader(sink, name, identity.log, header, partition, &end, false);
-    if (ty_status status = reader.begin(from, stamp))
+    if (ty_status status = reader.begin(from, lsn))
         return status;
     for (;;) {
         partition_reader::event what;

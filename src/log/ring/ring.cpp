@@ -68,13 +68,13 @@ ty_status ring_set_up(log_ring *r, uint32_t partition, const log_options &option
     r->identity = ring_identity(options.identity.log, partition);
     r->geometry = geometry_of(header, partition);
     r->released_position = options.start.at[partition].position;
-    r->released_lsn = options.start.stamp;
+    r->released_lsn = options.start.lsn;
     r->position = end.position;
-    r->session = end.session;
-    r->session_pending = true;
+    r->generation = end.generation;
+    r->generation_pending = true;
     if (ty_status status = read_repeated(r, partition, options))
         return status;
-    r->last = std::max(options.end.stamp, options.highest);
+    r->last = std::max(options.end.lsn, options.highest);
     r->durable = r->counted = r->durable_lsn;
     if (r->one_of_many)
         renew_durable(r);
@@ -123,10 +123,10 @@ log_mark ring_mark_now(log_ring *r) {
         seal_full(r);
     // The LSN is what a reader counts on from: one of many appends some that its last one does not tell.
     const uint64_t lsn = r->one_of_many ? r->counted : r->last.load(std::memory_order_relaxed);
-    return {r->position, r->session, lsn};
+    return {r->position, r->generation, lsn};
 }
 
-void ring_release(log_ring *r, const log_mark &mark, uint64_t stamp) {
+void ring_release(log_ring *r, const log_mark &mark, uint64_t lsn) {
     wakes w;
     r->lock.lock();
     if (mark.position > r->released_position) { // L1
@@ -134,21 +134,21 @@ void ring_release(log_ring *r, const log_mark &mark, uint64_t stamp) {
         if (r->gathering)
             set_room(r, *r->gathering);
     }
-    if (r->session_pending && stamp >= r->last.load(std::memory_order_relaxed))
-        forget_repeated(r, stamp);
+    if (r->generation_pending && lsn >= r->last.load(std::memory_order_relaxed))
+        forget_repeated(r, lsn);
     if (r->one_of_many) {
-        r->released_lsn = std::max(r->released_lsn, stamp);
+        r->released_lsn = std::max(r->released_lsn, lsn);
         renew_durable(r);
         note_everybody(r, w);
-    } else if (stamp > r->durable.load(std::memory_order_relaxed)) { // L2
-        r->durable.store(stamp, std::memory_order_release);
+    } else if (lsn > r->durable.load(std::memory_order_relaxed)) { // L2
+        r->durable.store(lsn, std::memory_order_release);
         note_everybody(r, w);
     }
     r->lock.unlock();
     w.wake();
 }
 
-void ring_continue(log_ring *r, const log_mark &mark, uint64_t stamp) {
+void ring_continue(log_ring *r, const log_mark &mark, uint64_t lsn) {
     os::lock_guard guard(r->lock);
     r->draining = true;
     while (r->in_flight > 0) {
@@ -158,16 +158,16 @@ void ring_continue(log_ring *r, const log_mark &mark, uint64_t stamp) {
         r->lock.lock();
     }
     r->draining = false;
-    r->turn_pending = false;
+    r->wrap_pending = false;
     r->gathering = nullptr;
     r->oldest = r->next_write = r->end;
     r->position = r->released_position = mark.position;
-    r->released_lsn = stamp;
-    forget_repeated(r, stamp); // L5
-    r->session_pending = !fault("old_session_goes_on_behind_a_snapshot");
-    r->counted = stamp;
-    r->last.store(stamp, std::memory_order_release);
-    r->durable.store(r->one_of_many ? nothing_pending : stamp, std::memory_order_release);
+    r->released_lsn = lsn;
+    forget_repeated(r, lsn); // L5
+    r->generation_pending = !fault("old_generation_goes_on_behind_a_snapshot");
+    r->counted = lsn;
+    r->last.store(lsn, std::memory_order_release);
+    r->durable.store(r->one_of_many ? nothing_pending : lsn, std::memory_order_release);
 }
 
 log_metrics ring_metrics(log_ring *r) {

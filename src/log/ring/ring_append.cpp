@@ -1,5 +1,5 @@
 // Appending: records gather in the newest frame. What is not known to be durable is appended again before anything
-// else, and a session is started where the ring begins anew.
+// else, and a generation is started where the ring begins anew.
 #include "ring_runtime.hpp"
 
 #include <cstring>
@@ -23,15 +23,15 @@ void set_room(log_ring *r, slot &s) {
     s.payload_max = bytes > sizeof(frame_header_1) ? static_cast<uint32_t>(bytes - sizeof(frame_header_1)) : 0;
 }
 
-// L3. That a turn is pending goes into the next session's start, for readers (L6).
+// L3. That a wrap is pending goes into the next generation's start, for readers (L6).
 void seal(log_ring *r) {
     slot &s = *r->gathering;
     r->gathering = nullptr;
-    uint64_t start = s.session_start && r->turn_pending ? next_front(r->geometry, s.from) : s.from;
+    uint64_t start = s.generation_start && r->wrap_pending ? next_front(r->geometry, s.from) : s.from;
     s.end = start + frame_bytes(r->geometry, s.payload);
     s.state = frame_state::sealed;
     r->position = s.end;
-    r->turn_pending = s.end % r->geometry.bytes == 0;
+    r->wrap_pending = s.end % r->geometry.bytes == 0;
 }
 
 void seal_full(log_ring *r) {
@@ -47,11 +47,11 @@ slot &gather(log_ring *r) {
     slot &s = slot_of(r, r->end++);
     r->gathering = &s;
     s.state = frame_state::gathering;
-    s.session_start = false;
+    s.generation_start = false;
     s.waited = false;
     s.committers = 0;
     s.payload = r->geometry.claim_bytes;
-    s.session = r->session;
+    s.generation = r->generation;
     s.from = r->position;
     s.first_lsn = r->counted + 1;
     s.last_lsn = 0;
@@ -59,10 +59,10 @@ slot &gather(log_ring *r) {
     return s;
 }
 
-// ---- Sessions
+// ---- Generations
 
-// Whether the ring has room for a session's start and all that is to be repeated, whatever frames it makes.
-bool has_room_for_session(const log_ring *r) {
+// Whether the ring has room for a generation's start and all that is to be repeated, whatever frames it makes.
+bool has_room_for_generation(const log_ring *r) {
     uint64_t free = ring_end(r) - r->position;
     if (!r->repeated.size)
         return free >= r->geometry.block_bytes;
@@ -74,20 +74,20 @@ bool has_room_for_session(const log_ring *r) {
 }
 
 // A slot is free.
-void begin_session(log_ring *r, uint64_t lsn) {
+void begin_generation(log_ring *r, uint64_t lsn) {
     slot &s = gather(r);
-    session_start_1 start{make_session(r->identity), r->session, lsn, r->turn_pending};
+    generation_start_1 start{make_generation(r->identity), r->generation, lsn, r->wrap_pending};
     memcpy(s.memory + sizeof(frame_header_1), &start, sizeof start);
-    s.session_start = true;
+    s.generation_start = true;
     s.payload = sizeof start;
     seal(r);
-    r->session = start.session;
-    r->session_pending = false;
+    r->generation = start.generation;
+    r->generation_pending = false;
 }
 
-// What does not fit before the ring's end goes to its front, in a session of its own: thereby a reader can tell what
-// was written in which turn.
-bool has_room_for_turn(const log_ring *r) {
+// What does not fit before the ring's end goes to its front, in a generation of its own: thereby a reader can tell what
+// was written in which wrap.
+bool has_room_for_wrap(const log_ring *r) {
     return next_front(r->geometry, r->position) + r->geometry.block_bytes <= ring_end(r);
 }
 
@@ -142,21 +142,21 @@ bool make_way(log_ring *r) {
         r->gathering = nullptr;
         --r->end;
     }
-    r->turn_pending = r->turn_pending || s.limit == room_limit::ring_end;
+    r->wrap_pending = r->wrap_pending || s.limit == room_limit::ring_end;
     return true;
 }
 
-// Starts a session if need be. False: there is no room. A slot is free.
+// Starts a generation if need be. False: there is no room. A slot is free.
 bool start_frames(log_ring *r) {
-    if (r->session_pending) {
-        if (!has_room_for_session(r))
+    if (r->generation_pending) {
+        if (!has_room_for_generation(r))
             return false;
         r->counted = r->durable_lsn;
-        begin_session(r, r->durable_lsn);
-    } else if (r->turn_pending) {
-        if (!has_room_for_turn(r))
+        begin_generation(r, r->durable_lsn);
+    } else if (r->wrap_pending) {
+        if (!has_room_for_wrap(r))
             return false;
-        begin_session(r, r->counted);
+        begin_generation(r, r->counted);
     } else {
         gather(r);
     }
@@ -263,15 +263,15 @@ inline void end_append(log_ring *r, size_t bytes, uint64_t lsn, bool marked, uin
 
 } // namespace
 
-ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn turn) {
+ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn wrap) {
     log_ring *r = l->rings + partition;
     if (bytes > record_max(r))
         return TY_E_SPACE;
-    if (turn == log_turn::wait)
+    if (wrap == log_turn::wait)
         r->lock.lock();
     else if (!r->lock.try_lock())
         return TY_E_BUSY;
-    return begin_append(r, bytes, place, turn == log_turn::wait);
+    return begin_append(r, bytes, place, wrap == log_turn::wait);
 }
 
 void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t lsn, bool marked) {

@@ -22,7 +22,7 @@ namespace taiyen {
 
 // L6 rests on the first: frames begun and not known to be durable. Only one that can take no more is written beside
 // another: the fewer there are, the more each holds (log.md). While so many are in flight, another one can gather, also
-// across the ring's end: one that is sealed there, the start of a session, and the one behind it.
+// across the ring's end: one that is sealed there, the start of a generation, and the one behind it.
 constexpr uint64_t writes_in_flight_max = frames_unstable_1;
 constexpr unsigned slot_count = frames_unstable_1 + 3;
 
@@ -32,13 +32,13 @@ enum class frame_state : uint8_t { gathering, sealed, writing, written };
 struct slot {
     uint8_t *memory;
     frame_state state;
-    bool session_start;
+    bool generation_start;
     bool waited;          // somebody may wait for it
     uint32_t committers;  // who wanted it durable
     uint32_t payload;     // bytes so far
     uint32_t payload_max; // that buffer and ring have room for
     room_limit limit;     // why it is no more
-    uint64_t session;
+    uint64_t generation;
     uint64_t from;
     uint64_t end; // position; once it is sealed
     uint64_t first_lsn;
@@ -79,12 +79,12 @@ struct alignas(64) log_ring {
     uint64_t position;          // where the newest sealed frame ends
     uint64_t released_position; // L1: nothing behind it is written over
     uint64_t released_lsn = 0;  // a durable snapshot holds all records up to it
-    uint64_t session;           // of the frame before `position`
-    bool session_pending;       // the next frame starts one, with durable_lsn
-    bool turn_pending = false;  // the next frame starts one, at the ring's front
+    uint64_t generation;        // of the frame before `position`
+    bool generation_pending;    // the next frame starts one, with durable_lsn
+    bool wrap_pending = false;  // the next frame starts one, at the ring's front
     uint64_t durable_lsn;
     repeated_records repeated;
-    uint64_t counted; // the LSN by the session's count: repeated records count again
+    uint64_t counted; // the LSN by the generation's count: repeated records count again
     size_t reserved;  // between log_append_begin and log_append_end: bytes left for the length, and the step;
     bool was_durable; // and whether all records were durable
     log_metrics metrics;
@@ -135,7 +135,7 @@ inline bool is_broken(const log_ring *r) {
 
 // Whether a slot's frame holds anything.
 inline bool is_filled(const log_ring *r, const slot &s) {
-    return s.payload > (s.session_start ? 0 : r->geometry.claim_bytes);
+    return s.payload > (s.generation_start ? 0 : r->geometry.claim_bytes);
 }
 
 inline size_t record_max(const log_ring *r) {
@@ -208,7 +208,7 @@ void set_room(log_ring *r, slot &s);
 // L3: positions are given in the order in which frames are numbered and written.
 void seal(log_ring *r);
 void seal_full(log_ring *r); // and has the thread write it
-// Starts the session if need be, repeats what it must, and sees that the gathering frame has room for so many bytes.
+// Starts the generation if need be, repeats what it must, and sees that the gathering frame has room for so many bytes.
 // The lock may be given up and taken again. TY_E_SPACE has no detail.
 ty_status make_room(log_ring *r, size_t bytes);
 
@@ -220,9 +220,9 @@ void ring_rest(log_ring *r);
 void ring_resume(log_ring *r);
 void drop_repeated(log_ring *r);
 log_mark ring_mark_now(log_ring *r);
-void ring_release(log_ring *r, const log_mark &mark, uint64_t stamp);
+void ring_release(log_ring *r, const log_mark &mark, uint64_t lsn);
 // Up to the point where waiters may go on.
-void ring_continue(log_ring *r, const log_mark &mark, uint64_t stamp);
+void ring_continue(log_ring *r, const log_mark &mark, uint64_t lsn);
 log_metrics ring_metrics(log_ring *r);
 
 } // namespace taiyen

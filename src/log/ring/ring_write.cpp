@@ -82,14 +82,14 @@ void pass_on(log_ring *r, wakes &w) {
 }
 
 void fill_header(const log_ring *r, slot &s, uint32_t unstable) {
-    if (r->one_of_many && !s.session_start) {
+    if (r->one_of_many && !s.generation_start) {
         const frame_claim_3 claim{log_durable(r->all)}; // L9
         memcpy(s.memory + sizeof(frame_header_1), &claim, sizeof claim);
     }
     frame_header_1 header{};
-    header.shape = s.payload | unstable << 23 | (s.session_start ? frame_session_start_1 : 0);
+    header.shape = s.payload | unstable << 23 | (s.generation_start ? frame_generation_start_1 : 0);
     memcpy(s.memory, &header, sizeof header);
-    uint64_t sum = frame_checksum(r->identity, s.session_start ? 0 : s.session, s.from, s.memory, s.payload);
+    uint64_t sum = frame_checksum(r->identity, s.generation_start ? 0 : s.generation, s.from, s.memory, s.payload);
     header.checksum_low = static_cast<uint32_t>(sum);
     header.checksum_high = static_cast<uint32_t>(sum >> 32);
     memcpy(s.memory, &header, sizeof header);

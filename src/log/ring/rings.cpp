@@ -23,7 +23,7 @@ ty_status set_up(log *l, const log_options &options) {
             .at(options.name)
             .remedy("free memory, or raise the process's limits");
     l->count = count;
-    l->recovered = options.end.stamp;
+    l->recovered = options.end.lsn;
     for (uint32_t p = 0; p < count; ++p)
         (new (l->rings + p) log_ring{})->all = l;
     for (uint32_t p = 0; p < count; ++p)
@@ -217,19 +217,19 @@ log_marks log_marks_now(log *l) {
     for (uint32_t p = 0; p < l->count; ++p)
         marks.at[p] = ring_mark_now(l->rings + p);
     // L5: others append meanwhile, and a single ring's reader counts from its mark.
-    marks.stamp = l->count == 1 ? marks.at[0].lsn : log_last(l);
+    marks.lsn = l->count == 1 ? marks.at[0].lsn : log_last(l);
     return marks;
 }
 
 void log_release(log *l, const log_marks &marks) {
     for (uint32_t p = 0; p < l->count; ++p)
-        ring_release(l->rings + p, marks.at[p], marks.stamp);
+        ring_release(l->rings + p, marks.at[p], marks.lsn);
     tell_followers(l);
 }
 
 void log_continue(log *l, const log_marks &marks) {
     for (uint32_t p = 0; p < l->count; ++p)
-        ring_continue(l->rings + p, marks.at[p], marks.stamp);
+        ring_continue(l->rings + p, marks.at[p], marks.lsn);
     {
         os::lock_guard guard(l->error_lock);
         l->broken.store(false, std::memory_order_release);

@@ -34,7 +34,7 @@ struct body_call {
     bool log_failed = false;
     bool vouched = false;
     uint32_t ring = 0;
-    uint64_t stamp = 0;
+    uint64_t timestamp = 0;
     // Bodies of this thread on other heaps that it is within: X31.
     unsigned outer_count = 0;
     bool marked = false; // by a run that has not committed
@@ -163,7 +163,7 @@ void note_end(const ty_atomic_txn &txn, body_call &call) {
     call.log_failed = txn.log_failed;
     call.vouched = txn.vouched;
     call.ring = txn.ring;
-    call.stamp = txn.own->last_stamp();
+    call.timestamp = txn.own->last_timestamp();
 }
 
 ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool alone, bool *committed) {
@@ -318,9 +318,9 @@ ty_status wait_as_asked(txn_runtime *rt, const ty_atomic_options &options, const
     if (rt == nullptr || options.reads_only || options.commit == TY_COMMIT_ASYNC)
         return TY_OK;
     if (options.commit == TY_COMMIT_PARTITION && call.vouched)
-        if (log_wait_partition(rt->log, call.ring, call.stamp) == TY_OK)
+        if (log_wait_partition(rt->log, call.ring, call.timestamp) == TY_OK)
             return TY_OK;
-    return make_durable(*rt, call.stamp);
+    return make_durable(*rt, call.timestamp);
 }
 
 } // namespace
@@ -360,7 +360,7 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
         call.thrown.rethrow();
     if (!result->committed)
         return status != TY_OK ? status : call.status;
-    result->stamp = call.stamp;
+    result->lsn = call.timestamp;
     after_commit(*txn);
     status = wait_as_asked(all->rt, options, call);
     if (!status)

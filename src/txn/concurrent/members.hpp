@@ -7,12 +7,12 @@
 //      does a recovery from a snapshot that holds the block and not the commit (it is in the list of reserved blocks).
 // X22: A block that a commit frees stays in the heap until no transaction runs that began before it. A recovery from a
 //      snapshot that holds the commit frees it.
-// X23: The stamp of a commit is its LSN in the log, and every stamp is in the log: commits are recovered in the
-//      order of their stamps, without a gap.
+// X23: The timestamp of a commit is its LSN in the log, and every timestamp is in the log: commits are recovered in the
+//      order of their timestamps, without a gap.
 // X24: Who changes the heap's blocks or roots for a transaction holds the registration latch meanwhile, and so is a
 // commit that
-//      frees, or makes blocks its own, from before its stamp on. A snapshot closes the latch before it takes its own
-//      stamp: each block is of one side or the other.
+//      frees, or makes blocks its own, from before its timestamp on. A snapshot closes the latch before it takes its
+//      own timestamp: each block is of one side or the other.
 // X25: A snapshot that is collected while others commit holds all that was stored up to its place in the log. It counts
 //      once the log durably holds all that it may have of later commits.
 // X32: What a transaction stores to a block that it allocated is in the block at once, in the order of its stores,
@@ -34,7 +34,7 @@ struct block_note {
     uint64_t words;
 };
 struct retired_block {
-    uint64_t stamp; // of the commit that freed it
+    uint64_t timestamp; // of the commit that freed it
     uint64_t word;
     uint64_t words;
 };
@@ -89,13 +89,13 @@ private:
     size_t covered_ = 0;  // so many notes are in it
 };
 
-// X22: what a thread's commits have freed, in the order of stamps. Pushed by the thread, taken by any that gives memory
-// back; with the registration latch held, so that whoever has closed them sees all.
+// X22: what a thread's commits have freed, in the order of timestamps. Pushed by the thread, taken by any that gives
+// memory back; with the registration latch held, so that whoever has closed them sees all.
 class retired_blocks {
 public:
-    ty_status reserve(size_t more);                           // expected: TY_E_MEMORY
-    void push(uint64_t stamp, const pile<block_note> &freed); // reserve() made room
-    // Of those that nobody can read who began behind the stamp: at most so many.
+    ty_status reserve(size_t more);                               // expected: TY_E_MEMORY
+    void push(uint64_t timestamp, const pile<block_note> &freed); // reserve() made room
+    // Of those that nobody can read who began behind the timestamp: at most so many.
     size_t take(uint64_t oldest, block_note *to, size_t most);
     size_t count() const { return count_.load(std::memory_order_relaxed); }
     size_t words() const { return words_.load(std::memory_order_relaxed); }
@@ -283,10 +283,10 @@ inline void blocks_forget(ty_atomic_txn &txn) {
     if (blocks_touched(txn)) [[unlikely]]
         blocks_back_to(txn, {0, 0, 0, 0});
 }
-// With the registration latch held, at a commit: before its stamp, and once it has one. valid false: it is not in
+// With the registration latch held, at a commit: before its timestamp, and once it has one. valid false: it is not in
 // force.
 ty_status blocks_prepare(ty_atomic_txn &txn);
-void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid);
+void blocks_settle(ty_atomic_txn &txn, uint64_t timestamp, bool valid);
 // X32. Whether all of it lies in a block of the transaction's own; and the store to it.
 inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes);
 ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t bytes);

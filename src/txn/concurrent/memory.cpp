@@ -222,11 +222,11 @@ ty_status retired_blocks::reserve(size_t more) {
     return blocks_.reserve(more);
 }
 
-void retired_blocks::push(uint64_t stamp, const pile<block_note> &freed) {
+void retired_blocks::push(uint64_t timestamp, const pile<block_note> &freed) {
     size_t words = 0;
     os::lock_guard guard(lock_);
     for (const block_note &each : freed) {
-        static_cast<void>(blocks_.push({stamp, each.word, each.words}));
+        static_cast<void>(blocks_.push({timestamp, each.word, each.words}));
         words += each.words;
     }
     count_.store(count() + freed.count(), std::memory_order_relaxed);
@@ -239,7 +239,7 @@ size_t retired_blocks::take(uint64_t oldest, block_note *to, size_t most) {
     size_t taken = 0, words = 0;
     os::lock_guard guard(lock_);
     const uint64_t before = fault("freed_while_a_transaction_may_read_it") ? UINT64_MAX : oldest;
-    while (taken < most && done_ < blocks_.count() && blocks_[done_].stamp <= before) {
+    while (taken < most && done_ < blocks_.count() && blocks_[done_].timestamp <= before) {
         to[taken] = {blocks_[done_].word, blocks_[done_].words};
         words += to[taken++].words;
         done_++;
@@ -343,7 +343,7 @@ ty_status blocks_prepare(ty_atomic_txn &txn) {
     return status;
 }
 
-void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
+void blocks_settle(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
     if (!valid) {
         take_roots_back(txn);
         for (const block_note &freed : txn.frees)
@@ -351,7 +351,7 @@ void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
         return;
     }
     if (txn.frees.count() != 0)
-        txn.retired.push(stamp, txn.frees); // blocks_prepare made room
+        txn.retired.push(timestamp, txn.frees); // blocks_prepare made room
     txn.own_blocks.forget();
     txn.own_before.clear();
     txn.freed.forget();

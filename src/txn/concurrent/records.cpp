@@ -1,5 +1,5 @@
 // What a concurrent heap keeps of a commit: its record in the log, made while the stripes of its words are locked, and
-// appended with its stamp before anything is stored.
+// appended with its timestamp before anything is stored.
 #include "members.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace taiyen {
 namespace {
 
 constexpr uint64_t record_words_worth_making = uint64_t{8} << 20; // of more it is not tried whether they fit a record
-constexpr uint8_t void_record = 0xf0; // "a part starts", of which nothing follows: a stamp without changes (X23)
+constexpr uint8_t void_record = 0xf0; // "a part starts", of which nothing follows: a timestamp without changes (X23)
 
 ty_atomic_txn &txn_of(stm::transaction &own) {
     return *static_cast<ty_atomic_txn *>(own.upper);
@@ -272,7 +272,7 @@ ty_status take_place(ty_atomic_txn &txn, taiyen::log *log) {
     return log_append_begin(log, own, txn.record_bytes, &txn.place);
 }
 
-// X23: the place is held until the record has its stamp, so that stamps rise in the log.
+// X23: the place is held until the record has its timestamp, so that timestamps rise in the log.
 ty_status append_later(ty_atomic_txn &txn, const stm::write_set &writes) {
     taiyen::log *log = txn.all->rt->log;
     ty_status status = encode(txn, writes);
@@ -295,7 +295,7 @@ ty_status prepare_record(ty_atomic_txn &txn, const stm::write_set &writes) {
     return keep_words(txn, writes);
 }
 
-// X24: from before the stamp on.
+// X24: from before the timestamp on.
 ty_status prepare(void *, stm::transaction &own) {
     ty_atomic_txn &txn = txn_of(own);
     const bool touched = blocks_touched(txn);
@@ -317,9 +317,9 @@ ty_status prepare(void *, stm::transaction &own) {
     return status;
 }
 
-void append(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
+void append(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
     size_t bytes = txn.record_bytes;
-    if (stamp == 0) {
+    if (timestamp == 0) {
         bytes = 0;
     } else if (!valid) {
         *txn.place = void_record;
@@ -328,7 +328,7 @@ void append(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
         memcpy(txn.place, txn.record.begin(), bytes);
     }
     const bool marked = txn.mode == TY_COMMIT_PARTITION && valid && !blocks_touched(txn);
-    log_append_end(txn.all->rt->log, txn.ring, bytes, stamp, marked);
+    log_append_end(txn.all->rt->log, txn.ring, bytes, timestamp, marked);
     txn.vouched = marked;
     txn.appending = false;
     if (bytes == 0)
@@ -338,21 +338,21 @@ void append(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
     txn.bytes_since += bytes;
 }
 
-void record(void *, stm::transaction &own, uint64_t stamp, bool valid) {
+void record(void *, stm::transaction &own, uint64_t timestamp, bool valid) {
     ty_atomic_txn &txn = txn_of(own);
     if (txn.appending)
-        append(txn, stamp, valid);
+        append(txn, timestamp, valid);
     if (!blocks_touched(txn))
         return;
     if (txn.way != commit_way::snapshot) {
-        blocks_settle(txn, stamp, valid);
+        blocks_settle(txn, timestamp, valid);
         latch_leave(txn);
     } else if (!valid) {
         blocks_settle(txn, 0, false);
     }
 }
 
-ty_status stored(void *, stm::transaction &own, uint64_t stamp) {
+ty_status stored(void *, stm::transaction &own, uint64_t timestamp) {
     ty_atomic_txn &txn = txn_of(own);
     if (txn.way != commit_way::snapshot)
         return TY_OK;
@@ -361,13 +361,13 @@ ty_status stored(void *, stm::transaction &own, uint64_t stamp) {
         put_words_back(txn, own.writes());
         if (blocks_touched(txn))
             blocks_settle(txn, 0, false);
-        if (!log_broken(txn.all->rt->log)) // X23: the stamp is in no record; the next snapshot's mark is behind it
+        if (!log_broken(txn.all->rt->log)) // X23: the timestamp is in no record; the next snapshot's mark is behind it
             log_break(txn.all->rt->log, status);
         return status;
     }
     if (blocks_touched(txn)) {
         latch_enter(txn);
-        blocks_settle(txn, stamp, true);
+        blocks_settle(txn, timestamp, true);
         latch_leave(txn);
     }
     return TY_OK;

@@ -21,7 +21,7 @@ void go_on(other_writers &others) {
     os::lock_guard guard(all.stop_lock);
     if (--all.stops != 0)
         return;
-    if (!fault("stamps_miss_plain_transactions"))
+    if (!fault("timestamps_miss_plain_transactions"))
         all.domain->advance(txn_last(*all.rt));
     all.domain->go_on();
 }
@@ -31,12 +31,12 @@ bool in_one(other_writers &others) {
     return txn != nullptr && txn->own->runs();
 }
 
-uint64_t settle(other_writers &others) {
+uint64_t newest_commit(other_writers &others) {
     concurrent_heap &all = heap_of_others(others);
-    const uint64_t stamp = all.domain->now();
+    const uint64_t timestamp = all.domain->now();
     const ty_atomic_txn *own = member_known(all); // one that a snapshot is to hold
-    all.domain->await(stamp, own != nullptr ? own->own : nullptr);
-    return stamp;
+    all.domain->await(timestamp, own != nullptr ? own->own : nullptr);
+    return timestamp;
 }
 
 // What a recovery from the snapshot must not find in use: what has no commit, and what commits have freed. put is
@@ -121,8 +121,8 @@ void add_stats(other_writers &others, ty_txn_stats *stats) {
 
 } // namespace
 
-constexpr other_writers others_of_concurrent{stop,        go_on,        in_one, settle,    begin_snapshot,
-                                             have_tables, end_snapshot, finish, give_back, add_stats};
+constexpr other_writers others_of_concurrent{stop,        go_on,        in_one, newest_commit, begin_snapshot,
+                                             have_tables, end_snapshot, finish, give_back,     add_stats};
 
 namespace {
 

@@ -51,7 +51,7 @@ ty_status close_with_log(txn_runtime &rt) {
         if (!fault("log_thread_outlives_the_image"))
             log_rest(rt.log);
         log_marks marks = log_marks_now(rt.log); // LK6: also of what the log does not hold
-        marks.stamp += fault("close_forgets_what_the_log_lacks") ? 0 : rt.unlogged.load(std::memory_order_relaxed);
+        marks.lsn += fault("close_forgets_what_the_log_lacks") ? 0 : rt.unlogged.load(std::memory_order_relaxed);
         image_mark mark = mark_of(marks);
         status = image_close(heap, &mark);
     }

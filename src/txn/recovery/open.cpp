@@ -45,7 +45,7 @@ void begin_log(opening &state, uint64_t lsn, uint32_t partitions) {
 // header named it.
 void replace_log(opening &state, const image_log &told, bool missing, uint64_t other, image_log_choice *choice) {
     const uint32_t partitions = static_cast<uint32_t>(told.mark.count), wanted = state.options.log_partitions;
-    begin_log(state, told.mark.stamp, wanted ? wanted : partitions);
+    begin_log(state, told.mark.lsn, wanted ? wanted : partitions);
     if (state.read_only()) {
         place_destroy(state.place); // nothing to read
         return;
@@ -62,7 +62,7 @@ void replace_log(opening &state, const image_log &told, bool missing, uint64_t o
         want_log(state, partitions, choice);
         return;
     }
-    begin_log(state, told.mark.stamp, there);
+    begin_log(state, told.mark.lsn, there);
     state.identity.log = other;
     *choice = {other, there};
 }
@@ -177,7 +177,7 @@ ty_status check_log(void *context, const image_log &told, bool created, image_lo
         return status;
     state.attached = !created;
     want_log(state, 1, choice);
-    begin_log(state, told.mark.stamp, state.shape.partitions);
+    begin_log(state, told.mark.lsn, state.shape.partitions);
     return TY_OK;
 }
 

@@ -140,7 +140,7 @@ ty_status read_behind(const log_place &place, const ty_info &heap, const image_l
     info->start_position = info->end_position = known.mark.at[0].position;
     for (uint64_t p = 0; p < known.mark.count; ++p)
         info->in_partition[p].start_position = info->in_partition[p].end_position = known.mark.at[p].position;
-    info->first_lsn = known.mark.stamp + 1;
+    info->first_lsn = known.mark.lsn + 1;
     constexpr uint64_t words_per_page = os::page_bytes / 8;
     entry_teller teller{info,
                         place.path,

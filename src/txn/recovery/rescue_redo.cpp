@@ -133,7 +133,7 @@ ty_status redo_behind(const log_place &place, const image_log &known, receiving 
 ty_status receive_behind(ty_heap *heap, const image_log &known, receiving **to) {
     receive_start start{};
     start.source = identity_of(known);
-    start.lsn = start.copied = known.mark.stamp;
+    start.lsn = start.copied = known.mark.lsn;
     start.base = heap_base(heap);
     return txn_receive_begin(heap, start, to);
 }

@@ -82,7 +82,7 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
     forget_failure(s);
     // Nothing was appended to a broken log since it broke; if nothing was since the mark, the snapshot holds all of it.
     // Of a concurrent heap somebody may be amid an append: snapshots_mend stops all.
-    if (!rt.others && log_broken(rt.log) && log_last(rt.log) == s.pending_mark.stamp)
+    if (!rt.others && log_broken(rt.log) && log_last(rt.log) == s.pending_mark.lsn)
         log_continue(rt.log, s.pending_mark);
     else
         log_release(rt.log, s.pending_mark);
@@ -103,9 +103,9 @@ ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_marks *mark, 
     ty_status status = rt.others ? rt.others->begin_snapshot(*rt.others) : TY_OK;
     if (!status) {
         *mark = log_marks_now(rt.log);
-        mark->stamp += beyond_log;
-        if (rt.others) // a commit that failed may have had a stamp
-            mark->stamp = std::max(mark->stamp, rt.others->settle(*rt.others));
+        mark->lsn += beyond_log;
+        if (rt.others) // a commit that failed may have had an LSN
+            mark->lsn = std::max(mark->lsn, rt.others->newest_commit(*rt.others));
         const image_mark image = mark_of(*mark);
         status = image_snapshot_start(rt.heap, &image, nullptr, epoch);
         if (rt.others) {
@@ -138,11 +138,11 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     s.pending_epoch = *epoch;
     s.pending_mark = mark;
     s.started_ns = os::now_ns();
-    s.started_lsn = mark.stamp;
+    s.started_lsn = mark.lsn;
     return TY_OK;
 }
 
-// A snapshot after which the log goes on in a session of its own.
+// A snapshot after which the log goes on in a generation of its own.
 ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, gate_as_reader *gate) {
     uint64_t epoch = 0, pages = pages_written(rt);
     beyond_log += fault("snapshot_forgets_what_the_log_lacks") ? 0 : rt.unlogged.load(std::memory_order_relaxed);
@@ -298,7 +298,7 @@ ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *ls
     snapshots_set_due_log_bytes(rt, UINT64_MAX); // the one before it began too late, perhaps
     if (ty_status status = start_and_continue(rt, s, holds_transaction, nullptr))
         return status;
-    *lsn = s.pending_mark.stamp;
+    *lsn = s.pending_mark.lsn;
     return TY_OK;
 }
 
@@ -309,7 +309,7 @@ ty_status durable_by_snapshot(txn_runtime &rt) {
     if (must_not_wait()) // X31
         return bodies_give_way({obstacle::kind::full_log, nullptr, nullptr, &rt});
     if (has_own(rt))
-        return failure(TY_E_SPACE, "make transactions of the session before durable: the log is full")
+        return failure(TY_E_SPACE, "make transactions of the generation before durable: the log is full")
             .remedy("end the transaction under way first: then a snapshot does it");
     uint64_t epoch = 0;
     if (ty_status status = txn_snapshot_start(rt.heap, &epoch))

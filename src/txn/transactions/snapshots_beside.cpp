@@ -22,9 +22,9 @@ ty_status approach(void *context) {
         return status;
     self.begun = true;
     *self.mark = log_marks_now(self.rt.log);
-    const uint64_t stamp = others.settle(others);
-    if (self.mark->count > 1) // a single ring is in the order of stamps
-        self.mark->stamp = stamp;
+    const uint64_t lsn = others.newest_commit(others);
+    if (self.mark->count > 1) // a single ring is in the order of LSNs
+        self.mark->lsn = lsn;
     self.image = mark_of(*self.mark);
     return TY_OK;
 }
@@ -45,10 +45,10 @@ void resumed(void *context) {
 // counts (X21).
 ty_status settle(void *context) {
     const auto &self = *static_cast<const collecting *>(context);
-    const uint64_t stamp = self.rt.others->settle(*self.rt.others);
+    const uint64_t lsn = self.rt.others->newest_commit(*self.rt.others);
     if (fault("concurrent_snapshot_counts_before_the_log"))
         return TY_OK;
-    return stamp == self.mark->stamp && !fault("log_written_behind_a_gap") ? TY_OK : log_wait(self.rt.log, stamp);
+    return lsn == self.mark->lsn && !fault("log_written_behind_a_gap") ? TY_OK : log_wait(self.rt.log, lsn);
 }
 
 } // namespace

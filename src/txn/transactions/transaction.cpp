@@ -535,7 +535,7 @@ ty_status txn_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable) {
         return status;
     uint64_t last = txn_last(*rt);
     if (lsn > last && rt->others != nullptr && !rt->others->in_one(*rt->others))
-        last = rt->others->settle(*rt->others);
+        last = rt->others->newest_commit(*rt->others);
     if (lsn > last)
         return failure(TY_E_ARGUMENT, "%s: none has the number %llu yet", call, static_cast<unsigned long long>(lsn))
             .remedy("hand in what ty_commit_async gave; the last one is %llu", static_cast<unsigned long long>(last));

@@ -16,18 +16,18 @@ namespace taiyen {
 
 static_assert(log_partitions_max == log_partitions_max_2);
 inline log_marks mark_of(const image_mark &mark) {
-    log_marks marks{mark.stamp, static_cast<uint32_t>(mark.count)};
+    log_marks marks{mark.lsn, static_cast<uint32_t>(mark.count)};
     for (uint32_t p = 0; p < marks.count; ++p)
-        marks.at[p] = {mark.at[p].position, mark.at[p].session, mark.at[p].lsn};
+        marks.at[p] = {mark.at[p].position, mark.at[p].generation, mark.at[p].lsn};
     return marks;
 }
 // Of one partition the image keeps one LSN.
 inline image_mark mark_of(const log_marks &marks) {
-    image_mark mark{marks.stamp, marks.count};
+    image_mark mark{marks.lsn, marks.count};
     for (uint32_t p = 0; p < marks.count; ++p)
-        mark.at[p] = {marks.at[p].position, marks.at[p].session, marks.at[p].lsn};
+        mark.at[p] = {marks.at[p].position, marks.at[p].generation, marks.at[p].lsn};
     if (mark.count == 1)
-        mark.at[0].lsn = mark.stamp;
+        mark.at[0].lsn = mark.lsn;
     return mark;
 }
 
@@ -60,8 +60,8 @@ struct other_writers {
     void (*go_on)(other_writers &others);
     // Whether the calling thread has one under way: it must not stop them.
     bool (*in_one)(other_writers &others);
-    // The stamp of the newest commit, which is then in the log, as are all before it. Within none of them.
-    uint64_t (*settle)(other_writers &others);
+    // The LSN of the newest commit, which is then in the log, as are all before it. Within none of them.
+    uint64_t (*newest_commit)(other_writers &others);
     // Before a snapshot's mark is taken, and when its tables are copied (X24): from the one to the other under the lock
     // of reservations. And when its pages are collected. A failure leaves nothing to be ended.
     ty_status (*begin_snapshot)(other_writers &others);
@@ -123,7 +123,7 @@ struct txn_runtime : thread_end_watcher {
         log_identity identity;
         log_open_2 open;
         log_marks marks;
-        bool exact;  // all up to the marks' stamp, and no more
+        bool exact;  // all up to the marks' LSN, and no more
         bool copied; // from files that a writer had open
     } holds;
 

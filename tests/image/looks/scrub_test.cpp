@@ -320,7 +320,7 @@ TEST_F(scrub_test, names_what_the_images_headers_contradict_each_other_in) {
         {"time of creation", FIELD(image_header_2, created_unix_s), 7},
         {"fields are set", FIELD(image_header_2, reserved[0]), 1},
         {"fields are set", FIELD(image_header_2, reserved[39]), 1},
-        {"fields are set", FIELD(image_header_2, log_more[0].session), 1},
+        {"fields are set", FIELD(image_header_2, log_more[0].generation), 1},
         {"fields are set", FIELD(image_header_2, log_first_lsn), 1},
         {"number is of the other slot", FIELD(image_header_2, number), 0},
     };

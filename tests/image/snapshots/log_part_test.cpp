@@ -67,9 +67,9 @@ ty_status open_with(const disk &files, layer &above, ty_heap **heap, ty_report *
     return image_open(heap_path, options_of(files, kind), &hook, heap, report);
 }
 
-image_mark mark_of_one(uint64_t position, uint64_t session, uint64_t lsn) {
+image_mark mark_of_one(uint64_t position, uint64_t generation, uint64_t lsn) {
     image_mark mark{lsn};
-    mark.at[0] = {position, session, lsn};
+    mark.at[0] = {position, generation, lsn};
     return mark;
 }
 
@@ -99,11 +99,11 @@ uint64_t count_of(ty_heap *heap) {
 }
 
 void expect_mark(const image_mark &expected, const image_mark &mark) {
-    EXPECT_EQ(expected.stamp, mark.stamp);
+    EXPECT_EQ(expected.lsn, mark.lsn);
     ASSERT_EQ(expected.count, mark.count);
     for (uint64_t p = 0; p < mark.count; ++p) {
         EXPECT_EQ(expected.at[p].position, mark.at[p].position);
-        EXPECT_EQ(expected.at[p].session, mark.at[p].session);
+        EXPECT_EQ(expected.at[p].generation, mark.at[p].generation);
         EXPECT_EQ(expected.at[p].lsn, mark.at[p].lsn);
     }
 }

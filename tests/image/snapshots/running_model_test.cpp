@@ -1,6 +1,6 @@
 // Goal: threads store, allocate and free at all times while snapshots follow one another; whatever moment the power
 // fails, or the process dies, the newest snapshot and the log's records behind it make exactly what the log says.
-// Method: a log in memory that a test keeps, with a stamp for each store, allocation and free. A cut of a simulated
+// Method: a log in memory that a test keeps, with an LSN for each store, allocation and free. A cut of a simulated
 // disk, or a SIGKILL, leaves the snapshot's files; the log counts as far as settle() had said that it is durable. The
 // recovered heap is compared with a model that the records alone make.
 #include "running_calls.hpp"
@@ -26,7 +26,7 @@ constexpr uint64_t steps_a_phase = 300;
 
 enum class what : uint32_t { store, alloc, free };
 struct record {
-    uint64_t stamp;
+    uint64_t lsn;
     what kind;
     uint32_t pattern; // of a block's bytes
     uint64_t place;   // a word's index; a block's address
@@ -36,7 +36,7 @@ struct record {
 // In memory that outlives the process that writes it.
 struct model_log {
     std::atomic<uint64_t> clock;
-    std::atomic<uint64_t> durable; // stamps up to here count after a crash
+    std::atomic<uint64_t> durable; // LSNs up to here count after a crash
     std::atomic<uint64_t> snapshots;
     struct part {
         std::atomic<size_t> count;
@@ -59,7 +59,7 @@ struct model_log {
         std::vector<record> all;
         for (const part &each : parts)
             all.insert(all.end(), each.records, each.records + each.count.load());
-        std::sort(all.begin(), all.end(), [](const record &a, const record &b) { return a.stamp < b.stamp; });
+        std::sort(all.begin(), all.end(), [](const record &a, const record &b) { return a.lsn < b.lsn; });
         return all;
     }
 };
@@ -69,7 +69,7 @@ struct block_content {
     uint32_t pattern;
 };
 
-// What the records up to a stamp make.
+// What the records up to an LSN make.
 struct model {
     std::vector<uint64_t> words = std::vector<uint64_t>(array_words);
     std::map<char *, block_content> blocks;
@@ -77,7 +77,7 @@ struct model {
     void apply(const record &r) {
         auto *block = reinterpret_cast<char *>(r.place);
         if (r.kind == what::store)
-            words[r.place] = r.stamp;
+            words[r.place] = r.lsn;
         else if (r.kind == what::alloc)
             blocks[block] = {r.bytes, r.pattern};
         else
@@ -107,14 +107,14 @@ public:
             while (each.taken < given_)
                 std::this_thread::yield();
     }
-    // All stores with stamps up to the result are made, and no other.
+    // All stores with LSNs up to the result are made, and no other.
     uint64_t settled() {
         for (own &each : own_)
             each.lock.lock();
-        uint64_t stamp = log_.clock;
+        uint64_t lsn = log_.clock;
         for (own &each : own_)
             each.lock.unlock();
-        return stamp;
+        return lsn;
     }
     // What was freed so far goes: no snapshot is being started.
     void free_all() {
@@ -128,7 +128,7 @@ public:
 
 private:
     struct own {
-        std::mutex lock; // held from taking a stamp until what it stands for is done
+        std::mutex lock; // held from taking an LSN until what it stands for is done
         std::atomic<uint64_t> taken{0};
         std::vector<char *> blocks, freed;
     };
@@ -146,7 +146,7 @@ private:
         std::lock_guard guard(own_[self].lock);
         append(self, what::store, 0, word, 0);
         word_at(words_, word)
-            .store(log_.parts[self].records[log_.parts[self].count - 1].stamp, std::memory_order_relaxed);
+            .store(log_.parts[self].records[log_.parts[self].count - 1].lsn, std::memory_order_relaxed);
     }
     void allocate(size_t self, std::mt19937_64 &random) {
         size_t size = random() % 8 ? 16 + random() % 700 : page_bytes * (1 + random() % 6);
@@ -206,7 +206,7 @@ ty_status make_heap(const char *path, const ty_open_options &options, ty_heap **
     return ty_snapshot(*heap);
 }
 
-// Takes one snapshot while the threads go on. settled is called once the log's durable stamp is set; it may fail.
+// Takes one snapshot while the threads go on. settled is called once the log's durable LSN is set; it may fail.
 ty_status snapshot_among(ty_heap *heap, storing_threads &threads, model_log &log, std::function<ty_status()> settled) {
     auto *note = static_cast<uint64_t *>(ty_root(heap, "note"));
     running_calls calls;
@@ -252,7 +252,7 @@ std::set<char *> blocks_in(ty_heap *heap) {
 void replay(ty_heap *heap, uint64_t *words, const record &r) {
     auto *block = reinterpret_cast<char *>(r.place);
     if (r.kind == what::store) {
-        words[r.place] = r.stamp;
+        words[r.place] = r.lsn;
     } else if (r.kind == what::alloc) {
         ASSERT_OK(ty_alloc_at(heap, block, r.bytes));
         memset(block, int(r.pattern), r.bytes);
@@ -268,7 +268,7 @@ void recover_and_compare(ty_heap *heap, const std::vector<record> &records, uint
     ASSERT_LE(snapshot, durable);
     model expected;
     auto next = records.begin();
-    for (; next != records.end() && next->stamp <= snapshot; ++next)
+    for (; next != records.end() && next->lsn <= snapshot; ++next)
         expected.apply(*next);
     std::set<char *> found = blocks_in(heap);
     for (const auto &[block, bytes] : expected.blocks)
@@ -277,9 +277,9 @@ void recover_and_compare(ty_heap *heap, const std::vector<record> &records, uint
         if (!expected.blocks.contains(block)) {
             ASSERT_OK(ty_free(block));
         }
-    for (; next != records.end() && next->stamp <= durable; ++next) {
+    for (; next != records.end() && next->lsn <= durable; ++next) {
         expected.apply(*next);
-        ASSERT_NO_FATAL_FAILURE(replay(heap, words, *next)) << "record " << next->stamp;
+        ASSERT_NO_FATAL_FAILURE(replay(heap, words, *next)) << "record " << next->lsn;
     }
     for (size_t i = 0; i < array_words; ++i)
         ASSERT_EQ(expected.words[i], words[i]) << "word " << i << ", snapshot " << snapshot << ", durable " << durable;

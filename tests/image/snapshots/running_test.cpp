@@ -314,7 +314,7 @@ TEST_P(running_test, tables_may_set_the_mark) {
     };
     ASSERT_OK(running_snapshot(heap, calls, &mark));
     EXPECT_EQ(1, calls.settle_calls);
-    EXPECT_EQ(5u, image_of(heap)->durable_mark.stamp);
+    EXPECT_EQ(5u, image_of(heap)->durable_mark.lsn);
     uint64_t epoch = ty_heap_epoch(heap);
     ASSERT_OK(running_snapshot(heap, calls, &mark));
     EXPECT_EQ(epoch, ty_heap_epoch(heap));

@@ -98,7 +98,7 @@ inline void expect_in_copy(const shared_memory &memory, const log_marks &from, c
     const live_reading again = read_beside(copied->sink(), from, false);
     ASSERT_OK(again.status);
     EXPECT_TRUE(read.records == again.records);
-    EXPECT_EQ(read.contents.end.stamp, again.contents.end.stamp);
+    EXPECT_EQ(read.contents.end.lsn, again.contents.end.lsn);
     EXPECT_EQ(read.contents.left_out, again.contents.left_out);
     for (uint32_t p = 0; p < from.count; ++p)
         EXPECT_EQ(read.contents.end.at[p].position, again.contents.end.at[p].position);

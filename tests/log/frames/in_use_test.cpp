@@ -53,14 +53,14 @@ interrupted interrupt_one_ring(uint64_t filled, size_t size, unsigned at, bool i
     memory.at_read = nullptr;
     if (result.read.status)
         return result;
-    EXPECT_LE(acknowledged, result.read.contents.end.stamp);
-    EXPECT_EQ(up_to(result.read.contents.end.stamp), lsns(result.read));
+    EXPECT_LE(acknowledged, result.read.contents.end.lsn);
+    EXPECT_EQ(up_to(result.read.contents.end.lsn), lsns(result.read));
     if (in_use)
         expect_in_copy(memory, {}, result.read);
     const live_reading rest = read_beside(memory.sink(), result.read.contents.next);
     EXPECT_OK(rest.status);
-    EXPECT_EQ(last, rest.contents.end.stamp);
-    EXPECT_EQ(last - result.read.contents.end.stamp, rest.records.size());
+    EXPECT_EQ(last, rest.contents.end.lsn);
+    EXPECT_EQ(last - result.read.contents.end.lsn, rest.records.size());
     return result;
 }
 
@@ -106,13 +106,13 @@ interrupted interrupt_two_rings(unsigned at, bool in_use) {
     memory.at_read = nullptr;
     if (result.read.status)
         return result;
-    EXPECT_LE(acknowledged, result.read.contents.end.stamp);
-    EXPECT_EQ(up_to(result.read.contents.end.stamp), lsns(result.read));
+    EXPECT_LE(acknowledged, result.read.contents.end.lsn);
+    EXPECT_EQ(up_to(result.read.contents.end.lsn), lsns(result.read));
     if (in_use)
         expect_in_copy(memory, from, result.read);
     const live_reading rest = read_beside(memory.sink(), result.read.contents.next);
     EXPECT_OK(rest.status);
-    EXPECT_EQ(last - result.read.contents.end.stamp, rest.records.size());
+    EXPECT_EQ(last - result.read.contents.end.lsn, rest.records.size());
     return result;
 }
 
@@ -187,7 +187,7 @@ TEST(in_use_test, what_only_a_snapshot_holds_is_not_passed_over) {
     const live_reading first = read_beside(memory.sink(), {});
     ASSERT_OK(first.status);
     log_marks marks = log_marks_now(l.get());
-    marks.stamp += 1;
+    marks.lsn += 1;
     log_continue(l.get(), marks);
     append_at(l.get(), 0, 3, 100);
     ASSERT_OK(log_wait(l.get(), 3));
@@ -232,7 +232,7 @@ TEST(in_use_test, what_is_behind_a_gap_is_told_again_when_it_is_closed) {
     const live_reading first = read_beside(memory.sink(), from);
     ASSERT_OK(first.status);
     EXPECT_EQ((std::vector<uint64_t>{1, 4}), lsns(first));
-    EXPECT_EQ(1u, first.contents.next.stamp);
+    EXPECT_EQ(1u, first.contents.next.lsn);
     expect_in_copy(memory, from, first);
     append_at(l.get(), 1, 5, 100);
     ASSERT_OK(log_wait(l.get(), 5, 1));
@@ -244,7 +244,7 @@ TEST(in_use_test, what_is_behind_a_gap_is_told_again_when_it_is_closed) {
     const live_reading third = read_beside(memory.sink(), next);
     ASSERT_OK(third.status);
     EXPECT_TRUE(third.records.empty());
-    next.stamp -= 1;
+    next.lsn -= 1;
     EXPECT_EQ(std::vector<uint64_t>{5}, lsns(read_beside(memory.sink(), next)));
 }
 

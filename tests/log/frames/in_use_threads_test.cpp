@@ -84,7 +84,7 @@ private:
     void snapshot_beside() {
         std::lock_guard one_at_a_time(snapshots_);
         log_marks marks = log_marks_now(log_.get());
-        ASSERT_OK(log_wait(log_.get(), marks.stamp));
+        ASSERT_OK(log_wait(log_.get(), marks.lsn));
         publish(marks);
         log_release(log_.get(), marks);
     }
@@ -104,7 +104,7 @@ private:
         return newest_;
     }
     static bool is_behind(const log_marks &marks, const log_marks &place) {
-        bool behind = marks.stamp > place.stamp;
+        bool behind = marks.lsn > place.lsn;
         for (uint32_t p = 0; p < marks.count; ++p)
             behind |= marks.at[p].position > place.at[p].position;
         return behind;
@@ -122,20 +122,19 @@ private:
         return now;
     }
     static bool keeps(const live_reading &read, const promise &made) {
-        bool kept = read.contents.end.stamp >= made.all;
+        bool kept = read.contents.end.lsn >= made.all;
         for (uint64_t lsn : made.marked)
-            kept &=
-                lsn <= read.contents.end.stamp || std::any_of(read.records.begin(), read.records.end(),
-                                                              [&](const told_record &one) { return one.lsn == lsn; });
+            kept &= lsn <= read.contents.end.lsn || std::any_of(read.records.begin(), read.records.end(),
+                                                                [&](const told_record &one) { return one.lsn == lsn; });
         return kept;
     }
     static void expect_in_order(const live_reading &read, uint64_t told) {
         for (const told_record &one : read.records) {
             ASSERT_EQ(text_of(one.lsn), one.bytes);
             ASSERT_TRUE(one.lsn == told + 1 || (one.marked && one.lsn > told));
-            told = one.lsn == told + 1 && told < read.contents.end.stamp ? one.lsn : told;
+            told = one.lsn == told + 1 && told < read.contents.end.lsn ? one.lsn : told;
         }
-        ASSERT_EQ(read.contents.end.stamp, told);
+        ASSERT_EQ(read.contents.end.lsn, told);
     }
 
     void follow() {
@@ -144,7 +143,7 @@ private:
             last = ended_;
             const promise made = promised();
             const live_reading read = read_beside(memory_.sink(), place);
-            ASSERT_NO_FATAL_FAILURE(expect_in_order(read, place.stamp));
+            ASSERT_NO_FATAL_FAILURE(expect_in_order(read, place.lsn));
             if (read.status == TY_OK)
                 place = read.contents.next;
             if (read.status == TY_OK && keeps(read, made))

@@ -58,7 +58,7 @@ protected:
                 start = log_marks_now(l.get());
                 log_release(l.get(), start);
             }
-            if (n > start.stamp && start.stamp)
+            if (n > start.lsn && start.lsn)
                 records.push_back(record);
         }
         EXPECT_OK(log_wait(l.get(), 520));

@@ -84,17 +84,17 @@ private:
         log_marks mark = log_marks_now(log_.get());
         note(last().acknowledged, {mark_, mark}); // the image has one or the other
         mark_ = mark;
-        note(mark.stamp, {mark_});
+        note(mark.lsn, {mark_});
         log_release(log_.get(), mark);
     }
     void continue_behind_snapshot(bool holds_one) {
         log_marks mark = log_marks_now(log_.get());
         if (holds_one) {
             records_.push_back("held by the snapshot");
-            mark.stamp += 1;
+            mark.lsn += 1;
         }
         mark_ = mark;
-        note(mark.stamp, {mark_});
+        note(mark.lsn, {mark_});
         log_continue(log_.get(), mark);
     }
     void note(uint64_t acknowledged, std::vector<log_marks> marks) {
@@ -124,7 +124,7 @@ outcome recover(os::sim_disk *disk, const process &before, const knowledge &know
     result.read = read_log(*sink, result.mark);
     EXPECT_OK(result.read.status);
     const std::vector<std::string> &all = before.records();
-    result.believed.assign(all.begin(), all.begin() + ptrdiff_t(result.mark.stamp));
+    result.believed.assign(all.begin(), all.begin() + ptrdiff_t(result.mark.lsn));
     result.believed.insert(result.believed.end(), result.read.records.begin(), result.read.records.end());
     EXPECT_GE(result.believed.size(), known.acknowledged) << "acknowledged records are lost";
     bool prefix =

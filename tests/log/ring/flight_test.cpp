@@ -102,7 +102,7 @@ private:
 // Threads that each append records and wait for them, one thread after the other having begun its write.
 class flight {
 public:
-    // left: so many bytes before the ring's end; 0: at its front, with the session's start as the first write.
+    // left: so many bytes before the ring's end; 0: at its front, with the generation's start as the first write.
     explicit flight(size_t frames, uint64_t left = 0, size_t size = 100, size_t records_each = 1)
         : sink(memory), log_(start_log(&sink.table)) {
         if (left)
@@ -171,7 +171,7 @@ private:
         log_header_2 header;
         ASSERT_OK(log_check(*memory.sink(), log_path, nullptr, &header));
         const uint64_t end = header.ring_bytes - left;
-        for (uint64_t at = header.block_bytes; at < end; at = start.at[0].position) { // behind the session's start
+        for (uint64_t at = header.block_bytes; at < end; at = start.at[0].position) { // behind the generation's start
             uint64_t frame = end - at > 60032 ? 30016 : end - at;
             size_t size = frame - sizeof(frame_header_1) - 3;
             ASSERT_OK(append(get(), std::string(size >= 16384 ? size : size + 1, 'f')));
@@ -190,7 +190,7 @@ private:
 
 constexpr uint64_t lefts[] = {0, 64, 128, 192, 256, 320, 384, 448};
 
-// The first write is the session's start; the thread of the first record begins it, and waits.
+// The first write is the generation's start; the thread of the first record begins it, and waits.
 TEST(flight_test, a_record_is_durable_only_with_all_before_it) { // L2
     flight f(4);
     // In flight: the start, by the thread of record 1, and the frames of others. Ended out of order, newest first.
@@ -324,7 +324,7 @@ TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
     EXPECT_EQ(TY_E_SPACE, append(f.get(), "more"));
     EXPECT_EQ(TY_E_SPACE, log_wait(f.get(), 6));
     log_marks mark = log_marks_now(f.get());
-    EXPECT_EQ(6u, mark.stamp);
+    EXPECT_EQ(6u, mark.lsn);
     log_continue(f.get(), mark);
     EXPECT_OK(log_wait(f.get(), 6));
     ASSERT_OK(append(f.get(), "after"));
@@ -335,7 +335,7 @@ TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
 // L6. Also where the frames that show it are as far away as they can be: the one behind the damage was in flight with
 // it.
 TEST(flight_test, damage_is_told_by_frames_of_the_largest_size) {
-    flight f(4, 448, 60000, 2); // the start of a turn, and four frames
+    flight f(4, 448, 60000, 2); // the start of a wrap, and four frames
     f.sink.end(0);
     f.sink.wait_for_begun(3); // the second frame, while the first is in flight
     f.sink.let_all_pass();
@@ -349,9 +349,9 @@ TEST(flight_test, damage_is_told_by_frames_of_the_largest_size) {
     EXPECT_EQ(TY_E_DAMAGED, read_log(*damaged.sink(), f.start).status);
 }
 
-// The start of a turn arrived, and the frame before it, up to the ring's end, did not. The session after it comes to
+// The start of a wrap arrived, and the frame before it, up to the ring's end, did not. The generation after it comes to
 // the same place with what it repeats, and that old start is none of its own.
-TEST(flight_test, a_turn_of_a_dead_session_is_not_read_behind_another) {
+TEST(flight_test, a_wrap_of_a_dead_generation_is_not_read_behind_another) {
     flight f(1, 192, 40);
     f.sink.end(0);
     f.join();
@@ -394,7 +394,7 @@ TEST(flight_test, damage_is_told_from_a_crash) {
     log_header_2 header;
     ASSERT_OK(log_check(*in.sink(), log_path, nullptr, &header));
     for (size_t frame = 0; frame < model.size(); ++frame) {
-        uint64_t end = frame == 0 ? 64 : ends[frame + 1]; // of frame 0 the session's start
+        uint64_t end = frame == 0 ? 64 : ends[frame + 1]; // of frame 0 the generation's start
         for (uint64_t at = frame == 0 ? 0 : ends[frame]; at < end; at += 5) {
             memory_log copy;
             copy.copy_from(in);

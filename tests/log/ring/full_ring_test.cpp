@@ -1,6 +1,6 @@
 // Goal: a ring that is filled to its last block keeps all that no snapshot holds (L1), whatever is written there: a
-// frame, the start of a session, the start of a turn. Method: frames of one block each, so that the ring can be filled
-// exactly, from any place on; a sink that knows what may be written over; and the log read back.
+// frame, the start of a generation, the start of a wrap. Method: frames of one block each, so that the ring can be
+// filled exactly, from any place on; a sink that knows what may be written over; and the log read back.
 #include "ring_guard.hpp"
 
 using namespace taiyen;
@@ -27,8 +27,8 @@ protected:
     // Leaves so many blocks free. Frames of 64 blocks, then of one.
     void fill(uint64_t free_blocks) {
         for (uint64_t left = free_bytes(); left > free_blocks * block(); left = free_bytes()) {
-            uint64_t turn = l_position() % ring_bytes();
-            uint64_t room = std::min(left - free_blocks * block(), ring_bytes() - turn);
+            uint64_t wrap = l_position() % ring_bytes();
+            uint64_t room = std::min(left - free_blocks * block(), ring_bytes() - wrap);
             ASSERT_OK(add(room >= 128 * block() ? 64 : 1));
         }
         ASSERT_EQ(free_blocks * block(), free_bytes());
@@ -41,7 +41,7 @@ protected:
     void expect_all_there() {
         reading read = read_log(*guard.sink(), mark);
         ASSERT_OK(read.status);
-        ASSERT_EQ(std::vector<std::string>(all.begin() + ptrdiff_t(mark.stamp), all.end()), read.records);
+        ASSERT_EQ(std::vector<std::string>(all.begin() + ptrdiff_t(mark.lsn), all.end()), read.records);
     }
     void reopen() {
         l.reset();
@@ -93,7 +93,7 @@ TEST_F(full_ring_test, what_fits_exactly_is_taken) {
     }
 }
 
-// The start of a session takes a block; what it repeats, more.
+// The start of a generation takes a block; what it repeats, more.
 TEST_F(full_ring_test, an_open_of_a_full_ring_writes_over_nothing) {
     ASSERT_OK(add(3));
     release();
@@ -106,7 +106,7 @@ TEST_F(full_ring_test, an_open_of_a_full_ring_writes_over_nothing) {
 }
 
 // After a snapshot in place of a log write nothing is repeated: the start alone must fit.
-TEST_F(full_ring_test, a_session_behind_a_snapshot_needs_its_block) {
+TEST_F(full_ring_test, a_generation_behind_a_snapshot_needs_its_block) {
     for (uint64_t kept : {0, 1, 5}) { // blocks behind the mark that is durable
         SCOPED_TRACE(kept);
         ASSERT_OK(add(1));
@@ -142,19 +142,19 @@ TEST_F(full_ring_test, appends_during_a_snapshot_stay) {
     }
 }
 
-// L6. The front of the ring tells of each turn, also where the one before ended exactly at the ring's end: else nothing
-// would tell a reader that knows only an earlier session that all of its place was written over.
-TEST_F(full_ring_test, an_older_snapshot_is_refused_after_turns_that_end_at_the_rings_end) {
+// L6. The front of the ring tells of each wrap, also where the one before ended exactly at the ring's end: else nothing
+// would tell a reader that knows only an earlier generation that all of its place was written over.
+TEST_F(full_ring_test, an_older_snapshot_is_refused_after_wraps_that_end_at_the_rings_end) {
     ASSERT_OK(add(1));
     release();
     const log_marks old = mark;
     ASSERT_OK(add(1));
     ASSERT_NO_FATAL_FAILURE(reopen());
-    for (int turn = 0; turn < 3; ++turn) {
+    for (int wrap = 0; wrap < 3; ++wrap) {
         ASSERT_NO_FATAL_FAILURE(fill(0)); // frames end there, as they do not lie across it
         release();
-        if (turn > 0) { // the first one goes up to the old mark's place
-            EXPECT_EQ(TY_E_DAMAGED, read_log(*guard.sink(), old).status) << turn;
+        if (wrap > 0) { // the first one goes up to the old mark's place
+            EXPECT_EQ(TY_E_DAMAGED, read_log(*guard.sink(), old).status) << wrap;
         }
     }
 }

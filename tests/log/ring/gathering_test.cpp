@@ -133,7 +133,7 @@ protected:
     // As committers leave it whose records one frame held: this thread and so many others.
     void share_a_frame(unsigned others) {
         std::list<companion> companions;
-        ASSERT_OK(commit()); // and the session's start, if there is none
+        ASSERT_OK(commit()); // and the generation's start, if there is none
         ASSERT_OK(commit_and_meanwhile([&] {
             for (unsigned i = 0; i < others; ++i)
                 companions.emplace_back(this);
@@ -150,7 +150,7 @@ protected:
 };
 
 TEST_F(gathering_test, a_lone_committer_waits_for_nobody) {
-    ASSERT_OK(commit()); // and the session's start
+    ASSERT_OK(commit()); // and the generation's start
     script alone([](unsigned) { return short_turn_ns; });
     for (uint64_t before = frames(), i = 1; i <= 100; ++i) {
         ASSERT_OK(commit());

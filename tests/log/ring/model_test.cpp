@@ -47,7 +47,7 @@ public:
     }
 
 private:
-    std::vector<std::string> expected() const { return {records_.begin() + ptrdiff_t(mark_.stamp), records_.end()}; }
+    std::vector<std::string> expected() const { return {records_.begin() + ptrdiff_t(mark_.lsn), records_.end()}; }
     void add() {
         size_t size = 1 + random_() % (random_() % 50 ? 400 : log_record_max(log_.get()));
         std::string record = record_of(random_(), size);
@@ -65,7 +65,7 @@ private:
         mark_ = log_marks_now(log_.get());
         if (holds_one) {
             records_.push_back({});
-            mark_.stamp += 1;
+            mark_.lsn += 1;
         }
         log_continue(log_.get(), mark_);
         guard_.release(mark_); // nothing is written before the next append
@@ -78,9 +78,9 @@ private:
         log_.reset();
         reading read = read_log(*in_.sink(), mark_);
         ASSERT_OK(read.status);
-        ASSERT_GE(read.contents.end.stamp, durable);
-        ASSERT_LE(read.contents.end.stamp, records_.size());
-        records_.resize(read.contents.end.stamp);
+        ASSERT_GE(read.contents.end.lsn, durable);
+        ASSERT_LE(read.contents.end.lsn, records_.size());
+        records_.resize(read.contents.end.lsn);
         ASSERT_EQ(expected(), read.records);
         guard_.go_on_from(read.contents.end.at[0].position);
         log_.reset(start_behind(guard_.sink(), mark_, read, thread_));
@@ -143,7 +143,7 @@ void commit_from_threads(bool thread) {
     disk_owner after(os::sim_power_cut(disk.get(), UINT64_MAX, os::sim_cut::drop_all, 1));
     reading read = read_log(*open_log(after.get()), start);
     EXPECT_OK(read.status);
-    EXPECT_EQ((std::vector<std::string>(model.begin() + ptrdiff_t(start.stamp), model.end())), read.records);
+    EXPECT_EQ((std::vector<std::string>(model.begin() + ptrdiff_t(start.lsn), model.end())), read.records);
 }
 
 TEST(model_test, many_committers) {

@@ -1,7 +1,7 @@
 // Goal: after a power cut at any operation of a log of several partitions, and again during or after the recovery, all
 // that was acknowledged is read back: by a wait for all partitions, or of a marked record by a wait for its own.
 // Nothing else is handed on behind a gap, and what one recovery left out no later one brings back. Method: random
-// histories of appends to random partitions, waits, snapshots (also with appends between the marks and the stamp) and
+// histories of appends to random partitions, waits, snapshots (also with appends between the marks and the LSN) and
 // failing writes on a simulated disk; for every event and each kind of cut the log is read, gone on with as an open
 // does, cut again, and held against a list.
 #include "partitions.hpp"
@@ -46,7 +46,7 @@ public:
         taiyen::log *l = nullptr;
         EXPECT_OK(log_start(options, &l));
         log_.reset(l);
-        note(start.stamp, {start});
+        note(start.lsn, {start});
         settle(read);
     }
 
@@ -109,7 +109,7 @@ private:
         }
     }
     void wait_alone() {
-        if (records_.empty() || !records_.back().marked || records_.size() <= mark_.stamp)
+        if (records_.empty() || !records_.back().marked || records_.size() <= mark_.lsn)
             return;
         if (log_wait_partition(log_.get(), records_.back().partition, records_.size()) == TY_OK) {
             note(known_.back().acknowledged, {mark_});
@@ -120,28 +120,28 @@ private:
     void release(bool appends) {
         log_marks mark = log_marks_now(log_.get());
         for (int i = 0; appends && i < 3 && !log_broken(log_.get()); ++i) {
-            const uint64_t before = mark_.stamp;
+            const uint64_t before = mark_.lsn;
             append_one();
-            if (mark_.stamp != before) // the ring was full, and a snapshot took its place
+            if (mark_.lsn != before) // the ring was full, and a snapshot took its place
                 return;
         }
         if (log_broken(log_.get()))
             return;
-        mark.stamp = records_.size();
+        mark.lsn = records_.size();
         note(known_.back().acknowledged, {mark_, mark}); // the image has one or the other
         mark_ = mark;
-        note(mark.stamp, {mark_});
+        note(mark.lsn, {mark_});
         log_release(log_.get(), mark);
     }
     void continue_behind_snapshot(bool holds_one) {
         log_marks mark = log_marks_now(log_.get());
-        mark.stamp = records_.size();
+        mark.lsn = records_.size();
         if (holds_one) {
             records_.push_back({"held by the snapshot", 0, false});
-            mark.stamp += 1;
+            mark.lsn += 1;
         }
         mark_ = mark;
-        note(mark.stamp, {mark_});
+        note(mark.lsn, {mark_});
         log_continue(log_.get(), mark);
     }
     void note(uint64_t acknowledged, std::vector<log_marks> marks) {
@@ -171,9 +171,9 @@ outcome recover(os::sim_disk *disk, const process &before, const knowledge &know
     result.read = read_partitions(*sink, result.mark);
     EXPECT_OK(result.read.status);
     const log_contents &contents = result.read.contents;
-    EXPECT_GE(contents.end.stamp, known.acknowledged) << "acknowledged records are lost";
+    EXPECT_GE(contents.end.lsn, known.acknowledged) << "acknowledged records are lost";
     const std::vector<stamped> &all = before.records();
-    uint64_t expected = result.mark.stamp;
+    uint64_t expected = result.mark.lsn;
     std::set<uint64_t> there;
     for (const partitioned_reading::record &one : result.read.records) {
         EXPECT_LE(one.lsn, all.size()) << "a record that was never appended";
@@ -182,11 +182,11 @@ outcome recover(os::sim_disk *disk, const process &before, const knowledge &know
         const stamped &appended = all[one.lsn - 1];
         EXPECT_EQ(appended.bytes, one.bytes) << one.lsn;
         EXPECT_EQ(appended.partition, one.partition);
-        EXPECT_TRUE(one.lsn == ++expected || (one.marked && appended.marked && one.lsn > contents.end.stamp));
+        EXPECT_TRUE(one.lsn == ++expected || (one.marked && appended.marked && one.lsn > contents.end.lsn));
         there.insert(one.lsn);
     }
     for (uint64_t lsn : known.alone)
-        EXPECT_TRUE(lsn <= result.mark.stamp || there.count(lsn)) << lsn << " is lost";
+        EXPECT_TRUE(lsn <= result.mark.lsn || there.count(lsn)) << lsn << " is lost";
     result.believed.assign(all.begin(), all.begin() + ptrdiff_t(std::min<uint64_t>(contents.highest, all.size())));
     return result;
 }

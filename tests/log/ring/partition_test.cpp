@@ -26,7 +26,7 @@ TEST(partition_test, records_come_back_in_the_order_of_their_lsns) {
         EXPECT_EQ(record_of(n), read.records[n - 1].bytes);
         EXPECT_EQ(n * n % 3, read.records[n - 1].partition);
     }
-    EXPECT_EQ(500u, read.contents.end.stamp);
+    EXPECT_EQ(500u, read.contents.end.lsn);
     EXPECT_EQ(0u, read.contents.left_out);
 }
 
@@ -45,7 +45,7 @@ TEST(partition_test, what_is_behind_a_missing_one_is_left_out_but_for_marked_one
     partitioned_reading read = log.read();
     ASSERT_OK(read.status);
     EXPECT_EQ((std::vector<uint64_t>{1, 2, 3, 6, 8}), read.lsns());
-    EXPECT_EQ(3u, read.contents.end.stamp);
+    EXPECT_EQ(3u, read.contents.end.lsn);
     EXPECT_EQ(8u, read.contents.highest);
     EXPECT_EQ(2u, read.contents.left_out);
     EXPECT_EQ(2u, read.contents.behind_gap);
@@ -60,7 +60,7 @@ TEST(partition_test, who_waits_waits_for_what_is_before_it_in_all_partitions) {
     EXPECT_EQ(0u, log_durable(log.get()));
     ASSERT_OK(log_wait(log.get(), 3, 2));
     EXPECT_EQ(3u, log_durable(log.get()));
-    EXPECT_EQ(3u, log.read().contents.end.stamp);
+    EXPECT_EQ(3u, log.read().contents.end.lsn);
 }
 
 TEST(partition_test, one_with_nothing_to_write_holds_nobody_up) {
@@ -99,7 +99,7 @@ TEST(partition_test, a_lost_frame_is_told_from_one_that_was_not_written) {
     ASSERT_OK(log_wait(log.get(), 1, 1));
     log.append(0, 2);
     ASSERT_OK(log_wait(log.get(), 2)); // says that 1 was durable
-    log.damage(1, 1);                  // behind the session's start
+    log.damage(1, 1);                  // behind the generation's start
     partitioned_reading read = log.read();
     EXPECT_EQ(TY_E_DAMAGED, read.status);
     EXPECT_NE(std::string::npos, std::string(ty_error_text()).find("transaction 1 was written")) << ty_error_text();
@@ -220,7 +220,7 @@ TEST(partition_test, a_full_one_does_not_fill_the_others) {
     ASSERT_OK(log_wait(log.get(), n));
 }
 
-// Marks are taken one ring after the other, while others append: what is up to the stamp is not read again.
+// Marks are taken one ring after the other, while others append: what is up to the LSN is not read again.
 TEST(partition_test, what_a_snapshot_holds_behind_its_marks_is_skipped) {
     partitioned_log log(2);
     log.append(0, 1);
@@ -228,7 +228,7 @@ TEST(partition_test, what_a_snapshot_holds_behind_its_marks_is_skipped) {
     log_marks marks = log_marks_now(log.get());
     log.append(0, 3); // the snapshot holds these as well
     log.append(1, 4);
-    marks.stamp = 4;
+    marks.lsn = 4;
     log.append(1, 5);
     log.append(0, 6);
     ASSERT_OK(log_wait(log.get(), 6));
@@ -236,7 +236,7 @@ TEST(partition_test, what_a_snapshot_holds_behind_its_marks_is_skipped) {
     partitioned_reading read = log.read(marks);
     ASSERT_OK(read.status);
     EXPECT_EQ((std::vector<uint64_t>{5, 6}), read.lsns());
-    EXPECT_EQ(6u, read.contents.end.stamp);
+    EXPECT_EQ(6u, read.contents.end.lsn);
 }
 
 // A snapshot makes durable what it holds, wherever that lies.
@@ -246,7 +246,7 @@ TEST(partition_test, a_durable_snapshot_makes_all_up_to_its_stamp_durable) {
     log.append(1, 2);
     log_marks marks = log_marks_now(log.get());
     log.append(2, 3);
-    marks.stamp = 3;
+    marks.lsn = 3;
     log_release(log.get(), marks);
     EXPECT_EQ(3u, log_durable(log.get()));
     log.append(2, 4);
@@ -255,14 +255,14 @@ TEST(partition_test, a_durable_snapshot_makes_all_up_to_its_stamp_durable) {
     EXPECT_EQ(4u, log_durable(log.get()));
 }
 
-TEST(partition_test, a_snapshot_in_place_of_a_write_starts_sessions_that_say_so) {
+TEST(partition_test, a_snapshot_in_place_of_a_write_starts_generations_that_say_so) {
     partitioned_log log(2);
     log.append(0, 1);
     log.append(1, 2);
     ASSERT_OK(log_wait(log.get(), 2));
     log_marks old = log_marks_now(log.get());
     log_marks marks = old;
-    marks.stamp = 3; // that one the snapshot alone holds
+    marks.lsn = 3; // that one the snapshot alone holds
     log_continue(log.get(), marks);
     EXPECT_EQ(3u, log_last(log.get()));
     EXPECT_EQ(3u, log_durable(log.get()));
@@ -344,21 +344,21 @@ void commit_from_threads(bool library_threads) {
                 const bool marked = i % 5 == 0;
                 uint8_t *place = nullptr;
                 EXPECT_OK(log_append_begin(l, partition, 300, &place));
-                const uint64_t stamp = clock.fetch_add(1) + 1;
-                const std::string record = record_of(stamp, 30 + stamp % 200);
+                const uint64_t lsn = clock.fetch_add(1) + 1;
+                const std::string record = record_of(lsn, 30 + lsn % 200);
                 memcpy(place, record.data(), record.size());
-                log_append_end(l, partition, record.size(), stamp, marked);
+                log_append_end(l, partition, record.size(), lsn, marked);
                 if (marked)
-                    lost += log_wait_partition(l, partition, stamp) != TY_OK;
+                    lost += log_wait_partition(l, partition, lsn) != TY_OK;
                 else if (i % 3 == 0)
-                    lost += log_wait(l, stamp, partition) != TY_OK || log_durable(l) < stamp;
+                    lost += log_wait(l, lsn, partition) != TY_OK || log_durable(l) < lsn;
             }
         });
     std::vector<uint64_t> stables;
     for (int i = 0; i < 200; ++i)
         stables.push_back(log_durable(l));
     log_marks marks = log_marks_now(l);
-    marks.stamp = clock.load();
+    marks.lsn = clock.load();
     for (std::thread &one : all)
         one.join();
     EXPECT_EQ(0, lost);
@@ -369,9 +369,9 @@ void commit_from_threads(bool library_threads) {
     for (const log_marks &from : {log_marks{0, partitions}, marks}) {
         partitioned_reading read = read_partitions(*open_log(after.get()), from);
         ASSERT_OK(read.status);
-        ASSERT_EQ(clock - from.stamp, read.records.size());
+        ASSERT_EQ(clock - from.lsn, read.records.size());
         for (size_t i = 0; i < read.records.size(); ++i)
-            ASSERT_EQ(record_of(from.stamp + i + 1, 30 + (from.stamp + i + 1) % 200), read.records[i].bytes);
+            ASSERT_EQ(record_of(from.lsn + i + 1, 30 + (from.lsn + i + 1) % 200), read.records[i].bytes);
     }
 }
 
@@ -425,7 +425,7 @@ TEST(partition_test, a_mark_of_a_single_ring_says_the_lsn_at_its_place) {
     });
     for (uint64_t looks = 0; !HasFailure() && (looks < 20000 || log_last(log.get()) < 2000); ++looks) {
         const log_marks marks = log_marks_now(log.get());
-        EXPECT_EQ(marks.at[0].lsn, marks.stamp);
+        EXPECT_EQ(marks.at[0].lsn, marks.lsn);
     }
     done = true;
     appender.join();
@@ -452,7 +452,7 @@ TEST(partition_test, nobody_waits_for_a_frame_without_records) {
     ASSERT_OK(log_start(options, &l));
     log_owner log(l);
     append_to(l, 0, 1);
-    ASSERT_OK(log_wait(l, 1, 0)); // the session has begun
+    ASSERT_OK(log_wait(l, 1, 0)); // the generation has begun
     holds = true;
     append_to(l, 0, 2);
     std::thread first([&] { EXPECT_OK(log_wait(l, 2, 0)); });

@@ -29,19 +29,19 @@ public:
 
     // To be told before the log is: the snapshot is durable.
     void release(const log_marks &mark) { released_ = std::max<uint64_t>(released_, mark.at[0].position); }
-    // What was written behind it does not count any more: a session begins there.
+    // What was written behind it does not count any more: a generation begins there.
     void go_on_from(uint64_t position) { position_ = position; }
 
 private:
-    // Frames are written in the order of their positions, but the ones in flight; they lie within a turn.
+    // Frames are written in the order of their positions, but the ones in flight; they lie within a wrap.
     void note(uint64_t offset, size_t bytes) {
         uint64_t place = offset - ring_.offset, end;
         {
             std::lock_guard guard(lock_);
-            uint64_t turn = position_ / ring_.bytes * ring_.bytes;
-            if (place + ring_.bytes / 2 < position_ - turn)
-                turn += ring_.bytes;
-            end = turn + place + bytes;
+            uint64_t wrap = position_ / ring_.bytes * ring_.bytes;
+            if (place + ring_.bytes / 2 < position_ - wrap)
+                wrap += ring_.bytes;
+            end = wrap + place + bytes;
             position_ = std::max(position_, end);
         }
         EXPECT_LE(end, released_ + ring_.bytes) << "written over what no snapshot holds";

@@ -12,7 +12,7 @@ TEST(ring_test, an_empty_log_holds_nothing) {
     reading read = read_log(*in.sink());
     EXPECT_OK(read.status);
     EXPECT_EQ(0u, read.contents.frames);
-    EXPECT_EQ(0u, read.contents.end.stamp);
+    EXPECT_EQ(0u, read.contents.end.lsn);
 }
 
 TEST(ring_test, what_is_appended_is_read_back) {
@@ -37,7 +37,7 @@ TEST(ring_test, what_is_appended_is_read_back) {
         reading read = read_log(*in.sink());
         EXPECT_OK(read.status);
         EXPECT_EQ(model, read.records);
-        EXPECT_EQ(model.size(), read.contents.end.stamp);
+        EXPECT_EQ(model.size(), read.contents.end.lsn);
     }
 }
 
@@ -52,12 +52,12 @@ TEST(ring_test, what_is_appended_together_stands_in_one_frame) {
                 {pieces[0].data(), size}, {pieces[1].data(), 2}, {pieces[2].data(), pieces[2].size()}};
             const log_marks from = log_marks_now(l.get());
             ASSERT_OK(log_append_together(l.get(), all, 3));
-            ASSERT_EQ(from.stamp + 3, log_last(l.get()));
-            ASSERT_OK(log_wait(l.get(), from.stamp + 3));
+            ASSERT_EQ(from.lsn + 3, log_last(l.get()));
+            ASSERT_OK(log_wait(l.get(), from.lsn + 3));
             reading read = read_log(*in.sink(), from);
             EXPECT_OK(read.status);
             EXPECT_EQ(pieces, read.records);
-            EXPECT_LE(read.contents.frames, 2u); // one, and perhaps a session's start or a turn
+            EXPECT_LE(read.contents.frames, 2u); // one, and perhaps a generation's start or a wrap
             log_release(l.get(), log_marks_now(l.get()));
         }
     const std::string large = record_of(1, 2 * log_record_max(l.get()));
@@ -104,7 +104,7 @@ TEST(ring_test, a_full_ring_refuses_until_a_snapshot_frees_it) {
     log_owner l(start_log(in.sink()));
     std::vector<std::string> model;
     log_marks start{};
-    for (int turn = 0; turn < 5; ++turn) {
+    for (int wrap = 0; wrap < 5; ++wrap) {
         for (;;) {
             std::string record = record_of(model.size(), 1 + model.size() * 7919 % 30000);
             ty_status status = append(l.get(), record);
@@ -122,7 +122,7 @@ TEST(ring_test, a_full_ring_refuses_until_a_snapshot_frees_it) {
         EXPECT_GT(figures.used_bytes, figures.ring_bytes * 3 / 4);
         reading read = read_log(*in.sink(), start);
         ASSERT_OK(read.status);
-        ASSERT_EQ(std::vector<std::string>(model.begin() + ptrdiff_t(start.stamp), model.end()), read.records);
+        ASSERT_EQ(std::vector<std::string>(model.begin() + ptrdiff_t(start.lsn), model.end()), read.records);
         start = log_marks_now(l.get());
         log_release(l.get(), start);
     }
@@ -134,14 +134,14 @@ TEST(ring_test, a_reader_from_an_older_snapshot_is_refused) {
     log_owner l(start_log(in.sink()));
     uint64_t number = 0;
     log_marks old{};
-    for (int turn = 0; turn < 6; ++turn) {
+    for (int wrap = 0; wrap < 6; ++wrap) {
         log_marks mark = log_marks_now(l.get());
         while (append(l.get(), record_of(number, 3000)) == TY_OK)
             ++number;
         ASSERT_OK(log_wait(l.get(), log_last(l.get())));
         EXPECT_OK(read_log(*in.sink(), mark).status);
-        if (turn > 0) {
-            EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink(), old).status) << turn;
+        if (wrap > 0) {
+            EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink(), old).status) << wrap;
         }
         old = mark;
         log_release(l.get(), log_marks_now(l.get()));
@@ -155,7 +155,7 @@ TEST(ring_test, a_snapshot_in_place_of_a_write_is_not_missed) {
     ASSERT_OK(append(l.get(), "one"));
     ASSERT_OK(log_wait(l.get(), 1));
     log_marks mark = log_marks_now(l.get());
-    mark.stamp += 1;
+    mark.lsn += 1;
     log_continue(l.get(), mark);
     EXPECT_EQ(2u, log_durable(l.get()));
     EXPECT_OK(read_log(*in.sink(), mark).status);
@@ -167,15 +167,15 @@ TEST(ring_test, a_snapshot_in_place_of_a_write_is_not_missed) {
     EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink()).status);
 }
 
-TEST(ring_test, a_session_follows_another) {
+TEST(ring_test, a_generation_follows_another) {
     memory_log in;
     std::vector<std::string> model;
-    for (int session = 0; session < 20; ++session) {
+    for (int generation = 0; generation < 20; ++generation) {
         reading read = read_log(*in.sink());
         ASSERT_OK(read.status);
         ASSERT_EQ(model, read.records);
         log_owner l(start_behind(in.sink(), {}, read));
-        for (int i = 0; i < session % 4; ++i) {
+        for (int i = 0; i < generation % 4; ++i) {
             model.push_back(record_of(model.size(), 500));
             ASSERT_OK(append(l.get(), model.back()));
             ASSERT_OK(log_wait(l.get(), model.size()));

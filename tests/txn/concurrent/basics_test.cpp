@@ -253,7 +253,7 @@ TEST_P(atomic_test, calls_after_the_end_run_transactions) {
         ty_heap *heap;
         uint64_t *words;
         unsigned rolled_back = 0, committed = 0;
-        uint64_t stamp = 0;
+        uint64_t lsn = 0;
     } all{heap_, nullptr};
     EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
         all.words = static_cast<uint64_t *>(ty_atomic_alloc(txn, 3 * 64));
@@ -288,7 +288,7 @@ TEST_P(atomic_test, calls_after_the_end_run_transactions) {
                         ty_atomic_result of_call = result();
                         to.committed++;
                         add(to, 1, &of_call);
-                        to.stamp = of_call.stamp;
+                        to.lsn = of_call.lsn;
                     },
                     &all));
                 RETURN_IF(add_to(txn, all.words[0], 1));
@@ -299,7 +299,7 @@ TEST_P(atomic_test, calls_after_the_end_run_transactions) {
             &options, &told));
         EXPECT_TRUE(told.committed);
         EXPECT_EQ(alone ? 1u : 2u, told.runs);
-        EXPECT_EQ(all.stamp, told.stamp + 1);
+        EXPECT_EQ(all.lsn, told.lsn + 1);
     }
     EXPECT_EQ(1u, all.rolled_back);
     EXPECT_EQ(2u, all.committed);

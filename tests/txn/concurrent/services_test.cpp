@@ -139,12 +139,12 @@ TEST_F(services_test, stamps_are_lsns) {
         ASSERT_OK(ty_declare(txn, word, sizeof *word));
         ++*word;
         ASSERT_OK(ty_commit_async(txn, &lsn));
-        EXPECT_EQ(told.stamp + 1, lsn);
+        EXPECT_EQ(told.lsn + 1, lsn);
         EXPECT_OK(atomically(
             heap, [&](ty_atomic_txn *next) { return add_to(next, *word, 1); }, nullptr, &told));
-        EXPECT_EQ(lsn + 1, told.stamp);
+        EXPECT_EQ(lsn + 1, told.lsn);
         bool durable = false;
-        EXPECT_OK(ty_durable(heap, told.stamp, false, &durable));
+        EXPECT_OK(ty_durable(heap, told.lsn, false, &durable));
         EXPECT_TRUE(durable);
     }
 }
@@ -397,7 +397,7 @@ TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
         nullptr, &told));
     EXPECT_EQ(2u, told.runs);
     files.die();
-    std::map<uint64_t, bool> marked; // by stamp
+    std::map<uint64_t, bool> marked; // by LSN
     EXPECT_OK(ty_log_read_with(
         heap_path, &files.options(), nullptr,
         [](const ty_log_entry *entry, void *context) {
@@ -405,8 +405,8 @@ TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
             return true;
         },
         &marked));
-    EXPECT_TRUE(marked.at(told.stamp - 1));
-    EXPECT_FALSE(marked.at(told.stamp));
+    EXPECT_TRUE(marked.at(told.lsn - 1));
+    EXPECT_FALSE(marked.at(told.lsn));
     files.open();
 }
 

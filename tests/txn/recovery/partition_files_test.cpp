@@ -168,7 +168,7 @@ TEST(partition_files, a_cut_while_their_number_changes) {
             }
 }
 
-// A stamp that was taken and is not needed is filled by a record that does nothing.
+// An LSN that was taken and is not needed is filled by a record that does nothing.
 TEST(partition_files, a_record_that_does_nothing_fills_a_gap) {
     stamped_heap h(2);
     h.store(0, 1, 1);

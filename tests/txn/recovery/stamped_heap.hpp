@@ -62,10 +62,10 @@ public:
         const record_part part{nullptr, 0, &range, 1};
         uint8_t *place = nullptr;
         EXPECT_OK(log_append_begin(log(), partition, record_bound(part) + 64, &place));
-        const uint64_t stamp = ++clock;
+        const uint64_t lsn = ++clock;
         const size_t bytes = record_encode(part, true, place);
-        log_append_end(log(), partition, bytes, stamp, marked);
-        return stamp;
+        log_append_end(log(), partition, bytes, lsn, marked);
+        return lsn;
     }
 
     disk files;

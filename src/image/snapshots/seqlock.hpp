@@ -8,7 +8,7 @@
 namespace taiyen {
 
 template <size_t count>
-class told_words {
+class seqlock {
 public:
     // words: count of them. One thread at a time.
     void tell(const void *words) {
