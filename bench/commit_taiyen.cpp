@@ -30,7 +30,7 @@ public:
         ty_open_options options = TY_OPEN_OPTIONS_INIT;
         options.kind = TY_TRANSACTIONAL;
         options.limit_bytes = settings_.count * (words() ? sizeof(uint64_t) : 2 * most_record_bytes) + spare_bytes;
-        options.automatic = settings_.automatic;
+        options.track_stores = settings_.automatic;
         must(ty_open((settings_.path + "/heap").c_str(), &options, &heap_, nullptr), "cannot open a heap");
         table_ = ty_root(heap_, "table");
     }

@@ -45,7 +45,7 @@
  *
  * A C++ exception that leaves a body rolls back, and leaves ty_atomically; one that leaves a part rolls back the part.
  *
- * ty_begin on such a heap lets all transactions end and holds new ones up: plain stores, procedures and automatic
+ * ty_begin on such a heap lets all transactions end and holds new ones up: plain stores, procedures and tracked
  * transactions work as on any heap. So do ty_read_begin's sections.
  *
  * Cost: a load is three loads of memory; a commit is some atomic operations for each word stored. Words of 32 bytes

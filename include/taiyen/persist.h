@@ -47,8 +47,8 @@
 extern "C" {
 #endif
 
-struct ty_log_sink;    /* log.h */
-struct ty_stray_store; /* txn.h */
+struct ty_log_sink;         /* log.h */
+struct ty_undeclared_write; /* txn.h */
 
 typedef enum ty_kind {
     TY_KIND_DEFAULT = 0, /* for options only: what exists; a new heap is a snapshot heap */
@@ -149,10 +149,11 @@ typedef struct ty_open_options {
                                       leads to the image or the journal */
     size_t log_bytes;              /* of a new log, 0: 256 MiB. Fixed from then on */
     const struct ty_log_sink *log; /* keep the log there instead of in a file; the heap does not own it */
-    bool automatic;                /* TY_STORES_DEFAULT means automatic */
-    bool check_stores;             /* report stores that no transaction knows of, to stray_store */
-    void (*stray_store)(const struct ty_stray_store *store, void *context); /* NULL: a line on standard error */
-    void *stray_store_context;
+    bool track_stores;             /* TY_STORES_DEFAULT means TY_STORES_TRACKED */
+    bool check_stores;             /* report stores that no transaction knows of, to undeclared_write */
+    void (*undeclared_write)(const struct ty_undeclared_write *store,
+                             void *context); /* NULL: a line on standard error */
+    void *undeclared_store_context;
     size_t snapshot_dirty_bytes;   /* a snapshot is taken when so much is dirty; looked at after each commit, but not
                                       within 10 ms, or 50 times what looking took. 0: by the log's filling alone */
     uint32_t snapshot_interval_ms; /* and when something was committed and the last one is older. 0: never by time */

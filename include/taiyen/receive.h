@@ -69,8 +69,9 @@ TY_API TY_CHECKED ty_status ty_follow_copied(ty_heap *copy, ty_follow_position *
  * otherwise left out. options may be NULL. Nobody is in a transaction or a read section of the heap, else it waits.
  * Errors: TY_E_ARGUMENT (no transactional heap, the position is damaged, base is missing), TY_E_MISMATCH (the heap
  * receives from another one, was written to since it was copied, was promoted, or lacks transactions before the
- * position), TY_E_ADDRESS, TY_E_BUSY (it has a receiver, or reserved blocks), TY_E_UNSUPPORTED (the options automatic
- * and check_stores), TY_E_SPACE, TY_E_IO, TY_E_MEMORY, TY_E_FORKED. Durable: that the heap receives. Thread-safe. */
+ * position), TY_E_ADDRESS, TY_E_BUSY (it has a receiver, or reserved blocks), TY_E_UNSUPPORTED (the options
+ * track_stores and check_stores), TY_E_SPACE, TY_E_IO, TY_E_MEMORY, TY_E_FORKED. Durable: that the heap receives.
+ * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_receive_begin(ty_heap *heap, const ty_follow_position *position,
                                              const ty_receive_options *options, ty_receiver **receiver);
 /* Ends it, and frees it; NULL does nothing. The heap still receives. To be called before the heap is closed. */

@@ -21,7 +21,7 @@
  *   A crash: what the heap's kind promises (persist.h, txn.h).
  *
  * Transactional heaps: a scope is within a transaction of its thread, whose stores are found by themselves
- * (TY_STORES_AUTOMATIC). Allocations are the transaction's; after its end those of the scope fail. A block is freed in
+ * (TY_STORES_TRACKED). Allocations are the transaction's; after its end those of the scope fail. A block is freed in
  * a transaction only: to free it outside of one ends the process with a text. So start no std::thread there: the new
  * thread frees a block that std::thread made, and has no transaction. Within ty_enter(NULL) it can be started.
  *

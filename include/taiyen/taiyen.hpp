@@ -20,10 +20,10 @@
 // lasting_resource(); with another one outside the heap they are refused there.
 //
 // Containers in a transactional heap store into nodes that nobody declares. So the first use of one (an allocator is
-// made or allocates; a root is of a type that is more than plain bytes) makes transactions of that heap *automatic*, as
-// if it had been opened with open_options.automatic: they find their stores by themselves, for microseconds a page. The
-// transaction under way becomes so, too; where it has declared something already, the use is refused. Who declares what
-// containers store says so: txn_options.stores = TY_STORES_DECLARED.
+// made or allocates; a root is of a type that is more than plain bytes) makes transactions of that heap *tracked*, as
+// if it had been opened with open_options.track_stores: they find their stores by themselves, for microseconds a page.
+// The transaction under way becomes so, too; where it has declared something already, the use is refused. Who declares
+// what containers store says so: txn_options.stores = TY_STORES_DECLARED.
 #ifndef TAIYEN_TAIYEN_HPP
 #define TAIYEN_TAIYEN_HPP
 
@@ -202,7 +202,7 @@ inline bool expect_containers(ty_heap *heap) noexcept {
     const ty_txn *txn = ty_current_txn(heap);
     if (txn && ty_txn_stores(txn) != TY_STORES_DEFAULT)
         return true;
-    return ty_set_stores(heap, TY_STORES_AUTOMATIC) == TY_OK || !txn;
+    return ty_set_stores(heap, TY_STORES_TRACKED) == TY_OK || !txn;
 }
 
 // Whether it is a std::pmr container.
@@ -712,7 +712,7 @@ protected:
     // Asked by what changes nothing where it is allowed: the root is there, and containers have stores found anyway.
     bool is_read_only(void *lasting) const noexcept {
         if (ty_heap_kind(heap_) == TY_TRANSACTIONAL)
-            return !ty_current_txn(heap_) && ty_set_stores(heap_, TY_STORES_AUTOMATIC) == TY_E_ARGUMENT;
+            return !ty_current_txn(heap_) && ty_set_stores(heap_, TY_STORES_TRACKED) == TY_E_ARGUMENT;
         return ty_root_set(heap_, lasting_name, lasting) == TY_E_PERMISSION;
     }
     // What a root leads to is found by the next run with the resource that it has now.

@@ -21,14 +21,14 @@
  *
  * Stores: plain C stores to plain memory. Every byte that a transaction changes must become known to it in one of four
  * ways, which mix: declared before (ty_declare); in a block allocated by the same transaction; reported as an explicit
- * entry (ty_log_data); or found by itself, in automatic transactions. What is not known is not in the log: a crash
+ * entry (ty_log_data); or found by itself, in tracked transactions. What is not known is not in the log: a crash
  * takes it back in part. ty_open_options.check_stores reports such stores.
  * While a snapshot collects (the pause of persist.h), nobody may store into the heap outside of transactions, reserved
  * blocks aside (ty_reserve). A transactional heap takes snapshots by itself, so such a store may meet one at any time;
  * where memory cannot hold the heap (ty_open_options.memory_bytes), it may then be lost at once, not only by a crash.
  * On a transactional heap, ty_alloc, ty_free, ty_resize and ty_root_set take part in the calling thread's transaction
  * as their ty_txn_ forms do, and outside of one they are refused with TY_E_ARGUMENT. Containers with the heap's
- * allocator (std::map, std::vector) store into their older nodes, too, which nobody declares: they need automatic
+ * allocator (std::map, std::vector) store into their older nodes, too, which nobody declares: they need tracked
  * transactions. The C++ face sees to it, or says so (taiyen.hpp).
  * A thread that ends with a transaction under way rolls it back, after its own destructors of thread-specific data;
  * its read sections end. What such a destructor begins must end in it: of the rounds that POSIX has for destructors
@@ -54,12 +54,12 @@ typedef struct ty_txn ty_txn;
 
 /* How stores become known. */
 typedef enum ty_store_mode {
-    TY_STORES_DEFAULT = 0,   /* what the heap was opened with; declared, unless said otherwise */
-    TY_STORES_DECLARED = 1,  /* by ty_declare and the other calls */
-    TY_STORES_AUTOMATIC = 2, /* also by themselves: memory is write-protected, the first write to a piece of it takes a
-                                copy; costs microseconds a touched piece. The first such transaction of a heap arms its
-                                memory (50 to 100 ms for each GB in use). From then on system calls that write into
-                                memory that was not declared fail with EFAULT, within transactions or not */
+    TY_STORES_DEFAULT = 0,  /* what the heap was opened with; declared, unless said otherwise */
+    TY_STORES_DECLARED = 1, /* by ty_declare and the other calls */
+    TY_STORES_TRACKED = 2,  /* also by themselves: memory is write-protected, the first write to a piece of it takes a
+                                 copy; costs microseconds a touched piece. The first such transaction of a heap arms its
+                                 memory (50 to 100 ms for each GB in use). From then on system calls that write into
+                                 memory that was not declared fail with EFAULT, within transactions or not */
 } ty_store_mode;
 
 typedef struct ty_txn_options {
@@ -72,15 +72,15 @@ typedef struct ty_txn_options {
     { sizeof(ty_txn_options), TY_STORES_DEFAULT, false, false }
 
 /* What TY_STORES_DEFAULT means for transactions that begin from now on; at first it is what the heap was opened with
- * (ty_open_options.automatic). TY_STORES_AUTOMATIC holds for the calling thread's transaction on the heap, too, if it
+ * (ty_open_options.track_stores). TY_STORES_TRACKED holds for the calling thread's transaction on the heap, too, if it
  * is to be declared by default and has declared nothing yet. Errors: TY_E_ARGUMENT (not a transactional heap, or
  * read-only; TY_STORES_DEFAULT itself), TY_E_BUSY (such a transaction has declared something already; the later ones
- * are automatic), TY_E_MEMORY, TY_E_UNSUPPORTED. Thread-safe. */
+ * are tracked), TY_E_MEMORY, TY_E_UNSUPPORTED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_set_stores(ty_heap *heap, ty_store_mode stores);
 
 /* Begins a transaction; waits for the one under way and for read sections to end. options may be NULL.
  * Errors: TY_E_ARGUMENT (not a transactional heap, or this thread has one, or a section, under way on it), TY_E_BUSY
- * (no_wait), TY_E_PERMISSION (read-only), TY_E_FORKED; automatic, or with check_stores, also TY_E_MEMORY and
+ * (no_wait), TY_E_PERMISSION (read-only), TY_E_FORKED; tracked, or with check_stores, also TY_E_MEMORY and
  * TY_E_UNSUPPORTED (faults cannot be handled; the thread's sigaltstack is too small for that: the text says how large
  * it must be). Such a transaction takes SIGSEGV out of the thread's signal mask until it ends, as stores are found by
  * page faults; stores of other threads to the heap meanwhile, or with check_stores at any time, need the same of them.
@@ -93,7 +93,7 @@ TY_API ty_txn *ty_current_txn(ty_heap *heap);
 /* The heap of a transaction that is under way; any thread may ask. NULL for NULL only. Thread-safe. */
 TY_API ty_heap *ty_txn_heap(const ty_txn *txn);
 
-/* How the stores of the calling thread's transaction become known: TY_STORES_AUTOMATIC; TY_STORES_DECLARED where
+/* How the stores of the calling thread's transaction become known: TY_STORES_TRACKED; TY_STORES_DECLARED where
  * ty_txn_options asked for that; TY_STORES_DEFAULT where they are to be declared since nobody said otherwise. */
 TY_API ty_store_mode ty_txn_stores(const ty_txn *txn);
 
@@ -149,7 +149,7 @@ TY_API TY_CHECKED ty_status ty_register_procedure(uint64_t id, const char *name,
 TY_API TY_CHECKED ty_status ty_log_data(ty_txn *txn, const void *address, size_t bytes);
 /* Logs a registered procedure; recovery does it, at this place among the transaction's changes. Call it first, then do
  * what the procedure does: recovery shows it the heap as it is at this call.
- * Errors: TY_E_ARGUMENT (not registered; more than 64 KiB), TY_E_UNSUPPORTED (automatic transactions). */
+ * Errors: TY_E_ARGUMENT (not registered; more than 64 KiB), TY_E_UNSUPPORTED (tracked transactions). */
 TY_API TY_CHECKED ty_status ty_log_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
 /* What a rollback does: puts bytes back, or runs a procedure; in reverse order with what was declared, and before
  * blocks and roots are as they were. */
@@ -241,13 +241,13 @@ TY_API TY_CHECKED ty_status ty_txn_lock_object(ty_txn *txn, const void *object);
  * it throws comes out of ty_commit, ty_commit_async or ty_rollback when the transaction is over, as it would be
  * otherwise; or, for a store outside any transaction, in the handler of the fault: then only async-signal-safe
  * functions, and once a page until the next transaction. Stores are watched from the heap's first transaction on. */
-typedef struct ty_stray_store {
+typedef struct ty_undeclared_write {
     void *address;
     size_t bytes;   /* 0: not known (outside of transactions) */
     ty_block block; /* empty: not known, as bytes */
     bool in_transaction;
     void *instruction; /* where it is known */
-} ty_stray_store;
+} ty_undeclared_write;
 
 typedef struct ty_txn_stats {
     size_t struct_size;        /* sizeof(ty_txn_stats), set by the caller */

@@ -166,11 +166,11 @@ bool find_stores(heap &of, const proxy *p, const void *data, std::size_t size) {
     if (of.kind != TY_TRANSACTIONAL || of.read_only)
         return true;
     ty_txn *txn = ty_current_txn(of.handle);
-    const bool is_found = of.automatic && (!txn || ty_txn_stores(txn) == TY_STORES_AUTOMATIC ||
+    const bool is_found = of.automatic && (!txn || ty_txn_stores(txn) == TY_STORES_TRACKED ||
                                            fault("stores_by_a_view_unknown_to_the_transaction"));
     if (is_found || of.declared_arrays.count(p->block))
         return true;
-    const ty_status status = ty_set_stores(of.handle, TY_STORES_AUTOMATIC);
+    const ty_status status = ty_set_stores(of.handle, TY_STORES_TRACKED);
     if (status == TY_E_BUSY && txn) {
         if (size && ty_declare(txn, data, size))
             return raise_last() == 0;

@@ -128,13 +128,13 @@ const char *ty_dtxn_id(const ty_dtxn *dtxn) {
 ty_status ty_dtxn_commit(ty_dtxn *dtxn) {
     if (ty_status status = check_pointer(dtxn, "commit a distributed transaction", "the distributed transaction"))
         return status;
-    stray_guard guard;
+    undeclared_write_guard guard;
     return guard.end(dtxn_commit(dtxn));
 }
 
 ty_status ty_dtxn_rollback(ty_dtxn *dtxn) {
     if (!dtxn)
         return TY_OK;
-    stray_guard guard;
+    undeclared_write_guard guard;
     return guard.end(dtxn_rollback(dtxn));
 }

@@ -81,11 +81,11 @@ ty_status check_transaction(ty_heap *heap, const plain_calls *transactional) {
     if (ty_status status = find_txn(transactional, heap, call, &txn))
         return status;
     if (ty_txn_stores(txn) == TY_STORES_DEFAULT)
-        return ty_set_stores(heap, TY_STORES_AUTOMATIC);
+        return ty_set_stores(heap, TY_STORES_TRACKED);
     if (ty_txn_stores(txn) == TY_STORES_DECLARED)
         return failure(TY_E_UNSUPPORTED,
                        "%s: stores of its transaction are to be declared, which malloc's callers don't", call)
-            .remedy("begin it with TY_STORES_AUTOMATIC");
+            .remedy("begin it with TY_STORES_TRACKED");
     return TY_OK;
 }
 

@@ -30,7 +30,7 @@ ty_status check_bytes(const void *address, size_t bytes, const char *call, const
 
 ty_status taiyen::check_txn_options(const ty_txn_options &options, const char *call) {
     const int stores = number_of(options.stores);
-    if (stores < TY_STORES_DEFAULT || stores > TY_STORES_AUTOMATIC)
+    if (stores < TY_STORES_DEFAULT || stores > TY_STORES_TRACKED)
         return failure(TY_E_ARGUMENT, "%s: the option stores is %d", call, stores)
             .remedy("use one of the constants of txn.h");
     return TY_OK;
@@ -58,9 +58,8 @@ ty_status ty_set_stores(ty_heap *heap, ty_store_mode stores) {
     if (ty_status status = check_heap(heap, call))
         return status;
     const int number = number_of(stores);
-    if (number != TY_STORES_DECLARED && number != TY_STORES_AUTOMATIC)
-        return failure(TY_E_ARGUMENT, "%s: to %d", call, number)
-            .remedy("give TY_STORES_DECLARED or TY_STORES_AUTOMATIC");
+    if (number != TY_STORES_DECLARED && number != TY_STORES_TRACKED)
+        return failure(TY_E_ARGUMENT, "%s: to %d", call, number).remedy("give TY_STORES_DECLARED or TY_STORES_TRACKED");
     return txn_set_stores(heap, stores);
 }
 
@@ -200,14 +199,14 @@ ty_status ty_prepare(ty_txn *txn, const void *description, size_t bytes) {
 ty_status ty_commit(ty_txn *txn) {
     if (ty_status status = check_end(txn, "commit"))
         return status;
-    stray_guard guard;
+    undeclared_write_guard guard;
     return guard.end(txn_commit(txn));
 }
 
 ty_status ty_commit_async(ty_txn *txn, uint64_t *lsn) {
     if (ty_status status = check_end(txn, "commit"))
         return status;
-    stray_guard guard;
+    undeclared_write_guard guard;
     return guard.end(txn_commit_async(txn, lsn));
 }
 
@@ -216,7 +215,7 @@ ty_status ty_rollback(ty_txn *txn) {
         return TY_OK;
     if (ty_status status = txn_refuse_dtxn(txn, "roll back"))
         return status;
-    stray_guard guard;
+    undeclared_write_guard guard;
     return guard.end(txn_rollback(txn));
 }
 

@@ -242,7 +242,7 @@ ty_open_options restoring::open_options() const {
     open.journal_path = open.log_path = nullptr;
     open.log = nullptr;
     open.storage = nullptr;
-    open.automatic = open.check_stores = open.concurrent = false;
+    open.track_stores = open.check_stores = open.concurrent = false;
     open.log_partitions = 0;
     open.log_bytes = log_bytes;
     return open;

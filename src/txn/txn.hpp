@@ -179,12 +179,12 @@ ty_status txn_log_data(ty_txn *txn, const void *address, size_t bytes);
 ty_status txn_log_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
 ty_status txn_on_rollback_data(ty_txn *txn, void *address, const void *old_bytes, size_t bytes);
 ty_status txn_on_rollback_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
-// Around these, where the program calls them: what its stray_store throws is kept until the call is done (Y6).
-class [[nodiscard]] stray_guard {
+// Around these, where the program calls them: what its undeclared_write throws is kept until the call is done (Y6).
+class [[nodiscard]] undeclared_write_guard {
 public:
-    stray_guard();
-    stray_guard(const stray_guard &) = delete;
-    stray_guard &operator=(const stray_guard &) = delete;
+    undeclared_write_guard();
+    undeclared_write_guard(const undeclared_write_guard &) = delete;
+    undeclared_write_guard &operator=(const undeclared_write_guard &) = delete;
     ty_status end(ty_status status); // once; throws, or gives the status on
 
 private:

@@ -41,7 +41,7 @@ ty_status use(const char *path, ty_kind kind, bool automatic) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.kind = kind;
     options.limit_bytes = 64 * mb;
-    options.automatic = automatic;
+    options.track_stores = automatic;
     ty_heap *heap;
     if (ty_status status = ty_open(path, &options, &heap, nullptr))
         return status;

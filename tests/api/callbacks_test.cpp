@@ -193,14 +193,14 @@ TEST(callbacks_of_files, are_not_cancelled) {
     EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();
 }
 
-// The first of two stray stores of each transaction is told; the transaction ends as it would have.
+// The first of two undeclared writes of each transaction is told; the transaction ends as it would have.
 TEST(callbacks_of_transactions, that_throw_change_nothing_of_their_end) {
     folder files;
     const std::string path = files.path("a.ty");
     ty_open_options options = small_options();
     options.kind = TY_TRANSACTIONAL;
     options.check_stores = true;
-    options.stray_store = throws<void>;
+    options.undeclared_write = throws<void>;
     ty_heap *heap = nullptr;
     ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
     ty_txn *txn = nullptr;

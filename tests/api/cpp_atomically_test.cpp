@@ -374,7 +374,7 @@ TEST_P(cpp_atomically, fields_that_are_touched_so_alone) {
     EXPECT_EQ(made, heap->find_root<gauge>("gauge").value());
     if (lasts()) {
         taiyen::transaction plain = heap->begin().value();
-        EXPECT_NE(TY_STORES_AUTOMATIC, ty_txn_stores(plain.get()));
+        EXPECT_NE(TY_STORES_TRACKED, ty_txn_stores(plain.get()));
     }
 }
 

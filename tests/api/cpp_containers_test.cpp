@@ -29,7 +29,7 @@ protected:
         options.limit_bytes = size_t{64} << 20;
         options.kind = TY_TRANSACTIONAL;
         options.log_bytes = size_t{1} << 20;
-        options.automatic = automatic;
+        options.track_stores = automatic;
         heap = std::make_unique<taiyen::heap>(taiyen::heap::open(files.path("c.ty"), options).value());
     }
     void die_and_open() {

@@ -176,7 +176,7 @@ TEST_F(cpp_transactions, errors_leave_it_under_way) {
 
 TEST_F(cpp_transactions, automatic_ones_need_no_declaring) {
     taiyen::txn_options options;
-    options.stores = TY_STORES_AUTOMATIC;
+    options.stores = TY_STORES_TRACKED;
     const auto add = [&](taiyen::transaction &) {
         the().balance += 5;
         the().changes += 1;

@@ -59,7 +59,7 @@ static void *allocate(void *unused) {
 static void *transact(void *unused) {
     for (int n = 0; n < 6; n++) {
         ty_txn_options options = TY_TXN_OPTIONS_INIT;
-        options.stores = n % 2 ? TY_STORES_AUTOMATIC : TY_STORES_DECLARED;
+        options.stores = n % 2 ? TY_STORES_TRACKED : TY_STORES_DECLARED;
         ty_txn *txn;
         MUST(ty_begin(heap, &options, &txn) == TY_OK);
         if (!word)

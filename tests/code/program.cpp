@@ -122,7 +122,7 @@ ty_status change(ty_heap *heap, Change &&made) {
     }
     ty_txn *txn = nullptr;
     ty_txn_options options = TY_TXN_OPTIONS_INIT;
-    options.stores = TY_STORES_AUTOMATIC;
+    options.stores = TY_STORES_TRACKED;
     if (ty_status status = ty_begin(heap, &options, &txn))
         return status;
     made();

@@ -21,7 +21,7 @@ bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header_2
     return log_scan(sink, name, identity, begin, {}, &contents) == TY_OK && contents.frames == 0;
 }
 
-ty_status refuse_stray(const log_place &place) {
+ty_status refuse_foreign_log(const log_place &place) {
     return failure(TY_E_MISMATCH, "make a log: there is a file that is not a log")
         .at(place.path)
         .remedy("move it away, or name another place with log_path");
@@ -181,14 +181,14 @@ ty_status place_check(log_place &place, const log_identity &identity, bool writa
     if (status == TY_E_NOT_FOUND)
         return TY_OK;
     if (status)
-        return status == TY_E_FORMAT ? refuse_stray(place) : status;
+        return status == TY_E_FORMAT ? refuse_foreign_log(place) : status;
     log_header_2 header{};
     status = log_check(*place.sink, place.path, nullptr, &header);
     bool ours = !memcmp(header.heap_identity, identity.heap, sizeof identity.heap);
     if (status == TY_E_FORMAT && header.magic == log_magic_1 && header.version == log_version_1 && ours)
         return TY_OK; // this heap's own, which is upgraded or had a log before
     if (status == TY_E_FORMAT)
-        return refuse_stray(place);
+        return refuse_foreign_log(place);
     if (status)
         return status;
     return ours || left_by_creation(place, header) ? TY_OK : refuse_other_heap(place, header);

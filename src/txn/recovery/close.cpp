@@ -43,7 +43,7 @@ ty_status close_with_log(txn_runtime &rt) {
         if (!status && !fault("reserved_list_stays_at_a_close"))
             status = reservations_remove_list(rt, &list_removed);
     if (!status) {
-        automatic_destroy(rt);
+        write_faults_destroy(rt);
         // For followers; where it fails, the close's snapshot holds it all the same.
         if (!log_broken(rt.log) && !fault("log_thread_outlives_the_image"))
             (void)log_wait(rt.log, log_last(rt.log));

@@ -207,13 +207,13 @@ txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
     rt->base = static_cast<char *>(heap_base(heap));
     rt->user_first_word = words.first;
     rt->user_end_word = words.end;
-    rt->stores.store(options.automatic ? TY_STORES_AUTOMATIC : TY_STORES_DECLARED, std::memory_order_relaxed);
+    rt->stores.store(options.track_stores ? TY_STORES_TRACKED : TY_STORES_DECLARED, std::memory_order_relaxed);
     rt->check_stores = options.check_stores;
     rt->threads = state.threads();
     rt->has_work = runtime_has_work;
     rt->end = runtime_end;
-    rt->stray_store = options.stray_store;
-    rt->stray_store_context = options.stray_store_context;
+    rt->undeclared_write = options.undeclared_write;
+    rt->undeclared_store_context = options.undeclared_store_context;
     rt->snapshot_dirty_bytes = options.snapshot_dirty_bytes;
     rt->memory_bytes = options.memory_bytes;
     rt->snapshot_interval_ms = options.snapshot_interval_ms;

@@ -46,9 +46,9 @@ ty_status check_can_receive(txn_runtime *rt) {
             .remedy("end it first");
     if (ty_status status = refuse_within(*rt, call))
         return status;
-    if (rt->automatic || rt->check_stores)
+    if (rt->write_faults || rt->check_stores)
         return failure(TY_E_UNSUPPORTED, "%s: its stores are looked for in this one", call)
-            .remedy("open it without the options automatic and check_stores");
+            .remedy("open it without the options track_stores and check_stores");
     return TY_OK;
 }
 

@@ -1,5 +1,5 @@
 // Blocks and roots in a transaction: allocating at once, freeing and shrinking after the commit, and taking it back.
-#include "automatic.hpp"
+#include "write_faults.hpp"
 
 namespace taiyen {
 namespace {
@@ -69,8 +69,8 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
         static_cast<void>(heap_free(block)); // it was just made
         return none(status);
     }
-    if (txn->twinned)
-        automatic_touch_own(*txn->rt, block, bytes);
+    if (txn->takes_before_images)
+        write_faults_touch_own(*txn->rt, block, bytes);
     return block;
 }
 
@@ -159,7 +159,8 @@ ty_status rollback_block(ty_txn *txn, const touched_block &block) {
     return block.words > block.words_before ? heap_resize_in_place(address, block.words_before * 8) : TY_OK;
 }
 
-// A twin may be older than what other threads filled in while the blocks were reserved: a rollback brings this back.
+// A before-image may be older than what other threads filled in while the blocks were reserved: a rollback brings this
+// back.
 ty_status keep_published(ty_txn *txn, size_t count) {
     size_t before = txn->ranges.put_barrier();
     for (const touched_block *block = txn->blocks.end() - count; block != txn->blocks.end(); block++) {
@@ -339,7 +340,7 @@ ty_status txn_publish(ty_txn *txn, void *const *blocks, size_t count) {
         if (status != TY_OK)
             break;
     }
-    if (status == TY_OK && txn->automatic)
+    if (status == TY_OK && txn->tracked)
         status = keep_published(txn, count);
     if (status == TY_OK)
         return TY_OK;

@@ -53,7 +53,7 @@ ty_status txn_log_procedure(ty_txn *txn, uint64_t id, const void *arguments, siz
     size_t payload;
     if (ty_status status = check_owner(txn, call))
         return status;
-    if (txn->automatic)
+    if (txn->tracked)
         return failure(TY_E_UNSUPPORTED, "%s: the transaction finds its stores by itself, and would log them twice",
                        call)
             .remedy("leave it out, or begin the transaction with TY_STORES_DECLARED");

@@ -4,7 +4,7 @@
 // X29: from the first one's end to the outcome of all, the gate is held. So nobody but the next distributed transaction
 // sees what is not
 //      durable everywhere, and neither a snapshot's mark nor another record lies before their outcome.
-#include "automatic.hpp"
+#include "write_faults.hpp"
 
 namespace taiyen {
 
@@ -35,8 +35,8 @@ bool txn_gather_fits(ty_heap *heap, size_t bytes) {
 
 ty_status txn_end_grouped(ty_txn *txn) {
     txn_runtime &rt = *txn->rt;
-    if (txn->twinned && !txn->automatic)
-        stray_stores_in(txn);
+    if (txn->takes_before_images && !txn->tracked)
+        undeclared_stores_in(txn);
     const ty_status status = txn->blocks.count == 0 ? TY_OK : blocks_settle(txn, false);
     rt.metrics.transactions.add(1);
     rt.grouped.store(true, std::memory_order_relaxed);

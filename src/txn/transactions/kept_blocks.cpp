@@ -3,8 +3,9 @@
 // M11: a block that a scope has allocated and a rollback takes back is nobody else's as long as a variable, or a block
 // of the process's own malloc, leads to it, directly or through others of these blocks. What the library that keeps the
 // address wrote there stays: it goes on using it. So such a block leaves the transaction before anything is rolled
-// back, and is a reserved one from then on, which no twin is compared with (A3) and which the next open frees (X3).
-#include "automatic.hpp"
+// back, and is a reserved one from then on, which no before-image is compared with (A3) and which the next open frees
+// (X3).
+#include "write_faults.hpp"
 
 #include <algorithm>
 

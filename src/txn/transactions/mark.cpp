@@ -1,6 +1,6 @@
 // Bytes that were written behind the tracking's back. A store to each page is what the tracking sees, of every kind and
 // whatever its method; one that changes nothing, and is atomic, as other threads may store to the same bytes.
-#include "automatic.hpp"
+#include "write_faults.hpp"
 
 namespace taiyen {
 namespace {

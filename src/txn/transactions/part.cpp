@@ -2,7 +2,7 @@
 //
 // Blocks decide first: of one that was allocated all words are compared with zeros, of one that is freed none are
 // looked at. These are the overlays; declared ranges count where no overlay lies.
-#include "automatic.hpp"
+#include "write_faults.hpp"
 
 #include <algorithm>
 
@@ -134,7 +134,7 @@ ty_status part_collect(ty_txn *txn, bool last, record_part *part) {
     if (ty_status status = collect_operations(txn, last))
         return status;
     if (ty_status status =
-            txn->automatic ? automatic_ranges(txn, &entries, &count) : txn->ranges.merged(&entries, &count))
+            txn->tracked ? write_faults_ranges(txn, &entries, &count) : txn->ranges.merged(&entries, &count))
         return status;
     // Each overlay parts at most one range.
     if (ty_status status = txn->words.memory.provide((count + 2 * txn->overlays.count) * sizeof(word_range)))

@@ -3,7 +3,7 @@
 // X27: from the append of a prepared record to that of its outcome the gate is held. So the outcome is the next record,
 //      no snapshot's mark lies between the two, and at most the last transaction of a log is in doubt.
 // X28: it counts if and only if its outcome says so, or a snapshot that stands for that.
-#include "automatic.hpp"
+#include "write_faults.hpp"
 
 namespace taiyen {
 namespace {
@@ -47,8 +47,8 @@ ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, 
     if (status != TY_OK)
         return status == TY_E_SPACE ? no_room(call) : status;
     txn->prepared = *lsn;
-    if (txn->twinned)
-        automatic_leave(rt);
+    if (txn->takes_before_images)
+        write_faults_leave(rt);
     txn->ranges.set_bounds(0, 0);
     txn->preparer.store(this_thread(), std::memory_order_relaxed);
     if (!fault("prepared_rolled_back_with_its_thread"))

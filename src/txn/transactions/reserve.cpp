@@ -2,7 +2,7 @@
 //
 // The list is a chain of blocks from the heap's service root; they are never freed while there is a log. Each place
 // holds the word number of a block that is allocated in the heap's tables and must not be after a recovery, or 0.
-#include "automatic.hpp"
+#include "write_faults.hpp"
 
 #include <new>
 
@@ -79,7 +79,7 @@ ty_status enter(txn_runtime &rt, uint64_t word, uint64_t words, uint64_t *place,
     reservation &entry = r.entries.begin()[number];
     r.first_free = entry.next_free;
     entry = {word, place, words, state, false, no_number};
-    automatic_reserved(rt, word, words, true);
+    write_faults_reserved(rt, word, words, true);
     return TY_OK;
 }
 
@@ -91,7 +91,7 @@ void leave(txn_runtime &rt, reservation *entry) {
         *entry->place = 0;
         r.free_places.push(entry->place); // there is room: it came from there
     }
-    automatic_reserved(rt, entry->word, entry->words, false);
+    write_faults_reserved(rt, entry->word, entry->words, false);
     r.table_lock.lock();
     r.numbers.erase(entry->word);
     r.table_lock.unlock();
@@ -566,7 +566,7 @@ bool reserved_now(txn_runtime &rt, uint64_t word) {
 
 void reservations_count_pages(txn_runtime &rt) {
     for (const reservation &entry : rt.reserved->entries)
-        automatic_reserved(rt, entry.word, entry.words, true);
+        write_faults_reserved(rt, entry.word, entry.words, true);
 }
 
 ty_status reserved_leave(txn_runtime &rt, uint64_t word) {

@@ -1,6 +1,6 @@
 // Transactions from their begin to their end. docs/design/txn.md, "What a transaction does when".
-#include "automatic.hpp"
 #include "bodies.hpp"
+#include "write_faults.hpp"
 
 #include <new>
 
@@ -38,8 +38,8 @@ void transaction_finish(ty_txn *txn) {
     txn->has_procedure = false;
     txn->prepared = 0;
     txn->preparer.store(0, std::memory_order_relaxed);
-    if (txn->twinned)
-        automatic_end(*txn->rt);
+    if (txn->takes_before_images)
+        write_faults_end(*txn->rt);
     txn->in_dtxn = txn->scoped = false;
     txn->owner.store(0, std::memory_order_relaxed);
     if (txn->rt->grouped.load(std::memory_order_relaxed) && !fault("gate_opens_before_the_dtxn_is_durable")) // X29
@@ -53,7 +53,7 @@ namespace {
 // What can be written to, as far as the heap has been used. Where memory is armed each declaration asks for it, so none
 // is within the bounds.
 void set_bounds(ty_txn *txn) {
-    if (txn->rt->automatic != nullptr) {
+    if (txn->rt->write_faults != nullptr) {
         txn->ranges.set_bounds(0, 0);
         return;
     }
@@ -159,13 +159,13 @@ ty_status commit_by_snapshot(ty_txn *txn, uint64_t *lsn) {
 
 bool nothing_done(const ty_txn *txn) {
     return txn->ranges.empty() && txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure &&
-           !(txn->automatic && automatic_has_twins(*txn->rt));
+           !(txn->tracked && write_faults_has_before_images(*txn->rt));
 }
 
 // Most transactions declared a few words and did nothing else: those need no part.
 bool is_few_words(ty_txn *txn, size_t *entries) {
     return txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure && txn->parts.count == 0 &&
-           !txn->automatic && txn->ranges.changed_words(&txn->changed, entries);
+           !txn->tracked && txn->ranges.changed_words(&txn->changed, entries);
 }
 
 ty_status append_words(ty_txn *txn, uint64_t *lsn) {
@@ -252,8 +252,8 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
         return status;
     if (ty_status status = publish_changes(txn, done))
         return leave_prepared(txn, status);
-    if (txn->twinned && !txn->automatic)
-        stray_stores_in(txn);
+    if (txn->takes_before_images && !txn->tracked)
+        undeclared_stores_in(txn);
     bool sound = txn->blocks.count == 0 || blocks_settle(txn, done->by_snapshot) == TY_OK;
     if (done->lsn != 0)
         snapshots_after_commit(*txn->rt);
@@ -314,7 +314,7 @@ void transaction_destroy(txn_runtime &rt) {
     ty_txn *txn = rt.txn;
     if (txn == nullptr)
         return;
-    automatic_destroy(rt);
+    write_faults_destroy(rt);
     objects_destroy(rt);
     area *areas[] = {
         &txn->blocks.memory,      &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
@@ -343,10 +343,10 @@ static ty_status start(txn_runtime &rt, const ty_txn_options &options, ty_txn **
     txn->by_default = options.stores == TY_STORES_DEFAULT;
     ty_store_mode stores = txn->by_default ? rt.stores.load(std::memory_order_relaxed) : options.stores;
     txn->free_later = options.free_later;
-    txn->automatic = stores == TY_STORES_AUTOMATIC;
-    txn->twinned = txn->automatic || rt.check_stores;
-    if (txn->twinned)
-        if (ty_status status = automatic_begin(rt))
+    txn->tracked = stores == TY_STORES_TRACKED;
+    txn->takes_before_images = txn->tracked || rt.check_stores;
+    if (txn->takes_before_images)
+        if (ty_status status = write_faults_begin(rt))
             return status;
     set_bounds(txn);
     txn->owner.store(this_thread(), std::memory_order_relaxed);
@@ -388,17 +388,17 @@ ty_status txn_begin_next(ty_heap *heap, const ty_txn_options &options, ty_txn **
 
 // From now on the transaction finds its stores by itself: as good as from its begin, where nothing is known of stores
 // so far but what its own blocks hold.
-static ty_status become_automatic(ty_txn *txn) {
+static ty_status become_write_faults(ty_txn *txn) {
     bool published = false;
     for (const touched_block &block : txn->blocks)
         published |= block.published;
     if (!txn->ranges.empty() || published || txn->rollbacks.count != 0 || txn->has_procedure || txn->parts.count != 0)
         return failure(TY_E_BUSY, "let a transaction find its stores by itself: it has declared some already")
-            .remedy("begin it with stores = TY_STORES_AUTOMATIC, or open the heap with automatic = true");
-    if (!txn->twinned)
-        if (ty_status status = automatic_begin(*txn->rt))
+            .remedy("begin it with stores = TY_STORES_TRACKED, or open the heap with track_stores = true");
+    if (!txn->takes_before_images)
+        if (ty_status status = write_faults_begin(*txn->rt))
             return status;
-    txn->automatic = txn->twinned = true;
+    txn->tracked = txn->takes_before_images = true;
     set_bounds(txn);
     return TY_OK;
 }
@@ -413,13 +413,13 @@ ty_status txn_set_stores(ty_heap *heap, ty_store_mode stores) {
         return status;
     rt->stores.store(stores, std::memory_order_relaxed);
     ty_txn *txn = txn_current(heap);
-    bool declared_by_default = txn != nullptr && txn->by_default && !txn->automatic;
-    return declared_by_default && stores == TY_STORES_AUTOMATIC ? become_automatic(txn) : TY_OK;
+    bool declared_by_default = txn != nullptr && txn->by_default && !txn->tracked;
+    return declared_by_default && stores == TY_STORES_TRACKED ? become_write_faults(txn) : TY_OK;
 }
 
 ty_store_mode txn_stores(const ty_txn *txn) {
-    if (txn->automatic)
-        return TY_STORES_AUTOMATIC;
+    if (txn->tracked)
+        return TY_STORES_TRACKED;
     return txn->by_default ? TY_STORES_DEFAULT : TY_STORES_DECLARED;
 }
 
@@ -453,10 +453,10 @@ ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t by
 }
 
 ty_status declare_words(ty_txn *txn, uint64_t first, uint64_t count) {
-    if (txn->rt->automatic != nullptr)
-        if (ty_status status = automatic_touch(*txn->rt, address_of(*txn->rt, first), count * 8))
+    if (txn->rt->write_faults != nullptr)
+        if (ty_status status = write_faults_touch(*txn->rt, address_of(*txn->rt, first), count * 8))
             return status;
-    return txn->automatic ? TY_OK : txn->ranges.add(first, count); // the twin is as old, or older
+    return txn->tracked ? TY_OK : txn->ranges.add(first, count); // the before-image is as old, or older
 }
 
 [[gnu::noinline]] static ty_status declare_otherwise(ty_txn *txn, const void *address, size_t bytes) {
@@ -508,15 +508,15 @@ ty_status txn_rollback(ty_txn *txn) {
         return status;
     if (txn->prepared != 0)
         append_rollback(txn);
-    if (txn->twinned && !txn->automatic)
-        stray_stores_in(txn);
+    if (txn->takes_before_images && !txn->tracked)
+        undeclared_stores_in(txn);
     ty_heap *heap = txn->rt->heap;
     dangling_words dangling;
     if (txn->scoped)
         blocks_keep(txn, &dangling);
     ty_status memory = memory_rollback(txn);
-    if (txn->automatic)
-        automatic_rollback(*txn->rt);
+    if (txn->tracked)
+        write_faults_rollback(*txn->rt);
     ty_status blocks = blocks_rollback(txn);
     txn->rt->metrics.rollbacks.add(1);
     transaction_finish(txn);

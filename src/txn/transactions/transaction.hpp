@@ -80,13 +80,13 @@ struct ty_txn {
     taiyen::range_cache ranges;      // from here: the owner's
     taiyen::txn_runtime *rt;
     bool free_later;
-    bool automatic;          // it finds its stores by itself
-    bool by_default;         // that it does, or does not, was not said at its begin
-    bool twinned;            // twins are taken: it does, or stores are checked
-    bool in_dtxn;            // which ends it
-    bool scoped;             // scopes have allocated in it
-    uint64_t prepared;       // the LSN of its record, where that is appended already; 0: not prepared
-    const void *description; // while it is being prepared
+    bool tracked;             // it finds its stores by itself
+    bool by_default;          // that it does, or does not, was not said at its begin
+    bool takes_before_images; // before-images are taken: it does, or stores are checked
+    bool in_dtxn;             // which ends it
+    bool scoped;              // scopes have allocated in it
+    uint64_t prepared;        // the LSN of its record, where that is appended already; 0: not prepared
+    const void *description;  // while it is being prepared
     size_t description_bytes;
 
     taiyen::word_table block_numbers; // by word: in blocks
@@ -111,7 +111,7 @@ struct ty_txn {
     taiyen::txn_array<taiyen::record_operation> operations;
     taiyen::txn_array<taiyen::word_range> words;
     taiyen::txn_array<taiyen::word_range> overlays;
-    taiyen::txn_array<taiyen::range_entry> found; // automatic.cpp
+    taiyen::txn_array<taiyen::range_entry> found; // write_faults.cpp
     taiyen::record_words changed;
     taiyen::area encoded;
 };
@@ -245,7 +245,7 @@ uint64_t reserved_count(const txn_runtime &rt);
 bool reserved_any(const txn_runtime &rt, uint64_t word);
 // The same at this moment, for who must not wait for a snapshot's start.
 bool reserved_now(txn_runtime &rt, uint64_t word);
-// Tells automatic_reserved of all there are. Under the lock.
+// Tells write_faults_reserved of all there are. Under the lock.
 void reservations_count_pages(txn_runtime &rt);
 
 // ---- readers.cpp

@@ -1,4 +1,4 @@
-// Transactions under way: begin, commit, rollback, automatic stores, readers, snapshots.
+// Transactions under way: begin, commit, rollback, write-fault tracking, readers, snapshots.
 #pragma once
 
 #include "bodies.hpp"

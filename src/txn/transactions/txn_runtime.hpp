@@ -91,8 +91,8 @@ struct txn_runtime : thread_end_watcher {
     uint32_t lookers;         // who do (thread_ends.cpp)
     bool check_stores;
     bool threads; // the library's may be used
-    void (*stray_store)(const ty_stray_store *store, void *context);
-    void *stray_store_context;
+    void (*undeclared_write)(const ty_undeclared_write *store, void *context);
+    void *undeclared_store_context;
     uint64_t snapshot_dirty_bytes;
     uint64_t memory_bytes;
     uint32_t snapshot_interval_ms;
@@ -104,12 +104,12 @@ struct txn_runtime : thread_end_watcher {
     txn_metrics metrics;
     commit_times times;
 
-    struct reservations *reserved;      // reserve.cpp
-    struct object_locks *objects;       // readers.cpp
-    struct snapshot_service *snapshots; // snapshots.cpp
-    struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
-    other_writers *others;              // NULL: the heap is not concurrent
-    std::atomic<bool> grouped;          // transactions have ended that wait for one outcome (grouped.cpp)
+    struct reservations *reserved;             // reserve.cpp
+    struct object_locks *objects;              // readers.cpp
+    struct snapshot_service *snapshots;        // snapshots.cpp
+    struct write_fault_tracking *write_faults; // write_faults.cpp; NULL until the first tracked transaction
+    other_writers *others;                     // NULL: the heap is not concurrent
+    std::atomic<bool> grouped;                 // transactions have ended that wait for one outcome (grouped.cpp)
 
     // Of a heap that receives (recovery/receive.cpp): written with the gate held.
     struct receiving *receiver; // NULL: there is none
@@ -199,9 +199,9 @@ ty_status reservations_add_blocks(const txn_runtime &rt, own_blocks &found);
 // The same of a heap without a log, by what lies in it. Expected: TY_E_DAMAGED.
 ty_status reservations_read_blocks(ty_heap *heap, own_blocks &found);
 
-// ---- automatic.cpp
+// ---- write_faults.cpp
 // Nothing is protected any more; also where nothing ever was. Nobody writes to the heap.
-void automatic_destroy(txn_runtime &rt);
+void write_faults_destroy(txn_runtime &rt);
 
 // ---- snapshots_due.cpp
 ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any, which does nothing yet

@@ -100,7 +100,7 @@ TEST_F(services_test, plain_stores_between_transactions_of_others) {
             }
             ty_txn *txn = nullptr;
             ty_txn_options options = TY_TXN_OPTIONS_INIT;
-            options.stores = i % 10 == 0 ? TY_STORES_AUTOMATIC : TY_STORES_DECLARED;
+            options.stores = i % 10 == 0 ? TY_STORES_TRACKED : TY_STORES_DECLARED;
             ASSERT_OK(ty_begin(heap, &options, &txn));
             ASSERT_OK(ty_declare(txn, word, sizeof *word));
             const uint64_t before = *word;

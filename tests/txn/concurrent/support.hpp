@@ -227,18 +227,18 @@ inline void expect_whole(ty_heap *heap, uint64_t sum, bool was_closed = false) {
     struct look {
         std::set<const void *> &blocks;
         const size_t strays_below;
-        uint64_t strays = 0;
+        uint64_t undeclared = 0;
     } looking{blocks, was_closed ? SIZE_MAX : own_block_bytes};
     EXPECT_OK(ty_each_block(
         heap,
         [](const ty_block *block, void *context) {
             auto &see = *static_cast<look *>(context);
-            see.strays += see.blocks.erase(block->address) == 0 && block->size_bytes < see.strays_below;
+            see.undeclared += see.blocks.erase(block->address) == 0 && block->size_bytes < see.strays_below;
             return true;
         },
         &looking));
     EXPECT_TRUE(blocks.empty()) << "a node is in no live block";
-    EXPECT_EQ(0u, looking.strays) << "blocks that nothing leads to";
+    EXPECT_EQ(0u, looking.undeclared) << "blocks that nothing leads to";
     EXPECT_OK(ty_heap_verify(heap, nullptr, nullptr));
 }
 

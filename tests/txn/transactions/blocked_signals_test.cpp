@@ -1,7 +1,7 @@
 // Goal: a thread that blocks signals, SIGSEGV among them, finds its stores by page faults all the same; it blocks
 // afterwards what it blocked before. One whose alternate stack has no room for the handler is told so.
 // Method: threads with a full signal mask, and with alternate stacks of both sizes; with the trackers that allow it.
-#include "tests/txn/transactions/automatic_support.hpp"
+#include "tests/txn/transactions/write_faults_support.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -12,8 +12,8 @@
 namespace taiyen::test {
 namespace {
 
-class automatic_signals : public testing::TestWithParam<ty_tracking> {};
-INSTANTIATE_FOR_EACH_TRACKER(automatic_signals);
+class write_faults_signals : public testing::TestWithParam<ty_tracking> {};
+INSTANTIATE_FOR_EACH_TRACKER(write_faults_signals);
 
 bool blocks_faults() {
     sigset_t mask;
@@ -21,10 +21,10 @@ bool blocks_faults() {
     return sigismember(&mask, SIGSEGV) == 1;
 }
 
-TEST_P(automatic_signals, may_all_be_blocked) {
+TEST_P(write_faults_signals, may_all_be_blocked) {
     if (GetParam() == TY_TRACK_SIGNAL)
         GTEST_SKIP() << "the tracker by signals needs SIGSEGV in every thread that writes, at any time";
-    automatic_heap h(GetParam());
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 20000);
     std::thread([&] {
         sigset_t all;
@@ -48,11 +48,11 @@ TEST_P(automatic_signals, may_all_be_blocked) {
     EXPECT_EQ(2u, get(block + 8000));
 }
 
-TEST_P(automatic_signals, need_room_on_an_alternate_stack) {
+TEST_P(write_faults_signals, need_room_on_an_alternate_stack) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "ThreadSanitizer needs more room there than a program's handler has";
 #endif
-    automatic_heap h(GetParam());
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 20000);
     std::thread([&] {
         constexpr size_t enough = 65536;

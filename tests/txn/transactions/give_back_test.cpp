@@ -118,8 +118,8 @@ TEST_F(txn_give_back_test, a_snapshot_is_taken_for_want_of_memory) {
 }
 
 // Stores are found by the guard's protection, which a new mapping must have, too.
-TEST_F(txn_give_back_test, automatic_stores_are_found_all_the_same) {
-    options.automatic = true;
+TEST_F(txn_give_back_test, write_faults_stores_are_found_all_the_same) {
+    options.track_stores = true;
     constexpr size_t bytes = size_t{8} << 20;
     open();
     char *block = make(bytes);

@@ -53,7 +53,7 @@ protected:
     ty_status open_heap(ty_heap **heap) const {
         ty_open_options options = TY_OPEN_OPTIONS_INIT;
         options.kind = GetParam().kind;
-        options.automatic = GetParam().automatic;
+        options.track_stores = GetParam().automatic;
         options.limit_bytes = 64 * mb;
         options.log_bytes = 32 * mb;
         return ty_open(path().c_str(), &options, heap, nullptr);

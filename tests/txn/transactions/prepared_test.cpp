@@ -343,12 +343,12 @@ TEST_F(prepared_test, a_write_that_fails_leaves_it_to_be_rolled_back) {
     EXPECT_EQ(3u, number());
 }
 
-TEST_F(prepared_test, automatic_ones_are_ended_by_any_thread) {
+TEST_F(prepared_test, write_faults_ones_are_ended_by_any_thread) {
     ASSERT_OK(open());
     commit(1);
     auto *place = static_cast<uint64_t *>(ty_root(heap_, "number"));
     ty_txn_options automatic = TY_TXN_OPTIONS_INIT;
-    automatic.stores = TY_STORES_AUTOMATIC;
+    automatic.stores = TY_STORES_TRACKED;
     for (uint64_t value : {2, 3}) {
         std::thread([&] {
             ASSERT_OK(ty_begin(heap_, &automatic, &txn_));

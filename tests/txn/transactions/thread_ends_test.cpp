@@ -3,7 +3,7 @@
 // returning, by pthread_exit and by cancellation, with each of these under way; then another thread uses the heap,
 // which must hold what was there before. The story: such a heap was blocked for good, and a thread that got the memory
 // of the one that had ended was taken for it.
-#include "automatic_support.hpp"
+#include "write_faults_support.hpp"
 
 #include <functional>
 #include <pthread.h>
@@ -74,7 +74,7 @@ protected:
         EXPECT_EQ(7u, get(block));
     }
 
-    automatic_heap h;
+    write_faults_heap h;
     char *block = nullptr;
     content before;
 };
@@ -95,7 +95,7 @@ TEST_P(thread_ends_test, in_a_declared_transaction) {
     expect_usable();
 }
 
-TEST_P(thread_ends_test, in_an_automatic_transaction) {
+TEST_P(thread_ends_test, in_an_write_faults_transaction) {
     end_after([this] { change(h.heap, h.begin(), block, false); });
     EXPECT_EQ(before, content_of(h.heap));
     expect_usable();
@@ -134,7 +134,7 @@ TEST_P(thread_ends_test, in_an_objects_section) {
 }
 
 TEST_P(thread_ends_test, on_several_heaps) {
-    automatic_heap other;
+    write_faults_heap other;
     char *more = other.block("block", 5000);
     content others = content_of(other.heap);
     end_after([&] {
@@ -182,7 +182,7 @@ ty_status user_status;
 
 // A program may commit in a destructor of its own thread-specific data.
 TEST(thread_ends, after_the_programs_own_destructors) {
-    automatic_heap h;
+    write_faults_heap h;
     char *block = h.block("block", 64);
     ASSERT_EQ(0, pthread_key_create(&user_key, [](void *txn) { user_status = ty_commit(static_cast<ty_txn *>(txn)); }));
     std::thread([&] {
@@ -200,7 +200,7 @@ TEST(thread_ends, after_the_programs_own_destructors) {
 
 // A child has a copy of the transaction that it was forked in, and nothing of the parent's other threads.
 TEST(thread_ends, in_a_forked_child) {
-    automatic_heap h;
+    write_faults_heap h;
     char *block = h.block("block", 64);
     ty_txn *txn = h.begin_declared();
     ASSERT_OK(ty_declare(txn, block, 8));

@@ -1,5 +1,5 @@
 // Telling of stores that no transaction knows of.
-#include "automatic.hpp"
+#include "write_faults.hpp"
 
 #include <algorithm>
 
@@ -38,19 +38,19 @@ private:
 thread_local os::caught *thrown_by_callback = nullptr;
 
 // After an exception the program is called no more: nothing further is told.
-void call_back(const txn_runtime &rt, const ty_stray_store &store) {
+void call_back(const txn_runtime &rt, const ty_undeclared_write &store) {
     os::caught *thrown =
         store.in_transaction && !fault("exception_leaves_a_commit_in_its_middle") ? thrown_by_callback : nullptr;
     if (thrown == nullptr)
-        return rt.stray_store(&store, rt.stray_store_context);
+        return rt.undeclared_write(&store, rt.undeclared_store_context);
     os::not_cancelable whole; // the transaction is neither under way nor over (Y5)
-    auto call = [&] { rt.stray_store(&store, rt.stray_store_context); };
+    auto call = [&] { rt.undeclared_write(&store, rt.undeclared_store_context); };
     if (!thrown->any())
         thrown->run(call);
 }
 
-void report(const txn_runtime &rt, const ty_stray_store &store) {
-    if (rt.stray_store != nullptr)
+void report(const txn_runtime &rt, const ty_undeclared_write &store) {
+    if (rt.undeclared_write != nullptr)
         return call_back(rt, store);
     line text;
     if (store.in_transaction)
@@ -73,7 +73,7 @@ void report(const txn_runtime &rt, const ty_stray_store &store) {
 }
 
 // Words of a live block that differ, as far as the transaction should have declared them.
-ty_status note_unknown(void *context, const twin_difference &found) {
+ty_status note_unknown(void *context, const before_image_difference &found) {
     ty_txn *txn = static_cast<ty_txn *>(context);
     uint64_t end = found.words.end();
     uint32_t number = txn->block_numbers.find(word_at(*txn->rt, found.block.address));
@@ -97,7 +97,7 @@ void report_words(const ty_txn *txn, uint64_t first, uint64_t end, const uint64_
         from++;
     while (now[to - 1] == then[to - 1])
         to--;
-    ty_stray_store store{const_cast<char *>(now) + from, to - from, {}, true, nullptr};
+    ty_undeclared_write store{const_cast<char *>(now) + from, to - from, {}, true, nullptr};
     if (!heap_find_block(txn->rt->heap, store.address, &store.block))
         store.block = {};
     report(*txn->rt, store);
@@ -117,25 +117,26 @@ void report_undeclared(const ty_txn *txn, uint64_t first, uint64_t end, const ui
 
 } // namespace
 
-stray_guard::stray_guard() : outer_(thrown_by_callback) {
+undeclared_write_guard::undeclared_write_guard() : outer_(thrown_by_callback) {
     thrown_by_callback = &thrown_;
 }
 
 // Y6: nothing is left open here.
-ty_status stray_guard::end(ty_status status) {
+ty_status undeclared_write_guard::end(ty_status status) {
     thrown_by_callback = outer_;
     thrown_.rethrow();
     return status;
 }
 
-void stray_stores_in(ty_txn *txn) {
+void undeclared_stores_in(ty_txn *txn) {
     // What a procedure does it does by plain stores.
     if (txn->has_procedure || txn->parts.count != 0)
         return;
     const range_entry *next;
     size_t count;
     txn->found.count = 0;
-    if (txn->ranges.merged(&next, &count) != TY_OK || automatic_each_difference(*txn->rt, note_unknown, txn) != TY_OK)
+    if (txn->ranges.merged(&next, &count) != TY_OK ||
+        write_faults_each_difference(*txn->rt, note_unknown, txn) != TY_OK)
         return; // there is no memory to tell it
     const range_entry *declared_end = next + count;
     for (const range_entry &found : txn->found) {
@@ -153,7 +154,7 @@ void stray_stores_in(ty_txn *txn) {
     }
 }
 
-void stray_store_outside(const txn_runtime &rt, const void *address, const void *instruction) {
+void undeclared_store_outside(const txn_runtime &rt, const void *address, const void *instruction) {
     report(rt, {const_cast<void *>(address), 0, {}, false, const_cast<void *>(instruction)});
 }
 

@@ -1,8 +1,8 @@
-// Goal: what an automatic transaction stores is found by itself: memory and recovery are those of a plain reference,
+// Goal: what a tracked transaction stores is found by itself: memory and recovery are those of a plain reference,
 // whatever is mixed (declared ranges, blocks allocated and freed, reserved blocks that other threads fill, rollbacks);
-// and no store of these is told as a stray one.
+// and no store of these is told as a undeclared_write one.
 // Method: seeded random transactions against a reference, with both trackers, with stores checked or not, with crashes.
-#include "tests/txn/transactions/automatic_support.hpp"
+#include "tests/txn/transactions/write_faults_support.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -11,8 +11,8 @@
 namespace taiyen::test {
 namespace {
 
-class automatic_model : public automatic {};
-INSTANTIATE_FOR_EACH_TRACKER(automatic_model);
+class write_faults_model : public write_faults {};
+INSTANTIATE_FOR_EACH_TRACKER(write_faults_model);
 
 class model {
 public:
@@ -43,7 +43,7 @@ public:
         }
         published_.clear();
         shrunk_.clear();
-        ASSERT_EQ(std::vector<stray>{}, h_.take_strays());
+        ASSERT_EQ(std::vector<undeclared_write>{}, h_.take_undeclared());
     }
     void check() {
         expect_sound(h_.heap);
@@ -227,7 +227,7 @@ private:
         see(block);
     }
 
-    automatic_heap h_;
+    write_faults_heap h_;
     std::mt19937_64 random_;
     ty_txn *txn_ = nullptr;
     bool declared_ = false;
@@ -252,12 +252,12 @@ void run(uint64_t seed, ty_tracking tracking, bool check, int transactions) {
     m.check();
 }
 
-TEST_P(automatic_model, plain_stores_of_all_kinds) {
+TEST_P(write_faults_model, plain_stores_of_all_kinds) {
     for (uint64_t seed = 1; seed <= 4 && !HasFatalFailure(); seed++)
         run(seed, GetParam(), false, 700);
 }
 
-TEST_P(automatic_model, the_same_with_stores_checked) {
+TEST_P(write_faults_model, the_same_with_stores_checked) {
     for (uint64_t seed = 11; seed <= 13 && !HasFatalFailure(); seed++)
         run(seed, GetParam(), true, 700);
 }

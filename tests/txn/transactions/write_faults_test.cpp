@@ -1,7 +1,7 @@
 // Goal: the rules of txn.md, "Automatic", one by one: what is logged and what is rolled back, what system calls and
 // other threads may do meanwhile, and that nothing of other threads is rolled back. Method: single cases, with both
 // trackers.
-#include "tests/txn/transactions/automatic_support.hpp"
+#include "tests/txn/transactions/write_faults_support.hpp"
 
 #include <sys/wait.h>
 #include <thread>
@@ -10,10 +10,10 @@
 namespace taiyen::test {
 namespace {
 
-INSTANTIATE_FOR_EACH_TRACKER(automatic);
+INSTANTIATE_FOR_EACH_TRACKER(write_faults);
 
-TEST_P(automatic, stores_are_logged_and_rolled_back) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, stores_are_logged_and_rolled_back) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 20000);
     ty_txn *txn = h.begin();
     put(block, 1);
@@ -35,8 +35,8 @@ TEST_P(automatic, stores_are_logged_and_rolled_back) {
     EXPECT_EQ(5u, get(block + 19992));
 }
 
-TEST_P(automatic, the_content_at_the_begin_counts_whenever_a_range_is_declared) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, the_content_at_the_begin_counts_whenever_a_range_is_declared) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 64);
     for (bool declared_first : {true, false}) {
         ty_txn *txn = h.begin();
@@ -52,8 +52,8 @@ TEST_P(automatic, the_content_at_the_begin_counts_whenever_a_range_is_declared) 
     }
 }
 
-TEST_P(automatic, unchanged_content_is_not_logged) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, unchanged_content_is_not_logged) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 64);
     ty_txn_stats before{}, after{};
     before.struct_size = after.struct_size = sizeof before;
@@ -67,8 +67,8 @@ TEST_P(automatic, unchanged_content_is_not_logged) {
 }
 
 // Stores that no transaction did are neither logged nor taken back by the next one; what it changes beside them is.
-TEST_P(automatic, stores_outside_of_transactions_stay_outside) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, stores_outside_of_transactions_stay_outside) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 64);
     ASSERT_OK(ty_commit(h.begin())); // armed
     put(block, 70);
@@ -91,9 +91,9 @@ TEST_P(automatic, stores_outside_of_transactions_stay_outside) {
     EXPECT_EQ(72u, get(block + 16));
 }
 
-// What was stored outside is logged when a transaction says so, though it differs from no twin.
-TEST_P(automatic, log_data_goes_before_twins) {
-    automatic_heap h(GetParam());
+// What was stored outside is logged when a transaction says so, though it differs from no before-image.
+TEST_P(write_faults, log_data_goes_before_before_images) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 20000);
     ASSERT_OK(ty_commit(h.begin()));
     put(block, 80);
@@ -113,8 +113,8 @@ TEST_P(automatic, log_data_goes_before_twins) {
     EXPECT_EQ(83u, get(block + 24));
 }
 
-TEST_P(automatic, is_the_default_where_the_open_says_so) {
-    automatic_heap h(GetParam(), false, true);
+TEST_P(write_faults, is_the_default_where_the_open_says_so) {
+    write_faults_heap h(GetParam(), false, true);
     char *block = h.block("b", 64);
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(h.heap, nullptr, &txn));
@@ -124,8 +124,8 @@ TEST_P(automatic, is_the_default_where_the_open_says_so) {
     EXPECT_EQ(9u, get(block));
 }
 
-TEST_P(automatic, no_procedures) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, no_procedures) {
+    write_faults_heap h(GetParam());
     ASSERT_OK(ty_register_procedure(
         7100, "nothing", [](ty_heap *, const void *, size_t, void *) { return TY_OK; }, nullptr));
     ty_txn *txn = h.begin();
@@ -136,10 +136,10 @@ TEST_P(automatic, no_procedures) {
 
 // X6: what a failed commit leaves under way can go on, and be rolled back to its begin. The record is too long for the
 // log, and the snapshot in its place fails.
-TEST_P(automatic, goes_on_after_a_failed_commit) {
+TEST_P(write_faults, goes_on_after_a_failed_commit) {
     constexpr size_t size = size_t{3} << 20;
     for (bool commit : {false, true}) {
-        automatic_heap h(GetParam());
+        write_faults_heap h(GetParam());
         char *block = h.block("b", size);
         std::mt19937_64 random(3);
         ty_txn *txn = h.begin();
@@ -165,8 +165,8 @@ TEST_P(automatic, goes_on_after_a_failed_commit) {
 }
 
 // A system call does not fault; a declared range, and a block of the transaction, can be read into.
-TEST_P(automatic, system_calls_write_what_is_declared) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, system_calls_write_what_is_declared) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 20000);
     int ends[2];
     ASSERT_EQ(0, pipe(ends));
@@ -189,9 +189,10 @@ TEST_P(automatic, system_calls_write_what_is_declared) {
     EXPECT_EQ(text, std::string(own + 5000, text.size()));
 }
 
-// Of a large block of the transaction itself no page needs a twin, nor a fault; beyond what is kept, twins go.
-TEST_P(automatic, large_transactions) {
-    automatic_heap h(GetParam());
+// Of a large block of the transaction itself no page needs a before-image, nor a fault; beyond what is kept,
+// before-images go.
+TEST_P(write_faults, large_transactions) {
+    write_faults_heap h(GetParam());
     constexpr size_t size = size_t{24} << 20;
     char *block = h.block("b", size);
     for (bool commit : {false, true}) {
@@ -211,8 +212,8 @@ TEST_P(automatic, large_transactions) {
 }
 
 // Recovery has no memory where only cancelled reservations, or blocks freed at once, ever were: no record names it.
-TEST_P(automatic, free_memory_is_not_logged) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, free_memory_is_not_logged) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 64);
     ty_txn *txn = h.begin();
     put(block, 1);
@@ -233,8 +234,8 @@ TEST_P(automatic, free_memory_is_not_logged) {
 }
 
 // A3: what is filled in beside the transaction's words, in their page, is no part of it.
-TEST_P(automatic, a_rollback_leaves_reserved_blocks_alone) {
-    automatic_heap h(GetParam(), true);
+TEST_P(write_faults, a_rollback_leaves_reserved_blocks_alone) {
+    write_faults_heap h(GetParam(), true);
     char *block = h.block("b", 64), *reserved = nullptr;
     const auto page_of = [](const char *at) { return reinterpret_cast<uintptr_t>(at) / os::page_bytes; };
     std::vector<char *> others;
@@ -256,8 +257,8 @@ TEST_P(automatic, a_rollback_leaves_reserved_blocks_alone) {
 }
 
 // Threads fill reserved blocks beside the transaction's words, in the same pages, all the time.
-TEST_P(automatic, other_threads_fill_reserved_blocks) {
-    automatic_heap h(GetParam(), true);
+TEST_P(write_faults, other_threads_fill_reserved_blocks) {
+    write_faults_heap h(GetParam(), true);
     char *block = h.block("b", 64);
     std::atomic<bool> done{false};
     constexpr int threads = 2;
@@ -314,7 +315,7 @@ TEST_P(automatic, other_threads_fill_reserved_blocks) {
     for (auto &filler : fillers)
         filler.join();
     EXPECT_EQ(last, get(block + 8 * (last % 8)));
-    EXPECT_EQ(std::vector<stray>{}, h.take_strays());
+    EXPECT_EQ(std::vector<undeclared_write>{}, h.take_undeclared());
     h.crash();
     EXPECT_EQ(last, get(block + 8 * (last % 8)));
     for (auto [address, value] : published)
@@ -325,8 +326,8 @@ TEST_P(automatic, other_threads_fill_reserved_blocks) {
 }
 
 // A forked child has memory of its own, and goes its own way.
-TEST_P(automatic, a_forked_child_is_apart) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, a_forked_child_is_apart) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 64);
     ty_txn *txn = h.begin();
     put(block, 1);
@@ -347,8 +348,8 @@ TEST_P(automatic, a_forked_child_is_apart) {
 }
 
 // Armed memory goes with the heap: closed, rebuilt, discarded amid a transaction.
-TEST_P(automatic, heaps_end_armed) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, heaps_end_armed) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 64);
     ty_txn *txn = h.begin();
     put(block, 1);
@@ -368,8 +369,8 @@ TEST_P(automatic, heaps_end_armed) {
     EXPECT_EQ(2u, get(block));
 }
 
-TEST_P(automatic, snapshots_hold_what_was_stored) {
-    automatic_heap h(GetParam());
+TEST_P(write_faults, snapshots_hold_what_was_stored) {
+    write_faults_heap h(GetParam());
     char *block = h.block("b", 40000);
     for (uint64_t i = 1; i <= 20; i++) {
         ty_txn *txn = h.begin();

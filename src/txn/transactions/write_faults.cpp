@@ -1,4 +1,4 @@
-#include "automatic.hpp"
+#include "write_faults.hpp"
 
 #include <algorithm>
 #include <new>
@@ -7,44 +7,45 @@ namespace taiyen {
 namespace {
 
 constexpr uint64_t page_words = os::page_bytes / 8;
-constexpr uint64_t kept_twins = (uint64_t{4} << 20) / os::page_bytes; // memory kept from one transaction to the next
+constexpr uint64_t kept_before_images =
+    (uint64_t{4} << 20) / os::page_bytes; // memory kept from one transaction to the next
 constexpr uint32_t no_page = UINT32_MAX;
 
 // A page of the heap's blocks; numbered from the first one.
 struct guarded_page {
-    std::atomic<uint32_t> twin;     // 0: it has none; else its number and one
-    std::atomic<uint32_t> next;     // in the list of writable pages
-    std::atomic<uint16_t> reserved; // blocks that are reserved and touch it; changes under the reservations' lock
-    std::atomic<bool> writable;     // it is in the list
+    std::atomic<uint32_t> before_image; // 0: it has none; else its number and one
+    std::atomic<uint32_t> next;         // in the list of writable pages
+    std::atomic<uint16_t> reserved;     // blocks that are reserved and touch it; changes under the reservations' lock
+    std::atomic<bool> writable;         // it is in the list
 };
 
 thread_local unsigned library_depth;
 
 } // namespace
 
-// Lies with its arrays in one mapping, whose memory the kernel finds when it is touched: so there is room for a twin of
-// every page, and the handler allocates nothing.
-struct automatic_stores {
+// Lies with its arrays in one mapping, whose memory the kernel finds when it is touched: so there is room for a
+// before-image of every page, and the handler allocates nothing.
+struct write_fault_tracking {
     os::write_guard guard;
     txn_runtime *rt;
     char *first; // the first page
     uint64_t page_count;
     size_t mapped_bytes;
-    uintptr_t blocked;                    // the thread of the transaction, if it blocked faults before; 0: it did not
-    std::atomic<bool> twinning;           // a transaction is under way that needs twins
-    std::atomic<uint32_t> first_writable; // pages that are to be protected before the next one; no_page: none
-    std::atomic<uint32_t> twin_count;
-    std::atomic<uint32_t> own_first; // pages that need no twins, while the transaction touches them
+    uintptr_t blocked;                     // the thread of the transaction, if it blocked faults before; 0: it did not
+    std::atomic<bool> takes_before_images; // a transaction is under way that needs before-images
+    std::atomic<uint32_t> first_writable;  // pages that are to be protected before the next one; no_page: none
+    std::atomic<uint32_t> before_image_count;
+    std::atomic<uint32_t> own_first; // pages that need no before-images, while the transaction touches them
     std::atomic<uint32_t> own_end;
     guarded_page *pages;
-    uint64_t *twins;      // page_words each
-    uint32_t *twin_pages; // of which pages, in the order in which they were taken
-    uint32_t *sorted;     // the same in rising order
-    uint64_t *pieces;     // pages to be protected
+    uint64_t *before_images;      // page_words each
+    uint32_t *before_image_pages; // of which pages, in the order in which they were taken
+    uint32_t *sorted;             // the same in rising order
+    uint64_t *pieces;             // pages to be protected
 
     char *page(uint64_t number) const { return first + number * os::page_bytes; }
-    uint64_t *twin_of(uint32_t number) const {
-        return twins + (pages[number].twin.load(std::memory_order_relaxed) - 1) * page_words;
+    uint64_t *before_image_of(uint32_t number) const {
+        return before_images + (pages[number].before_image.load(std::memory_order_relaxed) - 1) * page_words;
     }
 };
 
@@ -58,7 +59,7 @@ namespace {
         to[i] = __atomic_load_n(words + i, __ATOMIC_RELAXED);
 }
 
-void list_as_writable(automatic_stores &a, uint32_t number) {
+void list_as_writable(write_fault_tracking &a, uint32_t number) {
     guarded_page &page = a.pages[number];
     if (page.writable.exchange(true, std::memory_order_relaxed))
         return;
@@ -70,15 +71,15 @@ void list_as_writable(automatic_stores &a, uint32_t number) {
 }
 
 // A2.
-void take_twin(automatic_stores &a, uint32_t number) {
-    uint32_t twin = a.twin_count.load(std::memory_order_relaxed);
-    copy_page(a.twins + twin * page_words, a.page(number));
-    a.twin_pages[twin] = number;
-    a.pages[number].twin.store(twin + 1, std::memory_order_relaxed);
-    a.twin_count.store(twin + 1, std::memory_order_release);
+void take_before_image(write_fault_tracking &a, uint32_t number) {
+    uint32_t before_image = a.before_image_count.load(std::memory_order_relaxed);
+    copy_page(a.before_images + before_image * page_words, a.page(number));
+    a.before_image_pages[before_image] = number;
+    a.pages[number].before_image.store(before_image + 1, std::memory_order_relaxed);
+    a.before_image_count.store(before_image + 1, std::memory_order_release);
 }
 
-bool is_own(const automatic_stores &a, uint32_t number) {
+bool is_own(const write_fault_tracking &a, uint32_t number) {
     return number >= a.own_first.load(std::memory_order_relaxed) && number < a.own_end.load(std::memory_order_relaxed);
 }
 
@@ -86,23 +87,23 @@ bool is_own(const automatic_stores &a, uint32_t number) {
 // of the library's, the reservations' too. So it goes by counts in atomics, and never looks at the reservations' table.
 // (A1)
 os::write_answer on_first_write(void *context, const os::first_write &write) {
-    automatic_stores &a = *static_cast<automatic_stores *>(context);
+    write_fault_tracking &a = *static_cast<write_fault_tracking *>(context);
     uint32_t number = static_cast<uint32_t>(write.piece);
     guarded_page &page = a.pages[number];
-    if (a.twinning.load(std::memory_order_acquire)) {
-        if (page.twin.load(std::memory_order_relaxed) == 0 && !is_own(a, number) &&
-            !fault("written_page_without_a_twin"))
-            take_twin(a, number);
+    if (a.takes_before_images.load(std::memory_order_acquire)) {
+        if (page.before_image.load(std::memory_order_relaxed) == 0 && !is_own(a, number) &&
+            !fault("written_page_without_a_before_image"))
+            take_before_image(a, number);
     } else if (a.rt->check_stores && library_depth == 0 && page.reserved.load(std::memory_order_relaxed) == 0 &&
                static_cast<uint64_t>(static_cast<const char *>(write.address) - a.first) / os::page_bytes == number) {
-        stray_store_outside(*a.rt, write.address, write.instruction);
+        undeclared_store_outside(*a.rt, write.address, write.instruction);
     }
     list_as_writable(a, number);
     return os::write_answer::allow;
 }
 
 // Protects the pages that are writable. Handlers that began before are done when it returns (A4).
-ty_status protect_writable(automatic_stores &a) {
+ty_status protect_writable(write_fault_tracking &a) {
     size_t count = 0;
     uint32_t number = a.first_writable.exchange(no_page, std::memory_order_acquire);
     for (; number != no_page; number = a.pages[number].next.load(std::memory_order_relaxed))
@@ -118,17 +119,18 @@ ty_status protect_writable(automatic_stores &a) {
     return status;
 }
 
-void forget_twins(automatic_stores &a) {
-    uint32_t count = a.twin_count.load(std::memory_order_acquire);
+void forget_before_images(write_fault_tracking &a) {
+    uint32_t count = a.before_image_count.load(std::memory_order_acquire);
     for (uint32_t i = 0; i < count; i++)
-        if (!fault("twins_stay_for_the_next_transaction"))
-            a.pages[a.twin_pages[i]].twin.store(0, std::memory_order_relaxed);
-    if (count > kept_twins) // else it is merely kept
-        static_cast<void>(os::decommit(a.twins + kept_twins * page_words, (count - kept_twins) * os::page_bytes));
-    a.twin_count.store(0, std::memory_order_relaxed);
+        if (!fault("before_images_stay_for_the_next_transaction"))
+            a.pages[a.before_image_pages[i]].before_image.store(0, std::memory_order_relaxed);
+    if (count > kept_before_images) // else it is merely kept
+        static_cast<void>(os::decommit(a.before_images + kept_before_images * page_words,
+                                       (count - kept_before_images) * os::page_bytes));
+    a.before_image_count.store(0, std::memory_order_relaxed);
 }
 
-// The arrays' places, behind each other; pages whole, so that twins can be given back.
+// The arrays' places, behind each other; pages whole, so that before-images can be given back.
 class layout {
 public:
     template <class T>
@@ -143,25 +145,25 @@ private:
     size_t bytes_ = 0;
 };
 
-size_t lay_out(char *base, uint64_t pages, automatic_stores *a) {
+size_t lay_out(char *base, uint64_t pages, write_fault_tracking *a) {
     layout places;
-    places.place<automatic_stores>(base, 1);
-    a->twins = places.place<uint64_t>(base, pages * page_words);
+    places.place<write_fault_tracking>(base, 1);
+    a->before_images = places.place<uint64_t>(base, pages * page_words);
     a->pages = places.place<guarded_page>(base, pages);
-    a->twin_pages = places.place<uint32_t>(base, pages);
+    a->before_image_pages = places.place<uint32_t>(base, pages);
     a->sorted = places.place<uint32_t>(base, pages);
     a->pieces = places.place<uint64_t>(base, pages);
     return places.bytes();
 }
 
-ty_status create(txn_runtime &rt, automatic_stores **made) {
+ty_status create(txn_runtime &rt, write_fault_tracking **made) {
     uint64_t pages = (rt.user_end_word - rt.user_first_word) / page_words;
-    automatic_stores measured{};
+    write_fault_tracking measured{};
     size_t bytes = lay_out(nullptr, pages, &measured);
     void *memory;
     if (ty_status status = os::map_memory(bytes, os::memory_hint::none, &memory))
         return status;
-    automatic_stores *a = ::new (memory) automatic_stores{};
+    write_fault_tracking *a = ::new (memory) write_fault_tracking{};
     lay_out(static_cast<char *>(memory), pages, a);
     a->rt = &rt;
     a->first = rt.base + rt.user_first_word * 8;
@@ -180,20 +182,20 @@ ty_status create(txn_runtime &rt, automatic_stores **made) {
 }
 
 // Reserved blocks may be filled meanwhile; only the writes of other threads that come after they were counted are told
-// apart from stores outside of transactions, and none is reported while twins are taken.
+// apart from stores outside of transactions, and none is reported while before-images are taken.
 ty_status start(txn_runtime &rt) {
-    automatic_stores *a;
+    write_fault_tracking *a;
     if (ty_status status = create(rt, &a))
         return status;
-    a->twinning.store(true, std::memory_order_release);
+    a->takes_before_images.store(true, std::memory_order_release);
     reservations_lock(rt);
-    rt.automatic = a;
+    rt.write_faults = a;
     reservations_count_pages(rt);
     reservations_unlock(rt);
     return TY_OK;
 }
 
-bool all_writable(const automatic_stores &a, uint64_t first, uint64_t end) {
+bool all_writable(const write_fault_tracking &a, uint64_t first, uint64_t end) {
     for (uint64_t number = first; number < end; number++) {
         const guarded_page &page = a.pages[number];
         // Where others write, too, one may have listed it and not be done.
@@ -203,74 +205,74 @@ bool all_writable(const automatic_stores &a, uint64_t first, uint64_t end) {
     return true;
 }
 
-uint64_t page_of(const automatic_stores &a, const void *address) {
+uint64_t page_of(const write_fault_tracking &a, const void *address) {
     return static_cast<uint64_t>(static_cast<const char *>(address) - a.first) / os::page_bytes;
 }
 
 } // namespace
 
-ty_status automatic_begin(txn_runtime &rt) {
-    if (rt.automatic == nullptr)
+ty_status write_faults_begin(txn_runtime &rt) {
+    if (rt.write_faults == nullptr)
         if (ty_status status = start(rt))
             return status;
-    automatic_stores &a = *rt.automatic;
+    write_fault_tracking &a = *rt.write_faults;
     bool blocked;
     if (ty_status status = os::write_guard::admit_thread(&blocked))
         return status;
     a.blocked = blocked ? this_thread() : 0;
-    a.twinning.store(true, std::memory_order_release);
+    a.takes_before_images.store(true, std::memory_order_release);
     // A4: a thread that saw no transaction may be about to list its page: when this returns, it has.
     ty_status status = a.guard.protect(nullptr, 0);
     if (status == TY_OK && !fault("pages_stay_writable_at_a_begin"))
         status = protect_writable(a);
     if (status != TY_OK)
-        automatic_end(rt);
+        write_faults_end(rt);
     return status;
 }
 
 // F5.
-void automatic_leave(txn_runtime &rt) {
-    automatic_stores &a = *rt.automatic;
+void write_faults_leave(txn_runtime &rt) {
+    write_fault_tracking &a = *rt.write_faults;
     if (a.blocked == this_thread())
         os::write_guard::leave_thread();
     a.blocked = 0;
 }
 
-void automatic_end(txn_runtime &rt) {
-    automatic_stores &a = *rt.automatic;
-    a.twinning.store(false, std::memory_order_release);
+void write_faults_end(txn_runtime &rt) {
+    write_fault_tracking &a = *rt.write_faults;
+    a.takes_before_images.store(false, std::memory_order_release);
     static_cast<void>(protect_writable(a)); // else the next begin does it
-    forget_twins(a);
-    automatic_leave(rt);
+    forget_before_images(a);
+    write_faults_leave(rt);
 }
 
-void automatic_destroy(txn_runtime &rt) {
-    automatic_stores *a = rt.automatic;
+void write_faults_destroy(txn_runtime &rt) {
+    write_fault_tracking *a = rt.write_faults;
     if (a == nullptr)
         return;
     a->guard.stop();
-    rt.automatic = nullptr;
+    rt.write_faults = nullptr;
     os::unmap_memory(a, a->mapped_bytes);
 }
 
-bool automatic_has_twins(const txn_runtime &rt) {
-    return rt.automatic->twin_count.load(std::memory_order_relaxed) != 0;
+bool write_faults_has_before_images(const txn_runtime &rt) {
+    return rt.write_faults->before_image_count.load(std::memory_order_relaxed) != 0;
 }
 
-ty_status automatic_touch(txn_runtime &rt, const void *address, size_t bytes) {
-    automatic_stores &a = *rt.automatic;
+ty_status write_faults_touch(txn_runtime &rt, const void *address, size_t bytes) {
+    write_fault_tracking &a = *rt.write_faults;
     uint64_t first = page_of(a, address);
     uint64_t end = page_of(a, static_cast<const char *>(address) + bytes - 1) + 1;
     return all_writable(a, first, end) ? TY_OK : a.guard.touch(address, bytes);
 }
 
-void automatic_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
-    automatic_stores &a = *rt.automatic;
+void write_faults_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
+    write_fault_tracking &a = *rt.write_faults;
     const char *end = static_cast<const char *>(block) + bytes;
     a.own_first.store(static_cast<uint32_t>(page_of(a, static_cast<const char *>(block) + os::page_bytes - 1)),
                       std::memory_order_relaxed);
     a.own_end.store(static_cast<uint32_t>(page_of(a, end)), std::memory_order_relaxed);
-    static_cast<void>(automatic_touch(rt, block, bytes)); // else its first writes do it
+    static_cast<void>(write_faults_touch(rt, block, bytes)); // else its first writes do it
     a.own_first.store(0, std::memory_order_relaxed);
     a.own_end.store(0, std::memory_order_relaxed);
 }
@@ -283,22 +285,23 @@ void automatic_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
 }
 
 // A3.
-ty_status automatic_each_difference(txn_runtime &rt, difference_function found, void *context) {
-    const automatic_stores &a = *rt.automatic;
-    uint32_t count = a.twin_count.load(std::memory_order_acquire);
-    std::copy(a.twin_pages, a.twin_pages + count, a.sorted);
+ty_status write_faults_each_difference(txn_runtime &rt, difference_function found, void *context) {
+    const write_fault_tracking &a = *rt.write_faults;
+    uint32_t count = a.before_image_count.load(std::memory_order_acquire);
+    std::copy(a.before_image_pages, a.before_image_pages + count, a.sorted);
     std::sort(a.sorted, a.sorted + count);
     ty_status status = TY_OK;
     reservations_lock(rt);
     for (uint32_t i = 0; i < count && status == TY_OK; i++) {
         uint64_t *now = reinterpret_cast<uint64_t *>(a.page(a.sorted[i]));
-        const uint64_t *before = a.twin_of(a.sorted[i]);
+        const uint64_t *before = a.before_image_of(a.sorted[i]);
         uint64_t page_word = word_at(rt, now);
         for (uint64_t at = 0; (at = next_difference(now, before, at, page_words)) < page_words && status == TY_OK;) {
             ty_block place;
             bool live = heap_find_block(rt.heap, now + at, &place);
             uint64_t end = std::min(word_at(rt, place.address) + place.size_bytes / 8 - page_word, page_words);
-            if (live && (!reserved_any(rt, word_at(rt, place.address)) || fault("reserved_blocks_compared_with_twins")))
+            if (live &&
+                (!reserved_any(rt, word_at(rt, place.address)) || fault("reserved_blocks_compared_with_before_images")))
                 status = found(context, {{range_entry::pack(page_word + at, end - at), before + at}, place});
             at = end;
         }
@@ -337,16 +340,16 @@ struct range_merger {
 
 } // namespace
 
-ty_status automatic_ranges(ty_txn *txn, const range_entry **ranges, size_t *count) {
+ty_status write_faults_ranges(ty_txn *txn, const range_entry **ranges, size_t *count) {
     const range_entry *declared;
     size_t declared_count;
     if (ty_status status = txn->ranges.merged(&declared, &declared_count))
         return status;
     txn->found.count = 0;
     range_merger merger{txn, declared, declared + declared_count};
-    ty_status status = automatic_each_difference(
+    ty_status status = write_faults_each_difference(
         *txn->rt,
-        [](void *context, const twin_difference &found) {
+        [](void *context, const before_image_difference &found) {
             return static_cast<range_merger *>(context)->put(found.words.first(), found.words.end(),
                                                              found.words.before);
         },
@@ -358,10 +361,10 @@ ty_status automatic_ranges(ty_txn *txn, const range_entry **ranges, size_t *coun
     return status;
 }
 
-void automatic_rollback(txn_runtime &rt) {
-    static_cast<void>(automatic_each_difference(
+void write_faults_rollback(txn_runtime &rt) {
+    static_cast<void>(write_faults_each_difference(
         rt,
-        [](void *context, const twin_difference &found) {
+        [](void *context, const before_image_difference &found) {
             memcpy(address_of(*static_cast<txn_runtime *>(context), found.words.first()), found.words.before,
                    found.words.count() * 8);
             return TY_OK;
@@ -369,10 +372,10 @@ void automatic_rollback(txn_runtime &rt) {
         &rt)); // it fails as its function does
 }
 
-void automatic_reserved(txn_runtime &rt, uint64_t word, uint64_t words, bool reserved) {
-    if (rt.automatic == nullptr || words == 0)
+void write_faults_reserved(txn_runtime &rt, uint64_t word, uint64_t words, bool reserved) {
+    if (rt.write_faults == nullptr || words == 0)
         return;
-    automatic_stores &a = *rt.automatic;
+    write_fault_tracking &a = *rt.write_faults;
     uint64_t end = page_of(a, address_of(rt, word + words) - 1) + 1;
     for (uint64_t number = page_of(a, address_of(rt, word)); number < end; number++)
         a.pages[number].reserved.fetch_add(static_cast<uint16_t>(reserved ? 1 : -1), std::memory_order_relaxed);

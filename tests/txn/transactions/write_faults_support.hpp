@@ -1,5 +1,5 @@
-// What the tests of automatic transactions and of the detector share: a heap that remembers which stray stores were
-// reported, and a suite that runs with both trackers.
+// What the tests of tracked transactions and of the detector share: a heap that remembers which undeclared writes
+// were reported, and a suite that runs with both trackers.
 #pragma once
 
 #include "tests/txn/support.hpp"
@@ -11,46 +11,47 @@ namespace taiyen::test {
 
 constexpr ty_txn_options automatically() {
     ty_txn_options options = TY_TXN_OPTIONS_INIT;
-    options.stores = TY_STORES_AUTOMATIC;
+    options.stores = TY_STORES_TRACKED;
     return options;
 }
 
-struct stray {
+struct undeclared_write {
     char *address;
     size_t bytes;
     bool in_transaction;
     char *block;
-    bool operator==(const stray &) const = default;
+    bool operator==(const undeclared_write &) const = default;
 };
 
-inline std::ostream &operator<<(std::ostream &out, const stray &s) {
+inline std::ostream &operator<<(std::ostream &out, const undeclared_write &s) {
     return out << "{" << static_cast<void *>(s.address) << " " << s.bytes << " " << s.in_transaction << " "
                << static_cast<void *>(s.block) << "}";
 }
 
-// A heap on a simulated disk that remembers what strays were reported.
-class automatic_heap {
+// A heap on a simulated disk that remembers what undeclared were reported.
+class write_faults_heap {
 public:
-    explicit automatic_heap(ty_tracking tracking = TY_TRACK_AUTOMATIC, bool check = false, bool by_default = false) {
+    explicit write_faults_heap(ty_tracking tracking = TY_TRACK_WRITE_FAULTS, bool check = false,
+                               bool by_default = false) {
         options = files.options();
         options.kind = TY_TRANSACTIONAL;
         options.log_bytes = size_t{1} << 20;
         options.tracking = tracking;
-        options.automatic = by_default;
+        options.track_stores = by_default;
         options.check_stores = check;
-        options.stray_store = [](const ty_stray_store *store, void *context) {
-            auto &self = *static_cast<automatic_heap *>(context);
-            int at = self.stray_count.fetch_add(1);
-            if (at < int(std::size(self.strays)))
-                self.strays[at] = {static_cast<char *>(store->address), store->bytes, store->in_transaction,
-                                   static_cast<char *>(store->block.address)};
+        options.undeclared_write = [](const ty_undeclared_write *store, void *context) {
+            auto &self = *static_cast<write_faults_heap *>(context);
+            int at = self.undeclared_count.fetch_add(1);
+            if (at < int(std::size(self.undeclared)))
+                self.undeclared[at] = {static_cast<char *>(store->address), store->bytes, store->in_transaction,
+                                       static_cast<char *>(store->block.address)};
             if (!store->in_transaction)
                 self.instruction = store->instruction;
         };
-        options.stray_store_context = this;
+        options.undeclared_store_context = this;
         open();
     }
-    ~automatic_heap() {
+    ~write_faults_heap() {
         if (heap) {
             EXPECT_OK(ty_discard(heap));
         }
@@ -86,16 +87,16 @@ public:
         EXPECT_OK(ty_commit(txn));
         return made;
     }
-    std::vector<stray> take_strays() {
-        int count = stray_count.exchange(0);
-        return {strays, strays + count};
+    std::vector<undeclared_write> take_undeclared() {
+        int count = undeclared_count.exchange(0);
+        return {undeclared, undeclared + count};
     }
 
     disk files;
     ty_open_options options;
     ty_heap *heap = nullptr;
-    std::atomic<int> stray_count{0};
-    stray strays[64];
+    std::atomic<int> undeclared_count{0};
+    undeclared_write undeclared[64];
     void *volatile instruction = nullptr;
 };
 
@@ -106,7 +107,7 @@ inline uint64_t get(const char *at) {
     return *reinterpret_cast<const volatile uint64_t *>(at);
 }
 
-class automatic : public testing::TestWithParam<ty_tracking> {
+class write_faults : public testing::TestWithParam<ty_tracking> {
 protected:
     void SetUp() override {
         if (GetParam() != TY_TRACK_KERNEL)
@@ -123,7 +124,7 @@ protected:
     }
 };
 
-// For each suite that derives from `automatic`.
+// For each suite that derives from `write_faults`.
 #define INSTANTIATE_FOR_EACH_TRACKER(suite)                                                                            \
     INSTANTIATE_TEST_SUITE_P(, suite, testing::Values(TY_TRACK_KERNEL, TY_TRACK_SIGNAL, TY_TRACK_CONTENT),             \
                              [](auto &tracking) {                                                                      \
