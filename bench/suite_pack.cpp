@@ -8,8 +8,9 @@
 // tables and free blocks to pack, too.
 // All speeds are live bytes over time.
 //
-// fix: the addresses of the atlas after a move, by its shapes. defragment: what the churned heap has of its pages.
-#include "examples/atlas/shapes.hpp"
+// fix: the addresses of the atlas after a move, by its type descriptors. defragment: what the churned heap has of its
+// pages.
+#include "examples/atlas/type descriptors.hpp"
 #include "pack_heaps.hpp"
 
 #include <cstdlib>
@@ -71,15 +72,15 @@ void measure_fix(const measure &m, const void *bytes, size_t size) {
     ty_heap *heap;
     ty_moves *moves;
     check(ty_unpack_memory(bytes, size, &options, &heap, &moves, nullptr), "unpack a heap");
-    ty_shapes *shapes;
-    check(ty_shapes_create(&shapes), "make shapes");
-    check(ty_shapes_root(shapes, "atlas", &demo::atlas_shape, nullptr), "make shapes");
+    ty_types *descriptors;
+    check(ty_types_create(&descriptors), "make type descriptors");
+    check(ty_types_root(descriptors, "atlas", &demo::atlas_descriptor, nullptr), "make type descriptors");
     ty_fixes fixes{};
     fixes.struct_size = sizeof fixes;
-    check(ty_fix_pointers(heap, shapes, moved_by, moves, &fixes), "fix pointers");
+    check(ty_fix_pointers(heap, descriptors, moved_by, moves, &fixes), "fix pointers");
     m.to.out().add(m.case_name, m.subject, "pointers_per_s", "1/s",
                    static_cast<double>(fixes.pointers) / static_cast<double>(fixes.duration_ns) * 1e9);
-    ty_shapes_destroy(shapes);
+    ty_types_destroy(descriptors);
     ty_moves_destroy(moves);
     check(ty_heap_destroy(heap), "destroy a heap");
 }

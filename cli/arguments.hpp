@@ -20,7 +20,7 @@ struct request {
     std::string limit;
     std::string base;
     std::string class_table;
-    std::string shapes_path;
+    std::string types_path;
     std::string hints_path;
     std::string to;
     std::string keep;

@@ -46,8 +46,8 @@ const option partitions{
 const option in_place{"in-place", 0, nullptr, &request::in_place, nullptr, "the heap itself, without a COPY"};
 const option class_table{
     "class-table", 0, "TABLE", nullptr, &request::class_table, "the same, with the size classes line or packed"};
-const option shapes{
-    "shapes", 0, "FILE", nullptr, &request::shapes_path, "what is a pointer; or else what the heap keeps of it"};
+const option descriptors{
+    "types", 0, "FILE", nullptr, &request::types_path, "what is a pointer; or else what the heap keeps of it"};
 const option pointers{"pointers", 0, nullptr, &request::pointers, nullptr, "check what leads where in a heap"};
 const option force{"force", 0, nullptr, &request::force, nullptr, "go on although addresses will be wrong, or may be"};
 const option root{"root",         0, "NAME=TYPE", nullptr, nullptr, "what a root leads to; TYPE[] and TYPE[N]: many",
@@ -132,7 +132,7 @@ const std::vector<command> all {
          "the metrics of a heap: blocks, roots, log, undo",
          "Tells what 'taiyen info' tells, and looks into the heap: blocks by size class,\n"
          "how full its pages are, what is free and can be used, named roots and their\n"
-         "blocks (with their types, where the heap keeps shapes), how full log and undo\n"
+         "blocks (with their types, where the heap keeps type descriptors), how full log and undo\n"
          "are, and what the image does not hold yet. Works while another process has the\n"
          "heap open: it looks at a copy of the files then, which takes a while and space\n"
          "of a large heap. --watch shows it again and again: in place on a terminal, one\n"
@@ -163,7 +163,7 @@ const std::vector<command> all {
          "the roots and blocks of a heap, or one block as hex",
          "Prints a heap's named roots, and the address of each block, by size class. With\n"
          "--block, the bytes of the block that the address lies in, where it lies, the\n"
-         "roots that lead there, its type and fields where the heap keeps shapes and a\n"
+         "roots that lead there, its type and fields where the heap keeps type descriptors and a\n"
          "root leads to it, and which of its words lead to blocks or into code. The text\n"
          "has the first 4,096 bytes of a block, JSON has all. A heap that is open\n"
          "elsewhere is dumped as it was durable when the command began.",
@@ -258,7 +258,7 @@ const std::vector<command> all {
          "transactional one, of a snapshot heap a transactional one, and back. A crash\n"
          "leaves a heap of the old kind or of the new one, or a snapshot heap. What is to\n"
          "become an archive heap takes a copy.",
-         {&other_kind, &in_place, &log_size, &partitions, &elsewhere, &base, &defragment, &shapes, &force,
+         {&other_kind, &in_place, &log_size, &partitions, &elsewhere, &base, &defragment, &descriptors, &force,
           &as_json_once, &journal, &log_file},
          convert},
         {"repair",
@@ -296,8 +296,8 @@ const std::vector<command> all {
          "Makes a heap in files of a packed one: the same, or smaller, or elsewhere. A\n"
          "PACKED of '-' is the standard input. The heap gets its name when it is whole;\n"
          "a file that is there is not replaced. A heap whose blocks move needs to know\n"
-         "its pointers (see --shapes).",
-         {&kind, &limit, &elsewhere, &base, &defragment, &class_table, &shapes, &force, &threads, &as_json_once},
+         "its pointers (see --types).",
+         {&kind, &limit, &elsewhere, &base, &defragment, &class_table, &descriptors, &force, &threads, &as_json_once},
          unpack},
         {"copy",
          "FILE COPY",
@@ -308,7 +308,7 @@ const std::vector<command> all {
          "address, unless it is told to lie elsewhere. The copy gets its name when it is\n"
          "whole; a file that is there is not replaced. The heap may be open elsewhere:\n"
          "then it is copied as it was durable when the command began.",
-         {&kind, &limit, &elsewhere, &base, &defragment, &shapes, &force, &as_json_once, &journal, &log_file},
+         {&kind, &limit, &elsewhere, &base, &defragment, &descriptors, &force, &as_json_once, &journal, &log_file},
          copy},
         {"compact",
          "FILE",
@@ -316,10 +316,10 @@ const std::vector<command> all {
          1,
          "lay a heap's blocks out anew, without gaps",
          "Lays the blocks of a heap out anew, without gaps, and gives disk space back. It\n"
-         "needs to know the heap's pointers (see --shapes), and opens it for writing.\n"
+         "needs to know the heap's pointers (see --types), and opens it for writing.\n"
          "A crash leaves the heap as it was, or compacted; one that is transactional may\n"
          "be a snapshot heap then: the next compact goes on, or 'convert --in-place'.",
-         {&shapes, &force, &as_json_once, &journal, &log_file},
+         {&descriptors, &force, &as_json_once, &journal, &log_file},
          compact},
         {"check",
          "FILE",
@@ -327,10 +327,10 @@ const std::vector<command> all {
          1,
          "check a packed heap, or where a heap's pointers lead",
          "Checks a packed heap: its checksums, and that it is whole. With --pointers,\n"
-         "holds what is said of a heap's pointers (see --shapes) against its content:\n"
+         "holds what is said of a heap's pointers (see --types) against its content:\n"
          "pointers that lead to nothing, words that look like pointers and that nobody\n"
          "named, blocks that nothing leads to, words that lead into a program.",
-         {&pointers, &shapes, &as_json_once, &journal, &log_file},
+         {&pointers, &descriptors, &as_json_once, &journal, &log_file},
          check},
         {"ship",
          "FILE FOLDER",
@@ -421,13 +421,13 @@ const std::vector<command> all {
          "metrics.",
          {&seconds, &size, &load, &output, &as_json_once},
          device_profile},
-        {"shapes",
+        {"types",
          "PROGRAM",
          1,
          1,
          "describe where a program's types hold pointers",
-         "Prints the shapes of the types that the roots lead to, from the debug\n"
-         "information of a program or library: what --shapes and ty_shapes_read take.\n"
+         "Prints the type descriptors of the types that the roots lead to, from the debug\n"
+         "information of a program or library: what --types and ty_types_read take.\n"
          "What debug information does not tell, a hint does, 'TYPE.FIELD: ' and\n"
          "  count N, count FIELD, count FIELD times N   it leads to so many\n"
          "  block           to as many as the block has room for\n"
@@ -441,7 +441,7 @@ const std::vector<command> all {
          "'TYPE: moved', the program has this hook. Commas part several.\n"
          "Exit code 1: the text is not complete; what is left to do stands in it.",
          {&root, &hints, &hint},
-         cli::shapes},
+         cli::descriptors},
         {"completion",
          "SHELL",
          1,

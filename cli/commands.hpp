@@ -48,7 +48,7 @@ int unpack(const request &given);
 int copy(const request &given);
 int compact(const request &given);
 int check(const request &given);
-int shapes(const request &given);
+int descriptors(const request &given);
 int ship(const request &given);
 int restore(const request &given);
 int resolve(const request &given);

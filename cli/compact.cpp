@@ -1,8 +1,8 @@
-// taiyen compact and check: what shapes make possible.
+// taiyen compact and check: what type descriptors make possible.
 #include "commands.hpp"
+#include "descriptors_file.hpp"
 #include "json.hpp"
 #include "progress.hpp"
-#include "shapes_file.hpp"
 #include "text.hpp"
 
 #include <cerrno>
@@ -73,16 +73,16 @@ ty_status open_to_write(const heap_files &files, ty_kind kind, log_size log, ty_
 }
 
 // Whether the heap can be compacted, before anything of it is changed.
-ty_status look_first(const heap_files &files, const request &given, const ty_shapes *shapes) {
+ty_status look_first(const heap_files &files, const request &given, const ty_types *descriptors) {
     ty_open_options open = files.options();
     open.mode = TY_OPEN_READ_ONLY;
     ty_heap *heap = nullptr;
     if (ty_status status = ty_open(files.path.c_str(), &open, &heap, nullptr))
         return status;
-    described_shapes kept;
-    ty_status status = shapes != nullptr || given.force ? TY_OK : kept.load(heap);
+    described_descriptors kept;
+    ty_status status = descriptors != nullptr || given.force ? TY_OK : kept.load(heap);
     if (status == TY_OK && !given.force)
-        status = ty_take_census(heap, shapes != nullptr ? shapes : kept.get(), nullptr, nullptr, nullptr);
+        status = ty_audit_pointers(heap, descriptors != nullptr ? descriptors : kept.get(), nullptr, nullptr, nullptr);
     const kept_failure first;
     const ty_status closed = ty_close(heap);
     return status != TY_OK ? status : closed;
@@ -100,10 +100,10 @@ ty_status clear_remains(const heap_files &files) {
 
 // A transactional heap is a snapshot heap while it is compacted, without a log.
 ty_status compact_file(const heap_files &files, const request &given, ty_compact_report *report) {
-    described_shapes shapes;
-    if (ty_status status = shapes.read(given.shapes_path))
+    described_descriptors descriptors;
+    if (ty_status status = descriptors.read(given.types_path))
         return status;
-    if (ty_status status = look_first(files, given, shapes.get()))
+    if (ty_status status = look_first(files, given, descriptors.get()))
         return status;
     const log_size log = log_of(files);
     ty_heap *heap = nullptr;
@@ -123,7 +123,7 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
     }
     progress shown("compacting");
     ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
-    options.shapes = shapes.get();
+    options.descriptors = descriptors.get();
     options.force = given.force;
     options.progress = progress::tell;
     options.progress_context = &shown;
@@ -147,77 +147,77 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
 
 // ---- check
 
-struct census_words {
+struct audit_words {
     const request &given;
-    json::document findings = json::document::array();
+    json::document mismatches = json::document::array();
     bool is_open = false; // one was; those come first
 };
 
-const char *kind_of(ty_census_finding_kind kind) {
+const char *kind_of(ty_audit_mismatch_kind kind) {
     switch (kind) {
-    case TY_CENSUS_DEAD:
+    case TY_AUDIT_DEAD:
         return "dead";
-    case TY_CENSUS_HIDDEN:
+    case TY_AUDIT_HIDDEN:
         return "hidden";
-    case TY_CENSUS_LEAK:
+    case TY_AUDIT_LEAK:
         return "leak";
-    case TY_CENSUS_CODE:
+    case TY_AUDIT_CODE:
         return "code";
-    case TY_CENSUS_HOOK:
+    case TY_AUDIT_HOOK:
         return "hook";
-    case TY_CENSUS_ROOT:
+    case TY_AUDIT_ROOT:
         return "root";
     }
     return "unknown";
 }
 
-bool on_finding(const ty_census_finding *finding, void *context) {
-    auto &words = *static_cast<census_words *>(context);
+bool on_mismatch(const ty_audit_mismatch *mismatch, void *context) {
+    auto &words = *static_cast<audit_words *>(context);
     if (!words.given.json) {
         // A block that nothing leads to may be what a pointer leads to that no field names.
-        words.is_open = words.is_open || finding->open;
-        const bool harmless = !finding->open && (finding->kind != TY_CENSUS_LEAK || !words.is_open);
+        words.is_open = words.is_open || mismatch->open;
+        const bool harmless = !mismatch->open && (mismatch->kind != TY_AUDIT_LEAK || !words.is_open);
         std::printf("%s: %s%s\n", text::printable(words.given.paths[0]).c_str(), harmless ? "(harmless) " : "",
-                    text::printable(finding->text).c_str());
+                    text::printable(mismatch->text).c_str());
         return true;
     }
-    json::document one{{"kind", kind_of(finding->kind)}, {"open", finding->open}};
-    if (finding->shape != nullptr)
-        one["shape"] = finding->shape;
-    if (finding->field != nullptr)
-        one["field"] = finding->field;
-    one["offset"] = json::wide(finding->offset);
-    one["count"] = json::wide(finding->count);
-    one["of"] = json::wide(finding->of);
-    one["bytes"] = json::wide(finding->bytes);
-    one["example"] = text::hex(finding->example);
-    one["value"] = text::hex(finding->value);
-    one["text"] = finding->text;
-    words.findings.push_back(one);
+    json::document one{{"kind", kind_of(mismatch->kind)}, {"open", mismatch->open}};
+    if (mismatch->descriptor != nullptr)
+        one["type"] = mismatch->descriptor;
+    if (mismatch->field != nullptr)
+        one["field"] = mismatch->field;
+    one["offset"] = json::wide(mismatch->offset);
+    one["count"] = json::wide(mismatch->count);
+    one["of"] = json::wide(mismatch->of);
+    one["bytes"] = json::wide(mismatch->bytes);
+    one["example"] = text::hex(mismatch->example);
+    one["value"] = text::hex(mismatch->value);
+    one["text"] = mismatch->text;
+    words.mismatches.push_back(one);
     return true;
 }
 
-void print_census(const request &given, const census_words &words, const ty_census &census) {
+void print_audit(const request &given, const audit_words &words, const ty_audit &audit) {
     if (given.json) {
         json::print({{"path", given.paths[0]},
-                     {"sound", census.open_findings == 0},
-                     {"blocks", json::wide(census.blocks)},
-                     {"reached_blocks", json::wide(census.reached_blocks)},
-                     {"objects", json::wide(census.objects)},
-                     {"pointers", json::wide(census.pointers)},
-                     {"findings", words.findings},
-                     {"duration_ns", json::wide(census.duration_ns)}});
+                     {"sound", audit.open_mismatches == 0},
+                     {"blocks", json::wide(audit.blocks)},
+                     {"reached_blocks", json::wide(audit.reached_blocks)},
+                     {"objects", json::wide(audit.objects)},
+                     {"pointers", json::wide(audit.pointers)},
+                     {"mismatches", words.mismatches},
+                     {"duration_ns", json::wide(audit.duration_ns)}});
         return;
     }
     std::printf("%s: %s; %s reached of %s, by %s\n", text::printable(given.paths[0]).c_str(),
-                census.open_findings == 0 ? "sound" : text::counted(census.open_findings, "problem").c_str(),
-                text::counted(census.reached_blocks, "block").c_str(), text::count(census.blocks).c_str(),
-                text::counted(census.pointers, "pointer").c_str());
+                audit.open_mismatches == 0 ? "sound" : text::counted(audit.open_mismatches, "problem").c_str(),
+                text::counted(audit.reached_blocks, "block").c_str(), text::count(audit.blocks).c_str(),
+                text::counted(audit.pointers, "pointer").c_str());
 }
 
-// The shapes that are named, or those that the heap keeps.
-ty_status find_shapes(const request &given, ty_heap *heap, described_shapes &shapes) {
-    return given.shapes_path.empty() ? shapes.load(heap) : shapes.read(given.shapes_path);
+// The type descriptors that are named, or those that the heap keeps.
+ty_status find_descriptors(const request &given, ty_heap *heap, described_descriptors &descriptors) {
+    return given.types_path.empty() ? descriptors.load(heap) : descriptors.read(given.types_path);
 }
 
 int check_pointers(const heap_files &files, const request &given) {
@@ -225,18 +225,18 @@ int check_pointers(const heap_files &files, const request &given) {
     ty_heap *heap = nullptr;
     if (ty_status status = ty_open(files.path.c_str(), &open, &heap, nullptr))
         return refuse(files, given, status);
-    described_shapes shapes;
-    ty_status status = find_shapes(given, heap, shapes);
-    census_words words{given};
-    ty_census census{};
-    census.struct_size = sizeof census;
+    described_descriptors descriptors;
+    ty_status status = find_descriptors(given, heap, descriptors);
+    audit_words words{given};
+    ty_audit audit{};
+    audit.struct_size = sizeof audit;
     if (status == TY_OK)
-        status = ty_take_census(heap, shapes.get(), on_finding, &words, &census);
+        status = ty_audit_pointers(heap, descriptors.get(), on_mismatch, &words, &audit);
     int code = exit_problems;
-    if (status != TY_OK && (status != TY_E_MISMATCH || census.open_findings == 0))
+    if (status != TY_OK && (status != TY_E_MISMATCH || audit.open_mismatches == 0))
         code = refuse(files, given, status);
     else
-        print_census(given, words, census);
+        print_audit(given, words, audit);
     const ty_status closed = ty_close(heap);
     return status != TY_OK ? code : closed != TY_OK ? complain(closed) : int(exit_fine);
 }

@@ -1,7 +1,7 @@
 #include "dump_block.hpp"
 
+#include "descriptors_file.hpp"
 #include "reading.hpp"
-#include "shapes_file.hpp"
 #include "terminal.hpp"
 #include "text.hpp"
 
@@ -33,9 +33,9 @@ struct block_view {
     ty_area area{};                // `live` is not valid
     bool own = false;
     std::vector<named_root> roots; // that lead into it
-    described_shapes shapes;
-    const ty_shape *shape = nullptr; // of its first object, where a root leads there
-    std::map<size_t, lead> leads;    // by offset
+    described_descriptors descriptors;
+    const ty_type *descriptor = nullptr; // of its first object, where a root leads there
+    std::map<size_t, lead> leads;        // by offset
 
     const char *bytes() const { return static_cast<const char *>(block.address); }
     size_t offset_of(const void *address) const {
@@ -51,7 +51,7 @@ struct block_view {
     }
 };
 
-// ---- Finding it
+// ---- Mismatch it
 
 struct area_search {
     const char *address;
@@ -99,15 +99,15 @@ ty_status find_roots(block_view &view) {
     std::vector<named_root> all;
     if (ty_status status = roots_of(view.heap, all))
         return status;
-    const bool described = view.shapes.load(view.heap) == TY_OK;
+    const bool described = view.descriptors.load(view.heap) == TY_OK;
     for (const named_root &root : all) {
         if (!view.contains(root.address))
             continue;
         view.roots.push_back(root);
-        const ty_shape *shape = nullptr;
+        const ty_type *descriptor = nullptr;
         if (described && root.address == view.block.address &&
-            ty_shapes_find_root(view.shapes.get(), root.name.c_str(), &shape, nullptr) == TY_OK)
-            view.shape = shape;
+            ty_types_find_root(view.descriptors.get(), root.name.c_str(), &descriptor, nullptr) == TY_OK)
+            view.descriptor = descriptor;
     }
     return TY_OK;
 }
@@ -169,22 +169,22 @@ const char *kind_name(ty_field_kind kind) {
     return "unknown";
 }
 
-const ty_field *field_at(const ty_shape *shape, size_t offset) {
-    for (size_t i = 0; shape != nullptr && i < shape->field_count; ++i)
-        if (shape->fields[i].offset == offset)
-            return &shape->fields[i];
+const ty_field *field_at(const ty_type *descriptor, size_t offset) {
+    for (size_t i = 0; descriptor != nullptr && i < descriptor->field_count; ++i)
+        if (descriptor->fields[i].offset == offset)
+            return &descriptor->fields[i];
     return nullptr;
 }
 
 // ---- JSON
 
-json::document fields_document(const ty_shape &shape) {
+json::document fields_document(const ty_type &descriptor) {
     json::document all = json::document::array();
-    for (size_t i = 0; i < shape.field_count; ++i) {
-        const ty_field &field = shape.fields[i];
+    for (size_t i = 0; i < descriptor.field_count; ++i) {
+        const ty_field &field = descriptor.fields[i];
         json::document one{{"name", field.name}, {"offset", json::wide(field.offset)}, {"kind", kind_name(field.kind)}};
-        if (field.shape != nullptr)
-            one["shape"] = field.shape->name;
+        if (field.descriptor != nullptr)
+            one["type"] = field.descriptor->name;
         all.push_back(one);
     }
     return all;
@@ -217,10 +217,10 @@ json::document document_of(const heap_files &files, const block_view &view) {
                        {"roots", json::document::array()}};
     for (const named_root &root : view.roots)
         one["roots"].push_back(cli::document_of(root));
-    if (view.shape != nullptr) {
-        one["shape"] = view.shape->name;
-        one["shape_bytes"] = json::wide(view.shape->size_bytes);
-        one["fields"] = fields_document(*view.shape);
+    if (view.descriptor != nullptr) {
+        one["type"] = view.descriptor->name;
+        one["type_bytes"] = json::wide(view.descriptor->size_bytes);
+        one["fields"] = fields_document(*view.descriptor);
     }
     one["words"] = leads_document(view);
     one["bytes"] = text::hex_bytes(std::string(view.bytes(), view.shown()));
@@ -244,20 +244,21 @@ void print_place(const heap_files &files, const block_view &view) {
         print_line("root", text::printable(root.name) + (offset != 0 ? " leads to +" + text::hex(offset) : "") +
                                (root.type.empty() ? "" : ": " + text::printable(root.type)));
     }
-    if (view.shape == nullptr)
+    if (view.descriptor == nullptr)
         return;
-    print_line("shape", text::printable(view.shape->name) + ", " + text::counted(view.shape->size_bytes, "byte"));
-    for (size_t i = 0; i < view.shape->field_count; ++i) {
-        const ty_field &field = view.shape->fields[i];
+    print_line("type",
+               text::printable(view.descriptor->name) + ", " + text::counted(view.descriptor->size_bytes, "byte"));
+    for (size_t i = 0; i < view.descriptor->field_count; ++i) {
+        const ty_field &field = view.descriptor->fields[i];
         print_line("", "+" + text::hex(field.offset) + " " + text::printable(field.name) + ": " +
                            kind_name(field.kind) +
-                           (field.shape != nullptr ? " to " + text::printable(field.shape->name) : ""));
+                           (field.descriptor != nullptr ? " to " + text::printable(field.descriptor->name) : ""));
     }
 }
 
 void print_lead(const block_view &view, size_t offset, const lead &lead) {
     std::string line = "+" + text::hex(offset);
-    if (const ty_field *field = field_at(view.shape, offset))
+    if (const ty_field *field = field_at(view.descriptor, offset))
         line += " " + text::printable(field->name);
     line += " -> ";
     if (lead.block.size_bytes == 0) {

@@ -1,5 +1,5 @@
-// What hints say, on fields of shapes.
-#include "dwarf_shapes.hpp"
+// What hints say, on fields of type descriptors.
+#include "dwarf_descriptors.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,14 +12,14 @@ constexpr uint64_t address_bits = 0x00007fffffffffc0; // that no tag may take
 
 } // namespace
 
-void shape_maker::apply_here(shape &in, field &to, const std::string &name) {
+void descriptor_maker::apply_here(descriptor &in, field &to, const std::string &name) {
     hintable_.push_back(name);
     if (const hint *told = hints_.find(name); told && !told->used_field.empty())
         to.here = count_of(in, told->used_field, *told, 1);
 }
 
-bool shape_maker::find_member(const type *in, const std::string &path, uint64_t *offset, const type **of,
-                              unsigned depth) {
+bool descriptor_maker::find_member(const type *in, const std::string &path, uint64_t *offset, const type **of,
+                                   unsigned depth) {
     if (depth > depth_max || (in->kind != type_kind::record && in->kind != type_kind::either) || !spend())
         return false;
     for (const member &each : types_.fill(in).members) {
@@ -40,7 +40,8 @@ bool shape_maker::find_member(const type *in, const std::string &path, uint64_t 
     return false;
 }
 
-bool shape_maker::member_of(shape &in, const std::string &path, const hint &told, uint64_t *offset, const type **of) {
+bool descriptor_maker::member_of(descriptor &in, const std::string &path, const hint &told, uint64_t *offset,
+                                 const type **of) {
     if (find_member(current_, path, offset, of))
         return true;
     std::vector<std::string> names;
@@ -51,7 +52,7 @@ bool shape_maker::member_of(shape &in, const std::string &path, const hint &told
                   (near.empty() ? "" : "; the nearest is '" + near + "'"));
 }
 
-std::string shape_maker::count_of(shape &in, const std::string &name, const hint &told, uint64_t times) {
+std::string descriptor_maker::count_of(descriptor &in, const std::string &name, const hint &told, uint64_t times) {
     uint64_t offset = 0;
     const type *of = nullptr;
     if (!member_of(in, name, told, &offset, &of))
@@ -64,7 +65,7 @@ std::string shape_maker::count_of(shape &in, const std::string &name, const hint
            (times > 1 ? " times " + std::to_string(times) : "");
 }
 
-void shape_maker::apply(shape &in, field &to, const hint &told) {
+void descriptor_maker::apply(descriptor &in, field &to, const hint &told) {
     uint64_t offset = 0;
     const type *of = nullptr;
     if (told.reference)
@@ -78,7 +79,7 @@ void shape_maker::apply(shape &in, field &to, const hint &told) {
         if (!found)
             refuse(told.place + ": the program has " + (several.empty() ? "no type '" : "several types '") + told.to +
                    "'" + (near.empty() ? "" : "; the nearest is '" + (several.empty() ? near : several.front()) + "'"));
-        else if (uint64_t count = 1; !shape_of_named(found, &to.to, &count))
+        else if (uint64_t count = 1; !descriptor_of_named(found, &to.to, &count))
             refuse(told.place + ": the type '" + told.to + "' is only declared in the program");
         else if (count != 1)
             to.there = count == 0 ? "block" : std::to_string(count);
@@ -101,7 +102,7 @@ void shape_maker::apply(shape &in, field &to, const hint &told) {
         refuse(told.place + ": the tag takes bits of the address: it may have the lowest 6 and the highest 17");
 }
 
-bool shape_maker::check_hints() {
+bool descriptor_maker::check_hints() {
     const hint *one = hints_.unused();
     if (!one)
         return true;

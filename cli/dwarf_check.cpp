@@ -1,12 +1,12 @@
-// Whether shapes are such as a reader of the text takes.
-#include "dwarf_shapes.hpp"
+// Whether type descriptors are such as a reader of the text takes.
+#include "dwarf_descriptors.hpp"
 
 #include <algorithm>
 
 namespace cli::dwarf {
 
 // Fields lie in the object, one behind the other, as a reader of the text asks for.
-void shape_maker::finish(shape &one) {
+void descriptor_maker::finish(descriptor &one) {
     std::vector<field> &fields = one.fields;
     std::DURABLE_SORT(fields.begin(), fields.end(), [](const field &a, const field &b) { return a.offset < b.offset; });
     std::DURABLE_SORT(one.notes.begin(), one.notes.end(),
@@ -34,7 +34,7 @@ void shape_maker::finish(shape &one) {
     if (one.size % word_bytes != 0 && (one.trace || one.moved || !fields.empty())) {
         fields.clear();
         one.trace = one.moved = false;
-        add_note(one, 0, "it holds addresses, and its size is no multiple of 8: no shape can say that");
+        add_note(one, 0, "it holds addresses, and its size is no multiple of 8: no type descriptor can say that");
     }
     for (const field &each : fields)
         if (each.kind == field_kind::place && std::none_of(fields.begin(), fields.end(), [&](const field &base) {
@@ -43,13 +43,13 @@ void shape_maker::finish(shape &one) {
             refuse("the base of the place " + one.name + "." + each.name + " is no pointer");
 }
 
-unsigned shape_maker::depth_of(const std::string &name, std::map<std::string, unsigned> &depths) {
+unsigned descriptor_maker::depth_of(const std::string &name, std::map<std::string, unsigned> &depths) {
     constexpr unsigned busy = UINT32_MAX;
     auto [known, fresh] = depths.try_emplace(name, busy);
     if (!fresh)
         return known->second;
     unsigned depth = 0;
-    for (const field &each : shapes_.at(name).fields)
+    for (const field &each : descriptors_.at(name).fields)
         if (each.kind == field_kind::nested && depth <= nesting_max) {
             const unsigned inner = depth_of(each.to, depths);
             depth = inner == busy ? nesting_max + 1 : std::max(depth, inner + 1);
@@ -59,9 +59,9 @@ unsigned shape_maker::depth_of(const std::string &name, std::map<std::string, un
 }
 
 // The depth of what is nested was limited when it was asked what it holds.
-bool shape_maker::check_nesting() {
+bool descriptor_maker::check_nesting() {
     std::map<std::string, unsigned> depths;
-    for (const auto &[name, one] : shapes_)
+    for (const auto &[name, one] : descriptors_)
         if (depth_of(name, depths) > nesting_max)
             return refuse("the type " + name + " is nested deeper than 64, or in itself");
     return true;

@@ -1,6 +1,6 @@
 // What libstdc++'s containers do with addresses, which the types of their members do not tell: ends that lead behind
 // the last element, links of nodes that are declared as links of their base, nodes that lead back to the container.
-#include "dwarf_shapes.hpp"
+#include "dwarf_descriptors.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -87,7 +87,7 @@ const type *node_of(types &all, const char *prefix, const type *value, uint64_t 
 }
 
 // The node of the container that a type is a part of. NULL: it is not known what it holds.
-const type *node_in(shape_maker &maker, const type &container) {
+const type *node_in(descriptor_maker &maker, const type &container) {
     const type *value = nullptr;
     for (const char *name : {"_Val", "_Value", "_Tp"}) // of trees, hash tables, lists
         if (!value)
@@ -103,15 +103,15 @@ const type *node_in(shape_maker &maker, const type &container) {
                                             : node_of(maker.all(), list_node, value, 16, false);
 }
 
-std::string node_shape(shape_maker &maker, shape &to, const spot &at) {
+std::string node_descriptor(descriptor_maker &maker, descriptor &to, const spot &at) {
     const type *node = at.container ? node_in(maker, *at.container) : nullptr;
     if (!node)
         maker.add_note(to, at.offset, at.name + ": the debug information does not tell what its nodes hold");
-    return node ? maker.shape_of(node) : "";
+    return node ? maker.descriptor_of(node) : "";
 }
 
 // Vectors: the last is where the room ends.
-bool add_vector(shape_maker &maker, shape &to, const type &one, const spot &at) {
+bool add_vector(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     const member *start = find(one, "_M_start");
     const member *finish = find(one, "_M_finish");
     const member *end = find(one, "_M_end_of_storage");
@@ -119,7 +119,7 @@ bool add_vector(shape_maker &maker, shape &to, const type &one, const spot &at) 
         return false;
     const type *element = maker.all().fill(start->of).to;
     const uint64_t base = at.offset + start->offset;
-    maker.add_field(to, moved_by(at, start->offset, start->name), field_kind::pointer, maker.shape_of(element),
+    maker.add_field(to, moved_by(at, start->offset, start->name), field_kind::pointer, maker.descriptor_of(element),
                     "end " + std::to_string(at.offset + finish->offset));
     maker.add_place(to, moved_by(at, finish->offset, finish->name), base);
     maker.add_place(to, moved_by(at, end->offset, end->name), base);
@@ -127,7 +127,7 @@ bool add_vector(shape_maker &maker, shape &to, const type &one, const spot &at) 
 }
 
 // std::vector<bool>: begin and end are iterators, whose first word is an address.
-bool add_bits(shape_maker &maker, shape &to, const type &one, const spot &at) {
+bool add_bits(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     const member *start = find(one, "_M_start");
     const member *finish = find(one, "_M_finish");
     const member *end = find(one, "_M_end_of_storage");
@@ -141,7 +141,7 @@ bool add_bits(shape_maker &maker, shape &to, const type &one, const spot &at) {
 }
 
 // The value is there if the flag says so: it counts, 0 or 1.
-bool add_optional(shape_maker &maker, shape &to, const type &one, const spot &at) {
+bool add_optional(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     const type *value = argument(one, "_Tp");
     const member *payload = find(one, "_M_payload");
     const member *engaged = find(one, "_M_engaged");
@@ -151,7 +151,7 @@ bool add_optional(shape_maker &maker, shape &to, const type &one, const spot &at
     const spot place = moved_by(at, payload->offset, "value");
     if (value->kind == type_kind::address && maker.content_of(value) == content::addresses)
         maker.add_field(to, place, field_kind::nested,
-                        maker.shape_of(value)); // what counts an address is no part of it
+                        maker.descriptor_of(value)); // what counts an address is no part of it
     else
         maker.add_type(to, value, place);
     if (to.fields.size() == before)
@@ -165,35 +165,35 @@ bool add_optional(shape_maker &maker, shape &to, const type &one, const spot &at
     return true;
 }
 
-void add_tree_header(shape_maker &maker, shape &to, const spot &at) {
-    maker.add_field(to, moved_by(at, 8, "_M_parent"), field_kind::pointer, node_shape(maker, to, at));
+void add_tree_header(descriptor_maker &maker, descriptor &to, const spot &at) {
+    maker.add_field(to, moved_by(at, 8, "_M_parent"), field_kind::pointer, node_descriptor(maker, to, at));
     maker.add_field(to, moved_by(at, 16, "_M_left"), field_kind::reference, "");
     maker.add_field(to, moved_by(at, 24, "_M_right"), field_kind::reference, "");
 }
 
-void add_tree_node(shape_maker &maker, shape &to, const type &node, const spot &at) {
+void add_tree_node(descriptor_maker &maker, descriptor &to, const type &node, const spot &at) {
     maker.add_field(to, moved_by(at, 8, "_M_parent"), field_kind::reference, "");
     maker.add_field(to, moved_by(at, 16, "_M_left"), field_kind::pointer, to.name);
     maker.add_field(to, moved_by(at, 24, "_M_right"), field_kind::pointer, to.name);
     maker.add_members(to, &node, at);
 }
 
-void add_chain_node(shape_maker &maker, shape &to, const type &node, const spot &at) {
+void add_chain_node(descriptor_maker &maker, descriptor &to, const type &node, const spot &at) {
     maker.add_field(to, moved_by(at, 0, "_M_next"), field_kind::pointer, to.name);
     maker.add_members(to, &node, at);
 }
 
 // The last node leads back to the container, which is no node: with addresses in the nodes, fields cannot say that.
-bool add_list(shape_maker &maker, shape &to, const spot &at) {
+bool add_list(descriptor_maker &maker, descriptor &to, const spot &at) {
     const type *value = argument(*at.container, "_Tp");
     if (value && maker.content_of(value) == content::none)
         return false;
-    const std::string node = node_shape(maker, to, at);
+    const std::string node = node_descriptor(maker, to, at);
     maker.need_trace(to, at.offset, "the list's last node leads back to the list, and its nodes hold addresses");
     return true;
 }
 
-void note_keys(shape_maker &maker, shape &to, const type &one, const spot &at) {
+void note_keys(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     const type *key = argument(one, "_Key");
     if (!key || key->kind != type_kind::address)
         return;
@@ -213,18 +213,18 @@ std::string own_name(const std::string &name) {
 }
 
 // The library's own maps are described by the types of their members, but for this.
-void note_own_map(shape_maker &maker, shape &to, const type &one, const spot &at) {
+void note_own_map(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     const type *key = argument(one, "Key");
     const std::string name = own_name(one.name);
     if (is_instance(name, "ordered_map<"))
-        maker.need_trace(to, at.offset, "its entries have more links than their type says: use taiyen::shape_of");
+        maker.need_trace(to, at.offset, "its entries have more links than their type says: use taiyen::descriptor_of");
     else if (is_instance(name, "hash_map<") && key && maker.content_of(key) != content::none)
         maker.need_moved(to, at.offset,
-                         "its keys hold addresses, and their place depends on them: use taiyen::shape_of");
+                         "its keys hold addresses, and their place depends on them: use taiyen::descriptor_of");
 }
 
 // A part of a container, as the container has it.
-bool add_part(shape_maker &maker, shape &to, const type &one, const spot &at) {
+bool add_part(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     if (one.name == "std::_Rb_tree_node_base" && begins(at.container, tree)) {
         add_tree_header(maker, to, at);
         return true;
@@ -232,7 +232,7 @@ bool add_part(shape_maker &maker, shape &to, const type &one, const spot &at) {
     const bool chain = (one.name == "std::__detail::_Hash_node_base" && begins(at.container, hash_table)) ||
                        (one.name == "std::_Fwd_list_node_base" && begins(at.container, forward_list));
     if (chain)
-        maker.add_field(to, moved_by(at, 0, "_M_next"), field_kind::pointer, node_shape(maker, to, at));
+        maker.add_field(to, moved_by(at, 0, "_M_next"), field_kind::pointer, node_descriptor(maker, to, at));
     return chain || (one.name == "std::__detail::_List_node_base" && is_list(at.container) && add_list(maker, to, at));
 }
 
@@ -253,7 +253,7 @@ bool is_inner(const std::string &name) {
     return name.compare(begin, 1, "_") == 0;
 }
 
-bool add_standard_pointer(shape_maker &maker, shape &to, const spot &at) {
+bool add_standard_pointer(descriptor_maker &maker, descriptor &to, const spot &at) {
     if (begins(at.container, weak_pointer) && at.name.ends_with("_M_ptr")) {
         maker.add_field(to, at, field_kind::reference, "");
         return true;
@@ -269,7 +269,7 @@ bool add_standard_pointer(shape_maker &maker, shape &to, const spot &at) {
         return false;
     type *bucket = maker.all().make(type_kind::record, hash_bucket);
     bucket->size = 8;
-    maker.add_field(to, at, field_kind::pointer, maker.shape_of(bucket),
+    maker.add_field(to, at, field_kind::pointer, maker.descriptor_of(bucket),
                     "field " + std::to_string(at.container_offset + count->offset) + " 8");
     return true;
 }
@@ -278,7 +278,7 @@ bool is_known_plain(const std::string &name) {
     return name.starts_with("std::allocator<") || name.starts_with("std::__new_allocator<");
 }
 
-bool add_standard(shape_maker &maker, shape &to, const type &one, const spot &at) {
+bool add_standard(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     const std::string &name = one.name;
     if (name.ends_with("::_Vector_impl_data"))
         return add_vector(maker, to, one, at);

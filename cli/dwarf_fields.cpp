@@ -1,5 +1,5 @@
-// Members of a type as fields of its shape.
-#include "dwarf_shapes.hpp"
+// Members of a type as fields of its type descriptor.
+#include "dwarf_descriptors.hpp"
 
 #include <algorithm>
 
@@ -52,7 +52,7 @@ const type *elements_of(types &all, const type *one, uint64_t *count) {
     return one;
 }
 
-void shape_maker::add_members(shape &to, const type *given, const spot &at) {
+void descriptor_maker::add_members(descriptor &to, const type *given, const spot &at) {
     const type &one = types_.fill(given);
     if (one.has_variants)
         need_trace(to, at.offset, "it has parts whose places only code knows (a virtual base, or variants)");
@@ -73,7 +73,7 @@ void shape_maker::add_members(shape &to, const type *given, const spot &at) {
     }
 }
 
-void shape_maker::add_type(shape &to, const type *one, const spot &at) {
+void descriptor_maker::add_type(descriptor &to, const type *one, const spot &at) {
     if (types_.is_code(one)) {
         const bool table = at.name.find("_vptr") != std::string::npos;
         return add_note(to, at.offset, at.name + (table ? ": a virtual table: code" : ": an address of code"), false);
@@ -98,7 +98,7 @@ void shape_maker::add_type(shape &to, const type *one, const spot &at) {
     }
 }
 
-void shape_maker::add_record(shape &to, const type *one, const spot &at) {
+void descriptor_maker::add_record(descriptor &to, const type *one, const spot &at) {
     const content holds = content_of(one);
     if (holds == content::none)
         return;
@@ -114,13 +114,13 @@ void shape_maker::add_record(shape &to, const type *one, const spot &at) {
             return add_note(to, at.offset, name + " has addresses of code", false);
         return need_trace(to, at.offset, name + " has addresses: which of its members counts, only the program knows");
     }
-    add_field(to, at, field_kind::nested, shape_of(one));
+    add_field(to, at, field_kind::nested, descriptor_of(one));
     to.fields.back().bytes = one->size;
     if (to.fields.back().name.empty())
         to.fields.back().name = types_.name_of(one);
 }
 
-void shape_maker::add_array(shape &to, const type *given, const spot &at) {
+void descriptor_maker::add_array(descriptor &to, const type *given, const spot &at) {
     uint64_t count = 0;
     const type *one = elements_of(types_, given, &count);
     const content holds = content_of(one);
@@ -132,7 +132,7 @@ void shape_maker::add_array(shape &to, const type *given, const spot &at) {
         return add_address(to, one, at, here_of(count), count);
     if (one->kind == type_kind::unknown || one->size == 0)
         return add_type(to, one, at);
-    add_field(to, at, field_kind::nested, shape_of(one));
+    add_field(to, at, field_kind::nested, descriptor_of(one));
     field &made = to.fields.back();
     made.here = here_of(count);
     if (__builtin_mul_overflow(one->size, count, &made.bytes))
@@ -140,7 +140,8 @@ void shape_maker::add_array(shape &to, const type *given, const spot &at) {
     apply_here(to, made, to.name + "." + made.name);
 }
 
-void shape_maker::add_address(shape &to, const type *given, const spot &at, const std::string &here, uint64_t words) {
+void descriptor_maker::add_address(descriptor &to, const type *given, const spot &at, const std::string &here,
+                                   uint64_t words) {
     const type &one = types_.fill(given);
     if (at.container && add_standard_pointer(*this, to, at))
         return;
@@ -162,7 +163,7 @@ void shape_maker::add_address(shape &to, const type *given, const spot &at, cons
     to.fields.push_back(made);
 }
 
-void shape_maker::lead_to(shape &in, field &from, const type *given) {
+void descriptor_maker::lead_to(descriptor &in, field &from, const type *given) {
     uint64_t count = 0;
     const type *to = elements_of(types_, given, &count);
     if (count != 1)
@@ -179,18 +180,18 @@ void shape_maker::lead_to(shape &in, field &from, const type *given) {
                         from.name + " leads to " + to->name + ", which is " + declared_text(*to) +
                             ": say bytes or to TYPE in a hint");
     case type_kind::address:
-        from.to = shape_of(to);
+        from.to = descriptor_of(to);
         return;
     case type_kind::record:
     case type_kind::either:
-        from.to = shape_of(to);
+        from.to = descriptor_of(to);
         return note_derived(in, from, to);
     default:
         return;
     }
 }
 
-void shape_maker::note_derived(shape &in, const field &from, const type *to) {
+void descriptor_maker::note_derived(descriptor &in, const field &from, const type *to) {
     const std::set<std::string> &derived = types_.from().derived_from(to->name);
     const type &one = types_.fill(to);
     const bool is_base =

@@ -1,5 +1,5 @@
-// Shapes as a text that ty_shapes_read reads (docs/reference.md, "Shapes in a text").
-#include "dwarf_shapes.hpp"
+// Type descriptors as a text that ty_types_read reads (docs/reference.md, "Type descriptors in a text").
+#include "dwarf_descriptors.hpp"
 #include "text.hpp"
 
 #include <cstdio>
@@ -41,8 +41,8 @@ std::string escaped(const std::string &text, bool quotes) {
     return line;
 }
 
-std::string to_text(const std::string &shape) {
-    return shape.empty() ? "-" : quoted_name(shape);
+std::string to_text(const std::string &descriptor) {
+    return descriptor.empty() ? "-" : quoted_name(descriptor);
 }
 
 std::string line_of(const field &one) {
@@ -74,8 +74,8 @@ std::string line_of(const note &one) {
 }
 
 // Notes stand before the fields that they are about.
-std::string text_of(const shape &one) {
-    std::string text = "\nshape " + quoted_name(one.name) + " " + std::to_string(one.size);
+std::string text_of(const descriptor &one) {
+    std::string text = "\ntype " + quoted_name(one.name) + " " + std::to_string(one.size);
     text += one.source.empty() ? "\n" : " # " + escaped(one.source, false) + "\n";
     auto told = one.notes.begin();
     for (const field &each : one.fields) {
@@ -94,11 +94,11 @@ std::string quoted_name(const std::string &name) {
     return '"' + escaped(name, true) + '"';
 }
 
-std::string text_of(const shape_maker &made, const std::vector<std::string> &roots, const std::string &from) {
-    std::string text = "taiyen shapes 1\n# Written by taiyen shapes, of " + escaped(from, false) + ".\n";
+std::string text_of(const descriptor_maker &made, const std::vector<std::string> &roots, const std::string &from) {
+    std::string text = "taiyen types 1\n# Written by taiyen types, of " + escaped(from, false) + ".\n";
     if (made.open_notes() != 0)
         text += "# Not complete: what is left to do stands behind '# !'.\n";
-    for (const auto &[name, one] : made.shapes())
+    for (const auto &[name, one] : made.descriptors())
         text += text_of(one);
     text += "\n";
     for (const std::string &root : roots)

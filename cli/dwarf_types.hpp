@@ -1,4 +1,5 @@
-// The types of a program, as far as shapes need them, read from its debug information when they are asked for.
+// The types of a program, as far as type descriptors need them, read from its debug information when they are asked
+// for.
 #pragma once
 
 #include "dwarf_program.hpp"
@@ -68,7 +69,7 @@ public:
     bool is_code(const type *one);
     uint64_t size_of(const type *one, unsigned depth = 0);
     uint64_t alignment_of(const type *one, unsigned depth = 0);
-    // As a shape is called: "city", "city *".
+    // As a type descriptor is called: "city", "city *".
     std::string name_of(const type *one, unsigned depth = 0);
 
     // The first thing that was found damaged; empty: none.

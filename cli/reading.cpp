@@ -1,6 +1,6 @@
 #include "reading.hpp"
 
-#include "shapes_file.hpp"
+#include "descriptors_file.hpp"
 #include "terminal.hpp"
 #include "text.hpp"
 #include <algorithm>
@@ -28,12 +28,12 @@ ty_status read_heap::close() {
 
 namespace {
 
-std::string type_of(const ty_shapes *shapes, const std::string &root) {
-    const ty_shape *shape = nullptr;
+std::string type_of(const ty_types *descriptors, const std::string &root) {
+    const ty_type *descriptor = nullptr;
     ty_count count{};
-    if (shapes == nullptr || ty_shapes_find_root(shapes, root.c_str(), &shape, &count) != TY_OK)
+    if (descriptors == nullptr || ty_types_find_root(descriptors, root.c_str(), &descriptor, &count) != TY_OK)
         return "";
-    const std::string name = shape != nullptr ? shape->name : "bytes";
+    const std::string name = descriptor != nullptr ? descriptor->name : "bytes";
     if (count.kind == TY_COUNT_BLOCK)
         return name + "[]";
     return count.number > 1 ? name + "[" + std::to_string(count.number) + "]" : name;
@@ -42,7 +42,7 @@ std::string type_of(const ty_shapes *shapes, const std::string &root) {
 } // namespace
 
 ty_status roots_of(ty_heap *heap, std::vector<named_root> &roots) {
-    described_shapes kept;
+    described_descriptors kept;
     const bool described = kept.load(heap) == TY_OK;
     auto keep = [](const char *name, void *address, void *all) {
         static_cast<std::vector<named_root> *>(all)->push_back({name, address, {}, ""});

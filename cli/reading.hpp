@@ -29,10 +29,10 @@ struct named_root {
     std::string name;
     void *address;
     ty_block block;   // that it leads into; size 0: none
-    std::string type; // as the heap's shapes say; empty: they do not
+    std::string type; // as the heap's type descriptors say; empty: they do not
 };
 
-// By name. Shapes that the heap keeps and that make no sense are as if it kept none.
+// By name. Type descriptors that the heap keeps and that make no sense are as if it kept none.
 ty_status roots_of(ty_heap *heap, std::vector<named_root> &roots);
 
 // Blocks that the library has in the heap.

@@ -1,9 +1,9 @@
 // taiyen unpack and copy: heaps made of packed ones, and of others.
 #include "commands.hpp"
+#include "descriptors_file.hpp"
 #include "json.hpp"
 #include "numbers.hpp"
 #include "progress.hpp"
-#include "shapes_file.hpp"
 #include "text.hpp"
 
 #include <cerrno>
@@ -78,13 +78,13 @@ void print_result(const request &given, const ty_unpack_report &report) {
 
 ty_status unpack_from(int descriptor, const std::string &packed, const request &given, ty_unpack_options options,
                       ty_unpack_report *report) {
-    described_shapes shapes;
-    if (ty_status status = shapes.read(given.shapes_path))
+    described_descriptors descriptors;
+    if (ty_status status = descriptors.read(given.types_path))
         return status;
     progress shown("unpacking");
     options.progress = progress::tell;
     options.progress_context = &shown;
-    options.shapes = shapes.get();
+    options.descriptors = descriptors.get();
     options.path = given.paths[1].c_str();
     *report = {};
     report->struct_size = sizeof *report;

@@ -14,7 +14,7 @@ namespace {
 
 enum class scope { all, files, structures };
 
-struct findings {
+struct mismatches {
     const heap_files &files;
     const request &given;
     cli::progress progress{"checking the files"};
@@ -29,14 +29,14 @@ struct findings {
 constexpr size_t code_words_shown = 8;
 
 bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
-    auto &found = *static_cast<findings *>(context);
+    auto &found = *static_cast<mismatches *>(context);
     found.progress.show(done_bytes, total_bytes);
     found.checked_bytes = done_bytes;
     return true;
 }
 
 void on_problem(const char *problem, void *context) {
-    auto &found = *static_cast<findings *>(context);
+    auto &found = *static_cast<mismatches *>(context);
     found.progress.clear();
     ++found.problem_count;
     if (found.given.json)
@@ -46,7 +46,7 @@ void on_problem(const char *problem, void *context) {
 }
 
 // What ended the check; TY_OK where it came to its end, whatever it found.
-ty_status check_files(findings &found) {
+ty_status check_files(mismatches &found) {
     const ty_open_options options = found.files.options();
     const ty_status status = ty_scrub_with(found.files.path.c_str(), &options, on_progress, on_problem, &found);
     found.progress.clear();
@@ -54,7 +54,7 @@ ty_status check_files(findings &found) {
 }
 
 bool on_code_word(const ty_code_word *word, void *context) {
-    auto &found = *static_cast<findings *>(context);
+    auto &found = *static_cast<mismatches *>(context);
     if (++found.code_word_count > code_words_shown)
         return true;
     char line[256];
@@ -65,7 +65,7 @@ bool on_code_word(const ty_code_word *word, void *context) {
     return true;
 }
 
-ty_status check_structures(findings &found) {
+ty_status check_structures(mismatches &found) {
     const ty_open_options options = found.files.options();
     ty_heap *heap = nullptr;
     if (ty_status status = ty_open(found.files.path.c_str(), &options, &heap, nullptr))
@@ -84,7 +84,7 @@ ty_status check_structures(findings &found) {
     return status ? status : closed;
 }
 
-void print_json(const findings &found, scope scope, ty_status status) {
+void print_json(const mismatches &found, scope scope, ty_status status) {
     json::document one{{"path", found.files.path}};
     if (!status || found.problem_count) {
         one["sound"] = found.problem_count == 0;
@@ -101,7 +101,7 @@ void print_json(const findings &found, scope scope, ty_status status) {
     json::print(one);
 }
 
-void print_words(const findings &found, scope scope) {
+void print_words(const mismatches &found, scope scope) {
     const std::string path = text::printable(found.files.path);
     if (found.problem_count) {
         std::printf("%s: %s\n", path.c_str(),
@@ -126,7 +126,7 @@ void print_words(const findings &found, scope scope) {
 }
 
 int check(const heap_files &files, const request &given, scope scope) {
-    findings found{files, given};
+    mismatches found{files, given};
     ty_status status = scope != scope::structures ? check_files(found) : TY_OK;
     if (!status && scope != scope::files)
         status = check_structures(found);

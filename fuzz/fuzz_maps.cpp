@@ -1,11 +1,11 @@
 // Goal: no maps that somebody made keep a move from ending, or lead it out of its memory. Method: a heap with maps
 // whose keys are addresses; each four bytes of the input let one word of their blocks lead to another block, or into
-// it. Then a census, and a fix that moves nothing and calls the hooks of the maps.
+// it. Then a pointer audit, and a fix that moves nothing and calls the hooks of the maps.
 #include <cstdlib>
 #include <cstring>
 #include <sanitizer/lsan_interface.h>
 #include <taiyen/containers.hpp>
-#include <taiyen/shapes.hpp>
+#include <taiyen/types.hpp>
 #include <vector>
 
 namespace {
@@ -43,8 +43,8 @@ public:
                 first.next->ranks.put(txn, key, n);
             }
         });
-        require(ty_shapes_create(&shapes) == TY_OK);
-        require(ty_shapes_root(shapes, "maps", taiyen::shape_of<maps>(), nullptr) == TY_OK);
+        require(ty_types_create(&descriptors) == TY_OK);
+        require(ty_types_root(descriptors, "maps", taiyen::descriptor_of<maps>(), nullptr) == TY_OK);
         auto keep = [](const ty_block *block, void *context) {
             auto *at = static_cast<const char *>(block->address);
             static_cast<heap_of_maps *>(context)->blocks.push_back({*block, {at, at + block->size_bytes}});
@@ -68,7 +68,7 @@ public:
     }
 
     ty_heap *heap = nullptr;
-    ty_shapes *shapes = nullptr;
+    ty_types *descriptors = nullptr;
     std::vector<kept_block> blocks;
     std::vector<char **> links;
 };
@@ -92,9 +92,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         memcpy(words, data, sizeof words);
         all.lead(words[0], words[1]);
     }
-    const ty_status status = ty_take_census(all.heap, all.shapes, nullptr, nullptr, nullptr);
+    const ty_status status = ty_audit_pointers(all.heap, all.descriptors, nullptr, nullptr, nullptr);
     require(status == TY_OK || status == TY_E_MISMATCH);
-    require(ty_fix_pointers(all.heap, all.shapes, stay, nullptr, nullptr) == TY_OK);
+    require(ty_fix_pointers(all.heap, all.descriptors, stay, nullptr, nullptr) == TY_OK);
     require(ty_heap_verify(all.heap, nullptr, nullptr) == TY_OK);
     return 0;
 }

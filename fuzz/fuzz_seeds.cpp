@@ -16,14 +16,14 @@ constexpr uint64_t values[] = {0, 1, UINT64_MAX, uint64_t{1} << 63, 0x1000, 0x7f
 // Of fuzz_undo: undo, redo, exit, begin, record, allocate, free, end, undo; the second byte of each chooses.
 constexpr uint8_t undo_steps[] = {0, 0, 1, 0, 0, 0, 2, 0, 3, 3, 4, 1, 6, 40, 7, 1, 9, 0, 0, 0};
 
-// Of fuzz_shapes: every word of a text, in few bytes.
-constexpr const char *shape_texts[] = {
-    "shape \"b\" 32\n field 0 \"n\" pointer \"b\" there block tag 0x7\n field 8 \"r\" reference here 2\n trace\n "
+// Of fuzz_descriptors: every word of a text, in few bytes.
+constexpr const char *descriptor_texts[] = {
+    "type \"b\" 32\n field 0 \"n\" pointer \"b\" there block tag 0x7\n field 8 \"r\" reference here 2\n trace\n "
     "moved\n",
-    "field 0 \"n\" pointer \"a\" there end 8\nfield 8 \"e\" place 0\nshape \"c\" 8\n",
-    "field 0 \"n\" nested \"c\"\nshape \"c\" 8\nfield 0 \"x\" pointer - there field 0 4 times 2\nroot \"x\" - there "
+    "field 0 \"n\" pointer \"a\" there end 8\nfield 8 \"e\" place 0\ntype \"c\" 8\n",
+    "field 0 \"n\" nested \"c\"\ntype \"c\" 8\nfield 0 \"x\" pointer - there field 0 4 times 2\nroot \"x\" - there "
     "3\n",
-    "field 8 \"s\" pointer \"c\" here field 0 2 there 2\nshape \"c\" 0x10 # \\x41\nfield 0 \"\\x41\\\\\" pointer "
+    "field 8 \"s\" pointer \"c\" here field 0 2 there 2\ntype \"c\" 0x10 # \\x41\nfield 0 \"\\x41\\\\\" pointer "
     "\"a\"\n",
     "field 0 \"n\" pointer \"a\"\nfield 8 \"p\" pointer \"a\" here block\n"};
 
@@ -69,8 +69,8 @@ int main(int count, char **arguments) {
     if (fuzzer == "fuzz_undo")
         form = {fuzz::one_patch | fuzz::mend_marks | fuzz::whole_words, sizeof undo_steps};
     unsigned number = 0;
-    if (fuzzer == "fuzz_shapes") {
-        for (const char *text : shape_texts)
+    if (fuzzer == "fuzz_descriptors") {
+        for (const char *text : descriptor_texts)
             if (!write_text(arguments[2], number++, text)) {
                 perror(arguments[2]);
                 return 1;

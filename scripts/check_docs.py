@@ -48,7 +48,7 @@ COMPILERS = {"c": ["gcc", "-x", "c", "-std=c11"], "cpp": ["g++", "-x", "c++", "-
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused"]
 FENCE = re.compile(r"^```(\w*)\s*$")
 GIVEN = re.compile(r"<!--\s*given:(.*?)-->\s*$", re.DOTALL)
-PACK_HEADER = re.compile(r"^\s*#\s*include\s*<taiyen/(?:pack|shapes)\.h", re.MULTILINE)
+PACK_HEADER = re.compile(r"^\s*#\s*include\s*<taiyen/(?:pack|types)\.h", re.MULTILINE)
 PROGRAM_SECONDS = 60
 
 DESIGN = os.path.join("docs", "design")

@@ -41,12 +41,12 @@ PARTS = {
     "image": ("files", "snapshots", "opening", "looks"),
     "log": ("records", "frames", "ring", "sinks"),
     "txn": ("changes", "transactions", "concurrent", "recovery"),
-    "pack": ("format", "codec", "blocks", "stream", "shapes", "ends"),
+    "pack": ("format", "codec", "blocks", "stream", "types", "ends"),
 }
 
 # Libraries of their own, with the C++ run-time library; what of them calls the operating system.
 OWN_LIBRARIES = ("own", "pack", "ship", "standby")
-OWN_SYSTEM = ("src/own/own.hpp", "src/pack/ends/", "src/pack/shapes/program_ranges.cpp", "src/ship/folder.cpp")
+OWN_SYSTEM = ("src/own/own.hpp", "src/pack/ends/", "src/pack/types/program_ranges.cpp", "src/ship/folder.cpp")
 
 # The simulated disk stands beside the layers. It is a test instrument, no part of the library: it may use the C++
 # run-time library, and nothing in the library includes it.

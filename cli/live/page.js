@@ -389,7 +389,7 @@ function hexRows(digits) {
   return lines.join("\n");
 }
 
-// What it is, where a root leads to it and the heap keeps shapes; its first bytes; and where its words lead.
+// What it is, where a root leads to it and the heap keeps type descriptors; its first bytes; and where its words lead.
 function fillBlock(answer) {
   show("block", true);
   const block = answer.block;
@@ -399,8 +399,8 @@ function fillBlock(answer) {
     (number(block.size_bytes) * 2 > block.bytes.length ? "the first " + count(block.bytes.length / 2) + " bytes; " : "") :
     answer.error.text + "; ") + (answer.epoch === undefined ? "" : "as of snapshot " + answer.epoch);
   by("bytes").textContent = block ? hexRows(block.bytes) : "";
-  fill("fields", ["field of " + (block && block.shape || ""), "offset", "kind", "leads to"], (block && block.fields || []).map((one) =>
-    [one.name, one.offset, one.kind, one.shape || ""]));
+  fill("fields", ["field of " + (block && block.type descriptor || ""), "offset", "kind", "leads to"], (block && block.fields || []).map((one) =>
+    [one.name, one.offset, one.kind, one.type descriptor || ""]));
   const words = block ? block.words : [];
   fill("words", ["word at", "leads to"], words.map((one) => ["+" + hex(one.offset), one.block ? "" : "code: " + one.object + " +" + hex(one.object_offset)]));
   words.forEach((one, n) => {

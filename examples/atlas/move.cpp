@@ -6,9 +6,9 @@
 #include "kdtree.hpp"
 #include "report.hpp"
 #include "scan.hpp"
-#include "shapes.hpp"
 #include "stopwatch.hpp"
 #include "survey.hpp"
+#include "types.hpp"
 #include <cstdio>
 #include <heap_map.hpp>
 #include <taiyen/pack.h>
@@ -18,32 +18,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class atlas_shapes {
+class atlas_descriptors {
 public:
-    atlas_shapes() {
-        check(ty_shapes_create(&set_));
-        check(ty_shapes_root(set_, "atlas", &atlas_shape, nullptr));
+    atlas_descriptors() {
+        check(ty_types_create(&set_));
+        check(ty_types_root(set_, "atlas", &atlas_descriptor, nullptr));
     }
-    ~atlas_shapes() { ty_shapes_destroy(set_); }
-    atlas_shapes(const atlas_shapes &) = delete;
-    const ty_shapes *get() const { return set_; }
+    ~atlas_descriptors() { ty_types_destroy(set_); }
+    atlas_descriptors(const atlas_descriptors &) = delete;
+    const ty_types *get() const { return set_; }
 
 private:
-    ty_shapes *set_ = nullptr;
+    ty_types *set_ = nullptr;
 };
 
 double megabytes(uint64_t bytes) {
     return static_cast<double>(bytes) / 1e6;
 }
 
-// What the shapes say is true: so a move can be trusted.
-fingerprint take_census_and_pack(const move_plan &plan, const ty_shapes *shapes) {
+// What the type descriptors say is true: so a move can be trusted.
+fingerprint take_audit_and_pack(const move_plan &plan, const ty_types *descriptors) {
     heap_file heap(plan.heap_path);
-    ty_census census{};
-    census.struct_size = sizeof census;
-    check(ty_take_census(heap.get(), shapes, nullptr, nullptr, &census));
-    std::printf("  census: %s pointers lead to live blocks, and nothing else would break: %.0f ms\n",
-                with_commas(census.pointers).c_str(), static_cast<double>(census.duration_ns) / 1e6);
+    ty_audit audit{};
+    audit.struct_size = sizeof audit;
+    check(ty_audit_pointers(heap.get(), descriptors, nullptr, nullptr, &audit));
+    std::printf("  pointer audit: %s pointers lead to live blocks, and nothing else would break: %.0f ms\n",
+                with_commas(audit.pointers).c_str(), static_cast<double>(audit.duration_ns) / 1e6);
     ty_pack_report report{};
     report.struct_size = sizeof report;
     check(ty_pack_file(heap.get(), plan.packed_path.c_str(), nullptr, &report));
@@ -78,13 +78,13 @@ void pack_and_move(const move_plan &plan) {
     fs::remove(plan.packed_path);
     for (const char *part : {"", "-journal"})
         fs::remove(plan.copy_path + part);
-    atlas_shapes shapes;
-    fingerprint content = take_census_and_pack(plan, shapes.get());
+    atlas_descriptors descriptors;
+    fingerprint content = take_audit_and_pack(plan, descriptors.get());
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.path = plan.copy_path.c_str();
     options.place = TY_PLACE_OTHER;
     options.layout = TY_LAYOUT_DEFRAGMENT;
-    options.shapes = shapes.get();
+    options.descriptors = descriptors.get();
     ty_unpack_report report{};
     report.struct_size = sizeof report;
     ty_heap *heap;

@@ -1,10 +1,10 @@
 // Where the pointers of the atlas are, so that it can be moved.
 #pragma once
 
-#include <taiyen/shapes.h>
+#include <taiyen/types.h>
 
 namespace demo {
 
-TY_SHAPE_DECLARE(atlas);
+TY_TYPE_DECLARE(atlas);
 
 } // namespace demo

@@ -1,14 +1,14 @@
 // Where the pointers of the drawing are, so that it can be moved.
 #pragma once
 
-#include <taiyen/shapes.h>
+#include <taiyen/types.h>
 
 namespace draw {
 
-TY_SHAPE_DECLARE(drawing);
-TY_SHAPE_DECLARE(tree_node);
+TY_TYPE_DECLARE(drawing);
+TY_TYPE_DECLARE(tree_node);
 
-// The shape of tree_node has this hook: what its slots lead to depends on its height.
+// The type descriptor of tree_node has this hook: what its slots lead to depends on its height.
 void trace_slots(ty_tracer *tracer, void *node, void *unused);
 
 } // namespace draw

@@ -1,11 +1,11 @@
 // Where the pointers of the bank and of the branch are, so that they can be moved.
 #pragma once
 
-#include <taiyen/shapes.h>
+#include <taiyen/types.h>
 
 namespace ledger {
 
-TY_SHAPE_DECLARE(bank);
-TY_SHAPE_DECLARE(branch);
+TY_TYPE_DECLARE(bank);
+TY_TYPE_DECLARE(branch);
 
 } // namespace ledger

@@ -1,4 +1,4 @@
-// Taiyen in C++: an aggregate taken apart into its members. A part of shapes.hpp, which includes it.
+// Taiyen in C++: an aggregate taken apart into its members. A part of type descriptors.hpp, which includes it.
 #ifndef TAIYEN_AGGREGATES_HPP
 #define TAIYEN_AGGREGATES_HPP
 
@@ -23,14 +23,14 @@ concept described = requires {
 };
 template <class T>
 concept described_by_hand = described<T> && requires {
-    describe<T>::shape();
+    describe<T>::descriptor();
 };
 
 // Room for a T of which only addresses of members are taken.
 template <class T>
-union shape_sample {
-    constexpr shape_sample() noexcept : nothing() {}
-    ~shape_sample() {}
+union descriptor_sample {
+    constexpr descriptor_sample() noexcept : nothing() {}
+    ~descriptor_sample() {}
     char nothing;
     T object;
 };
@@ -179,14 +179,14 @@ void with_members(T &object, const Visit &visit) {
     constexpr bool is_parted = count != 0 && !has_base<T, values>() && !has_union<T, values>() &&
                                !takes_empty<T>(std::make_index_sequence<values>());
     static_assert(count != 0, "its members cannot be told: a reference? Make it a pointer, or describe the type by "
-                              "hand: taiyen::describe<T>::shape()");
+                              "hand: taiyen::describe<T>::type descriptor()");
     static_assert(!has_base<T, values>(),
-                  "a base: describe the type by taiyen::members, or taiyen::describe<T>::shape()");
+                  "a base: describe the type by taiyen::members, or taiyen::describe<T>::type descriptor()");
     static_assert(!has_union<T, values>(),
                   "a union is a member: describe it, or, if it has no name, this type, by hand: "
-                  "taiyen::describe<T>::shape(), with a trace hook if it holds addresses");
+                  "taiyen::describe<T>::type descriptor(), with a trace hook if it holds addresses");
     static_assert(!takes_empty<T>(std::make_index_sequence<values>()),
-                  "an array without a length: describe the type by hand: taiyen::describe<T>::shape()");
+                  "an array without a length: describe the type by hand: taiyen::describe<T>::type descriptor()");
     static_assert(count <= 32, "more than 32 members: describe the type by taiyen::members");
     if constexpr (!is_parted) {
         return;

@@ -9,7 +9,7 @@
 // Guarantees: each call is part of the transaction that it is given; those without one are part of the thread's
 // transaction on the map's heap, or one of their own. Failures throw, as in concurrent.hpp, and leave the map whole.
 // Keys and values are trivially copyable. Hashes are kept: a hash function must give the same in each run and version
-// of the program; those of keys that hold addresses are made anew where shapes.hpp moves the heap's blocks. An entry
+// of the program; those of keys that hold addresses are made anew where types.hpp moves the heap's blocks. An entry
 // does not move else, as long as it is there. Destroy a map when it is empty: clear().
 //
 // Cost: 2 KB, a block for each entry, and some 60 bytes an entry for tables at most. Transactions conflict where they
@@ -65,7 +65,7 @@ struct hash_entry {
     Value value;
 };
 template <class T>
-struct layout_of; // shapes.hpp
+struct layout_of; // types.hpp
 
 } // namespace detail
 

@@ -13,8 +13,8 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
-// J6. Over blocks of a container that somebody hostile may have made: shapes say that each address is one of the right
-// type, but neither that lists end, nor that a block is one thing alone.
+// J6. Over blocks of a container that somebody hostile may have made: type descriptors say that each address is one of
+// the right type, but neither that lists end, nor that a block is one thing alone.
 class move_walk {
 public:
     explicit move_walk(const void *container) noexcept : container_(container) {}

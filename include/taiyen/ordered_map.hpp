@@ -37,7 +37,7 @@ struct ordered_entry {
     alignas(lock_bytes) Key key;
 };
 template <class T>
-struct layout_of; // shapes.hpp
+struct layout_of; // types.hpp
 
 } // namespace detail
 

@@ -17,8 +17,8 @@
  *  - A heap in files gets its name when it is whole and durable: until then it lies beside it, as NAME-unpacking. So
  *    does a packed file, as NAME-packing. A file that is there is never replaced.
  *    Packed files are for their owner alone.
- *  - A heap that is moved without anybody who fixes its addresses (shapes, a callback, or moves that the caller takes)
- *    is refused: never a silently wrong address.
+ *  - A heap that is moved without anybody who fixes its addresses (type descriptors, a callback, or moves that the
+ * caller takes) is refused: never a silently wrong address.
  *
  * Cost: one pass over what is live. Buffers: three megabytes for each thread and for
  *   two more; the layout takes a bit a block. With LZ4
@@ -30,8 +30,8 @@
 #include "base.h"
 #include "heap.h"
 #include "persist.h"
-#include "shapes.h"
 #include "status.h"
+#include "types.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -138,13 +138,13 @@ typedef struct ty_unpack_options {
     ty_place place;
     void *base; /* of TY_PLACE_OTHER; NULL: the library finds a place */
     ty_layout layout;
-    uint32_t threads;        /* 0: one for each processor that the process may use */
-    const ty_shapes *shapes; /* that fix the addresses of a moved heap; NULL: those that the heap keeps
-                                (ty_shapes_keep), if there is no fix */
-    ty_fix_callback *fix;    /* fixes what shapes do not; called after them */
+    uint32_t threads;            /* 0: one for each processor that the process may use */
+    const ty_types *descriptors; /* that fix the addresses of a moved heap; NULL: those that the heap keeps
+                                (ty_types_keep), if there is no fix */
+    ty_fix_callback *fix;        /* fixes what type descriptors do not; called after them */
     void *fix_context;
-    bool force;                     /* go on where the census has open findings, hooks among them, or nobody fixes
-                                       addresses */
+    bool force; /* go on where the pointer audit has open findings, hooks among them, or nobody fixes
+                   addresses */
     ty_progress_callback *progress; /* as in ty_pack_options */
     void *progress_context;
 } ty_unpack_options;
@@ -165,7 +165,7 @@ typedef struct ty_unpack_report {
     uint64_t moved_blocks;   /* whose distance from the base changed */
     uint64_t old_used_bytes; /* from the base to the end of the highest block, as it was packed */
     uint64_t used_bytes;     /* and now */
-    uint64_t fixed_pointers; /* by shapes */
+    uint64_t fixed_pointers; /* by type descriptors */
     uint64_t packed_bytes;   /* read */
     uint64_t lost_roots;     /* that led to no live block */
     uint64_t duration_ns;
@@ -175,10 +175,10 @@ typedef struct ty_unpack_report {
 /* Makes a heap of a stream. options, heap, moves and report may be NULL; heap NULL: a heap in files is closed in order
  * (without a path it is TY_E_ARGUMENT). *moves is to be destroyed by the caller, and outlives the heap.
  * Errors: TY_E_ARGUMENT, TY_E_FORMAT (no packed heap, or of another version), TY_E_DAMAGED (also where bytes follow its
- * end), TY_E_ADDRESS, TY_E_MEMORY, TY_E_MISMATCH (shapes and content differ; the detail names the first finding),
- * TY_E_UNSUPPORTED (moved, and nobody fixes addresses), TY_E_BUSY (stopped; the same path is being unpacked elsewhere),
- * those of ty_open and of the reader. Then there is no heap, and nothing under its path (but for a failure of the last
- * open of a heap in files, which is whole by then, and can be opened again). Thread-safe. */
+ * end), TY_E_ADDRESS, TY_E_MEMORY, TY_E_MISMATCH (type descriptors and content differ; the detail names the first
+ * finding), TY_E_UNSUPPORTED (moved, and nobody fixes addresses), TY_E_BUSY (stopped; the same path is being unpacked
+ * elsewhere), those of ty_open and of the reader. Then there is no heap, and nothing under its path (but for a failure
+ * of the last open of a heap in files, which is whole by then, and can be opened again). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_unpack(ty_pack_reader *reader, void *context, const ty_unpack_options *options,
                                       ty_heap **heap, ty_moves **moves, ty_unpack_report *report);
 TY_API TY_CHECKED ty_status ty_unpack_file(const char *path, const ty_unpack_options *options, ty_heap **heap,
@@ -192,9 +192,9 @@ TY_API TY_CHECKED ty_status ty_unpack_memory(const void *bytes, size_t size, con
 /* ---- Compaction. */
 
 typedef struct ty_compact_options {
-    size_t struct_size;      /* sizeof(ty_compact_options), set by the _INIT macro */
-    const ty_shapes *shapes; /* as in ty_unpack_options, as are the next three */
-    ty_fix_callback *fix;    /* a failure, or what it throws, leaves a heap that is to be discarded */
+    size_t struct_size;          /* sizeof(ty_compact_options), set by the _INIT macro */
+    const ty_types *descriptors; /* as in ty_unpack_options, as are the next three */
+    ty_fix_callback *fix;        /* a failure, or what it throws, leaves a heap that is to be discarded */
     void *fix_context;
     bool force;
     uint32_t threads;               /* 0: one for each processor that the process may use */
@@ -222,10 +222,10 @@ typedef struct ty_compact_report {
  * hold the heap of before or the compacted one, and the disk's space goes back as the snapshot is applied, or with
  * ty_close. Of an archive heap, a crash meanwhile leaves a mixture. Errors: TY_E_ARGUMENT; TY_E_PERMISSION,
  * TY_E_FORKED; TY_E_UNSUPPORTED (nobody fixes addresses; a transactional heap: open it as a snapshot heap; a concurrent
- * or checked one), TY_E_BUSY (undo has its buffers in the heap; stopped), TY_E_MISMATCH (shapes and content differ),
- * TY_E_MEMORY, TY_E_SPACE, TY_E_IO. The heap is then as it was; or it is compacted, if only the snapshot failed, which
- * can be taken again; or, where the detail says so, it is to be discarded, and its files hold the heap of before. No
- * thread may use the heap meanwhile. */
+ * or checked one), TY_E_BUSY (undo has its buffers in the heap; stopped), TY_E_MISMATCH (type descriptors and content
+ * differ), TY_E_MEMORY, TY_E_SPACE, TY_E_IO. The heap is then as it was; or it is compacted, if only the snapshot
+ * failed, which can be taken again; or, where the detail says so, it is to be discarded, and its files hold the heap of
+ * before. No thread may use the heap meanwhile. */
 TY_API TY_CHECKED ty_status ty_compact(ty_heap *heap, const ty_compact_options *options, ty_compact_report *report);
 
 typedef struct ty_pack_info {

@@ -28,7 +28,7 @@ struct queue_item {
     queue_item *next;
 };
 template <class T>
-struct layout_of; // shapes.hpp
+struct layout_of; // types.hpp
 
 } // namespace detail
 

@@ -31,7 +31,7 @@ typedef enum ty_status {
     TY_E_ADDRESS = 9,      /* the address range that the heap needs is taken */
     TY_E_FORMAT = 10,      /* not a Taiyen file, or of a version that this library does not know */
     TY_E_DAMAGED = 11,     /* a checksum or a structure is wrong */
-    TY_E_MISMATCH = 12,    /* each is sound, but they do not belong together: files, or shapes and a heap */
+    TY_E_MISMATCH = 12,    /* each is sound, but they do not belong together: files, or type descriptors and a heap */
     TY_E_UNSUPPORTED = 13, /* this kernel, file system or kind of heap cannot do it */
     TY_E_FORKED = 14,      /* the heap belongs to the parent process; a forked child may only read its memory */
     TY_E_IN_DOUBT = 15     /* a prepared transaction was neither committed nor rolled back, and nobody can tell which */

@@ -154,7 +154,7 @@ public:
     value_verifier(const value_heap &heap, Function &tell) : heap_(heap), tell_(tell) {}
 
     bool run(const std::vector<const void *> &loose) {
-        has_shapes_ = look_at_names(heap_.space()->shapes, value_kind::tuple, "shapes");
+        has_shapes_ = look_at_names(heap_.space()->shapes, value_kind::tuple, "types");
         has_layouts_ = look_at_names(heap_.space()->layouts, value_kind::text, "layouts");
         meet(heap_.root(), heap_.space());
         meet(heap_.space()->shapes, heap_.space());

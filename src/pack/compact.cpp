@@ -3,7 +3,7 @@
 #include "pack.hpp"
 
 #include "ends/ends.hpp"
-#include "shapes/shapes.hpp"
+#include "type descriptors/type descriptors.hpp"
 
 #include <chrono>
 #include <cstring>
@@ -97,10 +97,10 @@ ty_status compaction::check_heap() {
 
 // PK7.
 ty_status compaction::check_addresses() const {
-    bool has_shapes = options_.shapes != nullptr || ty_root(heap_, TY_SHAPES_ROOT) != nullptr;
-    if (!has_shapes || (options_.shapes == nullptr && options_.fix != nullptr))
-        return options_.fix != nullptr || options_.force ? TY_OK : check_shapes(heap_, nullptr);
-    ty_status status = check_shapes(heap_, options_.shapes);
+    bool has_descriptors = options_.descriptors != nullptr || ty_root(heap_, TY_TYPES_ROOT) != nullptr;
+    if (!has_descriptors || (options_.descriptors == nullptr && options_.fix != nullptr))
+        return options_.fix != nullptr || options_.force ? TY_OK : check_descriptors(heap_, nullptr);
+    ty_status status = check_descriptors(heap_, options_.descriptors);
     return status == TY_E_MISMATCH && options_.force ? TY_OK : status;
 }
 
@@ -165,8 +165,9 @@ ty_status compaction::lay_out() {
         if (ty_status status = ty_root_set(heap_, one.name.c_str(),
                                            moves_->moved(reinterpret_cast<void *>(header_.base + one.offset))))
             return status;
-    if (options_.shapes != nullptr || options_.fix == nullptr)
-        if (ty_status status = fix_by_shapes(heap_, *moves_, options_.shapes, options_.fix != nullptr, true, &fixed_))
+    if (options_.descriptors != nullptr || options_.fix == nullptr)
+        if (ty_status status =
+                fix_by_descriptors(heap_, *moves_, options_.descriptors, options_.fix != nullptr, true, &fixed_))
             return status;
     ty_status status = options_.fix != nullptr ? options_.fix(heap_, moves_.get(), options_.fix_context) : TY_OK;
     fix_failed_ = status != TY_OK;

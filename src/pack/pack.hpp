@@ -28,12 +28,12 @@ ty_status read_content(frame_reader &from, const layout &places, const ty_moves 
 
 ty_status compact_heap(ty_heap *heap, const ty_compact_options &options, ty_compact_report *report);
 
-// Gives a heap that moved its right addresses by shapes; NULL: by those that it keeps. others: somebody else fixes
-// addresses too. force: findings of a census, or that nobody fixes them, are no reason to refuse (PK7).
-ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *shapes, bool others, bool force,
-                        uint64_t *fixed);
+// Gives a heap that moved its right addresses by type descriptors; NULL: by those that it keeps. others: somebody else
+// fixes addresses too. force: mismatches of a pointer audit, or that nobody fixes them, are no reason to refuse (PK7).
+ty_status fix_by_descriptors(ty_heap *heap, const ty_moves &moves, const ty_types *descriptors, bool others, bool force,
+                             uint64_t *fixed);
 
-// Whether such shapes could fix all addresses of a heap that is to be moved.
-ty_status check_shapes(ty_heap *heap, const ty_shapes *shapes);
+// Whether such type descriptors could fix all addresses of a heap that is to be moved.
+ty_status check_descriptors(ty_heap *heap, const ty_types *descriptors);
 
 } // namespace taiyen::pack

@@ -3,7 +3,7 @@
  *   make_heap PATH archive   an archive heap, closed in order
  *   make_heap PATH abandoned an archive heap whose process dies
  *   make_heap PATH linked    a snapshot heap with a list of nodes behind the root "list", closed in order
- *   make_heap PATH described the same, and it keeps the shapes of its nodes
+ *   make_heap PATH described the same, and it keeps the type descriptors of its nodes
  *   make_heap PATH code      a snapshot heap with ten addresses of a function behind the root "calls", closed in order
  *   make_heap PATH undo      a snapshot heap with two transactions to undo and one to redo, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
@@ -23,8 +23,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <taiyen/concurrent.h>
-#include <taiyen/shapes.h>
 #include <taiyen/taiyen.h>
+#include <taiyen/types.h>
 #include <unistd.h>
 
 static int fail(const char *what) {
@@ -55,15 +55,15 @@ struct node {
     char text[56];
 };
 
-TY_SHAPE_DECLARE(node);
-TY_SHAPE(node, TY_POINTER(node, next, &node_shape))
+TY_TYPE_DECLARE(node);
+TY_TYPE(node, TY_POINTER(node, next, &node_descriptor))
 
 static bool describe(ty_heap *heap) {
-    ty_shapes *shapes;
-    if (ty_shapes_create(&shapes))
+    ty_types *descriptors;
+    if (ty_types_create(&descriptors))
         return false;
-    const bool kept = !ty_shapes_root(shapes, "list", &node_shape, NULL) && !ty_shapes_keep(shapes, heap);
-    ty_shapes_destroy(shapes);
+    const bool kept = !ty_types_root(descriptors, "list", &node_descriptor, NULL) && !ty_types_keep(descriptors, heap);
+    ty_types_destroy(descriptors);
     return kept;
 }
 

@@ -1,10 +1,10 @@
-// Goal: what `taiyen shapes` says of the standard library's containers is true. Method: fills a heap with containers of
-// all kinds, reads the text that the tool wrote of this program, and takes a census: all blocks are reached, and no
-// word is open.
+// Goal: what `taiyen types` says of the standard library's containers is true. Method: fills a heap with containers of
+// all kinds, reads the text that the tool wrote of this program, and takes a pointer audit: all blocks are reached, and
+// no word is open.
 //
-//     test_cli_shapes_census TEXT_FILE
-#include <taiyen/shapes.h>
+//     test_cli_descriptors_audit TEXT_FILE
 #include <taiyen/taiyen.h>
+#include <taiyen/types.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -118,7 +118,7 @@ void fill(everything &all) {
     all.pair = {std::string(30, 'p'), new item{}};
 }
 
-bool tell(const ty_census_finding *finding, void *) {
+bool tell(const ty_audit_mismatch *finding, void *) {
     std::printf("%s%s\n", finding->open ? "open: " : "", finding->text);
     return true;
 }
@@ -132,15 +132,15 @@ int fail() {
 int check(const char *path) {
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    ty_shapes *shapes = nullptr;
-    ty_census census{};
-    census.struct_size = sizeof census;
-    if (ty_shapes_create(&shapes) || ty_shapes_read(shapes, text.data(), text.size()) ||
-        ty_take_census(heap, shapes, tell, nullptr, &census))
+    ty_types *descriptors = nullptr;
+    ty_audit audit{};
+    audit.struct_size = sizeof audit;
+    if (ty_types_create(&descriptors) || ty_types_read(descriptors, text.data(), text.size()) ||
+        ty_audit_pointers(heap, descriptors, tell, nullptr, &audit))
         return fail();
-    std::printf("%llu of %llu blocks reached\n", static_cast<unsigned long long>(census.reached_blocks),
-                static_cast<unsigned long long>(census.blocks));
-    return census.reached_blocks == census.blocks && census.blocks > 1000 ? 0 : 1;
+    std::printf("%llu of %llu blocks reached\n", static_cast<unsigned long long>(audit.reached_blocks),
+                static_cast<unsigned long long>(audit.blocks));
+    return audit.reached_blocks == audit.blocks && audit.blocks > 1000 ? 0 : 1;
 }
 
 } // namespace

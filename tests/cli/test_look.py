@@ -63,7 +63,7 @@ class Stat(Look):
         self.assertRegex(words, r"\n  root  address +block  type\n  list  0x[0-9a-f]+ +64\n +block ")
         self.assertIn("2,000 blocks of 125 KiB", words)
 
-    def test_the_type_of_a_root_where_the_heap_keeps_shapes(self):
+    def test_the_type_of_a_root_where_the_heap_keeps_descriptors(self):
         path = self.heap("described")
         roots = {root["name"]: root for root in self.document("stat", path)["roots"]}
         self.assertEqual(roots["list"]["type"], "node")
@@ -175,8 +175,8 @@ class Dump(Look):
         path = self.heap("described")
         first, = [root for root in self.document("stat", path)["roots"] if root["name"] == "list"]
         block = self.document("dump", "--block", first["address"], path)
-        self.assertEqual((block["address"], block["size_bytes"], block["shape"]), (first["address"], "64", "node"))
-        self.assertEqual(block["fields"], [{"name": "next", "offset": "0", "kind": "pointer", "shape": "node"}])
+        self.assertEqual((block["address"], block["size_bytes"], block["type"]), (first["address"], "64", "node"))
+        self.assertEqual(block["fields"], [{"name": "next", "offset": "0", "kind": "pointer", "type": "node"}])
         word, = block["words"]
         self.assertEqual(int.from_bytes(bytes.fromhex(block["bytes"])[:8], "little"), int(word["block"], 16))
         inside = hex(int(first["address"], 16) + 9)

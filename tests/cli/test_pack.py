@@ -108,27 +108,27 @@ class Pack(CliTest):
 
     def test_compact_and_check_of_pointers(self):
         heap = self.heap("linked")
-        shapes = self.path("shapes")
-        with open(shapes, "w") as file:
-            file.write('taiyen shapes 1\nshape "node" 64\nfield 0 "next" pointer "node"\nroot "list" "node"\n')
-        self.assertRegex(self.succeeds("check", "--pointers", "--shapes", shapes, heap), r"sound; [0-9,]+ blocks reached")
-        self.fails(2, "check", "--pointers", heap, says=("keeps no shapes",))
-        self.fails(2, "compact", heap, says=("keeps no shapes",))
-        told = json.loads(self.succeeds("compact", "--json", "--shapes", shapes, heap))
+        descriptors = self.path("types")
+        with open(descriptors, "w") as file:
+            file.write('taiyen types 1\ntype "node" 64\nfield 0 "next" pointer "node"\nroot "list" "node"\n')
+        self.assertRegex(self.succeeds("check", "--pointers", "--types", descriptors, heap), r"sound; [0-9,]+ blocks reached")
+        self.fails(2, "check", "--pointers", heap, says=("keeps no type descriptors",))
+        self.fails(2, "compact", heap, says=("keeps no type descriptors",))
+        told = json.loads(self.succeeds("compact", "--json", "--types", descriptors, heap))
         self.assertLess(int(told["used_bytes"]), int(told["old_used_bytes"]) / 2)
         self.succeeds("verify", heap)
-        self.assertRegex(self.succeeds("check", "--pointers", "--shapes", shapes, heap), r"sound; [0-9,]+ blocks reached")
-        with open(shapes, "w") as file:
-            file.write('taiyen shapes 1\nshape "node" 64\nroot "list" "node"\n')
-        result = run("check", "--pointers", "--shapes", shapes, heap)
+        self.assertRegex(self.succeeds("check", "--pointers", "--types", descriptors, heap), r"sound; [0-9,]+ blocks reached")
+        with open(descriptors, "w") as file:
+            file.write('taiyen types 1\ntype "node" 64\nroot "list" "node"\n')
+        result = run("check", "--pointers", "--types", descriptors, heap)
         self.assertEqual((result.returncode, result.stderr), (1, ""))
         self.assertIn("node", result.stdout)
         self.assertIn("no field leads there, but perhaps words that no field names", result.stdout)
         self.assertNotIn("(harmless)", result.stdout)  # the one forgotten pointer leads to all others
-        told = json.loads(run("check", "--pointers", "--json", "--shapes", shapes, heap).stdout)
+        told = json.loads(run("check", "--pointers", "--json", "--types", descriptors, heap).stdout)
         self.assertEqual((told["sound"], told["findings"][0]["kind"], told["findings"][0]["offset"]),
                          (False, "hidden", "0"))
-        result = run("compact", "--shapes", shapes, heap)
+        result = run("compact", "--types", descriptors, heap)
         self.assertEqual(result.returncode, 1)
         self.assertIn("node", result.stderr)
         self.succeeds("verify", heap)
@@ -172,7 +172,7 @@ class Pack(CliTest):
         self.fails(2, "unpack", "--limit", "99999999999T", packed, new, says=("64G",))
         self.fails(2, "unpack", "--base", "here", packed, new, says=("0x420000000000",))
         self.fails(2, "unpack", "--class-table", "other", packed, new, says=("line or packed",))
-        self.fails(2, "unpack", "--elsewhere", packed, new, says=("addresses would be wrong", "shapes"))
+        self.fails(2, "unpack", "--elsewhere", packed, new, says=("addresses would be wrong", "types"))
         self.fails(2, "unpack", heap, new, says=("does not begin as one",))
         for command, source in (("unpack", packed), ("copy", heap)):
             self.fails(2, command, source, "-", says=("name a file",))

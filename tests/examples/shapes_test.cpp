@@ -1,18 +1,18 @@
-// Goal: the examples describe their structures wholly: the census has no open finding, whichever line is missing is
-// named by its type and place, and each answer stays the same when the structures are laid out anew elsewhere. Method:
-// each example makes a heap as it does for its users, and changes it a good deal; then lines of its description are
-// deleted one by one; then the heap is packed and unpacked.
+// Goal: the examples describe their structures wholly: the pointer audit has no open finding, whichever line is missing
+// is named by its type and place, and each answer stays the same when the structures are laid out anew elsewhere.
+// Method: each example makes a heap as it does for its users, and changes it a good deal; then lines of its description
+// are deleted one by one; then the heap is packed and unpacked.
 #include "atlas/churn.hpp"
-#include "atlas/shapes.hpp"
 #include "atlas/survey.hpp"
+#include "atlas/type descriptors.hpp"
 #include "draw/invert.hpp"
 #include "draw/session.hpp"
-#include "draw/shapes.hpp"
 #include "draw/survey.hpp"
+#include "draw/type descriptors.hpp"
 #include "ledger/branch.hpp"
-#include "ledger/shapes.hpp"
-#include "tests/pack/shapes/deletions.hpp"
+#include "ledger/type descriptors.hpp"
 #include "tests/pack/support.hpp"
+#include "tests/pack/types/deletions.hpp"
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -26,12 +26,12 @@ namespace {
 struct example {
     const char *name;
     void (*make)(const std::string &path);
-    void (*describe)(ty_shapes *shapes);
-    void (*bind)(ty_shapes *shapes);                 // hooks, as far as they are asked for
+    void (*describe)(ty_types *descriptors);
+    void (*bind)(ty_types *descriptors);             // hooks, as far as they are asked for
     std::string (*answers)(const std::string &path); // without addresses
 };
 
-void no_hooks(ty_shapes *) {}
+void no_hooks(ty_types *) {}
 
 ty_heap *open_heap(const std::string &path, ty_kind kind = TY_KIND_DEFAULT, bool concurrent = false) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
@@ -96,9 +96,9 @@ std::string answers_of_drawing(const std::string &path) {
     return text.str();
 }
 
-void bind_drawing(ty_shapes *shapes) {
-    const ty_shape *node = ty_shapes_find(shapes, "tree_node"); // bound if the line is there
-    ty_status status = node ? ty_shapes_bind(shapes, "tree_node", draw::trace_slots, nullptr, nullptr) : TY_OK;
+void bind_drawing(ty_types *descriptors) {
+    const ty_type *node = ty_types_find(descriptors, "tree_node"); // bound if the line is there
+    ty_status status = node ? ty_types_bind(descriptors, "tree_node", draw::trace_slots, nullptr, nullptr) : TY_OK;
     EXPECT_TRUE(status == TY_OK || status == TY_E_ARGUMENT);
 }
 
@@ -171,10 +171,10 @@ void make_notes(const std::string &path) {
         output_of(NOTES " " + path + " add 'note " + std::to_string(n) + "'");
 }
 
-void describe_notes(ty_shapes *shapes) {
-    std::ifstream file(NOTES_SHAPES);
+void describe_notes(ty_types *descriptors) {
+    std::ifstream file(NOTES_DESCRIPTORS);
     std::string text((std::istreambuf_iterator<char>(file)), {});
-    check(ty_shapes_read(shapes, text.data(), text.size()));
+    check(ty_types_read(descriptors, text.data(), text.size()));
 }
 
 std::string answers_of_notes(const std::string &path) {
@@ -183,20 +183,20 @@ std::string answers_of_notes(const std::string &path) {
 }
 
 const example examples[] = {
-    {"atlas", make_atlas, [](ty_shapes *set) { check(ty_shapes_root(set, "atlas", &demo::atlas_shape, nullptr)); },
+    {"atlas", make_atlas, [](ty_types *set) { check(ty_types_root(set, "atlas", &demo::atlas_descriptor, nullptr)); },
      no_hooks, answers_of_atlas},
     {"drawing", make_drawing,
-     [](ty_shapes *set) { check(ty_shapes_root(set, "drawing", &draw::drawing_shape, nullptr)); }, bind_drawing,
+     [](ty_types *set) { check(ty_types_root(set, "drawing", &draw::drawing_descriptor, nullptr)); }, bind_drawing,
      answers_of_drawing},
-    {"bank", make_bank, [](ty_shapes *set) { check(ty_shapes_root(set, "bank", &ledger::bank_shape, nullptr)); },
+    {"bank", make_bank, [](ty_types *set) { check(ty_types_root(set, "bank", &ledger::bank_descriptor, nullptr)); },
      no_hooks, answers_of_bank},
     {"branch", make_branch,
-     [](ty_shapes *set) { check(ty_shapes_root(set, "branch", &ledger::branch_shape, nullptr)); }, no_hooks,
+     [](ty_types *set) { check(ty_types_root(set, "branch", &ledger::branch_descriptor, nullptr)); }, no_hooks,
      answers_of_branch},
     {"notes", make_notes, describe_notes, no_hooks, answers_of_notes},
 };
 
-class example_shapes : public testing::TestWithParam<example> {
+class example_descriptors : public testing::TestWithParam<example> {
 protected:
     void SetUp() override {
         GetParam().make(path);
@@ -204,37 +204,37 @@ protected:
     }
     folder where;
     std::string path = where.path("example.ty");
-    shapes_owner complete = new_shapes();
+    descriptors_owner complete = new_descriptors();
 };
 
 } // namespace
 
-TEST_P(example_shapes, say_all_there_is) {
+TEST_P(example_descriptors, say_all_there_is) {
     ty_heap *heap = open_heap(path);
-    census_result result = take_census(heap, complete.get());
+    audit_result result = take_audit(heap, complete.get());
     EXPECT_EQ(result.status, TY_OK) << result.text(); // the atlas has remains, which are not open
     EXPECT_EQ(result.figures.blocks, result.figures.reached_blocks);
     EXPECT_OK(ty_close(heap));
 }
 
-TEST_P(example_shapes, each_deleted_line_is_named) {
+TEST_P(example_descriptors, each_deleted_line_is_named) {
     ty_heap *heap = open_heap(path);
     expect_each_deleted_line_named(heap, complete.get(), GetParam().bind);
     EXPECT_OK(ty_close(heap));
 }
 
-TEST_P(example_shapes, answers_are_the_same_elsewhere) {
+TEST_P(example_descriptors, answers_are_the_same_elsewhere) {
     ty_heap *heap = open_heap(path);
     std::string copy = where.path("copy.ty");
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.path = copy.c_str();
     options.place = TY_PLACE_OTHER;
     options.layout = TY_LAYOUT_DEFRAGMENT;
-    options.shapes = complete.get();
+    options.descriptors = complete.get();
     ASSERT_OK(unpack(packed(heap).text(), options, nullptr));
     ASSERT_OK(ty_close(heap));
     EXPECT_EQ(GetParam().answers(copy), GetParam().answers(path));
 }
 
-INSTANTIATE_TEST_SUITE_P(of, example_shapes, testing::ValuesIn(examples),
+INSTANTIATE_TEST_SUITE_P(of, example_descriptors, testing::ValuesIn(examples),
                          [](const testing::TestParamInfo<example> &one) { return std::string(one.param.name); });

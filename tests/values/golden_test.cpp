@@ -6,7 +6,7 @@
 
 #include <filesystem>
 #include <taiyen/pack.h>
-#include <taiyen/value_shapes.hpp>
+#include <taiyen/value_types.hpp>
 
 using namespace values_test;
 
@@ -88,8 +88,8 @@ TEST(values_golden, version_1) {
         options.codec = TY_CODEC_ZSTD;
         ASSERT_EQ(TY_OK, ty_pack_file(heap.get(), path.c_str(), &options, nullptr)) << ty_error_text();
     }
-    ty_shapes *shapes = nullptr;
-    ASSERT_EQ(TY_OK, ty_shapes_create(&shapes));
+    ty_types *shapes = nullptr;
+    ASSERT_EQ(TY_OK, ty_types_create(&shapes));
     ASSERT_EQ(TY_OK, taiyen::add_values(shapes));
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.place = TY_PLACE_OTHER;
@@ -97,7 +97,7 @@ TEST(values_golden, version_1) {
     ty_heap *unpacked = nullptr;
     ASSERT_EQ(TY_OK, ty_unpack_file(path.c_str(), &options, &unpacked, nullptr, nullptr)) << ty_error_text();
     taiyen::heap heap(unpacked);
-    ty_shapes_destroy(shapes);
+    ty_types_destroy(shapes);
 
     value_heap values = value_heap::open(heap).value();
     expect_sound(values);

@@ -1,23 +1,23 @@
-// Goal: values are as before wherever their heap goes, and the census finds nothing to say of them: also of texts,
-// arrays and numbers that look like addresses. Method: a heap with all kinds of values, rings and packed ones among
-// them, is packed, unpacked elsewhere and laid out anew, twice; the model says what is to be there.
+// Goal: values are as before wherever their heap goes, and the pointer audit finds nothing to say of them: also of
+// texts, arrays and numbers that look like addresses. Method: a heap with all kinds of values, rings and packed ones
+// among them, is packed, unpacked elsewhere and laid out anew, twice; the model says what is to be there.
 #include "support.hpp"
 
 #include <taiyen/pack.h>
-#include <taiyen/value_shapes.hpp>
+#include <taiyen/value_types.hpp>
 
 using namespace values_test;
 
 namespace {
 
-taiyen::heap unpacked(ty_heap *heap, const ty_shapes *shapes, ty_layout layout) {
+taiyen::heap unpacked(ty_heap *heap, const ty_types *descriptors, ty_layout layout) {
     void *bytes = nullptr;
     size_t size = 0;
     EXPECT_EQ(TY_OK, ty_pack_memory(heap, nullptr, &bytes, &size, nullptr)) << ty_error_text();
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.place = TY_PLACE_OTHER;
     options.layout = layout;
-    options.shapes = shapes;
+    options.descriptors = descriptors;
     ty_heap *moved = nullptr;
     EXPECT_EQ(TY_OK, ty_unpack_memory(bytes, size, &options, &moved, nullptr, nullptr)) << ty_error_text();
     free(bytes);
@@ -33,8 +33,8 @@ void add_lookalikes(value_heap &values, taiyen::dict &to) {
         many += bytes;
     to.set("bytes", values.make_bytes(many).value()).value();
     to.set("opaque", values.make_opaque(5, many).value()).value();
-    const uint64_t shape[] = {1500};
-    const value array = values.make_array("u8", 8, shape, 1).value();
+    const uint64_t descriptor[] = {1500};
+    const value array = values.make_array("u8", 8, descriptor, 1).value();
     for (size_t i = 0; i < 1500; ++i)
         memcpy(static_cast<char *>(taiyen::array(array).data()) + i * 8, &address, 8);
     to.set("array", array).value();
@@ -45,9 +45,9 @@ void add_lookalikes(value_heap &values, taiyen::dict &to) {
 }
 
 TEST(moved_values, are_as_before) {
-    ty_shapes *shapes = nullptr;
-    ASSERT_EQ(TY_OK, ty_shapes_create(&shapes));
-    ASSERT_EQ(TY_OK, taiyen::add_values(shapes)) << ty_error_text();
+    ty_types *descriptors = nullptr;
+    ASSERT_EQ(TY_OK, ty_types_create(&descriptors));
+    ASSERT_EQ(TY_OK, taiyen::add_values(descriptors)) << ty_error_text();
     for (uint64_t seed = 1; seed <= 4; ++seed) {
         taiyen::heap heap = taiyen::heap::create().value();
         auto values = std::make_unique<value_heap>(value_heap::open(heap).value());
@@ -65,21 +65,21 @@ TEST(moved_values, are_as_before) {
         const std::string looks(data_of(kept_bytes));
         ASSERT_TRUE(values->set_root(values->make_tuple(all, 3).value()));
         for (const ty_layout layout : {TY_LAYOUT_SAME, TY_LAYOUT_DEFRAGMENT, TY_LAYOUT_PACKED}) {
-            ty_census census{};
-            census.struct_size = sizeof census;
-            EXPECT_EQ(TY_OK, ty_take_census(
-                                 heap.get(), shapes,
-                                 [](const ty_census_finding *found, void *) {
+            ty_audit audit{};
+            audit.struct_size = sizeof audit;
+            EXPECT_EQ(TY_OK, ty_audit_pointers(
+                                 heap.get(), descriptors,
+                                 [](const ty_audit_mismatch *found, void *) {
                                      ADD_FAILURE() << found->text;
                                      return true;
                                  },
-                                 nullptr, &census));
+                                 nullptr, &audit));
             // The library knows the hook of those that the heap keeps.
             const bool kept = layout != TY_LAYOUT_SAME;
             if (kept) {
-                ASSERT_EQ(TY_OK, ty_shapes_keep(shapes, heap.get())) << ty_error_text();
+                ASSERT_EQ(TY_OK, ty_types_keep(descriptors, heap.get())) << ty_error_text();
             }
-            taiyen::heap moved = unpacked(heap.get(), kept ? nullptr : shapes, layout);
+            taiyen::heap moved = unpacked(heap.get(), kept ? nullptr : descriptors, layout);
             values.reset();
             heap = std::move(moved);
             values = std::make_unique<value_heap>(value_heap::open(heap).value());
@@ -105,7 +105,7 @@ TEST(moved_values, are_as_before) {
         both.run(300);
         both.expect_as_model();
     }
-    ty_shapes_destroy(shapes);
+    ty_types_destroy(descriptors);
 }
 
 } // namespace

@@ -20,19 +20,19 @@ struct table {
     uint64_t count;
     struct entry **rows;
 };
-TY_SHAPE_DECLARE(entry);
-TY_SHAPE(entry, TY_POINTER(entry, next, &entry_shape), TY_BYTES(entry, text))
-TY_SHAPE_POINTER_TO(row, &entry_shape)
-TY_SHAPE_DECLARE(table);
-TY_SHAPE(table, TY_POINTER_COUNTED(table, rows, count, &row_shape))
+TY_TYPE_DECLARE(entry);
+TY_TYPE(entry, TY_POINTER(entry, next, &entry_descriptor), TY_BYTES(entry, text))
+TY_TYPE_POINTER_TO(row, &entry_descriptor)
+TY_TYPE_DECLARE(table);
+TY_TYPE(table, TY_POINTER_COUNTED(table, rows, count, &row_descriptor))
 
-struct table_shapes {
-    ty_shapes *set = nullptr;
-    table_shapes() {
-        EXPECT_OK(ty_shapes_create(&set));
-        EXPECT_OK(ty_shapes_root(set, "table", &table_shape, nullptr));
+struct table_descriptors {
+    ty_types *set = nullptr;
+    table_descriptors() {
+        EXPECT_OK(ty_types_create(&set));
+        EXPECT_OK(ty_types_root(set, "table", &table_descriptor, nullptr));
     }
-    ~table_shapes() { ty_shapes_destroy(set); }
+    ~table_descriptors() { ty_types_destroy(set); }
 };
 
 // The same table for the same numbers; three of four entries are freed again, and with them their texts.
@@ -95,14 +95,14 @@ os::sim_disk *make_disk(size_t entries, std::string *content) {
 }
 
 ty_status compact_on(os::sim_disk *disk, ty_compact_report *report = nullptr) {
-    table_shapes shapes;
+    table_descriptors descriptors;
     ty_open_options options = on(disk);
     ty_heap *heap;
     ty_status status = ty_open(path, &options, &heap, nullptr);
     if (status != TY_OK)
         return status;
     ty_compact_options compact = TY_COMPACT_OPTIONS_INIT;
-    compact.shapes = shapes.set;
+    compact.descriptors = descriptors.set;
     compact.threads = 1;
     status = ty_compact(heap, &compact, report);
     if (status == TY_OK && (status = ty_close(heap)) == TY_OK)
@@ -186,16 +186,16 @@ TEST(pack_compact, failing_disk) {
     }
 }
 
-// Volatile heaps too, by shapes that the heap keeps, by a callback, or by force.
-TEST(pack_compact, by_kept_shapes_or_a_callback) {
+// Volatile heaps too, by type descriptors that the heap keeps, by a callback, or by force.
+TEST(pack_compact, by_kept_descriptors_or_a_callback) {
     for (int how = 0; how < 3; how++) {
         volatile_heap heap;
         fill_table(heap, 20000);
         std::string before = read_table(heap);
-        table_shapes shapes;
+        table_descriptors descriptors;
         ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
         if (how == 0) {
-            ASSERT_OK(ty_shapes_keep(shapes.set, heap));
+            ASSERT_OK(ty_types_keep(descriptors.set, heap));
         } else if (how == 1) {
             options.fix = [](ty_heap *fixed, const ty_moves *moves, void *) {
                 auto *found = static_cast<table *>(ty_root(fixed, "table"));
@@ -210,7 +210,7 @@ TEST(pack_compact, by_kept_shapes_or_a_callback) {
                 return TY_OK;
             };
         } else {
-            options.shapes = shapes.set;
+            options.descriptors = descriptors.set;
         }
         ASSERT_OK(ty_compact(heap, &options, nullptr));
         EXPECT_EQ(before, read_table(heap));
@@ -221,13 +221,13 @@ TEST(pack_compact, by_kept_shapes_or_a_callback) {
     }
 }
 
-// Also with force: shapes that cannot be used are found out before a block is freed.
-TEST(pack_compact, shapes_that_cannot_be_used) {
+// Also with force: type descriptors that cannot be used are found out before a block is freed.
+TEST(pack_compact, descriptors_that_cannot_be_used) {
     volatile_heap heap;
     fill_table(heap, 500);
     auto *text = static_cast<char *>(ty_alloc_zeroed(heap, 64));
     strcpy(text, "this is no description");
-    ASSERT_OK(ty_root_set(heap, TY_SHAPES_ROOT, text));
+    ASSERT_OK(ty_root_set(heap, TY_TYPES_ROOT, text));
     content before = content_of(heap);
     ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
     options.force = true;
@@ -241,9 +241,9 @@ TEST(pack_compact, progress_that_throws) {
         volatile_heap heap;
         fill_table(heap, 60000);
         std::string before = read_table(heap);
-        table_shapes shapes;
+        table_descriptors descriptors;
         ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
-        options.shapes = shapes.set;
+        options.descriptors = descriptors.set;
         uint64_t left = calls;
         options.progress = [](uint64_t, uint64_t, void *context) -> bool {
             if (--*static_cast<uint64_t *>(context) == 0)
@@ -264,22 +264,22 @@ TEST(pack_compact, refusals_leave_the_heap_as_it_was) {
     fill_table(heap, 2000);
     content before = content_of(heap);
     EXPECT_EQ(TY_E_UNSUPPORTED, ty_compact(heap, nullptr, nullptr)) << ty_error_text(); // nobody fixes addresses
-    // A shape that leaves a pointer out.
-    ty_shapes *wrong;
-    ASSERT_OK(ty_shapes_create(&wrong));
-    static const ty_shape lost = {"entry", sizeof(entry), nullptr, 0, nullptr, nullptr, nullptr};
+    // A type descriptor that leaves a pointer out.
+    ty_types *wrong;
+    ASSERT_OK(ty_types_create(&wrong));
+    static const ty_type lost = {"entry", sizeof(entry), nullptr, 0, nullptr, nullptr, nullptr};
     static const ty_field rows[] = {{"address", TY_FIELD_POINTER, 0, &lost, {}, {}, 0, 0}};
-    static const ty_shape row = {"row", 8, rows, 1, nullptr, nullptr, nullptr};
+    static const ty_type row = {"row", 8, rows, 1, nullptr, nullptr, nullptr};
     static const ty_field fields[] = {{"rows", TY_FIELD_POINTER, 8, &row, {}, {TY_COUNT_FIELD, 1, 0, 8}, 0, 0}};
-    static const ty_shape whole = {"table", sizeof(table), fields, 1, nullptr, nullptr, nullptr};
-    ASSERT_OK(ty_shapes_root(wrong, "table", &whole, nullptr));
+    static const ty_type whole = {"table", sizeof(table), fields, 1, nullptr, nullptr, nullptr};
+    ASSERT_OK(ty_types_root(wrong, "table", &whole, nullptr));
     ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
-    options.shapes = wrong;
+    options.descriptors = wrong;
     EXPECT_EQ(TY_E_MISMATCH, ty_compact(heap, &options, nullptr)) << ty_error_text();
-    ty_shapes_destroy(wrong);
+    ty_types_destroy(wrong);
     options = TY_COMPACT_OPTIONS_INIT;
-    table_shapes shapes;
-    options.shapes = shapes.set;
+    table_descriptors descriptors;
+    options.descriptors = descriptors.set;
     options.progress = [](uint64_t, uint64_t, void *) { return false; };
     EXPECT_EQ(TY_E_BUSY, ty_compact(heap, &options, nullptr));
     EXPECT_EQ(before, content_of(heap));

@@ -1,5 +1,5 @@
 // Goal: a heap's outboxes and its inbox stay whole when it is packed, laid out anew and moved: they hold no addresses,
-// and need no shapes. Method: a transactional heap on a simulated disk, unpacked at another address.
+// and need no type descriptors. Method: a transactional heap on a simulated disk, unpacked at another address.
 #include "src/sim/storage_sim.hpp"
 #include "tests/pack/support.hpp"
 
@@ -40,15 +40,15 @@ TEST(pack_outbox, moves_with_its_heap) {
     const void *block = ty_root(heap, "taiyen.outbox.out");
     const uint64_t place = offset_of(heap, block);
     const std::string stream = packed(heap).text();
-    ty_shapes *shapes = nullptr;
-    ASSERT_OK(ty_shapes_create(&shapes));
+    ty_types *descriptors = nullptr;
+    ASSERT_OK(ty_types_create(&descriptors));
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.kind = TY_TRANSACTIONAL;
     options.path = "after.ty";
     options.open = &open;
     options.place = TY_PLACE_OTHER;
     options.layout = TY_LAYOUT_DEFRAGMENT;
-    options.shapes = shapes;
+    options.descriptors = descriptors;
     ASSERT_OK(unpack(stream, options, &moved, nullptr));
     EXPECT_NE(ty_heap_base(heap), ty_heap_base(moved));
     EXPECT_NE(place, offset_of(moved, ty_root(moved, "taiyen.outbox.out")));
@@ -66,7 +66,7 @@ TEST(pack_outbox, moves_with_its_heap) {
     ASSERT_OK(ty_inbox_last(moved, "shop", &last));
     EXPECT_EQ(12u, last);
     commit_of{moved}([&](ty_txn *txn) { EXPECT_OK(ty_outbox_put(txn, "out", "third", 5, nullptr)); });
-    ty_shapes_destroy(shapes);
+    ty_types_destroy(descriptors);
     EXPECT_OK(ty_discard(moved));
     EXPECT_OK(ty_discard(heap));
     os::sim_destroy(disk);

@@ -1,0 +1,46 @@
+// Room for more elements behind an array's count. What stands there are remains of elements, mostly.
+#include "walker.hpp"
+
+namespace taiyen::pack {
+
+void walker::note_tail(const step &s, char *target, size_t count, const found_block &to) {
+    bool counted = s.there != nullptr && (s.there->kind == TY_COUNT_FIELD || s.there->kind == TY_COUNT_END);
+    if (counted && s.to != nullptr && !s.to->plain && target + count * s.to->size < to.end())
+        tails_.push_back({target + count * s.to->size, to.end(), s.to});
+}
+
+// SH11. After all that is reached is known.
+void walker::settle_tails() {
+    for (const spare_room &one : tails_)
+        for (char *at = one.at; one.end - at >= static_cast<ptrdiff_t>(one.as->size); at += one.as->size)
+            settle_spare(*one.as, at);
+}
+
+void walker::settle_spare(const plan &as, char *at) {
+    for (const step &s : as.steps) {
+        if (s.field == nullptr || s.field->here.kind != TY_COUNT_FIXED)
+            continue;
+        for (size_t n = 0; n < s.number; ++n) {
+            char *place = at + s.offset + n * s.element;
+            if (s.kind == TY_FIELD_NESTED)
+                settle_spare(*s.to, place);
+            else if (s.kind == TY_FIELD_POINTER || s.kind == TY_FIELD_REFERENCE)
+                settle_word(s, place);
+        }
+    }
+}
+
+void walker::settle_word(const step &s, char *word) {
+    char *target;
+    found_block to;
+    if (words_.test(word))
+        return;
+    bool alive = target_of(word, s.mask, target, to);
+    if (alive && types_[to.ordinal] == 0)
+        return; // somebody may have meant to lead there: the pointer audit tells
+    words_.set(word);
+    if (alive && moved_)
+        write(word, s.mask, target);
+}
+
+} // namespace taiyen::pack

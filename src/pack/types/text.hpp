@@ -1,0 +1,14 @@
+// Type descriptors as text (docs/reference.md, "Type descriptors in a text").
+#pragma once
+
+#include "descriptor_set.hpp"
+
+namespace taiyen::pack {
+
+inline constexpr size_t text_bytes_max = size_t{16} << 20;
+
+// SH3: what write_text() writes, read_text() reads, and it is the same set again.
+ty_status read_text(descriptor_set &set, std::string_view text);
+std::string write_text(const descriptor_set &set);
+
+} // namespace taiyen::pack
