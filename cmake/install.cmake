@@ -13,7 +13,7 @@ if(TARGET taiyen_pack) # exported apart: a package has them that the core does w
   install(TARGETS taiyen_pack taiyen_ship EXPORT taiyen_pack_static_targets)
   list(APPEND static_libraries taiyen_pack taiyen_ship)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-          FILES_MATCHING PATTERN "pack.h*" PATTERN "*shapes.h*" PATTERN "ship.h")
+          FILES_MATCHING PATTERN "pack.h*" PATTERN "*types.h*" PATTERN "ship.h")
 endif()
 if(TARGET taiyen_standby) # the same, of another package
   install(TARGETS taiyen_standby_shared EXPORT taiyen_standby_targets)
@@ -22,7 +22,7 @@ if(TARGET taiyen_standby) # the same, of another package
   install(FILES ${PROJECT_SOURCE_DIR}/include/taiyen/standby.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taiyen)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        PATTERN "pack.h*" EXCLUDE PATTERN "*shapes.h*" EXCLUDE PATTERN "ship.h" EXCLUDE
+        PATTERN "pack.h*" EXCLUDE PATTERN "*types.h*" EXCLUDE PATTERN "ship.h" EXCLUDE
         PATTERN "standby.h" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
