@@ -10,7 +10,7 @@
 //
 // fix: the addresses of the atlas after a move, by its type descriptors. defragment: what the churned heap has of its
 // pages.
-#include "examples/atlas/type descriptors.hpp"
+#include "examples/atlas/descriptors.hpp"
 #include "pack_heaps.hpp"
 
 #include <cstdlib>

@@ -4,8 +4,8 @@
 // transaction; one-heap: to six counters of one heap, an ordinary commit; apart: the heaps commit one after the other,
 // and a crash leaves half. dummies-N: a heap as the coordinator of two resource managers that do nothing; one-heap: the
 // same heap without them. So the difference is what a coordinator costs. database-N: suite_together_databases.cpp.
-// followed-N: ordinary commits while a follower of the same process takes each record; alone: without. restore: a heap
-// of 64 MB and the records of a thousand bytes that were shipped of it, made a heap again.
+// followed-N: ordinary commits while a change feed of the same process takes each record; alone: without. restore: a
+// heap of 64 MB and the records of a thousand bytes that were shipped of it, made a heap again.
 //
 // Each turn of a subject is a process of its own; all commits are durable when they return.
 #include "together.hpp"
@@ -25,7 +25,7 @@ struct thread_case {
 };
 constexpr thread_case heap_cases[] = {{"heaps-1", 1}, {"heaps-4", 4}, {"heaps-16", 16}};
 constexpr thread_case dummy_cases[] = {{"dummies-1", 1}, {"dummies-10", 10}, {"dummies-100", 100}};
-constexpr thread_case follower_cases[] = {{"followed-1", 1}, {"followed-16", 16}};
+constexpr thread_case feed_cases[] = {{"followed-1", 1}, {"followed-16", 16}};
 constexpr size_t turns = 5;
 constexpr size_t heap_bytes = size_t{256} << 20;
 constexpr size_t log_bytes = size_t{64} << 20;
@@ -135,39 +135,39 @@ void run_dummies(session &session, const thread_case &which) {
          {"one-heap", [&] { measure_together(session, which.name, "one-heap", which.threads, ordinary(path, 3)); }}});
 }
 
-// ---- A follower
+// ---- A change feed
 
 class following {
 public:
     explicit following(const std::string &path) : heap(path) {
-        ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
+        ty_feed_options options = TY_FEED_OPTIONS_INIT;
         options.heap = heap.get();
-        check(ty_follow_open(path.c_str(), &options, &follower_), "cannot follow a heap");
-        check(ty_follow_base(follower_, &position_), "cannot follow a heap");
+        check(ty_feed_open(path.c_str(), &options, &feed_), "cannot follow a heap");
+        check(ty_feed_base(feed_, &position_), "cannot follow a heap");
         thread_ = std::thread([this] { follow(); });
     }
     ~following() {
         ends_ = true;
         thread_.join();
-        ty_follow_close(follower_);
+        ty_feed_close(feed_);
     }
     counter_heap heap;
 
 private:
-    static bool take(const ty_follow_record *, void *) { return true; }
+    static bool take(const ty_feed_record *, void *) { return true; }
     void follow() {
         while (!ends_) {
             bool more = false;
-            check(ty_follow_wait(follower_, &position_, 10, &more), "cannot follow a heap");
-            const ty_status status = ty_follow_read(follower_, &position_, take, nullptr, nullptr);
+            check(ty_feed_wait(feed_, &position_, 10, &more), "cannot follow a heap");
+            const ty_status status = ty_feed_read(feed_, &position_, take, nullptr, nullptr);
             if (status == TY_E_NOT_FOUND) // it fell behind what the log holds
-                check(ty_follow_base(follower_, &position_), "cannot follow a heap");
+                check(ty_feed_base(feed_, &position_), "cannot follow a heap");
             else
                 check(status, "cannot follow a heap");
         }
     }
-    ty_follower *follower_ = nullptr;
-    ty_follow_position position_{};
+    ty_feed *feed_ = nullptr;
+    ty_feed_position position_{};
     std::atomic<bool> ends_{false};
     std::thread thread_;
 };
@@ -274,7 +274,7 @@ void run_restore(session &session) {
 std::vector<std::string> case_names() {
     std::vector<std::string> names = names_of(heap_cases);
     for (const std::vector<std::string> &more :
-         {names_of(dummy_cases), database_case_names(), names_of(follower_cases), {"restore"}})
+         {names_of(dummy_cases), database_case_names(), names_of(feed_cases), {"restore"}})
         names.insert(names.end(), more.begin(), more.end());
     return names;
 }
@@ -285,7 +285,7 @@ void run(session &session) {
     for (const thread_case &which : dummy_cases)
         run_dummies(session, which);
     run_databases(session);
-    for (const thread_case &which : follower_cases)
+    for (const thread_case &which : feed_cases)
         run_followed(session, which);
     run_restore(session);
     session.out().note(
@@ -299,7 +299,7 @@ void judge(session &session) {
                      out.ratio("heaps-1", "txn_per_s", self, "one-heap"), 0.8);
     out.bar_at_least("heaps-1: a distributed transaction over two commits",
                      out.ratio("heaps-1", "txn_per_s", self, "apart"), 1);
-    out.bar_at_least("followed-1: with a follower over without", out.ratio("followed-1", "txn_per_s", self, "alone"),
+    out.bar_at_least("followed-1: with a change feed over without", out.ratio("followed-1", "txn_per_s", self, "alone"),
                      0.9);
     judge_databases(session);
 }
@@ -368,7 +368,8 @@ void measure_together(session &session, const std::string &case_name, const char
 }
 
 extern const suite together_suite;
-const suite together_suite = {"together", "several heaps, a heap and a database, a coordinator, a follower, restoring",
+const suite together_suite = {"together",
+                              "several heaps, a heap and a database, a coordinator, a change feed, restoring",
                               case_names, run, judge};
 
 } // namespace bench

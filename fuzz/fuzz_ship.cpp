@@ -50,7 +50,7 @@ struct memory {
 
 memory make_segment() {
     memory made;
-    ty_follow_position at{};
+    ty_feed_position at{};
     at.log_identity = 77;
     at.partitions = 1;
     at.lsn = 10;
@@ -61,10 +61,10 @@ memory make_segment() {
     builder.begin(at);
     for (uint64_t n = 11; n <= 40; n++) {
         const std::string bytes(static_cast<size_t>(n * n % 50 + 1), static_cast<char>(n));
-        const ty_follow_record record{n, at.hash, record_hash(77, at.hash, n, bytes.data(), bytes.size()), bytes.data(),
-                                      bytes.size()};
+        const ty_feed_record record{n, at.hash, record_hash(77, at.hash, n, bytes.data(), bytes.size()), bytes.data(),
+                                    bytes.size()};
         require(builder.add(record, n / 10) == TY_OK);
-        require(ty_follow_check(&at, &record) == TY_OK);
+        require(ty_feed_check(&at, &record) == TY_OK);
     }
     require(builder.put(made.table, at, line, &header) == TY_OK);
     return made;
@@ -107,7 +107,7 @@ void read(const memory &from, bool checks) {
         return;
     uint64_t lsn = reader.header().from.lsn;
     for (bool more = true; reader.next(&frame, checks, &more) == TY_OK && more;)
-        for (const ty_follow_record &record : frame.records) {
+        for (const ty_feed_record &record : frame.records) {
             require(record.lsn == ++lsn);
             const auto *bytes = static_cast<const volatile uint8_t *>(record.bytes);
             for (size_t i = 0; i < record.size_bytes; i++)

@@ -49,20 +49,20 @@ message_header_1 header_of(const std::vector<uint8_t> &message) {
     return header;
 }
 
-std::vector<uint8_t> records_behind(ty_follow_position &at, message_header_1 &header) {
+std::vector<uint8_t> records_behind(ty_feed_position &at, message_header_1 &header) {
     std::vector<uint8_t> payload;
     for (uint64_t end = at.lsn + 5; at.lsn < end;) {
         const uint64_t n = at.lsn + 1;
         const std::string bytes(static_cast<size_t>(n * n % 50 + 1), static_cast<char>(n));
-        const ty_follow_record record{n, at.hash, record_hash(77, at.hash, n, bytes.data(), bytes.size()), bytes.data(),
-                                      bytes.size()};
+        const ty_feed_record record{n, at.hash, record_hash(77, at.hash, n, bytes.data(), bytes.size()), bytes.data(),
+                                    bytes.size()};
         const auto size = static_cast<uint32_t>(bytes.size());
         const auto *length = reinterpret_cast<const uint8_t *>(&size),
                    *hash = reinterpret_cast<const uint8_t *>(&record.hash);
         payload.insert(payload.end(), length, length + sizeof size);
         payload.insert(payload.end(), hash, hash + sizeof record.hash);
         payload.insert(payload.end(), bytes.begin(), bytes.end());
-        require(ty_follow_check(&at, &record) == TY_OK);
+        require(ty_feed_check(&at, &record) == TY_OK);
         header.records += 1;
     }
     header.position = at;
@@ -71,7 +71,7 @@ std::vector<uint8_t> records_behind(ty_follow_position &at, message_header_1 &he
 
 memory make_logs() {
     memory made;
-    ty_follow_position at{};
+    ty_feed_position at{};
     at.log_identity = 77;
     at.partitions = 1;
     at.lsn = 10;
@@ -139,8 +139,8 @@ void mend(memory &changed, const memory &good) {
 
 void read_records(const memory &from) {
     tail last{};
-    ty_follow_position position{};
-    std::vector<ty_follow_record> records;
+    ty_feed_position position{};
+    std::vector<ty_feed_record> records;
     for (size_t i = 0; i < from.logs[TY_ENGINE_RECORDS].size(); i++) {
         const std::vector<uint8_t> &bytes = from.logs[TY_ENGINE_RECORDS][i];
         message one;
@@ -154,7 +154,7 @@ void read_records(const memory &from) {
         uint64_t lsn = position.lsn;
         if (take_apart(one, &position, &records))
             return;
-        for (const ty_follow_record &record : records) {
+        for (const ty_feed_record &record : records) {
             require(record.lsn == ++lsn);
             const auto *bytes = static_cast<const volatile uint8_t *>(record.bytes);
             for (size_t b = 0; b < record.size_bytes; b++)

@@ -1,6 +1,7 @@
 #include "move.hpp"
 
 #include "atlas.hpp"
+#include "descriptors.hpp"
 #include "folder.hpp"
 #include "heap_file.hpp"
 #include "kdtree.hpp"
@@ -8,7 +9,6 @@
 #include "scan.hpp"
 #include "stopwatch.hpp"
 #include "survey.hpp"
-#include "types.hpp"
 #include <cstdio>
 #include <heap_map.hpp>
 #include <taiyen/pack.h>

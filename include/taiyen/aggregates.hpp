@@ -1,4 +1,4 @@
-// Taiyen in C++: an aggregate taken apart into its members. A part of type descriptors.hpp, which includes it.
+// Taiyen in C++: an aggregate taken apart into its members. A part of descriptors.hpp, which includes it.
 #ifndef TAIYEN_AGGREGATES_HPP
 #define TAIYEN_AGGREGATES_HPP
 

@@ -2,7 +2,7 @@
  *
  * Purpose: for what takes a heap's transactions elsewhere (standby.h): what it has to remember of the heap for as long
  * as there is the heap, such as that another one has taken its place. A note is in the heap's own file, so it goes
- * where that goes; it is no part of the heap's content: no transaction, snapshot or copy by transactions (follow.h,
+ * where that goes; it is no part of the heap's content: no transaction, snapshot or copy by transactions (feed.h,
  * ship.h, pack.h) holds it. For tools and libraries; not in taiyen.h.
  *
  * Vocabulary:

@@ -1,6 +1,6 @@
 /* Taiyen: shipping a heap's transactions to a folder, and restoring from it (library taiyen_ship).
  *
- * Purpose: a backup that is never more than moments old. A *shipper* follows a transactional heap (follow.h), in a
+ * Purpose: a backup that is never more than moments old. A *shipper* follows a transactional heap (feed.h), in a
  * process beside its writer, and puts *bases* and *segments* to a destination; ty_restore makes a heap of them again,
  * as it was behind any transaction that was shipped, or at a time.
  *
@@ -14,7 +14,7 @@
  *
  * Guarantees:
  *  - What is shipped is durable in the heap, and whole. Restoring to a transaction gives exactly what the heap held
- *    behind it (receive.h).
+ *    behind it (replica.h).
  *  - A shipper or a restoring process that is killed leaves objects that are whole, and no heap under the name that was
  *    asked for. The next shipper goes on where the last segment ends; the next ty_restore begins anew.
  *  - Each byte of each object is under a checksum, and segments are bound to each other by hashes. What was changed,
@@ -33,7 +33,7 @@
 #define TAIYEN_SHIP_H
 
 #include "base.h"
-#include "follow.h"
+#include "feed.h"
 #include "heap.h"
 #include "persist.h"
 #include "status.h"
@@ -122,7 +122,7 @@ TY_API TY_CHECKED ty_status ty_ship_open(const char *heap_path, const ty_destina
 TY_API void ty_ship_close(ty_shipper *shipper);
 /* Waits for transactions, for timeout_ms at the most; puts what there is; and does what is due: a base (in a thread of
  * its own), merging, removing. *more: there may be more to ship at once. report and more may be NULL. After an error it
- * may be called again, and goes on. Errors: those of ty_follow_read but TY_E_NOT_FOUND for a log that was written over
+ * may be called again, and goes on. Errors: those of ty_feed_read but TY_E_NOT_FOUND for a log that was written over
  * (then a new line is begun), those of ty_open (TY_OPEN_COPY) and ty_pack, and those of the destination. */
 TY_API TY_CHECKED ty_status ty_ship_step(ty_shipper *shipper, uint32_t timeout_ms, bool *more, ty_ship_report *report);
 /* Ships all there is now, and returns when the destination can be restored from up to there: also the base is there. */
@@ -162,7 +162,7 @@ typedef struct ty_restore_options {
     uint64_t to_lsn;                /* behind this transaction (of one that is prepared: before it). 0: the newest */
     uint64_t to_ns;                 /* or what was seen up to that time, since 1970. 0: the newest. TY_E_MISMATCH: a
                                        clock was set, so that several transactions may be meant; the detail says which */
-    bool receives;                  /* the heap goes on receiving (receive.h); else it is promoted */
+    bool receives;                  /* the heap goes on receiving (replica.h); else it is promoted */
     ty_progress_callback *progress; /* NULL: nobody is told. Bytes of objects. False stops: TY_E_BUSY */
     void *progress_context;
 } ty_restore_options;
@@ -178,8 +178,8 @@ typedef struct ty_restore_report {
     uint64_t record_bytes;
     uint64_t base_ns; /* how long it took: of the base, and of the records */
     uint64_t records_ns;
-    bool incomplete;             /* what follows is there, and cannot be used: see ty_restore */
-    ty_follow_position position; /* from which a heap that goes on receiving is fed (follow.h, receive.h) */
+    bool incomplete;           /* what follows is there, and cannot be used: see ty_restore */
+    ty_feed_position position; /* from which a heap that goes on receiving is fed (feed.h, replica.h) */
 } ty_restore_report;
 
 /* Makes a heap at heap_path, where nothing may be. It gets its name when it is whole and durable. Until then it lies
@@ -190,7 +190,7 @@ typedef struct ty_restore_report {
  * report is given, with incomplete set. The detail says how far it is, and why not further. Errors: TY_E_EXISTS,
  * TY_E_NOT_FOUND (no base at or before what is asked for, or what follows was not shipped), TY_E_DAMAGED (an object;
  * the detail names it), TY_E_MISMATCH (to_ns; objects of another heap), TY_E_ADDRESS, TY_E_BUSY (stopped, or the same
- * name is being restored), those of ty_unpack and ty_receive and of the destination. Thread-safe. */
+ * name is being restored), those of ty_unpack and ty_replica_apply and of the destination. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_restore(const ty_destination *destination, const char *heap_path,
                                        const ty_restore_options *options, ty_restore_report *report);
 

@@ -38,14 +38,14 @@
  *    forges: who may write to the engine is the server's matter.
  *  - How durable an acknowledgement is, is the engine's promise: see ty_jetstream_open and ty_kafka_open.
  *
- * Cost: a publisher reads the log as a follower does (follow.h). A message has about 400 bytes more than its records.
+ * Cost: a publisher reads the log as a change feed does (feed.h). A message has about 400 bytes more than its records.
  * A synchronous commit takes its flush, and then the way to the engine and back; many threads share both.
  */
 #ifndef TAIYEN_STANDBY_H
 #define TAIYEN_STANDBY_H
 
 #include "base.h"
-#include "follow.h"
+#include "feed.h"
 #include "heap.h"
 #include "persist.h"
 #include "status.h"
@@ -221,7 +221,7 @@ TY_API void ty_publisher_close(ty_publisher *publisher);
  * detail says what is missing), and those for which a publisher ends: TY_E_MISMATCH
  * (another heap is the primary now: this one is superseded, durably; or the engine has another history of this heap),
  * TY_E_DAMAGED (the engine is behind the heap, for answer_ms by now, or is another one, or two heaps are the primary of
- * one term: the heap is to be kept; see ty_publish_new_term), those of ty_follow_read but
+ * one term: the heap is to be kept; see ty_publish_new_term), those of ty_feed_read but
  * TY_E_NOT_FOUND for a log that was written over, TY_E_DAMAGED and TY_E_FORMAT (the engine's newest message is none),
  * TY_E_UNSUPPORTED and TY_E_PERMISSION of the engine.
  * Thread-safe. */
@@ -309,7 +309,7 @@ TY_API TY_CHECKED ty_status ty_standby_make(const char *heap_path, const ty_engi
  * it was. options may be NULL. Errors: TY_E_ARGUMENT, TY_E_BUSY (it is a standby already, also in another process),
  * TY_E_EXISTS (it was promoted, and is the primary of the newest term), TY_E_NOT_FOUND (no state is kept),
  * TY_E_DAMAGED (the state; or the heap was promoted, and the engine is behind it), TY_E_MISMATCH (the heap was
- * promoted, and another one is the primary now, or it is not the one of the state), those of ty_receive_begin. */
+ * promoted, and another one is the primary now, or it is not the one of the state), those of ty_replica_begin. */
 TY_API TY_CHECKED ty_status ty_standby_open(ty_heap *heap, const char *heap_path, const ty_engine *engine,
                                             const ty_standby_options *options, ty_standby **standby);
 /* Makes durable what was taken, and ends it; NULL does nothing. To be called before the heap is closed. The heap stays
@@ -322,7 +322,7 @@ TY_API void ty_standby_close(ty_standby *standby);
  * (a message was changed, cut, doubled, exchanged, or is none; or the engine is behind this standby: the detail says
  * so, and the standby is to be kept), TY_E_NOT_FOUND (what comes next was trimmed, or the
  * publisher fell behind: make a new standby), TY_E_MISMATCH (another heap is the primary now: make a new standby),
- * those of ty_receive and of the engine; TY_E_BUSY (a promotion of it failed: it is to be ended). */
+ * those of ty_replica_apply and of the engine; TY_E_BUSY (a promotion of it failed: it is to be ended). */
 TY_API TY_CHECKED ty_status ty_standby_step(ty_standby *standby, uint32_t timeout_ms, ty_standby_report *report);
 
 /* Takes all there is, begins a new term, and makes the heap a primary: from then on it is written to, and the old

@@ -8,8 +8,8 @@
  *   code.h      addresses of code in such heaps
  *   txn.h       transactions on such heaps
  *   undo.h      undo and redo of changes, across sessions
- *   follow.h    committed transactions, for a second copy
- *   receive.h   and that copy
+ *   feed.h    committed transactions, for a second copy
+ *   replica.h   and that copy
  *   distributed.h     one transaction over several heaps, databases, queues
  *   outbox.h    messages that leave a heap and arrive in another one
  *   log.h       where a transaction log is kept, and reading one
@@ -21,12 +21,12 @@
 #include "code.h"
 #include "concurrent.h"
 #include "distributed.h"
-#include "follow.h"
+#include "feed.h"
 #include "heap.h"
 #include "log.h"
 #include "outbox.h"
 #include "persist.h"
-#include "receive.h"
+#include "replica.h"
 #include "scope.h"
 #include "status.h"
 #include "storage.h"

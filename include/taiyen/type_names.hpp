@@ -1,4 +1,4 @@
-// Taiyen in C++: what the type descriptors of types are called. A part of type descriptors.hpp, which includes it.
+// Taiyen in C++: what the type descriptors of types are called. A part of descriptors.hpp, which includes it.
 #ifndef TAIYEN_DESCRIPTOR_NAMES_HPP
 #define TAIYEN_DESCRIPTOR_NAMES_HPP
 

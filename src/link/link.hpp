@@ -3,29 +3,29 @@
 
 #include "../txn/txn.hpp"
 #include <taiyen/distributed.h>
-#include <taiyen/follow.h>
+#include <taiyen/feed.h>
 #include <taiyen/outbox.h>
-#include <taiyen/receive.h>
+#include <taiyen/replica.h>
 
 namespace taiyen {
 
-// The functions of follow.h, with arguments checked for NULL by the caller, and structs that are whole.
-ty_status follow_open(const char *path, const ty_open_options &options, ty_heap *heap, ty_follower **follower);
-void follow_close(ty_follower *follower);
-ty_heap *follow_heap(const ty_follower *follower); // NULL: unknown
-ty_status follow_base(ty_follower *follower, ty_follow_position *position);
-ty_status follow_read(ty_follower *follower, ty_follow_position *position, ty_follow_callback *callback, void *context,
-                      ty_follow_position *base);
-ty_status follow_wait(ty_follower *follower, const ty_follow_position &position, uint32_t timeout_ms, bool *more);
-ty_status follow_check(ty_follow_position *position, const ty_follow_record &record);
+// The functions of feed.h, with arguments checked for NULL by the caller, and structs that are whole.
+ty_status feed_open(const char *path, const ty_open_options &options, ty_heap *heap, ty_feed **feed);
+void feed_close(ty_feed *feed);
+ty_heap *follow_heap(const ty_feed *feed); // NULL: unknown
+ty_status feed_base(ty_feed *feed, ty_feed_position *position);
+ty_status feed_read(ty_feed *feed, ty_feed_position *position, ty_feed_callback *callback, void *context,
+                    ty_feed_position *base);
+ty_status feed_wait(ty_feed *feed, const ty_feed_position &position, uint32_t timeout_ms, bool *more);
+ty_status feed_check(ty_feed_position *position, const ty_feed_record &record);
 
-// The functions of receive.h, likewise.
-ty_status follow_copied(ty_heap *copy, ty_follow_position *position);
-ty_status receive_begin(ty_heap *heap, const ty_follow_position &position, const ty_receive_options &options,
-                        ty_receiver **receiver);
-void receive_end(ty_receiver *receiver);
-ty_status receive(ty_receiver *receiver, const ty_follow_record *records, size_t count);
-ty_status receive_make_durable(ty_receiver *receiver, ty_follow_position *position);
+// The functions of replica.h, likewise.
+ty_status feed_copied(ty_heap *copy, ty_feed_position *position);
+ty_status replica_begin(ty_heap *heap, const ty_feed_position &position, const ty_replica_options &options,
+                        ty_replica **replica);
+void replica_end(ty_replica *replica);
+ty_status receive(ty_replica *replica, const ty_feed_record *records, size_t count);
+ty_status replica_make_durable(ty_replica *replica, ty_feed_position *position);
 
 // ---- Distributed transactions: the functions of distributed.h, likewise (dtxn.hpp)
 

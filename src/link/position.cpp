@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint64_t position_seed = 0x736f706f6c6c6f66; // "followpos"
 
-uint64_t sum_of(const ty_follow_position &position) {
-    return checksum(&position, offsetof(ty_follow_position, checksum), position_seed);
+uint64_t sum_of(const ty_feed_position &position) {
+    return checksum(&position, offsetof(ty_feed_position, checksum), position_seed);
 }
 
 } // namespace
@@ -19,12 +19,12 @@ uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t lsn, const void *
     return checksum(link, sizeof link, log);
 }
 
-void seal_position(ty_follow_position &position) {
+void seal_position(ty_feed_position &position) {
     position.checksum = sum_of(position);
 }
 
 // LK4.
-ty_status check_position(const ty_follow_position &position) {
+ty_status check_position(const ty_feed_position &position) {
     bool good = (position.checksum == sum_of(position) || fault("damaged_position_accepted")) &&
                 position.partitions >= 1 && position.partitions <= log_partitions_max && position.has_record <= 1 &&
                 position.lsn >= position.has_record && position.lsn <= log_counter_max_2;
@@ -32,11 +32,11 @@ ty_status check_position(const ty_follow_position &position) {
         good = position.place[3 * p] <= log_counter_max_2 && position.place[3 * p + 2] <= log_counter_max_2;
     return good ? TY_OK
                 : failure(TY_E_ARGUMENT, "follow a heap from a position that is damaged, or is none")
-                      .remedy("begin again with a base (ty_follow_base)");
+                      .remedy("begin again with a base (ty_feed_base)");
 }
 
-ty_follow_position position_of(const snapshot_place &base) {
-    ty_follow_position position{};
+ty_feed_position position_of(const snapshot_place &base) {
+    ty_feed_position position{};
     memcpy(position.heap_identity, base.identity.heap, sizeof position.heap_identity);
     position.log_identity = base.identity.log;
     position.lsn = base.marks.lsn;
@@ -49,14 +49,14 @@ ty_follow_position position_of(const snapshot_place &base) {
     return position;
 }
 
-log_marks marks_of(const ty_follow_position &position) {
+log_marks marks_of(const ty_feed_position &position) {
     log_marks marks{position.lsn - position.has_record, position.partitions};
     for (uint32_t p = 0; p < marks.count; ++p)
         marks.at[p] = {position.place[3 * p], position.place[3 * p + 1], position.place[3 * p + 2]};
     return marks;
 }
 
-void set_marks(ty_follow_position &position, const log_marks &marks) {
+void set_marks(ty_feed_position &position, const log_marks &marks) {
     position.partitions = marks.count;
     for (uint32_t p = 0; p < marks.count; ++p) {
         position.place[3 * p] = marks.at[p].position;
@@ -65,7 +65,7 @@ void set_marks(ty_follow_position &position, const log_marks &marks) {
     }
 }
 
-ty_status follow_step(ty_follow_position &position, const ty_follow_record &record) {
+ty_status follow_step(ty_feed_position &position, const ty_feed_record &record) {
     const bool next = record.lsn == position.lsn + 1 && record.previous == position.hash;
     if (!next && !fault("received_with_one_left_out"))
         return failure(TY_E_MISMATCH, "take transaction %llu behind transaction %llu: another one follows there",
@@ -83,7 +83,7 @@ ty_status follow_step(ty_follow_position &position, const ty_follow_record &reco
     return TY_OK;
 }
 
-ty_status follow_check(ty_follow_position *position, const ty_follow_record &record) {
+ty_status feed_check(ty_feed_position *position, const ty_feed_record &record) {
     if (ty_status status = check_position(*position))
         return status;
     if (ty_status status = follow_step(*position, record))

@@ -1,25 +1,25 @@
-// Positions and hashes of records: what a follower and a receiver have in common.
+// Positions and hashes of records: what a change feed and a replica have in common.
 #pragma once
 
 #include "link.hpp"
 
 namespace taiyen {
 
-static_assert(sizeof(ty_follow_position) == 80 + 24 * TY_LOG_PARTITIONS_MAX + 8, "no padding: its bytes are hashed");
+static_assert(sizeof(ty_feed_position) == 80 + 24 * TY_LOG_PARTITIONS_MAX + 8, "no padding: its bytes are hashed");
 static_assert(log_partitions_max == TY_LOG_PARTITIONS_MAX);
 
 // LK1: a record's hash covers all records before it, back to a base.
 uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t lsn, const void *bytes, size_t size);
 
-ty_follow_position position_of(const snapshot_place &base);
+ty_feed_position position_of(const snapshot_place &base);
 // After each change of its fields.
-void seal_position(ty_follow_position &position);
+void seal_position(ty_feed_position &position);
 // It comes from outside: whether it is one, and names a place that can be.
-ty_status check_position(const ty_follow_position &position);
+ty_status check_position(const ty_feed_position &position);
 // Moves a position behind the record, if that is the next one, and unchanged; it is to be sealed then.
-ty_status follow_step(ty_follow_position &position, const ty_follow_record &record);
+ty_status follow_step(ty_feed_position &position, const ty_feed_record &record);
 // Where a reading begins that gives the position's last record once more, if it has one, and all behind it.
-log_marks marks_of(const ty_follow_position &position);
-void set_marks(ty_follow_position &position, const log_marks &marks);
+log_marks marks_of(const ty_feed_position &position);
+void set_marks(ty_feed_position &position, const log_marks &marks);
 
 } // namespace taiyen

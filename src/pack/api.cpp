@@ -2,7 +2,7 @@
 #include "../own/own.hpp"
 #include "ends/ends.hpp"
 #include "pack.hpp"
-#include "type descriptors/boundary.hpp"
+#include "types/boundary.hpp"
 
 using taiyen::own::copy_options, taiyen::own::check_output, taiyen::own::copy_output, taiyen::own::refuse_call;
 using namespace taiyen::pack;

@@ -3,7 +3,7 @@
 #include "pack.hpp"
 
 #include "ends/ends.hpp"
-#include "type descriptors/type descriptors.hpp"
+#include "types/descriptors.hpp"
 
 #include <chrono>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Who gives a heap that moved its right addresses.
 #include "pack.hpp"
-#include "type descriptors/type descriptors.hpp"
+#include "types/descriptors.hpp"
 
 #include <taiyen/value_types.hpp>
 

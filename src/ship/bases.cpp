@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <taiyen/pack.h>
-#include <taiyen/receive.h>
+#include <taiyen/replica.h>
 
 namespace taiyen::ship {
 
@@ -56,7 +56,7 @@ ty_status base_maker::copy(ty_heap **heap) {
     for (int i = 0;; i++) {
         if (ty_status status = ty_open(path_.c_str(), &open_, heap, nullptr))
             return status;
-        const ty_status status = ty_follow_copied(*heap, &header_.from);
+        const ty_status status = ty_feed_copied(*heap, &header_.from);
         if (!status)
             return TY_OK;
         kept_failure why;

@@ -116,7 +116,7 @@ bool catalog::is_replaced(const bad_object &one) const {
 const object *catalog::last() const {
     if (segments.empty() || bases.empty())
         return !segments.empty() ? &segments.back() : !bases.empty() ? &bases.back() : nullptr;
-    const ty_follow_position &segment = segments.back().header.to, &base = bases.back().header.from;
+    const ty_feed_position &segment = segments.back().header.to, &base = bases.back().header.from;
     // Of a log that was made anew, a line begins where the one before it ended.
     const bool new_log = base.log_identity != segment.log_identity;
     const bool by_base = base.lsn > segment.lsn || (base.lsn == segment.lsn && new_log);

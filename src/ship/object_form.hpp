@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <taiyen/follow.h>
+#include <taiyen/feed.h>
 
 namespace taiyen::ship {
 
@@ -17,7 +17,7 @@ inline constexpr uint32_t object_version_1 = 1;
 enum class object_kind : uint32_t { base = 1, segment = 2 };
 
 // A base: this, and behind it a packed stream. A segment: this, and frames. SP1: both positions are sealed ones of a
-// follower, and a segment's records lead from the one to the other.
+// change feed, and a segment's records lead from the one to the other.
 struct object_header_1 {
     uint64_t magic;
     uint32_t version;
@@ -36,12 +36,12 @@ struct object_header_1 {
     uint64_t stored_bytes; // behind this header; of a base 0: the stream knows
     uint64_t first_ns;     // since 1970
     uint64_t last_ns;
-    ty_follow_position from; // of a base: where the copy stands, as is `to`
-    ty_follow_position to;
+    ty_feed_position from; // of a base: where the copy stands, as is `to`
+    ty_feed_position to;
     uint64_t checksum; // of all bytes before it
 };
-static_assert(sizeof(object_header_1) == 120 + 2 * sizeof(ty_follow_position) + 8);
-static_assert(sizeof(ty_follow_position) == 280);
+static_assert(sizeof(object_header_1) == 120 + 2 * sizeof(ty_feed_position) + 8);
+static_assert(sizeof(ty_feed_position) == 280);
 
 // A frame: this, and its bytes. What these are once they are unpacked: for each record its length (4 bytes), its hash
 // (8) and its bytes.

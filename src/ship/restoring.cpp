@@ -8,7 +8,7 @@
 #include <cstring>
 #include <taiyen/fault.hpp>
 #include <taiyen/pack.h>
-#include <taiyen/receive.h>
+#include <taiyen/replica.h>
 #include <taiyen/txn.h>
 
 namespace taiyen::ship {
@@ -63,7 +63,7 @@ private:
     std::string unreadable_;   // what a segment that ended early says
     object_reader *reading_ = nullptr;
     ty_heap *heap_ = nullptr;
-    ty_receiver *receiver_ = nullptr;
+    ty_replica *replica_ = nullptr;
     uint64_t total_ = 0;
     uint64_t done_ = 0;
     bool stopped_ = false;
@@ -73,7 +73,7 @@ private:
 restoring::~restoring() {
     ty_error error{};
     ty_error_detail(&error);
-    ty_receive_end(receiver_);
+    ty_replica_end(replica_);
     if (heap_)
         (void)ty_discard(heap_);
     if (made_)
@@ -282,12 +282,12 @@ ty_status restoring::unpack() {
 
 // Its own position does where no segment follows.
 ty_status restoring::begin() {
-    const ty_follow_position &at = first_ == SIZE_MAX ? base_->header.from : all_.segments[first_].header.from;
-    ty_receive_options options = TY_RECEIVE_OPTIONS_INIT;
+    const ty_feed_position &at = first_ == SIZE_MAX ? base_->header.from : all_.segments[first_].header.from;
+    ty_replica_options options = TY_REPLICA_OPTIONS_INIT;
     options.copied_lsn = base_->header.from.lsn;
     options.base = reinterpret_cast<const void *>(base_->header.heap_base);
     options.unlogged = true;
-    return ty_receive_begin(heap_, &at, &options, &receiver_);
+    return ty_replica_begin(heap_, &at, &options, &replica_);
 }
 
 // Of its records, those that are asked for.
@@ -310,7 +310,7 @@ ty_status restoring::take_segment(const object &segment, bool *done, bool *unrea
         if (!more)
             return TY_OK;
         const size_t wanted = wanted_of(frame);
-        if ((status = ty_receive(receiver_, frame.records.data(), wanted))) {
+        if ((status = ty_replica_apply(replica_, frame.records.data(), wanted))) {
             ty_error why{};
             ty_error_detail(&why);
             return fail(status, why.operation, segment.name, why.remedy);
@@ -339,10 +339,10 @@ ty_status restoring::receive() {
             unreadable_ = ty_error_text();
             break;
         }
-    if (ty_status status = ty_receive_make_durable(receiver_, &report_.position))
+    if (ty_status status = ty_replica_make_durable(replica_, &report_.position))
         return status;
-    ty_receive_end(receiver_);
-    receiver_ = nullptr;
+    ty_replica_end(replica_);
+    replica_ = nullptr;
     report_.lsn = base_->header.from.lsn + report_.records;
     if (wanted_ != newest && report_.lsn != wanted_)
         return fail(TY_E_DAMAGED, "restore a heap to transaction " + std::to_string(wanted_) + ": " + unreadable_,

@@ -13,7 +13,7 @@ constexpr size_t frame_bytes = size_t{1} << 20; // about
 
 } // namespace
 
-void segment_builder::begin(const ty_follow_position &from) {
+void segment_builder::begin(const ty_feed_position &from) {
     header_ = {};
     header_.from = from;
     frame_ = {};
@@ -21,7 +21,7 @@ void segment_builder::begin(const ty_follow_position &from) {
     stored_.clear();
 }
 
-ty_status segment_builder::add(const ty_follow_record &record, uint64_t time_ns) {
+ty_status segment_builder::add(const ty_feed_record &record, uint64_t time_ns) {
     if (record.size_bytes > frame_raw_max_1 / 2)
         return fail(TY_E_UNSUPPORTED, "ship a record that is longer than 32 MiB", "", "use a newer version");
     if (frame_.records && (frame_.time_ns != time_ns || raw_.size() >= frame_bytes))
@@ -68,7 +68,7 @@ ty_status segment_builder::end_frame() {
     return TY_OK;
 }
 
-ty_status segment_builder::put(const ty_destination &to, const ty_follow_position &end, const object_header_1 &line,
+ty_status segment_builder::put(const ty_destination &to, const ty_feed_position &end, const object_header_1 &line,
                                object_header_1 *put) {
     if (frame_.records)
         if (ty_status status = end_frame())
@@ -134,11 +134,11 @@ ty_status segment_reader::take_apart(segment_frame *frame, bool checks) {
         left -= record_head_bytes_1;
         if (size > left)
             return damaged("a frame's records");
-        const ty_follow_record record{position_.lsn + 1, position_.hash, hash, at, size};
+        const ty_feed_record record{position_.lsn + 1, position_.hash, hash, at, size};
         if (!checks) { // who takes them does
             position_.lsn += 1;
             position_.hash = hash;
-        } else if (ty_follow_check(&position_, &record)) {
+        } else if (ty_feed_check(&position_, &record)) {
             return damaged("a record, or what stands before it");
         }
         frame->records.push_back(record);

@@ -8,12 +8,12 @@ namespace taiyen::ship {
 // Gathers the records of a segment in memory.
 class segment_builder {
 public:
-    void begin(const ty_follow_position &from);
-    ty_status add(const ty_follow_record &record, uint64_t time_ns);
+    void begin(const ty_feed_position &from);
+    ty_status add(const ty_feed_record &record, uint64_t time_ns);
     bool empty() const { return header_.records == 0; }
     uint64_t raw_bytes() const { return header_.raw_bytes; }
     // Whole and under its name when it returns. *put: its header.
-    ty_status put(const ty_destination &to, const ty_follow_position &end, const object_header_1 &line,
+    ty_status put(const ty_destination &to, const ty_feed_position &end, const object_header_1 &line,
                   object_header_1 *put);
 
 private:
@@ -29,7 +29,7 @@ private:
 struct segment_frame {
     frame_header_1 header;
     const uint8_t *stored; // until the next one is read
-    std::vector<ty_follow_record> records;
+    std::vector<ty_feed_record> records;
 };
 
 // SP1: what it hands on is what its header says, behind its first position.
@@ -38,7 +38,7 @@ public:
     segment_reader(const ty_destination &from, const std::string &name) : object_(from, name) {}
     ty_status open();
     const object_header_1 &header() const { return header_; }
-    const ty_follow_position &position() const { return position_; } // behind the last frame; sealed if checks
+    const ty_feed_position &position() const { return position_; } // behind the last frame; sealed if checks
     // *more: there was one. checks: its records are checked here, else they will be.
     ty_status next(segment_frame *frame, bool checks, bool *more);
 
@@ -50,7 +50,7 @@ private:
 
     object_reader object_;
     object_header_1 header_{};
-    ty_follow_position position_{};
+    ty_feed_position position_{};
     std::vector<uint8_t> raw_;
     uint64_t frames_ = 0;
     uint64_t raw_bytes_ = 0;

@@ -1,4 +1,4 @@
-// A shipper: reads what a follower tells, puts it as segments, and sees to bases and upkeep.
+// A shipper: reads what a change feed tells, puts it as segments, and sees to bases and upkeep.
 #include "shipper.hpp"
 
 #include <cstring>
@@ -31,10 +31,10 @@ ty_shipper::ty_shipper(const char *heap_path, const ty_destination &to, const ty
 }
 
 ty_shipper::~ty_shipper() {
-    ty_follow_close(follower_);
+    ty_feed_close(feed_);
 }
 
-ty_status ty_shipper::begin_line(const ty_follow_position &at) {
+ty_status ty_shipper::begin_line(const ty_feed_position &at) {
     const object *last = all_.last();
     if (last && memcmp(last->header.to.heap_identity, at.heap_identity, sizeof at.heap_identity))
         return fail(TY_E_MISMATCH, "ship a heap: the destination has objects of another one", last->name,
@@ -55,16 +55,16 @@ ty_status ty_shipper::begin_line(const ty_follow_position &at) {
 }
 
 ty_status ty_shipper::open() {
-    ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
+    ty_feed_options options = TY_FEED_OPTIONS_INIT;
     options.open = &open_;
     if (ty_status status = all_.read(to_, reading::whole, nullptr, nullptr))
         return status;
     if (ty_status status = remove_spare(to_, all_))
         return status;
-    if (ty_status status = ty_follow_open(path_.c_str(), &options, &follower_))
+    if (ty_status status = ty_feed_open(path_.c_str(), &options, &feed_))
         return status;
-    ty_follow_position newest{};
-    if (ty_status status = ty_follow_base(follower_, &newest))
+    ty_feed_position newest{};
+    if (ty_status status = ty_feed_base(feed_, &newest))
         return status;
     if (all_.empty())
         return begin_line(newest);
@@ -82,7 +82,7 @@ ty_status ty_shipper::open() {
 }
 
 // SP1: the position moves only when what leads to it is in the destination.
-ty_status ty_shipper::put(const ty_follow_position &end) {
+ty_status ty_shipper::put(const ty_feed_position &end) {
     object_header_1 header{};
     if (ty_status status = builder_.put(to_, end, line_, &header))
         return status;
@@ -95,15 +95,15 @@ ty_status ty_shipper::put(const ty_follow_position &end) {
     return remove_spare(to_, all_); // what of it was damaged in the destination
 }
 
-ty_status ty_shipper::take(const ty_follow_record &record) {
-    if (ty_status status = ty_follow_check(&walked_, &record))
+ty_status ty_shipper::take(const ty_feed_record &record) {
+    if (ty_status status = ty_feed_check(&walked_, &record))
         return status;
     if (ty_status status = builder_.add(record, time_ns_))
         return status;
     return builder_.raw_bytes() >= options_.segment_bytes ? put(walked_) : TY_OK;
 }
 
-bool ty_shipper::take(const ty_follow_record *record, void *context) {
+bool ty_shipper::take(const ty_feed_record *record, void *context) {
     auto &self = *static_cast<ty_shipper *>(context);
     try {
         if (ty_status status = self.take(*record))
@@ -116,14 +116,14 @@ bool ty_shipper::take(const ty_follow_record *record, void *context) {
 
 // All that there is, in as many segments as that takes: to end a reading early costs as much as to go on.
 ty_status ty_shipper::read(bool *more) {
-    ty_follow_position end = position_, base{};
+    ty_feed_position end = position_, base{};
     walked_ = position_;
     builder_.begin(position_);
     taking_ = {};
     const uint64_t before_ns = time_ns_ ? time_ns_ : all_.segments.empty() ? 0 : all_.segments.back().header.last_ns;
     time_ns_ = unix_ns();
     report_.clock_back += time_ns_ + ns_per_s < before_ns;
-    ty_status status = ty_follow_read(follower_, &end, take, this, &base);
+    ty_status status = ty_feed_read(feed_, &end, take, this, &base);
     if (status == TY_E_NOT_FOUND && base.partitions) {
         report_.gaps += 1;
         report_.new_logs += base.log_identity != position_.log_identity;
@@ -210,7 +210,7 @@ ty_status ty_shipper::step(uint32_t timeout_ms, bool *more) {
     *more = false;
     if (ty_status status = see_to_base())
         return status;
-    if (ty_status status = ty_follow_wait(follower_, &position_, timeout_ms, &there))
+    if (ty_status status = ty_feed_wait(feed_, &position_, timeout_ms, &there))
         return status;
     if (there)
         if (ty_status status = read(more))

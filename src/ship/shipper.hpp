@@ -83,11 +83,11 @@ struct ty_shipper {
     void tell(ty_ship_report *report) const;
 
 private:
-    ty_status begin_line(const ty_follow_position &at);
+    ty_status begin_line(const ty_feed_position &at);
     ty_status read(bool *more);
-    static bool take(const ty_follow_record *record, void *context);
-    ty_status take(const ty_follow_record &record);
-    ty_status put(const ty_follow_position &end);
+    static bool take(const ty_feed_record *record, void *context);
+    ty_status take(const ty_feed_record &record);
+    ty_status put(const ty_feed_position &end);
     void note_base();
     bool base_is_due() const;
     ty_status see_to_base();
@@ -100,9 +100,9 @@ private:
     ty_open_options open_ = TY_OPEN_OPTIONS_INIT;
     taiyen::ship::upkeep_options upkeep_{};
     taiyen::ship::catalog all_;
-    ty_follower *follower_ = nullptr;
-    ty_follow_position position_{}; // shipped up to here
-    ty_follow_position walked_{};   // taken up to here, in a reading
+    ty_feed *feed_ = nullptr;
+    ty_feed_position position_{}; // shipped up to here
+    ty_feed_position walked_{};   // taken up to here, in a reading
     taiyen::ship::object_header_1 line_{};
     bool has_base_ = false; // of this line
     taiyen::ship::segment_builder builder_;

@@ -206,14 +206,14 @@ ty_status base_writer::end() {
 }
 
 ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open, place *at) {
-    ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
+    ty_feed_options options = TY_FEED_OPTIONS_INIT;
     options.open = open;
-    ty_follower *follower = nullptr;
-    ty_follow_position base{};
-    if (ty_status status = ty_follow_open(heap_path, &options, &follower))
+    ty_feed *feed = nullptr;
+    ty_feed_position base{};
+    if (ty_status status = ty_feed_open(heap_path, &options, &feed))
         return status;
-    const ty_status status = ty_follow_base(follower, &base);
-    ty_follow_close(follower);
+    const ty_status status = ty_feed_base(feed, &base);
+    ty_feed_close(feed);
     if (status)
         return status;
     bool found = false;

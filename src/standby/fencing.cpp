@@ -251,7 +251,7 @@ namespace {
 constexpr const char *new_term_call = "begin a new term";
 
 // Behind whatever there is: to look for the right place would be a race with a primary that goes on.
-ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place &at, const ty_follow_position &base,
+ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place &at, const ty_feed_position &base,
                    const uint8_t *identity, memory_1 *begun) {
     const message_header_1 &newest = at.newest.read.header;
     message_header_1 header = header_behind(newest, message_kind::term);
@@ -273,14 +273,14 @@ ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place 
     return TY_OK;
 }
 
-ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_follow_position *base) {
-    ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
-    ty_follower *follower = nullptr;
+ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_feed_position *base) {
+    ty_feed_options options = TY_FEED_OPTIONS_INIT;
+    ty_feed *feed = nullptr;
     options.open = open;
-    if (ty_status status = ty_follow_open(heap_path, &options, &follower))
+    if (ty_status status = ty_feed_open(heap_path, &options, &feed))
         return status;
-    const ty_status status = ty_follow_base(follower, base);
-    ty_follow_close(follower);
+    const ty_status status = ty_feed_base(feed, base);
+    ty_feed_close(feed);
     return status;
 }
 
@@ -288,7 +288,7 @@ ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_follo
 
 ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *term) {
     heap_memory memory(heap_path, engine);
-    ty_follow_position base{};
+    ty_feed_position base{};
     place at;
     bool any = false;
     finding found;

@@ -46,7 +46,7 @@ ty_status damaged(uint64_t at, const char *what) {
                         "get it from another replica; or make a new standby from a newer base");
 }
 
-bool same_place(const ty_follow_position &a, const ty_follow_position &b) {
+bool same_place(const ty_feed_position &a, const ty_feed_position &b) {
     return same_owner(a.heap_identity, b.heap_identity) && a.log_identity == b.log_identity && a.lsn == b.lsn &&
            a.hash == b.hash;
 }
@@ -122,7 +122,7 @@ ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_lo
 }
 
 // ST2.
-ty_status take_apart(const message &from, ty_follow_position *position, std::vector<ty_follow_record> *records) {
+ty_status take_apart(const message &from, ty_feed_position *position, std::vector<ty_feed_record> *records) {
     const uint8_t *at = from.payload;
     size_t left = from.header.payload_bytes;
     records->clear();

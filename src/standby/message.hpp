@@ -6,7 +6,7 @@
 
 #include <cstdint>
 #include <string>
-#include <taiyen/follow.h>
+#include <taiyen/feed.h>
 #include <taiyen/standby.h>
 #include <vector>
 
@@ -32,7 +32,7 @@ enum class message_kind : uint32_t {
 
 // ST1: the checksum covers each byte before it and all of the payload; number and checksum of the message before say
 // where it belongs.
-// ST2: the position is a follower's, sealed, behind the message's last whole record.
+// ST2: the position is a change feed's, sealed, behind the message's last whole record.
 struct message_header_1 {
     uint64_t magic;
     uint32_t version;
@@ -47,7 +47,7 @@ struct message_header_1 {
     uint8_t owner[16];    // the identity of the term's primary
     uint64_t replication; // a random number, made with the first term: the same in each later one, in any engine
     uint64_t begun_term;  // the last one that was begun without all that was before it (ty_publish_new_term); 0: none
-    ty_follow_position position;
+    ty_feed_position position;
     uint64_t line_lsn;      // of the position where the line began
     uint64_t begin;         // a base's message: the engine's position of its first one; of that one 0
     uint64_t records_at;    // the engine's position, in the other log, behind which the records that a base needs come
@@ -61,8 +61,8 @@ struct message_header_1 {
     uint32_t payload_bytes;
     uint64_t checksum;
 };
-static_assert(sizeof(message_header_1) == 176 + sizeof(ty_follow_position));
-static_assert(sizeof(ty_follow_position) == 280);
+static_assert(sizeof(message_header_1) == 176 + sizeof(ty_feed_position));
+static_assert(sizeof(ty_feed_position) == 280);
 
 // In a payload of records, for each one: its length (4 bytes), its hash (8) and its bytes.
 inline constexpr size_t record_head_bytes_1 = 12;
@@ -106,7 +106,7 @@ inline bool begins_term(const message_header_1 &header) {
 }
 
 // Records of a message of such, behind a position whose LSN and hash move. Who takes the records checks them. ST2.
-ty_status take_apart(const message &from, ty_follow_position *position, std::vector<ty_follow_record> *records);
+ty_status take_apart(const message &from, ty_feed_position *position, std::vector<ty_feed_record> *records);
 
 ty_status damaged(uint64_t at, const char *what);
 
@@ -114,6 +114,6 @@ inline bool same_owner(const uint8_t *a, const uint8_t *b) {
     return memcmp(a, b, 16) == 0;
 }
 // Whether they stand behind the same record of the same log.
-bool same_place(const ty_follow_position &a, const ty_follow_position &b);
+bool same_place(const ty_feed_position &a, const ty_feed_position &b);
 
 } // namespace taiyen::standby

@@ -1,5 +1,5 @@
-// A publisher: one thread reads what a follower tells and hands it to the engine, one takes the acknowledgements, one
-// looks for a base.
+// A publisher: one thread reads what a change feed tells and hands it to the engine, one takes the acknowledgements,
+// one looks for a base.
 #pragma once
 
 #include "fencing.hpp"
@@ -58,14 +58,14 @@ private:
     ty_status begin_run(uint64_t behind, uint64_t known_at);
     ty_status begin_term();
     ty_status put_alive();
-    ty_status begin_line(const ty_follow_position &at);
+    ty_status begin_line(const ty_feed_position &at);
     ty_status gather(bool *more);
     ty_status read();
     void set_line(uint64_t lsn);
-    static bool take(const ty_follow_record *record, void *context);
-    ty_status take(const ty_follow_record &record);
-    ty_status put_parts(const ty_follow_record &record);
-    ty_status end_message(const ty_follow_position &behind);
+    static bool take(const ty_feed_record *record, void *context);
+    ty_status take(const ty_feed_record &record);
+    ty_status put_parts(const ty_feed_record &record);
+    ty_status end_message(const ty_feed_position &behind);
     ty_status put(taiyen::standby::message_header_1 header, std::vector<uint8_t> &message, uint32_t records,
                   uint64_t record_bytes);
     bool is_final(ty_status status);
@@ -86,12 +86,12 @@ private:
     const ty_engine &engine_;
     ty_publisher_options options_;
     ty_open_options open_ = TY_OPEN_OPTIONS_INIT;
-    ty_follower *follower_ = nullptr;
+    ty_feed *feed_ = nullptr;
     taiyen::standby::heap_memory memory_;
 
     // Of the thread that sends.
-    ty_follow_position position_{}; // handed over up to here
-    ty_follow_position walked_{};   // taken up to here, in a reading
+    ty_feed_position position_{}; // handed over up to here
+    ty_feed_position walked_{};   // taken up to here, in a reading
     taiyen::standby::message_header_1 last_{};
     uint64_t run_ = 0;
     uint8_t identity_[16] = {};

@@ -90,9 +90,9 @@ ty_standby::ty_standby(ty_heap *heap, const char *heap_path, const ty_engine &en
 }
 
 ty_standby::~ty_standby() {
-    if (receiver_ && unsaved_)
+    if (replica_ && unsaved_)
         (void)save(); // what is not, is received again
-    ty_receive_end(receiver_);
+    ty_replica_end(replica_);
 }
 
 // A heap that was promoted has no state any more, or one that nobody removed as its promotion was interrupted.
@@ -126,12 +126,12 @@ ty_status ty_standby::refuse_primary(ty_status why) {
 }
 
 ty_status ty_standby::open() {
-    ty_follower *follower = nullptr;
-    ty_follow_position own{};
-    if (ty_status status = ty_follow_open(path_.c_str(), nullptr, &follower))
+    ty_feed *feed = nullptr;
+    ty_feed_position own{};
+    if (ty_status status = ty_feed_open(path_.c_str(), nullptr, &feed))
         return status;
-    const ty_status based = ty_follow_base(follower, &own);
-    ty_follow_close(follower);
+    const ty_status based = ty_feed_base(feed, &own);
+    ty_feed_close(feed);
     if (based)
         return based;
     memcpy(identity_, own.heap_identity, sizeof identity_);
@@ -141,7 +141,7 @@ ty_status ty_standby::open() {
         return status;
     ty_status status = folder_.read(&state_);
     if (!status)
-        status = ty_receive_begin(heap_, &state_.position, nullptr, &receiver_);
+        status = ty_replica_begin(heap_, &state_.position, nullptr, &replica_);
     if (status)
         return refuse_primary(status);
     durable_ = state_.position;
@@ -154,8 +154,8 @@ ty_status ty_standby::open() {
 
 // ---- Messages
 
-ty_status ty_standby::receive(const ty_follow_record *records, size_t count) {
-    const ty_status status = ty_receive(receiver_, records, count);
+ty_status ty_standby::receive(const ty_feed_record *records, size_t count) {
+    const ty_status status = ty_replica_apply(replica_, records, count);
     if (status == TY_E_SPACE || status == TY_E_IO)
         late_.keep(status); // they are done; what could not be made durable, save() tries again
     else if (status)
@@ -170,7 +170,7 @@ ty_status ty_standby::receive(const ty_follow_record *records, size_t count) {
 }
 
 ty_status ty_standby::take_records(const message &one) {
-    ty_follow_position position = state_.position;
+    ty_feed_position position = state_.position;
     if (ty_status status = take_apart(one, &position, &records_))
         return status;
     return receive(records_.data(), records_.size());
@@ -189,8 +189,8 @@ ty_status ty_standby::take_part(const message &one) {
         return same_place(header.position, state_.position) ? TY_OK : refuse_place(one.at);
     if (header.position.lsn != state_.position.lsn + 1 || header.position.hash != header.record_hash)
         return refuse_place(one.at);
-    const ty_follow_record whole{state_.position.lsn + 1, state_.position.hash, header.record_hash, parts_.data(),
-                                 parts_.size()};
+    const ty_feed_record whole{state_.position.lsn + 1, state_.position.hash, header.record_hash, parts_.data(),
+                               parts_.size()};
     const ty_status status = receive(&whole, 1);
     parts_.clear();
     return status;
@@ -370,7 +370,7 @@ ty_status ty_standby::read_on(uint32_t timeout_ms) {
 }
 
 ty_status ty_standby::step(uint32_t timeout_ms) {
-    if (!receiver_)
+    if (!replica_)
         return fail(TY_E_BUSY, "go on as a standby: its promotion has begun", path_, "end it: ty_standby_promote");
     const ty_status status = take_all(timeout_ms);
     return status ? explain(status) : TY_OK;
@@ -399,7 +399,7 @@ ty_status ty_standby::take_all(uint32_t timeout_ms) {
 
 // ST7: a place within a record, or behind one that waits for its outcome, is none to go on from.
 ty_status ty_standby::save() {
-    if (ty_status status = ty_receive_make_durable(receiver_, &durable_))
+    if (ty_status status = ty_replica_make_durable(replica_, &durable_))
         return status;
     report_.durable_lsn = durable_.lsn;
     saved_ms_ = now_ms();
@@ -445,8 +445,8 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *a
 }
 
 ty_status ty_standby::finish() {
-    ty_receive_end(receiver_);
-    receiver_ = nullptr;
+    ty_replica_end(replica_);
+    replica_ = nullptr;
     if (ty_status status = memory_.keep(memory())) // ST22: before anybody writes to it
         return status;
     if (ty_status status = ty_promote(heap_))
@@ -487,7 +487,7 @@ ty_status ty_standby::end_promotion() {
 }
 
 ty_status ty_standby::promote() {
-    if (!receiver_) // it failed in finish()
+    if (!replica_) // it failed in finish()
         return promoted_ ? folder_.remove() : finish();
     uint64_t at = 0;
     if (ty_status status = prepare_promotion())
@@ -503,7 +503,7 @@ ty_status ty_standby::promote() {
 
 // ST11: what the old primary has got in before is behind nothing that this standby knows, so the term does not begin.
 ty_status ty_standby::take_over() {
-    if (!receiver_)
+    if (!replica_)
         return promote();
     const uint64_t silent = std::exchange(report_.silent_ms, 0), heard = report_.messages;
     uint64_t at = 0;

@@ -3,7 +3,7 @@
 
 #include "fencing.hpp"
 
-#include <taiyen/receive.h>
+#include <taiyen/replica.h>
 #include <taiyen/ship.h>
 
 namespace taiyen::standby {
@@ -13,9 +13,9 @@ struct state_1 {
     uint64_t magic;
     uint32_t version;
     uint32_t reserved;
-    ty_follow_position position; // ST7: at or before what is durable in the heap
-    uint64_t records_at;         // the engine's position
-    tail last;                   // the last message that counts
+    ty_feed_position position; // ST7: at or before what is durable in the heap
+    uint64_t records_at;       // the engine's position
+    tail last;                 // the last message that counts
     uint8_t owner[16];
     uint64_t replication;
     uint64_t begun_term; // as in messages
@@ -23,7 +23,7 @@ struct state_1 {
 };
 inline constexpr uint64_t state_magic_1 = 0x73796264'6e617473; // "standbys"
 inline constexpr uint32_t state_version_1 = 1;
-static_assert(sizeof(state_1) == 112 + sizeof(ty_follow_position));
+static_assert(sizeof(state_1) == 112 + sizeof(ty_feed_position));
 
 // In a folder of its own, which one process at a time has.
 class state_folder {
@@ -63,7 +63,7 @@ private:
     ty_status take_line(const taiyen::standby::message &one);
     ty_status take_records(const taiyen::standby::message &one);
     ty_status take_part(const taiyen::standby::message &one);
-    ty_status receive(const ty_follow_record *records, size_t count);
+    ty_status receive(const ty_feed_record *records, size_t count);
     ty_status save();
     taiyen::standby::memory_1 memory() const;
     ty_status look(taiyen::standby::place *at, taiyen::standby::finding *is) const;
@@ -90,12 +90,12 @@ private:
     taiyen::standby::state_folder folder_;
     taiyen::standby::state_1 state_{}; // of the last message taken; its position is not sealed
     uint8_t identity_[16] = {};
-    ty_receiver *receiver_ = nullptr;
-    std::vector<ty_follow_record> records_;
+    ty_replica *replica_ = nullptr;
+    std::vector<ty_feed_record> records_;
     std::vector<uint8_t> parts_; // of a record that is not whole yet
     taiyen::own::kept_failure taking_;
     taiyen::own::kept_failure late_; // of what was taken all the same
-    ty_follow_position durable_{};
+    ty_feed_position durable_{};
     uint64_t saved_ms_ = 0;
     uint64_t checked_ms_ = 0; // the last message, against the engine's; 0: not yet
     bool unsaved_ = false;

@@ -128,7 +128,7 @@ TEST_P(containers_of_threads, a_hash_map_grows_and_shrinks_under_all) {
         EXPECT_EQ(0u, map.get(thread));
 }
 
-// Senders put into one of two queues; relays take from either, and put into a third; a receiver takes all.
+// Senders put into one of two queues; relays take from either, and put into a third; a replica takes all.
 TEST_P(containers_of_threads, what_goes_through_queues_arrives_once) {
     constexpr unsigned each = 500, senders = 2, relays = 2;
     using parcels = taiyen::queue<parcel>;

@@ -2,9 +2,9 @@
 """Goal: `taiyen types` tells where a program's types hold pointers, says what it does not know, and damaged files do no
 harm. Method: compile small programs and compare the text; then truncate one of them and flip its bits.
 
-    tests/cli/test_types.py TAIYEN ATLAS_DEMO [CENSUS] [unittest arguments]
+    tests/cli/test_types.py TAIYEN ATLAS_DEMO [AUDIT] [unittest arguments]
 
-CENSUS is the program of descriptors_audit.cpp.
+AUDIT is the program of types_audit.cpp.
 """
 
 import os
@@ -18,7 +18,7 @@ import unittest
 
 TAIYEN = ""
 ATLAS_DEMO = ""
-CENSUS = ""
+AUDIT = ""
 COMPILERS = [pair for pair in (("gcc", "g++"), ("clang", "clang++")) if shutil.which(pair[0]) and shutil.which(pair[1])]
 
 
@@ -480,10 +480,10 @@ class Cpp(ShapesTest):
         self.assertIn("trace", str(self.descriptors_of(self.text_of(program, "--root", "o=ordered", code=1))))
 
     def test_containers_by_audit(self):
-        if not CENSUS:
+        if not AUDIT:
             self.skipTest("no program that takes a pointer audit was named")
-        text = self.write("text", self.text_of(CENSUS, "--root", "all=everything"))
-        result = subprocess.run([CENSUS, text], capture_output=True, text=True, check=False, timeout=120)
+        text = self.write("text", self.text_of(AUDIT, "--root", "all=everything"))
+        result = subprocess.run([AUDIT, text], capture_output=True, text=True, check=False, timeout=120)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertNotIn("open: ", result.stdout)
 
@@ -614,5 +614,5 @@ if __name__ == "__main__":
     TAIYEN, ATLAS_DEMO = (os.path.abspath(path) for path in sys.argv[1:3])
     given = sys.argv[3:]
     if given and os.path.isfile(given[0]):
-        CENSUS = os.path.abspath(given.pop(0))
+        AUDIT = os.path.abspath(given.pop(0))
     unittest.main(argv=[sys.argv[0], *given])

@@ -1,7 +1,7 @@
 // Goal: of heaps that many threads change at once, with logs of several partitions and small ones that are written
-// over, followers tell every transaction in the order of its stamp, none before it is durable (LK1, LK2, LK3). Method:
-// threads that commit in all modes; snapshots; a follower that waits within the process and one that reads the files,
-// each with a mirror that must be like the heap in the end.
+// over, change feeds tell every transaction in the order of its stamp, none before it is durable (LK1, LK2, LK3).
+// Method: threads that commit in all modes; snapshots; a change feed that waits within the process and one that reads
+// the files, each with a mirror that must be like the heap in the end.
 #include "support.hpp"
 
 #include <atomic>
@@ -39,21 +39,21 @@ struct outcome {
 
 // Goes on until all is told that was committed when `ended` was set.
 outcome follow_to_the_end(ty_heap *heap, const ty_open_options &options, bool within, const std::atomic<bool> &ended) {
-    const follower_owner follower = follow(options, within ? heap : nullptr);
-    ty_follow_position place = base_of(follower.get());
+    const feed_owner feed = follow(options, within ? heap : nullptr);
+    ty_feed_position place = base_of(feed.get());
     auto to = std::make_unique<mirror>(place);
     outcome all;
     all.first = place.lsn;
     for (bool last = false; !last && !testing::Test::HasFailure();) {
         last = ended;
         bool more = false;
-        EXPECT_OK(ty_follow_wait(follower.get(), &place, 20, &more));
+        EXPECT_OK(ty_feed_wait(feed.get(), &place, 20, &more));
         if (!more)
             continue;
-        ty_follow_position base{};
+        ty_feed_position base{};
         to->most = 1 + all.taken % 300;
         const uint64_t taken = to->taken;
-        const ty_status status = read_into(*to, follower.get(), &place, &base);
+        const ty_status status = read_into(*to, feed.get(), &place, &base);
         EXPECT_TRUE(status == TY_OK || status == TY_E_NOT_FOUND) << ty_error_text();
         if (status == TY_E_NOT_FOUND) {
             EXPECT_LE(place.lsn, base.lsn);
@@ -117,19 +117,19 @@ void run(uint32_t partitions, bool large) {
     ASSERT_OK(ty_close(heap));
 }
 
-TEST(concurrent_follow_test, one_partition) {
+TEST(concurrent_feed_test, one_partition) {
     run(1, true);
 }
 
-TEST(concurrent_follow_test, four_partitions) {
+TEST(concurrent_feed_test, four_partitions) {
     run(4, true);
 }
 
-TEST(concurrent_follow_test, one_partition_that_is_written_over) {
+TEST(concurrent_feed_test, one_partition_that_is_written_over) {
     run(1, false);
 }
 
-TEST(concurrent_follow_test, four_partitions_that_are_written_over) {
+TEST(concurrent_feed_test, four_partitions_that_are_written_over) {
     run(4, false);
 }
 

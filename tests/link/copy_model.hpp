@@ -13,12 +13,12 @@ inline ty_open_options of_source(const disk &files, bool concurrent, uint32_t pa
     return options;
 }
 
-inline ty_follow_position copied(const disk &files) {
+inline ty_feed_position copied(const disk &files) {
     ty_open_options options = files.options();
     options.mode = TY_OPEN_COPY;
     ty_heap *heap = open_heap(options);
-    ty_follow_position position{};
-    EXPECT_OK(ty_follow_copied(heap, &position));
+    ty_feed_position position{};
+    EXPECT_OK(ty_feed_copied(heap, &position));
     EXPECT_OK(ty_close(heap));
     return position;
 }
@@ -42,10 +42,10 @@ public:
         begin();
     }
     void begin() {
-        ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
+        ty_replica_options how = TY_REPLICA_OPTIONS_INIT;
         how.unlogged = unlogged_;
         how.copied_lsn = copied_;
-        ASSERT_OK(ty_receive_begin(heap_, &position_, &how, &receiver_));
+        ASSERT_OK(ty_replica_begin(heap_, &position_, &how, &replica_));
         expect_state();
     }
     uint64_t last() const { return txn_stats_of(heap_).lsn; }
@@ -56,18 +56,18 @@ public:
             << difference(expected->second, state_of(heap_)) << "behind transaction " << last();
     }
     ty_status take(size_t most) {
-        std::vector<ty_follow_record> some;
-        for (const ty_follow_record *record : source_.behind(taken_ ? taken_ : position_.lsn))
+        std::vector<ty_feed_record> some;
+        for (const ty_feed_record *record : source_.behind(taken_ ? taken_ : position_.lsn))
             if (some.size() < most)
                 some.push_back(*record);
         if (some.empty())
             return TY_OK;
-        ty_status status = ty_receive(receiver_, some.data(), some.size());
+        ty_status status = ty_replica_apply(replica_, some.data(), some.size());
         if (!status)
             taken_ = some.back().lsn;
         return status;
     }
-    void durable() { ASSERT_OK(ty_receive_make_durable(receiver_, &position_)); }
+    void durable() { ASSERT_OK(ty_replica_make_durable(replica_, &position_)); }
     // Power fails, or the process dies; it goes on with what it kept.
     void cut(os::sim_cut how, uint64_t seed) {
         const uint64_t durable = position_.lsn;
@@ -81,8 +81,8 @@ public:
     // What was not durable yet is, too.
     void close() {
         const uint64_t all = last();
-        ty_receive_end(receiver_);
-        receiver_ = nullptr;
+        ty_replica_end(replica_);
+        replica_ = nullptr;
         ASSERT_OK(ty_close(heap_));
         heap_ = nullptr;
         taken_ = 0;
@@ -90,8 +90,8 @@ public:
         EXPECT_EQ(all, last());
     }
     void end() { // as a death of the process does
-        ty_receive_end(receiver_);
-        receiver_ = nullptr;
+        ty_replica_end(replica_);
+        replica_ = nullptr;
         if (heap_) {
             EXPECT_OK(ty_discard(heap_));
         }
@@ -99,8 +99,8 @@ public:
     }
     bool done() const { return last() == source_.records.back()->record.lsn; }
     ty_heap *heap() const { return heap_; }
-    ty_receiver *receiver() const { return receiver_; }
-    const ty_follow_position &position() const { return position_; }
+    ty_replica *replica() const { return replica_; }
+    const ty_feed_position &position() const { return position_; }
 
 private:
     const source_model &source_;
@@ -108,9 +108,9 @@ private:
     bool unlogged_;
     ty_open_options options_;
     ty_heap *heap_ = nullptr;
-    ty_receiver *receiver_ = nullptr;
+    ty_replica *replica_ = nullptr;
     uint64_t copied_ = 0;
-    ty_follow_position position_{}; // kept by the program, as of the last durable
+    ty_feed_position position_{}; // kept by the program, as of the last durable
     uint64_t taken_ = 0;
 };
 

@@ -556,33 +556,33 @@ TEST(group_commit_test, records_are_received_whole) {
     told to;
     ASSERT_OK(in.open_joined());
     disk base(files.cut(os::sim_cut::keep_all));
-    ty_follower *follower = nullptr;
-    ty_follow_options source = TY_FOLLOW_OPTIONS_INIT;
+    ty_feed *feed = nullptr;
+    ty_feed_options source = TY_FEED_OPTIONS_INIT;
     ty_open_options options = with_log(files);
     source.open = &options;
     source.heap = in.heap[1];
-    ASSERT_OK(ty_follow_open(paths[1], &source, &follower));
-    ty_follow_position position{};
-    ASSERT_OK(ty_follow_base(follower, &position));
+    ASSERT_OK(ty_feed_open(paths[1], &source, &feed));
+    ty_feed_position position{};
+    ASSERT_OK(ty_feed_base(feed, &position));
     for (int round = 0; round < 4; ++round)
         one_batch(files, in, 6, to, round % 2 != 0);
     ASSERT_OK(ty_durable(in.heap[1], 0, true, nullptr));
     struct record {
-        ty_follow_record head;
+        ty_feed_record head;
         std::vector<char> bytes;
     };
     std::vector<record> records;
-    ty_follow_position at = position;
-    ASSERT_OK(ty_follow_read(
-        follower, &at,
-        [](const ty_follow_record *one, void *context) {
+    ty_feed_position at = position;
+    ASSERT_OK(ty_feed_read(
+        feed, &at,
+        [](const ty_feed_record *one, void *context) {
             const auto *bytes = static_cast<const char *>(one->bytes);
             static_cast<std::vector<record> *>(context)->push_back({*one, {bytes, bytes + one->size_bytes}});
             return true;
         },
         &records, nullptr));
-    ty_follow_close(follower);
-    std::vector<ty_follow_record> all;
+    ty_feed_close(feed);
+    std::vector<ty_feed_record> all;
     for (record &one : records) {
         one.head.bytes = one.bytes.data();
         all.push_back(one.head);
@@ -591,11 +591,11 @@ TEST(group_commit_test, records_are_received_whole) {
     const uint64_t expected = in.number(1);
     in.discard();
     ty_heap *copy = nullptr;
-    ty_follow_position copied{};
+    ty_feed_position copied{};
     options = with_log(base);
     options.mode = TY_OPEN_COPY;
     ASSERT_OK(ty_open(paths[1], &options, &copy, nullptr));
-    ASSERT_OK(ty_follow_copied(copy, &copied));
+    ASSERT_OK(ty_feed_copied(copy, &copied));
     ASSERT_OK(ty_close(copy));
     options.mode = TY_OPEN_EXISTING;
     for (size_t piece = 1; piece <= 9; ++piece) {
@@ -603,28 +603,28 @@ TEST(group_commit_test, records_are_received_whole) {
         disk own(base.cut(os::sim_cut::keep_all));
         options.storage = own.storage();
         ASSERT_OK(ty_open(paths[1], &options, &copy, nullptr));
-        ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
+        ty_replica_options how = TY_REPLICA_OPTIONS_INIT;
         how.copied_lsn = copied.lsn;
-        ty_receiver *receiver = nullptr;
-        ty_follow_position from = position;
-        ASSERT_OK(ty_receive_begin(copy, &from, &how, &receiver));
+        ty_replica *replica = nullptr;
+        ty_feed_position from = position;
+        ASSERT_OK(ty_replica_begin(copy, &from, &how, &replica));
         int restarts = 0;
         for (size_t done = 0, calls = 1; done < all.size(); ++calls) {
             const size_t some = std::min(piece, all.size() - done);
-            ASSERT_OK(ty_receive(receiver, all.data() + done, some));
+            ASSERT_OK(ty_replica_apply(replica, all.data() + done, some));
             done += some;
             if (calls % 3 != 0 || ++restarts > 4)
                 continue;
-            ASSERT_OK(ty_receive_make_durable(receiver, &from)); // it goes on from what it holds
-            ty_receive_end(receiver);
+            ASSERT_OK(ty_replica_make_durable(replica, &from)); // it goes on from what it holds
+            ty_replica_end(replica);
             ASSERT_OK(ty_discard(copy));
             ASSERT_OK(ty_open(paths[1], &options, &copy, nullptr));
-            ASSERT_OK(ty_receive_begin(copy, &from, &how, &receiver));
+            ASSERT_OK(ty_replica_begin(copy, &from, &how, &replica));
             for (done = 0; done < all.size() && all[done].lsn <= from.lsn;)
                 ++done;
         }
-        ASSERT_OK(ty_receive_make_durable(receiver, &from));
-        ty_receive_end(receiver);
+        ASSERT_OK(ty_replica_make_durable(replica, &from));
+        ty_replica_end(replica);
         const auto *number = static_cast<const uint64_t *>(ty_root(copy, "number"));
         ASSERT_NE(nullptr, number);
         EXPECT_EQ(expected, *number);

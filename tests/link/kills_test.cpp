@@ -1,4 +1,4 @@
-// Goal: whenever the writer's process is killed, a follower of another process has told, or tells then, all that was
+// Goal: whenever the writer's process is killed, a change feed of another process has told, or tells then, all that was
 // acknowledged, and goes on with the next writer without a gap (LK1, LK2). Method: real files; processes that commit
 // until they are killed, at numbers of commits that chance chooses; one mirror over all of them.
 #include "support.hpp"
@@ -46,8 +46,8 @@ TEST(kills_test, nothing_is_left_out_over_kills_of_the_writer) {
     ASSERT_NE(MAP_FAILED, memory);
     shared &with = *new (memory) shared{};
     ASSERT_OK(ty_close(open_heap(options, path.c_str())));
-    const follower_owner follower = follow(options, nullptr, path.c_str());
-    ty_follow_position place = base_of(follower.get());
+    const feed_owner feed = follow(options, nullptr, path.c_str());
+    ty_feed_position place = base_of(feed.get());
     mirror to(place);
     std::mt19937_64 random(7);
     for (int round = 0; round < effort(10) && !HasFailure(); ++round) {
@@ -57,9 +57,9 @@ TEST(kills_test, nothing_is_left_out_over_kills_of_the_writer) {
             write_until_killed(path.c_str(), options, with, 1000 * uint64_t(round));
         while (with.acknowledged < until && !with.failed) {
             bool more = false;
-            EXPECT_OK(ty_follow_wait(follower.get(), &place, 10, &more));
+            EXPECT_OK(ty_feed_wait(feed.get(), &place, 10, &more));
             const uint64_t before = with.acknowledged;
-            ASSERT_OK(read_into(to, follower.get(), &place));
+            ASSERT_OK(read_into(to, feed.get(), &place));
             EXPECT_GE(to.taken, before);
         }
         kill(child, SIGKILL);
@@ -67,13 +67,13 @@ TEST(kills_test, nothing_is_left_out_over_kills_of_the_writer) {
         ASSERT_EQ(child, waitpid(child, &status, 0));
         ASSERT_FALSE(with.failed);
         if (random() % 2) { // else the next writer comes first
-            ASSERT_OK(read_into(to, follower.get(), &place));
+            ASSERT_OK(read_into(to, feed.get(), &place));
             EXPECT_GE(to.taken, with.acknowledged);
         }
         with.acknowledged = std::max(with.acknowledged.load(), to.taken); // one may not have come to say so
     }
     ty_heap *heap = open_heap(options, path.c_str());
-    ASSERT_OK(read_into(to, follower.get(), &place));
+    ASSERT_OK(read_into(to, feed.get(), &place));
     EXPECT_GE(to.taken, with.acknowledged);
     EXPECT_EQ(uint64_t{place.lsn}, to.position.lsn);
     to.expect_like(heap);

@@ -1,6 +1,6 @@
 // Goal: records that somebody forged, with hashes that are right, are errors at the most, never faults; and what a heap
 // was spoiled by never gets into its files (LK5, LK6). Method: records of a source_model, cut, joined, with bytes
-// changed and inserted, or made of noise, each given to a receiver of a copy, whose files must open afterwards with a
+// changed and inserted, or made of noise, each given to a replica of a copy, whose files must open afterwards with a
 // state that the source had, or whole forged transactions behind it.
 #include "copy_model.hpp"
 #include "tests/effort.hpp"
@@ -59,22 +59,22 @@ TEST(receive_hostile, forged_records_are_errors_at_the_most) {
         disk copy(base.cut(os::sim_cut::keep_all));
         ty_open_options options = copy.options();
         ty_heap *heap = open_heap(options);
-        ty_follow_position position = source.first();
-        ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
+        ty_feed_position position = source.first();
+        ty_replica_options how = TY_REPLICA_OPTIONS_INIT;
         how.copied_lsn = copied_lsn;
-        ty_receiver *receiver = nullptr;
-        ASSERT_OK(ty_receive_begin(heap, &position, &how, &receiver));
+        ty_replica *replica = nullptr;
+        ASSERT_OK(ty_replica_begin(heap, &position, &how, &replica));
         uint64_t hash = position.hash;
         for (size_t n = 0; n < copied_lsn; ++n) {
-            ASSERT_OK(ty_receive(receiver, &source.records[n]->record, 1));
+            ASSERT_OK(ty_replica_apply(replica, &source.records[n]->record, 1));
             hash = source.records[n]->record.hash;
         }
         const std::string before = state_of(heap), bytes = from.forge();
-        const ty_follow_record forged{
+        const ty_feed_record forged{
             copied_lsn + 1, hash, record_hash(position.log_identity, hash, copied_lsn + 1, bytes.data(), bytes.size()),
             bytes.data(), bytes.size()};
-        const ty_status status = ty_receive(receiver, &forged, 1);
-        const bool still_good = ty_receive(receiver, nullptr, 0) == TY_OK && ty_read_begin(heap) == TY_OK;
+        const ty_status status = ty_replica_apply(replica, &forged, 1);
+        const bool still_good = ty_replica_apply(replica, nullptr, 0) == TY_OK && ty_read_begin(heap) == TY_OK;
         std::string after = before;
         if (still_good)
             ty_read_end(heap);
@@ -84,13 +84,13 @@ TEST(receive_hostile, forged_records_are_errors_at_the_most) {
         } else if (status) {
             ++spoiled;
             EXPECT_EQ(TY_E_DAMAGED, ty_snapshot(heap));
-            EXPECT_EQ(TY_E_DAMAGED, ty_receive_make_durable(receiver, nullptr));
+            EXPECT_EQ(TY_E_DAMAGED, ty_replica_make_durable(replica, nullptr));
         } else {
             ++taken;
-            EXPECT_OK(ty_receive_make_durable(receiver, nullptr));
+            EXPECT_OK(ty_replica_make_durable(replica, nullptr));
             after = state_of(heap);
         }
-        ty_receive_end(receiver);
+        ty_replica_end(replica);
         if (!still_good) {
             EXPECT_EQ(TY_E_DAMAGED, ty_close(heap));
         }

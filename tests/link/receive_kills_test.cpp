@@ -1,4 +1,4 @@
-// Goal: a receiver that is killed goes on from its own LSN, and readers beside it see whole transactions only
+// Goal: a replica that is killed goes on from its own LSN, and readers beside it see whole transactions only
 // (LK6). Method: real files; a child that receives until it is killed, again and again, and says how far all was
 // durable; reader threads that compare counters which each transaction changes together.
 #include "support.hpp"
@@ -31,8 +31,8 @@ struct source {
         EXPECT_OK(ty_close(heap));
         for (const char *part : {"", "-journal", "-log"})
             copy_file(path + part, copy + part);
-        const follower_owner follower = follow(options, nullptr, path.c_str());
-        ty_follow_position place = first = base_of(follower.get());
+        const feed_owner feed = follow(options, nullptr, path.c_str());
+        ty_feed_position place = first = base_of(feed.get());
         heap = open_heap(options, path.c_str());
         EXPECT_OK(change(heap, 0));
         uint64_t *block = block_of(heap);
@@ -46,9 +46,9 @@ struct source {
             EXPECT_OK(ty_commit_async(txn, nullptr));
         }
         EXPECT_OK(ty_durable(heap, 0, true, nullptr));
-        EXPECT_OK(ty_follow_read(
-            follower.get(), &place,
-            [](const ty_follow_record *record, void *context) {
+        EXPECT_OK(ty_feed_read(
+            feed.get(), &place,
+            [](const ty_feed_record *record, void *context) {
                 auto &self = *static_cast<source *>(context);
                 self.bytes.emplace_back(static_cast<const char *>(record->bytes), record->size_bytes);
                 self.records.push_back(*record);
@@ -70,14 +70,14 @@ struct source {
             fclose(out);
     }
 
-    ty_follow_position first{};
+    ty_feed_position first{};
     std::vector<std::string> bytes;
-    std::vector<ty_follow_record> records;
+    std::vector<ty_feed_record> records;
 };
 
-ty_status receive_some(ty_receiver *receiver, const source &from, uint64_t *next, uint64_t count) {
+ty_status receive_some(ty_replica *replica, const source &from, uint64_t *next, uint64_t count) {
     count = std::min<uint64_t>(count, from.records.size() - *next);
-    const ty_status status = ty_receive(receiver, from.records.data() + *next, count);
+    const ty_status status = ty_replica_apply(replica, from.records.data() + *next, count);
     *next += count;
     return status;
 }
@@ -92,18 +92,18 @@ struct shared {
                                        uint64_t seed) {
     ty_open_options options = options_of(TY_TRANSACTIONAL);
     ty_heap *heap = nullptr;
-    ty_receiver *receiver = nullptr;
-    ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
+    ty_replica *replica = nullptr;
+    ty_replica_options how = TY_REPLICA_OPTIONS_INIT;
     how.unlogged = unlogged;
     std::mt19937_64 random(seed);
     uint64_t next = 0;
     bool good =
-        !ty_open(path.c_str(), &options, &heap, nullptr) && !ty_receive_begin(heap, &from.first, &how, &receiver);
+        !ty_open(path.c_str(), &options, &heap, nullptr) && !ty_replica_begin(heap, &from.first, &how, &replica);
     while (good) {
         with.begun = std::max<uint64_t>(with.begun, std::min<uint64_t>(next + 40, from.records.size()));
-        good = !receive_some(receiver, from, &next, 1 + random() % 40);
+        good = !receive_some(replica, from, &next, 1 + random() % 40);
         if (good && random() % 8 == 0) {
-            good = !ty_receive_make_durable(receiver, nullptr);
+            good = !ty_replica_make_durable(replica, nullptr);
             if (good)
                 with.durable = std::max<uint64_t>(with.durable, next);
         }
@@ -195,10 +195,10 @@ TEST(receive_readers, see_whole_transactions) {
         options.background = TY_BACKGROUND_THREAD;
         options.concurrent = concurrent;
         ty_heap *heap = open_heap(options, path.c_str());
-        ty_receiver *receiver = nullptr;
-        ASSERT_OK(ty_receive_begin(heap, &from.first, nullptr, &receiver));
+        ty_replica *replica = nullptr;
+        ASSERT_OK(ty_replica_begin(heap, &from.first, nullptr, &replica));
         uint64_t next = 0;
-        ASSERT_OK(receive_some(receiver, from, &next, 1)); // so that there is a block
+        ASSERT_OK(receive_some(replica, from, &next, 1)); // so that there is a block
         const uint64_t *block = block_of(heap);
         ASSERT_TRUE(block);
         std::atomic<bool> ended{false};
@@ -227,7 +227,7 @@ TEST(receive_readers, see_whole_transactions) {
             }
         });
         for (uint64_t n = 1; next < from.records.size(); ++n) {
-            ASSERT_OK(receive_some(receiver, from, &next, 1 + n % 20));
+            ASSERT_OK(receive_some(replica, from, &next, 1 + n % 20));
             if (n % 50 == 0) {
                 ASSERT_OK(ty_snapshot(heap));
             }
@@ -236,8 +236,8 @@ TEST(receive_readers, see_whole_transactions) {
         forker.join();
         for (std::thread &one : readers)
             one.join();
-        ASSERT_OK(ty_receive_make_durable(receiver, nullptr));
-        ty_receive_end(receiver);
+        ASSERT_OK(ty_replica_make_durable(replica, nullptr));
+        ty_replica_end(replica);
         ASSERT_OK(ty_close(heap));
     }
 }

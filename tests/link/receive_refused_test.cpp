@@ -1,4 +1,4 @@
-// Goal: what a receiver must not take, and what a heap that receives must not do, is refused, with nothing changed
+// Goal: what a replica must not take, and what a heap that receives must not do, is refused, with nothing changed
 // (LK5, LK7). Method: copies of a source_model's heap; records left out, doubled, changed; writes of all kinds; copies
 // that went on by themselves.
 #include "copy_model.hpp"
@@ -16,8 +16,8 @@ protected:
         source_.transactions(10);
         source_.close();
     }
-    ty_receive_options how() const {
-        ty_receive_options options = TY_RECEIVE_OPTIONS_INIT;
+    ty_replica_options how() const {
+        ty_replica_options options = TY_REPLICA_OPTIONS_INIT;
         options.copied_lsn = copied_;
         return options;
     }
@@ -38,14 +38,14 @@ protected:
 
 TEST_F(receive_refused, records_that_are_not_the_next_ones) {
     copy_of copy(source_, base_, false, source_.options());
-    std::vector<ty_follow_record> all;
-    for (const ty_follow_record *record : source_.behind(0))
+    std::vector<ty_feed_record> all;
+    for (const ty_feed_record *record : source_.behind(0))
         all.push_back(*record);
     const auto take = [&](std::initializer_list<size_t> order) {
-        std::vector<ty_follow_record> some;
+        std::vector<ty_feed_record> some;
         for (size_t n : order)
             some.push_back(all[n]);
-        const ty_status status = ty_receive(copy.receiver(), some.data(), some.size());
+        const ty_status status = ty_replica_apply(copy.replica(), some.data(), some.size());
         copy.expect_state();
         return status;
     };
@@ -54,7 +54,7 @@ TEST_F(receive_refused, records_that_are_not_the_next_ones) {
     EXPECT_EQ(TY_E_MISMATCH, take({0, 2}));
     EXPECT_EQ(TY_E_MISMATCH, take({0, 1, 1}));
     std::string bytes(static_cast<const char *>(all[2].bytes), all[2].size_bytes);
-    const ty_follow_record good = all[2];
+    const ty_feed_record good = all[2];
     for (size_t i = 0; i < bytes.size(); ++i) {
         bytes[i] ^= 1;
         all[2].bytes = bytes.data();
@@ -67,7 +67,7 @@ TEST_F(receive_refused, records_that_are_not_the_next_ones) {
     all[2] = good;
     EXPECT_EQ(before, copy.last());
     EXPECT_OK(take({0, 1, 2}));
-    ASSERT_OK(ty_receive(copy.receiver(), all.data() + 3, all.size() - 3));
+    ASSERT_OK(ty_replica_apply(copy.replica(), all.data() + 3, all.size() - 3));
     EXPECT_TRUE(copy.done());
     copy.expect_state();
 }
@@ -76,11 +76,11 @@ TEST_F(receive_refused, records_that_are_not_the_next_ones) {
 TEST_F(receive_refused, writes_of_others) {
     disk files(base_);
     ty_heap *heap = open_base(files, TY_TRANSACTIONAL, true);
-    const ty_follow_position position = source_.first();
-    const ty_receive_options options = how();
-    ty_receiver *receiver = nullptr, *second = nullptr;
-    ASSERT_OK(ty_receive_begin(heap, &position, &options, &receiver));
-    EXPECT_EQ(TY_E_BUSY, ty_receive_begin(heap, &position, &options, &second));
+    const ty_feed_position position = source_.first();
+    const ty_replica_options options = how();
+    ty_replica *replica = nullptr, *second = nullptr;
+    ASSERT_OK(ty_replica_begin(heap, &position, &options, &replica));
+    EXPECT_EQ(TY_E_BUSY, ty_replica_begin(heap, &position, &options, &second));
     EXPECT_EQ(TY_E_BUSY, ty_close(heap));
     EXPECT_EQ(TY_E_BUSY, ty_discard(heap));
     EXPECT_EQ(TY_E_BUSY, ty_promote(heap));
@@ -95,11 +95,11 @@ TEST_F(receive_refused, writes_of_others) {
         EXPECT_OK(ty_atomically(heap, &reads, body, nullptr, nullptr));
         EXPECT_EQ(nullptr, ty_alloc(heap, 8));
         EXPECT_OK(ty_read_begin(heap));
-        EXPECT_EQ(TY_E_ARGUMENT, ty_receive_begin(heap, &position, &options, &second));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_replica_begin(heap, &position, &options, &second));
         ty_read_end(heap);
         if (again)
             break;
-        ty_receive_end(receiver);
+        ty_replica_end(replica);
         ASSERT_OK(ty_close(heap));
         ty_open_options plain = files.options();
         plain.kind = TY_SNAPSHOT; // without its log anybody could write
@@ -114,12 +114,12 @@ TEST_F(receive_refused, writes_of_others) {
     ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
     EXPECT_EQ(nullptr, strstr(info.open_text, "receives")) << info.open_text;
     EXPECT_EQ(TY_E_ARGUMENT, ty_promote(heap));
-    EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &position, &options, &receiver)); // though it is as it was
+    EXPECT_EQ(TY_E_MISMATCH, ty_replica_begin(heap, &position, &options, &replica)); // though it is as it was
     ASSERT_OK(change(heap, 1));
-    EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &position, &options, &receiver));
+    EXPECT_EQ(TY_E_MISMATCH, ty_replica_begin(heap, &position, &options, &replica));
     ASSERT_OK(ty_close(heap));
     heap = open_base(files);
-    EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &position, &options, &receiver));
+    EXPECT_EQ(TY_E_MISMATCH, ty_replica_begin(heap, &position, &options, &replica));
     ASSERT_OK(change(heap, 2));
     ASSERT_OK(ty_close(heap));
 }
@@ -127,31 +127,31 @@ TEST_F(receive_refused, writes_of_others) {
 TEST_F(receive_refused, copies_that_are_none) {
     disk files(base_);
     ty_heap *heap = open_base(files);
-    ty_follow_position position = source_.first();
-    ty_receive_options options = how();
-    ty_receiver *receiver = nullptr;
+    ty_feed_position position = source_.first();
+    ty_replica_options options = how();
+    ty_replica *replica = nullptr;
     options.copied_lsn -= 1;
-    EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &position, &options, &receiver));
+    EXPECT_EQ(TY_E_MISMATCH, ty_replica_begin(heap, &position, &options, &replica));
     options.copied_lsn += 1;
-    ty_follow_position damaged = position;
+    ty_feed_position damaged = position;
     damaged.hash += 1;
-    EXPECT_EQ(TY_E_ARGUMENT, ty_receive_begin(heap, &damaged, &options, &receiver));
-    ty_follow_position of_other = position;
+    EXPECT_EQ(TY_E_ARGUMENT, ty_replica_begin(heap, &damaged, &options, &replica));
+    ty_feed_position of_other = position;
     of_other.heap_identity[3] ^= 1;
     seal_position(of_other);
-    EXPECT_EQ(TY_E_ARGUMENT, ty_receive_begin(heap, &of_other, &options, &receiver)); // base is not said
+    EXPECT_EQ(TY_E_ARGUMENT, ty_replica_begin(heap, &of_other, &options, &replica)); // base is not said
     options.base = static_cast<char *>(ty_heap_base(heap)) + 4096;
-    EXPECT_EQ(TY_E_ADDRESS, ty_receive_begin(heap, &of_other, &options, &receiver));
-    EXPECT_EQ(TY_E_ADDRESS, ty_receive_begin(heap, &position, &options, &receiver));
+    EXPECT_EQ(TY_E_ADDRESS, ty_replica_begin(heap, &of_other, &options, &replica));
+    EXPECT_EQ(TY_E_ADDRESS, ty_replica_begin(heap, &position, &options, &replica));
     options.base = ty_heap_base(heap);
-    ASSERT_OK(ty_receive_begin(heap, &position, &options, &receiver));
-    ty_receive_end(receiver);
-    EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &of_other, &options, &receiver));
-    ty_follow_position later = position;
+    ASSERT_OK(ty_replica_begin(heap, &position, &options, &replica));
+    ty_replica_end(replica);
+    EXPECT_EQ(TY_E_MISMATCH, ty_replica_begin(heap, &of_other, &options, &replica));
+    ty_feed_position later = position;
     later.lsn = copied_ + 1;
     later.has_record = 1;
     seal_position(later);
-    EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &later, &options, &receiver));
+    EXPECT_EQ(TY_E_MISMATCH, ty_replica_begin(heap, &later, &options, &replica));
     ASSERT_OK(ty_close(heap));
 }
 
@@ -159,31 +159,31 @@ TEST_F(receive_refused, copies_that_are_none) {
 TEST_F(receive_refused, a_copy_that_was_written_to) {
     disk files(base_);
     ty_heap *heap = open_base(files);
-    const ty_follow_position position = source_.first();
-    const ty_receive_options options = how();
-    ty_receiver *receiver = nullptr;
+    const ty_feed_position position = source_.first();
+    const ty_replica_options options = how();
+    ty_replica *replica = nullptr;
     ASSERT_OK(change(heap, 1));
-    EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &position, &options, &receiver));
+    EXPECT_EQ(TY_E_MISMATCH, ty_replica_begin(heap, &position, &options, &replica));
     ASSERT_OK(ty_close(heap));
 }
 
-TEST(follow_copied, is_of_copies_alone) {
+TEST(feed_copied, is_of_copies_alone) {
     disk files;
     ty_heap *heap = open_heap(transactional(files));
-    ty_follow_position position{};
-    EXPECT_EQ(TY_E_ARGUMENT, ty_follow_copied(heap, &position));
+    ty_feed_position position{};
+    EXPECT_EQ(TY_E_ARGUMENT, ty_feed_copied(heap, &position));
     ASSERT_OK(change(heap, 1));
     ASSERT_OK(ty_close(heap));
     position = copied(files);
     EXPECT_EQ(1u, position.lsn);
     const ty_open_options options = transactional(files);
-    const follower_owner follower = follow(options);
+    const feed_owner feed = follow(options);
     mirror to(position);
-    ASSERT_OK(read_into(to, follower.get(), &position));
+    ASSERT_OK(read_into(to, feed.get(), &position));
     EXPECT_EQ(0u, to.taken);
     heap = open_heap(options);
     ASSERT_OK(change(heap, 2));
-    ASSERT_OK(read_into(to, follower.get(), &position));
+    ASSERT_OK(read_into(to, feed.get(), &position));
     EXPECT_EQ(1u, to.taken);
     ASSERT_OK(ty_close(heap));
 }

@@ -1,4 +1,4 @@
-// Goal: a receiver brings a copy to exactly the source's state behind each record, whatever transactions do, wherever
+// Goal: a replica brings a copy to exactly the source's state behind each record, whatever transactions do, wherever
 // the copy was made, and whatever kills it; and refuses all else (LK5 to LK7). Method: source_model keeps all states
 // and records of random transactions on simulated disks; copies of its files receive them, one or many at a time, and
 // lose power now and then.
@@ -87,22 +87,22 @@ TEST(receive_small_log, a_power_cut_at_any_write) {
     options.kind = TY_TRANSACTIONAL;
     options.log_bytes = size_t{1} << 20;
     ty_heap *heap = open_heap(options);
-    ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
+    ty_replica_options how = TY_REPLICA_OPTIONS_INIT;
     how.copied_lsn = copied_lsn;
     how.base = ty_heap_base(heap);
-    ty_receiver *receiver = nullptr;
-    ASSERT_OK(ty_receive_begin(heap, &source.first(), &how, &receiver));
-    std::vector<ty_follow_record> all;
-    for (const ty_follow_record *record : source.behind(0))
+    ty_replica *replica = nullptr;
+    ASSERT_OK(ty_replica_begin(heap, &source.first(), &how, &replica));
+    std::vector<ty_feed_record> all;
+    for (const ty_feed_record *record : source.behind(0))
         all.push_back(*record);
     const uint64_t first = os::sim_event_count(copy.get());
     for (size_t done = 0, some; done < all.size(); done += some) {
         some = std::min<size_t>(all.size() - done, 4);
-        ASSERT_OK(ty_receive(receiver, all.data() + done, some));
+        ASSERT_OK(ty_replica_apply(replica, all.data() + done, some));
     }
-    ASSERT_OK(ty_receive_make_durable(receiver, nullptr));
+    ASSERT_OK(ty_replica_make_durable(replica, nullptr));
     const uint64_t end = os::sim_event_count(copy.get());
-    ty_receive_end(receiver);
+    ty_replica_end(replica);
     ASSERT_OK(ty_discard(heap));
     options.mode = TY_OPEN_EXISTING;
     std::set<uint64_t> seen;

@@ -1,4 +1,4 @@
-// A heap that random transactions change, all of whose records and states a test keeps: what a receiver of these
+// A heap that random transactions change, all of whose records and states a test keeps: what a replica of these
 // records must come to.
 #pragma once
 
@@ -77,7 +77,7 @@ inline ty_status stir(ty_heap *heap, const void *arguments, size_t size, void *)
 }
 
 struct kept_record {
-    ty_follow_record record{};
+    ty_feed_record record{};
     std::string bytes;
 };
 
@@ -124,15 +124,15 @@ public:
     // The files as they are, with the heap open or not.
     os::sim_disk *copy() const { return files_.cut(os::sim_cut::keep_all); }
 
-    std::vector<const ty_follow_record *> behind(uint64_t lsn) const {
-        std::vector<const ty_follow_record *> found;
+    std::vector<const ty_feed_record *> behind(uint64_t lsn) const {
+        std::vector<const ty_feed_record *> found;
         for (const auto &one : records)
             if (one->record.lsn > lsn)
                 found.push_back(&one->record);
         return found;
     }
     ty_heap *heap() const { return heap_; }
-    const ty_follow_position &first() const { return first_; } // before all records
+    const ty_feed_position &first() const { return first_; } // before all records
     const ty_open_options &options() const { return options_; }
     uint64_t last() const { return txn_stats_of(heap_).lsn; }
 
@@ -143,9 +143,9 @@ public:
 private:
     void collect() {
         EXPECT_OK(ty_durable(heap_, 0, true, nullptr));
-        EXPECT_OK(ty_follow_read(
+        EXPECT_OK(ty_feed_read(
             follow(options_, heap_).get(), &base_,
-            [](const ty_follow_record *record, void *context) {
+            [](const ty_feed_record *record, void *context) {
                 auto one = std::make_unique<kept_record>();
                 one->bytes.assign(static_cast<const char *>(record->bytes), record->size_bytes);
                 one->record = *record;
@@ -267,8 +267,8 @@ private:
     std::mt19937_64 random_;
     ty_heap *heap_ = nullptr;
     ty_txn *txn_ = nullptr;
-    ty_follow_position first_{};
-    ty_follow_position base_{};
+    ty_feed_position first_{};
+    ty_feed_position base_{};
     std::vector<char *> blocks_;
     std::set<char *> reserved_;
     char *made_ = nullptr;

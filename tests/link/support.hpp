@@ -1,4 +1,4 @@
-// What the tests of followers share: heaps of counters whose changes a mirror takes from records alone.
+// What the tests of change feeds share: heaps of counters whose changes a mirror takes from records alone.
 #pragma once
 
 #include "src/link/position.hpp"
@@ -57,16 +57,16 @@ inline ty_status change(ty_heap *heap, uint64_t seed, bool wait = true) {
     return wait ? ty_commit(txn) : ty_commit_async(txn, nullptr);
 }
 
-// Takes records as a receiver does, and keeps what they store.
+// Takes records as a replica does, and keeps what they store.
 class mirror {
 public:
-    explicit mirror(const ty_follow_position &base) : position(base) {}
+    explicit mirror(const ty_feed_position &base) : position(base) {}
 
-    static bool take(const ty_follow_record *record, void *context) {
+    static bool take(const ty_feed_record *record, void *context) {
         return static_cast<mirror *>(context)->take(*record);
     }
-    bool take(const ty_follow_record &record) {
-        EXPECT_OK(ty_follow_check(&position, &record));
+    bool take(const ty_feed_record &record) {
+        EXPECT_OK(ty_feed_check(&position, &record));
         EXPECT_EQ(TY_OK, record_decode(static_cast<const uint8_t *>(record.bytes), record.size_bytes,
                                        record_scope{0, UINT64_MAX}, *this));
         ++taken;
@@ -84,7 +84,7 @@ public:
         EXPECT_FALSE(stored_.empty());
     }
 
-    ty_follow_position position;
+    ty_feed_position position;
     uint64_t taken = 0;
     uint64_t in_call = 0;
     uint64_t most = UINT64_MAX; // in a call
@@ -119,30 +119,29 @@ private:
     std::map<uint64_t, bytes> stored_;
 };
 
-struct follower_end {
-    void operator()(ty_follower *follower) const { ty_follow_close(follower); }
+struct feed_end {
+    void operator()(ty_feed *feed) const { ty_feed_close(feed); }
 };
-using follower_owner = std::unique_ptr<ty_follower, follower_end>;
+using feed_owner = std::unique_ptr<ty_feed, feed_end>;
 
-inline follower_owner follow(const ty_open_options &open, ty_heap *heap = nullptr, const char *path = heap_path) {
-    ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
+inline feed_owner follow(const ty_open_options &open, ty_heap *heap = nullptr, const char *path = heap_path) {
+    ty_feed_options options = TY_FEED_OPTIONS_INIT;
     options.open = &open;
     options.heap = heap;
-    ty_follower *made = nullptr;
-    EXPECT_OK(ty_follow_open(path, &options, &made));
-    return follower_owner(made);
+    ty_feed *made = nullptr;
+    EXPECT_OK(ty_feed_open(path, &options, &made));
+    return feed_owner(made);
 }
 
-inline ty_follow_position base_of(ty_follower *follower) {
-    ty_follow_position base{};
-    EXPECT_OK(ty_follow_base(follower, &base));
+inline ty_feed_position base_of(ty_feed *feed) {
+    ty_feed_position base{};
+    EXPECT_OK(ty_feed_base(feed, &base));
     return base;
 }
 
-inline ty_status read_into(mirror &to, ty_follower *follower, ty_follow_position *position,
-                           ty_follow_position *base = nullptr) {
+inline ty_status read_into(mirror &to, ty_feed *feed, ty_feed_position *position, ty_feed_position *base = nullptr) {
     to.in_call = 0;
-    ty_status status = ty_follow_read(follower, position, mirror::take, &to, base);
+    ty_status status = ty_feed_read(feed, position, mirror::take, &to, base);
     if (!status) {
         EXPECT_EQ(position->lsn, to.position.lsn);
         EXPECT_EQ(position->hash, to.position.hash);

@@ -116,17 +116,17 @@ TEST(restore_test, a_heap_is_never_replaced_and_goes_on) {
     source.transactions(20);
     source.close();
     ASSERT_OK(ty_open(path.c_str(), &options, &heap, nullptr));
-    ty_receiver *receiver = nullptr;
-    ASSERT_OK(ty_receive_begin(heap, &report.position, nullptr, &receiver));
-    ASSERT_OK(ty_follow_read(
+    ty_replica *replica = nullptr;
+    ASSERT_OK(ty_replica_begin(heap, &report.position, nullptr, &replica));
+    ASSERT_OK(ty_feed_read(
         follow(source.options()).get(), &report.position,
-        [](const ty_follow_record *record, void *context) {
-            EXPECT_OK(ty_receive(static_cast<ty_receiver *>(context), record, 1));
+        [](const ty_feed_record *record, void *context) {
+            EXPECT_OK(ty_replica_apply(static_cast<ty_replica *>(context), record, 1));
             return true;
         },
-        receiver, nullptr));
-    ASSERT_OK(ty_receive_make_durable(receiver, nullptr));
-    ty_receive_end(receiver);
+        replica, nullptr));
+    ASSERT_OK(ty_replica_make_durable(replica, nullptr));
+    ty_replica_end(replica);
     EXPECT_TRUE(source.states.at(source.records.back()->record.lsn) == state_of(heap));
     ASSERT_OK(ty_close(heap));
 }

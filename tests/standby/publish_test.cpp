@@ -12,7 +12,7 @@ namespace {
 
 // The records in the engine: each once, in order, from the line's begin on.
 void expect_each_once(const sim_store &store, const source_model &source) {
-    ty_follow_position position{};
+    ty_feed_position position{};
     uint64_t number = 0, lsns = 0, begin = 0;
     std::string part;
     standby::tail last{};
@@ -24,7 +24,7 @@ void expect_each_once(const sim_store &store, const source_model &source) {
             continue;
         ASSERT_EQ(++number, read.header.number);
         const auto kind = static_cast<message_kind>(read.header.kind);
-        std::vector<ty_follow_record> records;
+        std::vector<ty_feed_record> records;
         if (kind == message_kind::line || number == 1)
             position = read.header.position;
         if (kind == message_kind::line)
@@ -35,11 +35,11 @@ void expect_each_once(const sim_store &store, const source_model &source) {
             if (part.size() == read.header.record_bytes)
                 records.push_back({position.lsn + 1, position.hash, read.header.record_hash, part.data(), part.size()});
         } else if (kind == message_kind::records) {
-            ty_follow_position walks = position;
+            ty_feed_position walks = position;
             ASSERT_OK(standby::take_apart(read, &walks, &records));
         }
-        for (const ty_follow_record &record : records) {
-            ASSERT_OK(ty_follow_check(&position, &record));
+        for (const ty_feed_record &record : records) {
+            ASSERT_OK(ty_feed_check(&position, &record));
             ++lsns;
         }
         EXPECT_TRUE(standby::same_place(position, read.header.position));

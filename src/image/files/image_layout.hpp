@@ -68,7 +68,7 @@ struct log_place_2 {
     uint64_t lsn;
 };
 
-// Whose transactions a heap has besides its own (link.md, "A receiver").
+// Whose transactions a heap has besides its own (link.md, "A replica").
 enum class source_state : uint64_t { none = 0, receives = 1, promoted = 2 };
 struct log_source_2 {
     uint8_t heap_identity[16];

@@ -121,7 +121,7 @@ struct log {
     std::atomic<bool> broken{false};
     std::atomic<uint64_t> durable_seen{0}; // by log_durable(), of several rings
     // log_wait_beyond(): who waits makes itself known before it looks at the second one, and that before log_durable().
-    std::atomic<uint32_t> followers{0};
+    std::atomic<uint32_t> feeds{0};
     std::atomic<uint32_t> durable_changes{0};
 };
 
@@ -185,7 +185,7 @@ ty_status broken_failure(log *l);
 void break_log(log *l, ty_status status, uint64_t offset);
 void wake_everybody(log *l);
 // More is durable, or may be. Without a lock.
-void tell_followers(log *l);
+void notify_feeds(log *l);
 // One of many: what `durable` says follows from its frames. Under the lock.
 void renew_durable(log_ring *r);
 // Who waits for the frame: a caller, or nobody, as the thread writes it.

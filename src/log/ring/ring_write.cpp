@@ -183,7 +183,7 @@ void write_next(log_ring *r, waiting_for_it who) {
     r->lock.unlock();
     w.wake();
     if (good)
-        tell_followers(&l);
+        notify_feeds(&l);
     else
         wake_everybody(&l);
 }

@@ -139,15 +139,15 @@ uint64_t log_durable(log *l) {
     return l->count == 1 ? l->rings->durable.load(std::memory_order_acquire) : durable_of_all(l);
 }
 
-void tell_followers(log *l) {
+void notify_feeds(log *l) {
     l->durable_changes.fetch_add(1, std::memory_order_seq_cst);
-    if (l->followers.load(std::memory_order_seq_cst))
+    if (l->feeds.load(std::memory_order_seq_cst))
         os::wake_all(l->durable_changes);
 }
 
 uint64_t log_wait_beyond(log *l, uint64_t lsn, uint64_t timeout_ns) {
     const uint64_t begun = os::now_ns();
-    l->followers.fetch_add(1, std::memory_order_seq_cst);
+    l->feeds.fetch_add(1, std::memory_order_seq_cst);
     uint64_t durable;
     for (;;) {
         const uint32_t seen = l->durable_changes.load(std::memory_order_seq_cst);
@@ -157,7 +157,7 @@ uint64_t log_wait_beyond(log *l, uint64_t lsn, uint64_t timeout_ns) {
             break;
         os::wait_on(l->durable_changes, seen, timeout_ns - waited);
     }
-    l->followers.fetch_sub(1, std::memory_order_relaxed);
+    l->feeds.fetch_sub(1, std::memory_order_relaxed);
     return durable;
 }
 
@@ -224,7 +224,7 @@ log_marks log_marks_now(log *l) {
 void log_release(log *l, const log_marks &marks) {
     for (uint32_t p = 0; p < l->count; ++p)
         ring_release(l->rings + p, marks.at[p], marks.lsn);
-    tell_followers(l);
+    notify_feeds(l);
 }
 
 void log_continue(log *l, const log_marks &marks) {
@@ -235,7 +235,7 @@ void log_continue(log *l, const log_marks &marks) {
         l->broken.store(false, std::memory_order_release);
     }
     wake_everybody(l);
-    tell_followers(l);
+    notify_feeds(l);
 }
 
 log_metrics log_partition_metrics(log *l, uint32_t partition) {

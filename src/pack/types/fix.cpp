@@ -1,9 +1,9 @@
 // ty_fix_pointers: a walk that gives addresses their new values.
 #include "../../own/own.hpp"
+#include "audit.hpp"
 #include "boundary.hpp"
 #include "clock.hpp"
-#include "pointer audit.hpp"
-#include "types.hpp"
+#include "descriptors.hpp"
 
 namespace taiyen::pack {
 

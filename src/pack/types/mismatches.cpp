@@ -1,5 +1,5 @@
 // All mismatches of one walk, each with its text.
-#include "pointer audit.hpp"
+#include "audit.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -12,10 +12,10 @@ ty_status refuse_while_busy(const char *call) {
         .remedy("end it first, in the thread that began it");
 }
 
-ty_status refuse_receiver(const txn_runtime &rt, const char *call) {
-    if (!rt.receiver)
+ty_status refuse_replica(const txn_runtime &rt, const char *call) {
+    if (!rt.replica)
         return TY_OK;
-    return failure(TY_E_BUSY, "%s: it is receiving", call).remedy("end the receiver first (ty_receive_end)");
+    return failure(TY_E_BUSY, "%s: it is receiving", call).remedy("end the replica first (ty_replica_end)");
 }
 
 // The last snapshot's mark leaves nothing behind it.
@@ -26,7 +26,7 @@ ty_status close_with_log(txn_runtime &rt) {
         return refuse_while_busy("close a heap");
     if (rt.spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(rt, "close a heap");
-    if (ty_status status = refuse_receiver(rt, "close a heap"))
+    if (ty_status status = refuse_replica(rt, "close a heap"))
         return status;
     runtime_shut(rt);
     snapshots_stop(rt);
@@ -44,7 +44,7 @@ ty_status close_with_log(txn_runtime &rt) {
             status = reservations_remove_list(rt, &list_removed);
     if (!status) {
         write_faults_destroy(rt);
-        // For followers; where it fails, the close's snapshot holds it all the same.
+        // For change feeds; where it fails, the close's snapshot holds it all the same.
         if (!log_broken(rt.log) && !fault("log_thread_outlives_the_image"))
             (void)log_wait(rt.log, log_last(rt.log));
         // X11: the log's thread, whose check looks at the image, ends before the image does.
@@ -99,7 +99,7 @@ ty_status txn_close(ty_heap *heap) {
 
 ty_status txn_discard(ty_heap *heap) {
     if (txn_runtime *rt = runtime_of(heap)) {
-        if (ty_status status = refuse_receiver(*rt, "discard a heap"))
+        if (ty_status status = refuse_replica(*rt, "discard a heap"))
             return status;
         if (ty_status status = rt->txn_forked() ? TY_OK : refuse_within(*rt, "discard a heap"))
             return status;
@@ -116,7 +116,7 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
             .remedy("discard it and open it again");
     if (options.mode == TY_CREATE_NEW)
         return failure(TY_E_ARGUMENT, "rebuild a heap as a new one").remedy("leave the option mode out");
-    if (ty_status status = refuse_receiver(*rt, "rebuild a heap"))
+    if (ty_status status = refuse_replica(*rt, "rebuild a heap"))
         return status;
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "rebuild a heap in a forked child").remedy("discard it and open it again");

@@ -1,5 +1,5 @@
 // A heap that receives: the records of another heap's transactions are done again in it, one after the other, while its
-// readers go on. docs/design/link.md, "A receiver".
+// readers go on. docs/design/link.md, "A replica".
 #include "replayer.hpp"
 
 #include <cstdlib>
@@ -94,7 +94,7 @@ ty_status check_source(const txn_runtime &rt, const receive_start &start, log_so
 
 // The library's own blocks go, since the heap that the records are of may use their place. X3: nothing is appended
 // until a snapshot holds that.
-ty_status become_receiver(txn_runtime &rt, const receive_start &start, log_source_2 source) {
+ty_status become_replica(txn_runtime &rt, const receive_start &start, log_source_2 source) {
     bool removed = false;
     if (reserved_count(rt))
         return failure(TY_E_BUSY, "receive the transactions of another heap: blocks are reserved in this one")
@@ -159,7 +159,7 @@ struct step_doer {
     }
 };
 
-const uint8_t *readable(receiving &r, const ty_follow_record &record) {
+const uint8_t *readable(receiving &r, const ty_feed_record &record) {
     const auto *bytes = static_cast<const uint8_t *>(record.bytes);
     if (record.size_bytes >= sizeof(uint64_t))
         return bytes;
@@ -170,7 +170,7 @@ const uint8_t *readable(receiving &r, const ty_follow_record &record) {
 }
 
 // How many of the records one outcome decides on, with it: one, if the first counts by itself.
-size_t decided_together(const ty_follow_record *records, size_t count) {
+size_t decided_together(const ty_feed_record *records, size_t count) {
     record_order order;
     record_view view;
     for (size_t n = 0; n < count; ++n)
@@ -181,7 +181,7 @@ size_t decided_together(const ty_follow_record *records, size_t count) {
 }
 
 // Changes memory alone.
-ty_status do_records(receiving &r, const ty_follow_record *records, size_t count) {
+ty_status do_records(receiving &r, const ty_feed_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
     replayer replay(rt, image_path(rt.heap), true);
     step_doer doer{replay};
@@ -211,7 +211,7 @@ ty_status do_records(receiving &r, const ty_follow_record *records, size_t count
 
 // In one frame: nothing is ever in doubt in a heap that receives. X1: with the gate held; so the log's LSNs are
 // the records'.
-ty_status append(txn_runtime &rt, const ty_follow_record *records, size_t count) {
+ty_status append(txn_runtime &rt, const ty_feed_record *records, size_t count) {
     log_piece pieces[record_pending_max + 2];
     for (size_t n = 0; n < count; ++n)
         pieces[n] = {records[n].bytes, records[n].size_bytes};
@@ -225,7 +225,7 @@ ty_status append(txn_runtime &rt, const ty_follow_record *records, size_t count)
 
 // LK6: in memory first: what does not fit the heap never gets into its log. What the log does not take, a snapshot
 // holds, and until that is durable nothing is appended (X7).
-void log_records(receiving &r, const ty_follow_record *records, size_t count) {
+void log_records(receiving &r, const ty_feed_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
     uint64_t unlogged = rt.unlogged.load(std::memory_order_relaxed), bytes = 0;
     for (size_t i = 0, some; i < count; i += some) {
@@ -241,7 +241,7 @@ void log_records(receiving &r, const ty_follow_record *records, size_t count) {
 }
 
 // A heap in which half a transaction was done is of no use: nothing of it gets into its files.
-ty_status spoil(txn_runtime &rt, ty_status status, const ty_follow_record &first) {
+ty_status spoil(txn_runtime &rt, ty_status status, const ty_feed_record &first) {
     ty_error why;
     ty_error_detail(&why);
     rt.spoiled.store(!fault("half_received_heap_goes_on"), std::memory_order_release);
@@ -253,7 +253,7 @@ ty_status spoil(txn_runtime &rt, ty_status status, const ty_follow_record &first
         .remedy("discard the heap (ty_discard): its files hold what was before; begin with a base");
 }
 
-ty_status take_chunk(receiving &r, const ty_follow_record *records, size_t count) {
+ty_status take_chunk(receiving &r, const ty_feed_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
     alone with(rt);
     if (ty_status status = do_records(r, records, count))
@@ -294,10 +294,10 @@ ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving
     alone with(*rt);
     if (rt->spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(*rt, "receive the transactions of another heap");
-    if (rt->receiver)
-        return failure(TY_E_BUSY, "receive the transactions of another heap: this one has a receiver already")
+    if (rt->replica)
+        return failure(TY_E_BUSY, "receive the transactions of another heap: this one has a replica already")
             .at(image_path(heap))
-            .remedy("end that one first (ty_receive_end)");
+            .remedy("end that one first (ty_replica_end)");
     log_source_2 source{};
     if (ty_status status = check_source(*rt, start, &source))
         return status;
@@ -309,14 +309,14 @@ ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving
     r->logged = start.logged;
     ty_status status = r->batches.create(1);
     if (!status)
-        status = become_receiver(*rt, start, source);
+        status = become_replica(*rt, start, source);
     if (status) {
         r->~receiving();
         os::unmap_memory(memory, sizeof *r);
         return status;
     }
     rt->receives.store(true, std::memory_order_relaxed);
-    rt->receiver = r;
+    rt->replica = r;
     *made = r;
     return TY_OK;
 }
@@ -324,7 +324,7 @@ ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving
 void txn_receive_end(receiving *r) {
     {
         alone with(*r->rt);
-        r->rt->receiver = nullptr;
+        r->rt->replica = nullptr;
     }
     r->~receiving();
     os::unmap_memory(r, sizeof *r);
@@ -334,7 +334,7 @@ uint64_t txn_received(const receiving &r) {
     return txn_last(*r.rt);
 }
 
-ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, record_order *order) {
+ty_status txn_receive_check(const receiving &r, const ty_feed_record &record, record_order *order) {
     received_check sink;
     record_view view{};
     ty_status status = record.size_bytes == 0
@@ -352,7 +352,7 @@ ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, 
         .remedy("begin with a newer base: the limit of the heap that it is of may have been raised");
 }
 
-ty_status txn_receive(receiving &r, const ty_follow_record *records, size_t count) {
+ty_status txn_receive(receiving &r, const ty_feed_record *records, size_t count) {
     ty_status first = TY_OK;
     if (r.rt->txn_forked())
         return failure(TY_E_FORKED, "take a transaction: the heap belongs to the parent process");
@@ -395,10 +395,10 @@ ty_status end_as_source(ty_heap *heap, const char *call, source_state as) {
     uint64_t lsn = 0;
     if (rt->spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(*rt, call);
-    if (rt->receiver)
+    if (rt->replica)
         return failure(TY_E_BUSY, "%s that is receiving", call)
             .at(image_path(heap))
-            .remedy("end the receiver first (ty_receive_end)");
+            .remedy("end the replica first (ty_replica_end)");
     log_identity own{};
     log_source_2 source = image_source(heap, own.heap, &own.log);
     if (source.state != uint64_t(source_state::receives))

@@ -1,4 +1,4 @@
-// The transactions of a damaged heap's log, done again in what was made of its image: by a receiver (receive.cpp), so
+// The transactions of a damaged heap's log, done again in what was made of its image: by a replica (receive.cpp), so
 // that they do what they would in a recovery. One after the other: where it ends is known.
 #include "opening.hpp"
 
@@ -49,7 +49,7 @@ public:
 private:
     // X30.
     ty_status take(const log_record &record) {
-        const ty_follow_record one = follow_record_of(record);
+        const ty_feed_record one = follow_record_of(record);
         if (record.lsn > until_) {
             stopped_ = true;
             report_.stopped_at = record.lsn;
@@ -63,14 +63,14 @@ private:
             return status;
         return order_.none() ? redo(waiting_, waiting_count_) : TY_OK;
     }
-    static ty_follow_record follow_record_of(const log_record &record) {
-        ty_follow_record one{};
+    static ty_feed_record follow_record_of(const log_record &record) {
+        ty_feed_record one{};
         one.lsn = record.lsn;
         one.bytes = record.bytes;
         one.size_bytes = record.size;
         return one;
     }
-    ty_status redo(const ty_follow_record *records, size_t count) {
+    ty_status redo(const ty_feed_record *records, size_t count) {
         const uint64_t first = records[0].lsn;
         if (ty_status status = txn_receive(to_, records, count))
             return stop(first, status);
@@ -78,12 +78,12 @@ private:
         forget();
         return TY_OK;
     }
-    ty_status keep(const ty_follow_record &record) {
+    ty_status keep(const ty_feed_record &record) {
         void *bytes = os::own_malloc(record.size_bytes);
         if (!bytes)
             return failure(TY_E_MEMORY, "do a transaction again").remedy("free memory, or raise the process's limits");
         memcpy(bytes, record.bytes, record.size_bytes);
-        ty_follow_record &kept = waiting_[waiting_count_++] = record;
+        ty_feed_record &kept = waiting_[waiting_count_++] = record;
         kept.bytes = bytes;
         return TY_OK;
     }
@@ -102,7 +102,7 @@ private:
     const uint64_t until_;
     ty_rescue_redone &report_;
     record_order order_;
-    ty_follow_record waiting_[record_pending_max + 2]; // for an outcome; in malloc's memory
+    ty_feed_record waiting_[record_pending_max + 2]; // for an outcome; in malloc's memory
     size_t waiting_count_ = 0;
     bool stopped_ = false;
 };

@@ -91,7 +91,7 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
 
 namespace {
 
-// What was committed without waiting would stand in the snapshot alone, and a follower would have to begin anew. One
+// What was committed without waiting would stand in the snapshot alone, and a change feed would have to begin anew. One
 // write; where it fails, the snapshot holds it all the same. X21: not within an open.
 void log_grouped(txn_runtime &rt) {
     if (rt.opened.load(std::memory_order_acquire) && !log_broken(rt.log))

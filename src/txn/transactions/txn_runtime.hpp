@@ -112,7 +112,7 @@ struct txn_runtime : thread_end_watcher {
     std::atomic<bool> grouped;                 // transactions have ended that wait for one outcome (grouped.cpp)
 
     // Of a heap that receives (recovery/receive.cpp): written with the gate held.
-    struct receiving *receiver; // NULL: there is none
+    struct receiving *replica;  // NULL: there is none
     std::atomic<bool> receives; // nobody else may write
     std::atomic<bool>
         spoiled; // memory holds a part of a transaction; or distributed transactions that may be in no log

@@ -346,7 +346,7 @@ TEST_F(heap_held, what_was_not_sent_yet_is_free_for_all_who_look) {
     expect_empty();
 }
 
-// R4: all of a pause see what is in a parcel that its receiver has not opened.
+// R4: all of a pause see what is in a parcel that its replica has not opened.
 TEST_F(heap_held, what_is_on_its_way_is_free_for_all_who_look) {
     std::vector<char *> blocks;
     for (size_t i = 0; i < 1000; i++)

@@ -1,5 +1,5 @@
-// Goal: a follower tells every committed transaction once, in order, with what proves it; goes on from any position it
-// gave; and says where it cannot (LK1 to LK4). Method: heaps of one writer on a simulated disk, open or closed; a
+// Goal: a change feed tells every committed transaction once, in order, with what proves it; goes on from any position
+// it gave; and says where it cannot (LK1 to LK4). Method: heaps of one writer on a simulated disk, open or closed; a
 // mirror that takes the records; copies of the files that go on elsewhere.
 #include "support.hpp"
 
@@ -12,17 +12,17 @@ using namespace taiyen::test;
 
 namespace {
 
-bool ignore(const ty_follow_record *, void *) {
+bool ignore(const ty_feed_record *, void *) {
     return true;
 }
 
-TEST(follow_test, all_is_told_of_a_heap_in_use_and_of_a_closed_one) {
+TEST(feed_test, all_is_told_of_a_heap_in_use_and_of_a_closed_one) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
-    const follower_owner within = follow(options, heap), beside = follow(options);
-    const ty_follow_position base = base_of(beside.get());
-    ty_follow_position first = base, second = base;
+    const feed_owner within = follow(options, heap), beside = follow(options);
+    const ty_feed_position base = base_of(beside.get());
+    ty_feed_position first = base, second = base;
     mirror one(base), other(base);
     for (uint64_t n = 1; n <= 60; ++n) {
         ASSERT_OK(change(heap, n));
@@ -44,19 +44,19 @@ TEST(follow_test, all_is_told_of_a_heap_in_use_and_of_a_closed_one) {
     ASSERT_OK(ty_close(heap));
     ASSERT_OK(read_into(other, beside.get(), &second)); // nothing more
     EXPECT_EQ(60u, other.taken);
-    ty_follow_position again = base;
+    ty_feed_position again = base;
     mirror late(base);
     const ty_status status = read_into(late, beside.get(), &again);
     EXPECT_TRUE(status == TY_OK) << ty_error_text();
     EXPECT_EQ(60u, late.taken);
 }
 
-// LK1, LK2: one record a call, by followers made anew, over closes, opens and deaths of the writer.
-TEST(follow_test, it_goes_on_from_any_position) {
+// LK1, LK2: one record a call, by change feeds made anew, over closes, opens and deaths of the writer.
+TEST(feed_test, it_goes_on_from_any_position) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
-    ty_follow_position place = base_of(follow(options).get());
+    ty_feed_position place = base_of(follow(options).get());
     mirror to(place);
     to.most = 1;
     uint64_t committed = 0;
@@ -80,28 +80,28 @@ TEST(follow_test, it_goes_on_from_any_position) {
 }
 
 // LK3.
-TEST(follow_test, one_that_fell_behind_is_told_to_begin_with_a_base) {
+TEST(feed_test, one_that_fell_behind_is_told_to_begin_with_a_base) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
-    const follower_owner follower = follow(options);
+    const feed_owner feed = follow(options);
     ASSERT_OK(change(heap, 1));
-    ty_follow_position place = base_of(follower.get());
+    ty_feed_position place = base_of(feed.get());
     mirror to(place);
-    ASSERT_OK(read_into(to, follower.get(), &place));
-    const ty_follow_position before = place;
+    ASSERT_OK(read_into(to, feed.get(), &place));
+    const ty_feed_position before = place;
     uint64_t committed = 1;
     ty_status status = TY_OK;
-    ty_follow_position base{};
+    ty_feed_position base{};
     while (committed < 5000) { // a frame is a block at the least: the ring is round after 250
         ASSERT_OK(change(heap, ++committed));
         if (committed % 100 == 0) {
             ASSERT_OK(ty_snapshot(heap));
-            ty_follow_position from = before;
+            ty_feed_position from = before;
             uint64_t told = 0;
-            status = ty_follow_read(
-                follower.get(), &from,
-                [](const ty_follow_record *, void *context) {
+            status = ty_feed_read(
+                feed.get(), &from,
+                [](const ty_feed_record *, void *context) {
                     ++*static_cast<uint64_t *>(context);
                     return true;
                 },
@@ -115,23 +115,23 @@ TEST(follow_test, one_that_fell_behind_is_told_to_begin_with_a_base) {
     EXPECT_EQ(committed, base.lsn);
     ASSERT_OK(change(heap, ++committed));
     mirror again(base);
-    ASSERT_OK(read_into(again, follower.get(), &base));
+    ASSERT_OK(read_into(again, feed.get(), &base));
     EXPECT_EQ(1u, again.taken);
     again.expect_like(heap);
     ASSERT_OK(ty_close(heap));
 }
 
 // A transaction that is too large for the log is in a snapshot alone.
-TEST(follow_test, what_only_a_snapshot_holds_is_told_of) {
+TEST(feed_test, what_only_a_snapshot_holds_is_told_of) {
     for (bool close : {false, true}) {
         disk files;
         const ty_open_options options = transactional(files);
         ty_heap *heap = open_heap(options);
-        const follower_owner follower = follow(options);
+        const feed_owner feed = follow(options);
         ASSERT_OK(change(heap, 1));
-        ty_follow_position place = base_of(follower.get()), base{};
+        ty_feed_position place = base_of(feed.get()), base{};
         mirror to(place);
-        ASSERT_OK(read_into(to, follower.get(), &place));
+        ASSERT_OK(read_into(to, feed.get(), &place));
         ty_txn *txn = nullptr;
         ASSERT_OK(ty_begin(heap, nullptr, &txn));
         void *large = ty_txn_alloc(txn, size_t{1} << 20);
@@ -146,11 +146,11 @@ TEST(follow_test, what_only_a_snapshot_holds_is_told_of) {
             ASSERT_OK(change(heap, 2));
         }
         bool more = false;
-        ASSERT_OK(ty_follow_wait(follow(options).get(), &place, 1'000'000'000, &more));
+        ASSERT_OK(ty_feed_wait(follow(options).get(), &place, 1'000'000'000, &more));
         EXPECT_TRUE(more);
-        ASSERT_EQ(TY_E_NOT_FOUND, read_into(to, follower.get(), &place, &base)) << ty_error_text();
+        ASSERT_EQ(TY_E_NOT_FOUND, read_into(to, feed.get(), &place, &base)) << ty_error_text();
         EXPECT_EQ(place.lsn + 1, base.lsn);
-        ASSERT_OK(ty_follow_read(follower.get(), &base, ignore, nullptr, nullptr));
+        ASSERT_OK(ty_feed_read(feed.get(), &base, ignore, nullptr, nullptr));
         EXPECT_EQ(place.lsn + (close ? 1 : 2), base.lsn);
         if (!close) {
             ASSERT_OK(ty_close(heap));
@@ -159,94 +159,94 @@ TEST(follow_test, what_only_a_snapshot_holds_is_told_of) {
 }
 
 // LK4.
-TEST(follow_test, a_position_of_another_heap_or_history_is_refused) {
+TEST(feed_test, a_position_of_another_heap_or_history_is_refused) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
     ASSERT_OK(change(heap, 1));
-    ty_follow_position place = base_of(follow(options).get());
-    ASSERT_OK(ty_follow_read(follow(options).get(), &place, ignore, nullptr, nullptr));
-    const ty_follow_position common = place;
+    ty_feed_position place = base_of(follow(options).get());
+    ASSERT_OK(ty_feed_read(follow(options).get(), &place, ignore, nullptr, nullptr));
+    const ty_feed_position common = place;
 
     disk elsewhere(files.cut(os::sim_cut::keep_all));
     const ty_open_options there = transactional(elsewhere);
     ASSERT_OK(ty_discard(heap));
     heap = open_heap(options);
     ASSERT_OK(change(heap, 2));
-    ASSERT_OK(ty_follow_read(follow(options).get(), &place, ignore, nullptr, nullptr));
+    ASSERT_OK(ty_feed_read(follow(options).get(), &place, ignore, nullptr, nullptr));
     // An older copy, and one that went on by itself.
-    ty_follow_position moved = place;
-    EXPECT_EQ(TY_E_MISMATCH, ty_follow_read(follow(there).get(), &moved, ignore, nullptr, nullptr));
+    ty_feed_position moved = place;
+    EXPECT_EQ(TY_E_MISMATCH, ty_feed_read(follow(there).get(), &moved, ignore, nullptr, nullptr));
     ASSERT_OK(ty_discard(heap));
     ty_heap *copy = open_heap(there);
     ASSERT_OK(change(copy, 3));
     ASSERT_OK(ty_snapshot(copy)); // which is as far
-    EXPECT_EQ(TY_E_MISMATCH, ty_follow_read(follow(there).get(), &moved, ignore, nullptr, nullptr));
+    EXPECT_EQ(TY_E_MISMATCH, ty_feed_read(follow(there).get(), &moved, ignore, nullptr, nullptr));
     for (int i = 0; i < 4; ++i) {
         ASSERT_OK(ty_discard(copy));
         copy = open_heap(there);
         ASSERT_OK(change(copy, 4));
-        EXPECT_NE(TY_OK, ty_follow_read(follow(there).get(), &moved, ignore, nullptr, nullptr));
+        EXPECT_NE(TY_OK, ty_feed_read(follow(there).get(), &moved, ignore, nullptr, nullptr));
     }
     EXPECT_EQ(0, memcmp(&place, &moved, sizeof place));
     moved = common; // of both
-    ASSERT_OK(ty_follow_read(follow(there).get(), &moved, ignore, nullptr, nullptr));
+    ASSERT_OK(ty_feed_read(follow(there).get(), &moved, ignore, nullptr, nullptr));
     EXPECT_EQ(common.lsn + 5, moved.lsn);
     ASSERT_OK(ty_discard(copy));
 
     disk third;
     const ty_open_options others = transactional(third);
     ty_heap *other = open_heap(others);
-    EXPECT_EQ(TY_E_MISMATCH, ty_follow_read(follow(others).get(), &moved, ignore, nullptr, nullptr));
+    EXPECT_EQ(TY_E_MISMATCH, ty_feed_read(follow(others).get(), &moved, ignore, nullptr, nullptr));
     ASSERT_OK(ty_close(other));
 }
 
 // A position comes from outside.
-TEST(follow_test, a_damaged_position_is_refused) {
+TEST(feed_test, a_damaged_position_is_refused) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
     ASSERT_OK(change(heap, 1));
-    const follower_owner follower = follow(options);
-    const ty_follow_position base = base_of(follower.get());
+    const feed_owner feed = follow(options);
+    const ty_feed_position base = base_of(feed.get());
     std::mt19937_64 random(5);
     for (size_t bit = 0; bit < 8 * sizeof base; ++bit) {
-        ty_follow_position bad = base;
+        ty_feed_position bad = base;
         reinterpret_cast<unsigned char *>(&bad)[bit / 8] ^= static_cast<unsigned char>(1 << bit % 8);
-        ASSERT_EQ(TY_E_ARGUMENT, ty_follow_read(follower.get(), &bad, ignore, nullptr, nullptr)) << bit;
+        ASSERT_EQ(TY_E_ARGUMENT, ty_feed_read(feed.get(), &bad, ignore, nullptr, nullptr)) << bit;
     }
     int refused = 0;
     for (int i = 0; i < 2000; ++i) { // whole, and nonsense
-        ty_follow_position bad = base;
+        ty_feed_position bad = base;
         for (int n = 0; n < 3; ++n)
             bad.place[random() % 6] = random() >> random() % 64;
         bad.lsn = random() % 3 ? base.lsn : random() >> random() % 64;
         bad.has_record = random() % 2;
         seal_position(bad);
-        refused += ty_follow_read(follower.get(), &bad, ignore, nullptr, nullptr) != TY_OK;
+        refused += ty_feed_read(feed.get(), &bad, ignore, nullptr, nullptr) != TY_OK;
     }
     EXPECT_LT(0, refused);
     ASSERT_OK(ty_close(heap));
 }
 
 // LK1.
-TEST(follow_test, a_receiver_sees_what_is_missing_or_changed) {
+TEST(feed_test, a_replica_sees_what_is_missing_or_changed) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
     for (uint64_t n = 1; n <= 5; ++n)
         ASSERT_OK(change(heap, n));
     struct kept {
-        ty_follow_record record;
+        ty_feed_record record;
         std::string bytes;
     };
     std::vector<kept> all;
-    const follower_owner follower = follow(options);
-    const ty_follow_position base = base_of(follower.get());
-    ty_follow_position place = base;
-    ASSERT_OK(ty_follow_read(
-        follower.get(), &place,
-        [](const ty_follow_record *record, void *context) {
+    const feed_owner feed = follow(options);
+    const ty_feed_position base = base_of(feed.get());
+    ty_feed_position place = base;
+    ASSERT_OK(ty_feed_read(
+        feed.get(), &place,
+        [](const ty_feed_record *record, void *context) {
             static_cast<std::vector<kept> *>(context)->push_back(
                 {*record, std::string(static_cast<const char *>(record->bytes), record->size_bytes)});
             return true;
@@ -256,10 +256,10 @@ TEST(follow_test, a_receiver_sees_what_is_missing_or_changed) {
         one.record.bytes = one.bytes.data();
     ASSERT_EQ(5u, all.size());
     const auto take = [&](std::initializer_list<size_t> order) {
-        ty_follow_position at = base;
+        ty_feed_position at = base;
         ty_status status = TY_OK;
         for (size_t n : order)
-            status = status ? status : ty_follow_check(&at, &all[n].record);
+            status = status ? status : ty_feed_check(&at, &all[n].record);
         return status;
     };
     EXPECT_EQ(TY_OK, take({0, 1, 2, 3, 4}));
@@ -277,19 +277,19 @@ TEST(follow_test, a_receiver_sees_what_is_missing_or_changed) {
 }
 
 // What nobody waited for is told, too, after a snapshot or a close that holds it.
-TEST(follow_test, what_had_grouped_before_a_snapshot_is_told) {
+TEST(feed_test, what_had_grouped_before_a_snapshot_is_told) {
     for (bool close : {false, true}) {
         disk files;
         const ty_open_options options = transactional(files);
         ty_heap *heap = open_heap(options);
-        const follower_owner follower = follow(options);
+        const feed_owner feed = follow(options);
         ASSERT_OK(change(heap, 1));
-        ty_follow_position place = base_of(follower.get());
+        ty_feed_position place = base_of(feed.get());
         mirror to(place);
         for (uint64_t n = 2; n <= 9; ++n)
             ASSERT_OK(change(heap, n, false));
         ASSERT_OK(close ? ty_close(heap) : ty_snapshot(heap));
-        ASSERT_OK(read_into(to, follower.get(), &place));
+        ASSERT_OK(read_into(to, feed.get(), &place));
         EXPECT_EQ(9u, to.taken);
         if (!close) {
             ASSERT_OK(ty_close(heap));
@@ -298,32 +298,32 @@ TEST(follow_test, what_had_grouped_before_a_snapshot_is_told) {
 }
 
 // LK2: what is appended and not yet durable is not told, though it may be read.
-TEST(follow_test, nothing_is_told_before_it_is_durable) {
+TEST(feed_test, nothing_is_told_before_it_is_durable) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
     ASSERT_OK(change(heap, 1));
-    const follower_owner follower = follow(options, heap);
-    ty_follow_position place = base_of(follower.get());
+    const feed_owner feed = follow(options, heap);
+    ty_feed_position place = base_of(feed.get());
     mirror to(place);
     ASSERT_OK(change(heap, 2, false));
-    ASSERT_OK(read_into(to, follower.get(), &place));
+    ASSERT_OK(read_into(to, feed.get(), &place));
     EXPECT_EQ(1u, to.taken);
     ASSERT_OK(change(heap, 3));
-    ASSERT_OK(read_into(to, follower.get(), &place));
+    ASSERT_OK(read_into(to, feed.get(), &place));
     EXPECT_EQ(3u, to.taken);
     ASSERT_OK(ty_close(heap));
 }
 
 // LK2: what an open finds in the log of a process that died is not known to be durable until something is written; it
 // was acknowledged, and told, all the same.
-TEST(follow_test, what_was_acknowledged_before_a_death_is_told_at_once) {
+TEST(feed_test, what_was_acknowledged_before_a_death_is_told_at_once) {
     for (bool told_before : {true, false}) {
         disk files;
         ty_heap *heap = open_heap(transactional(files));
         ASSERT_OK(change(heap, 1));
         const ty_open_options before = transactional(files);
-        ty_follow_position place = base_of(follow(before).get());
+        ty_feed_position place = base_of(follow(before).get());
         mirror to(place);
         for (uint64_t n = 2; n <= 5; ++n)
             ASSERT_OK(change(heap, n));
@@ -335,17 +335,17 @@ TEST(follow_test, what_was_acknowledged_before_a_death_is_told_at_once) {
         ASSERT_OK(ty_discard(heap));
         const ty_open_options options = transactional(after);
         heap = open_heap(options);
-        const follower_owner follower = follow(options, heap);
+        const feed_owner feed = follow(options, heap);
         bool more = false;
-        ASSERT_OK(ty_follow_wait(follower.get(), &place, told_before ? 1 : UINT32_MAX, &more));
+        ASSERT_OK(ty_feed_wait(feed.get(), &place, told_before ? 1 : UINT32_MAX, &more));
         EXPECT_EQ(!told_before, more);
-        ASSERT_OK(read_into(to, follower.get(), &place)) << ty_error_text();
+        ASSERT_OK(read_into(to, feed.get(), &place)) << ty_error_text();
         EXPECT_EQ(5u, to.taken);
         disk later(after.cut(os::sim_cut::drop_all)); // it is durable
         ASSERT_OK(change(heap, 6));
-        ASSERT_OK(ty_follow_wait(follower.get(), &place, UINT32_MAX, &more));
+        ASSERT_OK(ty_feed_wait(feed.get(), &place, UINT32_MAX, &more));
         EXPECT_TRUE(more);
-        ASSERT_OK(read_into(to, follower.get(), &place));
+        ASSERT_OK(read_into(to, feed.get(), &place));
         EXPECT_EQ(6u, to.taken);
         to.expect_like(heap);
         ASSERT_OK(ty_close(heap));
@@ -399,98 +399,98 @@ struct held_log {
 };
 
 // LK2: the frame can be read, and its write has not returned.
-TEST(follow_test, what_is_being_written_is_not_told) {
+TEST(feed_test, what_is_being_written_is_not_told) {
     disk files;
     const auto log = std::make_unique<held_log>();
     ty_open_options options = transactional(files);
     options.log = &log->table;
     ty_heap *heap = open_heap(options);
     ASSERT_OK(change(heap, 1));
-    const follower_owner follower = follow(options, heap);
-    ty_follow_position place = base_of(follower.get());
+    const feed_owner feed = follow(options, heap);
+    ty_feed_position place = base_of(feed.get());
     mirror to(place);
-    ASSERT_OK(read_into(to, follower.get(), &place));
+    ASSERT_OK(read_into(to, feed.get(), &place));
     const uint64_t before = to.taken;
     log->hold(true);
     std::thread committer([&] { EXPECT_OK(change(heap, 2)); });
     log->wait_for_write();
-    EXPECT_OK(read_into(to, follower.get(), &place));
+    EXPECT_OK(read_into(to, feed.get(), &place));
     EXPECT_EQ(before, to.taken);
     log->hold(false);
     committer.join();
-    ASSERT_OK(read_into(to, follower.get(), &place));
+    ASSERT_OK(read_into(to, feed.get(), &place));
     EXPECT_EQ(before + 1, to.taken);
     ASSERT_OK(ty_close(heap));
 }
 
 // LK2: of files alone. A disk that does not keep its word on writes does when it is asked to flush.
-TEST(follow_test, what_was_told_survives_a_power_cut) {
+TEST(feed_test, what_was_told_survives_a_power_cut) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
     ASSERT_OK(change(heap, 1));
-    const follower_owner follower = follow(options);
-    ty_follow_position place = base_of(follower.get());
+    const feed_owner feed = follow(options);
+    ty_feed_position place = base_of(feed.get());
     os::sim_set_broken_durable_write(files.get(), true);
     ASSERT_OK(change(heap, 2));
-    ASSERT_OK(ty_follow_read(follower.get(), &place, ignore, nullptr, nullptr));
+    ASSERT_OK(ty_feed_read(feed.get(), &place, ignore, nullptr, nullptr));
     disk after(files.cut(os::sim_cut::drop_all));
     ASSERT_OK(ty_discard(heap));
     const ty_open_options left = transactional(after);
     heap = open_heap(left);
-    ASSERT_OK(ty_follow_read(follow(left).get(), &place, ignore, nullptr, nullptr));
+    ASSERT_OK(ty_feed_read(follow(left).get(), &place, ignore, nullptr, nullptr));
     EXPECT_EQ(1u + 1 + 1 + 2, block_of(heap)[0]);
     ASSERT_OK(ty_close(heap));
 }
 
-TEST(follow_test, who_waits_is_woken_by_a_commit) {
+TEST(feed_test, who_waits_is_woken_by_a_commit) {
     for (bool within : {true, false}) {
         disk files;
         const ty_open_options options = transactional(files);
         ty_heap *heap = open_heap(options);
         ASSERT_OK(change(heap, 1));
-        const follower_owner follower = follow(options, within ? heap : nullptr);
-        ty_follow_position place = base_of(follower.get());
+        const feed_owner feed = follow(options, within ? heap : nullptr);
+        ty_feed_position place = base_of(feed.get());
         bool more = false;
-        ASSERT_OK(ty_follow_wait(follower.get(), &place, 0, &more));
+        ASSERT_OK(ty_feed_wait(feed.get(), &place, 0, &more));
         EXPECT_TRUE(more);
-        ASSERT_OK(ty_follow_read(follower.get(), &place, ignore, nullptr, nullptr));
-        ASSERT_OK(ty_follow_wait(follower.get(), &place, 1, &more));
+        ASSERT_OK(ty_feed_read(feed.get(), &place, ignore, nullptr, nullptr));
+        ASSERT_OK(ty_feed_wait(feed.get(), &place, 1, &more));
         EXPECT_FALSE(more);
-        std::thread waiter([&] { ASSERT_OK(ty_follow_wait(follower.get(), &place, 1'000'000'000, &more)); });
+        std::thread waiter([&] { ASSERT_OK(ty_feed_wait(feed.get(), &place, 1'000'000'000, &more)); });
         ASSERT_OK(change(heap, 2));
         waiter.join();
         EXPECT_TRUE(more);
         const uint64_t before = place.lsn;
-        ASSERT_OK(ty_follow_read(follower.get(), &place, ignore, nullptr, nullptr));
+        ASSERT_OK(ty_feed_read(feed.get(), &place, ignore, nullptr, nullptr));
         EXPECT_EQ(before + 1, place.lsn);
         ASSERT_OK(ty_close(heap));
     }
 }
 
-TEST(follow_test, wrong_arguments_are_refused) {
+TEST(feed_test, wrong_arguments_are_refused) {
     disk files, others;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
-    ty_follower *made = nullptr;
-    EXPECT_EQ(TY_E_ARGUMENT, ty_follow_open(nullptr, nullptr, &made));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_follow_open(heap_path, nullptr, nullptr));
-    ty_follow_options wrong = TY_FOLLOW_OPTIONS_INIT;
+    ty_feed *made = nullptr;
+    EXPECT_EQ(TY_E_ARGUMENT, ty_feed_open(nullptr, nullptr, &made));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_feed_open(heap_path, nullptr, nullptr));
+    ty_feed_options wrong = TY_FEED_OPTIONS_INIT;
     wrong.open = &options;
     wrong.heap = heap;
-    EXPECT_EQ(TY_E_ARGUMENT, ty_follow_open("other.ty", &wrong, &made));
-    const follower_owner follower = follow(options, heap);
-    ty_follow_position place = base_of(follower.get());
-    EXPECT_EQ(TY_E_ARGUMENT, ty_follow_read(nullptr, &place, ignore, nullptr, nullptr));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_follow_read(follower.get(), nullptr, ignore, nullptr, nullptr));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_follow_read(follower.get(), &place, nullptr, nullptr, nullptr));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_follow_wait(follower.get(), &place, 0, nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_feed_open("other.ty", &wrong, &made));
+    const feed_owner feed = follow(options, heap);
+    ty_feed_position place = base_of(feed.get());
+    EXPECT_EQ(TY_E_ARGUMENT, ty_feed_read(nullptr, &place, ignore, nullptr, nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_feed_read(feed.get(), nullptr, ignore, nullptr, nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_feed_read(feed.get(), &place, nullptr, nullptr, nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_feed_wait(feed.get(), &place, 0, nullptr));
     ASSERT_OK(ty_close(heap));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_follow_read(follower.get(), &place, ignore, nullptr, nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_feed_read(feed.get(), &place, ignore, nullptr, nullptr));
     ty_open_options plain = others.options();
     plain.kind = TY_SNAPSHOT;
     heap = open_heap(plain);
-    EXPECT_EQ(TY_E_UNSUPPORTED, ty_follow_base(follow(plain).get(), &place));
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_feed_base(follow(plain).get(), &place));
     ASSERT_OK(ty_close(heap));
 }
 

@@ -1,23 +1,23 @@
 /* Taiyen: following the committed transactions of a heap.
  *
- * Purpose: what a second copy is fed with. A follower reads the log of a transactional heap while that is open for
+ * Purpose: what a second copy is fed with. A change feed reads the log of a transactional heap while that is open for
  * writing, in this process or another one, or when it is closed, and tells each committed transaction: whole, in the
- * order of LSNs, none left out and none twice. The writer does not know of followers and waits for none.
+ * order of LSNs, none left out and none twice. The writer does not know of change feeds and waits for none.
  *
  * Vocabulary:
  *   record     what the log holds of one transaction (bytes; ty_log_read tells what is in one).
  *   position   a place behind one transaction and before the next. Plain bytes: it can be kept, sent, and used by any
- *              follower of the same heap, in another process, later.
+ *              change feed of the same heap, in another process, later.
  *   base       the position of a durable snapshot: a copy of the heap's files with that epoch, and all records from
  *              there on, are the heap.
  *   hash       of a record: 64-bit XXH3 over its LSN, its bytes and the hash of the record before it, seeded with
  *              the log's identity. So who receives records proves their order and that none is missing or changed
- *              (ty_follow_check); it is no protection against a person who forges them.
+ *              (ty_feed_check); it is no protection against a person who forges them.
  *
  * Guarantees: what is told is durable: no power cut takes it from the heap. Transactions that a concurrent heap
  * acknowledged out of order (commit modes that wait for one partition of the log) are told once all before them are
- * durable. A follower holds nothing back: the log is a ring of fixed size, and is written over once a snapshot holds
- * what was there (ty_open_options.log_bytes). A follower that was too slow is told TY_E_NOT_FOUND, and begins again
+ * durable. A change feed holds nothing back: the log is a ring of fixed size, and is written over once a snapshot holds
+ * what was there (ty_open_options.log_bytes). A change feed that was too slow is told TY_E_NOT_FOUND, and begins again
  * with a base; the same where only a snapshot holds a transaction (one that is too large for the log; one that was
  * committed while the log was full or broken).
  *
@@ -26,11 +26,11 @@
  * transaction.h) may have one outcome: before the prepared record there are pending ones then.
  *
  * Cost: a call reads what was written since the position, up to twice, and flushes the log's file once if it found
- * something, unless the follower knows the open heap. Waiting costs nothing with the heap of this process, else a read
- * of a block of each partition every few milliseconds.
+ * something, unless the change feed knows the open heap. Waiting costs nothing with the heap of this process, else a
+ * read of a block of each partition every few milliseconds.
  */
-#ifndef TAIYEN_FOLLOW_H
-#define TAIYEN_FOLLOW_H
+#ifndef TAIYEN_FEED_H
+#define TAIYEN_FEED_H
 
 #include "base.h"
 #include "heap.h"
@@ -41,10 +41,10 @@
 extern "C" {
 #endif
 
-typedef struct ty_follower ty_follower; /* opaque; of one thread at a time */
+typedef struct ty_feed ty_feed; /* opaque; of one thread at a time */
 
 /* Without padding, in the byte order of the machine. Compare the named fields; the rest is the library's. */
-typedef struct ty_follow_position {
+typedef struct ty_feed_position {
     uint8_t heap_identity[16];
     uint64_t log_identity;
     uint64_t lsn;      /* of the last transaction before it */
@@ -57,39 +57,38 @@ typedef struct ty_follow_position {
     uint32_t partitions;
     uint64_t place[3 * TY_LOG_PARTITIONS_MAX];
     uint64_t checksum; /* of all bytes before it */
-} ty_follow_position;
+} ty_feed_position;
 
-typedef struct ty_follow_record {
+typedef struct ty_feed_record {
     uint64_t lsn;
     uint64_t previous; /* the hash of the record before, or of the base */
     uint64_t hash;
     const void *bytes; /* valid during the callback */
     size_t size_bytes;
-} ty_follow_record;
-/* Called for a record. False: no more in this call; this one counts as told. It may not use the follower. */
-typedef bool ty_follow_callback(const ty_follow_record *record, void *context);
+} ty_feed_record;
+/* Called for a record. False: no more in this call; this one counts as told. It may not use the change feed. */
+typedef bool ty_feed_callback(const ty_feed_record *record, void *context);
 
 struct ty_open_options;
-typedef struct ty_follow_options {
-    size_t struct_size;                 /* sizeof(ty_follow_options), set by the _INIT macro */
+typedef struct ty_feed_options {
+    size_t struct_size;                 /* sizeof(ty_feed_options), set by the _INIT macro */
     const struct ty_open_options *open; /* journal_path, log_path, log and storage count, and stay valid as long as the
-                                           follower; NULL: all defaults */
-    ty_heap *heap; /* the same heap, open for writing in this process: then nothing is flushed, and ty_follow_wait does
-                      not poll. The follower is closed before it. NULL: unknown */
-} ty_follow_options;
-#define TY_FOLLOW_OPTIONS_INIT                                                                                         \
-    { sizeof(ty_follow_options), NULL, NULL }
+                                           change feed; NULL: all defaults */
+    ty_heap *heap; /* the same heap, open for writing in this process: then nothing is flushed, and ty_feed_wait does
+                      not poll. The change feed is closed before it. NULL: unknown */
+} ty_feed_options;
+#define TY_FEED_OPTIONS_INIT                                                                                           \
+    { sizeof(ty_feed_options), NULL, NULL }
 
-/* Makes a follower of the heap at heap_path. Nothing of it is opened or locked between calls. options may be NULL.
+/* Makes a change feed of the heap at heap_path. Nothing of it is opened or locked between calls. options may be NULL.
  * Errors: TY_E_ARGUMENT, TY_E_MEMORY. Thread-safe. */
-TY_API TY_CHECKED ty_status ty_follow_open(const char *heap_path, const ty_follow_options *options,
-                                           ty_follower **follower);
+TY_API TY_CHECKED ty_status ty_feed_open(const char *heap_path, const ty_feed_options *options, ty_feed **feed);
 /* Frees it; NULL does nothing. */
-TY_API void ty_follow_close(ty_follower *follower);
+TY_API void ty_feed_close(ty_feed *feed);
 
 /* The base of the newest durable snapshot. Errors: TY_E_NOT_FOUND (a file is missing), TY_E_UNSUPPORTED (the heap has
  * no log), TY_E_MISMATCH, TY_E_DAMAGED, TY_E_FORMAT, TY_E_IO, TY_E_MEMORY. One thread at a time. */
-TY_API TY_CHECKED ty_status ty_follow_base(ty_follower *follower, ty_follow_position *position);
+TY_API TY_CHECKED ty_status ty_feed_base(ty_feed *feed, ty_feed_position *position);
 
 /* Tells what was committed and is durable behind *position, and moves it behind what was told. Everything is told that
  * was acknowledged before the call began. TY_OK also if there is nothing.
@@ -99,21 +98,21 @@ TY_API TY_CHECKED ty_status ty_follow_base(ty_follower *follower, ty_follow_posi
  * history of it, such as that of a copy that went on elsewhere), TY_E_ARGUMENT (the position is damaged), TY_E_DAMAGED
  * (acknowledged transactions are unreadable), TY_E_FORMAT, TY_E_IO, TY_E_MEMORY. On an error nothing was told and the
  * position is as it was. One thread at a time. */
-TY_API TY_CHECKED ty_status ty_follow_read(ty_follower *follower, ty_follow_position *position,
-                                           ty_follow_callback *callback, void *context, ty_follow_position *base);
+TY_API TY_CHECKED ty_status ty_feed_read(ty_feed *feed, ty_feed_position *position, ty_feed_callback *callback,
+                                         void *context, ty_feed_position *base);
 
 /* Waits until there may be something behind the position, or timeout_ms. *more: there may be. With the heap of this
  * process it waits for the next transaction that becomes durable; else it looks at the log every 5 ms.
  * Errors: TY_E_ARGUMENT, TY_E_UNSUPPORTED (the heap has no log), TY_E_NOT_FOUND, TY_E_MISMATCH, TY_E_DAMAGED,
  * TY_E_FORMAT, TY_E_IO, TY_E_MEMORY. One thread at a time. */
-TY_API TY_CHECKED ty_status ty_follow_wait(ty_follower *follower, const ty_follow_position *position,
-                                           uint32_t timeout_ms, bool *more);
+TY_API TY_CHECKED ty_status ty_feed_wait(ty_feed *feed, const ty_feed_position *position, uint32_t timeout_ms,
+                                         bool *more);
 
 /* For who receives records: whether this one follows at the position, whole and unchanged; then moves the position's
- * LSN, hash and previous behind it. A follower takes such a position, too, as long as the log reaches back to
- * where ty_follow_read left it. Errors: TY_E_ARGUMENT (the position is damaged), TY_E_MISMATCH (another record follows
+ * LSN, hash and previous behind it. A change feed takes such a position, too, as long as the log reaches back to
+ * where ty_feed_read left it. Errors: TY_E_ARGUMENT (the position is damaged), TY_E_MISMATCH (another record follows
  * there), TY_E_DAMAGED (the record was changed). Thread-safe. */
-TY_API TY_CHECKED ty_status ty_follow_check(ty_follow_position *position, const ty_follow_record *record);
+TY_API TY_CHECKED ty_status ty_feed_check(ty_feed_position *position, const ty_feed_record *record);
 
 #ifdef __cplusplus
 }

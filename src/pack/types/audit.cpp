@@ -1,5 +1,5 @@
 // ty_audit_pointers: a walk that moves nothing, and what it tells.
-#include "pointer audit.hpp"
+#include "audit.hpp"
 
 #include "../../own/own.hpp"
 #include "boundary.hpp"

@@ -1,4 +1,4 @@
-#include "types.hpp"
+#include "descriptors.hpp"
 
 #include "atlas.hpp"
 

@@ -1,4 +1,4 @@
-// A follower: reads a log beside its writer, from a position on.
+// A change feed: reads a log beside its writer, from a position on.
 #include "position.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr uint64_t look_at_files_ns = 1'000'000'000;
 
 } // namespace
 
-struct ty_follower {
+struct ty_feed {
     const char *path; // behind it
     ty_open_options options;
     ty_heap *heap;
@@ -27,7 +27,7 @@ struct ty_follower {
 namespace taiyen {
 namespace {
 
-ty_status other_history(const ty_follower &f, const ty_follow_position &position) {
+ty_status other_history(const ty_feed &f, const ty_feed_position &position) {
     return failure(TY_E_MISMATCH, "follow a heap behind transaction %llu: the position is of another history of it",
                    (unsigned long long)position.lsn)
         .at(f.path)
@@ -35,8 +35,8 @@ ty_status other_history(const ty_follower &f, const ty_follow_position &position
 }
 
 // LK3.
-ty_status gone(const ty_follower &f, const ty_follow_position &position, const snapshot_place &newest,
-               ty_follow_position *base) {
+ty_status gone(const ty_feed &f, const ty_feed_position &position, const snapshot_place &newest,
+               ty_feed_position *base) {
     if (base)
         *base = position_of(newest);
     return failure(TY_E_NOT_FOUND, "follow a heap behind transaction %llu: the next one is not in the log any more",
@@ -53,7 +53,7 @@ struct teller {
     uint64_t hash;
     bool again; // the position's last record is read first, once more
     bool tells;
-    ty_follow_callback *callback;
+    ty_feed_callback *callback;
     void *context;
     uint64_t told = 0;
     bool other = false; // that is another one
@@ -77,7 +77,7 @@ struct teller {
         }
         if (!self.tells)
             return TY_OK;
-        const ty_follow_record one{record.lsn, previous, hash, record.bytes, record.size};
+        const ty_feed_record one{record.lsn, previous, hash, record.bytes, record.size};
         self.told += 1;
         self.previous = previous;
         self.hash = hash;
@@ -85,7 +85,7 @@ struct teller {
     }
 };
 
-teller teller_at(const ty_follow_position &position, ty_follow_callback *callback, void *context) {
+teller teller_at(const ty_feed_position &position, ty_feed_callback *callback, void *context) {
     return {position.log_identity,
             position.lsn - position.has_record,
             position.previous,
@@ -121,7 +121,7 @@ ty_status scan(const log_view &view, const log_marks &from, log_reader &reader, 
 }
 
 // Nothing is told.
-ty_status look(const log_view &view, const ty_follow_position &position, reading *read) {
+ty_status look(const log_view &view, const ty_feed_position &position, reading *read) {
     teller t = teller_at(position, nullptr, nullptr);
     log_reader reader{};
     const ty_status status = scan(view, marks_of(position), reader, t, {}, read);
@@ -131,7 +131,7 @@ ty_status look(const log_view &view, const ty_follow_position &position, reading
 
 // LK2: what is told is durable: it is known to be durable, or flushed after it was seen. What the heap's open found in
 // its log was acknowledged, and perhaps told, by a process that died; the log need not know yet that it is durable.
-ty_status tell(const ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
+ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback,
                void *context, reading *read) {
     log_reader reader{};
     reading seen;
@@ -168,7 +168,7 @@ ty_status tell(const ty_follower &f, const log_view &view, ty_follow_position *p
 }
 
 // LK4: a copy that went on elsewhere has opens of its own.
-bool is_of_this_line(const log_header_2 &header, const ty_follow_position &position) {
+bool is_of_this_line(const log_header_2 &header, const ty_feed_position &position) {
     const log_open_2 open{position.open_number, position.open_random};
     if (header.open.number <= open.number)
         return header.open == open || (fault("other_history_followed") && header.open.number == open.number);
@@ -176,8 +176,8 @@ bool is_of_this_line(const log_header_2 &header, const ty_follow_position &posit
 }
 
 // Nothing was told: there is nothing, or what follows is not there any more, or is damaged.
-ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
-                void *context, ty_follow_position *base, ty_status status, reading read) {
+ty_status judge(ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback, void *context,
+                ty_feed_position *base, ty_status status, reading read) {
     ty_error why;
     ty_error_detail(&why);
     snapshot_place newest{};
@@ -194,7 +194,7 @@ ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *positi
             return status;
         ty_error_detail(&why);
     }
-    const bool beyond = newest.marks.lsn > position->lsn && (status || !fault("follower_passes_over_a_snapshot"));
+    const bool beyond = newest.marks.lsn > position->lsn && (status || !fault("feed_passes_over_a_snapshot"));
     if (beyond || (!read.found && newest.marks.lsn == position->lsn))
         return gone(f, *position, newest, base);
     if (!status)
@@ -203,12 +203,12 @@ ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *positi
                         "what follows was acknowledged and is unreadable: begin with a base");
 }
 
-bool is_look_due(const ty_follower &f) {
+bool is_look_due(const ty_feed &f) {
     return !f.looked_ns || os::now_ns() - f.looked_ns >= look_at_files_ns;
 }
 
-ty_status read_log(ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
-                   void *context, ty_follow_position *base) {
+ty_status read_log(ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback,
+                   void *context, ty_feed_position *base) {
     if (memcmp(view.header.heap_identity, position->heap_identity, sizeof position->heap_identity))
         return failure(TY_E_MISMATCH, "follow a heap from a position in another one").at(f.path);
     reading read;
@@ -229,7 +229,7 @@ ty_status read_log(ty_follower &f, const log_view &view, ty_follow_position *pos
 }
 
 // LK3: what only a snapshot holds shows in no frame.
-ty_status look_at_files(ty_follower &f, const ty_follow_position &position, bool *more) {
+ty_status look_at_files(ty_feed &f, const ty_feed_position &position, bool *more) {
     snapshot_place newest{};
     if (ty_status status = txn_newest_snapshot(f.path, f.options, &newest))
         return status;
@@ -239,7 +239,7 @@ ty_status look_at_files(ty_follower &f, const ty_follow_position &position, bool
 }
 
 // Until the log shows a frame behind its end.
-ty_status poll(const log_view &view, const ty_follow_position &position, uint64_t timeout_ns, bool *more) {
+ty_status poll(const log_view &view, const ty_feed_position &position, uint64_t timeout_ns, bool *more) {
     const uint64_t begun = os::now_ns();
     const std::atomic<uint32_t> nobody_wakes{0};
     uint64_t print = 0;
@@ -266,17 +266,17 @@ ty_status poll(const log_view &view, const ty_follow_position &position, uint64_
 
 } // namespace
 
-ty_status follow_open(const char *path, const ty_open_options &options, ty_heap *heap, ty_follower **follower) {
+ty_status feed_open(const char *path, const ty_open_options &options, ty_heap *heap, ty_feed **feed) {
     char *resolved = nullptr;
     if (ty_status status = resolve_path(*options.storage, path, &resolved))
         return status;
     const bool same = !heap || strcmp(resolved, image_path(heap)) == 0;
     const size_t length = strlen(resolved) + 1;
-    void *memory = same ? os::own_calloc(1, sizeof(ty_follower) + length) : nullptr;
+    void *memory = same ? os::own_calloc(1, sizeof(ty_feed) + length) : nullptr;
     if (memory) {
-        char *copy = static_cast<char *>(memory) + sizeof(ty_follower);
+        char *copy = static_cast<char *>(memory) + sizeof(ty_feed);
         memcpy(copy, resolved, length);
-        *follower = new (memory) ty_follower{copy, options, heap, 0};
+        *feed = new (memory) ty_feed{copy, options, heap, 0};
     }
     free(resolved);
     if (!same)
@@ -285,52 +285,52 @@ ty_status follow_open(const char *path, const ty_open_options &options, ty_heap 
                   : failure(TY_E_MEMORY, "follow a heap").at(path).remedy("free memory, or raise the process's limits");
 }
 
-void follow_close(ty_follower *follower) {
-    free(follower);
+void feed_close(ty_feed *feed) {
+    free(feed);
 }
 
-ty_heap *follow_heap(const ty_follower *follower) {
-    return follower->heap;
+ty_heap *follow_heap(const ty_feed *feed) {
+    return feed->heap;
 }
 
-ty_status follow_base(ty_follower *follower, ty_follow_position *position) {
+ty_status feed_base(ty_feed *feed, ty_feed_position *position) {
     snapshot_place newest{};
-    if (ty_status status = txn_newest_snapshot(follower->path, follower->options, &newest))
+    if (ty_status status = txn_newest_snapshot(feed->path, feed->options, &newest))
         return status;
     *position = position_of(newest);
     return TY_OK;
 }
 
-ty_status follow_read(ty_follower *follower, ty_follow_position *position, ty_follow_callback *callback, void *context,
-                      ty_follow_position *base) {
+ty_status feed_read(ty_feed *feed, ty_feed_position *position, ty_feed_callback *callback, void *context,
+                    ty_feed_position *base) {
     if (ty_status status = check_position(*position))
         return status;
     log_view view;
-    ty_status status = txn_open_log(follower->path, follower->options, &view);
+    ty_status status = txn_open_log(feed->path, feed->options, &view);
     if (!status) {
-        status = read_log(*follower, view, position, callback, context, base);
+        status = read_log(*feed, view, position, callback, context, base);
         txn_close_log(view);
     }
     return status;
 }
 
-ty_status follow_wait(ty_follower *follower, const ty_follow_position &position, uint32_t timeout_ms, bool *more) {
+ty_status feed_wait(ty_feed *feed, const ty_feed_position &position, uint32_t timeout_ms, bool *more) {
     if (ty_status status = check_position(position))
         return status;
     const uint64_t timeout_ns = uint64_t{timeout_ms} * 1'000'000;
-    if (follower->heap) {
+    if (feed->heap) {
         uint64_t durable = 0;
-        ty_status status = txn_wait_beyond(follower->heap, position.lsn, 0, &durable);
-        if (!status && txn_recovered(follower->heap) <= position.lsn) // else it can be told, durable or not
-            status = txn_wait_beyond(follower->heap, position.lsn, timeout_ns, &durable);
-        *more = !status && std::max(durable, txn_recovered(follower->heap)) > position.lsn;
+        ty_status status = txn_wait_beyond(feed->heap, position.lsn, 0, &durable);
+        if (!status && txn_recovered(feed->heap) <= position.lsn) // else it can be told, durable or not
+            status = txn_wait_beyond(feed->heap, position.lsn, timeout_ns, &durable);
+        *more = !status && std::max(durable, txn_recovered(feed->heap)) > position.lsn;
         return status;
     }
-    if (is_look_due(*follower))
-        if (ty_status status = look_at_files(*follower, position, more); status || *more)
+    if (is_look_due(*feed))
+        if (ty_status status = look_at_files(*feed, position, more); status || *more)
             return status;
     log_view view;
-    ty_status status = txn_open_log(follower->path, follower->options, &view);
+    ty_status status = txn_open_log(feed->path, feed->options, &view);
     if (!status) {
         *more = true; // a position that is of no use here is told by the next call
         if (view.header.log_identity == position.log_identity && partitions_of(view.header) == position.partitions)

@@ -1,45 +1,45 @@
-// The functions of receive.h.
+// The functions of replica.h.
 #include "../link/link.hpp"
 #include "arguments.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;
 
-ty_status ty_follow_copied(ty_heap *copy, ty_follow_position *position) {
+ty_status ty_feed_copied(ty_heap *copy, ty_feed_position *position) {
     constexpr const char *call = "tell what a copy holds";
     if (ty_status status = check_heap(copy, call))
         return status;
     if (ty_status status = check_pointer(position, call, "the place for the position"))
         return status;
-    return follow_copied(copy, position);
+    return feed_copied(copy, position);
 }
 
-ty_status ty_receive_begin(ty_heap *heap, const ty_follow_position *position, const ty_receive_options *options,
-                           ty_receiver **receiver) {
+ty_status ty_replica_begin(ty_heap *heap, const ty_feed_position *position, const ty_replica_options *options,
+                           ty_replica **replica) {
     constexpr const char *call = "receive the transactions of another heap";
-    ty_receive_options known = TY_RECEIVE_OPTIONS_INIT;
+    ty_replica_options known = TY_REPLICA_OPTIONS_INIT;
     if (ty_status status = check_heap(heap, call))
         return status;
     if (ty_status status = check_pointer(position, call, "the position"))
         return status;
-    if (ty_status status = check_pointer(receiver, call, "the place for the receiver"))
+    if (ty_status status = check_pointer(replica, call, "the place for the replica"))
         return status;
     if (options)
         if (ty_status status =
-                copy_options(options, &known, sizeof known, call, "ty_receive_options", "TY_RECEIVE_OPTIONS_INIT"))
+                copy_options(options, &known, sizeof known, call, "ty_replica_options", "TY_REPLICA_OPTIONS_INIT"))
             return status;
-    *receiver = nullptr;
-    return receive_begin(heap, *position, known, receiver);
+    *replica = nullptr;
+    return replica_begin(heap, *position, known, replica);
 }
 
-void ty_receive_end(ty_receiver *receiver) {
-    if (receiver)
-        receive_end(receiver);
+void ty_replica_end(ty_replica *replica) {
+    if (replica)
+        replica_end(replica);
 }
 
-ty_status ty_receive(ty_receiver *receiver, const ty_follow_record *records, size_t count) {
+ty_status ty_replica_apply(ty_replica *replica, const ty_feed_record *records, size_t count) {
     constexpr const char *call = "take records";
-    if (ty_status status = check_pointer(receiver, call, "the receiver"))
+    if (ty_status status = check_pointer(replica, call, "the replica"))
         return status;
     if (count)
         if (ty_status status = check_pointer(records, call, "the records"))
@@ -48,13 +48,13 @@ ty_status ty_receive(ty_receiver *receiver, const ty_follow_record *records, siz
         if (records[i].size_bytes)
             if (ty_status status = check_pointer(records[i].bytes, call, "what is in a record"))
                 return status;
-    return receive(receiver, records, count);
+    return receive(replica, records, count);
 }
 
-ty_status ty_receive_make_durable(ty_receiver *receiver, ty_follow_position *position) {
-    if (ty_status status = check_pointer(receiver, "make what was received durable", "the receiver"))
+ty_status ty_replica_make_durable(ty_replica *replica, ty_feed_position *position) {
+    if (ty_status status = check_pointer(replica, "make what was received durable", "the replica"))
         return status;
-    return receive_make_durable(receiver, position);
+    return replica_make_durable(replica, position);
 }
 
 ty_status ty_promote(ty_heap *heap) {

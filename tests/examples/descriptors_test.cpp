@@ -3,14 +3,14 @@
 // Method: each example makes a heap as it does for its users, and changes it a good deal; then lines of its description
 // are deleted one by one; then the heap is packed and unpacked.
 #include "atlas/churn.hpp"
+#include "atlas/descriptors.hpp"
 #include "atlas/survey.hpp"
-#include "atlas/type descriptors.hpp"
+#include "draw/descriptors.hpp"
 #include "draw/invert.hpp"
 #include "draw/session.hpp"
 #include "draw/survey.hpp"
-#include "draw/type descriptors.hpp"
 #include "ledger/branch.hpp"
-#include "ledger/type descriptors.hpp"
+#include "ledger/descriptors.hpp"
 #include "tests/pack/support.hpp"
 #include "tests/pack/types/deletions.hpp"
 #include <fstream>
