@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <taiyen/fault.hpp>
 #include <taiyen/log.h>
-#include <taiyen/rescue.h>
+#include <taiyen/salvage.h>
 #include <unistd.h>
 
 namespace cli {
@@ -156,49 +156,49 @@ public:
         : files_(files), heap_(heap), made_{heap.path(), "", ""}, report_(report), options_(files.options()) {}
 
     ty_status run() {
-        if (ty_status status = rescue(note_problem, &rescued_))
+        if (ty_status status = salvage(note_problem, &salvaged_))
             return status;
-        take_over(rescued_);
-        if (rescued_.kind == TY_TRANSACTIONAL)
+        take_over(salvaged_);
+        if (salvaged_.kind == TY_TRANSACTIONAL)
             if (ty_status status = redo_log())
                 return status;
         if (ty_status status = look())
             return status;
-        return rescued_.kind == TY_SNAPSHOT ? become(TY_SNAPSHOT) : TY_OK;
+        return salvaged_.kind == TY_SNAPSHOT ? become(TY_SNAPSHOT) : TY_OK;
     }
 
 private:
-    ty_status rescue(ty_problem_callback *problem, ty_rescue_report *rescued) {
-        *rescued = {};
-        rescued->struct_size = sizeof *rescued;
-        return ty_rescue(files_.path.c_str(), &options_, made_.path.c_str(), problem, note_page, &report_, rescued);
+    ty_status salvage(ty_problem_callback *problem, ty_salvage_report *salvaged) {
+        *salvaged = {};
+        salvaged->struct_size = sizeof *salvaged;
+        return ty_salvage(files_.path.c_str(), &options_, made_.path.c_str(), problem, note_page, &report_, salvaged);
     }
     // CL6: what was told is what is made.
-    ty_status rescue_again() {
-        ty_rescue_report again;
-        if (ty_status status = rescue(nullptr, &again))
+    ty_status salvage_again() {
+        ty_salvage_report again;
+        if (ty_status status = salvage(nullptr, &again))
             return status;
-        if (again.state == rescued_.state && again.problems == rescued_.problems &&
-            again.damaged_pages == rescued_.damaged_pages && again.missing_pages == rescued_.missing_pages)
+        if (again.state == salvaged_.state && again.problems == salvaged_.problems &&
+            again.damaged_pages == salvaged_.damaged_pages && again.missing_pages == salvaged_.missing_pages)
             return TY_OK;
         return ty_error_set(TY_E_BUSY, 0, "go on with a damaged heap: its files are not as they were first read",
                             files_.path.c_str(), UINT64_MAX, "let no program use them, and begin again");
     }
-    void take_over(const ty_rescue_report &rescued) {
-        report_.kind = kind_name(rescued.kind);
+    void take_over(const ty_salvage_report &salvaged) {
+        report_.kind = kind_name(salvaged.kind);
         report_.made_kind = kind_name(TY_ARCHIVE);
-        report_.limit_bytes = rescued.limit_bytes;
-        report_.header_doubtful = rescued.header_doubtful;
-        report_.image_epoch = rescued.image_epoch;
-        report_.epoch = rescued.epoch;
-        report_.durable_epoch = rescued.durable_epoch;
-        report_.batches = rescued.batches;
-        report_.damaged_pages = rescued.damaged_pages;
-        report_.missing_pages = rescued.missing_pages;
-        report_.unchecked_pages = rescued.unchecked_pages;
-        report_.closed = rescued.closed;
-        report_.several_moments = rescued.several_moments;
-        report_.later_pages = rescued.later_pages;
+        report_.limit_bytes = salvaged.limit_bytes;
+        report_.header_doubtful = salvaged.header_doubtful;
+        report_.image_epoch = salvaged.image_epoch;
+        report_.epoch = salvaged.epoch;
+        report_.durable_epoch = salvaged.durable_epoch;
+        report_.batches = salvaged.batches;
+        report_.damaged_pages = salvaged.damaged_pages;
+        report_.missing_pages = salvaged.missing_pages;
+        report_.unchecked_pages = salvaged.unchecked_pages;
+        report_.closed = salvaged.closed;
+        report_.several_moments = salvaged.several_moments;
+        report_.later_pages = salvaged.later_pages;
     }
     // What damage keeps from it stays an archive heap, unless only the close failed.
     ty_status become(ty_kind kind) {
@@ -237,7 +237,7 @@ private:
                 return status;
             if (report_.made_kind != kind_name(TY_TRANSACTIONAL))
                 return TY_OK;
-            ty_rescue_redone redone{};
+            ty_salvage_redone redone{};
             const ty_status status = redo_until(until, &redone);
             if (status == TY_OK)
                 return take_over(redone);
@@ -247,19 +247,19 @@ private:
             until = redone.stopped_at - 1;
             report_.made_kind = kind_name(TY_ARCHIVE);
             heap_.remove_files();
-            if (ty_status again = rescue_again())
+            if (ty_status again = salvage_again())
                 return again;
         }
     }
-    ty_status redo_until(uint64_t until, ty_rescue_redone *redone) {
+    ty_status redo_until(uint64_t until, ty_salvage_redone *redone) {
         ty_heap *heap = nullptr;
         redone->struct_size = sizeof *redone;
         if (ty_status status = open(&heap))
             return status;
-        const ty_status status = ty_rescue_redo(heap, files_.path.c_str(), &options_, &rescued_, until, redone);
+        const ty_status status = ty_salvage_redo(heap, files_.path.c_str(), &options_, &salvaged_, until, redone);
         return close(heap, status);
     }
-    ty_status take_over(const ty_rescue_redone &redone) {
+    ty_status take_over(const ty_salvage_redone &redone) {
         report_.transactions = redone.transactions;
         report_.first_unapplied = redone.stopped_at;
         report_.in_doubt = redone.in_doubt;
@@ -297,7 +297,7 @@ private:
     const heap_files made_;
     repair_report &report_;
     const ty_open_options options_;
-    ty_rescue_report rescued_{};
+    ty_salvage_report salvaged_{};
 };
 
 ty_status check_names(const std::string &out) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <taiyen/rescue.h>
+#include <taiyen/salvage.h>
 
 namespace fuzz {
 
@@ -104,11 +104,11 @@ void use_for_writing(ty_heap *heap, uint64_t seed) {
 }
 
 // What can be had of it, and whether that makes a heap.
-void rescue(const ty_open_options &options) {
-    constexpr const char *out_path = "rescued.ty";
-    ty_rescue_report rescued{};
-    rescued.struct_size = sizeof rescued;
-    if (ty_rescue(image_path, &options, out_path, nullptr, nullptr, nullptr, &rescued) != TY_OK)
+void salvage(const ty_open_options &options) {
+    constexpr const char *out_path = "salvaged.ty";
+    ty_salvage_report salvaged{};
+    salvaged.struct_size = sizeof salvaged;
+    if (ty_salvage(image_path, &options, out_path, nullptr, nullptr, nullptr, &salvaged) != TY_OK)
         return;
     ty_heap *heap = nullptr;
     for (const ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL}) {
@@ -121,7 +121,7 @@ void rescue(const ty_open_options &options) {
             return;
         look(heap);
         if (kind == TY_TRANSACTIONAL)
-            (void)ty_rescue_redo(heap, image_path, &options, &rescued, UINT64_MAX, nullptr);
+            (void)ty_salvage_redo(heap, image_path, &options, &salvaged, UINT64_MAX, nullptr);
         close_or_discard(heap);
     }
 }
@@ -170,7 +170,7 @@ void open_every_way(taiyen::os::sim_disk *disk, uint8_t flags, uint64_t seed) {
         look(heap);
         close_or_discard(heap);
     }
-    rescue(options);
+    salvage(options);
     options.mode = TY_OPEN_EXISTING;
     options.limit_bytes = flags & raise_limit ? 2 * limit_bytes : 0;
     options.kind = flags & ask_for_snapshot_kind ? TY_SNAPSHOT : TY_KIND_DEFAULT;

@@ -5,8 +5,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::input changes = fuzz::parse(data, size);
-    changes.scenario = static_cast<uint8_t>(1 + changes.scenario % 3); // those with batches
-    changes.flags ^= fuzz::mend_chunks | fuzz::mend_journal_header;    // so that the usual input mends them
+    changes.scenario = static_cast<uint8_t>(1 + changes.scenario % 3);  // those with batches
+    changes.flags ^= fuzz::repair_chunks | fuzz::repair_journal_header; // so that the usual input repairs them
     taiyen::os::sim_disk *disk = fuzz::make_disk(fuzz::damage(changes, fuzz::strike::journal_only));
     fuzz::open_every_way(disk, changes.flags, fuzz::hash(data, size));
     taiyen::os::sim_destroy(disk);

@@ -1,7 +1,7 @@
-// Goal: no log makes its reader crash, hang or read outside of it; of a log whose checksums nobody mended, what is read
-// is what was written, as far as it goes; and whoever goes on behind what was read reads that too. Method: sound logs
-// in memory, of one session or several, with turns, and of several partitions; headers and the first bytes of frames
-// change, with their checksums made right again if the input says so.
+// Goal: no log makes its reader crash, hang or read outside of it; of a log whose checksums nobody repaired, what is
+// read is what was written, as far as it goes; and whoever goes on behind what was read reads that too. Method: sound
+// logs in memory, of one session or several, with turns, and of several partitions; headers and the first bytes of
+// frames change, with their checksums made right again if the input says so.
 #include "fuzz/patches.hpp"
 #include "src/log/frames/frame.hpp"
 
@@ -132,7 +132,7 @@ const sound_log &scenario(const ty_log_sink &sink, size_t number) {
     return logs[number];
 }
 
-void mend(const ring_geometry &ring, const frame_place &where) {
+void repair(const ring_geometry &ring, const frame_place &where) {
     auto *frame = reinterpret_cast<uint8_t *>(memory + ring.offset + where.position % ring.bytes);
     frame_header_1 head;
     memcpy(&head, frame, sizeof head);
@@ -148,7 +148,7 @@ void mend(const ring_geometry &ring, const frame_place &where) {
     memcpy(frame, &head, sizeof head);
 }
 
-// Whether the bytes are as sums say because they were mended: then anything may be read.
+// Whether the bytes are as sums say because they were repaired: then anything may be read.
 bool damage(const fuzz::input &changes, const sound_log &from) {
     log_header_2 sound;
     memcpy(&sound, memory, sizeof sound);
@@ -166,7 +166,7 @@ bool damage(const fuzz::input &changes, const sound_log &from) {
             const ring_geometry ring = geometry_of(sound, frame.partition);
             fuzz::apply(p, memory + ring.offset + frame.position % ring.bytes, region_bytes);
             if (changes.flags & 2)
-                mend(ring, frame);
+                repair(ring, frame);
         }
     }
     return changes.flags & 3;
@@ -180,12 +180,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::input changes = fuzz::parse(data, size);
     const sound_log &sound = scenario(*sink, changes.scenario % scenario_count);
     memcpy(memory, sound.bytes.data(), log_bytes);
-    bool mended = damage(changes, sound);
+    bool repaired = damage(changes, sound);
     reading found = read(*sink, sound.start);
     size_t common = std::min(found.records.size(), sound.records.size());
     bool prefix = found.records.size() <= sound.records.size() &&
                   std::equal(found.records.begin(), found.records.begin() + ptrdiff_t(common), sound.records.begin());
-    require(mended || prefix);
+    require(repaired || prefix);
     if (found.status == TY_OK)
         if (log *l = start(*sink, sound.start, found)) {
             log_marks from = sound.start;
@@ -198,7 +198,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             log_marks mark = log_marks_now(l);
             log_stop(l);
             reading again = read(*sink, from);
-            require(mended || (again.status == TY_OK && again.contents.end.lsn == mark.lsn));
+            require(repaired || (again.status == TY_OK && again.contents.end.lsn == mark.lsn));
         }
     sink_destroy(sink);
     return 0;

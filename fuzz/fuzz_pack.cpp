@@ -64,7 +64,7 @@ std::vector<size_t> starts_of(const std::string &stream) {
     return starts;
 }
 
-void mend_checksums(std::string &stream, const std::vector<size_t> &starts) {
+void repair_checksums(std::string &stream, const std::vector<size_t> &starts) {
     auto put = [&](size_t at, uint64_t sum) { memcpy(stream.data() + at, &sum, sizeof sum); };
     put(offsetof(stream_header, checksum), checksum_of(stream.data(), offsetof(stream_header, checksum)));
     for (size_t i = 1; i < starts.size(); i++) {
@@ -100,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz::apply(p, stream.data() + starts[region], end - starts[region]);
     }
     if (input.flags % 8 != 7)
-        mend_checksums(stream, starts);
+        repair_checksums(stream, starts);
     ty_heap *heap;
     if (try_unpack(stream, static_cast<ty_layout>(input.flags / 8 % 4), &heap) != TY_OK)
         return 0;

@@ -60,14 +60,14 @@ int main(int count, char **arguments) {
         fputs("usage: fuzz_seeds FUZZER FOLDER\n", stderr);
         return 2;
     }
-    constexpr uint8_t all_mended =
-        fuzz::mend_image_headers | fuzz::mend_journal_header | fuzz::mend_chunks | fuzz::mend_page_sums;
+    constexpr uint8_t all_repaired =
+        fuzz::repair_image_headers | fuzz::repair_journal_header | fuzz::repair_chunks | fuzz::repair_page_sums;
     const std::string fuzzer = arguments[1];
     seed_form form;
     if (fuzzer == "fuzz_image")
-        form.flags = all_mended;
+        form.flags = all_repaired;
     if (fuzzer == "fuzz_undo")
-        form = {fuzz::one_patch | fuzz::mend_marks | fuzz::whole_words, sizeof undo_steps};
+        form = {fuzz::one_patch | fuzz::repair_marks | fuzz::whole_words, sizeof undo_steps};
     unsigned number = 0;
     if (fuzzer == "fuzz_descriptors") {
         for (const char *text : descriptor_texts)

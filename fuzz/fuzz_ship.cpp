@@ -82,7 +82,7 @@ std::vector<size_t> starts_of(const std::string &bytes) {
     return starts;
 }
 
-void mend(std::string &bytes, const std::vector<size_t> &starts) {
+void repair(std::string &bytes, const std::vector<size_t> &starts) {
     object_header_1 header;
     memcpy(&header, bytes.data(), sizeof header);
     seal_position(header.from);
@@ -129,7 +129,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz::apply(p, changed.bytes.data() + starts[region], end - starts[region]);
     }
     if (input.flags % 8 != 7)
-        mend(changed.bytes, starts);
+        repair(changed.bytes, starts);
     if (input.scenario % 4 == 3)
         changed.bytes.resize(changed.bytes.size() * (input.flags / 8) / 32);
     object_header_1 header{};

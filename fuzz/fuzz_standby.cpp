@@ -119,7 +119,7 @@ memory make_logs() {
 }
 
 // Each names the one before it, as long as nobody has patched that.
-void mend(memory &changed, const memory &good) {
+void repair(memory &changed, const memory &good) {
     for (int log : {TY_ENGINE_RECORDS, TY_ENGINE_BASES}) {
         uint64_t before = 0, good_before = 0;
         for (size_t i = 0; i < changed.logs[log].size(); i++) {
@@ -199,7 +199,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         message.resize(message.size() * (input.flags / 8) / 32);
     }
     if (input.flags % 8 != 7)
-        mend(changed, good);
+        repair(changed, good);
     place at;
     bool found = false;
     (void)newest_place(changed.table, &at, &found);

@@ -357,7 +357,7 @@ void strike(const fuzz::patch &given, uint8_t flags, const scenario &from, char 
     fuzz::apply(p, block + to.offset, to.bytes);
 }
 
-void mend(scenario &from, char *block) {
+void repair(scenario &from, char *block) {
     for (const mark_site &site : from.marks) {
         const undo_ring ring = ring_of(from.control, block, site.ring);
         auto &mark = *reinterpret_cast<undo_mark *>(block + site.offset);
@@ -392,8 +392,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         strike(p, changes.flags, from, block);
         can_return &= p.region % from.regions.size() == 0;
     }
-    if (changes.flags & fuzz::mend_marks)
-        mend(from, block);
+    if (changes.flags & fuzz::repair_marks)
+        repair(from, block);
 
     ty_heap *heap = nullptr;
     must(!heap_attach(span(), limit_bytes, {}, true, &heap), "attach the heap");

@@ -159,13 +159,13 @@ scenario make_scenario(void (*make)(const os::sim_disk *)) {
     return made;
 }
 
-void mend_headers(file &image) {
+void repair_headers(file &image) {
     for (uint32_t slot = 0; slot < image_slot_count_1; slot++)
         if (auto *header = block_as<image_header_2>(image, slot * image_slot_bytes_1))
             header->checksum = header_checksum(*header);
 }
 
-void mend_chunk(file &journal, uint64_t offset) {
+void repair_chunk(file &journal, uint64_t offset) {
     auto *header = block_as<chunk_header_1>(journal, offset);
     if (!header)
         return;
@@ -175,7 +175,7 @@ void mend_chunk(file &journal, uint64_t offset) {
     header->checksum = header_checksum(*header);
 }
 
-void mend_sums(file &image) {
+void repair_sums(file &image) {
     constexpr uint64_t table = image_pages_offset_1 + limit_bytes;
     for (auto &[offset, content] : image.blocks) {
         if (offset < table)
@@ -194,17 +194,17 @@ void mend_sums(file &image) {
     }
 }
 
-void mend(file_set &files, const scenario &original, uint8_t flags) {
-    if (flags & mend_page_sums)
-        mend_sums(files.image);
-    if (flags & mend_image_headers)
-        mend_headers(files.image);
+void repair(file_set &files, const scenario &original, uint8_t flags) {
+    if (flags & repair_page_sums)
+        repair_sums(files.image);
+    if (flags & repair_image_headers)
+        repair_headers(files.image);
     auto *journal = block_as<journal_header_2>(files.journal, 0);
-    if (journal && flags & mend_journal_header)
+    if (journal && flags & repair_journal_header)
         journal->checksum = header_checksum(*journal);
-    if (flags & mend_chunks)
+    if (flags & repair_chunks)
         for (uint64_t offset : original.chunks)
-            mend_chunk(files.journal, offset);
+            repair_chunk(files.journal, offset);
 }
 
 void strike_file(const patch &p, file &target, bool journal) {
@@ -260,7 +260,7 @@ file_set damage(const input &changes, strike where) {
     if (!regions.empty())
         for (const patch &p : changes.patches)
             strike_files(p, regions, files);
-    mend(files, original, changes.flags);
+    repair(files, original, changes.flags);
     return files;
 }
 

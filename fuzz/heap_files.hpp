@@ -46,7 +46,7 @@ enum class strike { anywhere, journal_only };
 // The scenarios, made at the first call. Ends the program where a sound heap cannot be made.
 const std::vector<scenario> &scenarios();
 
-// A scenario's files with the input's patches applied, and checksums mended as its flags say.
+// A scenario's files with the input's patches applied, and checksums repaired as its flags say.
 file_set damage(const input &changes, strike where);
 
 // A disk that holds the files.

@@ -12,18 +12,18 @@
 namespace fuzz {
 
 enum flags : uint8_t {
-    mend_image_headers = 1,
-    mend_journal_header = 2,
-    mend_chunks = 4,    // sums of pages, then of chunk headers
-    mend_page_sums = 8, // of the image's pages
-    raise_limit = 16,   // in the writing open
+    repair_image_headers = 1,
+    repair_journal_header = 2,
+    repair_chunks = 4,    // sums of pages, then of chunk headers
+    repair_page_sums = 8, // of the image's pages
+    raise_limit = 16,     // in the writing open
     ask_for_snapshot_kind = 32,
 };
 
 // Those of fuzz_undo; from bit 4 on its flags say how many patches there are, and its steps follow them.
 enum undo_flags : uint8_t {
-    mend_marks = 1,  // their checksums
-    whole_words = 2, // patches strike at multiples of 8
+    repair_marks = 1, // their checksums
+    whole_words = 2,  // patches strike at multiples of 8
 };
 inline constexpr uint8_t one_patch = 16;
 

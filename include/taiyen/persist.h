@@ -384,7 +384,7 @@ TY_API TY_CHECKED ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_sta
 /* Checks what is on disk: both headers of the image; each page that the image must hold against its checksum, also
  * where the file has a hole; the checksums themselves; the journal's headers and batches; the log's headers, and its
  * transactions behind the last snapshot. Pages of archive heaps have no checksums: they are read, and no more. A header
- * that a crash tore is told of, although the other one serves and the next open mends it. Calls back with progress
+ * that a crash tore is told of, although the other one serves and the next open repairs it. Calls back with progress
  * (done and total bytes; return false to stop) and with each problem: what, where, and which part of the heap. Either
  * callback may be NULL. Needs read permission; refuses a heap that is open for writing (TY_E_BUSY). Changes nothing.
  * TY_OK: all sound; TY_E_DAMAGED: problems were reported; TY_E_BUSY: also when stopped. */

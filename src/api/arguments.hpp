@@ -1,5 +1,5 @@
 // Checks of what callers hand in, shared by the public functions. Each refusal is TY_E_ARGUMENT and says which argument
-// is wrong and how to mend it.
+// is wrong and how to repair it.
 #pragma once
 
 #include "../heap/heap.hpp"

@@ -202,8 +202,8 @@ bool heap_size_class(const ty_heap *heap, size_t number, ty_size_class *found);
 // For what is made of a damaged heap's bytes; a page 0 is handed in as it lies in a file. Of a header that damage is
 // known of, or that makes no sense, all is put back that is known without it; true: something changed. Where it
 // says of no end of its used pages that can be, described_end counts: what its descriptors say, 0: nothing.
-bool heap_mend_header(void *header_page, const void *base, size_t mapped_bytes, ty_class_table classes, bool damaged,
-                      uint64_t described_end);
+bool heap_repair_header(void *header_page, const void *base, size_t mapped_bytes, ty_class_table classes, bool damaged,
+                        uint64_t described_end);
 struct heap_page_range {
     uint64_t first;
     uint64_t count;
@@ -212,7 +212,7 @@ heap_page_range heap_descriptor_pages(const void *header_page, size_t mapped_byt
 // The end of the last page that is used, by the descriptors of pages from first_page on; 0: of these none is.
 uint64_t heap_described_end(const void *descriptors, size_t bytes, uint64_t first_page);
 inline constexpr uint64_t heap_pages_in_descriptors = 256; // that a page of descriptors is of
-// The pages that may hold something but zeros, of a mended header; none of one of another version.
+// The pages that may hold something but zeros, of a repaired header; none of one of another version.
 inline constexpr size_t heap_used_max = 4;
 size_t heap_used_pages_of(const void *header_page, heap_page_range (&used)[heap_used_max]);
 

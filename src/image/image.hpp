@@ -5,7 +5,7 @@
 #include "../heap/heap.hpp"
 #include "files/image_layout.hpp"
 #include <taiyen/persist.h>
-#include <taiyen/rescue.h>
+#include <taiyen/salvage.h>
 
 namespace taiyen {
 
@@ -197,18 +197,18 @@ ty_status image_tell_same(const char *path, const ty_open_options &options, cons
 void image_tell_refusal(const ty_error &refusal, ty_info *info);
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
                       ty_problem_callback *problem, void *context, const char *journal_path = nullptr);
-// ---- What can be had of damaged files: rescue.h. The paths are as resolve_path gives them.
-struct rescue_sinks {
+// ---- What can be had of damaged files: salvage.h. The paths are as resolve_path gives them.
+struct salvage_sinks {
     ty_problem_callback *problem; // may be NULL, as the next
-    ty_rescue_page_callback *page;
+    ty_salvage_page_callback *page;
     void *context;
 };
-ty_status image_rescue(const char *path, const ty_open_options &options, const char *out_path,
-                       const rescue_sinks &sinks, ty_rescue_report *report);
-// What the log is to be read by, behind the last good epoch. state: as ty_rescue told it; TY_E_BUSY: it is another one
+ty_status image_salvage(const char *path, const ty_open_options &options, const char *out_path,
+                        const salvage_sinks &sinks, ty_salvage_report *report);
+// What the log is to be read by, behind the last good epoch. state: as ty_salvage told it; TY_E_BUSY: it is another one
 // now. *image is open then, and locked, so that nobody else writes to the heap's files until it is closed.
-ty_status image_rescue_log(const char *path, const ty_open_options &options, uint64_t state, storage_file *image,
-                           ty_info *info, image_log *log);
+ty_status image_salvage_log(const char *path, const ty_open_options &options, uint64_t state, storage_file *image,
+                            ty_info *info, image_log *log);
 
 // ---- Copies of image and journal, taken while another process may write to them: docs/design/image.md, "Copies of
 // files in use". path: as resolve_path gives it. The copies are files of `copies`, under the paths of the heap's own.

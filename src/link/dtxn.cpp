@@ -146,7 +146,7 @@ ty_status finish(ty_dtxn *dtxn) {
     if (!all)
         return failure(TY_E_IN_DOUBT,
                        "commit a distributed transaction in all its heaps: it is decided, and one cannot be written to")
-            .remedy("mend the disk and commit it again, or discard the heaps: their next opens resolve it");
+            .remedy("repair the disk and commit it again, or discard the heaps: their next opens resolve it");
     free_dtxn(dtxn);
     return TY_OK;
 }

@@ -51,11 +51,11 @@ bool fits(const ty_group &group, const size_t *sizes) {
     return true;
 }
 
-// Nobody is within them. Where a write has failed, or a log that failed cannot be mended, the heaps are of no use.
+// Nobody is within them. Where a write has failed, or a log that failed cannot be repaired, the heaps are of no use.
 void open_gates(ty_group &group) {
     group_commit &g = group.grouped;
     for (size_t n = 0; n < group.count && !g.broken; ++n)
-        g.broken = txn_mend_grouped(group.heaps[n]) != TY_OK;
+        g.broken = txn_repair_grouped(group.heaps[n]) != TY_OK;
     for (size_t n = 0; n < group.count; ++n)
         txn_release_grouped(group.heaps[n], g.broken);
     g.held = false;
@@ -101,8 +101,8 @@ ty_status append(const ty_group &group, const grouped_batch &batch, uint64_t *ls
     return TY_OK;
 }
 
-// JO3. A heap that cannot take the outcome is mended before the gates open: the distributed transactions count all the
-// same.
+// JO3. A heap that cannot take the outcome is repaired before the gates open: the distributed transactions count all
+// the same.
 ty_status write(const ty_group &group, const grouped_batch &batch) {
     uint64_t lsns[TY_GROUP_HEAPS_MAX];
     if (ty_status status = append(group, batch, lsns))

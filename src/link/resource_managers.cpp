@@ -80,7 +80,7 @@ ty_status pay(ty_group &group, const char *only) {
                                : txn_durable(group.heaps[0], 0, true, &durable))
         return failure(TY_E_IN_DOUBT, "tell a resource manager that %s is committed: that is not durable", group.owed)
             .at(image_path(group.heaps[0]))
-            .remedy("mend the disk (%s), and begin again", ty_status_name(status));
+            .remedy("repair the disk (%s), and begin again", ty_status_name(status));
     ty_status status = tell_resource_managers(group, group.owed, group.owed_to, true, &told);
     group.owed_to &= ~told;
     return status ? failure(TY_E_IN_DOUBT, "tell a resource manager that %s is committed", group.owed)

@@ -237,7 +237,7 @@ log_marks log_marks_now(log *l);
 void log_release(log *l, const log_marks &marks);
 // The same for a snapshot taken in place of a log write: since log_marks_now nothing was appended; marks.lsn is the
 // marks', or one more when the snapshot holds a transaction that the log does not. What follows starts generations that
-// say so. Mends a broken log: what it could not write, the snapshot holds. Waits for writes under way.
+// say so. Repairs a broken log: what it could not write, the snapshot holds. Waits for writes under way.
 void log_continue(log *l, const log_marks &marks);
 
 struct log_metrics {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <taiyen/concurrent.h>
 #include <taiyen/feed.h>
-#include <taiyen/rescue.h>
+#include <taiyen/salvage.h>
 #include <taiyen/txn.h>
 
 namespace taiyen {
@@ -149,8 +149,8 @@ ty_status txn_work_status(ty_heap *heap);
 ty_status txn_read_info(const char *path, const ty_open_options &options, ty_info *info);
 ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty_log_info *info,
                        ty_log_entry_callback *callback, void *context);
-ty_status txn_rescue_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t state,
-                          uint64_t until, ty_rescue_redone *report); // ty_rescue_redo
+ty_status txn_salvage_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t state,
+                           uint64_t until, ty_salvage_redone *report); // ty_salvage_redo
 ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progress_callback *progress,
                     ty_problem_callback *problem, void *context);
 
@@ -236,9 +236,9 @@ ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t cou
                              size_t description_bytes, uint64_t *lsn);
 // They are committed: prepared durably, here and wherever else they must be. A log that cannot take that is broken.
 void txn_commit_grouped(ty_heap *heap);
-// All that was appended has its outcome, but for that of a log that has failed: it is mended by a snapshot, which holds
-// what is committed, and nothing else.
-ty_status txn_mend_grouped(ty_heap *heap);
+// All that was appended has its outcome, but for that of a log that has failed: it is repaired by a snapshot, which
+// holds what is committed, and nothing else.
+ty_status txn_repair_grouped(ty_heap *heap);
 // The gate opens. spoiled: what is in memory may be in no log, and the heap can only be discarded.
 void txn_release_grouped(ty_heap *heap, bool spoiled);
 

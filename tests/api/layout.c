@@ -1,11 +1,11 @@
 /* Goal: what programs were compiled with stays as it is while the soname does (docs/versions.md): sizes and places of
  * the public structs' members, and the values of constants. A line here that no longer compiles says that the soname
- * must change; a struct with struct_size may grow at its end, and then its SIZE is mended here. Method: each is written
- * down.
+ * must change; a struct with struct_size may grow at its end, and then its SIZE is repaired here. Method: each is
+ * written down.
  */
 #include <stddef.h>
 #include <taiyen/metrics.h>
-#include <taiyen/rescue.h>
+#include <taiyen/salvage.h>
 #include <taiyen/taiyen.h>
 #include <taiyen/xa.h>
 
@@ -216,26 +216,26 @@ AT(ty_log_partition, end_position, 8);
 AT(ty_log_partition, transactions, 16);
 AT(ty_log_partition, record_bytes, 24);
 
-SIZE(ty_rescue_report, 144);
-AT(ty_rescue_report, struct_size, 0);
-AT(ty_rescue_report, kind, 8);
-AT(ty_rescue_report, base, 16);
-AT(ty_rescue_report, limit_bytes, 24);
-AT(ty_rescue_report, header_doubtful, 32);
-AT(ty_rescue_report, image_epoch, 40);
-AT(ty_rescue_report, epoch, 48);
-AT(ty_rescue_report, durable_epoch, 56);
-AT(ty_rescue_report, batches, 64);
-AT(ty_rescue_report, batch_pages, 72);
-AT(ty_rescue_report, pages, 80);
-AT(ty_rescue_report, damaged_pages, 88);
-AT(ty_rescue_report, missing_pages, 96);
-AT(ty_rescue_report, problems, 104);
-AT(ty_rescue_report, unchecked_pages, 112);
-AT(ty_rescue_report, closed, 120);
-AT(ty_rescue_report, several_moments, 121);
-AT(ty_rescue_report, later_pages, 128);
-AT(ty_rescue_report, state, 136);
+SIZE(ty_salvage_report, 144);
+AT(ty_salvage_report, struct_size, 0);
+AT(ty_salvage_report, kind, 8);
+AT(ty_salvage_report, base, 16);
+AT(ty_salvage_report, limit_bytes, 24);
+AT(ty_salvage_report, header_doubtful, 32);
+AT(ty_salvage_report, image_epoch, 40);
+AT(ty_salvage_report, epoch, 48);
+AT(ty_salvage_report, durable_epoch, 56);
+AT(ty_salvage_report, batches, 64);
+AT(ty_salvage_report, batch_pages, 72);
+AT(ty_salvage_report, pages, 80);
+AT(ty_salvage_report, damaged_pages, 88);
+AT(ty_salvage_report, missing_pages, 96);
+AT(ty_salvage_report, problems, 104);
+AT(ty_salvage_report, unchecked_pages, 112);
+AT(ty_salvage_report, closed, 120);
+AT(ty_salvage_report, several_moments, 121);
+AT(ty_salvage_report, later_pages, 128);
+AT(ty_salvage_report, state, 136);
 
 SIZE(ty_log_info, 416);
 AT(ty_log_info, struct_size, 0);

@@ -187,7 +187,7 @@ ty_status scrub_headers(const storage_file &image, void (*problem)(void *context
         if (found.contents[i] != slot_content::valid)
             snprintf(text, sizeof text,
                      "one of the image's two headers is damaged, at offset %llu; the other one serves, and the next "
-                     "snapshot mends it",
+                     "snapshot repairs it",
                      offset);
         else if ((field = wrong_field(header)))
             snprintf(text, sizeof text, "the image's header at offset %llu: its %s is impossible", offset, field);
@@ -301,7 +301,7 @@ ty_status read_doubtful_header(const storage_file &image, image_header_2 *header
     bool repaired = false;
     if (ty_status status = read_header(image, header, &repaired))
         return status; // why
-    return failure(TY_E_FORMAT, "rescue a heap of format version %u", header->version)
+    return failure(TY_E_FORMAT, "salvage a heap of format version %u", header->version)
         .at(image.path)
         .remedy("open it with the version of the library that wrote it, and close it");
 }

@@ -208,7 +208,7 @@ ty_status scan_for_scrub(storage_file &journal, const char *journal_path, const 
     if (status)
         scrub.report(ty_error_text());
     else if (!contents->missing && contents->head.other_slot_damaged)
-        scrub.report("one of the journal's two headers is damaged; the other one serves, and the next open mends it");
+        scrub.report("one of the journal's two headers is damaged; the other one serves, and the next open repairs it");
     return TY_OK;
 }
 

@@ -179,7 +179,7 @@ ty_status broken_failure(log *l) {
     return failure(l->error.status, "write the log")
         .at(l->name, l->error.offset)
         .cause(l->error.system_error)
-        .remedy("a snapshot holds what the log could not take: free space or mend the disk, then commit again");
+        .remedy("a snapshot holds what the log could not take: free space or repair the disk, then commit again");
 }
 
 void break_log(log *l, ty_status status, uint64_t offset) {

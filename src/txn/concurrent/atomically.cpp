@@ -217,12 +217,12 @@ ty_status wait_alone(ty_atomic_txn &txn, const ty_atomic_options &options, body_
 
 // Whether it is worth another run after a failure: the log has room, or goes on, perhaps by another thread's doing.
 // Else the failure to tell.
-ty_status mend_log(ty_atomic_txn &txn, const body_call &call, ty_status status) {
+ty_status repair_log(ty_atomic_txn &txn, const body_call &call, ty_status status) {
     if (!call.log_failed)
         return status;
     txn_runtime &rt = *txn.all->rt;
     if (log_broken(rt.log))
-        return snapshots_mend(rt);
+        return snapshots_repair(rt);
     return status == TY_E_SPACE ? snapshots_make_room(rt) : TY_OK;
 }
 
@@ -257,7 +257,7 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
         else if (call.too_long)
             alone = true;
         else
-            status = mend_log(txn, call, status);
+            status = repair_log(txn, call, status);
         if (status != TY_OK && !call.too_long)
             return status;
     } while ((ready = call.within() ? TY_OK : clear_the_way(txn, alone && txn.all->rt != nullptr)) == TY_OK);

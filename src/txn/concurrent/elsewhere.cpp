@@ -69,7 +69,7 @@ ty_status await_obstacle(const obstacle &met) {
         met.gate->unlock();
         return TY_OK;
     case obstacle::kind::broken_log:
-        return log_broken(met.rt->log) ? snapshots_mend(*met.rt) : TY_OK;
+        return log_broken(met.rt->log) ? snapshots_repair(*met.rt) : TY_OK;
     case obstacle::kind::full_log:
         return snapshots_make_room(*met.rt);
     case obstacle::kind::none:

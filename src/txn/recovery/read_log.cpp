@@ -285,7 +285,7 @@ void scrub_log(const ty_info &heap, const image_log &told, log_place &place, fin
     if (status)
         findings::note(ty_error_text(), &found);
     else if (log_half_damaged(*place.sink))
-        findings::note("one of the log's two headers is damaged; the other one serves, and the next open mends it",
+        findings::note("one of the log's two headers is damaged; the other one serves, and the next open repairs it",
                        &found);
 }
 

@@ -73,7 +73,7 @@ void txn_commit_grouped(ty_heap *heap) {
         log_break(rt.log, status);
 }
 
-ty_status txn_mend_grouped(ty_heap *heap) {
+ty_status txn_repair_grouped(ty_heap *heap) {
     txn_runtime &rt = *runtime_of(heap);
     uint64_t lsn;
     return log_broken(rt.log) ? snapshot_instead(rt, false, &lsn) : TY_OK;

@@ -1,9 +1,9 @@
 // Snapshots of a transactional heap that somebody asks for, or that stand in for a log write, and what comes with them:
-// the log's space is released, a broken log is mended, blocks are freed that a commit left for later.
+// the log's space is released, a broken log is repaired, blocks are freed that a commit left for later.
 //
 // `lock` is taken behind the gate, before everything else. Who starts a snapshot holds both: so marks are in the order
-// of epochs. Who mends the log, or takes a snapshot in place of a log write, holds `lock` until the log goes on: nobody
-// else can let it go on meanwhile with an older mark.
+// of epochs. Who repairs the log, or takes a snapshot in place of a log write, holds `lock` until the log goes on:
+// nobody else can let it go on meanwhile with an older mark.
 #include "bodies.hpp"
 #include "snapshot_service.hpp"
 
@@ -81,7 +81,7 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
     s.pending = false;
     forget_failure(s);
     // Nothing was appended to a broken log since it broke; if nothing was since the mark, the snapshot holds all of it.
-    // Of a concurrent heap somebody may be amid an append: snapshots_mend stops all.
+    // Of a concurrent heap somebody may be amid an append: snapshots_repair stops all.
     if (!rt.others && log_broken(rt.log) && log_last(rt.log) == s.pending_mark.lsn)
         log_continue(rt.log, s.pending_mark);
     else
@@ -189,7 +189,7 @@ ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
 } // namespace
 
 // What could not be written is in the snapshot then.
-ty_status snapshots_mend(txn_runtime &rt) {
+ty_status snapshots_repair(txn_runtime &rt) {
     if (must_not_wait()) // X31
         return bodies_give_way({obstacle::kind::broken_log, nullptr, nullptr, &rt});
     snapshot_service &s = *rt.snapshots;
@@ -350,7 +350,7 @@ ty_status make_durable(txn_runtime &rt, uint64_t lsn) {
         if (!log_broken(rt.log))
             status = status == TY_E_SPACE ? durable_by_snapshot(rt) : status;
         else if (!has_own(rt)) // amid a transaction there can be no snapshot
-            status = snapshots_mend(rt);
+            status = snapshots_repair(rt);
         if (status)
             return status;
     }

@@ -228,8 +228,8 @@ void snapshots_free_later(txn_runtime &rt, void *block);
 // Takes a snapshot so that the log has room again, unless another thread has since. Without the gate held.
 ty_status snapshots_make_room(txn_runtime &rt);
 // The log goes on after a failed write. Without the gate held, within no transaction.
-ty_status snapshots_mend(txn_runtime &rt);
-// Waits until the LSN is durable; mends a broken log by a snapshot. Without the gate held.
+ty_status snapshots_repair(txn_runtime &rt);
+// Waits until the LSN is durable; repairs a broken log by a snapshot. Without the gate held.
 ty_status make_durable(txn_runtime &rt, uint64_t lsn);
 
 } // namespace taiyen

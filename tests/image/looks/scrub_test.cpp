@@ -146,7 +146,7 @@ TEST_F(scrub_test, names_damaged_checksums_of_pages) {
     expect_clean(files);
 }
 
-// A process that died may leave them torn. That is no damage, and whoever closes the heap next mends it.
+// A process that died may leave them torn. That is no damage, and whoever closes the heap next repairs it.
 TEST_F(scrub_test, takes_checksums_that_a_crash_tore_for_sound) {
     make();
     open();
@@ -200,8 +200,8 @@ TEST_F(scrub_test, names_each_byte_of_a_header_of_the_journal) {
     expect_names(files, "test.ty-journal");
 }
 
-// The next open mends a header that was torn.
-TEST_F(scrub_test, finds_a_torn_header_of_the_journal_mended) {
+// The next open repairs a header that was torn.
+TEST_F(scrub_test, finds_a_torn_header_of_the_journal_repaired) {
     make();
     snapshot_and_discard();
     for (uint64_t slot : {0u, 4096u}) {

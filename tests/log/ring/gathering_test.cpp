@@ -232,20 +232,20 @@ TEST_F(gathering_test, a_frame_may_be_written_by_another_meanwhile) {
     check_content();
 }
 
-// In a turn somebody else's write fails, and a snapshot may mend the log before who gathers is back.
+// In a turn somebody else's write fails, and a snapshot may repair the log before who gathers is back.
 TEST_F(gathering_test, the_log_may_break_meanwhile) {
-    for (bool mended : {false, true}) {
+    for (bool repaired : {false, true}) {
         share_a_frame(1);
         sink.at_write = [](unsigned) { return TY_E_SPACE; };
         log_marks mark{};
         script failing([&](unsigned) {
             companion(this, TY_E_SPACE);
             mark = log_marks_now(get());
-            if (mended)
+            if (repaired)
                 log_continue(get(), mark);
             return short_turn_ns;
         });
-        EXPECT_EQ(mended ? TY_OK : TY_E_SPACE, commit());
+        EXPECT_EQ(repaired ? TY_OK : TY_E_SPACE, commit());
         EXPECT_EQ(1u, failing.turns);
         sink.at_write = nullptr;
         log_continue(get(), mark);

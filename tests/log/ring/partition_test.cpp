@@ -275,7 +275,7 @@ TEST(partition_test, a_snapshot_in_place_of_a_write_starts_generations_that_say_
     EXPECT_EQ(TY_E_DAMAGED, log.read(old).status);
 }
 
-TEST(partition_test, a_failed_write_breaks_all_and_a_snapshot_mends_all) {
+TEST(partition_test, a_failed_write_breaks_all_and_a_snapshot_repairs_all) {
     partitioned_log log(2);
     log.append(0, 1);
     log.append(1, 2);

@@ -262,7 +262,7 @@ TEST(partitions, a_snapshot_in_place_of_a_write_has_marks_in_all) {
     ASSERT_OK(ty_begin(h.heap, nullptr, &txn));
     ASSERT_OK(ty_declare(txn, h.block + 400, 8));
     h.block[400] = expected[400] = 1;
-    ASSERT_OK(ty_commit(txn)) << "a snapshot mends it";
+    ASSERT_OK(ty_commit(txn)) << "a snapshot repairs it";
     h.clock = log_last(h.log());
     h.store(2, 401, 2);
     expected[401] = 2;

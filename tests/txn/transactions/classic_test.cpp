@@ -20,7 +20,7 @@ ty_status add(ty_heap *, const void *given, size_t, void *) {
 }
 
 // ty_log_procedure once kept copies of what was pending, for a comparison; a rollback brought them back before it undid
-// the procedure: the word then lost the value twice, and a rollback entry for one of its bytes could not mend that.
+// the procedure: the word then lost the value twice, and a rollback entry for one of its bytes could not repair that.
 TEST(classic, a_procedure_is_undone_once) {
     ASSERT_OK(ty_register_procedure(add_id, "add", add, nullptr));
     test_heap heap(TY_CLASSES_LINE);

@@ -12,11 +12,11 @@
  * are told those that are known to be.
  *
  * Guarantees: the files of the damaged heap are only read. No file is replaced. Whatever they hold, the calls return.
- * What is rescued is not what the program wrote where a page is damaged: look before you use it. Of the heap's header,
+ * What is salvaged is not what the program wrote where a page is damaged: look before you use it. Of the heap's header,
  * all is put back that is known without it.
  */
-#ifndef TAIYEN_RESCUE_H
-#define TAIYEN_RESCUE_H
+#ifndef TAIYEN_SALVAGE_H
+#define TAIYEN_SALVAGE_H
 
 #include "base.h"
 #include "heap.h"
@@ -27,14 +27,14 @@
 extern "C" {
 #endif
 
-typedef struct ty_rescue_report {
-    size_t struct_size; /* sizeof(ty_rescue_report), set by the caller */
+typedef struct ty_salvage_report {
+    size_t struct_size; /* sizeof(ty_salvage_report), set by the caller */
     ty_kind kind;       /* that the damaged heap has */
     void *base;
     size_t limit_bytes;
     bool header_doubtful;   /* neither of the image's headers had the right checksum; one that makes sense was taken */
     uint64_t image_epoch;   /* what the image holds */
-    uint64_t epoch;         /* the last good one, which was rescued */
+    uint64_t epoch;         /* the last good one, which was salvaged */
     uint64_t durable_epoch; /* as far as the image's header knows what had been acknowledged */
     uint64_t batches;       /* of the journal, that were whole and are in the new image */
     uint64_t batch_pages;
@@ -48,11 +48,11 @@ typedef struct ty_rescue_report {
     bool closed;              /* in order. Else the end of a journal that was damaged looks like a crash */
     bool several_moments;     /* pages may be of several moments */
     uint64_t later_pages;     /* of damaged_pages: of a later snapshot (or left as it was by one that was not done) */
-    uint64_t state;           /* of the damaged files, as they were read: ty_rescue_redo compares it */
-} ty_rescue_report;
+    uint64_t state;           /* of the damaged files, as they were read: ty_salvage_redo compares it */
+} ty_salvage_report;
 
 /* Told of each damaged or missing page, by its number from the heap's base on. */
-typedef void ty_rescue_page_callback(uint64_t page, bool missing, void *context);
+typedef void ty_salvage_page_callback(uint64_t page, bool missing, void *context);
 
 /* Makes an archive heap, closed, at out_path: the pages of the image at path, and over them the journal's batches up to
  * the last good epoch. It has an identity of its own and the address of the old one; whether it makes a heap, an open
@@ -61,31 +61,32 @@ typedef void ty_rescue_page_callback(uint64_t page, bool missing, void *context)
  * (out_path), TY_E_BUSY (the heap is open for writing), TY_E_FORMAT (no heap, or of another version), TY_E_DAMAGED
  * (neither header of the image makes sense: address and size of the heap are unknown), TY_E_SPACE, TY_E_IO. Durability:
  * out_path is there, whole and durable, or not at all. Thread-safe. */
-TY_API TY_CHECKED ty_status ty_rescue(const char *path, const ty_open_options *options, const char *out_path,
-                                      ty_problem_callback *problem, ty_rescue_page_callback *page, void *context,
-                                      ty_rescue_report *report);
+TY_API TY_CHECKED ty_status ty_salvage(const char *path, const ty_open_options *options, const char *out_path,
+                                       ty_problem_callback *problem, ty_salvage_page_callback *page, void *context,
+                                       ty_salvage_report *report);
 
-typedef struct ty_rescue_redone {
-    size_t struct_size;    /* sizeof(ty_rescue_redone), set by the caller */
+typedef struct ty_salvage_redone {
+    size_t struct_size;    /* sizeof(ty_salvage_redone), set by the caller */
     uint64_t transactions; /* that were done again; those that one outcome decides on count as one */
     uint64_t stopped_at;   /* the LSN of the first one that was read, and not done; 0: none */
     uint64_t in_doubt;     /* records of transactions that were prepared, and have no outcome there: not done */
     uint64_t left_out;     /* as ty_log_info has it */
     bool log_damaged;      /* what stands behind the last one cannot be read */
     char text[256];        /* why it stopped, or what is wrong with the log; empty: nothing */
-} ty_rescue_redone;
+} ty_salvage_redone;
 
 /* Does the transactions again that the log of the damaged heap at path has behind the last good epoch, as a recovery
  * would: up to the LSN `until`, to the first one that cannot be read or done, or to the end. Each is done whole.
- * heap is what ty_rescue made of that heap, open as a transactional heap, and not written to; rescued is what it told.
- * Of options, storage, journal_path, log_path and log count. A log that is missing, damaged or not that of the heap's
- * last open is told by report alone (which may be NULL). One that was cut is read as if zeros had been cut off, and
- * told. Errors: TY_E_DAMAGED (transaction stopped_at does not fit the heap, and was done in part: discard it, rescue
- * again, and give the LSN before as `until`), TY_E_BUSY (the damaged files are in use, or are not as ty_rescue
+ * heap is what ty_salvage made of that heap, open as a transactional heap, and not written to; salvaged is what it
+ * told. Of options, storage, journal_path, log_path and log count. A log that is missing, damaged or not that of the
+ * heap's last open is told by report alone (which may be NULL). One that was cut is read as if zeros had been cut off,
+ * and told. Errors: TY_E_DAMAGED (transaction stopped_at does not fit the heap, and was done in part: discard it,
+ * salvage again, and give the LSN before as `until`), TY_E_BUSY (the damaged files are in use, or are not as ty_salvage
  * read them), TY_E_ADDRESS (the heap is no copy), TY_E_ARGUMENT, TY_E_UNSUPPORTED (there was no log), TY_E_MEMORY,
  * TY_E_SPACE, TY_E_IO. Durability: what was done is durable. Externally serialised. */
-TY_API TY_CHECKED ty_status ty_rescue_redo(ty_heap *heap, const char *path, const ty_open_options *options,
-                                           const ty_rescue_report *rescued, uint64_t until, ty_rescue_redone *report);
+TY_API TY_CHECKED ty_status ty_salvage_redo(ty_heap *heap, const char *path, const ty_open_options *options,
+                                            const ty_salvage_report *salvaged, uint64_t until,
+                                            ty_salvage_redone *report);
 
 #ifdef __cplusplus
 }

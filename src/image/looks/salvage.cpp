@@ -39,7 +39,7 @@ struct damaged_files {
 };
 
 struct teller {
-    const rescue_sinks &sinks;
+    const salvage_sinks &sinks;
     uint64_t problems = 0;
 
     void tell(const char *text) {
@@ -118,7 +118,7 @@ ty_status read_files(const char *path, const ty_open_options &options, damaged_f
 
 class rescuer {
 public:
-    rescuer(damaged_files &files, storage_file &out, teller &told, ty_rescue_report &report)
+    rescuer(damaged_files &files, storage_file &out, teller &told, ty_salvage_report &report)
         : files_(files), out_(out), told_(told), report_(report) {}
     rescuer(const rescuer &) = delete;
     rescuer &operator=(const rescuer &) = delete;
@@ -150,7 +150,7 @@ public:
         tell_holes();
         if (ty_status status = copy_batches())
             return status;
-        return mend_header();
+        return repair_header();
     }
 
 private:
@@ -272,7 +272,7 @@ private:
     }
 
     // I23: by page 0 an open knows the heap, and what of it is used.
-    ty_status mend_header() {
+    ty_status repair_header() {
         const void *base = reinterpret_cast<const void *>(files_.header.base);
         const uint64_t limit = files_.header.limit_bytes;
         io_buffer page;
@@ -283,7 +283,7 @@ private:
             return status;
         if (ty_status status = find_described_end(heap_descriptor_pages(page.data(), limit), &end))
             return status;
-        if (heap_mend_header(page.data(), base, limit, ty_class_table(files_.header.classes), header_told_, end)) {
+        if (heap_repair_header(page.data(), base, limit, ty_class_table(files_.header.classes), header_told_, end)) {
             told_.tell("the heap's header is damaged: what is known without it was put back");
             if (ty_status status = out_.write(offset_of(0), page.data(), page_bytes))
                 return status;
@@ -346,7 +346,7 @@ private:
     damaged_files &files_;
     storage_file &out_;
     teller &told_;
-    ty_rescue_report &report_;
+    ty_salvage_report &report_;
     os::page_set renewed_; // that a batch has
     os::page_set later_;   // that a batch has which is not in the new image
     os::page_set read_;
@@ -376,7 +376,7 @@ image_header_2 header_of_archive(const image_header_2 &damaged, uint64_t epoch) 
     return header;
 }
 
-ty_status write_image(damaged_files &files, storage_file &out, teller &told, ty_rescue_report &report) {
+ty_status write_image(damaged_files &files, storage_file &out, teller &told, ty_salvage_report &report) {
     if (ty_status status = out.set_size(image_file_bytes(files.header.limit_bytes)))
         return status;
     if (ty_status status = rescuer(files, out, told, report).run())
@@ -393,8 +393,9 @@ ty_status check_free(const ty_storage &storage, const char *path) {
     probe.close();
     if (status == TY_E_NOT_FOUND)
         return TY_OK;
-    return status ? status
-                  : failure(TY_E_EXISTS, "rescue a heap: there is a file of that name").at(path).remedy("give another");
+    return status
+               ? status
+               : failure(TY_E_EXISTS, "salvage a heap: there is a file of that name").at(path).remedy("give another");
 }
 
 ty_status name_image(const storage_file &out, const char *creation_path, const char *path) {
@@ -404,7 +405,7 @@ ty_status name_image(const storage_file &out, const char *creation_path, const c
     return os::call_whole(storage.flush_directory, storage.context, path);
 }
 
-ty_status make_image(damaged_files &files, const char *out_path, teller &told, ty_rescue_report &report) {
+ty_status make_image(damaged_files &files, const char *out_path, teller &told, ty_salvage_report &report) {
     const ty_storage &storage = *files.image.storage;
     if (ty_status status = check_free(storage, out_path))
         return status;
@@ -428,8 +429,8 @@ ty_status make_image(damaged_files &files, const char *out_path, teller &told, t
 
 } // namespace
 
-ty_status image_rescue(const char *path, const ty_open_options &options, const char *out_path,
-                       const rescue_sinks &sinks, ty_rescue_report *report) {
+ty_status image_salvage(const char *path, const ty_open_options &options, const char *out_path,
+                        const salvage_sinks &sinks, ty_salvage_report *report) {
     damaged_files files(*options.storage);
     teller told{sinks};
     if (ty_status status = read_files(path, options, files, told))
@@ -451,15 +452,15 @@ ty_status image_rescue(const char *path, const ty_open_options &options, const c
     return status;
 }
 
-// X30: it is read from the epoch that was rescued, or not at all.
-ty_status image_rescue_log(const char *path, const ty_open_options &options, uint64_t state, storage_file *image,
-                           ty_info *info, image_log *log) {
+// X30: it is read from the epoch that was salvaged, or not at all.
+ty_status image_salvage_log(const char *path, const ty_open_options &options, uint64_t state, storage_file *image,
+                            ty_info *info, image_log *log) {
     damaged_files files(*options.storage);
-    const rescue_sinks nobody{};
+    const salvage_sinks nobody{};
     teller told{nobody};
     if (ty_status status = read_files(path, options, files, told))
         return status;
-    if (state_of(files) != state && !fault("rescue_goes_on_from_another_epoch"))
+    if (state_of(files) != state && !fault("salvage_goes_on_from_another_epoch"))
         return failure(TY_E_BUSY, "go on with a damaged heap: its files are not as they were first read")
             .at(path)
             .remedy("let no program use them, and begin again");

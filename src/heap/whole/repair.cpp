@@ -39,31 +39,32 @@ uint64_t heap_described_end(const void *descriptors, size_t bytes, uint64_t firs
     return 0;
 }
 
-bool heap_mend_header(void *header_page, const void *base, size_t mapped_bytes, ty_class_table classes, bool damaged,
-                      uint64_t described_end) {
+bool heap_repair_header(void *header_page, const void *base, size_t mapped_bytes, ty_class_table classes, bool damaged,
+                        uint64_t described_end) {
     auto &header = *static_cast<heap_header *>(header_page);
     const ty_status sound = damaged ? TY_E_DAMAGED : header_status(header, base, mapped_bytes);
     if (sound == TY_OK || sound == TY_E_FORMAT) // of another version, perhaps
         return false;
-    heap_header mended = header;
-    mended.limit_bytes = limit_in(header, mapped_bytes);
-    const table_places places(mended.limit_bytes);
-    fill_in_constants(mended);
-    memset(mended.classes, 0, sizeof mended.classes);
-    mended.class_table = classes;
-    mended.class_count = fill_class_table(classes, mended.classes);
-    mended.zero = 0;
-    memset(mended.zero_to_classes, 0, sizeof mended.zero_to_classes);
-    memset(mended.zero_to_end, 0, sizeof mended.zero_to_end);
-    if (!is_top(mended.top_page, places))
-        mended.top_page = is_top(described_end, places) && !fault("end_of_used_pages_lost") ? described_end
-                                                                                            : uint64_t{first_user_page};
-    if (mended.tree_root >= mended.top_page)
-        mended.tree_root = 0; // free runs are not found again
-    if (mended.service_root >= mended.top_page * page_bytes)
-        mended.service_root = 0;
-    const bool changed = memcmp(&mended, &header, sizeof header) != 0;
-    header = mended;
+    heap_header repaired = header;
+    repaired.limit_bytes = limit_in(header, mapped_bytes);
+    const table_places places(repaired.limit_bytes);
+    fill_in_constants(repaired);
+    memset(repaired.classes, 0, sizeof repaired.classes);
+    repaired.class_table = classes;
+    repaired.class_count = fill_class_table(classes, repaired.classes);
+    repaired.zero = 0;
+    memset(repaired.zero_to_classes, 0, sizeof repaired.zero_to_classes);
+    memset(repaired.zero_to_end, 0, sizeof repaired.zero_to_end);
+    if (!is_top(repaired.top_page, places))
+        repaired.top_page = is_top(described_end, places) && !fault("end_of_used_pages_lost")
+                                ? described_end
+                                : uint64_t{first_user_page};
+    if (repaired.tree_root >= repaired.top_page)
+        repaired.tree_root = 0; // free runs are not found again
+    if (repaired.service_root >= repaired.top_page * page_bytes)
+        repaired.service_root = 0;
+    const bool changed = memcmp(&repaired, &header, sizeof header) != 0;
+    header = repaired;
     return changed;
 }
 

@@ -1,10 +1,10 @@
-// Goal: what ty_rescue_redo does of a damaged heap's log are whole transactions, in order, as a recovery does them;
+// Goal: what ty_salvage_redo does of a damaged heap's log are whole transactions, in order, as a recovery does them;
 // where it stops is told. Method: a heap that dies with transactions in its log, of which a reference knows the content
 // after each; the log is damaged in each of its blocks.
 #include "../files.hpp"
 
 #include <set>
-#include <taiyen/rescue.h>
+#include <taiyen/salvage.h>
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -19,7 +19,7 @@ ty_status add_one(ty_heap *, const void *place, size_t, void *) {
     return TY_OK;
 }
 
-class rescue_redo_test : public testing::Test {
+class salvage_redo_test : public testing::Test {
 protected:
     void SetUp() override {
         const ty_open_options options = with_log(files);
@@ -43,7 +43,7 @@ protected:
 
     // What was made of the damaged heap, with its log's transactions up to `until`; `found` looks at it.
     template <class Look>
-    void redo(uint64_t until, ty_status expected, ty_rescue_redone *report, Look look) {
+    void redo(uint64_t until, ty_status expected, ty_salvage_redone *report, Look look) {
         ty_heap *made = nullptr;
         make(&made);
         if (HasFatalFailure())
@@ -51,7 +51,7 @@ protected:
         const ty_open_options plain = damaged_options();
         *report = {};
         report->struct_size = sizeof *report;
-        EXPECT_EQ(expected, ty_rescue_redo(made, heap_path, &plain, &rescued, until, report)) << ty_error_text();
+        EXPECT_EQ(expected, ty_salvage_redo(made, heap_path, &plain, &salvaged, until, report)) << ty_error_text();
         ASSERT_OK(ty_discard(made)); // what it did is durable
         const ty_open_options options = with_log(files);
         ASSERT_OK(ty_open(out_path, &options, &made, nullptr));
@@ -69,14 +69,14 @@ protected:
     }
     // What was made of the damaged heap, without what its log holds.
     void make(ty_heap **made) {
-        rescue();
+        salvage();
         if (!HasFatalFailure())
             become_transactional(made);
     }
-    void rescue() {
+    void salvage() {
         const ty_open_options plain = files.options();
-        rescued.struct_size = sizeof rescued;
-        ASSERT_OK(ty_rescue(heap_path, &plain, out_path, nullptr, nullptr, nullptr, &rescued));
+        salvaged.struct_size = sizeof salvaged;
+        ASSERT_OK(ty_salvage(heap_path, &plain, out_path, nullptr, nullptr, nullptr, &salvaged));
     }
     void become_transactional(ty_heap **made) {
         for (const ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL}) {
@@ -102,7 +102,7 @@ protected:
     }
     // The log is told of so, and nothing of it is done.
     void expect_unused_log(const char *why) {
-        ty_rescue_redone report;
+        ty_salvage_redone report;
         redo(UINT64_MAX, TY_OK, &report, holds(before));
         EXPECT_EQ(0u, report.transactions);
         EXPECT_TRUE(report.log_damaged);
@@ -111,7 +111,7 @@ protected:
 
     disk files;
     ledger book{39};
-    ty_rescue_report rescued{};
+    ty_salvage_report salvaged{};
     const char *log_name = nullptr; // of the damaged heap's log; NULL: beside it
     ty_heap *heap = nullptr;
 };
@@ -119,10 +119,10 @@ protected:
 } // namespace
 
 // X30.
-TEST_F(rescue_redo_test, does_what_a_recovery_does) {
+TEST_F(salvage_redo_test, does_what_a_recovery_does) {
     run(after);
     die();
-    ty_rescue_redone report;
+    ty_salvage_redone report;
     redo(UINT64_MAX, TY_OK, &report, holds(before + after));
     EXPECT_EQ(uint64_t{after}, report.transactions);
     EXPECT_EQ(0u, report.stopped_at);
@@ -132,18 +132,18 @@ TEST_F(rescue_redo_test, does_what_a_recovery_does) {
 }
 
 // X30.
-TEST_F(rescue_redo_test, ends_where_it_is_told_to) {
+TEST_F(salvage_redo_test, ends_where_it_is_told_to) {
     run(after);
     die();
     for (const uint64_t until : {before + 0, before + 1, before + 17}) {
-        ty_rescue_redone report;
+        ty_salvage_redone report;
         redo(until, TY_OK, &report, holds(until));
         EXPECT_EQ(until - before, report.transactions);
         EXPECT_EQ(until + 1, report.stopped_at);
     }
 }
 
-TEST_F(rescue_redo_test, ends_at_a_damaged_frame) {
+TEST_F(salvage_redo_test, ends_at_a_damaged_frame) {
     run(after);
     die();
     uint64_t least = after;
@@ -153,7 +153,7 @@ TEST_F(rescue_redo_test, ends_at_a_damaged_frame) {
         if (std::all_of(page, page + sizeof page, [](char byte) { return byte == 0; }))
             continue;
         files.flip(log_path, at + 100);
-        ty_rescue_redone report;
+        ty_salvage_redone report;
         redo(UINT64_MAX, TY_OK, &report, [&](ty_heap *made) { holds(ledger::count(made))(made); });
         least = std::min(least, report.transactions);
         files.flip(log_path, at + 100);
@@ -161,7 +161,7 @@ TEST_F(rescue_redo_test, ends_at_a_damaged_frame) {
     EXPECT_LT(least, uint64_t{after});
 }
 
-TEST_F(rescue_redo_test, without_a_log) {
+TEST_F(salvage_redo_test, without_a_log) {
     run(after);
     die();
     files.remove(log_path);
@@ -169,7 +169,7 @@ TEST_F(rescue_redo_test, without_a_log) {
 }
 
 // X30.
-TEST_F(rescue_redo_test, a_log_of_an_earlier_open) {
+TEST_F(salvage_redo_test, a_log_of_an_earlier_open) {
     ASSERT_OK(ty_close(heap));
     const std::string old = files.read_file(log_path);
     for (int opens = 0; opens < 2; ++opens) { // for one more it names both
@@ -183,7 +183,7 @@ TEST_F(rescue_redo_test, a_log_of_an_earlier_open) {
     expect_unused_log("older than its image");
 }
 
-TEST_F(rescue_redo_test, a_log_of_another_heap) {
+TEST_F(salvage_redo_test, a_log_of_another_heap) {
     run(after);
     die();
     ty_open_options options = with_log(files);
@@ -195,7 +195,7 @@ TEST_F(rescue_redo_test, a_log_of_another_heap) {
     expect_unused_log("of another heap");
 }
 
-TEST_F(rescue_redo_test, a_log_that_was_cut) {
+TEST_F(salvage_redo_test, a_log_that_was_cut) {
     run(after);
     die();
     const std::string log = files.read_file(log_path);
@@ -203,7 +203,7 @@ TEST_F(rescue_redo_test, a_log_that_was_cut) {
     ASSERT_LT(used, log.size());
     for (const uint64_t bytes : {used, used - 4096}) {
         files.resize(log_path, bytes);
-        ty_rescue_redone report;
+        ty_salvage_redone report;
         redo(UINT64_MAX, TY_OK, &report, [&](ty_heap *made) { holds(ledger::count(made))(made); });
         EXPECT_EQ(bytes == used, report.transactions == after) << report.transactions;
         EXPECT_TRUE(report.log_damaged);
@@ -212,10 +212,10 @@ TEST_F(rescue_redo_test, a_log_that_was_cut) {
 }
 
 // X30: a program used the heap between the two calls.
-TEST_F(rescue_redo_test, files_that_are_not_as_they_were) {
+TEST_F(salvage_redo_test, files_that_are_not_as_they_were) {
     run(after);
     die();
-    rescue();
+    salvage();
     ASSERT_FALSE(HasFatalFailure());
     const ty_open_options options = with_log(files), plain = files.options();
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
@@ -224,15 +224,15 @@ TEST_F(rescue_redo_test, files_that_are_not_as_they_were) {
     ty_heap *made = nullptr;
     become_transactional(&made);
     ASSERT_FALSE(HasFatalFailure());
-    ty_rescue_redone report{};
+    ty_salvage_redone report{};
     report.struct_size = sizeof report;
-    EXPECT_EQ(TY_E_BUSY, ty_rescue_redo(made, heap_path, &plain, &rescued, UINT64_MAX, &report));
+    EXPECT_EQ(TY_E_BUSY, ty_salvage_redo(made, heap_path, &plain, &salvaged, UINT64_MAX, &report));
     EXPECT_EQ(uint64_t{before}, ledger::count(made));
     ASSERT_OK(ty_discard(made));
 }
 
 // X30: a log that another program opens while it is read.
-TEST_F(rescue_redo_test, nobody_else_uses_the_heap_meanwhile) {
+TEST_F(salvage_redo_test, nobody_else_uses_the_heap_meanwhile) {
     run(after);
     die();
     ty_heap *made = nullptr;
@@ -256,16 +256,16 @@ TEST_F(rescue_redo_test, nobody_else_uses_the_heap_meanwhile) {
     table.read = opening_sink::read;
     ty_open_options options = files.options();
     options.log = &table;
-    ty_rescue_redone report{};
+    ty_salvage_redone report{};
     report.struct_size = sizeof report;
-    EXPECT_OK(ty_rescue_redo(made, heap_path, &options, &rescued, UINT64_MAX, &report));
+    EXPECT_OK(ty_salvage_redo(made, heap_path, &options, &salvaged, UINT64_MAX, &report));
     EXPECT_EQ(uint64_t{after}, report.transactions) << report.text;
     EXPECT_EQ(std::set<ty_status>{TY_E_BUSY}, sink.opened);
     ty_log_sink_destroy(sink.log);
     ASSERT_OK(ty_discard(made));
 }
 
-TEST_F(rescue_redo_test, ends_before_a_procedure_that_is_not_there) {
+TEST_F(salvage_redo_test, ends_before_a_procedure_that_is_not_there) {
     constexpr uint64_t number = 77;
     run(3);
     ASSERT_OK(ty_register_procedure(number, "add", add_one, nullptr));
@@ -277,14 +277,14 @@ TEST_F(rescue_redo_test, ends_before_a_procedure_that_is_not_there) {
     ASSERT_OK(ty_commit(txn));
     die();
     ASSERT_OK(ty_register_procedure(number, "add", nullptr, nullptr));
-    ty_rescue_redone report;
+    ty_salvage_redone report;
     redo(UINT64_MAX, TY_OK, &report, holds(before + 3));
     EXPECT_EQ(3u, report.transactions);
     EXPECT_EQ(uint64_t{before + 4}, report.stopped_at);
     EXPECT_NE(nullptr, strstr(report.text, "procedure 77")) << report.text;
 }
 
-TEST_F(rescue_redo_test, what_is_in_doubt_is_not_done) {
+TEST_F(salvage_redo_test, what_is_in_doubt_is_not_done) {
     run(2);
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap, nullptr, &txn));
@@ -292,13 +292,13 @@ TEST_F(rescue_redo_test, what_is_in_doubt_is_not_done) {
     ASSERT_OK(ty_txn_root_set(txn, "in doubt", block));
     ASSERT_OK(ty_prepare(txn, "", 0));
     die();
-    ty_rescue_redone report;
+    ty_salvage_redone report;
     redo(UINT64_MAX, TY_OK, &report, holds(before + 2));
     EXPECT_EQ(1u, report.in_doubt);
 }
 
 // X30: a block that a transaction frees was lost with the page of its bits.
-TEST_F(rescue_redo_test, a_transaction_that_does_not_fit) {
+TEST_F(salvage_redo_test, a_transaction_that_does_not_fit) {
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap, nullptr, &txn));
     auto *lost = static_cast<char *>(ty_txn_alloc(txn, 100));
@@ -325,10 +325,11 @@ TEST_F(rescue_redo_test, a_transaction_that_does_not_fit) {
     ty_heap *made = nullptr;
     make(&made);
     ASSERT_FALSE(HasFatalFailure());
-    ty_rescue_redone report{};
+    ty_salvage_redone report{};
     report.struct_size = sizeof report;
     const ty_open_options plain = files.options();
-    EXPECT_EQ(TY_E_DAMAGED, ty_rescue_redo(made, heap_path, &plain, &rescued, UINT64_MAX, &report)) << ty_error_text();
+    EXPECT_EQ(TY_E_DAMAGED, ty_salvage_redo(made, heap_path, &plain, &salvaged, UINT64_MAX, &report))
+        << ty_error_text();
     EXPECT_EQ(2u, report.transactions);
     EXPECT_NE(0u, report.stopped_at);
     ASSERT_OK(ty_discard(made));
@@ -340,11 +341,11 @@ TEST_F(rescue_redo_test, a_transaction_that_does_not_fit) {
     EXPECT_EQ(2u, report.transactions);
 }
 
-TEST_F(rescue_redo_test, refusals) {
+TEST_F(salvage_redo_test, refusals) {
     run(1);
-    ty_rescue_redone report{};
+    ty_salvage_redone report{};
     report.struct_size = sizeof report;
     const ty_open_options plain = files.options();
-    EXPECT_NE(TY_OK, ty_rescue_redo(heap, heap_path, &plain, &rescued, UINT64_MAX, &report)) << "the heap itself";
-    EXPECT_EQ(TY_E_ARGUMENT, ty_rescue_redo(nullptr, heap_path, &plain, &rescued, UINT64_MAX, &report));
+    EXPECT_NE(TY_OK, ty_salvage_redo(heap, heap_path, &plain, &salvaged, UINT64_MAX, &report)) << "the heap itself";
+    EXPECT_EQ(TY_E_ARGUMENT, ty_salvage_redo(nullptr, heap_path, &plain, &salvaged, UINT64_MAX, &report));
 }

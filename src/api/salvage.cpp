@@ -1,4 +1,4 @@
-// The functions of rescue.h.
+// The functions of salvage.h.
 #include "../txn/txn.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
@@ -10,17 +10,17 @@ using namespace taiyen;
 namespace {
 
 // Two callbacks with one context.
-struct rescue_guards {
+struct salvage_guards {
     guarded<ty_problem_callback> problem;
-    guarded<ty_rescue_page_callback> page;
+    guarded<ty_salvage_page_callback> page;
 
     static void told(const char *text, void *self) {
-        auto &guards = *static_cast<rescue_guards *>(self);
+        auto &guards = *static_cast<salvage_guards *>(self);
         if (!guards.page.any())
             guards.problem.callback()(text, &guards.problem);
     }
     static void told_page(uint64_t page, bool missing, void *self) {
-        auto &guards = *static_cast<rescue_guards *>(self);
+        auto &guards = *static_cast<salvage_guards *>(self);
         if (!guards.problem.any())
             guards.page.callback()(page, missing, &guards.page);
     }
@@ -38,48 +38,48 @@ ty_status take_arguments(const char *path, const ty_open_options *options, const
 
 } // namespace
 
-ty_status ty_rescue(const char *path, const ty_open_options *options, const char *out_path,
-                    ty_problem_callback *problem, ty_rescue_page_callback *page, void *context,
-                    ty_rescue_report *report) {
-    constexpr const char *call = "rescue a heap";
+ty_status ty_salvage(const char *path, const ty_open_options *options, const char *out_path,
+                     ty_problem_callback *problem, ty_salvage_page_callback *page, void *context,
+                     ty_salvage_report *report) {
+    constexpr const char *call = "salvage a heap";
     ty_open_options used = TY_OPEN_OPTIONS_INIT;
     if (ty_status status = check_path(out_path, call, "the path of the new heap"))
         return status;
     if (report)
-        if (ty_status status = check_output(report, call, "ty_rescue_report"))
+        if (ty_status status = check_output(report, call, "ty_salvage_report"))
             return status;
     char *resolved = nullptr;
     if (ty_status status = take_arguments(path, options, call, &used, &resolved))
         return status;
-    rescue_guards guards{{problem, context}, {page, context}};
-    const rescue_sinks sinks{problem ? rescue_guards::told : nullptr, page ? rescue_guards::told_page : nullptr,
-                             &guards};
-    ty_rescue_report known{};
+    salvage_guards guards{{problem, context}, {page, context}};
+    const salvage_sinks sinks{problem ? salvage_guards::told : nullptr, page ? salvage_guards::told_page : nullptr,
+                              &guards};
+    ty_salvage_report known{};
     known.struct_size = sizeof known;
-    const ty_status status = image_rescue(resolved, used, out_path, sinks, &known);
+    const ty_status status = image_salvage(resolved, used, out_path, sinks, &known);
     free(resolved);
     if (report && !status)
         copy_output(&known, sizeof known, report);
     return guards.problem.end(guards.page.end(status));
 }
 
-ty_status ty_rescue_redo(ty_heap *heap, const char *path, const ty_open_options *options,
-                         const ty_rescue_report *rescued, uint64_t until, ty_rescue_redone *report) {
+ty_status ty_salvage_redo(ty_heap *heap, const char *path, const ty_open_options *options,
+                          const ty_salvage_report *salvaged, uint64_t until, ty_salvage_redone *report) {
     constexpr const char *call = "do the transactions of a damaged heap again";
     ty_open_options used = TY_OPEN_OPTIONS_INIT;
     if (ty_status status = check_heap(heap, call))
         return status;
-    if (!rescued || rescued->struct_size < offsetof(ty_rescue_report, state) + sizeof rescued->state)
-        return failure(TY_E_ARGUMENT, "%s without what ty_rescue told", call).remedy("give its report, as it was set");
+    if (!salvaged || salvaged->struct_size < offsetof(ty_salvage_report, state) + sizeof salvaged->state)
+        return failure(TY_E_ARGUMENT, "%s without what ty_salvage told", call).remedy("give its report, as it was set");
     if (report)
-        if (ty_status status = check_output(report, call, "ty_rescue_redone"))
+        if (ty_status status = check_output(report, call, "ty_salvage_redone"))
             return status;
     char *resolved = nullptr;
     if (ty_status status = take_arguments(path, options, call, &used, &resolved))
         return status;
-    ty_rescue_redone known{};
+    ty_salvage_redone known{};
     known.struct_size = sizeof known;
-    const ty_status status = txn_rescue_redo(heap, resolved, used, rescued->state, until, &known);
+    const ty_status status = txn_salvage_redo(heap, resolved, used, salvaged->state, until, &known);
     free(resolved);
     if (report)
         copy_output(&known, sizeof known, report);

@@ -37,7 +37,7 @@ private:
 
 class redoer {
 public:
-    redoer(receiving &to, uint64_t until, ty_rescue_redone &report) : to_(to), until_(until), report_(report) {}
+    redoer(receiving &to, uint64_t until, ty_salvage_redone &report) : to_(to), until_(until), report_(report) {}
     redoer(const redoer &) = delete;
     redoer &operator=(const redoer &) = delete;
     ~redoer() { forget(); }
@@ -56,7 +56,7 @@ private:
             return TY_E_BUSY; // ends the reading
         }
         if (txn_receive_check(to_, one, &order_))
-            return fault("rescue_goes_on_behind_what_does_not_fit") ? TY_OK : stop(record.lsn, TY_E_BUSY);
+            return fault("salvage_goes_on_behind_what_does_not_fit") ? TY_OK : stop(record.lsn, TY_E_BUSY);
         if (order_.none() && waiting_count_ == 0)
             return redo(&one, 1);
         if (ty_status status = keep(one))
@@ -100,21 +100,21 @@ private:
 
     receiving &to_;
     const uint64_t until_;
-    ty_rescue_redone &report_;
+    ty_salvage_redone &report_;
     record_order order_;
     ty_feed_record waiting_[record_pending_max + 2]; // for an outcome; in malloc's memory
     size_t waiting_count_ = 0;
     bool stopped_ = false;
 };
 
-void tell_damaged_log(ty_rescue_redone *report) {
+void tell_damaged_log(ty_salvage_redone *report) {
     report->log_damaged = true;
     snprintf(report->text, sizeof report->text, "%s", ty_error_text());
 }
 
 // What is wrong with the log is told, and no failure of the call.
 ty_status redo_behind(const log_place &place, const image_log &known, receiving &to, uint64_t until,
-                      ty_rescue_redone *report) {
+                      ty_salvage_redone *report) {
     redoer redo(to, until, *report);
     log_contents contents{};
     const ty_status status =
@@ -139,7 +139,7 @@ ty_status receive_behind(ty_heap *heap, const image_log &known, receiving **to) 
 }
 
 ty_status redo_log(ty_heap *heap, const log_place &place, const image_log &known, uint64_t until,
-                   ty_rescue_redone *report) {
+                   ty_salvage_redone *report) {
     receiving *to = nullptr;
     if (ty_status status = receive_behind(heap, known, &to))
         return status;
@@ -155,13 +155,13 @@ ty_status find_log(const log_place &place, const image_log &known, log_header_2 
     const log_identity identity = identity_of(known);
     if (ty_status status = log_check(*place.sink, place.path, &identity, header))
         return status;
-    if (fault("rescue_reads_the_log_of_an_earlier_open"))
+    if (fault("salvage_reads_the_log_of_an_earlier_open"))
         return *needless = false, TY_OK;
     return place_check_open(place, *header, known, needless);
 }
 
 // The end of its ring lies behind that of the file: what is missing there may have been transactions.
-void tell_cut_log(const log_place &place, const log_header_2 &header, ty_rescue_redone *report) {
+void tell_cut_log(const log_place &place, const log_header_2 &header, ty_salvage_redone *report) {
     const uint64_t bytes = place.sink->size_bytes;
     if (header.ring_offset + header.ring_bytes <= bytes)
         return;
@@ -171,7 +171,7 @@ void tell_cut_log(const log_place &place, const log_header_2 &header, ty_rescue_
                  place.path, (unsigned long long)bytes, plural(bytes));
 }
 
-ty_status redo_at(ty_heap *heap, log_place &place, const image_log &known, uint64_t until, ty_rescue_redone *report) {
+ty_status redo_at(ty_heap *heap, log_place &place, const image_log &known, uint64_t until, ty_salvage_redone *report) {
     if (ty_status status = place_open(place, false)) {
         if (status == TY_E_MEMORY || status == TY_E_PERMISSION)
             return status;
@@ -198,7 +198,7 @@ ty_status redo_at(ty_heap *heap, log_place &place, const image_log &known, uint6
 }
 
 ty_status redo_known(ty_heap *heap, const char *path, const ty_open_options &options, const ty_info &info,
-                     const image_log &known, uint64_t until, ty_rescue_redone *report) {
+                     const image_log &known, uint64_t until, ty_salvage_redone *report) {
     if (!known.log_identity)
         return failure(TY_E_UNSUPPORTED, "do the transactions of a log again: the heap has none").at(path);
     if (info.base != heap_base(heap))
@@ -214,12 +214,12 @@ ty_status redo_known(ty_heap *heap, const char *path, const ty_open_options &opt
 
 } // namespace
 
-ty_status txn_rescue_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t state,
-                          uint64_t until, ty_rescue_redone *report) {
+ty_status txn_salvage_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t state,
+                           uint64_t until, ty_salvage_redone *report) {
     ty_info info{};
     image_log known{};
     storage_file image{options.storage}; // what is read of the log is of the same moment
-    if (ty_status status = image_rescue_log(path, options, state, &image, &info, &known))
+    if (ty_status status = image_salvage_log(path, options, state, &image, &info, &known))
         return status;
     const ty_status status = redo_known(heap, path, options, info, known, until, report);
     image.close();

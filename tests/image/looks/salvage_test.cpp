@@ -1,10 +1,10 @@
-// Goal: of damaged files, ty_rescue gets the last good epoch, only reads them, and tells of each page that is not what
-// was written. Method: damage in pages, headers and batches, on a simulated disk; what was rescued is opened and
+// Goal: of damaged files, ty_salvage gets the last good epoch, only reads them, and tells of each page that is not what
+// was written. Method: damage in pages, headers and batches, on a simulated disk; what was salvaged is opened and
 // compared with what the heap held.
 #include "../support.hpp"
 
 #include <set>
-#include <taiyen/rescue.h>
+#include <taiyen/salvage.h>
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -14,27 +14,27 @@ namespace {
 constexpr const char *out_path = "out.ty";
 constexpr size_t block_pages = 40;
 
-struct rescued {
+struct salvaged {
     ty_status status = TY_OK;
-    ty_rescue_report report{};
+    ty_salvage_report report{};
     std::string problems;
     std::set<uint64_t> damaged, missing;
 
     static void problem(const char *text, void *context) {
-        static_cast<rescued *>(context)->problems += std::string(text) + "\n";
+        static_cast<salvaged *>(context)->problems += std::string(text) + "\n";
     }
     static void page(uint64_t page, bool missing, void *context) {
-        auto &found = *static_cast<rescued *>(context);
+        auto &found = *static_cast<salvaged *>(context);
         (missing ? found.missing : found.damaged).insert(page);
     }
 };
 
-rescued rescue(const disk &files) {
+salvaged salvage(const disk &files) {
     const ty_open_options options = files.options();
     const std::string image = files.read_file(heap_path), journal = files.read_file(journal_path);
-    rescued found;
+    salvaged found;
     found.report.struct_size = sizeof found.report;
-    found.status = ty_rescue(heap_path, &options, out_path, rescued::problem, rescued::page, &found, &found.report);
+    found.status = ty_salvage(heap_path, &options, out_path, salvaged::problem, salvaged::page, &found, &found.report);
     EXPECT_EQ(image, files.read_file(heap_path));
     EXPECT_EQ(journal, files.read_file(journal_path));
     EXPECT_EQ(found.report.damaged_pages, found.damaged.size());
@@ -42,7 +42,7 @@ rescued rescue(const disk &files) {
     return found;
 }
 
-content rescued_content(const disk &files) {
+content salvaged_content(const disk &files) {
     ty_open_options options = files.options();
     options.mode = TY_OPEN_READ_ONLY;
     ty_heap *heap = nullptr;
@@ -55,7 +55,7 @@ content rescued_content(const disk &files) {
     return found;
 }
 
-class rescue_test : public testing::Test {
+class salvage_test : public testing::Test {
 protected:
     void open() {
         ty_open_options options = files.options();
@@ -110,20 +110,20 @@ protected:
 
 } // namespace
 
-TEST_F(rescue_test, what_is_sound_is_the_same) {
+TEST_F(salvage_test, what_is_sound_is_the_same) {
     const content whole = content_of(heap);
     close();
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_EQ("", found.problems);
     EXPECT_TRUE(found.damaged.empty() && found.missing.empty());
     EXPECT_EQ(0u, found.report.unchecked_pages);
-    EXPECT_TRUE(whole == rescued_content(files));
-    EXPECT_EQ(TY_E_EXISTS, rescue(files).status);
+    EXPECT_TRUE(whole == salvaged_content(files));
+    EXPECT_EQ(TY_E_EXISTS, salvage(files).status);
 }
 
 // I22.
-TEST_F(rescue_test, damaged_and_missing_pages_are_told) {
+TEST_F(salvage_test, damaged_and_missing_pages_are_told) {
     close();
     files.flip(heap_path, offset_of(block) + 3 * 4096 + 77);
     const ty_storage *s = files.storage();
@@ -131,17 +131,17 @@ TEST_F(rescue_test, damaged_and_missing_pages_are_told) {
     ASSERT_OK(s->open(s->context, heap_path, TY_OPEN_WRITE, &file));
     ASSERT_OK(s->punch(s->context, file, offset_of(block) + 16 * 4096, 4096));
     s->close(s->context, file);
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_EQ(std::set<uint64_t>{page_of(block) + 3}, found.damaged);
     EXPECT_EQ(std::set<uint64_t>{page_of(block) + 16}, found.missing);
     std::string expected(block_pages * 4096, '1');
     expected[3 * 4096 + 77] ^= 0x40;
     expected.replace(16 * 4096, 4096, 4096, '\0');
-    EXPECT_EQ(expected, rescued_content(files)[block]);
+    EXPECT_EQ(expected, salvaged_content(files)[block]);
 }
 
-TEST_F(rescue_test, a_damaged_batch_ends_at_the_one_before) {
+TEST_F(salvage_test, a_damaged_batch_ends_at_the_one_before) {
     fill('2');
     fill('3');
     ASSERT_OK(ty_discard(heap));
@@ -154,23 +154,23 @@ TEST_F(rescue_test, a_damaged_batch_ends_at_the_one_before) {
     ASSERT_EQ(3u, info.batches) << info.open_text;
     files.flip(journal_path, journal_front_2 + (block_pages + 8) * 4096 + 20); // in the second batch
     ASSERT_NE(TY_OK, ty_open(heap_path, &options, &heap, nullptr));
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_EQ(1u, found.report.epoch);
     EXPECT_EQ(1u, found.report.batches);
     EXPECT_NE(std::string::npos, found.problems.find("restore epoch 2")) << found.problems;
     EXPECT_TRUE(found.damaged.empty());
-    EXPECT_EQ(std::string(block_pages * 4096, '1'), rescued_content(files)[block]);
+    EXPECT_EQ(std::string(block_pages * 4096, '1'), salvaged_content(files)[block]);
 }
 
 // I22: pages of a batch that was being applied, and is damaged: in a page, in its header.
-TEST_F(rescue_test, pages_of_a_later_snapshot_are_told) {
+TEST_F(salvage_test, pages_of_a_later_snapshot_are_told) {
     uint64_t batch = 0;
     die_while_applying(&batch);
     ASSERT_FALSE(HasFatalFailure());
     for (const uint64_t damage : {4096 + 100, 20}) {
         files.flip(journal_path, batch + damage);
-        const rescued found = rescue(files);
+        const salvaged found = salvage(files);
         ASSERT_EQ(TY_OK, found.status) << ty_error_text();
         EXPECT_EQ(1u, found.report.epoch);
         EXPECT_TRUE(found.report.several_moments);
@@ -180,66 +180,66 @@ TEST_F(rescue_test, pages_of_a_later_snapshot_are_told) {
         ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
         files.flip(journal_path, batch + damage);
     }
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_EQ(2u, found.report.epoch);
     EXPECT_FALSE(found.report.several_moments);
     EXPECT_TRUE(found.damaged.empty());
-    EXPECT_EQ(std::string(block_pages * 4096, '2'), rescued_content(files)[block]);
+    EXPECT_EQ(std::string(block_pages * 4096, '2'), salvaged_content(files)[block]);
 }
 
 // I22.
-TEST_F(rescue_test, without_its_journal_pages_may_be_of_several_moments) {
+TEST_F(salvage_test, without_its_journal_pages_may_be_of_several_moments) {
     uint64_t batch = 0;
     die_while_applying(&batch);
     ASSERT_FALSE(HasFatalFailure());
     files.remove(journal_path);
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_EQ(1u, found.report.epoch);
     EXPECT_TRUE(found.report.several_moments);
     EXPECT_FALSE(found.report.closed);
 }
 
-TEST_F(rescue_test, a_closed_heap_without_its_journal_is_of_one_moment) {
+TEST_F(salvage_test, a_closed_heap_without_its_journal_is_of_one_moment) {
     close();
     files.remove(journal_path);
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_FALSE(found.report.several_moments);
     EXPECT_TRUE(found.report.closed);
     EXPECT_EQ(0u, found.report.problems);
 }
 
-TEST_F(rescue_test, one_damaged_header_is_told) {
+TEST_F(salvage_test, one_damaged_header_is_told) {
     const content whole = content_of(heap);
     close();
     files.flip(heap_path, offsetof(image_header_2, checksum));
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_FALSE(found.report.header_doubtful);
     EXPECT_NE(std::string::npos, found.problems.find("one of the image's two headers is damaged")) << found.problems;
-    EXPECT_TRUE(whole == rescued_content(files));
+    EXPECT_TRUE(whole == salvaged_content(files));
 }
 
-TEST_F(rescue_test, without_a_sound_header) {
+TEST_F(salvage_test, without_a_sound_header) {
     const content whole = content_of(heap);
     close();
     for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
         files.flip(heap_path, slot * image_slot_bytes_1 + offsetof(image_header_2, checksum));
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_TRUE(found.report.header_doubtful);
-    EXPECT_TRUE(whole == rescued_content(files));
+    EXPECT_TRUE(whole == salvaged_content(files));
     for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
         files.flip(heap_path, slot * image_slot_bytes_1 + offsetof(image_header_2, base));
     ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
-    EXPECT_EQ(TY_E_DAMAGED, rescue(files).status);
+    EXPECT_EQ(TY_E_DAMAGED, salvage(files).status);
     EXPECT_EQ("(none)", files.read_file(out_path));
 }
 
 // I23: also where another table of size classes could be one.
-TEST_F(rescue_test, another_table_of_size_classes) {
+TEST_F(salvage_test, another_table_of_size_classes) {
     for (char *small : {static_cast<char *>(ty_alloc(heap, 8)), static_cast<char *>(ty_alloc(heap, 16))}) {
         ASSERT_NE(nullptr, small);
         *small = 'a';
@@ -249,19 +249,19 @@ TEST_F(rescue_test, another_table_of_size_classes) {
     close();
     const uint32_t size = 24; // of the second one, which has 16, before one of 32
     files.patch(heap_path, image_pages_offset_1 + 512 + 8, &size, sizeof size);
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_EQ(std::set<uint64_t>{0}, found.damaged);
-    EXPECT_TRUE(whole == rescued_content(files));
+    EXPECT_TRUE(whole == salvaged_content(files));
 }
 
-TEST_F(rescue_test, a_damaged_heap_header_is_put_back) {
+TEST_F(salvage_test, a_damaged_heap_header_is_put_back) {
     const content whole = content_of(heap);
     close();
     for (uint64_t at = 0; at < 1700; at += 13) {
         SCOPED_TRACE(at);
         files.flip(heap_path, image_pages_offset_1 + at);
-        const rescued found = rescue(files);
+        const salvaged found = salvage(files);
         ASSERT_EQ(TY_OK, found.status) << ty_error_text();
         EXPECT_EQ(std::set<uint64_t>{0}, found.damaged);
         ty_open_options options = files.options();
@@ -276,13 +276,13 @@ TEST_F(rescue_test, a_damaged_heap_header_is_put_back) {
     }
 }
 
-TEST_F(rescue_test, without_a_heap_header) {
+TEST_F(salvage_test, without_a_heap_header) {
     const content whole = content_of(heap);
     close();
     for (const char value : {'\0', '\xff', 'Z'}) {
         const std::string trash(4096, value);
         files.patch(heap_path, image_pages_offset_1, trash.data(), trash.size());
-        const rescued found = rescue(files);
+        const salvaged found = salvage(files);
         ASSERT_EQ(TY_OK, found.status) << ty_error_text();
         EXPECT_NE(std::string::npos, found.problems.find("header")) << found.problems;
         EXPECT_EQ(std::set<uint64_t>{0}, found.damaged);
@@ -297,10 +297,10 @@ TEST_F(rescue_test, without_a_heap_header) {
 }
 
 // I22.
-TEST_F(rescue_test, pages_behind_the_end_of_a_file_are_missing) {
+TEST_F(salvage_test, pages_behind_the_end_of_a_file_are_missing) {
     close();
     files.resize(heap_path, offset_of(block) + 5 * 4096);
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     for (uint64_t page = 0; page < block_pages; ++page)
         EXPECT_EQ(page >= 5, found.missing.count(page_of(block) + page) == 1) << page;
@@ -308,7 +308,7 @@ TEST_F(rescue_test, pages_behind_the_end_of_a_file_are_missing) {
 }
 
 // I23: a header of another version is not believed, either, where its checksum is lost with the file's end.
-TEST_F(rescue_test, a_header_of_another_version_with_any_numbers) {
+TEST_F(salvage_test, a_header_of_another_version_with_any_numbers) {
     close();
     struct {
         uint32_t version = 2, page_bytes = 4096;
@@ -316,23 +316,23 @@ TEST_F(rescue_test, a_header_of_another_version_with_any_numbers) {
     } header;
     files.patch(heap_path, image_pages_offset_1 + 8, &header, sizeof header);
     files.resize(heap_path, offset_of(block) + 5 * 4096);
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_TRUE(found.missing.empty());
     EXPECT_NE(std::string::npos, found.problems.find("cut short")) << found.problems;
 }
 
 // I22.
-TEST_F(rescue_test, damaged_checksums_are_told) {
+TEST_F(salvage_test, damaged_checksums_are_told) {
     close();
     files.flip(heap_path, image_pages_offset_1 + small_limit + 100);
-    const rescued found = rescue(files);
+    const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_NE(std::string::npos, found.problems.find("checksums of pages 0 to 62")) << found.problems;
     EXPECT_TRUE(found.damaged.empty() && found.missing.empty());
 }
 
-TEST_F(rescue_test, an_open_heap_is_left_alone) {
-    EXPECT_EQ(TY_E_BUSY, rescue(files).status);
+TEST_F(salvage_test, an_open_heap_is_left_alone) {
+    EXPECT_EQ(TY_E_BUSY, salvage(files).status);
     EXPECT_EQ("(none)", files.read_file(out_path));
 }
