@@ -147,7 +147,7 @@ void add_snapshots(const live_metrics &live, json::document &one) {
     one["image_bytes"] = json::wide(now.image_bytes);
     one["unapplied_batches"] = json::wide(now.unapplied_batches);
     one["unapplied_bytes"] = json::wide(now.unapplied_bytes);
-    one["pages_given_back"] = json::wide(now.pages_given_back);
+    one["pages_evicted"] = json::wide(now.pages_evicted);
     one["newest_snapshots"] = json::document::array();
     for (const ty_metrics_snapshot &each : live.snapshots)
         one["newest_snapshots"].push_back({{"epoch", json::wide(each.epoch)},

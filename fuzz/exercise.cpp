@@ -172,7 +172,7 @@ void open_every_way(taiyen::os::sim_disk *disk, uint8_t flags, uint64_t seed) {
     }
     salvage(options);
     options.mode = TY_OPEN_EXISTING;
-    options.limit_bytes = flags & raise_limit ? 2 * limit_bytes : 0;
+    options.limit_bytes = flags & grow_limit ? 2 * limit_bytes : 0;
     options.kind = flags & ask_for_snapshot_kind ? TY_SNAPSHOT : TY_KIND_DEFAULT;
     ty_report report;
     if (ty_open(image_path, &options, &heap, &report) == TY_OK)

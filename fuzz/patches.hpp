@@ -16,7 +16,7 @@ enum flags : uint8_t {
     repair_journal_header = 2,
     repair_chunks = 4,    // sums of pages, then of chunk headers
     repair_page_sums = 8, // of the image's pages
-    raise_limit = 16,     // in the writing open
+    grow_limit = 16,      // in the writing open
     ask_for_snapshot_kind = 32,
 };
 

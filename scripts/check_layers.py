@@ -25,10 +25,10 @@ LOWER_LAYERS = {
     "link": ("os", "heap", "image", "log", "stm", "txn"),
     "code": ("os", "heap", "image", "log", "stm", "txn", "undo"),
     "api": ("os", "heap", "image", "log", "stm", "txn", "undo", "link", "code"),
-    "own": (),  # what the libraries of their own share, on the public API alone
-    "pack": ("own",),
-    "ship": ("own",),
-    "standby": ("own",),
+    "common": (),  # what the libraries of their own share, on the public API alone
+    "pack": ("common",),
+    "ship": ("common",),
+    "standby": ("common",),
     "malloc": ("os", "heap"),  # and the public API
     "sim": ("os",),
 }
@@ -37,16 +37,16 @@ LOWER_LAYERS = {
 # part's entry header, PART/PART.hpp. A layer that is not named here has no folders.
 PARTS = {
     "os": ("base", "calls", "process", "memory", "tracking", "storage", "program"),
-    "heap": ("tables", "pages", "spans", "threads", "blocks", "checks", "whole"),
-    "image": ("files", "snapshots", "opening", "looks"),
+    "heap": ("tables", "pages", "spans", "threads", "blocks", "checks", "maintenance"),
+    "image": ("files", "snapshots", "opening", "inspect"),
     "log": ("records", "frames", "ring", "sinks"),
     "txn": ("changes", "transactions", "concurrent", "recovery"),
-    "pack": ("format", "codec", "blocks", "stream", "types", "ends"),
+    "pack": ("format", "codec", "blocks", "stream", "types", "io"),
 }
 
 # Libraries of their own, with the C++ run-time library; what of them calls the operating system.
-OWN_LIBRARIES = ("own", "pack", "ship", "standby")
-OWN_SYSTEM = ("src/own/own.hpp", "src/pack/ends/", "src/pack/types/program_ranges.cpp", "src/ship/folder.cpp")
+OWN_LIBRARIES = ("common", "pack", "ship", "standby")
+OWN_SYSTEM = ("src/common/common.hpp", "src/pack/io/", "src/pack/types/program_ranges.cpp", "src/ship/folder.cpp")
 
 # The simulated disk stands beside the layers. It is a test instrument, no part of the library: it may use the C++
 # run-time library, and nothing in the library includes it.
@@ -291,10 +291,10 @@ ALLOWED = (
     ("src/api/api.cpp", '#include "../image/image.hpp"'),
     ("src/api/text.cpp", "#include <cstdio>"),
     ("src/pack/ok.cpp", "#include <vector>"),
-    ("src/pack/ends/ok.cpp", "#include <unistd.h>"),
+    ("src/pack/io/ok.cpp", "#include <unistd.h>"),
     ("src/pack/codec/ok.cpp", "#include <zstd.h>"),
     ("cli/own.hpp", "#include <string>"),
-    ("cli/main.cpp", '#include "own.hpp"'),
+    ("cli/main.cpp", '#include "common.hpp"'),
     ("bench/probe.cpp", "#include <sys/ioctl.h>"),
     ("examples/own.hpp", "#include <string>"),
     ("bench/measures.cpp", '#include "../examples/own.hpp"'),

@@ -36,7 +36,7 @@ TY_API TY_CHECKED ty_status ty_metrics_open(const char *path, const ty_open_opti
 
 /* Which metrics are known. */
 enum {
-    TY_METRICS_SNAPSHOTS = 1,    /* epoch to pages_given_back */
+    TY_METRICS_SNAPSHOTS = 1,    /* epoch to pages_evicted */
     TY_METRICS_TRANSACTIONS = 2, /* transactions to reserved_blocks, and the times of commits */
     TY_METRICS_BLOCKS = 4,       /* what ty_metrics_each_class tells */
     TY_METRICS_DIRTY = 8,        /* dirty_pages, dirty_cell_bytes, dirty_cells, and what ty_metrics_get_dirty tells */
@@ -64,7 +64,7 @@ typedef struct ty_metrics {
     uint64_t image_bytes;
     uint64_t unapplied_batches;
     uint64_t unapplied_bytes;
-    uint64_t pages_given_back;
+    uint64_t pages_evicted;
     uint64_t transactions;
     uint64_t rollbacks;
     uint64_t entries;

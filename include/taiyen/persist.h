@@ -202,7 +202,7 @@ typedef struct ty_report {
     ty_found found;
     bool created;
     bool attached;             /* an archive heap became a snapshot heap */
-    bool raised;               /* the limit was raised */
+    bool grown;                /* the limit was raised */
     bool header_repaired;      /* one of the two image headers was damaged; the other served */
     bool journal_recreated;    /* the journal was missing and, the image being clean, not needed */
     bool maybe_inconsistent;   /* an archive heap whose process died: content may be a mixture */
@@ -376,7 +376,7 @@ typedef struct ty_snapshot_stats {
     uint64_t last_bytes;      /* written before it was durable */
     uint64_t unapplied_batches;
     uint64_t unapplied_bytes;
-    uint64_t pages_given_back; /* private copies that went since the image holds the pages: memory_bytes */
+    uint64_t pages_evicted; /* private copies that went since the image holds the pages: memory_bytes */
 } ty_snapshot_stats;
 /* Writes *stats. Errors: TY_E_ARGUMENT (a volatile heap), TY_E_FORKED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);

@@ -55,7 +55,7 @@ void look_at_snapshots(metrics_page &b) {
     c.image_bytes = stats.image_bytes;
     c.unapplied_batches = stats.unapplied_batches;
     c.unapplied_bytes = stats.unapplied_bytes;
-    c.pages_given_back = stats.pages_given_back;
+    c.pages_evicted = stats.pages_evicted;
     snapshot_line lines[snapshot_lines_max];
     static_assert(sizeof lines == sizeof c.newest);
     c.snapshot_count = image_snapshot_lines(b.heap, lines);

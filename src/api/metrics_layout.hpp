@@ -57,7 +57,7 @@ struct metrics_content_2 {
     uint64_t image_bytes;
     uint64_t unapplied_batches;
     uint64_t unapplied_bytes;
-    uint64_t pages_given_back;
+    uint64_t pages_evicted;
     uint64_t transactions;
     uint64_t rollbacks;
     uint64_t entries;

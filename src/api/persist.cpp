@@ -220,7 +220,7 @@ ty_status ty_snapshot(ty_heap *heap) {
         return status;
     if (ty_status status = txn_snapshot_wait(heap, epoch))
         return status;
-    txn_ease(heap);
+    txn_evict_copies(heap);
     return TY_OK;
 }
 

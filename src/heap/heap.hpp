@@ -59,7 +59,7 @@ heap_owner aside_owner();
 inline constexpr size_t heap_header_pages = 2;
 ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner);
 
-// Makes the volatile side for a formatted heap. The heap's own limit may be smaller than what is mapped, when a raise
+// Makes the volatile side for a formatted heap. The heap's own limit may be smaller than what is mapped, when a growth
 // was not finished. Checks the header (not the tables: those are checked where they are used, and a wrong one is
 // TY_E_DAMAGED, never undefined behaviour). O(1), but for the address table.
 // writable false: only look-ups, iteration, verification, statistics work.
@@ -95,7 +95,7 @@ ty_status heap_closed(const char *call); // the refusal
 
 // Makes a heap larger: its tables move to the new end. The address space up to limit_bytes is mapped and reads as
 // zeros. Externally serialised.
-ty_status heap_raise(ty_heap *heap, size_t limit_bytes);
+ty_status heap_grow(ty_heap *heap, size_t limit_bytes);
 
 void *heap_alloc(ty_heap *heap, size_t size);
 void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed); // alignment 0: natural
@@ -248,7 +248,7 @@ using end_watch = ty_status(ty_heap *heap, const char *path, ty_status (*end)(vo
 void heap_watch_end(ty_heap *heap, end_watch *watch);
 end_watch *heap_end_watch(const ty_heap *heap);
 
-// ---- whole/dangling.cpp: variables of the process that lead to blocks that are gone (scope.h)
+// ---- maintenance/dangling.cpp: variables of the process that lead to blocks that are gone (scope.h)
 
 // A word of a variable; or of a block of the process's own malloc, which a variable may lead to.
 struct dangling_word {

@@ -62,7 +62,7 @@ struct image_log {
 // the image, when it returns; failing, it leaves none that it made. Until
 // then no header names it. No header that a power cut may leave needs what was in its place.
 // start: the heap's memory holds what the files but the log do; what the layer needs (memory, threads, its records done
-// again) it takes here, and changes no file. Before the files are changed, but where these must be first: in a raise,
+// again) it takes here, and changes no file. Before the files are changed, but where these must be first: in a growth,
 // in a creation, and where batches are applied before the heap is mapped. Once in each open of a heap with a log.
 // give_up: the open fails after start was called, whatever that returned. The heap is still there.
 // name_open: in each writing open of a heap with a log, before any snapshot. The log names that open, durably, when it
@@ -121,7 +121,7 @@ struct image_running {
     // Once that pause is over, whatever came of it. May be NULL.
     void (*resumed)(void *context);
     // All pages but the tables were copied and handed on: returns when all that was stored until now is durable
-    // elsewhere. Whom it waits for must not wait for a snapshot, early write-back, ease, purge, give-back or look at
+    // elsewhere. Whom it waits for must not wait for a snapshot, early write-back, eviction, purge, eviction or look at
     // the dirty pages of this heap. A failure fails the batch. Not called if there is nothing to be written.
     ty_status (*settle)(void *context);
 };
@@ -138,7 +138,7 @@ ty_status image_work(ty_heap *heap);
 ty_status image_work_status(ty_heap *heap);
 ty_status image_purge(ty_heap *heap, size_t *released_bytes);
 // The same for whole pages that nobody writes to meanwhile: what the image holds for certain now. Any kind of heap.
-ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size_t *released_bytes);
+ty_status image_evict(ty_heap *heap, const void *address, size_t bytes, size_t *released_bytes);
 // Where dirty pages lie: pages[n] of them from page n * cell_pages on. Those behind the last cell are counted in none.
 struct dirty_cells {
     uint64_t cell_pages;
@@ -236,7 +236,7 @@ ty_status image_check_writer(ty_heap *heap, const char *operation);
 ty_status image_check_path(ty_heap *heap, const char *operation);
 // After a snapshot is durable, nobody writes to the heap: where memory is short, private copies of what the image holds
 // are given back. Nothing but a comparison for a heap that fits.
-ty_status image_ease(ty_heap *heap);
+ty_status image_evict_copies(ty_heap *heap);
 // How many bytes of private memory the heap may have before anybody need look at what there is.
 uint64_t image_copies_allowed(ty_heap *heap);
 // The same for one that is open for reading, whose private memory stays.

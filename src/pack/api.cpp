@@ -1,6 +1,6 @@
 // The functions of pack.h.
-#include "../own/own.hpp"
-#include "ends/ends.hpp"
+#include "../common/common.hpp"
+#include "io/ends.hpp"
 #include "pack.hpp"
 #include "types/boundary.hpp"
 

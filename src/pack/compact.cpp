@@ -2,7 +2,7 @@
 // that can fail is done before the first block is freed.
 #include "pack.hpp"
 
-#include "ends/ends.hpp"
+#include "io/ends.hpp"
 #include "types/descriptors.hpp"
 
 #include <chrono>

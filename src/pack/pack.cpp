@@ -1,7 +1,7 @@
 // From a heap to a stream.
 #include "pack.hpp"
 
-#include "ends/ends.hpp"
+#include "io/ends.hpp"
 #include "workers.hpp"
 
 #include <chrono>

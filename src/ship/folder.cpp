@@ -1,7 +1,7 @@
 // A folder as a destination: the only file of this library that calls the operating system for objects.
 #include "folder.hpp"
 
-#include "../own/own.hpp"
+#include "../common/common.hpp"
 
 #include "object_form.hpp"
 

@@ -1,5 +1,5 @@
 // The functions of ship.h.
-#include "../own/own.hpp"
+#include "../common/common.hpp"
 #include "folder.hpp"
 #include "restoring.hpp"
 #include "shipper.hpp"

@@ -1,7 +1,7 @@
 // A shipper's parts: what it follows, the base that is under way, and upkeep of the destination.
 #pragma once
 
-#include "../own/own.hpp"
+#include "../common/common.hpp"
 #include "catalog.hpp"
 #include "segment.hpp"
 

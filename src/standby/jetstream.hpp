@@ -1,7 +1,7 @@
 // JetStream of NATS as an engine. docs/design/standby.md, "JetStream".
 #pragma once
 
-#include "../own/own.hpp"
+#include "../common/common.hpp"
 
 #include <condition_variable>
 #include <mutex>

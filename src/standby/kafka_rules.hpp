@@ -1,7 +1,7 @@
 // What of Kafka as an engine needs no broker: which settings of a topic are taken, and what of a run counts as written.
 #pragma once
 
-#include "../own/own.hpp"
+#include "../common/common.hpp"
 
 #include <cstdint>
 #include <map>

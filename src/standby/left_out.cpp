@@ -1,5 +1,5 @@
 // The functions of engines that the library was built without.
-#include "../own/own.hpp"
+#include "../common/common.hpp"
 
 #include <taiyen/standby.h>
 

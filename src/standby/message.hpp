@@ -2,7 +2,7 @@
 // rules, docs/reference.md the form for others.
 #pragma once
 
-#include "../own/own.hpp"
+#include "../common/common.hpp"
 
 #include <cstdint>
 #include <string>

@@ -141,7 +141,7 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
 // After it: where memory is short, copies of pages that the image holds go. Nobody writes to a snapshot heap meanwhile.
-void txn_ease(ty_heap *heap);
+void txn_evict_copies(ty_heap *heap);
 ty_status txn_work(ty_heap *heap);
 ty_status txn_mark_written(ty_heap *heap, const void *address, size_t bytes);
 ty_status txn_work_status(ty_heap *heap);

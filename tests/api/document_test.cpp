@@ -165,7 +165,7 @@ TEST(document, an_archive_becomes_a_snapshot_heap_and_grows) {
     options.limit_bytes *= 2;
     ASSERT_EQ(ty_open(path.c_str(), &options, &heap, &report), TY_OK) << ty_error_text();
     EXPECT_TRUE(report.attached);
-    EXPECT_TRUE(report.raised);
+    EXPECT_TRUE(report.grown);
     EXPECT_EQ(ty_heap_kind(heap), TY_SNAPSHOT);
     EXPECT_EQ(read_document(heap), 1u);
     grow_document(heap, 2);

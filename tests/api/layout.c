@@ -32,7 +32,7 @@ AT(ty_metrics, journal_bytes, 112);
 AT(ty_metrics, image_bytes, 120);
 AT(ty_metrics, unapplied_batches, 128);
 AT(ty_metrics, unapplied_bytes, 136);
-AT(ty_metrics, pages_given_back, 144);
+AT(ty_metrics, pages_evicted, 144);
 AT(ty_metrics, transactions, 152);
 AT(ty_metrics, rollbacks, 160);
 AT(ty_metrics, entries, 168);
@@ -454,7 +454,7 @@ AT(ty_snapshot_stats, last_durable_ns, 48);
 AT(ty_snapshot_stats, last_bytes, 56);
 AT(ty_snapshot_stats, unapplied_batches, 64);
 AT(ty_snapshot_stats, unapplied_bytes, 72);
-AT(ty_snapshot_stats, pages_given_back, 80);
+AT(ty_snapshot_stats, pages_evicted, 80);
 
 SIZE(ty_error, 624);
 AT(ty_error, status, 0);

@@ -370,7 +370,7 @@ TEST(metrics_page, tells_of_private_memory) {
     EXPECT_TRUE(figures.known & TY_METRICS_COPIES);
     EXPECT_GT(figures.copies_bytes, 0u);
     EXPECT_LT(figures.copies_bytes, figures.touched_bytes / 2);
-    EXPECT_GT(figures.pages_given_back, 0u);
+    EXPECT_GT(figures.pages_evicted, 0u);
 }
 
 // BD1: who reads sees one look, whatever is written meanwhile. All figures of a look are the same number here.

@@ -1,6 +1,6 @@
 // The persistent form of a heap: what lies in its range. Everything is in the machine's byte order, of fixed width and
 // without padding. docs/design/heap.md has the picture; the invariants H1 to H8 that it lists are kept by the parts
-// pages, spans, blocks and whole, and checked by whole/verify.cpp.
+// pages, spans, blocks and whole, and checked by maintenance/verify.cpp.
 #pragma once
 
 #include "../../os/os.hpp"

@@ -25,7 +25,7 @@ public:
     // All blocks that were written, as they are; what is damaged becomes unknown.
     ty_status write_again(uint64_t page_count);
 
-    // Copies the table for so many pages from one place to another, for a raise.
+    // Copies the table for so many pages from one place to another, for a growth.
     static ty_status copy(const storage_file &image, uint64_t from, uint64_t to, uint64_t bytes);
 
 private:

@@ -187,8 +187,8 @@ ty_status make_ready(image &im, const opening &state) {
 // The layer above takes what it needs, as early as can be: its part of the memory must be in its place. Then it may
 // refuse what is there.
 ty_status start_upper(image &im, opening &state) {
-    const bool raises = im.heap && !im.read_only && heap_limit(im.heap) != im.mapped_bytes;
-    if (!im.heap || raises)
+    const bool grows = im.heap && !im.read_only && heap_limit(im.heap) != im.mapped_bytes;
+    if (!im.heap || grows)
         return TY_OK;
     if (state.log.identity && !state.upper_started) {
         state.upper_started = true;
@@ -292,9 +292,9 @@ ty_status change_files(image &im, opening &state) {
         if (ty_status status = apply_early(im, state))
             return status;
     if (limit_bytes > im.header.current.limit_bytes) {
-        if (ty_status status = raise_files(im, limit_bytes))
+        if (ty_status status = grow_files(im, limit_bytes))
             return status;
-        state.report.raised = true;
+        state.report.grown = true;
     }
     return TY_OK;
 }
@@ -311,11 +311,11 @@ ty_status start_heap(image &im, opening &state) {
     return TY_OK;
 }
 
-// A raise is finished by the heap itself; what it moved becomes durable with a snapshot of its own.
-ty_status raise_heap(image &im) {
+// A growth is finished by the heap itself; what it moved becomes durable with a snapshot of its own.
+ty_status grow_heap(image &im) {
     if (im.read_only || heap_limit(im.heap) == im.mapped_bytes)
         return TY_OK;
-    if (ty_status status = heap_raise(im.heap, im.mapped_bytes))
+    if (ty_status status = heap_grow(im.heap, im.mapped_bytes))
         return status;
     uint64_t epoch = 0;
     if (ty_status status = image_snapshot_start(im.heap, nullptr, nullptr, &epoch))
@@ -362,7 +362,7 @@ void fill_report(const image &im, opening &state) {
                  report.header_repaired ? "; one header of the image was damaged, the other served" : "",
                  report.journal_recreated ? "; the journal was missing or old, and not needed" : "",
                  state.upgraded ? "; the files were upgraded from format version 1" : "",
-                 report.attached ? "; a journal was attached" : "", report.raised ? "; the limit was raised" : "");
+                 report.attached ? "; a journal was attached" : "", report.grown ? "; the limit was raised" : "");
     if (length < 0)
         report.text[0] = '\0';
 }
@@ -405,7 +405,7 @@ void take_over_batches(image &im, opening &state) {
     const batch *newest = state.journal.scan.batches.last;
     os::lock_guard guard(im.work);
     im.durable_epoch = newest ? newest->epoch : header.epoch;
-    state.report.epoch = im.durable_epoch; // a raise goes on to an epoch of its own
+    state.report.epoch = im.durable_epoch; // a growth goes on to an epoch of its own
     im.durable_nonce = newest ? newest->nonce : header.nonce;
     im.durable_mark = newest ? newest->mark : mark_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
@@ -477,7 +477,7 @@ ty_status image_open(const char *path, const ty_open_options &given, const image
     ty_status status = open_or_create(*im, state);
     if (!status) {
         take_over_batches(*im, state);
-        if (!(status = start_heap(*im, state)) && !(status = raise_heap(*im)) && !(status = start_upper(*im, state)))
+        if (!(status = start_heap(*im, state)) && !(status = grow_heap(*im)) && !(status = start_upper(*im, state)))
             leave_unused_out_of_dumps(*im);
     }
     if (status) {

@@ -1,4 +1,4 @@
-// The steps of opening and creating, shared by open.cpp, create.cpp, raise.cpp and others.
+// The steps of opening and creating, shared by open.cpp, create.cpp, grow.cpp and others.
 #pragma once
 
 #include "../snapshots/snapshots.hpp"
@@ -62,10 +62,10 @@ ty_status check_fits_reader(const image &im, const opening &state);
 // Applies the batches before the heap is mapped. The files were checked and settled, and all of them name their heap.
 ty_status apply_early(image &im, opening &state);
 
-// raise.cpp: the file takes a larger limit; the heap's own tables follow later.
-ty_status raise_files(image &im, uint64_t limit_bytes);
+// grow.cpp: the file takes a larger limit; the heap's own tables follow later.
+ty_status grow_files(image &im, uint64_t limit_bytes);
 
-// raise.cpp: clears what a raise left to clear, if anything.
+// grow.cpp: clears what a growth left to clear, if anything.
 ty_status finish_clearing(image &im);
 
 // settle.cpp: makes durable what the open believes, the newest batch and the header. Nothing is changed.

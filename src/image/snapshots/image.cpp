@@ -191,7 +191,7 @@ namespace {
 
 // Gives private copies in [first, first + count) back that the image holds unchanged. Under control; nobody writes to
 // these pages. Does nothing while a batch holds what is not in the image yet. (I14)
-ty_status give_back_copies(image &im, uint64_t first, uint64_t count, size_t *released) {
+ty_status evict_copies(image &im, uint64_t first, uint64_t count, size_t *released) {
     {
         os::lock_guard work_guard(im.work);
         if (im.unapplied.first || (im.writer.open && !fault("purge_while_a_batch_is_open")))
@@ -231,7 +231,7 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
         os::lock_guard guard(im.control);
         settle_outcome(im);
         heap_pause(heap);
-        ty_status status = give_back_copies(im, 0, im.dirty.page_count(), &released);
+        ty_status status = evict_copies(im, 0, im.dirty.page_count(), &released);
         heap_resume(heap);
         if (status)
             return status;
@@ -241,7 +241,7 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
     return TY_OK;
 }
 
-ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size_t *released_bytes) {
+ty_status image_evict(ty_heap *heap, const void *address, size_t bytes, size_t *released_bytes) {
     image *im = image_of(heap);
     *released_bytes = 0;
     if (!im || !has_journal(im->kind))
@@ -249,7 +249,7 @@ ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size
     os::lock_guard guard(im->control);
     settle_outcome(*im);
     uint64_t first = uint64_t(static_cast<const char *>(address) - im->base) / page_bytes;
-    return give_back_copies(*im, first, bytes / page_bytes, released_bytes);
+    return evict_copies(*im, first, bytes / page_bytes, released_bytes);
 }
 
 void leave_unused_out_of_dumps(const image &im) {

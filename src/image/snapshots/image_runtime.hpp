@@ -20,7 +20,7 @@
 #include "../files/files.hpp"
 #include "../image.hpp"
 #include "batch_writer.hpp"
-#include "give_back.hpp"
+#include "evict.hpp"
 #include "seqlock.hpp"
 
 namespace taiyen {

@@ -249,7 +249,7 @@ bool image_can_run(ty_heap *heap) {
 ty_status write_running(image &im, const image_mark *given, const image_running &running, uint64_t started_ns,
                         uint64_t *epoch) {
     running_snapshot snapshot(im, running);
-    (void)copies_pressed(im); // for image_ease: here nothing is given back, as others store (I14)
+    (void)copies_pressed(im); // for image_evict_copies: here nothing is given back, as others store (I14)
     if (ty_status status = snapshot.stored.create(im.dirty.page_count()))
         return status;
     uint64_t pause_ns = 0;

@@ -123,7 +123,7 @@ ty_status write_standing(image &im, const image_mark *given, uint64_t started_ns
     if (!status)
         status = select_pages(im.heap, im.dirty, {}, &list);
     if (!status && pressed)
-        copies_give_back(im, list.count);
+        copies_evict(im, list.count);
     bool anything = list.count || im.writer.open || memcmp(&mark, &im.durable_mark, sizeof mark);
     if (!status && anything)
         status = write_batch(im, list, &mark, started_ns, epoch);
@@ -163,7 +163,7 @@ ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, const imag
     return running ? write_running(im, mark, *running, started_ns, epoch) : write_standing(im, mark, started_ns, epoch);
 }
 
-ty_status image_ease(ty_heap *heap) {
+ty_status image_evict_copies(ty_heap *heap) {
     image &im = *image_of(heap);
     if (im.read_only || !has_journal(im.kind) || im.fork.forked())
         return TY_OK;
@@ -174,7 +174,7 @@ ty_status image_ease(ty_heap *heap) {
     heap_pause(heap);
     ty_status status = collect_dirty(im);
     if (!status)
-        copies_give_back(im, 0);
+        copies_evict(im, 0);
     heap_resume(heap);
     return status;
 }

@@ -1,7 +1,7 @@
 // ty_audit_pointers: a walk that moves nothing, and what it tells.
 #include "audit.hpp"
 
-#include "../../own/own.hpp"
+#include "../../common/common.hpp"
 #include "boundary.hpp"
 #include "clock.hpp"
 

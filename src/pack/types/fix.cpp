@@ -1,5 +1,5 @@
 // ty_fix_pointers: a walk that gives addresses their new values.
-#include "../../own/own.hpp"
+#include "../../common/common.hpp"
 #include "audit.hpp"
 #include "boundary.hpp"
 #include "clock.hpp"

@@ -174,7 +174,7 @@ private:
         if (!status && !(status = image_snapshot_wait(rt_.heap, epoch))) {
             plan_.snapshot = here;
             plan_.has_snapshot = true;
-            status = image_ease(rt_.heap);
+            status = image_evict_copies(rt_.heap);
         }
         heap_restore_begin(rt_.heap);
         stage_.pages.forget();

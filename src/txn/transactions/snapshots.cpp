@@ -210,12 +210,12 @@ ty_status wait_for(txn_runtime &rt, uint64_t epoch) {
 }
 
 // With the gate held: once a snapshot is durable, memory that it needed can go. A failure leaves it in use.
-void ease(txn_runtime &rt) {
+void evict_copies(txn_runtime &rt) {
     if (rt.others && !rt.snapshots->memory.may_exceed())
         return; // nobody is stopped for that
     others_stopped stopped(rt);
     reservations_lock(rt);
-    (void)image_ease(rt.heap);
+    (void)image_evict_copies(rt.heap);
     reservations_unlock(rt);
 }
 
@@ -254,7 +254,7 @@ ty_status snapshots_take(txn_runtime &rt, bool gate_held) {
         if (!gate_held)
             rt.gate.lock_shared();
         if (!s.stopping.load(std::memory_order_relaxed))
-            ease(rt);
+            evict_copies(rt);
         if (!gate_held)
             rt.gate.unlock_shared();
     }
@@ -397,10 +397,10 @@ ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch) {
     return wait_for(*rt, epoch);
 }
 
-void txn_ease(ty_heap *heap) {
+void txn_evict_copies(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
     if (!rt || !rt->log || rt->txn_forked()) {
-        (void)image_ease(heap);
+        (void)image_evict_copies(heap);
     } else if (!has_own(*rt) && !must_not_wait() && !refuse_within(*rt, "give memory back")) {
         gate_as_reader gate(*rt);
         ease(*rt);

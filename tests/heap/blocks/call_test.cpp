@@ -277,7 +277,7 @@ TEST(heap_call, read_only_heaps_are_not_written) {
     EXPECT_EQ(heap_resize(block, 1), nullptr);
     EXPECT_EQ(heap_alloc_at(memory.heap, block, 1), TY_E_PERMISSION);
     EXPECT_EQ(heap_root_set(memory.heap, "b", block), TY_E_PERMISSION);
-    EXPECT_EQ(heap_raise(memory.heap, size_t{2} << 30), TY_E_ARGUMENT);
+    EXPECT_EQ(heap_grow(memory.heap, size_t{2} << 30), TY_E_ARGUMENT);
     ty_heap_stats stats{};
     EXPECT_EQ(heap_get_stats(memory.heap, &stats), TY_OK);
     EXPECT_EQ(stats.live_blocks, 2u);

@@ -4,8 +4,8 @@
 // are marked, in heaps that give memory back at once, with moves that are refused now and then, and with all that the
 // kernel may say of a move, played; a thread that lets the heap grow, step by step with the moves; a fork.
 #include "../heap_fixture.hpp"
+#include "src/heap/maintenance/walk.hpp"
 #include "src/heap/pages/touched_pages.hpp"
-#include "src/heap/whole/walk.hpp"
 #include "src/os/calls/kernel_abi.hpp"
 #include "src/os/calls/syscalls.hpp"
 

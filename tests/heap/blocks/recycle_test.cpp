@@ -3,8 +3,8 @@
 // the process's count of faults and the kernel's count of resident pages; heaps that give memory back at once, so that
 // runs without memory and idle ones stand side by side; moves that the kernel refuses half way; random work by threads.
 #include "../heap_fixture.hpp"
+#include "src/heap/maintenance/walk.hpp"
 #include "src/heap/pages/touched_pages.hpp"
-#include "src/heap/whole/walk.hpp"
 #include "src/os/calls/syscalls.hpp"
 
 #include <algorithm>

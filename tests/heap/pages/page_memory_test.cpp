@@ -3,8 +3,8 @@
 // heaps whose period is nothing or for ever, so that no clock decides; the kernel's count of resident pages, and a
 // recount of what is known of them (P1), after random work by one thread and by several.
 #include "../heap_fixture.hpp"
+#include "src/heap/maintenance/walk.hpp"
 #include "src/heap/pages/page_memory.hpp"
-#include "src/heap/whole/walk.hpp"
 #include <algorithm>
 #include <thread>
 
@@ -284,7 +284,7 @@ TEST(heap_page_memory, a_raise_keeps_what_is_known) {
     std::vector<char *> blocks = touched_blocks(memory.heap, mebibyte / 2, 40);
     free_but_each(blocks, 3);
     EXPECT_NE(memory.heap->memory.idle, 0u);
-    ASSERT_EQ(heap_raise(memory.heap, size_t{256} << 20), TY_OK) << ty_error_text();
+    ASSERT_EQ(heap_grow(memory.heap, size_t{256} << 20), TY_OK) << ty_error_text();
     EXPECT_EQ(recount_idle(memory.heap), memory.heap->memory.idle);
     char *zeroed = static_cast<char *>(heap_alloc(memory.heap, mebibyte / 2, 0, true));
     EXPECT_EQ(std::count(zeroed, zeroed + mebibyte / 2, 0), static_cast<ptrdiff_t>(mebibyte / 2));

@@ -3,7 +3,7 @@
 // that keeps runs, with addresses that show what was kept; two frees of one block at once; random work by threads while
 // the heap is verified.
 #include "../heap_fixture.hpp"
-#include "src/heap/whole/walk.hpp"
+#include "src/heap/maintenance/walk.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -101,7 +101,7 @@ TEST(hostile_test, a_small_raise_of_a_large_heap_keeps_the_page_checksums) {
     options.limit_bytes = large_limit + small_limit;
     ty_report report;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-    EXPECT_TRUE(report.raised);
+    EXPECT_TRUE(report.grown);
     ty_heap_stats stats;
     stats.struct_size = sizeof stats;
     ASSERT_OK(ty_heap_get_stats(heap, &stats));

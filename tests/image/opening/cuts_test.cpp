@@ -122,7 +122,7 @@ protected:
         uint64_t epoch;
     };
     void acknowledge(uint64_t epoch) {
-        if (!contents.count(epoch)) // made by the open itself: a raise
+        if (!contents.count(epoch)) // made by the open itself: a growth
             contents[epoch] = content_of(heap);
         known.push_back({os::sim_event_count(files->get()), epoch});
     }
@@ -440,7 +440,7 @@ TEST_F(cuts_test, an_open_with_one_header_damaged) {
     }
 }
 
-TEST_F(cuts_test, a_raise) {
+TEST_F(cuts_test, a_growth) {
     for (bool died : {false, true}) {
         open();
         snapshot(100);

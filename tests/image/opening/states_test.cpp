@@ -392,8 +392,8 @@ TEST_F(states_test, a_larger_limit_at_open) {
     info.struct_size = sizeof info;
     ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-    EXPECT_TRUE(report.raised);
-    EXPECT_EQ(info.epoch, report.epoch); // what was restored; the raise itself made one more
+    EXPECT_TRUE(report.grown);
+    EXPECT_EQ(info.epoch, report.epoch); // what was restored; the growth itself made one more
     EXPECT_LT(report.epoch, ty_heap_epoch(heap));
     EXPECT_EQ(last, content_of(heap));
     void *large = ty_alloc(heap, 3 * small_limit);
@@ -403,21 +403,21 @@ TEST_F(states_test, a_larger_limit_at_open) {
     ASSERT_OK(ty_close(heap));
     options.limit_bytes = 0;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-    EXPECT_FALSE(report.raised);
+    EXPECT_FALSE(report.grown);
     EXPECT_EQ(last, content_of(heap));
     ASSERT_OK(ty_close(heap));
     EXPECT_OK(ty_scrub(heap_path, files.storage(), nullptr, nullptr, nullptr));
 }
 
-// What a raise takes for the heap's pages held the page checksums: it reads as zeros.
-TEST_F(states_test, memory_won_by_a_raise_is_zero) {
+// What a growth takes for the heap's pages held the page checksums: it reads as zeros.
+TEST_F(states_test, memory_won_by_growth_is_zero) {
     disk files;
     make(files);
     ASSERT_OK(ty_close(heap));
     ty_open_options options = files.options();
     options.limit_bytes = 4 * small_limit;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-    ASSERT_TRUE(report.raised);
+    ASSERT_TRUE(report.grown);
     constexpr size_t bytes = 2 * small_limit; // it lies where the old end was, too
     auto *zeroed = static_cast<char *>(ty_alloc_zeroed(heap, bytes));
     ASSERT_NE(nullptr, zeroed) << ty_error_text();

@@ -308,7 +308,7 @@ TEST_F(log_part_test, a_refusal_of_the_layer_changes_nothing) {
     above.refusal = TY_E_DAMAGED;
     image_open_hook hook = above.hook();
     expect_untouched(files, TY_E_DAMAGED, &hook, TY_KIND_DEFAULT);
-    // A raise and an attach come after it, too.
+    // A growth and an attach come after it, too.
     ty_open_options options = options_of(files);
     options.limit_bytes = 2 * small_limit;
     std::string image = files.read_file(heap_path);
@@ -327,7 +327,7 @@ TEST_F(log_part_test, a_raise_keeps_the_mark) {
     options.limit_bytes = 2 * small_limit;
     ty_report report{};
     ASSERT_OK(image_open(heap_path, options, &hook, &heap, &report));
-    EXPECT_TRUE(report.raised);
+    EXPECT_TRUE(report.grown);
     ASSERT_OK(image_discard(heap));
     expect_agreement(files, 3);
 }
@@ -406,7 +406,7 @@ TEST_F(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
 }
 
 // The log is attached, or the limit raised, by the same open.
-TEST_F(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_and_before_a_raise) {
+TEST_F(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_and_before_a_growth) {
     for (bool raises : {false, true}) {
         too_many_batches is(TY_SNAPSHOT);
         is.options.kind = TY_TRANSACTIONAL;
@@ -417,7 +417,7 @@ TEST_F(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_an
         ty_report report{};
         ASSERT_OK(image_open(heap_path, is.options, &hook, &heap, &report));
         EXPECT_EQ(TY_TRANSACTIONAL, image_kind(heap));
-        EXPECT_EQ(raises, report.raised);
+        EXPECT_EQ(raises, report.grown);
         EXPECT_EQ(3u, count_of(heap));
         ASSERT_OK(change_and_mark(heap, 4));
         ASSERT_OK(image_discard(heap));

@@ -299,7 +299,7 @@ TEST_F(open_test, with_a_larger_limit) {
     ty_open_options options = with_log(files);
     options.limit_bytes = 2 * small_limit;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-    EXPECT_TRUE(report.raised);
+    EXPECT_TRUE(report.grown);
     EXPECT_EQ(10u, report.replayed_transactions);
     const ty_heap_stats stats = heap_stats_of(heap);
     EXPECT_EQ(2 * small_limit, stats.limit_bytes);

@@ -2,7 +2,7 @@
 // any moment keeps its copies. Method: heaps on a simulated disk with a small bound; the kernel says which pages are
 // private.
 #include "../files.hpp"
-#include "src/image/snapshots/give_back.hpp"
+#include "src/image/snapshots/evict.hpp"
 #include "src/txn/transactions/memory_need.hpp"
 #include "tests/image/private_pages.hpp"
 #include "tests/stats.hpp"
@@ -14,16 +14,16 @@ namespace {
 
 constexpr size_t block_bytes = size_t{64} << 10;
 
-class txn_give_back_test : public testing::Test {
+class txn_evict_test : public testing::Test {
 protected:
-    txn_give_back_test() {
+    txn_evict_test() {
         private_copies::piece_pages_min = 16;
         memory_need::look_ns = 0;
         options = with_log(files);
         options.memory_bytes = size_t{4} << 20;
         options.log_bytes = size_t{64} << 20;
     }
-    ~txn_give_back_test() override {
+    ~txn_evict_test() override {
         EXPECT_OK(ty_discard(heap));
         private_copies::piece_pages_min = piece;
         memory_need::look_ns = look;
@@ -71,7 +71,7 @@ protected:
 };
 
 // X20: a block that somebody may be filling right now is left alone.
-TEST_F(txn_give_back_test, reserved_blocks_keep_their_copies) {
+TEST_F(txn_evict_test, reserved_blocks_keep_their_copies) {
     for (bool reopened : {false, true}) {
         open();
         char *other = make(size_t{8} << 20);
@@ -96,7 +96,7 @@ TEST_F(txn_give_back_test, reserved_blocks_keep_their_copies) {
 }
 
 // Words scattered over the heap take little of the log and much memory.
-TEST_F(txn_give_back_test, a_snapshot_is_taken_for_want_of_memory) {
+TEST_F(txn_evict_test, a_snapshot_is_taken_for_want_of_memory) {
     for (ty_background background : {TY_BACKGROUND_CALLS, TY_BACKGROUND_THREAD}) {
         options.background = background;
         constexpr size_t bytes = size_t{32} << 20;
@@ -118,7 +118,7 @@ TEST_F(txn_give_back_test, a_snapshot_is_taken_for_want_of_memory) {
 }
 
 // Stores are found by the guard's protection, which a new mapping must have, too.
-TEST_F(txn_give_back_test, write_faults_stores_are_found_all_the_same) {
+TEST_F(txn_evict_test, write_faults_stores_are_found_all_the_same) {
     options.track_stores = true;
     constexpr size_t bytes = size_t{8} << 20;
     open();
@@ -134,7 +134,7 @@ TEST_F(txn_give_back_test, write_faults_stores_are_found_all_the_same) {
         ASSERT_OK(ty_snapshot(heap));
     }
     const ty_snapshot_stats stats = snapshot_stats_of(heap);
-    EXPECT_GT(stats.pages_given_back, 0u);
+    EXPECT_GT(stats.pages_evicted, 0u);
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap, nullptr, &txn));
     for (size_t page = 0; page < bytes; page += 4096)
@@ -148,7 +148,7 @@ TEST_F(txn_give_back_test, write_faults_stores_are_found_all_the_same) {
 }
 
 // What the log writes to is eight times what memory may hold.
-TEST_F(txn_give_back_test, a_log_that_writes_to_more_than_memory_is_replayed_in_stages) {
+TEST_F(txn_evict_test, a_log_that_writes_to_more_than_memory_is_replayed_in_stages) {
     constexpr size_t bytes = size_t{32} << 20;
     const size_t bound = options.memory_bytes;
     options.memory_bytes = 0; // so that no snapshot is taken
@@ -181,7 +181,7 @@ TEST_F(txn_give_back_test, a_log_that_writes_to_more_than_memory_is_replayed_in_
 }
 
 // A snapshot between a prepared transaction and its outcome would leave an outcome of nothing behind it (X27).
-TEST_F(txn_give_back_test, stages_do_not_part_a_prepared_transaction_from_its_outcome) {
+TEST_F(txn_evict_test, stages_do_not_part_a_prepared_transaction_from_its_outcome) {
     constexpr size_t bytes = size_t{8} << 20;
     const size_t bound = options.memory_bytes;
     options.memory_bytes = 0; // so that no snapshot is taken
@@ -202,7 +202,7 @@ TEST_F(txn_give_back_test, stages_do_not_part_a_prepared_transaction_from_its_ou
 }
 
 // It cannot take snapshots: what the log writes to stays in memory.
-TEST_F(txn_give_back_test, a_reader_is_refused_where_memory_has_no_room_for_what_the_log_writes_to) {
+TEST_F(txn_evict_test, a_reader_is_refused_where_memory_has_no_room_for_what_the_log_writes_to) {
     constexpr size_t bytes = size_t{4} << 20;
     options.memory_bytes = 0;
     open();

@@ -49,7 +49,7 @@ void copies_stop(image &im);
 // be. Nothing but a comparison for a heap that fits.
 bool copies_pressed(image &im);
 // Gives copies back, after a collect, within the same pause. written: pages that this snapshot is about to write.
-void copies_give_back(image &im, uint64_t written);
+void copies_evict(image &im, uint64_t written);
 // These pages are private now.
 void copies_note(image &im, const uint64_t *pages, uint64_t count);
 // Whether a page shows the file once its private copy is gone; fresh memory would show zeros.

@@ -1,6 +1,6 @@
 #include "file_ends.hpp"
 
-#include "../../own/own.hpp"
+#include "../../common/common.hpp"
 #include "../format/format.hpp"
 
 #include <cerrno>

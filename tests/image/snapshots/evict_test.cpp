@@ -13,26 +13,26 @@ namespace {
 constexpr size_t bound_bytes = size_t{1} << 20;
 constexpr size_t block_bytes = size_t{64} << 10;
 
-struct give_back_case {
+struct evict_case {
     const char *name;
     ty_tracking tracking;
     bool reopened; // the memory is the file's, and not anonymous
 };
 
-void PrintTo(const give_back_case &what, std::ostream *stream) {
+void PrintTo(const evict_case &what, std::ostream *stream) {
     *stream << what.name;
 }
 
-class give_back_test : public testing::TestWithParam<give_back_case> {
+class evict_test : public testing::TestWithParam<evict_case> {
 protected:
-    give_back_test() {
+    evict_test() {
         private_copies::least_a_pause = 512;
         private_copies::piece_pages_min = 16;
         options = files.options();
         options.memory_bytes = bound_bytes;
         options.tracking = GetParam().tracking;
     }
-    ~give_back_test() override {
+    ~evict_test() override {
         EXPECT_OK(ty_discard(heap));
         private_copies::least_a_pause = least;
         private_copies::piece_pages_min = piece;
@@ -68,7 +68,7 @@ protected:
             count += private_pages(block, block_bytes);
         return count;
     }
-    uint64_t given_back() const { return snapshot_stats_of(heap).pages_given_back; }
+    uint64_t given_back() const { return snapshot_stats_of(heap).pages_evicted; }
     uint64_t dirty() const {
         uint64_t pages = 0;
         EXPECT_OK(ty_dirty_count(heap, &pages));
@@ -84,7 +84,7 @@ protected:
     std::vector<char *> blocks;
 };
 
-TEST_P(give_back_test, copies_stay_below_the_bound) {
+TEST_P(evict_test, copies_stay_below_the_bound) {
     fill(256); // 16 MB
     for (int round = 0; round < 20; ++round)
         ASSERT_OK(ty_snapshot(heap));
@@ -102,7 +102,7 @@ TEST_P(give_back_test, copies_stay_below_the_bound) {
     expect_sound(heap);
 }
 
-TEST_P(give_back_test, reading_what_was_given_back_makes_nothing_dirty) {
+TEST_P(evict_test, reading_what_was_given_back_makes_nothing_dirty) {
     if (options.tracking == TY_TRACK_SIGNAL)
         GTEST_SKIP() << "the pages are protected, whatever is in them";
     fill(64);
@@ -114,7 +114,7 @@ TEST_P(give_back_test, reading_what_was_given_back_makes_nothing_dirty) {
     EXPECT_EQ(0u, dirty());
 }
 
-TEST_P(give_back_test, what_is_written_meanwhile_stays) {
+TEST_P(evict_test, what_is_written_meanwhile_stays) {
     fill(64);
     std::mt19937_64 random(7);
     content last = content_of(heap);
@@ -146,7 +146,7 @@ TEST_P(give_back_test, what_is_written_meanwhile_stays) {
 }
 
 // The pages of an open batch are clean, and the image does not hold them.
-TEST_P(give_back_test, what_is_written_back_early_stays) {
+TEST_P(evict_test, what_is_written_back_early_stays) {
     fill(64);
     for (int round = 0; round < 10; ++round)
         ASSERT_OK(ty_snapshot(heap));
@@ -163,7 +163,7 @@ TEST_P(give_back_test, what_is_written_back_early_stays) {
 }
 
 // A snapshot among threads that store gives nothing back, whatever memory is left; once they stand still it goes.
-TEST_P(give_back_test, nothing_goes_while_others_store) {
+TEST_P(evict_test, nothing_goes_while_others_store) {
     fill(128);
     if (!image_can_run(heap))
         GTEST_SKIP() << "racing writes are not seen";
@@ -174,7 +174,7 @@ TEST_P(give_back_test, nothing_goes_while_others_store) {
         ASSERT_OK(ty_run_background_work(heap));
         EXPECT_EQ(0u, given_back());
     }
-    ASSERT_OK(image_ease(heap));
+    ASSERT_OK(image_evict_copies(heap));
     EXPECT_GT(given_back(), 0u);
     expect_value(5);
     ASSERT_OK(running_snapshot(heap, calls));
@@ -184,7 +184,7 @@ TEST_P(give_back_test, nothing_goes_while_others_store) {
 }
 
 // While the image cannot take them, pages of a durable snapshot keep their copies.
-TEST_P(give_back_test, what_waits_to_be_applied_stays) {
+TEST_P(evict_test, what_waits_to_be_applied_stays) {
     options.journal_limit_bytes = size_t{64} << 20;
     fill(64);
     ASSERT_OK(ty_snapshot(heap));
@@ -205,7 +205,7 @@ TEST_P(give_back_test, what_waits_to_be_applied_stays) {
 }
 
 // What goes in a pause is not used up by pages that were never written since the open.
-TEST_P(give_back_test, only_pages_with_copies_are_looked_for) {
+TEST_P(evict_test, only_pages_with_copies_are_looked_for) {
     if (!GetParam().reopened)
         GTEST_SKIP() << "all pages were written";
     fill(512);
@@ -221,7 +221,7 @@ TEST_P(give_back_test, only_pages_with_copies_are_looked_for) {
     EXPECT_LE(private_in_blocks() * 4096, bound_bytes);
 }
 
-TEST_P(give_back_test, an_open_applies_what_would_not_fit) {
+TEST_P(evict_test, an_open_applies_what_would_not_fit) {
     fill(64);                 // 4 MB, four times the bound
     options.memory_bytes = 0; // so that the snapshots wait
     ASSERT_OK(ty_close(heap));
@@ -244,13 +244,13 @@ TEST_P(give_back_test, an_open_applies_what_would_not_fit) {
     expect_value(2);
 }
 
-INSTANTIATE_TEST_SUITE_P(kinds, give_back_test,
-                         testing::Values(give_back_case{"kernel_new", TY_TRACK_AUTOMATIC, false},
-                                         give_back_case{"kernel_file", TY_TRACK_AUTOMATIC, true},
-                                         give_back_case{"signal_new", TY_TRACK_SIGNAL, false},
-                                         give_back_case{"signal_file", TY_TRACK_SIGNAL, true},
-                                         give_back_case{"content_new", TY_TRACK_CONTENT, false},
-                                         give_back_case{"content_file", TY_TRACK_CONTENT, true}),
+INSTANTIATE_TEST_SUITE_P(kinds, evict_test,
+                         testing::Values(evict_case{"kernel_new", TY_TRACK_AUTOMATIC, false},
+                                         evict_case{"kernel_file", TY_TRACK_AUTOMATIC, true},
+                                         evict_case{"signal_new", TY_TRACK_SIGNAL, false},
+                                         evict_case{"signal_file", TY_TRACK_SIGNAL, true},
+                                         evict_case{"content_new", TY_TRACK_CONTENT, false},
+                                         evict_case{"content_file", TY_TRACK_CONTENT, true}),
                          [](const auto &of) { return of.param.name; });
 
 // A heap that fits is left alone.
@@ -263,7 +263,7 @@ TEST(give_back, heap_that_fits_keeps_its_copies) {
     for (int round = 0; round < 5; ++round)
         ASSERT_OK(ty_snapshot(heap));
     const ty_snapshot_stats stats = snapshot_stats_of(heap);
-    EXPECT_EQ(0u, stats.pages_given_back);
+    EXPECT_EQ(0u, stats.pages_evicted);
     ASSERT_OK(ty_close(heap));
 }
 

@@ -112,7 +112,7 @@ size_t heap_unused(const ty_heap *heap, size_t mapped_bytes, heap_stretch (&unus
         if (start < end)
             unused[count++] = {start, static_cast<size_t>(end - start)};
     }
-    if (mapped_bytes > heap->limit_bytes) // a raise that was not finished
+    if (mapped_bytes > heap->limit_bytes) // a growth that was not finished
         unused[count++] = {heap->base + heap->limit_bytes, mapped_bytes - heap->limit_bytes};
     return count;
 }

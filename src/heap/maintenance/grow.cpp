@@ -27,7 +27,7 @@ void lift_tables(ty_heap *heap, char *copy, const table_bytes &bytes) {
     memcpy(copy + bytes.descriptors, static_cast<void *>(heap->bitmaps), bytes.bitmaps);
     memcpy(copy + bytes.descriptors + bytes.bitmaps, heap->heads, bytes.heads);
     memset(static_cast<void *>(heap->descriptors), 0, bytes.descriptors);
-    if (!fault("raise_leaves_old_bitmaps"))
+    if (!fault("grow_leaves_old_bitmaps"))
         memset(static_cast<void *>(heap->bitmaps), 0, bytes.bitmaps);
     memset(heap->heads, 0, bytes.heads);
 }
@@ -108,7 +108,7 @@ ty_status move_tables(ty_heap *heap, size_t limit_bytes) {
 
 } // namespace
 
-ty_status heap_raise(ty_heap *heap, size_t limit_bytes) {
+ty_status heap_grow(ty_heap *heap, size_t limit_bytes) {
     if (ty_status status = check_place(heap->base, limit_bytes); status != TY_OK)
         return status;
     if (!heap->writable || limit_bytes <= heap->limit_bytes)

@@ -168,7 +168,7 @@ private:
             return 0;
         return sum;
     }
-    bool is_to_be_cleared(uint64_t page) const { // by a raise that was not finished
+    bool is_to_be_cleared(uint64_t page) const { // by a growth that was not finished
         const uint64_t offset = offset_of(page);
         return offset >= files_.header.clear_offset && offset - files_.header.clear_offset < files_.header.clear_bytes;
     }

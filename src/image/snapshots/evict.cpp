@@ -165,7 +165,7 @@ bool file_piece(image &im, const kept_pages &kept, pages piece, bool *moved) {
 }
 
 // One stretch of copies from `page` on; returns where to go on.
-uint64_t give_back_from(image &im, const kept_pages &kept, uint64_t page, uint64_t most, uint64_t *gone, bool *moved) {
+uint64_t evict_from(image &im, const kept_pages &kept, uint64_t page, uint64_t most, uint64_t *gone, bool *moved) {
     if (!shows_file(im, page)) {
         pages piece = piece_around(im, page);
         if (!file_piece(im, kept, piece, moved))
@@ -267,7 +267,7 @@ bool copies_pressed(image &im) {
     return true;
 }
 
-void copies_give_back(image &im, uint64_t written) {
+void copies_evict(image &im, uint64_t written) {
     private_copies &copies = im.copies;
     {
         os::lock_guard guard(im.work);
@@ -288,14 +288,14 @@ void copies_give_back(image &im, uint64_t written) {
             page = copies.pages.next(0);
             continue;
         }
-        copies.hand = kept.has(page) ? page + 1 : give_back_from(im, kept, page, wanted - gone, &gone, &moved);
+        copies.hand = kept.has(page) ? page + 1 : evict_from(im, kept, page, wanted - gone, &gone, &moved);
         page = copies.pages.next(copies.hand);
     }
     if (moved)
         (void)collect_dirty(im); // what was moved is dirty already
     copies.tell();
     os::lock_guard guard(im.work);
-    im.stats.pages_given_back += gone;
+    im.stats.pages_evicted += gone;
 }
 
 void copies_note(image &im, const uint64_t *list, uint64_t count) {

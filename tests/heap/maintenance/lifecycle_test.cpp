@@ -81,8 +81,8 @@ void raise_and_use(size_t limit, size_t raised) {
     }
     for (size_t i = 0; i < blocks.size(); i += 3)
         ASSERT_EQ(heap_free(blocks[i].first), TY_OK);
-    EXPECT_EQ(heap_raise(memory.heap, limit), TY_E_ARGUMENT);
-    ASSERT_EQ(heap_raise(memory.heap, raised), TY_OK) << ty_error_text();
+    EXPECT_EQ(heap_grow(memory.heap, limit), TY_E_ARGUMENT);
+    ASSERT_EQ(heap_grow(memory.heap, raised), TY_OK) << ty_error_text();
     memory.limit = raised;
     EXPECT_EQ(heap_limit(memory.heap), raised);
     EXPECT_EQ(problems_of(memory.heap), "");

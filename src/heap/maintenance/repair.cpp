@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-// That of the heap itself: smaller than what is mapped where a raise was not finished.
+// That of the heap itself: smaller than what is mapped where a growth was not finished.
 size_t limit_in(const heap_header &header, size_t mapped_bytes) {
     const uint64_t limit = header.limit_bytes;
     const bool fits = limit >= heap_limit_min && limit <= mapped_bytes && limit % page_bytes == 0;

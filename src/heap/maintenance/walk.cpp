@@ -124,8 +124,8 @@ ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *contex
     return TY_OK;
 }
 
-// What was never used counts as in use: it is not dirty but where tables stood before a raise, and there the zeros that
-// replaced them matter (H7).
+// What was never used counts as in use: it is not dirty but where tables stood before a growth, and there the zeros
+// that replaced them matter (H7).
 page_area heap_area_at(ty_heap *heap, uint64_t page) {
     uint64_t pages = heap->limit_bytes / page_bytes;
     uint64_t top = top_of(heap);

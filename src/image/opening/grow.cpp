@@ -10,7 +10,7 @@ ty_status finish_clearing(image &im) {
     if (!header.clear_bytes)
         return TY_OK;
     ty_status status =
-        fault("old_checksums_stay_after_a_raise") ? TY_OK : im.backing.punch(header.clear_offset, header.clear_bytes);
+        fault("old_checksums_stay_after_a_growth") ? TY_OK : im.backing.punch(header.clear_offset, header.clear_bytes);
     if (status == TY_E_UNSUPPORTED) { // then zeros are written
         constexpr uint64_t piece_bytes = 256 * page_bytes;
         io_buffer zeros;
@@ -28,10 +28,10 @@ ty_status finish_clearing(image &im) {
 }
 
 // I2.
-ty_status raise_files(image &im, uint64_t limit_bytes) {
+ty_status grow_files(image &im, uint64_t limit_bytes) {
     image_header_2 &header = im.header.current;
     uint64_t table_bytes = sums_table_bytes(header.limit_bytes);
-    // Behind the heap's pages, and behind the old table: a small raise of a large heap would have them overlap.
+    // Behind the heap's pages, and behind the old table: a small growth of a large heap would have them overlap.
     uint64_t new_table = image_pages_offset_1 + limit_bytes;
     if (new_table < header.sums_offset + table_bytes)
         new_table = header.sums_offset + table_bytes;
@@ -39,7 +39,8 @@ ty_status raise_files(image &im, uint64_t limit_bytes) {
         return status;
     if (ty_status status = page_sums::copy(im.backing, header.sums_offset, new_table, table_bytes))
         return status;
-    if (ty_status status = fault("raise_named_before_the_file_is_durable") ? TY_OK : flush_image(im.backing, im.header))
+    if (ty_status status =
+            fault("growth_named_before_the_file_is_durable") ? TY_OK : flush_image(im.backing, im.header))
         return status;
     header.clear_offset = header.sums_offset;
     header.clear_bytes = table_bytes;
