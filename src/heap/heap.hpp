@@ -59,7 +59,7 @@ heap_owner aside_owner();
 inline constexpr size_t heap_header_pages = 2;
 ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner);
 
-// Makes the volatile side for a formatted heap. The heap's own limit may be smaller than what is mapped, when a growth
+// Makes the runtime state for a formatted heap. The heap's own limit may be smaller than what is mapped, when a growth
 // was not finished. Checks the header (not the tables: those are checked where they are used, and a wrong one is
 // TY_E_DAMAGED, never undefined behaviour). O(1), but for the address table.
 // writable false: only look-ups, iteration, verification, statistics work.
@@ -86,7 +86,7 @@ void heap_forget_block(const void *block);
 ty_status heap_tell_sites(const ty_block *blocks, size_t count, const char *state, ty_site_callback *callback,
                           void *context);
 
-// Drops the volatile side; the range is the owner's again. No thread may use the heap any more.
+// Drops the runtime state; the range is the owner's again. No thread may use the heap any more.
 void heap_detach(ty_heap *heap);
 // False for a handle of a heap that was detached. The handle of one of the last os::retired_max is told; an older one
 // may be no memory, or another heap's.
@@ -136,9 +136,9 @@ ty_status heap_each_thread(ty_heap *heap, ty_thread_callback *callback, void *co
 ty_status heap_set_limits(ty_heap *heap, const ty_heap_limits &limits);
 ty_status heap_purge(ty_heap *heap, size_t *released_bytes);
 
-// While paused, allocations and frees of other threads wait, and the truth in the tables is exact. The pausing thread
-// itself must not allocate or free on this heap. Pauses that look at the heap may be under way together, and wait only
-// for one that changes it; that is alone, and waits for all others.
+// While paused, allocations and frees of other threads wait, and the persistent metadata in the tables is exact. The
+// pausing thread itself must not allocate or free on this heap. Pauses that look at the heap may be under way together,
+// and wait only for one that changes it; that is alone, and waits for all others.
 enum class pause_to : uint8_t { look, change };
 void heap_pause(ty_heap *heap, pause_to what = pause_to::look);
 void heap_resume(ty_heap *heap);

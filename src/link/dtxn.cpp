@@ -291,7 +291,7 @@ ty_status ask_first_heap(ty_dtxn *dtxn) {
 
 ty_status decide_by_first_heap(ty_dtxn *dtxn) {
     ty_txn *txn = dtxn->txns[0];
-    owe(*dtxn->group, dtxn->id); // once its gate is open another distributed transaction may begin
+    owe(*dtxn->group, dtxn->id); // once its reader-writer lock is open another distributed transaction may begin
     const ty_status status = txn_commit(txn);
     if (status && txn_current(dtxn->group->heaps[0]) == txn) {
         owe_nothing(*dtxn->group);
@@ -314,7 +314,7 @@ ty_status ask(ty_dtxn *dtxn) {
 }
 
 // In an order that all groups have in common.
-ty_status take_gates(ty_dtxn *dtxn, const ty_txn_options &options) {
+ty_status take_rwlocks(ty_dtxn *dtxn, const ty_txn_options &options) {
     const ty_group &group = *dtxn->group;
     for (size_t n = 0; n < group.count; ++n)
         if (ty_status status = txn_prepare_room(group.heaps[group.order[n]], options.no_wait))
@@ -334,7 +334,7 @@ ty_status enter(ty_dtxn *dtxn, const ty_txn_options &options) {
         dtxn->in_group = true;
     }
     if (given == turn::begins)
-        return take_gates(dtxn, options);
+        return take_rwlocks(dtxn, options);
     for (size_t n = 0; n < group.count; ++n)
         if (ty_status status = txn_begin_next(group.heaps[n], options, &dtxn->txns[n]))
             return status;

@@ -45,7 +45,7 @@ ty_status moments_refuse(const ty_group &group, const group_moment &found);
 // What a thread that waits is told.
 enum class turn : uint32_t {
     none,
-    begins,    // a distributed transaction, with the gates to be taken
+    begins,    // a distributed transaction, with the reader-writer locks to be taken
     continues, // a distributed transaction, within the hold of those before it
     refused,   // none: the group is of no use any more
     flushes,   // it writes what is grouped, its own distributed transaction with it
@@ -89,10 +89,10 @@ struct group_commit {
     os::mutex lock{os::lock_rank::groups}; // guards all of it
     waiting_threads queue;                 // threads that want to begin
     bool running;                          // a distributed transaction is between its begin and its end in memory
-    bool held;                             // distributed transactions have ended since the gates were taken
-    bool flushing;                         // a batch is being written
-    bool broken;                           // a write failed: what is in memory is in no log
-    size_t held_count;                     // distributed transactions that have begun within the hold
+    bool held;         // distributed transactions have ended since the reader-writer locks were taken
+    bool flushing;     // a batch is being written
+    bool broken;       // a write failed: what is in memory is in no log
+    size_t held_count; // distributed transactions that have begun within the hold
     grouped_batch batches[2];
     size_t filled;           // which of them the next distributed transaction goes to
     ty_dtxn *doubtful;       // distributed transactions whose write failed: freed with the group
@@ -104,19 +104,19 @@ struct group_commit {
 struct ty_group : taiyen::thread_end_watcher {
     size_t count;
     ty_heap *heaps[TY_GROUP_HEAPS_MAX]; // as the program gave them
-    uint8_t order[TY_GROUP_HEAPS_MAX];  // in which their gates are taken
+    uint8_t order[TY_GROUP_HEAPS_MAX];  // in which their reader-writer locks are taken
     taiyen::group_key key;
     const ty_last_agent *agent;
     ty_resource_manager resource_managers[TY_GROUP_RESOURCE_MANAGERS_MAX];
     size_t resource_manager_count;
     ty_group *next; // with resource managers: in the list of these
-    // Whom resource managers are to be told of, and while they are. Behind the gates.
+    // Whom resource managers are to be told of, and while they are. Behind the reader-writer locks.
     taiyen::os::mutex lock{taiyen::os::lock_rank::groups};
     taiyen::group_commit grouped;
     // The distributed transaction under way, and the number of the thread that has it; 0: none.
     std::atomic<uint64_t> thread;
     ty_dtxn *dtxn;
-    // By the gates of all heaps:
+    // By the reader-writer locks of all heaps:
     taiyen::past_dtxn past[taiyen::past_max];
     size_t past_count;
     char owed[TY_DTXN_ID_BYTES]; // a commit that resource managers are still to be told of; empty: none
@@ -151,9 +151,9 @@ ty_status list_group(ty_group *group);
 void unlist_group(ty_group *group);
 // The first failure; the others are told all the same. told: a bit for each that need not be told any more.
 ty_status tell_resource_managers(const ty_group &group, const char *id, uint32_t whom, bool commits, uint32_t *told);
-// JO4: of a distributed transaction that the first heap has durably. That one's gate opens before its commit is
-// durable, and then the next distributed transaction may begin, and owe something of its own before this one is told.
-// So either all gates are held, or it is `only`.
+// JO4: of a distributed transaction that the first heap has durably. That one's reader-writer lock opens before its
+// commit is durable, and then the next distributed transaction may begin, and owe something of its own before this one
+// is told. So either all reader-writer locks are held, or it is `only`.
 ty_status pay(ty_group &group, const char *only);
 void owe(ty_group &group, const char *id);
 void owe_nothing(ty_group &group);

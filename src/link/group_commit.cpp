@@ -1,9 +1,9 @@
 // Distributed transactions of one group that come at the same time share their durable writes.
 //
 // A distributed transaction that finds others waiting ends in memory, and its records are kept; the next one begins at
-// once, within the same hold of the gates. One of the threads that wait writes what is kept, of several distributed
-// transactions: those before the last are pending, the last one is prepared, and its number, which all heaps have then,
-// decides on all of them (JO2).
+// once, within the same hold of the reader-writer locks. One of the threads that wait writes what is kept, of several
+// distributed transactions: those before the last are pending, the last one is prepared, and its number, which all
+// heaps have then, decides on all of them (JO2).
 //
 // JO5: a distributed transaction that is in a group commit waits for the disk alone, and for no other distributed
 // transaction's program; and it is acknowledged
@@ -17,7 +17,8 @@
 namespace taiyen {
 namespace {
 
-// Readers and others wait for the gates; then they are opened, however many distributed transactions wait.
+// Readers and others wait for the reader-writer locks; then they are opened, however many distributed transactions
+// wait.
 constexpr size_t held_max = record_pending_max;
 
 void tell(waiting_thread &one, turn what) {
@@ -52,7 +53,7 @@ bool fits(const ty_group &group, const size_t *sizes) {
 }
 
 // Nobody is within them. Where a write has failed, or a log that failed cannot be repaired, the heaps are of no use.
-void open_gates(ty_group &group) {
+void open_rwlocks(ty_group &group) {
     group_commit &g = group.grouped;
     for (size_t n = 0; n < group.count && !g.broken; ++n)
         g.broken = txn_repair_grouped(group.heaps[n]) != TY_OK;
@@ -62,8 +63,8 @@ void open_gates(ty_group &group) {
     g.held_count = 0;
 }
 
-// Lets the next distributed transaction begin, or opens the gates where nobody is within them. The lock is held, as for
-// all from here on that take the group_commit alone.
+// Lets the next distributed transaction begin, or opens the reader-writer locks where nobody is within them. The lock
+// is held, as for all from here on that take the group_commit alone.
 void go_on(ty_group &group) {
     group_commit &g = group.grouped;
     const bool idle = !g.flushing && g.batches[g.filled].count == 0;
@@ -76,7 +77,7 @@ void go_on(ty_group &group) {
         return;
     }
     if (g.held && (idle || (g.broken && !g.flushing)))
-        open_gates(group);
+        open_rwlocks(group);
     if (g.broken) {
         tell_all(g.queue.take(), turn::refused);
     } else if (!g.held && g.queue.end) {
@@ -101,8 +102,8 @@ ty_status append(const ty_group &group, const grouped_batch &batch, uint64_t *ls
     return TY_OK;
 }
 
-// JO3. A heap that cannot take the outcome is repaired before the gates open: the distributed transactions count all
-// the same.
+// JO3. A heap that cannot take the outcome is repaired before the reader-writer locks open: the distributed
+// transactions count all the same.
 ty_status write(const ty_group &group, const grouped_batch &batch) {
     uint64_t lsns[TY_GROUP_HEAPS_MAX];
     if (ty_status status = append(group, batch, lsns))

@@ -162,8 +162,8 @@ private:
 
 } // namespace
 
-// Within read sections of all heaps, taken in the order in which distributed transactions take their gates: no
-// distributed transaction lies in between.
+// Within read sections of all heaps, taken in the order in which distributed transactions take their reader-writer
+// locks: no distributed transaction lies in between.
 ty_status moments_compare(const ty_group &group, group_moment *found) {
     size_t within = 0;
     ty_status status = TY_OK;

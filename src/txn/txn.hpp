@@ -218,8 +218,8 @@ ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
                            ty_status (*look)(ty_heap *heap, open_here how, void *context), void *context);
 // ---- grouped.cpp: distributed transactions whose parts wait together for one durable write
 
-// X29: from the first one's end to the outcome of all, the gate is held: within it another transaction begins with
-// txn_begin_next. What comes from a caller is right by what it has checked.
+// X29: from the first one's end to the outcome of all, the reader-writer lock is held: within it another transaction
+// begins with txn_begin_next. What comes from a caller is right by what it has checked.
 
 // The distributed transaction alone ends it: others are refused.
 void txn_set_dtxn(ty_txn *txn);
@@ -239,7 +239,7 @@ void txn_commit_grouped(ty_heap *heap);
 // All that was appended has its outcome, but for that of a log that has failed: it is repaired by a snapshot, which
 // holds what is committed, and nothing else.
 ty_status txn_repair_grouped(ty_heap *heap);
-// The gate opens. spoiled: what is in memory may be in no log, and the heap can only be discarded.
+// The reader-writer lock opens. spoiled: what is in memory may be in no log, and the heap can only be discarded.
 void txn_release_grouped(ty_heap *heap, bool spoiled);
 
 ty_status txn_commit(ty_txn *txn);

@@ -205,8 +205,8 @@ TEST(group_commit_test, writes_that_fail) {
     EXPECT_GT(failed, 3u);
 }
 
-// X29: while distributed transactions that have ended are written, the gates are held, though nobody is within a
-// transaction.
+// X29: while distributed transactions that have ended are written, the reader-writer locks are held, though nobody is
+// within a transaction.
 TEST(group_commit_test, nobody_sees_what_is_not_durable) {
     static std::atomic<int> looked;
     static std::atomic<bool> read;
@@ -267,7 +267,7 @@ TEST(group_commit_test, nobody_sees_what_is_not_durable) {
     ASSERT_OK(ty_rollback(txn));
 }
 
-// X29: who waited at a gate while a write failed is refused as well.
+// X29: who waited at a reader-writer lock while a write failed is refused as well.
 TEST(group_commit_test, those_that_wait_for_a_write_that_fails) {
     disk files;
     joined_heaps in(files);

@@ -170,8 +170,8 @@ TEST(resource_managers, each_dtxn_has_all_heaps) {
     EXPECT_EQ(2u, after.number(0));
 }
 
-// The first heap's gate opens before its commit is durable: the next distributed transaction, which begins then, must
-// not tell of it.
+// The first heap's reader-writer lock opens before its commit is durable: the next distributed transaction, which
+// begins then, must not tell of it.
 TEST(resource_managers, are_told_of_what_is_durable) {
     struct watched : queue {
         std::atomic<bool> writing{false}, early{false}, begins{false};

@@ -305,7 +305,7 @@ void *heap_alloc(ty_heap *heap, size_t size) {
 
 void *alloc_held_slowly(ty_heap *heap, size_t size) {
     thread_cache *cache = cache_at(heap->slot);
-    if (cache == nullptr || !try_enter(cache, gate_holds))
+    if (cache == nullptr || !try_enter(cache, safepoint_holds))
         return alloc_otherwise(heap, size, 0, false);
     if (size <= heap->small_max)
         return alloc_slowly(cache, heap->class_of[(size + 7) / 8], size);

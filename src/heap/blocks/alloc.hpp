@@ -9,7 +9,7 @@ namespace taiyen {
 void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
 // Of pages, whatever the size. cache may be NULL: then the block is none that a thread has kept.
 void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
-// cache may be NULL: then the gate's lock is held.
+// cache may be NULL: then the safepoint's lock is held.
 ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block);
 // The same for what is no small block. Its pages in emptied have no memory any more.
 ty_status free_run(ty_heap *heap, thread_cache *cache, const void *block, page_run emptied);

@@ -35,14 +35,14 @@ size_t count_of(const held_stack &held) {
     return static_cast<size_t>(held.top - held.bottom) - 1;
 }
 
-// Makes blocks of a class free in the truth, one after the other. Blocks that are neighbours in the stack often are in
-// the truth: a word of a bitmap is kept until a block of another one comes.
-class truth_writer {
+// Makes blocks of a class free in the persistent metadata, one after the other. Blocks that are neighbours in the stack
+// often are in the persistent metadata: a word of a bitmap is kept until a block of another one comes.
+class metadata_writer {
 public:
-    truth_writer(thread_cache *cache, uint32_t size_class) : cache_(cache), size_class_(size_class) {}
-    ~truth_writer() { leave_span(); }
-    truth_writer(const truth_writer &) = delete;
-    truth_writer &operator=(const truth_writer &) = delete;
+    metadata_writer(thread_cache *cache, uint32_t size_class) : cache_(cache), size_class_(size_class) {}
+    ~metadata_writer() { leave_span(); }
+    metadata_writer(const metadata_writer &) = delete;
+    metadata_writer &operator=(const metadata_writer &) = delete;
 
     // False: it is not allocated.
     bool free(const held_stack &held, uint64_t offset) {
@@ -102,14 +102,14 @@ private:
     uint32_t freed_ = 0;
 };
 
-// The oldest blocks of a stack become free in the truth.
+// The oldest blocks of a stack become free in the persistent metadata.
 void let_go(thread_cache *cache, uint32_t size_class, size_t count) {
     held_stack &held = cache->held[size_class];
     char **blocks = held.bottom + 1;
     {
-        truth_writer truth(cache, size_class);
+        metadata_writer metadata(cache, size_class);
         for (size_t i = 0; i < count; i++)
-            if (!truth.free(held, offset_in(cache->heap, blocks[i]))) [[unlikely]]
+            if (!metadata.free(held, offset_in(cache->heap, blocks[i]))) [[unlikely]]
                 tell_wrong_free(cache->heap, blocks[i]);
     }
     held.top -= count;
@@ -197,8 +197,8 @@ bool trim(thread_cache *cache, uint32_t size_class) {
     return share_resting(cache->heap, size_class);
 }
 
-// A full stack. One that has taken as much from the truth as it let go the last time is too small for what its thread
-// does.
+// A full stack. One that has taken as much from the persistent metadata as it let go the last time is too small for
+// what its thread does.
 void make_room(thread_cache *cache, held_stack *held) {
     auto size_class = static_cast<uint32_t>(held - cache->held);
     auto half = static_cast<size_t>(held->end - held->bottom) / 2;
@@ -367,7 +367,7 @@ static bool look_up(thread_cache *cache, const void *block) {
 
 ty_status free_held_slowly(void *block) {
     thread_cache *cache = holding_cache;
-    if (look_up(cache, block) && try_enter(cache, gate_holds)) {
+    if (look_up(cache, block) && try_enter(cache, safepoint_holds)) {
         bool held = hold_freed(cache, block) == held_free::held;
         leave(cache);
         if (held)
@@ -393,7 +393,7 @@ static size_t usable_size(const thread_cache *cache, const void *block) {
 
 size_t held_usable_size(const void *block) {
     thread_cache *cache = holding_cache;
-    if (!look_up(cache, block) || !try_enter(cache, gate_holds)) [[unlikely]]
+    if (!look_up(cache, block) || !try_enter(cache, safepoint_holds)) [[unlikely]]
         return 0;
     size_t bytes = usable_size(cache, block);
     leave(cache);
@@ -403,7 +403,7 @@ size_t held_usable_size(const void *block) {
 void *try_alloc_held_aligned(size_t size, size_t alignment) {
     thread_cache *cache = holding_cache;
     size_t whole = (size + alignment - 1) & ~(alignment - 1);
-    if (size > small_bytes_max || whole > small_bytes_max || !try_enter(cache, gate_holds)) [[unlikely]]
+    if (size > small_bytes_max || whole > small_bytes_max || !try_enter(cache, safepoint_holds)) [[unlikely]]
         return nullptr;
     uint32_t size_class = cache->heap->class_of[(whole + 7) / 8];
     held_stack &held = cache->held[size_class];

@@ -1,6 +1,7 @@
 // Held blocks: what makes the drop-in malloc fast. A thread holds blocks that it freed, or took many at a time, in a
-// stack for each class. The truth has them as allocated: to take or free one is to move a pointer, and the truth is
-// changed for many at once, when a stack is filled or is full. A pause empties the stacks, so that all are free in it.
+// stack for each class. The persistent metadata has them as allocated: to take or free one is to move a pointer, and
+// the persistent metadata is changed for many at once, when a stack is filled or is full. A pause empties the stacks,
+// so that all are free in it.
 //
 // The price is that a block that is freed twice is told at once only if it was the last one freed; else when the stack
 // is emptied, and not at all if it was allocated again meanwhile. So the heaps of programs that want to know do
@@ -43,7 +44,7 @@ void *try_alloc_held_aligned(size_t size, size_t alignment);
 // NULL: ask alloc_held_slowly.
 [[gnu::always_inline]] inline void *try_alloc_held(size_t size) {
     thread_cache *cache = holding_cache;
-    if (size > small_bytes_max || !try_enter(cache, gate_holds)) [[unlikely]]
+    if (size > small_bytes_max || !try_enter(cache, safepoint_holds)) [[unlikely]]
         return nullptr;
     held_stack &held = cache->held[held_class_of[(size + 7) / 8]];
     char *block = held.top[-1];
@@ -60,7 +61,7 @@ enum class tried_free { done, elsewhere, not_free };
 [[gnu::always_inline]] inline tried_free try_free_held(void *block, const held_stack **stack) {
     thread_cache *cache = holding_cache;
     uint64_t offset = reinterpret_cast<uintptr_t>(block) - cache->base;
-    if (offset >= cache->bytes || !try_enter(cache, gate_holds)) [[unlikely]]
+    if (offset >= cache->bytes || !try_enter(cache, safepoint_holds)) [[unlikely]]
         return tried_free::not_free;
     held_stack *held = cache->page_stacks[offset / page_bytes].load(std::memory_order_relaxed);
     *stack = held;

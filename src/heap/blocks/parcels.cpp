@@ -21,14 +21,14 @@ thread_cache *owner_of(const ty_heap *heap, const char *block) {
     return held != nullptr ? cache_with(heap, held) : nullptr;
 }
 
-// Frees blocks in the truth: those of spans that no thread owns, or whose owner cannot be reached. Those that are of
-// one word of a bitmap together.
-class truth_freer {
+// Frees blocks in the persistent metadata: those of spans that no thread owns, or whose owner cannot be reached. Those
+// that are of one word of a bitmap together.
+class metadata_freer {
 public:
-    explicit truth_freer(thread_cache *cache) : cache_(cache) {}
-    ~truth_freer() { free_word(); }
-    truth_freer(const truth_freer &) = delete;
-    truth_freer &operator=(const truth_freer &) = delete;
+    explicit metadata_freer(thread_cache *cache) : cache_(cache) {}
+    ~metadata_freer() { free_word(); }
+    metadata_freer(const metadata_freer &) = delete;
+    metadata_freer &operator=(const metadata_freer &) = delete;
 
     void add(const char *block) {
         ty_heap *heap = cache_->heap;
@@ -102,7 +102,7 @@ void count_waiting(thread_cache *owner, uint64_t bytes) {
         take_from_sleeper(owner);
 }
 
-// What it cannot send in a parcel goes to the truth. The blocks have about so many bytes.
+// What it cannot send in a parcel goes to the persistent metadata. The blocks have about so many bytes.
 void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count, uint64_t bytes) {
     const ty_heap *heap = cache->heap;
     char *memory = take_without_parcels(cache, heap->class_of[sizeof(parcel) / 8]);
@@ -115,9 +115,9 @@ void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, 
             return count_waiting(owner, bytes + sizeof(parcel));
         put_on_stacks(cache, &memory, 1);
     }
-    truth_freer truth(cache);
+    metadata_freer metadata(cache);
     for (uint32_t i = 0; i < count; i++)
-        truth.add(blocks[i]);
+        metadata.add(blocks[i]);
 }
 
 // Sends all that have the first one's owner; how many are left.
@@ -137,9 +137,9 @@ uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count, uint64_
         send_parcel(cache, owner, own, sent, sent * block_bytes);
         return kept;
     }
-    truth_freer truth(cache);
+    metadata_freer metadata(cache);
     for (uint32_t i = 0; i < sent; i++)
-        truth.add(own[i]);
+        metadata.add(own[i]);
     return kept;
 }
 
@@ -169,8 +169,8 @@ void unpack(thread_cache *cache, parcel *each) {
 void deliver_block(thread_cache *cache, char *block) {
     if (thread_cache *owner = owner_of(cache->heap, block))
         return put_on_stacks(owner, &block, 1);
-    truth_freer truth(cache);
-    truth.add(block);
+    metadata_freer metadata(cache);
+    metadata.add(block);
 }
 
 enum class gathered { held, full, wrong };

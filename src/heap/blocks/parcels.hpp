@@ -1,9 +1,11 @@
 // Frees of blocks of other threads' spans, where threads hold blocks. Who frees them gathers them, and sends each owner
 // its own in a parcel: a list of blocks, in a block of the heap itself. The owner, before it takes blocks from the
-// truth, puts those of its parcels on its stacks, and so does with the parcels' own blocks. The truth has all of them
-// as allocated meanwhile; no span is looked at, and nothing but the parcel travels between the two processors.
+// persistent metadata, puts those of its parcels on its stacks, and so does with the parcels' own blocks. The
+// persistent metadata has all of them as allocated meanwhile; no span is looked at, and nothing but the parcel travels
+// between the two processors.
 //
-// R3: a thread that ends shuts its cache's inbox. Who finds it shut frees the blocks in the truth (R1, R2). What comes
+// R3: a thread that ends shuts its cache's inbox. Who finds it shut frees the blocks in the persistent metadata (R1,
+// R2). What comes
 //     to a cache that another thread has taken over is sent on.
 // R4: a heap that is paused has nothing under way.
 #pragma once

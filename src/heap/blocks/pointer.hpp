@@ -16,8 +16,8 @@ inline uint64_t offset_in(const ty_heap *heap, const void *address) {
     return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(heap->base);
 }
 
-// A live block of any size, by any address in it. Small ones: what the truth says, under the class's lock if the span
-// is not the calling thread's own. The thread has entered.
+// A live block of any size, by any address in it. Small ones: what the persistent metadata says, under the class's lock
+// if the span is not the calling thread's own. The thread has entered.
 struct live_block {
     uint64_t offset; // of its start
     uint64_t bytes;

@@ -6,7 +6,8 @@
 
 namespace taiyen {
 
-// C1: each record is of a block that is allocated in the truth: `real` is its offset from the base. The block that the
+// C1: each record is of a block that is allocated in the persistent metadata: `real` is its offset from the base. The
+// block that the
 //     program sees lies in it.
 struct check_record {
     uint64_t real; // 0: the place in the table is empty

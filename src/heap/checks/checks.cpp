@@ -1,4 +1,4 @@
-// Blocks of a checked heap: how they lie in the truth's blocks, and their life.
+// Blocks of a checked heap: how they lie in the persistent metadata's blocks, and their life.
 #include "check_runtime.hpp"
 
 #include "../blocks/blocks.hpp"
@@ -147,7 +147,7 @@ struct calls {
                     : 0) {}
 };
 
-// The record of the truth's block that an address lies in; real 0: there is none.
+// The record of the persistent metadata's block that an address lies in; real 0: there is none.
 check_record record_at(ty_heap *heap, const void *address) {
     live_block block;
     if (find_block(heap, address, &block) != TY_OK)

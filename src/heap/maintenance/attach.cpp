@@ -1,4 +1,4 @@
-// Making a heap, and making and dropping the volatile side of one.
+// Making a heap, and making and dropping the runtime state of one.
 #include "attach.hpp"
 
 #include "../spans/spans.hpp"

@@ -1,5 +1,5 @@
-// Statistics by size class and by thread: counted from the truth and from who owns what, so that nothing is counted on
-// the way.
+// Statistics by size class and by thread: counted from the persistent metadata and from who owns what, so that nothing
+// is counted on the way.
 #include "walk.hpp"
 
 #include <new>
@@ -104,7 +104,7 @@ ty_status heap_each_thread(ty_heap *heap, ty_thread_callback *callback, void *co
     give_up_ended_threads();
     {
         pause_guard paused(heap);
-        os::lock_guard guard(heap->gate_lock);
+        os::lock_guard guard(heap->safepoint_lock);
         count = count_caches(heap);
         if (ty_status status = count != 0 ? list.start(count) : TY_OK; status != TY_OK)
             return status;

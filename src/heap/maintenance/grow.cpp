@@ -47,7 +47,7 @@ void write_header(ty_heap *heap) {
     header.heads_offset = places.heads_offset;
 }
 
-// The volatile side knows no span any more; the sweep finds them again.
+// The runtime state knows no span any more; the sweep finds them again.
 void forget_spans(ty_heap *heap) {
     for (class_spans &spans : heap->spans)
         spans.shared = {};

@@ -29,7 +29,9 @@ void set_own(ty_heap *heap, bool own) {
 void heap_change_begin(ty_heap *heap) {
     heap_pause(heap, pause_to::change);
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        settle_cache(cache, give_up::all); // so that a free changes the truth at once, and the block can be taken again
+        settle_cache(
+            cache,
+            give_up::all); // so that a free changes the persistent metadata at once, and the block can be taken again
 }
 
 void heap_change_end(ty_heap *heap) {

@@ -1,5 +1,5 @@
-// Spans that the volatile side knows: found in the truth, made, given back. Each has a number as long as it is known.
-// All of it under the class's lock.
+// Spans that the runtime state knows: found in the persistent metadata, made, given back. Each has a number as long as
+// it is known. All of it under the class's lock.
 #pragma once
 
 #include "../pages/pages.hpp"

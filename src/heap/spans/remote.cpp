@@ -82,7 +82,7 @@ uint32_t take_pending(ty_heap *heap, uint32_t number) {
         uint64_t word = state.bits[i].load(std::memory_order_relaxed);
         state.bits[i].store(word & ~freed, std::memory_order_relaxed);
         state.used -= count_bits(word & freed);
-        remote[i].fetch_and(~freed, std::memory_order_seq_cst); // R8: after the truth
+        remote[i].fetch_and(~freed, std::memory_order_seq_cst); // R8: after the persistent metadata
         taken += count_bits(freed);
     }
     if (fault("uncounted_remote_frees_taken_out"))

@@ -1,10 +1,10 @@
 // Frees by threads that do not own the span, without a lock.
 //
 // Who frees counts the block in the span's `pending`, sets its bit in the remote bitmap, and, if it was the first to
-// count, queues the span with the owner's cache, in this order. The owner frees the blocks in the truth, takes the bits
-// out of the bitmap, and them out of the count.
-// R1: a span stands in one queue at most, and is not given back while blocks are pending.
-// R2: a queue that has lost its owner is looked after by who queued something there: having queued a span, it looks at
+// count, queues the span with the owner's cache, in this order. The owner frees the blocks in the persistent metadata,
+// takes the bits out of the bitmap, and them out of the count. R1: a span stands in one queue at most, and is not given
+// back while blocks are pending. R2: a queue that has lost its owner is looked after by who queued something there:
+// having queued a span, it looks at
 //     the owner once more, as the owner, having given up its spans, looks at its queue.
 // R6: of threads that free a block at the same instant one sets its bit; the others are refused. What they have counted
 //     is noted in `refused`, and taken out of the count by who takes the blocks: a count that sank in the queue would
@@ -12,8 +12,8 @@
 // R7: who gives an empty span back first makes its count `pending_gone`, from 0. Who comes later with a block that it
 //     had found live, freed by somebody else since, counts nothing there.
 // R8: who has counted looks once more whether the block is allocated, before it sets the bit: it may be free since, or
-//     its span's number another's. Blocks are freed in the truth before their bits are taken, so that one that was
-//     freed is seen to be free in one of the two at any time.
+//     its span's number another's. Blocks are freed in the persistent metadata before their bits are taken, so that one
+//     that was freed is seen to be free in one of the two at any time.
 // R9: what others freed and an owner has not looked at is bounded: each time that it passes a multiple of its share,
 //     who frees takes the owner's cache, if its thread is not at work in it just now, and makes it give up what it has:
 //     an owner that sleeps never looks itself.
@@ -43,7 +43,7 @@ inline bool passes_share(const thread_cache *owner, uint64_t before, uint64_t af
     return (before ^ after) >= owner->heap->waiting_share.load(std::memory_order_relaxed); // a power of two
 }
 
-// What others freed becomes part of the truth. By the owner, or while it stands still. Holds no lock.
+// What others freed becomes part of the persistent metadata. By the owner, or while it stands still. Holds no lock.
 void settle_remote(thread_cache *cache, uint32_t size_class);
 
 // R2: for a cache that has given up spans of the class. Under the class's lock.

@@ -1,4 +1,5 @@
-// Spans of small blocks: the truth in their bitmaps, their owners, and the lists of those with free blocks.
+// Spans of small blocks: the persistent metadata in their bitmaps, their owners, and the lists of those with free
+// blocks.
 #pragma once
 
 #include "known_spans.hpp"
@@ -21,7 +22,7 @@ struct small_block {
     bool exact; // the address is the block's start
 };
 small_block small_block_at(const ty_heap *heap, uint32_t size_class, uint64_t offset);
-bool is_allocated(const ty_heap *heap, const small_block &block); // in the truth
+bool is_allocated(const ty_heap *heap, const small_block &block); // in the persistent metadata
 bool is_live(const ty_heap *heap, const small_block &block);      // and not freed by another thread
 
 // A span that its owner freed into moves to the bin that is right, or away. It is not the current one.
@@ -41,8 +42,9 @@ ty_status make_span_at(ty_heap *heap, uint32_t size_class, uint32_t head, const 
 // Which spans lose their owner: nearly all of what a thread holds is in those with room, and most frees that are still
 // to come are in the others.
 enum class give_up { nothing, with_room, all };
-// What others freed becomes part of the truth, of one class, or of all with the runs that were kept; spans are given
-// up, or else the empty current ones are given back (H8). The thread stands still, or is the caller, or has ended.
+// What others freed becomes part of the persistent metadata, of one class, or of all with the runs that were kept;
+// spans are given up, or else the empty current ones are given back (H8). The thread stands still, or is the caller, or
+// has ended.
 void settle_class(thread_cache *cache, uint32_t size_class, give_up which);
 void settle_cache(thread_cache *cache, give_up which);
 

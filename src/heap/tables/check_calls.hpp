@@ -20,8 +20,8 @@ struct check_calls {
     // Sampling: whether a block is to get a guard page now; and such a block, or NULL where there can be none.
     bool (*sample_due)(ty_heap *heap);
     void *(*take_sample)(ty_heap *heap, size_t size, const void *caller);
-    // For a paused heap: whether the truth's block is one that the program knows, and as what; statistics without those
-    // that it does not know; and what is wrong with any block, as texts. Returns how many.
+    // For a paused heap: whether the persistent metadata's block is one that the program knows, and as what; statistics
+    // without those that it does not know; and what is wrong with any block, as texts. Returns how many.
     bool (*as_program_sees)(const ty_heap *heap, ty_block *block);
     void (*subtract_freed)(const ty_heap *heap, ty_heap_stats *stats);
     uint64_t (*verify)(const ty_heap *heap, ty_problem_callback *callback, void *context);

@@ -1,4 +1,4 @@
-// The volatile side of a heap: everything that is made anew when a heap is attached. Locks, caches, who owns which
+// The runtime state of a heap: everything that is made anew when a heap is attached. Locks, caches, who owns which
 // span, the index of spans with free blocks. docs/design/heap.md, "Small blocks", and heap-threads.md tell how they
 // work together.
 #pragma once
@@ -24,7 +24,7 @@ struct span_bins {
     uint32_t first[partial_bins]; // numbers of spans; 0: none
 };
 
-// What the volatile side knows of a span. Known spans have a number, at which this stands, so that they lie close
+// What the runtime state knows of a span. Known spans have a number, at which this stands, so that they lie close
 // together: a free looks at one of these and little else. Number 0 stands for all spans that are not known. A cache
 // line each, since neighbours may have different owners.
 // Guarded by the class's lock, but used, notice, next, prev and bin belong to the owner while there is one.
@@ -60,7 +60,7 @@ inline bool claim_empty(span_state &state) {
 inline constexpr uint32_t notice_never = UINT32_MAX;
 
 // Blocks of a class that a thread freed in spans of its own, to be allocated first and last in, first out: they and
-// what tells of them are still cached. They are free in the truth and in all counts.
+// what tells of them are still cached. They are free in the persistent metadata and in all counts.
 struct freed_block {
     char *block;
     uint32_t number; // of its span
@@ -77,8 +77,8 @@ inline bool is_bottom(const freed_block *place) {
 }
 
 // What a thread's cache holds of one class: blocks that it freed last; and the free blocks of one word of its current
-// span's bitmap, from which it takes blocks. The word itself is the truth (H5): these blocks are free there until they
-// are taken.
+// span's bitmap, from which it takes blocks. The word itself is the persistent metadata (H5): these blocks are free
+// there until they are taken.
 struct alignas(64) class_cache {
     freed_block *freed = nullptr; // the last one
     uint64_t free = 0;
@@ -129,10 +129,10 @@ struct held_calls {
 };
 inline constexpr uint32_t outgoing_max = 62; // what a parcel has room for
 
-inline constexpr uint32_t gate_shut = 1;
-inline constexpr uint32_t gate_fence = 2;   // there is no process barrier: the fast path needs its own fence
-inline constexpr uint32_t gate_checked = 4; // the heap is checked: no call takes the fast path
-inline constexpr uint32_t gate_holds = 8;   // threads hold blocks: only the fast path of blocks/held.hpp is for it
+inline constexpr uint32_t safepoint_requested = 1;
+inline constexpr uint32_t safepoint_fence = 2;   // there is no process barrier: the fast path needs its own fence
+inline constexpr uint32_t safepoint_checked = 4; // the heap is checked: no call takes the fast path
+inline constexpr uint32_t safepoint_holds = 8;   // threads hold blocks: only the fast path of blocks/held.hpp is for it
 
 // Runs that a thread freed and keeps for itself, by their pages; run_cache.hpp has the rules (K1, K2).
 inline constexpr uint32_t kept_pages_max = 16;    // of one
@@ -150,24 +150,25 @@ inline constexpr uint64_t sharings_a_period = 10;
 inline constexpr uint64_t kept_limit_min = uint64_t{1} << 30;
 
 struct alignas(freed_blocks) thread_cache {
-    std::atomic<uint32_t> busy{0}; // 1 while its thread works on the heap
-    std::atomic<uint32_t> gate{0}; // written under the heap's gate lock
+    std::atomic<uint32_t> busy{0};      // 1 while its thread works on the heap
+    std::atomic<uint32_t> safepoint{0}; // written under the heap's safepoint lock
     ty_heap *heap = nullptr;
     // What blocks/held.hpp wants of the heap at once: its base, how far its tables tell of it (less than they do by
     // now, maybe: who finds an address beyond looks again), and its page_stacks.
     uintptr_t base = 0;
     uint64_t bytes = 0;
     std::atomic<held_stack *> *page_stacks = nullptr;
-    thread_cache *next_in_heap = nullptr;   // guarded by the heap's gate lock
+    thread_cache *next_in_heap = nullptr;   // guarded by the heap's safepoint lock
     thread_cache *next_in_thread = nullptr; // guarded by the caches lock, as is table
-    thread_cache *next_resting = nullptr;   // guarded by the heap's gate lock
+    thread_cache *next_resting = nullptr;   // guarded by the heap's safepoint lock
     thread_table *table = nullptr;          // NULL: no thread has it, it rests (R5)
     uint64_t thread = 0;                    // its thread's number; as a child of a fork has it, its own
-    bool asleep = false;                    // others settled it since its thread last took blocks from the truth: R9
+    bool asleep = false; // others settled it since its thread last took blocks from the persistent metadata: R9
     kept_runs kept;
     class_cache classes[size_class_count_max];
     held_stack held[size_class_count_max + 1];    // the last one, of no class, stays empty
-    uint32_t held_filled[size_class_count_max]{}; // taken from the truth since the stack let go; 0: it never did
+    uint32_t held_filled[size_class_count_max]{}; // taken from the persistent metadata since the stack let go; 0: it
+                                                  // never did
     uint32_t enlarged = 0;                        // so many stacks have room for more than at first
     os::space memory;                             // where it lies, if its thread holds blocks
     uint64_t trimmed = 0;                         // when they last were made as at first
@@ -224,7 +225,7 @@ struct huge_growth {
     uint64_t probe = 0; // from this page on as many as a huge one has are small, to be looked at next; 0: none
 };
 
-// The tables of the volatile side, one entry a page of the limit (states: a known span). They are mapped as far as
+// The tables of the runtime state, one entry a page of the limit (states: a known span). They are mapped as far as
 // `described` says. Those of a heap that has none of a kind are empty.
 enum volatile_table : uint32_t {
     table_states,
@@ -307,23 +308,24 @@ struct ty_heap {
     std::atomic<bool> soft_due; // the soft limit was passed: somebody is to be told
     taiyen::page_memory memory;
 
-    // Y1 to Y5 in threads/gate.hpp.
-    alignas(64) taiyen::os::mutex gate_lock{taiyen::os::lock_rank::gate};
-    taiyen::os::condition gate_changed;
-    uint32_t pauses;  // that are under way; 0: the gate is open. Guarded by gate_lock, as are all down to caches
-    bool standing;    // all threads stand still
-    bool changing;    // by the one pause that there is
-    bool own;         // of the thread that restores the heap, which others do not know yet; by the caches' lock
-    bool fork_paused; // by the fork that is under way; likewise
-    bool barrier;     // os::process_barrier works
+    // Y1 to Y5 in threads/safepoint.hpp.
+    alignas(64) taiyen::os::mutex safepoint_lock{taiyen::os::lock_rank::safepoint};
+    taiyen::os::condition safepoint_changed;
+    uint32_t
+        pauses;    // that are under way; 0: the safepoint is open. Guarded by safepoint_lock, as are all down to caches
+    bool standing; // all threads stand still
+    bool changing; // by the one pause that there is
+    bool own;      // of the thread that restores the heap, which others do not know yet; by the caches' lock
+    bool fork_paused;                   // by the fork that is under way; likewise
+    bool barrier;                       // os::process_barrier works
     taiyen::thread_cache *ended_caches; // Y4; linked by next_resting
     taiyen::thread_cache *caches;
     taiyen::thread_cache *idle_caches;    // of threads that ended, for the next ones; linked by next_in_heap (R2)
     taiyen::thread_cache *resting_caches; // R5; linked by next_resting
     uint64_t all_resting_shared;          // when all of them last gave up what they had
-    std::atomic<uint32_t> resting_count;  // of these; changes under gate_lock
+    std::atomic<uint32_t> resting_count;  // of these; changes under safepoint_lock
     uint32_t cache_count;                 // in `caches`
-    std::atomic<uint64_t> waiting_share;  // R9; changes under gate_lock
+    std::atomic<uint64_t> waiting_share;  // R9; changes under safepoint_lock
     std::atomic<uint32_t> enlarged;       // stacks of all caches
     uint64_t sweep_end;
     std::atomic<taiyen::heap_image *> image;

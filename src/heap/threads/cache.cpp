@@ -2,7 +2,7 @@
 
 #include "../pages/pages.hpp"
 #include "../spans/spans.hpp"
-#include "gate.hpp"
+#include "safepoint.hpp"
 #include <new>
 
 namespace taiyen {
@@ -33,7 +33,7 @@ thread_cache *map_cache(const ty_heap *heap) {
         os::unmap_memory(cache, sizeof(thread_cache));
 }
 
-// R9: 32 MiB may wait for all threads together, and 256 KiB for one at least. Under the gate's lock.
+// R9: 32 MiB may wait for all threads together, and 256 KiB for one at least. Under the safepoint's lock.
 void count_cache(ty_heap *heap, uint32_t change) {
     heap->cache_count += change;
     int halvings = 32 - __builtin_clz(heap->cache_count | 1);
@@ -64,8 +64,8 @@ void count_cache(ty_heap *heap, uint32_t change) {
 }
 
 // A cache whose thread has ended: its spans lose their owner. It stays for the next thread, as making one costs more
-// than all else at a thread's start; and another thread may be about to queue a span there (R2). Under the gate's lock
-// or in a fork's child.
+// than all else at a thread's start; and another thread may be about to queue a span there (R2). Under the safepoint's
+// lock or in a fork's child.
 [[gnu::cold]] void retire_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
     if (heap->held != nullptr)
@@ -77,7 +77,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
     heap->idle_caches = cache;
 }
 
-// R5. Under the gate's lock.
+// R5. Under the safepoint's lock.
 [[gnu::cold]] void rest_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
     heap->held->rest(cache);
@@ -88,7 +88,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
     heap->resting_count.fetch_add(1, std::memory_order_relaxed);
 }
 
-// NULL: none rests. Under the gate's lock.
+// NULL: none rests. Under the safepoint's lock.
 [[gnu::cold]] thread_cache *take_resting(ty_heap *heap) {
     thread_cache *cache = heap->resting_caches;
     if (cache != nullptr) {
@@ -98,7 +98,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
     return cache;
 }
 
-// A cache whose thread has ended. Under the gate's lock, with the gate open or about to open.
+// A cache whose thread has ended. Under the safepoint's lock, with the safepoint open or about to open.
 void end_cache(thread_cache *cache) {
     const ty_heap *heap = cache->heap;
     if (heap->held != nullptr && heap->resting_count.load(std::memory_order_relaxed) < resting_max)
@@ -107,14 +107,14 @@ void end_cache(thread_cache *cache) {
         retire_cache(cache);
 }
 
-// While a heap stands still its caches do, too: they are left to who opens the gate (Y1, Y4). Under caches_lock.
+// While a heap stands still its caches do, too: they are left to who opens the safepoint (Y1, Y4). Under caches_lock.
 [[gnu::cold]] void end_table(thread_table *table) {
     while (thread_cache *cache = table->first) {
         ty_heap *heap = cache->heap;
-        os::lock_guard gate(heap->gate_lock);
+        os::lock_guard safepoint(heap->safepoint_lock);
         unlink_from_thread(cache);
-        while (fault("end_of_a_thread_waits_for_a_gate") && heap->pauses != 0)
-            heap->gate_changed.wait(heap->gate_lock);
+        while (fault("end_of_a_thread_waits_for_a_safepoint") && heap->pauses != 0)
+            heap->safepoint_changed.wait(heap->safepoint_lock);
         if (heap->pauses == 0) {
             end_cache(cache);
         } else {
@@ -197,13 +197,13 @@ bool try_pause_all() {
 // another thread calls back in, or this one, stands still already; its pause is one more (Y2, Y3).
 void before_fork() {
     for (;;) {
-        uint32_t seen = gates_changed.load(std::memory_order_seq_cst);
+        uint32_t seen = safepoints_changed.load(std::memory_order_seq_cst);
         caches_lock.lock();
         if (try_pause_all())
             return;
         if (!fault("fork_waits_with_the_lock_of_the_caches"))
             caches_lock.unlock();
-        wait_for_gates(seen);
+        wait_for_safepoints(seen);
         if (fault("fork_waits_with_the_lock_of_the_caches"))
             caches_lock.unlock();
     }
@@ -277,7 +277,7 @@ static void link_to_heap(thread_cache *cache) {
     count_cache(cache->heap, 1);
 }
 
-// One that is among the heap's. Under the gate's lock.
+// One that is among the heap's. Under the safepoint's lock.
 [[gnu::cold, gnu::noinline]] static thread_cache *idle_or_new_cache(ty_heap *heap) {
     if (thread_cache *resting = take_resting(heap))
         return resting;
@@ -304,7 +304,7 @@ thread_cache *cache_of(ty_heap *heap) {
     os::lock_guard guard(caches_lock);
     if (make_table() != TY_OK)
         return nullptr;
-    os::lock_guard gate(heap->gate_lock);
+    os::lock_guard safepoint(heap->safepoint_lock);
     thread_cache *cache = idle_or_new_cache(heap);
     if (cache == nullptr)
         return nullptr;
@@ -313,9 +313,9 @@ thread_cache *cache_of(ty_heap *heap) {
     cache->next_in_thread = own_table->first;
     own_table->first = cache;
     own_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
-    uint32_t always = (heap->barrier ? 0 : gate_fence) | (heap_checked(heap) ? gate_checked : 0) |
-                      (heap->held != nullptr ? gate_holds : 0);
-    cache->gate.store((heap->pauses != 0 ? gate_shut : 0) | always, std::memory_order_relaxed);
+    uint32_t always = (heap->barrier ? 0 : safepoint_fence) | (heap_checked(heap) ? safepoint_checked : 0) |
+                      (heap->held != nullptr ? safepoint_holds : 0);
+    cache->safepoint.store((heap->pauses != 0 ? safepoint_requested : 0) | always, std::memory_order_relaxed);
     if (heap->held != nullptr)
         heap->held->start(cache);
     return cache;
@@ -331,7 +331,7 @@ thread_cache *cache_to_free(ty_heap *heap) {
 }
 
 // All that rest give up what they have of all classes, unless they did just before: the threads that start next have to
-// find their blocks again. Under the gate's lock.
+// find their blocks again. Under the safepoint's lock.
 [[gnu::cold]] static void share_all_resting(ty_heap *heap) {
     uint64_t now = os::now_ns();
     if (now - heap->all_resting_shared < heap->memory.period_ns / sharings_a_period)
@@ -344,7 +344,7 @@ thread_cache *cache_to_free(ty_heap *heap) {
 }
 
 [[gnu::cold]] bool share_resting(ty_heap *heap, uint32_t size_class) {
-    if (heap->resting_count.load(std::memory_order_relaxed) == 0 || !heap->gate_lock.try_lock())
+    if (heap->resting_count.load(std::memory_order_relaxed) == 0 || !heap->safepoint_lock.try_lock())
         return false; // a pause may wait for the caller
     auto any = [=] {
         os::lock_guard guard(lock_of(heap, size_class));
@@ -357,7 +357,7 @@ thread_cache *cache_to_free(ty_heap *heap) {
         settle_class(cache, size_class, give_up::with_room);
         found = any();
     }
-    heap->gate_lock.unlock();
+    heap->safepoint_lock.unlock();
     return found;
 }
 
@@ -382,8 +382,8 @@ void drop_caches(ty_heap *heap) {
 
 // In a forked child only the forking thread is left: the caches of the others give up what they own.
 [[gnu::cold]] void keep_only_cache(ty_heap *heap, const thread_table *table) {
-    new (&heap->gate_lock) os::mutex(os::lock_rank::gate); // a thread that is no more may have held it
-    new (&heap->gate_changed) os::condition;
+    new (&heap->safepoint_lock) os::mutex(os::lock_rank::safepoint); // a thread that is no more may have held it
+    new (&heap->safepoint_changed) os::condition;
     heap->pauses = pauses_called_back_in(heap) + 1; // those of threads that are no more are over; and the fork's
     heap->ended_caches = nullptr;
     while (take_resting(heap) != nullptr) // they are retired like the others

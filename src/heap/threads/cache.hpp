@@ -1,8 +1,9 @@
-// Threads' caches of heaps: how a thread finds its own, and the gate that makes all of them stand still.
+// Threads' caches of heaps: how a thread finds its own, and the safepoint that makes all of them stand still.
 //
-// A thread works on a heap between enter and leave, as `busy` says. Who shuts the gate then waits until no cache is
-// busy. The fast path stores `busy` and loads `gate`, in this order in the program; the process barrier of the one who
-// shuts makes that the order in memory, so that either the thread sees the gate shut or the shutter sees it busy.
+// A thread works on a heap between enter and leave, as `busy` says. Who shuts the safepoint then waits until no cache
+// is busy. The fast path stores `busy` and loads `safepoint`, in this order in the program; the process barrier of the
+// one who shuts makes that the order in memory, so that either the thread sees the safepoint shut or the shutter sees
+// it busy.
 #pragma once
 
 #include "../tables/tables.hpp"
@@ -50,10 +51,10 @@ inline void leave(thread_cache *cache) {
 }
 
 // False: the thread has not entered; that needs more.
-inline bool try_enter(thread_cache *cache, uint32_t gate = 0) {
+inline bool try_enter(thread_cache *cache, uint32_t safepoint = 0) {
     cache->busy.store(1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (cache->gate.load(std::memory_order_acquire) == gate) [[likely]]
+    if (cache->safepoint.load(std::memory_order_acquire) == safepoint) [[likely]]
         return true;
     leave(cache);
     return false;
@@ -64,8 +65,8 @@ inline void enter(thread_cache *cache) {
         enter_slowly(cache);
 }
 
-// Work on a heap by a thread that may have no cache. Without one it holds the gate's lock meanwhile. What only looks
-// may do so in a pause in which its thread is called back, too.
+// Work on a heap by a thread that may have no cache. Without one it holds the safepoint's lock meanwhile. What only
+// looks may do so in a pause in which its thread is called back, too.
 class [[nodiscard]] operation {
 public:
     explicit operation(ty_heap *heap, pause_to what = pause_to::change) : operation(heap, cache_of, what) {}
@@ -118,8 +119,8 @@ inline constexpr uint32_t resting_max = 8;
 // entered.
 bool share_resting(ty_heap *heap, uint32_t size_class);
 
-// Y4 in gate.hpp: the caches of threads that ended while the heap stood still rest or are given up. Under the gate's
-// lock.
+// Y4 in safepoint.hpp: the caches of threads that ended while the heap stood still rest or are given up. Under the
+// safepoint's lock.
 void take_ended_caches(ty_heap *heap);
 
 // Takes the heap out of all threads' tables and drops its caches; no thread uses the heap any more. Under caches_lock.

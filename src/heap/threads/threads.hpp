@@ -1,5 +1,5 @@
-// Threads' caches of a heap, and the gate that makes all of them stand still.
+// Threads' caches of a heap, and the safepoint that makes all of them stand still.
 #pragma once
 
 #include "cache.hpp"
-#include "gate.hpp"
+#include "safepoint.hpp"

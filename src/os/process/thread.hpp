@@ -23,7 +23,7 @@ enum class lock_rank : uint8_t {
     image = 5,        // one snapshot, apply or close at a time on a heap
     members = 6,      // who takes part in a concurrent heap
     caches = 7,       // the table of heaps by address, and the list of threads' caches
-    gate = 8,         // the heap's gate: who pauses the allocators
+    safepoint = 8,    // the heap's safepoint: who pauses the allocators
     span_class = 9,   // spans of one size class of a heap
     pages = 10,       // page runs of a heap
     checks = 11,      // what a checked heap knows of its blocks

@@ -176,21 +176,21 @@ ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_ca
     return status;
 }
 
-// So that it commits whatever the log has room for: with the gate held a snapshot can hold it in place of a record. It
-// does not sleep so: call.waits says that it asked to.
-ty_status run_with_gate(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
+// So that it commits whatever the log has room for: with the reader-writer lock held a snapshot can hold it in place of
+// a record. It does not sleep so: call.waits says that it asked to.
+ty_status run_with_rwlock(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
     txn_runtime *rt = txn.all->rt;
-    const bool takes = rt != nullptr && !txn.has_gate; // else it is held already: X31
+    const bool takes = rt != nullptr && !txn.has_rwlock; // else it is held already: X31
     if (takes && !call.within())
-        rt->gate.lock();
-    else if (takes && !rt->gate.try_lock())
-        return bodies_give_way({obstacle::kind::heap_with_gate, &txn, nullptr, nullptr});
-    txn.has_gate = rt != nullptr;
+        rt->rwlock.lock();
+    else if (takes && !rt->rwlock.try_lock())
+        return bodies_give_way({obstacle::kind::heap_with_rwlock, &txn, nullptr, nullptr});
+    txn.has_rwlock = rt != nullptr;
     ty_status status = run_once(txn, options, call, true, committed);
     txn.way = commit_way::record;
     if (takes) {
-        txn.has_gate = false;
-        rt->gate.unlock();
+        txn.has_rwlock = false;
+        rt->rwlock.unlock();
     }
     return status;
 }
@@ -233,7 +233,7 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
         call.waits = false;
         call.may_wait = !alone && !txn.own->is_held();
         ty_status status =
-            alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
+            alone ? run_with_rwlock(txn, options, call, committed) : run_once(txn, options, call, false, committed);
         call.may_wait = true;
         if (txn.hold_count != 0 && !call.within()) [[unlikely]]
             holds_drop(txn, *committed);

@@ -13,17 +13,17 @@ using hold = ty_atomic_txn::hold;
 
 bool take(const hold &wanted, stm::patience waits) {
     ty_atomic_txn &txn = *wanted.txn;
-    txn_runtime *rt = wanted.with_gate ? txn.all->rt : nullptr;
+    txn_runtime *rt = wanted.with_rwlock ? txn.all->rt : nullptr;
     if (rt != nullptr && waits == stm::patience::any)
-        rt->gate.lock();
-    else if (rt != nullptr && !rt->gate.try_lock())
+        rt->rwlock.lock();
+    else if (rt != nullptr && !rt->rwlock.try_lock())
         return false;
-    txn.has_gate = rt != nullptr;
+    txn.has_rwlock = rt != nullptr;
     if (txn.own->hold(waits))
         return true;
     if (rt != nullptr)
-        rt->gate.unlock();
-    txn.has_gate = false;
+        rt->rwlock.unlock();
+    txn.has_rwlock = false;
     return false;
 }
 
@@ -31,20 +31,20 @@ void drop(const hold &taken) {
     if (!taken.txn->own->is_held())
         return;
     taken.txn->own->let_go();
-    if (taken.txn->has_gate)
-        taken.txn->all->rt->gate.unlock();
-    taken.txn->has_gate = false;
+    if (taken.txn->has_rwlock)
+        taken.txn->all->rt->rwlock.unlock();
+    taken.txn->has_rwlock = false;
 }
 
 // Where there is no room it is met again.
-void note(ty_atomic_txn &outermost, ty_atomic_txn &wanted, bool with_gate) {
+void note(ty_atomic_txn &outermost, ty_atomic_txn &wanted, bool with_rwlock) {
     for (unsigned i = 0; i < outermost.hold_count; i++)
         if (outermost.holds[i].txn == &wanted) {
-            outermost.holds[i].with_gate |= with_gate;
+            outermost.holds[i].with_rwlock |= with_rwlock;
             return;
         }
     if (outermost.hold_count < ty_atomic_txn::holds_max)
-        outermost.holds[outermost.hold_count++] = {&wanted, with_gate};
+        outermost.holds[outermost.hold_count++] = {&wanted, with_rwlock};
 }
 
 void take_all(const ty_atomic_txn &outermost, unsigned first) {
@@ -64,9 +64,9 @@ void take_all(const ty_atomic_txn &outermost, unsigned first) {
 
 ty_status await_obstacle(const obstacle &met) {
     switch (met.what) {
-    case obstacle::kind::gate: // the next run may find it taken again
-        met.gate->lock();
-        met.gate->unlock();
+    case obstacle::kind::rwlock: // the next run may find it taken again
+        met.rwlock->lock();
+        met.rwlock->unlock();
         return TY_OK;
     case obstacle::kind::broken_log:
         return log_broken(met.rt->log) ? snapshots_repair(*met.rt) : TY_OK;
@@ -74,7 +74,7 @@ ty_status await_obstacle(const obstacle &met) {
         return snapshots_make_room(*met.rt);
     case obstacle::kind::none:
     case obstacle::kind::heap:
-    case obstacle::kind::heap_with_gate:
+    case obstacle::kind::heap_with_rwlock:
         break;
     }
     return TY_OK;
@@ -82,20 +82,20 @@ ty_status await_obstacle(const obstacle &met) {
 
 } // namespace
 
-ty_status clear_the_way(ty_atomic_txn &txn, bool needs_gate) {
+ty_status clear_the_way(ty_atomic_txn &txn, bool needs_rwlock) {
     const obstacle met = txn.met;
     txn.met = {};
     if (ty_status status = await_obstacle(met))
         return status;
     if (met.body != nullptr) {
-        note(txn, static_cast<ty_atomic_txn &>(*met.body), met.what == obstacle::kind::heap_with_gate);
-        note(txn, txn, needs_gate);
+        note(txn, static_cast<ty_atomic_txn &>(*met.body), met.what == obstacle::kind::heap_with_rwlock);
+        note(txn, txn, needs_rwlock);
     }
     if (txn.hold_count == 0) [[likely]]
         return TY_OK;
     unsigned first = 0;
     for (unsigned i = 0; i < txn.hold_count; i++) {
-        txn.holds[i].with_gate |= needs_gate && txn.holds[i].txn == &txn;
+        txn.holds[i].with_rwlock |= needs_rwlock && txn.holds[i].txn == &txn;
         if (txn.holds[i].txn == met.body)
             first = i;
     }

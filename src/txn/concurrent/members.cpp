@@ -39,9 +39,9 @@ void end_member(thread_end_watcher &watcher) {
     bodies_forget();
     way_forget(txn); // each of the heaps that it holds comes by here itself
     txn.own->let_go();
-    if (txn.has_gate)
-        all.rt->gate.unlock();
-    txn.has_gate = false;
+    if (txn.has_rwlock)
+        all.rt->rwlock.unlock();
+    txn.has_rwlock = false;
     blocks_forget(txn);
     txn.own->call_due();
     retired_free_some(txn);

@@ -164,7 +164,7 @@ struct ty_atomic_txn : taiyen::running_body {
     taiyen::pile<taiyen::stm::written_word> own_before; // in blocks of its own, for parts that are rolled back
     uint32_t parts;                                     // that run
     taiyen::pile<taiyen::root_note> roots;
-    bool has_gate; // it is alone, and no snapshot is taken meanwhile: it may commit by one
+    bool has_rwlock; // it is alone, and no snapshot is taken meanwhile: it may commit by one
     taiyen::commit_way way;
     ty_commit_mode mode;
     bool vouched; // its record may be recovered alone
@@ -187,7 +187,7 @@ struct ty_atomic_txn : taiyen::running_body {
     static constexpr unsigned holds_max = 16;
     struct hold {
         ty_atomic_txn *txn;
-        bool with_gate;
+        bool with_rwlock;
     };
     hold holds[holds_max];
     unsigned hold_count;
@@ -304,7 +304,7 @@ inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
 
 // X31. Of the outermost body, with nothing held: waits for what the last run met, and takes what the next one is to
 // have to itself. A failure is the transaction's.
-ty_status clear_the_way(ty_atomic_txn &txn, bool needs_gate);
+ty_status clear_the_way(ty_atomic_txn &txn, bool needs_rwlock);
 [[gnu::cold]] void holds_drop(ty_atomic_txn &txn, bool forget);
 // The outermost body has ended.
 inline void way_forget(ty_atomic_txn &txn) {

@@ -289,7 +289,7 @@ ty_status append_later(ty_atomic_txn &txn, const stm::write_set &writes) {
 
 ty_status prepare_record(ty_atomic_txn &txn, const stm::write_set &writes) {
     ty_status status = append_later(txn, writes);
-    if (status == TY_OK || !txn.has_gate || (status != TY_E_SPACE && !log_broken(txn.all->rt->log)))
+    if (status == TY_OK || !txn.has_rwlock || (status != TY_E_SPACE && !log_broken(txn.all->rt->log)))
         return status;
     txn.way = commit_way::snapshot;
     return keep_words(txn, writes);

@@ -31,7 +31,7 @@ ty_status close_with_log(txn_runtime &rt) {
     runtime_shut(rt);
     snapshots_stop(rt);
     ty_heap *heap = rt.heap;
-    ty_status status = rt.gate.try_lock() ? TY_OK : refuse_while_busy("close a heap");
+    ty_status status = rt.rwlock.try_lock() ? TY_OK : refuse_while_busy("close a heap");
     bool locked = !status, list_removed = false;
     if (!status)
         status = sink_check(rt.own_sink);
@@ -74,7 +74,7 @@ ty_status close_with_log(txn_runtime &rt) {
     snapshots_begin(rt);
     rt.opened.store(true, std::memory_order_release);
     if (locked)
-        rt.gate.unlock();
+        rt.rwlock.unlock();
     return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
 

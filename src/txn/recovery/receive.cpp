@@ -118,12 +118,12 @@ ty_status become_replica(txn_runtime &rt, const receive_start &start, log_source
 class [[nodiscard]] alone {
 public:
     explicit alone(txn_runtime &rt) : rt_(rt) {
-        rt.gate.lock();
+        rt.rwlock.lock();
         stop_others(rt);
     }
     ~alone() {
         others_go_on(rt_);
-        rt_.gate.unlock();
+        rt_.rwlock.unlock();
     }
     alone(const alone &) = delete;
     alone &operator=(const alone &) = delete;
@@ -209,8 +209,8 @@ ty_status do_records(receiving &r, const ty_feed_record *records, size_t count) 
     return doer.status ? doer.status : status;
 }
 
-// In one frame: nothing is ever in doubt in a heap that receives. X1: with the gate held; so the log's LSNs are
-// the records'.
+// In one frame: nothing is ever in doubt in a heap that receives. X1: with the reader-writer lock held; so the log's
+// LSNs are the records'.
 ty_status append(txn_runtime &rt, const ty_feed_record *records, size_t count) {
     log_piece pieces[record_pending_max + 2];
     for (size_t n = 0; n < count; ++n)

@@ -11,7 +11,7 @@
 
 namespace taiyen {
 
-class txn_gate;
+class fair_rwlock;
 struct txn_runtime;
 struct running_body;
 
@@ -19,15 +19,15 @@ struct running_body;
 struct obstacle {
     enum class kind : uint8_t {
         none,
-        heap,           // another thread has the heap of this body to itself
-        heap_with_gate, // or its gate
-        gate,           // somebody has the gate
-        broken_log,     // the log of this heap goes on after a snapshot,
-        full_log,       // or has room after one
+        heap,             // another thread has the heap of this body to itself
+        heap_with_rwlock, // or its reader-writer lock
+        rwlock,           // somebody has the reader-writer lock
+        broken_log,       // the log of this heap goes on after a snapshot,
+        full_log,         // or has room after one
     };
     kind what = kind::none;
     running_body *body = nullptr;
-    txn_gate *gate = nullptr;
+    fair_rwlock *rwlock = nullptr;
     txn_runtime *rt = nullptr;
 };
 

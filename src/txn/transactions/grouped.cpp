@@ -1,8 +1,8 @@
 // Distributed transactions whose parts wait together for one durable write: each ends in memory, and another one begins
 // at once.
 //
-// X29: from the first one's end to the outcome of all, the gate is held. So nobody but the next distributed transaction
-// sees what is not
+// X29: from the first one's end to the outcome of all, the reader-writer lock is held. So nobody but the next
+// distributed transaction sees what is not
 //      durable everywhere, and neither a snapshot's mark nor another record lies before their outcome.
 #include "write_faults.hpp"
 
@@ -88,7 +88,7 @@ void txn_release_grouped(ty_heap *heap, bool spoiled) {
     rt.grouped.store(false, std::memory_order_relaxed);
     objects_unlock(rt.txn);
     others_go_on(rt);
-    rt.gate.unlock();
+    rt.rwlock.unlock();
 }
 
 } // namespace taiyen

@@ -1,6 +1,7 @@
 // Two-phase commit: a transaction's record is in the log before it is known whether it counts.
 //
-// X27: from the append of a prepared record to that of its outcome the gate is held. So the outcome is the next record,
+// X27: from the append of a prepared record to that of its outcome the reader-writer lock is held. So the outcome is
+// the next record,
 //      no snapshot's mark lies between the two, and at most the last transaction of a log is in doubt.
 // X28: it counts if and only if its outcome says so, or a snapshot that stands for that.
 #include "write_faults.hpp"
@@ -111,17 +112,17 @@ ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
     // A writer may wait for this thread, or the heap's close: so nobody is waited for longer than a moment.
     const uint64_t until = os::now_ns() + look_wait_ns;
     bool entered = false;
-    while (status == TY_OK && !(entered = rt->gate.try_lock_shared()) && os::now_ns() < until)
+    while (status == TY_OK && !(entered = rt->rwlock.try_lock_shared()) && os::now_ns() < until)
         os::give_way();
     if (status == TY_OK && !entered)
         status = failure(TY_E_BUSY, "%s: it is being written to", call).at(image_path(rt->heap)).remedy("try again");
     if (entered && rt->spoiled.load(std::memory_order_relaxed)) {
-        rt->gate.unlock_shared();
+        rt->rwlock.unlock_shared();
         status = refuse_spoiled(*rt, call);
     } else if (entered) {
         status = look(rt->heap, open_here::writes, context);
         const uint64_t last = log_last(rt->log);
-        rt->gate.unlock_shared();
+        rt->rwlock.unlock_shared();
         if (status == TY_OK && !fault("vote_of_an_open_heap_not_durable"))
             status = log_wait(rt->log, last);
     }

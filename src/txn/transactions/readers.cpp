@@ -9,12 +9,12 @@ namespace taiyen {
 struct object_locks {
     static constexpr unsigned count_bits = 8;
     struct alignas(64) line {
-        txn_gate gate;
+        fair_rwlock rwlock;
     };
     line lines[size_t{1} << count_bits];
 
-    txn_gate &of(const void *object) {
-        return lines[reinterpret_cast<uintptr_t>(object) * 0x9e3779b97f4a7c15 >> (64 - count_bits)].gate;
+    fair_rwlock &of(const void *object) {
+        return lines[reinterpret_cast<uintptr_t>(object) * 0x9e3779b97f4a7c15 >> (64 - count_bits)].rwlock;
     }
 };
 
@@ -22,9 +22,9 @@ namespace {
 
 // What the thread has open on one heap.
 struct section {
-    uint64_t runtime; // its number: memory of one that is no more may be another's
-    uint32_t depth;   // of nested sections
-    txn_gate *object; // NULL: none
+    uint64_t runtime;    // its number: memory of one that is no more may be another's
+    uint32_t depth;      // of nested sections
+    fair_rwlock *object; // NULL: none
 };
 constexpr unsigned sections_max = 16;
 thread_local section sections[sections_max];
@@ -85,22 +85,22 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
     return TY_OK;
 }
 
-// Transactions of others know nothing of gates.
-ty_status enter_gate(txn_runtime &rt, txn_gate &gate, const char *call) {
+// Transactions of others know nothing of reader-writer locks.
+ty_status enter_rwlock(txn_runtime &rt, fair_rwlock &rwlock, const char *call) {
     if (!must_not_wait()) // X31
-        gate.lock_shared();
-    else if (!gate.try_lock_shared())
-        return bodies_give_way({obstacle::kind::gate, nullptr, &gate, nullptr});
+        rwlock.lock_shared();
+    else if (!rwlock.try_lock_shared())
+        return bodies_give_way({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
     if (rt.spoiled.load(std::memory_order_relaxed) && !fault("reader_enters_a_spoiled_heap")) { // while this waited
-        gate.unlock_shared();
+        rwlock.unlock_shared();
         return refuse_spoiled(rt, call);
     }
     stop_others(rt);
     return TY_OK;
 }
-void leave_gate(txn_runtime &rt, txn_gate &gate) {
+void leave_rwlock(txn_runtime &rt, fair_rwlock &rwlock) {
     others_go_on(rt);
-    gate.unlock_shared();
+    rwlock.unlock_shared();
 }
 
 // The thread's section that open_section found becomes known.
@@ -126,9 +126,9 @@ void sections_end(txn_runtime &rt) {
     *s = {rt.number, 0, nullptr};
     drop_if_over(s);
     if (ended.object != nullptr && !fault("object_locked_by_an_ended_thread"))
-        leave_gate(rt, *ended.object);
+        leave_rwlock(rt, *ended.object);
     if (ended.depth != 0)
-        leave_gate(rt, rt.gate);
+        leave_rwlock(rt, rt.rwlock);
 }
 
 ty_status objects_create(txn_runtime &rt) {
@@ -157,7 +157,7 @@ ty_status txn_read_begin(ty_heap *heap) {
         return failure(TY_E_ARGUMENT, "begin a read section: this thread has one of an object open on the heap")
             .remedy("begin the heap's section first, or end the object's");
     if (!nested)
-        if (ty_status status = enter_gate(*rt, rt->gate, "begin a read section"))
+        if (ty_status status = enter_rwlock(*rt, rt->rwlock, "begin a read section"))
             return status;
     keep_section(rt, s);
     s->depth++;
@@ -170,7 +170,7 @@ void txn_read_end(ty_heap *heap) {
     if (s == nullptr || s->depth == 0 || --s->depth != 0)
         return;
     drop_if_over(s);
-    leave_gate(*rt, rt->gate);
+    leave_rwlock(*rt, rt->rwlock);
 }
 
 ty_status txn_object_read_begin(ty_heap *heap, const void *object) {
@@ -182,11 +182,11 @@ ty_status txn_object_read_begin(ty_heap *heap, const void *object) {
     if (s != &sections[section_count] && s->object != nullptr)
         return failure(TY_E_ARGUMENT, "%s: this thread has one open on the heap", call)
             .remedy("end it first, or use a read section of the heap");
-    txn_gate &gate = rt->objects->of(object);
-    if (ty_status status = enter_gate(*rt, gate, call))
+    fair_rwlock &rwlock = rt->objects->of(object);
+    if (ty_status status = enter_rwlock(*rt, rwlock, call))
         return status;
     keep_section(rt, s);
-    s->object = &gate;
+    s->object = &rwlock;
     return TY_OK;
 }
 
@@ -195,10 +195,10 @@ void txn_object_read_end(ty_heap *heap, const void *object) {
     section *s = rt != nullptr ? find_section(*rt) : nullptr;
     if (s == nullptr || s->object != &rt->objects->of(object))
         return;
-    txn_gate *gate = s->object;
+    fair_rwlock *rwlock = s->object;
     s->object = nullptr;
     drop_if_over(s);
-    leave_gate(*rt, *gate);
+    leave_rwlock(*rt, *rwlock);
 }
 
 ty_status txn_lock_object(ty_txn *txn, const void *object) {
@@ -207,25 +207,25 @@ ty_status txn_lock_object(ty_txn *txn, const void *object) {
         return status;
     if (ty_status status = refuse_forked(*txn->rt, call))
         return status;
-    txn_gate &gate = txn->rt->objects->of(object);
-    for (txn_gate *held : txn->objects)
-        if (held == &gate)
+    fair_rwlock &rwlock = txn->rt->objects->of(object);
+    for (fair_rwlock *held : txn->objects)
+        if (held == &rwlock)
             return TY_OK;
     if (must_not_wait()) { // X31
-        if (!gate.try_lock())
-            return bodies_give_way({obstacle::kind::gate, nullptr, &gate, nullptr});
+        if (!rwlock.try_lock())
+            return bodies_give_way({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
     } else {
-        gate.lock();
+        rwlock.lock();
     }
-    ty_status status = txn->objects.push(&gate);
+    ty_status status = txn->objects.push(&rwlock);
     if (status)
-        gate.unlock();
+        rwlock.unlock();
     return status;
 }
 
 void objects_unlock(ty_txn *txn) {
-    for (txn_gate *gate : txn->objects)
-        gate->unlock();
+    for (fair_rwlock *rwlock : txn->objects)
+        rwlock->unlock();
     txn->objects.count = 0;
 }
 

@@ -59,7 +59,7 @@ struct snapshot_service {
     uint64_t timed;
     uint64_t pages;
 
-    memory_need memory; // by gate
+    memory_need memory; // by reader-writer lock
 
     std::atomic<uint64_t> due_log_bytes; // when so much of the ring is in use
 
@@ -82,15 +82,15 @@ struct snapshot_service {
 void snapshots_free_some(txn_runtime &rt, snapshot_service &s, size_t most);
 // Tells the log that the pending snapshot is durable, if it is. Under lock.
 void snapshots_settle(txn_runtime &rt, snapshot_service &s);
-// A snapshot that nobody asked for. gate_held: by a commit. What fails is kept, for ty_run_background_work and
+// A snapshot that nobody asked for. rwlock_held: by a commit. What fails is kept, for ty_run_background_work and
 // ty_background_work_status.
-ty_status snapshots_take(txn_runtime &rt, bool gate_held);
+ty_status snapshots_take(txn_runtime &rt, bool rwlock_held);
 
 // ---- snapshots_beside.cpp
 
 // Whether snapshots of the heap can be collected while others commit.
 bool snapshots_can_run_beside(txn_runtime &rt);
-// Starts one so. *mark: where it stands in the log. With the gate held, and under lock.
+// Starts one so. *mark: where it stands in the log. With the reader-writer lock held, and under lock.
 ty_status snapshot_start_beside(txn_runtime &rt, log_marks *mark, uint64_t *epoch);
 
 // ---- snapshots_due.cpp

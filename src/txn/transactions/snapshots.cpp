@@ -1,9 +1,9 @@
 // Snapshots of a transactional heap that somebody asks for, or that stand in for a log write, and what comes with them:
 // the log's space is released, a broken log is repaired, blocks are freed that a commit left for later.
 //
-// `lock` is taken behind the gate, before everything else. Who starts a snapshot holds both: so marks are in the order
-// of epochs. Who repairs the log, or takes a snapshot in place of a log write, holds `lock` until the log goes on:
-// nobody else can let it go on meanwhile with an older mark.
+// `lock` is taken behind the reader-writer lock, before everything else. Who starts a snapshot holds both: so marks are
+// in the order of epochs. Who repairs the log, or takes a snapshot in place of a log write, holds `lock` until the log
+// goes on: nobody else can let it go on meanwhile with an older mark.
 #include "bodies.hpp"
 #include "snapshot_service.hpp"
 
@@ -16,19 +16,19 @@ namespace {
 
 constexpr uint64_t retry_after_ns = 1'000'000'000;
 
-// Whether the calling thread has the gate by a read section of its own.
-class [[nodiscard]] gate_as_reader {
+// Whether the calling thread has the reader-writer lock by a read section of its own.
+class [[nodiscard]] rwlock_as_reader {
 public:
-    explicit gate_as_reader(txn_runtime &rt) : rt_(rt), taken_(!in_section(rt)) {
+    explicit rwlock_as_reader(txn_runtime &rt) : rt_(rt), taken_(!in_section(rt)) {
         if (taken_)
-            rt_.gate.lock_shared();
+            rt_.rwlock.lock_shared();
     }
-    ~gate_as_reader() { open(); }
-    gate_as_reader(const gate_as_reader &) = delete;
-    gate_as_reader &operator=(const gate_as_reader &) = delete;
+    ~rwlock_as_reader() { open(); }
+    rwlock_as_reader(const rwlock_as_reader &) = delete;
+    rwlock_as_reader &operator=(const rwlock_as_reader &) = delete;
     void open() {
         if (taken_)
-            rt_.gate.unlock_shared();
+            rt_.rwlock.unlock_shared();
         taken_ = false;
     }
 
@@ -119,7 +119,8 @@ ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_marks *mark, 
 
 enum class beside_others : bool { no, yes };
 
-// X1, X3: with the gate held. beside: others of a concurrent heap go on; else they are stopped, or cannot commit.
+// X1, X3: with the reader-writer lock held. beside: others of a concurrent heap go on; else they are stopped, or cannot
+// commit.
 ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch,
                 beside_others beside = beside_others::no) {
     if (rt.spoiled.load(std::memory_order_relaxed)) // LK6
@@ -143,12 +144,12 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
 }
 
 // A snapshot after which the log goes on in a generation of its own.
-ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, gate_as_reader *gate) {
+ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, rwlock_as_reader *rwlock) {
     uint64_t epoch = 0, pages = pages_written(rt);
     beyond_log += fault("snapshot_forgets_what_the_log_lacks") ? 0 : rt.unlogged.load(std::memory_order_relaxed);
     ty_status status = start(rt, s, beyond_log, &epoch);
-    if (gate)
-        gate->open();
+    if (rwlock)
+        rwlock->open();
     if (!status) {
         status = image_snapshot_wait(rt.heap, epoch);
         if (status && beyond_log && !fault("log_goes_on_behind_an_unacknowledged_snapshot"))
@@ -193,10 +194,10 @@ ty_status snapshots_repair(txn_runtime &rt) {
     if (must_not_wait()) // X31
         return bodies_give_way({obstacle::kind::broken_log, nullptr, nullptr, &rt});
     snapshot_service &s = *rt.snapshots;
-    gate_as_reader gate(rt);
+    rwlock_as_reader rwlock(rt);
     others_stopped stopped(rt);
     os::lock_guard guard(s.lock);
-    return log_broken(rt.log) ? start_and_continue(rt, s, 0, &gate) : TY_OK;
+    return log_broken(rt.log) ? start_and_continue(rt, s, 0, &rwlock) : TY_OK;
 }
 
 namespace {
@@ -209,7 +210,8 @@ ty_status wait_for(txn_runtime &rt, uint64_t epoch) {
     return TY_OK;
 }
 
-// With the gate held: once a snapshot is durable, memory that it needed can go. A failure leaves it in use.
+// With the reader-writer lock held: once a snapshot is durable, memory that it needed can go. A failure leaves it in
+// use.
 void evict_copies(txn_runtime &rt) {
     if (rt.others && !rt.snapshots->memory.may_exceed())
         return; // nobody is stopped for that
@@ -227,36 +229,37 @@ ty_status refuse_in_transaction(const char *call) {
 
 } // namespace
 
-ty_status snapshots_take(txn_runtime &rt, bool gate_held) {
+ty_status snapshots_take(txn_runtime &rt, bool rwlock_held) {
     snapshot_service &s = *rt.snapshots;
     uint64_t epoch = 0, before = 0;
     {
-        os::lock_guard guard(s.lock); // the one before is not waited for with the gate held
+        os::lock_guard guard(s.lock); // the one before is not waited for with the reader-writer lock held
         epoch = s.pending ? s.pending_epoch : 0;
     }
-    if (epoch && !gate_held)
+    if (epoch && !rwlock_held)
         (void)wait_for(rt, epoch); // its failure is told to whoever waits for it
-    log_grouped(rt);               // so that there is little left to write once the gate is held
-    if (!gate_held)
-        rt.gate.lock_shared();
+    log_grouped(rt);               // so that there is little left to write once the reader-writer lock is held
+    if (!rwlock_held)
+        rt.rwlock.lock_shared();
     ty_status status = TY_OK;
     epoch = 0;
-    if (!s.stopping.load(std::memory_order_relaxed)) { // else the gate may have been left open by a transaction
+    if (!s.stopping.load(
+            std::memory_order_relaxed)) { // else the reader-writer lock may have been left open by a transaction
         os::lock_guard guard(s.lock);
         before = pages_written(rt);
         status = start_asked(rt, s, &epoch);
     }
-    if (!gate_held)
-        rt.gate.unlock_shared();
+    if (!rwlock_held)
+        rt.rwlock.unlock_shared();
     if (!status && epoch)
         status = wait_for(rt, epoch);
     if (!status && epoch && !s.stopping.load(std::memory_order_relaxed)) {
-        if (!gate_held)
-            rt.gate.lock_shared();
+        if (!rwlock_held)
+            rt.rwlock.lock_shared();
         if (!s.stopping.load(std::memory_order_relaxed))
             evict_copies(rt);
-        if (!gate_held)
-            rt.gate.unlock_shared();
+        if (!rwlock_held)
+            rt.rwlock.unlock_shared();
     }
     os::lock_guard guard(s.lock);
     if (status) {
@@ -385,7 +388,7 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
     log_grouped(*rt);
     if (fault("snapshot_amid_a_transaction"))
         return start_asked(*rt, *rt->snapshots, epoch);
-    gate_as_reader gate(*rt);
+    rwlock_as_reader rwlock(*rt);
     os::lock_guard guard(rt->snapshots->lock);
     return start_asked(*rt, *rt->snapshots, epoch);
 }
@@ -402,7 +405,7 @@ void txn_evict_copies(ty_heap *heap) {
     if (!rt || !rt->log || rt->txn_forked()) {
         (void)image_evict_copies(heap);
     } else if (!has_own(*rt) && !must_not_wait() && !refuse_within(*rt, "give memory back")) {
-        gate_as_reader gate(*rt);
+        rwlock_as_reader rwlock(*rt);
         ease(*rt);
     }
 }

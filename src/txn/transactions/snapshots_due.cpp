@@ -161,7 +161,7 @@ void snapshots_stop(txn_runtime &rt) {
     os::wake_all(s->signal);
     // One that is under way is given up with the heap; the thread may wait for it.
     if (rt.txn && rt.txn->owner.exchange(0, std::memory_order_relaxed) != 0)
-        rt.gate.unlock();
+        rt.rwlock.unlock();
     if (s->running)
         s->thread.join();
     s->running = false;
@@ -179,7 +179,7 @@ void snapshots_destroy(txn_runtime &rt) {
 
 namespace {
 
-void snapshot_if_due(txn_runtime &rt, bool gate_held, bool tell, bool look, memory_answer memory) {
+void snapshot_if_due(txn_runtime &rt, bool rwlock_held, bool tell, bool look, memory_answer memory) {
     snapshot_service &s = *rt.snapshots;
     if (memory != memory_answer::enough) {
         s.memory_short.store(true, std::memory_order_release);
@@ -188,8 +188,8 @@ void snapshot_if_due(txn_runtime &rt, bool gate_held, bool tell, bool look, memo
     if (rt.threads && memory != memory_answer::now) {
         if (tell || (look && much_is_logged(rt)))
             snapshots_wake(s);
-    } else if ((gate_held || !must_not_wait()) && (look ? snapshots_due(rt) : dirty_enough(rt, s))) { // X31
-        (void)snapshots_take(rt, gate_held); // kept, for ty_run_background_work and ty_background_work_status
+    } else if ((rwlock_held || !must_not_wait()) && (look ? snapshots_due(rt) : dirty_enough(rt, s))) { // X31
+        (void)snapshots_take(rt, rwlock_held); // kept, for ty_run_background_work and ty_background_work_status
     }
 }
 

@@ -1,5 +1,5 @@
 // A thread that ends takes back what it has under way: its transactions are rolled back, its read sections end. Else it
-// would hold the heap's gate for ever.
+// would hold the heap's reader-writer lock for ever.
 //
 // X9: whatever a thread that has ended had under way is over: nobody waits for it, and nothing of it is committed.
 #include "transaction.hpp"

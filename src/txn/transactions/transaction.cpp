@@ -42,10 +42,10 @@ void transaction_finish(ty_txn *txn) {
         write_faults_end(*txn->rt);
     txn->in_dtxn = txn->scoped = false;
     txn->owner.store(0, std::memory_order_relaxed);
-    if (txn->rt->grouped.load(std::memory_order_relaxed) && !fault("gate_opens_before_the_dtxn_is_durable")) // X29
+    if (txn->rt->grouped.load(std::memory_order_relaxed) && !fault("rwlock_released_before_the_dtxn_is_durable")) // X29
         return;
     others_go_on(*txn->rt);
-    txn->rt->gate.unlock();
+    txn->rt->rwlock.unlock();
 }
 
 namespace {
@@ -337,7 +337,7 @@ ty_status txn_refuse_in_body(const char *call) {
     return must_not_wait() ? refuse_in_body(call) : TY_OK;
 }
 
-// With the gate held.
+// With the reader-writer lock held.
 static ty_status start(txn_runtime &rt, const ty_txn_options &options, ty_txn **begun) {
     ty_txn *txn = rt.txn;
     txn->by_default = options.stores == TY_STORES_DEFAULT;
@@ -364,9 +364,10 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     if (ty_status status = thread_ends_watch())
         return status;
     if (!options.no_wait && !must_not_wait())
-        rt->gate.lock();
-    else if (!rt->gate.try_lock())
-        return options.no_wait ? busy() : bodies_give_way({obstacle::kind::gate, nullptr, &rt->gate, nullptr}); // X31
+        rt->rwlock.lock();
+    else if (!rt->rwlock.try_lock())
+        return options.no_wait ? busy()
+                               : bodies_give_way({obstacle::kind::rwlock, nullptr, &rt->rwlock, nullptr}); // X31
     stop_others(*rt);
     ty_status status = TY_OK;
     if (rt->spoiled.load(std::memory_order_relaxed) && !fault("transaction_enters_a_spoiled_heap")) // while this waited
@@ -375,7 +376,7 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         status = start(*rt, options, begun);
     if (status) {
         others_go_on(*rt);
-        rt->gate.unlock();
+        rt->rwlock.unlock();
     }
     return status;
 }

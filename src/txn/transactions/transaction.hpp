@@ -75,7 +75,7 @@ inline uintptr_t this_thread() {
 
 struct ty_txn {
     std::atomic<uintptr_t> owner; // the thread that began it, or prepared_owner; 0: none is under way. Written with the
-                                  // gate held
+                                  // reader-writer lock held
     std::atomic<uintptr_t> preparer; // the thread that prepared it: it must not wait for its end. 0: none
     taiyen::range_cache ranges;      // from here: the owner's
     taiyen::txn_runtime *rt;
@@ -94,7 +94,7 @@ struct ty_txn {
     taiyen::txn_array<taiyen::touched_root> roots;
     taiyen::txn_array<taiyen::rollback_entry> rollbacks;
     taiyen::txn_array<char> payloads; // of rollback entries and procedures
-    taiyen::txn_array<taiyen::txn_gate *> objects;
+    taiyen::txn_array<taiyen::fair_rwlock *> objects;
 
     taiyen::txn_array<uint8_t> parts; // of the record: those that procedures ended
     bool has_procedure;               // the part under way begins with one
@@ -154,7 +154,7 @@ struct committed {
 // Appends the record, with the head of a prepared one where there is a description. *lsn 0: nothing has changed,
 // and nothing is appended. TY_E_SPACE: the log has no room.
 ty_status transaction_append(ty_txn *txn, uint64_t *lsn);
-// The transaction is over: its memory is ready for the next one, and the gate open.
+// The transaction is over: its memory is ready for the next one, and the reader-writer lock open.
 void transaction_finish(ty_txn *txn);
 
 // The same record, with no head, in the transaction's memory. size 0: nothing has changed. Its changes stay its own.

@@ -1,12 +1,12 @@
 // The running state of one open transactional heap, shared by the files of this layer.
 //
-// `gate` serialises transactions, snapshots and readers (X1). What is guarded by it is the writer's alone. Locks are
-// taken behind it, in the order of os::lock_rank.
+// `rwlock` serialises transactions, snapshots and readers (X1). What is guarded by it is the writer's
+// alone. Locks are taken behind it, in the order of os::lock_rank.
 #pragma once
 
 #include "../txn.hpp"
 #include "commit_times.hpp"
-#include "gate.hpp"
+#include "rwlock.hpp"
 
 #include <atomic>
 
@@ -31,8 +31,8 @@ inline image_mark mark_of(const log_marks &marks) {
     return mark;
 }
 
-// Written with the transactions' gate, and read by whoever asks. What each commit writes is on one cache line: a thread
-// that has the gate after another one fetches all that this one wrote to.
+// Written with the transactions' reader-writer lock, and read by whoever asks. What each commit writes is on one cache
+// line: a thread that has the reader-writer lock after another one fetches all that this one wrote to.
 struct alignas(64) txn_metrics {
     class figure {
     public:
@@ -46,7 +46,7 @@ struct alignas(64) txn_metrics {
     figure rollbacks;
     figure entries;
     figure record_bytes;
-    uint32_t unlooked_commits;  // by gate: since the log's filling was looked at,
+    uint32_t unlooked_commits;  // by reader-writer lock: since the log's filling was looked at,
     uint64_t seen_record_bytes; // and what record_bytes was then
     figure replayed_transactions;
     figure replayed_bytes;
@@ -69,8 +69,8 @@ struct other_writers {
     void (*end_snapshot)(other_writers &others);
     // With none under way: blocks that they have freed are given back. TY_E_BUSY: one is under way.
     ty_status (*finish)(other_writers &others);
-    // The same of what is freed, while they are stopped, and the gate is held: for who has no room. False: there is
-    // none.
+    // The same of what is freed, while they are stopped, and the reader-writer lock is held: for who has no room.
+    // False: there is none.
     bool (*give_back)(other_writers &others);
     // Adds what they have committed.
     void (*add_stats)(other_writers &others, ty_txn_stats *stats);
@@ -99,7 +99,7 @@ struct txn_runtime : thread_end_watcher {
 
     std::atomic<ty_store_mode> stores; // what the default is
 
-    txn_gate gate;
+    fair_rwlock rwlock;
     ty_txn *txn; // the one transaction, its memory kept from one to the next (transaction.cpp)
     txn_metrics metrics;
     commit_times times;
@@ -111,7 +111,7 @@ struct txn_runtime : thread_end_watcher {
     other_writers *others;                     // NULL: the heap is not concurrent
     std::atomic<bool> grouped;                 // transactions have ended that wait for one outcome (grouped.cpp)
 
-    // Of a heap that receives (recovery/receive.cpp): written with the gate held.
+    // Of a heap that receives (recovery/receive.cpp): written with the reader-writer lock held.
     struct receiving *replica;  // NULL: there is none
     std::atomic<bool> receives; // nobody else may write
     std::atomic<bool>
@@ -131,7 +131,7 @@ struct txn_runtime : thread_end_watcher {
     bool txn_forked() const { return fork.forked(); } // in a child of the process that opened the heap
 };
 
-// The last transaction in memory. Who needs it to stay so has the gate.
+// The last transaction in memory. Who needs it to stay so has the reader-writer lock.
 inline uint64_t txn_last(const txn_runtime &rt) {
     return log_last(rt.log) + rt.unlogged.load(std::memory_order_relaxed);
 }
@@ -209,8 +209,8 @@ void snapshots_begin(txn_runtime &rt);       // from now on it does
 // Ends the thread. A transaction that is under way is given up: the heap must be, too.
 void snapshots_stop(txn_runtime &rt);
 void snapshots_destroy(txn_runtime &rt);
-// After each commit, with the gate held: a few loads; wakes the thread when a snapshot is due (without threads, takes
-// it).
+// After each commit, with the reader-writer lock held: a few loads; wakes the thread when a snapshot is due (without
+// threads, takes it).
 void snapshots_after_commit(txn_runtime &rt);
 // The same for a thread that commits to a concurrent heap beside others: within no transaction, after so many commits.
 bool snapshots_look_is_due(uint32_t commits, uint64_t record_bytes);
@@ -219,17 +219,19 @@ void snapshots_after_others(txn_runtime &rt);
 // ---- snapshots.cpp
 ty_status snapshots_free_all(txn_runtime &rt); // what was left for later
 void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats);
-// A snapshot in place of a log write, with the gate held, durable when it returns TY_OK. holds_transaction: it holds
-// one transaction that the log does not; then *lsn is its. On failure everything is as it was.
+// A snapshot in place of a log write, with the reader-writer lock held, durable when it returns TY_OK.
+// holds_transaction: it holds one transaction that the log does not; then *lsn is its. On failure everything is as it
+// was.
 ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *lsn);
 // A block that a transaction freed with free_later: is freed before the next snapshot, by the library's thread if there
-// is one. With the gate held, after the append.
+// is one. With the reader-writer lock held, after the append.
 void snapshots_free_later(txn_runtime &rt, void *block);
-// Takes a snapshot so that the log has room again, unless another thread has since. Without the gate held.
+// Takes a snapshot so that the log has room again, unless another thread has since. Without the reader-writer lock
+// held.
 ty_status snapshots_make_room(txn_runtime &rt);
-// The log goes on after a failed write. Without the gate held, within no transaction.
+// The log goes on after a failed write. Without the reader-writer lock held, within no transaction.
 ty_status snapshots_repair(txn_runtime &rt);
-// Waits until the LSN is durable; repairs a broken log by a snapshot. Without the gate held.
+// Waits until the LSN is durable; repairs a broken log by a snapshot. Without the reader-writer lock held.
 ty_status make_durable(txn_runtime &rt, uint64_t lsn);
 
 } // namespace taiyen

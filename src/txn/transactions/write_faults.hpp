@@ -17,7 +17,7 @@
 
 namespace taiyen {
 
-// All with the gate held by the transaction, but those that say otherwise.
+// All with the reader-writer lock held by the transaction, but those that say otherwise.
 
 // Before-images are taken from now on. The first time, the heap's memory is armed. Expected: TY_E_MEMORY,
 // TY_E_UNSUPPORTED, TY_E_BUSY (another guard has a part of the heap's memory).

@@ -207,7 +207,7 @@ TEST_F(heap_held, blocks_of_9_bytes_and_more_start_at_multiples_of_16) {
         }
 }
 
-TEST_F(heap_held, usable_bytes_are_known_without_a_look_at_the_truth) {
+TEST_F(heap_held, usable_bytes_are_known_without_a_look_at_the_metadata) {
     for (size_t size : {1, 9, 100, 4000, 10'000}) {
         char *block = allocate(size);
         size_t bytes = held_usable_size(block);
@@ -505,7 +505,7 @@ TEST_F(heap_held_resting, gives_up_all_classes_now_and_then) {
     expect_sound();
 }
 
-// Their blocks then come back to it, and not one by one to the truth.
+// Their blocks then come back to it, and not one by one to the persistent metadata.
 TEST_F(heap_held_resting, keeps_spans_without_room) {
     std::vector<char *> full;
     std::thread([&] {
@@ -663,8 +663,8 @@ TEST_F(heap_held, nothing_rests_in_a_forked_child) {
 }
 #endif
 
-// Threads end while others free their blocks: what finds an inbox shut goes to the truth (R3), where whoever queues a
-// span with one that ends looks after it (R2).
+// Threads end while others free their blocks: what finds an inbox shut goes to the persistent metadata (R3), where
+// whoever queues a span with one that ends looks after it (R2).
 TEST_F(heap_held, threads_that_end_while_others_free) {
     struct alignas(64) slot {
         std::atomic<char *> block{nullptr};

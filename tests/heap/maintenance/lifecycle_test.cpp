@@ -47,7 +47,7 @@ TEST(heap_lifecycle, attach_touches_nothing) {
     EXPECT_EQ(stats_of(memory.heap).live_blocks, 50'000u);
 }
 
-TEST(heap_lifecycle, detach_makes_what_others_freed_part_of_the_truth) {
+TEST(heap_lifecycle, detach_makes_what_others_freed_part_of_the_metadata) {
     memory_heap memory(TY_CLASSES_LINE);
     void *block = heap_alloc(memory.heap, 64, 0, false);
     std::vector<void *> mine{heap_alloc(memory.heap, 64, 0, false)};

@@ -40,7 +40,7 @@ struct remote_free : testing::Test {
         at = place_of(heap, block);
     }
     const span_state &state() const { return heap->states[at.number]; }
-    // What its queue holds becomes part of the truth.
+    // What its queue holds becomes part of the persistent metadata.
     void settle() {
         owner.run([this] { settle_remote(at.owner, state().size_class); });
     }

@@ -1,7 +1,7 @@
-// Goal: any number of threads may allocate and free on one heap; a pause makes all of them stand still with the truth
-// exact; threads and processes may end, fork and start at any time.
-// Method: threads that pass blocks to each other and check their content; pauses against them; forked children. Meant
-// to run under ThreadSanitizer too.
+// Goal: any number of threads may allocate and free on one heap; a pause makes all of them stand still with the
+// persistent metadata exact; threads and processes may end, fork and start at any time. Method: threads that pass
+// blocks to each other and check their content; pauses against them; forked children. Meant to run under
+// ThreadSanitizer too.
 #include "../heap_fixture.hpp"
 #include "src/heap/tables/heap_runtime.hpp"
 #include <atomic>
@@ -188,7 +188,7 @@ void count_while_working(ty_heap *heap, progress &mine, const std::atomic<bool> 
 
 // While a heap is paused its tables do not change, and what they say is what was allocated: up to the calls that are
 // under way, of which each thread has one at most.
-TEST(heap_thread, pause_shows_the_exact_truth) {
+TEST(heap_thread, pause_shows_the_exact_metadata) {
     memory_heap memory(TY_CLASSES_LINE);
     constexpr size_t thread_count = 3;
     progress threads_progress[thread_count];

@@ -246,7 +246,8 @@ TEST(partitions, are_replayed_in_order_in_every_way) {
         }
 }
 
-// Threads that append to partitions of their own, snapshots by the transaction layer meanwhile under the gate.
+// Threads that append to partitions of their own, snapshots by the transaction layer meanwhile under the reader-writer
+// lock.
 TEST(partitions, a_snapshot_in_place_of_a_write_has_marks_in_all) {
     stamped_heap h(3);
     std::vector<uint64_t> expected(words);

@@ -157,7 +157,7 @@ TEST_P(thread_ends_test, after_the_heap) {
     expect_usable();
 }
 
-// Each waits for the gate until the one before has ended.
+// Each waits for the reader-writer lock until the one before has ended.
 TEST_P(thread_ends_test, one_after_the_other) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; i++)

@@ -8,7 +8,7 @@
 
 namespace taiyen {
 
-class txn_gate {
+class fair_rwlock {
 public:
     // For a transaction.
     void lock() {

@@ -1,4 +1,4 @@
-#include "gate.hpp"
+#include "rwlock.hpp"
 
 namespace taiyen {
 namespace {
@@ -8,7 +8,7 @@ constexpr unsigned spins = 64;
 
 } // namespace
 
-bool txn_gate::reader_may_enter(uint64_t state, uint64_t *entered) {
+bool fair_rwlock::reader_may_enter(uint64_t state, uint64_t *entered) {
     bool next = (state / reader_next & count_mask) != 0;
     bool writer_waiting = (state / writer_waits & (count_mask >> 1)) != 0;
     if ((state & writer_in) != 0 || (writer_waiting && !next))
@@ -19,7 +19,7 @@ bool txn_gate::reader_may_enter(uint64_t state, uint64_t *entered) {
 
 // Who sleeps has counted itself as waiting while it could not enter, and has read its wake-up word before it looked: a
 // change of the state after that look sees the count, changes the word, and thereby ends the sleep.
-void txn_gate::lock_slowly() {
+void fair_rwlock::lock_slowly() {
     constexpr uint64_t barred = writer_in | count_mask * reader_in | count_mask * reader_next;
     uint64_t registered = 0;
     for (unsigned turn = 0;; turn++) {
@@ -44,7 +44,7 @@ void txn_gate::lock_slowly() {
 }
 
 // X10.
-void txn_gate::unlock_slowly() {
+void fair_rwlock::unlock_slowly() {
     uint64_t state = state_.load(std::memory_order_relaxed);
     uint64_t after;
     uint64_t waiting;
@@ -61,7 +61,7 @@ void txn_gate::unlock_slowly() {
     }
 }
 
-void txn_gate::lock_shared() {
+void fair_rwlock::lock_shared() {
     uint64_t registered = 0;
     for (unsigned turn = 0;; turn++) {
         uint32_t word = readers_.load(std::memory_order_acquire);
@@ -85,7 +85,7 @@ void txn_gate::lock_shared() {
     }
 }
 
-bool txn_gate::try_lock_shared() {
+bool fair_rwlock::try_lock_shared() {
     uint64_t state = state_.load(std::memory_order_relaxed);
     uint64_t entered;
     while (reader_may_enter(state, &entered))
@@ -94,7 +94,7 @@ bool txn_gate::try_lock_shared() {
     return false;
 }
 
-void txn_gate::unlock_shared() {
+void fair_rwlock::unlock_shared() {
     constexpr uint64_t others = count_mask * reader_in | count_mask * reader_next;
     uint64_t after = state_.fetch_sub(reader_in, std::memory_order_release) - reader_in;
     if ((after & others) == 0 && after / writer_waits != 0) {

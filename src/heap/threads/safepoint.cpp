@@ -1,30 +1,30 @@
-#include "gate.hpp"
+#include "safepoint.hpp"
 
 #include "../spans/spans.hpp"
 
 namespace taiyen {
 
-void lock_open_gate(ty_heap *heap) {
-    heap->gate_lock.lock();
+void lock_open_safepoint(ty_heap *heap) {
+    heap->safepoint_lock.lock();
     while (heap->pauses != 0)
-        heap->gate_changed.wait(heap->gate_lock);
+        heap->safepoint_changed.wait(heap->safepoint_lock);
 }
 
 void enter_slowly(thread_cache *cache) {
     for (;;) {
         cache->busy.store(1, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        uint32_t gate = cache->gate.load(std::memory_order_acquire);
-        if (gate & gate_fence) {
+        uint32_t safepoint = cache->safepoint.load(std::memory_order_acquire);
+        if (safepoint & safepoint_fence) {
             // Store and load in one order for all: both sides use sequentially consistent operations here.
             cache->busy.exchange(1, std::memory_order_seq_cst);
-            gate = cache->gate.load(std::memory_order_seq_cst);
+            safepoint = cache->safepoint.load(std::memory_order_seq_cst);
         }
-        if (!(gate & gate_shut))
+        if (!(safepoint & safepoint_requested))
             return;
         cache->busy.store(0, std::memory_order_release);
-        lock_open_gate(cache->heap);
-        cache->heap->gate_lock.unlock();
+        lock_open_safepoint(cache->heap);
+        cache->heap->safepoint_lock.unlock();
     }
 }
 
@@ -38,31 +38,31 @@ operation::operation(ty_heap *heap, thread_cache *find(ty_heap *), pause_to what
     if (cache_ != nullptr)
         enter(cache_);
     else
-        lock_open_gate(heap);
+        lock_open_safepoint(heap);
 }
 
 operation::~operation() {
     if (cache_ != nullptr)
         leave(cache_);
     else if (heap_ != nullptr)
-        heap_->gate_lock.unlock();
+        heap_->safepoint_lock.unlock();
 }
 
-constinit std::atomic<uint32_t> gates_changed{0};
-constinit std::atomic<uint32_t> waiting_for_gates{0};
+constinit std::atomic<uint32_t> safepoints_changed{0};
+constinit std::atomic<uint32_t> waiting_for_safepoints{0};
 
 namespace {
 
 thread_local const callback_pause *called_back_in = nullptr; // the innermost
 
-// Where there is none any more, threads have fences of their own from then on. Under the gate's lock, with the gate of
-// all caches shut that are looked at next.
+// Where there is none any more, threads have fences of their own from then on. Under the safepoint's lock, with the
+// safepoint of all caches shut that are looked at next.
 [[gnu::cold]] void process_barrier(ty_heap *heap) {
     if (!heap->barrier || os::process_barrier())
         return;
     heap->barrier = false;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        cache->gate.fetch_or(gate_fence, std::memory_order_seq_cst);
+        cache->safepoint.fetch_or(safepoint_fence, std::memory_order_seq_cst);
     os::await_stores();
 }
 
@@ -74,47 +74,47 @@ void settle_all(ty_heap *heap) {
         settle_cache(cache, give_up::nothing);
 }
 
-// The first pause. Under the gate's lock, which it leaves while it waits for threads to finish what they do: caches
-// that are made meanwhile find the gate shut, and none goes.
+// The first pause. Under the safepoint's lock, which it leaves while it waits for threads to finish what they do:
+// caches that are made meanwhile find the safepoint shut, and none goes.
 void make_stand(ty_heap *heap) {
     thread_cache *first = heap->caches;
     for (thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap)
-        cache->gate.fetch_or(gate_shut, std::memory_order_seq_cst);
+        cache->safepoint.fetch_or(safepoint_requested, std::memory_order_seq_cst);
     process_barrier(heap);
-    heap->gate_lock.unlock();
+    heap->safepoint_lock.unlock();
     for (const thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap) {
         while (cache->busy.load(std::memory_order_seq_cst) != 0)
-            os::give_way(); // it finishes one operation; a fast path that meets the shut gate goes back at once
+            os::give_way(); // it finishes one operation; a fast path that meets the shut safepoint goes back at once
     }
-    heap->gate_lock.lock();
+    heap->safepoint_lock.lock();
     settle_all(heap);
     heap->standing = true;
-    heap->gate_changed.notify_all();
+    heap->safepoint_changed.notify_all();
 }
 
-// For who waits for any gate, to look again.
-void tell_of_gates() {
-    gates_changed.fetch_add(1, std::memory_order_seq_cst);
-    if (waiting_for_gates.load(std::memory_order_seq_cst) != 0)
-        os::wake_all(gates_changed);
+// For who waits for any safepoint, to look again.
+void tell_of_safepoints() {
+    safepoints_changed.fetch_add(1, std::memory_order_seq_cst);
+    if (waiting_for_safepoints.load(std::memory_order_seq_cst) != 0)
+        os::wake_all(safepoints_changed);
 }
 
 } // namespace
 
 // Y1.
-void wait_for_gates(uint32_t seen) {
-    waiting_for_gates.fetch_add(1, std::memory_order_seq_cst); // pairs with heap_resume: one sees the other
-    os::wait_on(gates_changed, seen);
-    waiting_for_gates.fetch_sub(1, std::memory_order_relaxed);
+void wait_for_safepoints(uint32_t seen) {
+    waiting_for_safepoints.fetch_add(1, std::memory_order_seq_cst); // pairs with heap_resume: one sees the other
+    os::wait_on(safepoints_changed, seen);
+    waiting_for_safepoints.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // R9.
 [[gnu::cold]] void take_from_sleeper(thread_cache *owner) {
     ty_heap *heap = owner->heap;
-    if (!heap->gate_lock.try_lock())
+    if (!heap->safepoint_lock.try_lock())
         return; // a pause may wait for the caller
     if (heap->pauses == 0) {
-        owner->gate.fetch_or(gate_shut, std::memory_order_seq_cst);
+        owner->safepoint.fetch_or(safepoint_requested, std::memory_order_seq_cst);
         process_barrier(heap);
         if (owner->busy.load(std::memory_order_seq_cst) == 0) {
             give_up which = owner->asleep ? give_up::with_room : give_up::nothing;
@@ -123,28 +123,28 @@ void wait_for_gates(uint32_t seen) {
             settle_cache(owner, which);
             owner->asleep = true;
         }
-        owner->gate.fetch_and(~gate_shut, std::memory_order_seq_cst);
+        owner->safepoint.fetch_and(~safepoint_requested, std::memory_order_seq_cst);
     }
-    heap->gate_lock.unlock();
+    heap->safepoint_lock.unlock();
 }
 
 // Y2.
 void heap_pause(ty_heap *heap, pause_to what) {
-    os::lock_guard guard(heap->gate_lock);
+    os::lock_guard guard(heap->safepoint_lock);
     while (what == pause_to::change || fault("look_waits_for_another_look") ? heap->pauses != 0 : heap->changing)
-        heap->gate_changed.wait(heap->gate_lock);
+        heap->safepoint_changed.wait(heap->safepoint_lock);
     heap->changing = what == pause_to::change;
     if (heap->pauses++ == 0) {
         make_stand(heap);
-        tell_of_gates();
+        tell_of_safepoints();
         return;
     }
     while (!heap->standing)
-        heap->gate_changed.wait(heap->gate_lock);
+        heap->safepoint_changed.wait(heap->safepoint_lock);
 }
 
 bool try_pause(ty_heap *heap) {
-    os::lock_guard guard(heap->gate_lock);
+    os::lock_guard guard(heap->safepoint_lock);
     if (heap->changing || (heap->pauses != 0 && !heap->standing))
         return false;
     if (heap->pauses++ == 0)
@@ -155,17 +155,17 @@ bool try_pause(ty_heap *heap) {
 // Y4.
 void heap_resume(ty_heap *heap) {
     {
-        os::lock_guard guard(heap->gate_lock);
+        os::lock_guard guard(heap->safepoint_lock);
         if (--heap->pauses != 0)
             return;
         heap->changing = heap->standing = false;
         if (!fault("caches_of_ended_threads_forgotten"))
             take_ended_caches(heap);
         for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-            cache->gate.fetch_and(~gate_shut, std::memory_order_seq_cst);
-        heap->gate_changed.notify_all();
+            cache->safepoint.fetch_and(~safepoint_requested, std::memory_order_seq_cst);
+        heap->safepoint_changed.notify_all();
     }
-    tell_of_gates();
+    tell_of_safepoints();
 }
 
 callback_pause::callback_pause(ty_heap *heap) : heap_(heap), outer_(called_back_in), paused_(heap) {

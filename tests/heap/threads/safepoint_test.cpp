@@ -2,7 +2,7 @@
 // takes, other heaps go on, and threads begin, end and fork. And nobody is cancelled amid the library.
 // Method: the callback waits for what another thread does: with a lock in the way none of these tests would end.
 #include "../heap_fixture.hpp"
-#include "src/heap/threads/gate.hpp"
+#include "src/heap/threads/safepoint.hpp"
 #include "src/os/calls/syscalls.hpp"
 #include "tests/thread_end.hpp"
 #include <atomic>
@@ -23,7 +23,7 @@ void while_standing(ty_heap *heap, const std::function<void()> &what) {
     EXPECT_EQ(heap_each_block(heap, once, const_cast<std::function<void()> *>(&what)), TY_OK);
 }
 
-struct gate : testing::Test {
+struct safepoint : testing::Test {
     memory_heap first{TY_CLASSES_LINE};
     memory_heap second{TY_CLASSES_PACKED};
     void *kept = heap_alloc(first.heap, 100);
@@ -59,7 +59,7 @@ size_t count_threads(ty_heap *heap) {
     return count;
 }
 
-TEST_F(gate, threads_end_during_a_callback) {
+TEST_F(safepoint, threads_end_during_a_callback) {
     std::atomic<bool> used{false}, standing{false};
     std::thread other([&] {
         EXPECT_EQ(heap_free(heap_alloc(first.heap, 10)), TY_OK);
@@ -81,7 +81,7 @@ TEST_F(gate, threads_end_during_a_callback) {
     expect_open();
 }
 
-TEST_F(gate, threads_begin_during_a_callback) {
+TEST_F(safepoint, threads_begin_during_a_callback) {
     while_standing(first.heap, [&] {
         std::thread([&] { EXPECT_EQ(heap_free(heap_alloc(second.heap, 100)), TY_OK); }).join();
         memory_heap third(TY_CLASSES_LINE);
@@ -90,14 +90,14 @@ TEST_F(gate, threads_begin_during_a_callback) {
     expect_open();
 }
 
-TEST_F(gate, another_thread_forks_during_a_callback) {
+TEST_F(safepoint, another_thread_forks_during_a_callback) {
     EXPECT_NE(heap_alloc(second.heap, 100), nullptr);
     while_standing(first.heap, [&] { std::thread([&] { EXPECT_EQ(fork_and_use(), 0); }).join(); });
     expect_open();
 }
 
 // In the child the callbacks that it is in go on, and the others' are over.
-TEST_F(gate, a_callback_forks) {
+TEST_F(safepoint, a_callback_forks) {
     std::atomic<int> state{0};
     std::thread other([&] {
         while_standing(first.heap, [&] {
@@ -127,7 +127,7 @@ TEST_F(gate, a_callback_forks) {
     expect_open();
 }
 
-TEST_F(gate, callbacks_look_at_each_others_heaps) {
+TEST_F(safepoint, callbacks_look_at_each_others_heaps) {
     EXPECT_NE(heap_alloc(second.heap, 100), nullptr);
     std::atomic<int> standing{0};
     auto look = [&](ty_heap *own, ty_heap *other) {
@@ -147,14 +147,14 @@ TEST_F(gate, callbacks_look_at_each_others_heaps) {
 }
 
 // A fork waits for who changes a heap with nothing in its hands.
-TEST_F(gate, a_fork_that_waits_stops_nobody) {
+TEST_F(safepoint, a_fork_that_waits_stops_nobody) {
     std::atomic<bool> forked{false};
     heap_pause(first.heap, pause_to::change);
     std::thread other([&] {
         EXPECT_EQ(fork_and_use(), 0);
         forked = true;
     });
-    while (waiting_for_gates == 0)
+    while (waiting_for_safepoints == 0)
         os::give_way();
     std::thread([&] { EXPECT_NE(heap_alloc(second.heap, 100), nullptr); }).join();
     EXPECT_FALSE(forked);
@@ -163,7 +163,7 @@ TEST_F(gate, a_fork_that_waits_stops_nobody) {
     expect_open();
 }
 
-TEST_F(gate, a_fork_does_not_wait_for_a_heap_that_is_being_restored) {
+TEST_F(safepoint, a_fork_does_not_wait_for_a_heap_that_is_being_restored) {
     heap_restore_begin(first.heap);
     std::thread([&] {
         pid_t child = fork();
@@ -179,8 +179,8 @@ TEST_F(gate, a_fork_does_not_wait_for_a_heap_that_is_being_restored) {
 
 #if !defined(__SANITIZE_THREAD__) // which does not go on after a cancellation
 
-// What a thread does that is cancelled while it waits for the gate is done, and it is cancelled after that.
-TEST_F(gate, nobody_is_cancelled_who_waits_for_it) {
+// What a thread does that is cancelled while it waits for the safepoint is done, and it is cancelled after that.
+TEST_F(safepoint, nobody_is_cancelled_who_waits_for_it) {
     std::atomic<void *> allocated{nullptr};
     std::atomic<bool> standing{false};
     std::thread other([&] {
@@ -203,7 +203,7 @@ TEST_F(gate, nobody_is_cancelled_who_waits_for_it) {
     expect_open();
 }
 
-TEST_F(gate, nobody_is_cancelled_in_a_callback) {
+TEST_F(safepoint, nobody_is_cancelled_in_a_callback) {
     std::atomic<bool> called{false}, ended{false};
     std::thread other([&] {
         while_standing(first.heap, [&] {
@@ -227,7 +227,7 @@ int refuse_barriers(os::sys::call which) {
 }
 
 // A program may give up system calls at any time.
-TEST_F(gate, the_process_barrier_is_refused_from_now_on) {
+TEST_F(safepoint, the_process_barrier_is_refused_from_now_on) {
     if (!first.heap->barrier)
         GTEST_SKIP() << "this kernel has no membarrier";
     std::atomic<bool> stop{false};
@@ -239,7 +239,7 @@ TEST_F(gate, the_process_barrier_is_refused_from_now_on) {
     for (int i = 0; i < 200; i++)
         EXPECT_EQ(problems_of(first.heap), "");
     EXPECT_FALSE(first.heap->barrier);
-    EXPECT_EQ(cache_at(first.heap->slot)->gate, gate_fence);
+    EXPECT_EQ(cache_at(first.heap->slot)->safepoint, safepoint_fence);
     EXPECT_EQ(fork_and_use(), 0);
     os::sys::hook = nullptr;
     stop = true;
