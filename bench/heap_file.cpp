@@ -27,7 +27,7 @@ void heap_file::fill(size_t bytes) {
 
 void heap_file::settle() {
     check(ty_snapshot(heap_), "cannot take a snapshot");
-    check(ty_run_background_work(heap_), "cannot apply");
+    check(ty_run_background_work(heap_), "cannot checkpoint");
 }
 
 void heap_file::close() {

@@ -23,7 +23,7 @@ public:
     // Allocates the block, fills it with bytes that differ from page to page, and sets the root.
     void fill(size_t bytes);
     char *block() const { return static_cast<char *>(ty_root(heap_, "block")); }
-    // A snapshot, with everything applied to the image.
+    // A snapshot, with everything checkpointed to the image.
     void settle();
     void close();
     ty_heap *get() const { return heap_; }

@@ -49,7 +49,7 @@ std::vector<double> run_heap(const plan &plan, ty_tracking tracking) {
     double first = timed_writes(data, plan.pages, 1);
     heap.settle();
     double again = timed_writes(data, plan.pages, 2);
-    heap.close(); // applies, so that the next run opens a clean heap
+    heap.close(); // checkpoints, so that the next run opens a clean heap
     return {first, again};
 }
 
@@ -84,7 +84,7 @@ void run(session &session) {
     auto heap_subject = [&](const char *name, ty_tracking tracking) {
         return [&session, &plan, name, tracking] {
             drop_cache(plan.heap_path);
-            warm_cache(plan.heap_path); // the apply before wrote past the page cache
+            warm_cache(plan.heap_path); // the checkpoint before wrote past the page cache
             add(session, name, in_child([&] { return run_heap(plan, tracking); }));
         };
     };

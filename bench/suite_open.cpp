@@ -2,7 +2,7 @@
 //
 // Each open has a new process, as a program that starts has; the page cache holds what the open before read, and the
 // disk is the same for all. clean-1TB reserves 1 TB of which 100 MB are used. crash-1GB: a child opens the 1 GB heap,
-// writes 10,000 scattered pages in five snapshots that nobody applies, and is killed; then the clock starts.
+// writes 10,000 scattered pages in five snapshots that nobody checkpoints, and is killed; then the clock starts.
 //
 // kernel: what an open cannot do without, in a process of its own: open the same file, lock it, read its two header
 // pages, map the heap's pages, and register the mapping for write tracking.

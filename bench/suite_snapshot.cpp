@@ -11,8 +11,9 @@
 //
 // Why the comparison is fair: all subjects work on the same disk, in turn, and write to places of their files that were
 // written before (taiyen's journal reuses its space; a run that is not counted comes first). Dirtying is outside the
-// measured time, and so is taiyen's apply, which ends before the next subject starts. The pause is what the caller's
-// clock says around ty_snapshot_start, or what the library says, whichever is longer; likewise the durable time.
+// measured time, and so is taiyen's checkpoint, which ends before the next subject starts. The pause is what the
+// caller's clock says around ty_snapshot_start, or what the library says, whichever is longer; likewise the durable
+// time.
 #include "harness.hpp"
 #include "heap_file.hpp"
 #include "kernel_probe.hpp"
@@ -78,7 +79,7 @@ public:
         check(ty_snapshot_wait(heap_->get(), epoch), "cannot finish a snapshot");
         double durable_ms = watch.ms();
         check(ty_get_snapshot_stats(heap_->get(), &stats), "cannot get statistics");
-        check(ty_run_background_work(heap_->get()), "cannot apply");
+        check(ty_run_background_work(heap_->get()), "cannot checkpoint");
         if (!counted)
             return;
         add(name, self, "durable_ms", "ms", std::max(durable_ms, static_cast<double>(stats.last_durable_ns) / 1e6));

@@ -311,7 +311,7 @@ constexpr restore_way restore_ways[] = {{"restore-log", restored_from::log},
                                         {"restore-journal", restored_from::journal},
                                         {"restore-clean", restored_from::clean}};
 
-// Nobody takes snapshots or applies them unless told to.
+// Nobody takes snapshots or checkpoints them unless told to.
 ty_heap *open_to_be_killed(session &session, const std::string &path, size_t limit_megas) {
     return open_transactional(path, session.scaled(limit_megas) * mega, std::max<size_t>(session.scaled(512), 1) * mega,
                               TY_BACKGROUND_CALLS);
@@ -351,7 +351,7 @@ void prepare_churn(session &session, const std::string &path, restored_from from
         ty_heap *heap = open_to_be_killed(session, path, 1024);
         churn_program program(heap, session.scaled(200000));
         check(ty_snapshot(heap), "cannot take a snapshot");
-        check(ty_run_background_work(heap), "cannot apply");
+        check(ty_run_background_work(heap), "cannot checkpoint");
         churn_program::times spent;
         for (size_t i = 0; i < session.scaled(400000); i++)
             program.one_transaction(false, spent);

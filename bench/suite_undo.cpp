@@ -235,7 +235,7 @@ std::vector<double> run_huge_taiyen(const std::string &path, size_t bytes) {
     auto **slot = static_cast<char **>(ty_root(history.heap(), "slot"));
     std::memset(*slot + sizeof(size_t), 1, bytes - sizeof(size_t));
     check(ty_snapshot(history.heap()), "cannot take a snapshot");
-    check(ty_run_background_work(history.heap()), "cannot apply");
+    check(ty_run_background_work(history.heap()), "cannot checkpoint");
     return free_and_undo(history, slot, bytes);
 }
 

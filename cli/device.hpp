@@ -81,7 +81,7 @@ struct cell {
     uint32_t write_bytes;
     bool append = false;
     bool beside_stream = false; // while four threads write as snapshots do
-    bool scattered = false;     // as batches are applied to the image: the storage's write_many, and a flush
+    bool scattered = false;     // as batches are checkpointed to the image: the storage's write_many, and a flush
     uint64_t writes = 0;
     uint64_t ns = 0;
     std::vector<uint32_t> each_ns{};   // of writes; the first ones

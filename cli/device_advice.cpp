@@ -12,7 +12,7 @@ namespace cli::device {
 namespace {
 
 constexpr double giga = 1 << 30;
-constexpr double journal_wait_s = 10;      // that a snapshot may wait for batches to be applied
+constexpr double journal_wait_s = 10;      // that a snapshot may wait for batches to be checkpointed
 constexpr double record_bytes = 100;       // of a small transaction
 constexpr double fast_commit_us = 50;      // about what else a transaction costs that wakes somebody
 constexpr double some_logging = 100 << 20; // a second
@@ -114,13 +114,13 @@ advice of_staging(double snapshot_bytes_per_s) {
                 " for each GiB"};
 }
 
-advice of_journal(double apply_bytes_per_s) {
-    const double within = apply_bytes_per_s * journal_wait_s;
+advice of_journal(double checkpoint_bytes_per_s) {
+    const double within = checkpoint_bytes_per_s * journal_wait_s;
     const bool fits = within >= double(default_journal_bytes);
     return {"journal_limit_bytes", fits ? "0, 1 GiB" : size_text(std::max(within, 64.0 * (1 << 20))),
-            "single pages all over the image are written with " + speed_text(apply_bytes_per_s) +
+            "single pages all over the image are written with " + speed_text(checkpoint_bytes_per_s) +
                 ": a snapshot that finds the journal full waits for " +
-                seconds_text(double(default_journal_bytes) / apply_bytes_per_s) + " with 1 GiB" +
+                seconds_text(double(default_journal_bytes) / checkpoint_bytes_per_s) + " with 1 GiB" +
                 (fits ? "" : ", with this for " + seconds_text(journal_wait_s))};
 }
 
@@ -153,8 +153,8 @@ std::vector<advice> advise(const profile &all) {
         found.push_back(of_dirty(snapshots));
         found.push_back(of_staging(snapshots));
     }
-    if (const cell *apply = all.scattered())
-        found.push_back(of_journal(apply->bytes_per_s()));
+    if (const cell *checkpoint = all.scattered())
+        found.push_back(of_journal(checkpoint->bytes_per_s()));
     return found;
 }
 

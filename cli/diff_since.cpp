@@ -276,7 +276,7 @@ void print_words(const heap_files &files, const since &found, size_t shown_max) 
         return;
     print_line("journal", "the image holds snapshot " + text::count(found.info.image_epoch) + ", the journal number " +
                               text::count(found.info.epoch) + ": " + text::counted(found.page_count, "page") +
-                              " to apply");
+                              " to checkpoint");
     size_t shown = 0;
     for (const auto &[first, count] : found.pages) {
         if (shown++ == shown_max) {

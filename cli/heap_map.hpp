@@ -9,9 +9,10 @@
 namespace heap_map {
 
 struct options {
-    std::string name;     // the title, such as the file's name
-    int width = 1200;     // of the picture, in pixels; at least width_min
-    bool waiting = false; // the heap is open read-only: its dirty pages wait in the journal to be applied to the image
+    std::string name; // the title, such as the file's name
+    int width = 1200; // of the picture, in pixels; at least width_min
+    bool waiting =
+        false; // the heap is open read-only: its dirty pages wait in the journal to be checkpointed to the image
 };
 
 inline constexpr int width_min = 600;

@@ -11,21 +11,21 @@ namespace cli {
 
 namespace {
 
-const char *found_name(ty_found found) {
+const char *found_name(ty_recovery_state found) {
     switch (found) {
-    case TY_FOUND_NOTHING:
+    case TY_RECOVERY_CREATED:
         return "nothing";
-    case TY_FOUND_CLOSED:
+    case TY_RECOVERY_CLOSED:
         return "closed";
-    case TY_FOUND_CLOSED_BATCHES:
+    case TY_RECOVERY_CLOSED_BATCHES:
         return "closed_batches";
-    case TY_FOUND_DIED:
-        return "died";
-    case TY_FOUND_DIED_WRITING:
-        return "died_writing";
-    case TY_FOUND_DIED_APPLYING:
-        return "died_applying";
-    case TY_FOUND_IN_USE:
+    case TY_RECOVERY_CRASHED:
+        return "crashed";
+    case TY_RECOVERY_CRASHED_WRITING:
+        return "crashed_writing";
+    case TY_RECOVERY_CRASHED_CHECKPOINTING:
+        return "crashed_checkpointing";
+    case TY_RECOVERY_IN_USE:
         return "in_use";
     }
     return "unknown";
@@ -33,19 +33,19 @@ const char *found_name(ty_found found) {
 
 const char *found_words(const ty_info &info) {
     switch (info.found) {
-    case TY_FOUND_CLOSED:
+    case TY_RECOVERY_CLOSED:
         return "in order";
-    case TY_FOUND_CLOSED_BATCHES:
-        return "in order, with batches left to apply";
-    case TY_FOUND_DIED:
+    case TY_RECOVERY_CLOSED_BATCHES:
+        return "in order, with batches left to checkpoint";
+    case TY_RECOVERY_CRASHED:
         return "not: its process died, or the power failed, between snapshots";
-    case TY_FOUND_DIED_WRITING:
+    case TY_RECOVERY_CRASHED_WRITING:
         return "not: its process died, or the power failed, while a batch was being written";
-    case TY_FOUND_DIED_APPLYING:
-        return "not: its process died, or the power failed, with batches left to apply";
-    case TY_FOUND_IN_USE:
+    case TY_RECOVERY_CRASHED_CHECKPOINTING:
+        return "not: its process died, or the power failed, with batches left to checkpoint";
+    case TY_RECOVERY_IN_USE:
         return "it is open for writing now";
-    case TY_FOUND_NOTHING:
+    case TY_RECOVERY_CREATED:
         break;
     }
     return "nothing was found";
@@ -122,7 +122,7 @@ std::string epochs_of(const ty_info &info) {
     if (info.epoch == info.image_epoch)
         return line + ", and the image holds it";
     return line + "; the image holds number " + text::count(info.image_epoch) + ", the journal " +
-           text::counted(info.batches, "batch") + " of " + text::counted(info.batch_pages, "page") + " to apply";
+           text::counted(info.batches, "batch") + " of " + text::counted(info.batch_pages, "page") + " to checkpoint";
 }
 
 } // namespace

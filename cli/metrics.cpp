@@ -145,8 +145,8 @@ void add_snapshots(const live_metrics &live, json::document &one) {
     one["snapshot_pages"] = json::wide(now.snapshot_pages);
     one["journal_bytes"] = json::wide(now.journal_bytes);
     one["image_bytes"] = json::wide(now.image_bytes);
-    one["unapplied_batches"] = json::wide(now.unapplied_batches);
-    one["unapplied_bytes"] = json::wide(now.unapplied_bytes);
+    one["pending_batches"] = json::wide(now.pending_batches);
+    one["pending_bytes"] = json::wide(now.pending_bytes);
     one["pages_evicted"] = json::wide(now.pages_evicted);
     one["newest_snapshots"] = json::document::array();
     for (const ty_metrics_snapshot &each : live.snapshots)

@@ -12,7 +12,8 @@ void look(ty_heap *heap);
 // Allocates, writes to what was allocated, resizes and frees; ends the program where a block is not the heap's.
 void churn(ty_heap *heap, uint64_t seed);
 
-// Asks for information, scrubs, opens for reading, salvages, then for writing with churn, a snapshot, apply and close.
+// Asks for information, scrubs, opens for reading, salvages, then for writing with churn, a snapshot, checkpoint and
+// close.
 void open_every_way(taiyen::os::sim_disk *disk, uint8_t flags, uint64_t seed);
 
 } // namespace fuzz

@@ -69,7 +69,7 @@ void make_closed(const os::sim_disk *disk, ty_kind kind) {
     must(ty_close(heap), "close a heap");
 }
 
-// Three batches that are not applied.
+// Three batches that are not checkpointed.
 void make_died(const os::sim_disk *disk, size_t first_run_bytes) {
     ty_heap *heap = open(disk, TY_SNAPSHOT);
     for (uint64_t i = 0; i < 3; i++) {
@@ -80,12 +80,12 @@ void make_died(const os::sim_disk *disk, size_t first_run_bytes) {
     must(ty_discard(heap), "discard a heap");
 }
 
-void make_died_after_apply(const os::sim_disk *disk) {
+void make_died_after_checkpoint(const os::sim_disk *disk) {
     make_closed(disk, TY_SNAPSHOT);
     ty_heap *heap = open(disk, TY_KIND_DEFAULT);
     fill(heap, 400, 100, 70000);
     must(ty_snapshot(heap), "take a snapshot");
-    must(ty_run_background_work(heap), "apply");
+    must(ty_run_background_work(heap), "checkpoint");
     fill(heap, 600, 50, 0);
     must(ty_snapshot(heap), "take a snapshot");
     must(ty_discard(heap), "discard a heap");
@@ -235,7 +235,7 @@ void strike_files(const patch &p, const std::vector<region> &regions, file_set &
             found->second = content->second;
         return;
     }
-    apply(p, found->second.data(), found->second.size());
+    checkpoint(p, found->second.data(), found->second.size());
 }
 
 } // namespace
@@ -244,7 +244,7 @@ const std::vector<scenario> &scenarios() {
     static const std::vector<scenario> made = {
         make_scenario([](const os::sim_disk *disk) { make_closed(disk, TY_SNAPSHOT); }),
         make_scenario([](const os::sim_disk *disk) { make_died(disk, 30000); }),
-        make_scenario(make_died_after_apply),
+        make_scenario(make_died_after_checkpoint),
         make_scenario([](const os::sim_disk *disk) { make_died(disk, size_t{1200} << 10); }), // several chunks
         make_scenario([](const os::sim_disk *disk) { make_closed(disk, TY_ARCHIVE); }),
     };

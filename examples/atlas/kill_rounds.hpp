@@ -18,7 +18,7 @@ struct kill_result : kill_count {
     unsigned during_snapshot = 0;    // kills between "about to" and "acknowledged"
     unsigned found_new = 0;          // of these: the snapshot under way turned out to be durable
     uint64_t acknowledged = 0;       // snapshots, in all rounds
-    std::array<unsigned, 6> found{}; // by ty_found: the state in which the files were
+    std::array<unsigned, 6> found{}; // by ty_recovery_state: the state in which the files were
     std::vector<double> pause_ms;    // of the writers' snapshots
     std::vector<double> kilobytes;   // written by them
 };

@@ -62,8 +62,8 @@ typedef struct ty_metrics {
     uint64_t snapshot_pages;
     uint64_t journal_bytes;
     uint64_t image_bytes;
-    uint64_t unapplied_batches;
-    uint64_t unapplied_bytes;
+    uint64_t pending_batches;
+    uint64_t pending_bytes;
     uint64_t pages_evicted;
     uint64_t transactions;
     uint64_t rollbacks;

@@ -219,7 +219,7 @@ typedef struct ty_compact_report {
  * snapshot, and gives free memory back. Pointers that the program has elsewhere are wrong afterwards, but for what its
  * fix callback does about them. The live blocks are kept packed in memory meanwhile. options and report may be NULL.
  * Of a snapshot heap, what was done since the last snapshot is made durable first; whatever happens then, the files
- * hold the heap of before or the compacted one, and the disk's space goes back as the snapshot is applied, or with
+ * hold the heap of before or the compacted one, and the disk's space goes back as the snapshot is checkpointed, or with
  * ty_close. Of an archive heap, a crash meanwhile leaves a mixture. Errors: TY_E_ARGUMENT; TY_E_PERMISSION,
  * TY_E_FORKED; TY_E_UNSUPPORTED (nobody fixes addresses; a transactional heap: open it as a snapshot heap; a concurrent
  * or checked one), TY_E_BUSY (undo has its buffers in the heap; stopped), TY_E_MISMATCH (type descriptors and content

@@ -3,8 +3,8 @@
  * Purpose: open a heap that lives in files; make its content durable with snapshots; look at the files.
  *
  * Vocabulary: `atlas.ty` is the *image* (the backing file); `atlas.ty-journal` beside it is the *journal* (the data
- * file). A *snapshot* makes all of the heap durable as one *epoch*: it appends one *batch* to the journal. *Apply*
- * copies batches to their places in the image; when nothing is left to apply, the files are *clean*. An *archive*
+ * file). A *snapshot* makes all of the heap durable as one *epoch*: it appends one *batch* to the journal. *Checkpoint*
+ * copies batches to their places in the image; when nothing is left to checkpoint, the files are *clean*. An *archive*
  * heap has the image alone. A *root* is a named pointer, from which a program finds its structures again.
  *
  * Guarantees:
@@ -28,11 +28,11 @@
  * heap when its parent has closed it or was killed, and can open it itself after ty_discard of its copy. An archive
  * heap's memory is the file: the child can read it, and a store into it ends the child.
  *
- * Cost: an open takes the same time for 1 MB and for 1 TB, plus reading the batches that are not applied yet. The first
- * write to a page after a snapshot costs about a microsecond. A snapshot costs one sequential write of the dirty pages
- * and one flush.
- * Stack of the calling thread (x86-64, optimised): up to 40 KiB for calls that open, close and look at files, 24 KiB
- * for a snapshot, 16 KiB (PTHREAD_STACK_MIN) for all other calls of the library, those of transactions among them.
+ * Cost: an open takes the same time for 1 MB and for 1 TB, plus reading the batches that are not checkpointed yet. The
+ * first write to a page after a snapshot costs about a microsecond. A snapshot costs one sequential write of the dirty
+ * pages and one flush. Stack of the calling thread (x86-64, optimised): up to 40 KiB for calls that open, close and
+ * look at files, 24 KiB for a snapshot, 16 KiB (PTHREAD_STACK_MIN) for all other calls of the library, those of
+ * transactions among them.
  */
 #ifndef TAIYEN_PERSIST_H
 #define TAIYEN_PERSIST_H
@@ -90,7 +90,7 @@ typedef enum ty_tracking {
                                good part of the process's memory. ty_write_back_early does nothing */
 } ty_tracking;
 
-/* Who does the background work (applying batches to the image). */
+/* Who does the background work (checkpointing batches to the image). */
 typedef enum ty_background {
     TY_BACKGROUND_THREAD = 0, /* seven threads of the library, two for a log, and one for each further partition of a
                                  log; they sleep when there is nothing to do. While one thread alone waits for its
@@ -142,8 +142,8 @@ typedef struct ty_open_options {
     size_t staging_bytes;       /* memory for copies of dirty pages, so that the pause does not wait for the disk; where
                                    more is dirty, it waits for room. 0: a quarter of the memory that the
                                    machine or the control group has, or of memory_bytes */
-    size_t journal_limit_bytes; /* when unapplied batches exceed it, a snapshot applies first. 0: 1 GiB, or a
-                                   quarter of that memory if it is less */
+    size_t journal_limit_bytes; /* when batches that are not checkpointed exceed it, a snapshot checkpoints first. 0: 1
+                                   GiB, or a quarter of that memory if it is less */
     /* For transactional heaps: */
     const char *log_path;          /* NULL: the image's path + "-log"; may be on another device. TY_E_ARGUMENT if it
                                       leads to the image or the journal */
@@ -186,20 +186,20 @@ typedef struct ty_open_options {
     }
 
 /* In what state an open found the files. */
-typedef enum ty_found {
-    TY_FOUND_NOTHING = 0,        /* there was no heap: created */
-    TY_FOUND_CLOSED = 1,         /* closed in order, clean */
-    TY_FOUND_CLOSED_BATCHES = 2, /* closed in order, with batches to apply */
-    TY_FOUND_DIED = 3,           /* its process died, or the power failed, between snapshots */
-    TY_FOUND_DIED_WRITING = 4,   /* the same, while a batch was being written: that batch is not part of the heap */
-    TY_FOUND_DIED_APPLYING = 5,  /* the same, with batches unapplied or half applied */
-    TY_FOUND_IN_USE = 6          /* open for writing elsewhere; what TY_OPEN_COPY opened is a copy */
-} ty_found;
+typedef enum ty_recovery_state {
+    TY_RECOVERY_CREATED = 0,         /* there was no heap: created */
+    TY_RECOVERY_CLOSED = 1,          /* closed in order, clean */
+    TY_RECOVERY_CLOSED_BATCHES = 2,  /* closed in order, with batches to checkpoint */
+    TY_RECOVERY_CRASHED = 3,         /* its process died, or the power failed, between snapshots */
+    TY_RECOVERY_CRASHED_WRITING = 4, /* the same, while a batch was being written: that batch is not part of the heap */
+    TY_RECOVERY_CRASHED_CHECKPOINTING = 5, /* the same, with batches not checkpointed or half checkpointed */
+    TY_RECOVERY_IN_USE = 6                 /* open for writing elsewhere; what TY_OPEN_COPY opened is a copy */
+} ty_recovery_state;
 
 typedef struct ty_report {
     size_t struct_size; /* sizeof(ty_report): set by ty_open, which fills all of it */
     ty_kind kind;
-    ty_found found;
+    ty_recovery_state found;
     bool created;
     bool attached;             /* an archive heap became a snapshot heap */
     bool grown;                /* the limit was raised */
@@ -241,7 +241,7 @@ typedef struct ty_report {
 TY_API TY_CHECKED ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **heap,
                                     ty_report *report);
 
-/* Takes a final snapshot, applies everything, gives unused disk space back, and closes the heap. NULL does nothing.
+/* Takes a final snapshot, checkpoints everything, gives unused disk space back, and closes the heap. NULL does nothing.
  * If it fails (TY_E_SPACE, TY_E_IO) the heap stays open and usable, and nothing is lost: make room and close again, or
  * discard (where the snapshot had succeeded, that loses nothing either: the next open carries on).
  * A read-only heap is only unmapped. Externally serialised. */
@@ -272,7 +272,7 @@ TY_API TY_CHECKED ty_status ty_snapshot_wait(ty_heap *heap, uint64_t epoch);
  * none of its own. */
 TY_API TY_CHECKED ty_status ty_write_back_early(ty_heap *heap, size_t limit_pages);
 
-/* Does background work now: applies all complete batches to the image. With TY_BACKGROUND_THREAD it waits until the
+/* Does background work now: checkpoints all complete batches to the image. With TY_BACKGROUND_THREAD it waits until the
  * library's threads have done so. On a transactional heap it also takes the snapshot that the heap would take by
  * itself, where one is due (TY_BACKGROUND_CALLS) or has failed; not while the calling thread has a transaction or a
  * section under way on it. Errors: TY_E_SPACE, TY_E_IO: nothing is lost, it can be tried again. Thread-safe. */
@@ -340,7 +340,7 @@ typedef struct ty_info {
     uint64_t image_bytes;   /* allocated on disk; the file is sparse */
     uint64_t journal_bytes; /* size of the journal */
     uint64_t created_unix_s;
-    ty_found found;      /* what an open would report */
+    ty_recovery_state found; /* what an open would report */
     char open_text[256]; /* what an open would do with image, journal and log, as one sentence: it is refused, and why;
                             or it opens, with what it reads from the journal and replays from the log */
     /* Of transactional heaps: */
@@ -374,8 +374,8 @@ typedef struct ty_snapshot_stats {
                                  pause of   allocations alone */
     uint64_t last_durable_ns; /* from the call until durable */
     uint64_t last_bytes;      /* written before it was durable */
-    uint64_t unapplied_batches;
-    uint64_t unapplied_bytes;
+    uint64_t pending_batches;
+    uint64_t pending_bytes;
     uint64_t pages_evicted; /* private copies that went since the image holds the pages: memory_bytes */
 } ty_snapshot_stats;
 /* Writes *stats. Errors: TY_E_ARGUMENT (a volatile heap), TY_E_FORKED. Thread-safe. */

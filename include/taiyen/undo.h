@@ -95,9 +95,9 @@ TY_API TY_CHECKED ty_status ty_undo_record_procedure(ty_heap *heap, uint64_t id,
 /* As ty_alloc, ty_alloc_aligned, ty_free and ty_resize, recording their reversal: no bytes are copied to the buffers,
  * but for the end of what shrinks within a small block or a page. A freed block is held, at its address, so an undo of
  * any size copies nothing. Its memory is given back where the image has it: from 1 MiB on at once, for what no store
- * has changed since the last snapshot, if that is applied (ty_run_background_work); else by ty_heap_purge. In a full
- * heap, circular buffers forget transactions that hold blocks, oldest first. These calls know a held block and refuse
- * it; the heap's own calls take it for a live one: a ty_free of it makes the history damaged. Errors: as those;
+ * has changed since the last snapshot, if that is checkpointed (ty_run_background_work); else by ty_heap_purge. In a
+ * full heap, circular buffers forget transactions that hold blocks, oldest first. These calls know a held block and
+ * refuse it; the heap's own calls take it for a live one: a ty_free of it makes the history damaged. Errors: as those;
  * TY_E_SPACE (also: more than held_bytes would be held). */
 TY_API void *ty_undo_alloc(ty_heap *heap, size_t size);
 TY_API void *ty_undo_alloc_aligned(ty_heap *heap, size_t size, size_t alignment);

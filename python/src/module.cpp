@@ -58,11 +58,12 @@ std::string bytes_of(const nb::bytes &bytes) {
 }
 
 nb::dict report_of(const ty_report &report) {
-    static const char *const found[] = {
-        "nothing", "closed", "closed, with snapshots to apply", "died", "died writing", "died applying", "in use"};
+    static const char *const found[] = {"nothing", "closed",          "closed, with snapshots to checkpoint",
+                                        "crashed", "crashed writing", "crashed checkpointing",
+                                        "in use"};
     nb::dict told;
     told["text"] = text_of(report.text);
-    told["found"] = found[report.found <= TY_FOUND_IN_USE ? report.found : 0];
+    told["found"] = found[report.found <= TY_RECOVERY_IN_USE ? report.found : 0];
     told["created"] = report.created;
     told["epoch"] = report.epoch;
     told["maybe_inconsistent"] = report.maybe_inconsistent;

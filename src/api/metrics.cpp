@@ -53,8 +53,8 @@ void look_at_snapshots(metrics_page &b) {
     c.snapshot_pages = stats.pages;
     c.journal_bytes = stats.journal_bytes;
     c.image_bytes = stats.image_bytes;
-    c.unapplied_batches = stats.unapplied_batches;
-    c.unapplied_bytes = stats.unapplied_bytes;
+    c.pending_batches = stats.pending_batches;
+    c.pending_bytes = stats.pending_bytes;
     c.pages_evicted = stats.pages_evicted;
     snapshot_line lines[snapshot_lines_max];
     static_assert(sizeof lines == sizeof c.newest);

@@ -246,7 +246,7 @@ ty_status ty_write_back_early(ty_heap *heap, size_t limit_pages) {
 }
 
 ty_status ty_run_background_work(ty_heap *heap) {
-    if (ty_status status = check_in_files(heap, "apply a heap's batches"))
+    if (ty_status status = check_in_files(heap, "checkpoint a heap's batches"))
         return status;
     return txn_work(heap);
 }

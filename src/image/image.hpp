@@ -63,7 +63,7 @@ struct image_log {
 // then no header names it. No header that a power cut may leave needs what was in its place.
 // start: the heap's memory holds what the files but the log do; what the layer needs (memory, threads, its records done
 // again) it takes here, and changes no file. Before the files are changed, but where these must be first: in a growth,
-// in a creation, and where batches are applied before the heap is mapped. Once in each open of a heap with a log.
+// in a creation, and where batches are checkpointed before the heap is mapped. Once in each open of a heap with a log.
 // give_up: the open fails after start was called, whatever that returned. The heap is still there.
 // name_open: in each writing open of a heap with a log, before any snapshot. The log names that open, durably, when it
 // returns; it is taken beside an image that names `previous` or `open`.
@@ -90,7 +90,7 @@ ty_status image_open(const char *path, const ty_open_options &options, const ima
 // The header becomes that of a heap without a log, durably. The newest snapshot is durable and holds everything.
 ty_status image_detach_log(ty_heap *heap);
 // Whose transactions the heap has besides its own: in the header, durably. Also the heap's identity (16 bytes), and its
-// log's. May wait until what lies in the journal is applied.
+// log's. May wait until what lies in the journal is checkpointed.
 log_source_2 image_source(ty_heap *heap, uint8_t *identity, uint64_t *log);
 ty_status image_set_source(ty_heap *heap, const log_source_2 &source);
 // mark: as for a snapshot, of the last one. Nothing stands in the log behind it.

@@ -67,7 +67,7 @@ TEST(document, saves_itself) {
     ty_heap *heap = nullptr;
     ty_report report;
     ASSERT_EQ(ty_open(path.c_str(), &options, &heap, &report), TY_OK) << ty_error_text();
-    EXPECT_EQ(report.found, TY_FOUND_CLOSED);
+    EXPECT_EQ(report.found, TY_RECOVERY_CLOSED);
     EXPECT_STRNE(report.text, "");
     const auto *document = static_cast<const atlas *>(ty_root(heap, "atlas"));
     ASSERT_NE(document, nullptr);
@@ -98,7 +98,7 @@ TEST(document, loses_what_was_not_made_durable_and_nothing_else) {
     ASSERT_EQ(ty_open(path.c_str(), nullptr, &heap, &report), TY_OK) << ty_error_text();
     EXPECT_EQ(read_document(heap), 1u);
     EXPECT_FALSE(report.created);
-    EXPECT_NE(report.found, TY_FOUND_CLOSED);
+    EXPECT_NE(report.found, TY_RECOVERY_CLOSED);
     EXPECT_EQ(ty_heap_verify(heap, nullptr, nullptr), TY_OK);
     grow_document(heap, 2);
     ASSERT_EQ(ty_snapshot(heap), TY_OK);
@@ -134,11 +134,11 @@ TEST(document, a_snapshot_in_two_steps) {
     EXPECT_EQ(again, epoch);
     EXPECT_EQ(ty_write_back_early(heap, 0), TY_OK) << ty_error_text();
     ty_snapshot_stats stats = taiyen::test::snapshot_stats_of(heap);
-    EXPECT_EQ(stats.unapplied_batches, 1u);
+    EXPECT_EQ(stats.pending_batches, 1u);
     EXPECT_EQ(ty_run_background_work(heap), TY_OK) << ty_error_text();
     EXPECT_EQ(ty_background_work_status(heap), TY_OK);
     ASSERT_EQ(ty_get_snapshot_stats(heap, &stats), TY_OK);
-    EXPECT_EQ(stats.unapplied_batches, 0u);
+    EXPECT_EQ(stats.pending_batches, 0u);
     EXPECT_EQ(ty_heap_purge(heap, nullptr), TY_OK) << ty_error_text();
     EXPECT_EQ(read_document(heap), 1u);
     EXPECT_EQ(ty_heap_kind(heap), TY_SNAPSHOT);

@@ -223,15 +223,15 @@ uint64_t read_document(ty_heap *heap) {
     return doc->generation;
 }
 
-void make_heap(const std::string &path, uint64_t applied, uint64_t waiting) {
+void make_heap(const std::string &path, uint64_t checkpointed, uint64_t waiting) {
     const auto work = [&] {
         const ty_open_options options = small_options();
         ty_heap *heap = nullptr;
         if (ty_open(path.c_str(), &options, &heap, nullptr))
             return false;
-        for (uint64_t generation = 1; generation <= applied + waiting; ++generation) {
+        for (uint64_t generation = 1; generation <= checkpointed + waiting; ++generation) {
             grow_document(heap, generation);
-            if (ty_snapshot(heap) || (generation == applied && ty_run_background_work(heap)))
+            if (ty_snapshot(heap) || (generation == checkpointed && ty_run_background_work(heap)))
                 return false;
         }
         return waiting || ty_close(heap) == TY_OK; // with batches waiting, the process dies here

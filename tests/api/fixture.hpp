@@ -51,7 +51,7 @@ void expect_good_text(ty_status status, const std::string &where = "");
 // Runs in a child process and returns its exit code (0 if body returned true); 128 + n for a signal.
 int in_child(const std::function<bool()> &body);
 
-// Small options: a limit of 64 MiB, background work by calls, so that tests decide when batches are applied.
+// Small options: a limit of 64 MiB, background work by calls, so that tests decide when batches are checkpointed.
 ty_open_options small_options();
 
 // A document of which any two snapshots differ, and of which each can be told whether it is whole: a chain of blocks
@@ -60,8 +60,8 @@ void grow_document(ty_heap *heap, uint64_t generation);
 // The generation, if the document is whole; a test failure and 0 otherwise.
 uint64_t read_document(ty_heap *heap);
 
-// Makes PATH with `applied` snapshots in the image and `waiting` ones in the journal only. closed: closed in order with
-// batches left; else as a process that died leaves it.
-void make_heap(const std::string &path, uint64_t applied, uint64_t waiting);
+// Makes PATH with `checkpointed` snapshots in the image and `waiting` ones in the journal only. closed: closed in order
+// with batches left; else as a process that died leaves it.
+void make_heap(const std::string &path, uint64_t checkpointed, uint64_t waiting);
 
 } // namespace api_test

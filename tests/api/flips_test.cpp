@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t applied = 2;
+constexpr uint64_t checkpointed = 2;
 constexpr uint64_t waiting = 3;
 
 // The bits of a byte are taken in turn over the loop, so that all are seen in every field.
@@ -28,7 +28,7 @@ unsigned bit_of(uint64_t byte) {
 class flipped_bits : public testing::Test {
 protected:
     void SetUp() override {
-        make_heap(path_, applied, waiting);
+        make_heap(path_, checkpointed, waiting);
         copy_sparse(path_, keep_.path("image"));
         copy_sparse(journal_, keep_.path("journal"));
     }
@@ -46,7 +46,7 @@ protected:
             expect_good_text(status, "atlas.ty");
         } else {
             // The epoch that it gives is whole: each snapshot of the document has its epoch's number of generations.
-            EXPECT_GE(report.epoch, applied);
+            EXPECT_GE(report.epoch, checkpointed);
             EXPECT_EQ(read_document(heap), report.epoch - first_epoch_ + 1);
             EXPECT_EQ(ty_heap_verify(heap, nullptr, nullptr), TY_OK) << ty_error_text();
             header_repaired_ = report.header_repaired;

@@ -547,7 +547,7 @@ class Info(CliTest):
         self.assertEqual(info["batches"], "2")
         self.assertEqual(int(info["epoch"]), int(info["image_epoch"]) + 2)
         self.assertGreater(int(info["batch_pages"]), 0)
-        self.assertEqual(info["found"], "died_applying")
+        self.assertEqual(info["found"], "crashed_checkpointing")
         self.assertIn("2 batches", self.succeeds("info", path))
 
     def test_archive(self):

@@ -48,7 +48,7 @@ public:
             ty_rollback(txn);
             return status;
         }
-        apply_frees(txn);
+        checkpoint_frees(txn);
         content after = blocks_of(heap);
         for (char *block : freed_)
             after.erase(block);
@@ -127,7 +127,7 @@ private:
         blocks_.push_back(block);
         return TY_OK;
     }
-    void apply_frees(ty_txn *txn) {
+    void checkpoint_frees(ty_txn *txn) {
         for (char *block : freed_)
             EXPECT_OK(ty_txn_free(txn, block));
     }

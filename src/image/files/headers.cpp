@@ -340,7 +340,7 @@ ty_status write_header(const storage_file &image, header_state &state) {
 }
 
 ty_status write_header_twice(const storage_file &image, header_state &state) {
-    for (uint32_t i = fault("header_written_once_after_an_apply"); i < image_slot_count_1; ++i) {
+    for (uint32_t i = fault("header_written_once_after_an_checkpoint"); i < image_slot_count_1; ++i) {
         if (ty_status status = write_header(image, state))
             return status;
         if (ty_status status = flush_image(image, state))

@@ -26,7 +26,7 @@ inline bool has_journal(ty_kind kind) {
 image_mark mark_of(const image_header_2 &header);
 void set_mark(image_header_2 &header, const image_mark &mark);
 
-// Closed in order with everything applied: the image is the heap, and needs no journal.
+// Closed in order with everything checkpointed: the image is the heap, and needs no journal.
 inline bool is_clean(const image_header_2 &header) {
     return header.state == uint32_t(image_state::closed) && header.epoch == header.durable_epoch;
 }

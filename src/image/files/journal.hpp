@@ -23,7 +23,7 @@ struct page_copies {
     void release();
 };
 
-// A complete batch, durable, waiting to be applied. Owned by the list it is in.
+// A complete batch, durable, waiting to be checkpointed. Owned by the list it is in.
 struct batch {
     batch *next = nullptr;
     uint64_t epoch = 0;
@@ -51,7 +51,7 @@ struct batch_list {
 
 // The journal's header, which binds it to its image.
 //
-// I8: an open acknowledges a batch, and applies one, only when both headers of the image durably name it, and the
+// I8: an open acknowledges a batch, and checkpoints one, only when both headers of the image durably name it, and the
 //     journal's header did before them.
 // I9: an acknowledged batch lies before the size that the journal's header durably says, and the file had that size
 //     durably before.

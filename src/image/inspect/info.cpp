@@ -32,12 +32,12 @@ void foretell(const journal_contents &contents, bool receives, ty_info *info) {
     if (info->in_use) {
         text = "is open now; another open would be refused, but for one of a copy";
     } else if (scan.batches.count) {
-        info->found = info->closed     ? TY_FOUND_CLOSED_BATCHES
-                      : scan.discarded ? TY_FOUND_DIED_WRITING
-                                       : TY_FOUND_DIED_APPLYING;
+        info->found = info->closed     ? TY_RECOVERY_CLOSED_BATCHES
+                      : scan.discarded ? TY_RECOVERY_CRASHED_WRITING
+                                       : TY_RECOVERY_CRASHED_CHECKPOINTING;
         text = "reads the snapshots that the image does not hold yet from the journal, and opens";
     } else if (scan.discarded && !info->closed) { // what is behind the end of one that was closed is nothing
-        info->found = TY_FOUND_DIED_WRITING;
+        info->found = TY_RECOVERY_CRASHED_WRITING;
         text = "opens with the last complete snapshot; an incomplete one never counted";
     } else if (!info->closed) {
         text = info->kind == TY_ARCHIVE ? "opens, but its process died: the content may be a mixture"
@@ -78,7 +78,7 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
     take_header(header, info);
     info->image_bytes = image.allocated_bytes();
     info->in_use = !locks || image.lock(false) == TY_E_BUSY;
-    info->found = info->in_use ? TY_FOUND_IN_USE : info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
+    info->found = info->in_use ? TY_RECOVERY_IN_USE : info->closed ? TY_RECOVERY_CLOSED : TY_RECOVERY_CRASHED;
     journal_contents contents;
     const journal_scan &scan = contents.scan;
     char *journal_path = nullptr;

@@ -77,8 +77,8 @@ void read_doubtful_journal(damaged_files &files, teller &told) {
     }
 }
 
-// I22: while batches are applied, the image has pages of newer epochs than its headers say; it is of one moment only
-// with all of these batches.
+// I22: while batches are checkpointed, the image has pages of newer epochs than its headers say; it is of one moment
+// only with all of these batches.
 bool may_be_mixed(const damaged_files &files) {
     if (!has_journal(ty_kind(files.header.kind)))
         return files.doubtful || files.header.state != uint32_t(image_state::closed);
@@ -186,12 +186,12 @@ private:
         if (!files_.journal.is_open() || needs_no_journal(files_))
             return TY_OK;
         const entry_sink sink{this, [](void *self, const chunk_entry_1 &entry) {
-                                  static_cast<rescuer *>(self)->look_whether_applied(entry);
+                                  static_cast<rescuer *>(self)->look_whether_checkpointed(entry);
                                   return TY_OK;
                               }};
         return find_later_entries(files_.journal, report_.epoch, files_.header.limit_bytes / page_bytes, sink);
     }
-    void look_whether_applied(const chunk_entry_1 &entry) {
+    void look_whether_checkpointed(const chunk_entry_1 &entry) {
         if (renewed_.contains(entry.page) || later_.contains(entry.page) ||
             files_.image.read(offset_of(entry.page), buffer_.data(), page_bytes))
             return;

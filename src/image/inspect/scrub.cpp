@@ -21,7 +21,8 @@ public:
 
     uint64_t problems() const { return problems_; }
 
-    // Pages of unapplied batches may be half-written in the image: the journal, just checked, is what counts.
+    // Pages of batches that are not checkpointed may be half-written in the image: the journal, just checked, is what
+    // counts.
     ty_status start(const journal_scan &scan) {
         if (ty_status status = pending_.create(header_.limit_bytes / page_bytes))
             return status;
@@ -122,7 +123,7 @@ private:
             if (status || block >= blocks)
                 return status;
             const uint64_t first = block * sums_per_block_1, end = std::min(first + sums_per_block_1, pages);
-            bool torn = false; // by an apply that goes on
+            bool torn = false; // by a checkpoint that goes on
             for (uint64_t page = first; page < end; ++page)
                 torn = torn || pending_.contains(page);
             for (uint64_t page = first; page < end && !torn; page += sums_per_sector_1)

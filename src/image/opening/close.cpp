@@ -1,4 +1,4 @@
-// Closing: a last snapshot, everything applied, unused disk space given back.
+// Closing: a last snapshot, everything checkpointed, unused disk space given back.
 #include "../files/files.hpp"
 #include "../snapshots/snapshots.hpp"
 
@@ -160,7 +160,7 @@ ty_status settle_files(image &im) {
         (void)write_closed(im, false);
         return TY_OK;
     }
-    ty_status status = apply_batches(im);
+    ty_status status = checkpoint_batches(im);
     if (!status)
         status = settle_sums(im);
     if (!status)

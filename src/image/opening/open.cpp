@@ -54,14 +54,14 @@ ty_open_options with_defaults(const ty_open_options &given) {
     return options;
 }
 
-ty_found judge_files(const image_header_2 &header, const journal_scan &scan, bool copied) {
+ty_recovery_state judge_files(const image_header_2 &header, const journal_scan &scan, bool copied) {
     if (header.state == uint32_t(image_state::closed))
-        return scan.batches.count ? TY_FOUND_CLOSED_BATCHES : TY_FOUND_CLOSED;
+        return scan.batches.count ? TY_RECOVERY_CLOSED_BATCHES : TY_RECOVERY_CLOSED;
     if (copied)
-        return TY_FOUND_IN_USE;
+        return TY_RECOVERY_IN_USE;
     if (scan.discarded)
-        return TY_FOUND_DIED_WRITING;
-    return scan.batches.count ? TY_FOUND_DIED_APPLYING : TY_FOUND_DIED;
+        return TY_RECOVERY_CRASHED_WRITING;
+    return scan.batches.count ? TY_RECOVERY_CRASHED_CHECKPOINTING : TY_RECOVERY_CRASHED;
 }
 
 // An archive heap gets a journal. A crash in between leaves an archive heap and a journal that holds nothing.
@@ -157,9 +157,9 @@ bool pages_stay(const image &im, uint64_t limit_bytes) {
 }
 
 // The heap's memory, or the certainty that it can be had. The reading of a log works on it.
-ty_status check_memory(image &im, opening &state, uint64_t limit_bytes, bool applies) {
+ty_status check_memory(image &im, opening &state, uint64_t limit_bytes, bool checkpoints) {
     const bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.header.current.kind != TY_TRANSACTIONAL;
-    if (pages_stay(im, limit_bytes) && !applies) {
+    if (pages_stay(im, limit_bytes) && !checkpoints) {
         if (ty_status status = take_memory(im, state))
             return status;
         if (may_take_log)
@@ -249,7 +249,7 @@ ty_status settle_files(image &im, opening &state) {
 }
 
 // Whatever refuses the open does so here, where that can be: nothing is changed yet (I7).
-ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches, bool applies) {
+ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches, bool checkpoints) {
     if (im.read_only)
         if (ty_status status = check_fits_reader(im, state))
             return status;
@@ -258,7 +258,7 @@ ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attach
             return status;
     if (ty_status status = make_ready(im, state))
         return status;
-    if (ty_status status = check_memory(im, state, limit_bytes, applies))
+    if (ty_status status = check_memory(im, state, limit_bytes, checkpoints))
         return status;
     return ask_for_log(im, state);
 }
@@ -267,13 +267,13 @@ ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attach
 ty_status change_files(image &im, opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind) && !im.read_only;
-    bool applies = exceeds_memory(state) && !im.read_only;
+    bool checkpoints = exceeds_memory(state) && !im.read_only;
     if (attaches)
         im.kind = TY_SNAPSHOT; // for its memory: the header follows
     if (fault("files_changed_before_all_are_checked") && !im.read_only)
         if (ty_status status = settle_image(im, state.report.header_repaired))
             return status;
-    if (ty_status status = check_all(im, state, limit_bytes, attaches, applies); status || im.read_only)
+    if (ty_status status = check_all(im, state, limit_bytes, attaches, checkpoints); status || im.read_only)
         return status;
     if (im.journal.is_open() && !attaches)
         if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may be others now
@@ -288,8 +288,8 @@ ty_status change_files(image &im, opening &state) {
     if (ty_status status = change_header(im, state))
         return status;
     im.kind = ty_kind(im.header.current.kind);
-    if (applies)
-        if (ty_status status = apply_early(im, state))
+    if (checkpoints)
+        if (ty_status status = checkpoint_early(im, state))
             return status;
     if (limit_bytes > im.header.current.limit_bytes) {
         if (ty_status status = grow_files(im, limit_bytes))
@@ -305,8 +305,8 @@ ty_status start_heap(image &im, opening &state) {
         return TY_OK;
     if (ty_status status = begin_open(im, state))
         return status;
-    os::lock_guard guard(im.work); // from here on the header is the applier's
-    im.apply_wanted = im.unapplied.first != nullptr;
+    os::lock_guard guard(im.work); // from here on the header is the checkpointer's
+    im.checkpoint_wanted = im.unapplied.first != nullptr;
     im.changed.notify_all();
     return TY_OK;
 }
@@ -323,21 +323,21 @@ ty_status grow_heap(image &im) {
     return has_journal(im.kind) ? image_snapshot_wait(im.heap, epoch) : TY_OK;
 }
 
-const char *found_text(ty_found found) {
+const char *found_text(ty_recovery_state found) {
     switch (found) {
-    case TY_FOUND_NOTHING:
+    case TY_RECOVERY_CREATED:
         return "created";
-    case TY_FOUND_CLOSED:
+    case TY_RECOVERY_CLOSED:
         return "was closed in order";
-    case TY_FOUND_CLOSED_BATCHES:
-        return "was closed in order, with snapshots still to apply to the image";
-    case TY_FOUND_DIED:
+    case TY_RECOVERY_CLOSED_BATCHES:
+        return "was closed in order, with snapshots still to checkpoint to the image";
+    case TY_RECOVERY_CRASHED:
         return "its process died between snapshots";
-    case TY_FOUND_DIED_WRITING:
+    case TY_RECOVERY_CRASHED_WRITING:
         return "its process died while a snapshot was being written; that one never counted";
-    case TY_FOUND_DIED_APPLYING:
-        return "its process died with snapshots still to apply to the image";
-    case TY_FOUND_IN_USE:
+    case TY_RECOVERY_CRASHED_CHECKPOINTING:
+        return "its process died with snapshots still to checkpoint to the image";
+    case TY_RECOVERY_IN_USE:
         return "is open elsewhere: a copy";
     }
     return "";
@@ -371,7 +371,7 @@ ty_status create(image &im, opening &state) {
     im.kind = state.options.kind == TY_KIND_DEFAULT ? TY_SNAPSHOT : state.options.kind;
     if (!state.options.limit_bytes)
         state.options.limit_bytes = heap_limit_default;
-    state.report.found = TY_FOUND_NOTHING;
+    state.report.found = TY_RECOVERY_CREATED;
     state.report.created = true;
     if (ty_status status = make_ready(im, state))
         return status;
@@ -399,8 +399,8 @@ ty_status open_or_create(image &im, opening &state) {
 
 void take_over_batches(image &im, opening &state) {
     const image_header_2 &header = im.header.current;
-    state.report.batches_restored = state.journal.scan.batches.count + state.applied_batches;
-    state.report.pages_restored = state.journal.scan.batches.pages() + state.applied_pages;
+    state.report.batches_restored = state.journal.scan.batches.count + state.checkpointed_batches;
+    state.report.pages_restored = state.journal.scan.batches.pages() + state.checkpointed_pages;
     state.report.batches_discarded = state.journal.scan.discarded;
     const batch *newest = state.journal.scan.batches.last;
     os::lock_guard guard(im.work);

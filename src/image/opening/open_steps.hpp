@@ -10,13 +10,13 @@ struct opening {
     ty_open_options options{};
     ty_report report{};
     journal_contents journal;
-    bool upgraded = false;        // from format version 1
-    bool made = false;            // the heap's files, under their names
-    bool begun = false;           // begin_open was called
-    bool upper_started = false;   // the hook's start was
-    bool judged = false;          // and its judge
-    uint64_t applied_batches = 0; // before the heap was mapped
-    uint64_t applied_pages = 0;
+    bool upgraded = false;             // from format version 1
+    bool made = false;                 // the heap's files, under their names
+    bool begun = false;                // begin_open was called
+    bool upper_started = false;        // the hook's start was
+    bool judged = false;               // and its judge
+    uint64_t checkpointed_batches = 0; // before the heap was mapped
+    uint64_t checkpointed_pages = 0;
     uint64_t started_ns = os::now_ns();
     const image_open_hook *hook = nullptr;
     image_log_choice log{};    // that the header is to have
@@ -55,12 +55,13 @@ void read_service_word(const ty_heap *heap, opening &state);
 // Does nothing the second time.
 ty_status begin_open(image &im, opening &state);
 
-// early_apply.cpp: whether the batches are more than memory may hold.
+// early_checkpoint.cpp: whether the batches are more than memory may hold.
 bool exceeds_memory(const opening &state);
 // TY_E_MEMORY where that is so for a heap that is opened for reading, which must take them all.
 ty_status check_fits_reader(const image &im, const opening &state);
-// Applies the batches before the heap is mapped. The files were checked and settled, and all of them name their heap.
-ty_status apply_early(image &im, opening &state);
+// Checkpoints the batches before the heap is mapped. The files were checked and settled, and all of them name their
+// heap.
+ty_status checkpoint_early(image &im, opening &state);
 
 // grow.cpp: the file takes a larger limit; the heap's own tables follow later.
 ty_status grow_files(image &im, uint64_t limit_bytes);

@@ -42,8 +42,8 @@ ty_status allocate_journal(image &im, uint64_t end) {
     return status;
 }
 
-// Where a batch of so many bytes (0: not known) may be written; false: nowhere before the journal is applied. Under
-// work. (I1)
+// Where a batch of so many bytes (0: not known) may be written; false: nowhere before the journal is checkpointed.
+// Under work. (I1)
 bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
     const batch *oldest = im.unapplied.first;
     if (!oldest) {
@@ -88,7 +88,7 @@ void batch_durable(image &im) {
     im.durable_epoch = b->epoch;
     im.durable_nonce = b->nonce;
     im.journal_end = b->end;
-    im.apply_wanted = true;
+    im.checkpoint_wanted = true;
     im.stats.snapshots += 1;
     im.stats.pages += b->copies.count;
     im.stats.last_bytes = writer.bytes;
@@ -281,7 +281,7 @@ ty_status writer_open(image &im, uint64_t pages, uint32_t rows) {
             if (find_room(im, bytes, &position))
                 break;
         }
-        if (ty_status status = apply_batches(im))
+        if (ty_status status = checkpoint_batches(im))
             return status;
     }
     if (ty_status status = allocate_journal(im, position + bytes))
@@ -421,12 +421,12 @@ void writer_finish(image &im) {
     batch_writer &writer = im.writer;
     writer.finishing = true;
     bool failed = writer.failing;
-    while (!failed && !im.open_named && im.applying)
+    while (!failed && !im.open_named && im.checkpointing)
         im.changed.wait(im.work);
     bool names = !failed && !im.open_named &&
                  !(fault("first_batch_of_an_open_that_no_file_names") && im.head.header.number == 1);
     if (names)
-        im.applying = true; // the image's header is ours
+        im.checkpointing = true; // the image's header is ours
     im.work.unlock();
     ty_status status = names ? name_open(im, nullptr) : TY_OK; // I8
     if (!status && !failed)
@@ -439,7 +439,7 @@ void writer_finish(image &im) {
         invalidate_batch(im);
     im.work.lock();
     if (names)
-        im.applying = false;
+        im.checkpointing = false;
     if (status) {
         writer.failing = true;
         writer.error = error;

@@ -263,7 +263,7 @@ bool copies_pressed(image &im) {
     }
     if (!copies.noted || !excess_pages(im, copies.last_pages))
         return false;
-    (void)apply_batches(im); // if it fails nothing is given back, and whoever waits for it is told
+    (void)checkpoint_batches(im); // if it fails nothing is given back, and whoever waits for it is told
     return true;
 }
 
@@ -271,7 +271,7 @@ void copies_evict(image &im, uint64_t written) {
     private_copies &copies = im.copies;
     {
         os::lock_guard guard(im.work);
-        if (im.unapplied.first && !fault("page_given_back_before_its_batch_is_applied")) // I14
+        if (im.unapplied.first && !fault("page_given_back_before_its_batch_is_checkpointed")) // I14
             return;
     }
     uint64_t wanted = std::min(excess_pages(im, written), std::max(private_copies::least_a_pause, 2 * written));

@@ -45,8 +45,8 @@ uint64_t copies_allowed(uint64_t bound_bytes);
 // Notes what is private at the open, of a heap that may not fit. restored: batches whose pages were put over the image.
 void copies_start(image &im, const batch_list &restored);
 void copies_stop(image &im);
-// Whether copies are to go, as far as can be told before the heap is paused; then all batches are applied if that can
-// be. Nothing but a comparison for a heap that fits.
+// Whether copies are to go, as far as can be told before the heap is paused; then all batches are checkpointed if that
+// can be. Nothing but a comparison for a heap that fits.
 bool copies_pressed(image &im);
 // Gives copies back, after a collect, within the same pause. written: pages that this snapshot is about to write.
 void copies_evict(image &im, uint64_t written);

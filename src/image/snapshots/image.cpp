@@ -152,8 +152,8 @@ ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
     os::lock_guard guard(im.work);
     *stats = im.stats;
     stats->struct_size = struct_size;
-    stats->unapplied_batches = im.unapplied.count;
-    stats->unapplied_bytes = im.unapplied.bytes();
+    stats->pending_batches = im.unapplied.count;
+    stats->pending_bytes = im.unapplied.bytes();
     return TY_OK;
 }
 

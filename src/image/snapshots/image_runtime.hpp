@@ -2,7 +2,7 @@
 //
 // Locks: `control` (rank image) is held by whoever starts something: a snapshot, an early write-back, a look at the
 // dirty set. `work` (rank journal) guards what callers and the library's threads share: the batch that is being
-// written, the list of batches to apply, the metrics. File I/O is never done under `work`.
+// written, the list of batches to checkpoint, the metrics. File I/O is never done under `work`.
 //
 // I1: a page of the image is overwritten only while the journal durably holds that page's committed content; a batch's
 //     space is reused only when both headers, durable, say that the image holds it.
@@ -13,7 +13,7 @@
 // I8, I9, I10: journal.hpp.
 // I17, I18, I19: image.hpp.
 // I14: a private copy is given back only while the image durably holds what is in the page: nobody writes to the page,
-//     it is neither dirty nor in a batch that is being written, and no batch waits to be applied.
+//     it is neither dirty nor in a batch that is being written, and no batch waits to be checkpointed.
 #pragma once
 
 #include "../../heap/heap.hpp"
@@ -59,7 +59,7 @@ struct image : heap_image {
     os::mutex notes{os::lock_rank::notes};
     seqlock<sizeof(told_undo) / sizeof(uint64_t)> undo; // the upper layer's word, of one thread at a time
 
-    header_state header;       // written at open, by the applier, when the open is named, and at close
+    header_state header;       // written at open, by the checkpointer, when the open is named, and at close
     code_places_2 code_before; // that stood beside the header when it was read: of the opens before
     journal_head head;         // the journal's: written likewise, and when a batch is finished
     bool open_prepared;        // the journal names this open, and a log does
@@ -84,10 +84,10 @@ struct image : heap_image {
     uint64_t durable_nonce;
     image_mark durable_mark;
     uint64_t journal_end; // of the newest complete batch
-    bool applying;        // or naming the open: the image's header is that thread's
-    bool apply_wanted;
-    bool apply_waited_for; // by somebody, so that it does not wait for who copies the files
-    ty_error apply_error;  // status TY_OK: none
+    bool checkpointing;   // or naming the open: the image's header is that thread's
+    bool checkpoint_wanted;
+    bool checkpoint_waited_for; // by somebody, so that it does not wait for who copies the files
+    ty_error checkpoint_error;  // status TY_OK: none
     ty_snapshot_stats stats;
     snapshot_line lines[snapshot_lines_max]; // of number n: at n % snapshot_lines_max
     uint64_t line_count;                     // of all
@@ -96,8 +96,8 @@ struct image : heap_image {
         uint64_t ns;
     } pause; // of the newest snapshot
 
-    // While some wait for the disk others compute checksums, and a long apply does not hold a snapshot up: decision 4
-    // (docs/decisions) has what was measured.
+    // While some wait for the disk others compute checksums, and a long checkpoint does not hold a snapshot up:
+    // decision 4 (docs/decisions) has what was measured.
     static constexpr unsigned thread_max = 6;
     os::thread threads[thread_max];
     unsigned thread_count; // that run; 0: calls do the work
@@ -158,10 +158,10 @@ ty_status write_running(image &im, const image_mark *given, const image_running 
 // I8. The calling thread owns the image's header. hook: of a heap with a log, else NULL.
 ty_status name_open(image &im, const image_open_hook *hook);
 
-// ---- apply.cpp
+// ---- checkpoint.cpp
 
-// Applies all complete batches now, in this thread.
-ty_status apply_batches(image &im);
+// Checkpoints all complete batches now, in this thread.
+ty_status checkpoint_batches(image &im);
 
 // ---- worker.cpp: the library's threads
 

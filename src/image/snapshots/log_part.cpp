@@ -57,9 +57,9 @@ template <class Change>
 ty_status change_header(image &im, Change change) {
     {
         os::lock_guard guard(im.work);
-        while (im.applying)
+        while (im.checkpointing)
             im.changed.wait(im.work);
-        im.applying = true; // the header is ours
+        im.checkpointing = true; // the header is ours
     }
     const image_header_2 before = im.header.current;
     change(im.header.current);
@@ -70,7 +70,7 @@ ty_status change_header(image &im, Change change) {
         im.header.current.number = number;
     }
     os::lock_guard guard(im.work);
-    im.applying = false;
+    im.checkpointing = false;
     im.changed.notify_all();
     return status;
 }
@@ -83,7 +83,7 @@ ty_status image_detach_log(ty_heap *heap) {
     if (ty_status status = check_writer(im, "detach a log"))
         return status;
     // A batch that the image does not hold yet would bring its mark along.
-    if (ty_status status = apply_batches(im))
+    if (ty_status status = checkpoint_batches(im))
         return status;
     os::lock_guard control_guard(im.control);
     if (ty_status status = change_header(im, [](image_header_2 &header) { set_log(header, {}); }))
@@ -97,7 +97,7 @@ ty_status image_detach_log(ty_heap *heap) {
 log_source_2 image_source(ty_heap *heap, uint8_t *identity, uint64_t *log) {
     image &im = *image_of(heap);
     os::lock_guard guard(im.work);
-    while (im.applying)
+    while (im.checkpointing)
         im.changed.wait(im.work);
     memcpy(identity, im.identity, sizeof im.identity);
     *log = im.header.current.log_identity;

@@ -46,14 +46,15 @@ ty_status write_batch(image &im, const page_list &list, const image_mark *last, 
     return status;
 }
 
-// Batches that the journal's limit does not allow to pile up any longer are applied first, before anybody is paused.
+// Batches that the journal's limit does not allow to pile up any longer are checkpointed first, before anybody is
+// paused.
 ty_status keep_journal_bounded(image &im) {
     {
         os::lock_guard guard(im.work);
         if (im.unapplied.bytes() <= im.journal_limit_bytes)
             return TY_OK;
     }
-    return apply_batches(im);
+    return checkpoint_batches(im);
 }
 
 } // namespace

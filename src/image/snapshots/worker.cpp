@@ -1,4 +1,4 @@
-// The library's threads of a heap: they write chunks, complete batches and apply them.
+// The library's threads of a heap: they write chunks, complete batches and checkpoint them.
 #include "image_runtime.hpp"
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 namespace taiyen {
 namespace {
 
-// So many bytes of batches wait for who copies the files. To apply much more at once takes long, and a snapshot that
-// has no room in the journal waits for it.
+// So many bytes of batches wait for who copies the files. To checkpoint much more at once takes long, and a snapshot
+// that has no room in the journal waits for it.
 uint64_t held_bytes_max(const image &im) {
     constexpr uint64_t most = uint64_t{64} << 20;
     return std::min<uint64_t>(most, im.journal_limit_bytes);
@@ -24,13 +24,13 @@ void *worker_main(void *argument) {
             im.work.unlock();
             writer_help(im);
             im.work.lock();
-        } else if (im.apply_wanted && !im.applying) {
-            im.apply_wanted = false;
-            const bool may_wait = !im.apply_waited_for && im.unapplied.bytes() < held_bytes_max(im);
-            im.apply_waited_for = false;
+        } else if (im.checkpoint_wanted && !im.checkpointing) {
+            im.checkpoint_wanted = false;
+            const bool may_wait = !im.checkpoint_waited_for && im.unapplied.bytes() < held_bytes_max(im);
+            im.checkpoint_waited_for = false;
             im.work.unlock();
             if (!may_wait || im.backing.hold(false) != TY_E_BUSY) // who copies the files is left alone
-                (void)apply_batches(im);                          // a failure is kept in apply_error, for whoever asks
+                (void)checkpoint_batches(im); // a failure is kept in checkpoint_error, for whoever asks
             im.work.lock();
         } else {
             im.changed.wait(im.work);

@@ -20,7 +20,7 @@ enum class lock_rank : uint8_t {
     registry = 2,     // the list of open heaps
     snapshots = 3,    // who takes a snapshot of a transactional heap
     reservations = 4, // reserved blocks of a transactional heap
-    image = 5,        // one snapshot, apply or close at a time on a heap
+    image = 5,        // one snapshot, checkpoint or close at a time on a heap
     members = 6,      // who takes part in a concurrent heap
     caches = 7,       // the table of heaps by address, and the list of threads' caches
     safepoint = 8,    // the heap's safepoint: who pauses the allocators

@@ -62,7 +62,8 @@ TEST(info_in_use_test, it_is_never_behind_what_was_durable_before) {
                 block[random() % (size_t{1} << 20)] += 1;
             EXPECT_OK(ty_snapshot(heap));
             if (i % 2) {
-                EXPECT_OK(ty_run_background_work(heap)); // batches are applied, and the journal's space is used again
+                EXPECT_OK(
+                    ty_run_background_work(heap)); // batches are checkpointed, and the journal's space is used again
             }
         }
     };

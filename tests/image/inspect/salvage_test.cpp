@@ -81,7 +81,7 @@ protected:
     uint64_t offset_of(const char *address) const {
         return image_pages_offset_1 + static_cast<uint64_t>(address - base);
     }
-    // The image holds snapshot 2, and its headers say 1, as when a program dies while it applies a batch. Where the
+    // The image holds snapshot 2, and its headers say 1, as when a program dies while it checkpoints a batch. Where the
     // batch is in the journal.
     void die_while_applying(uint64_t *batch) {
         ASSERT_OK(ty_run_background_work(heap));
@@ -163,7 +163,7 @@ TEST_F(salvage_test, a_damaged_batch_ends_at_the_one_before) {
     EXPECT_EQ(std::string(block_pages * 4096, '1'), salvaged_content(files)[block]);
 }
 
-// I22: pages of a batch that was being applied, and is damaged: in a page, in its header.
+// I22: pages of a batch that was being checkpointed, and is damaged: in a page, in its header.
 TEST_F(salvage_test, pages_of_a_later_snapshot_are_told) {
     uint64_t batch = 0;
     die_while_applying(&batch);

@@ -147,7 +147,7 @@ protected:
     std::vector<moment> known;
 };
 
-TEST_F(cuts_test, snapshots_an_apply_and_snapshots_in_its_space) {
+TEST_F(cuts_test, snapshots_an_checkpoint_and_snapshots_in_its_space) {
     open();
     begin();
     snapshot();
@@ -243,11 +243,11 @@ TEST_F(cuts_test, an_open_of_what_died) {
 // What the open believes is not durable: it writes all batches once more, beside the old ones, which lie at the
 // journal's front or not. Then the image takes them.
 TEST_F(cuts_test, an_open_of_what_died_before_a_flush) {
-    for (auto [batches, applied] : {std::pair{0, true}, {1, false}, {2, true}}) {
-        SCOPED_TRACE(testing::Message() << batches << " batches, applied " << applied);
+    for (auto [batches, checkpointed] : {std::pair{0, true}, {1, false}, {2, true}}) {
+        SCOPED_TRACE(testing::Message() << batches << " batches, checkpointed " << checkpointed);
         open();
         snapshot();
-        if (applied) {
+        if (checkpointed) {
             ASSERT_OK(ty_run_background_work(heap));
         }
         for (int i = 0; i < batches; ++i)
@@ -403,8 +403,8 @@ TEST_F(cuts_test, a_heap_in_use_after_a_close_that_failed) {
     }
 }
 
-// Of an apply's flushes (of the pages, of either header) one fails; the apply is done again.
-TEST_F(cuts_test, an_apply_after_one_that_failed) {
+// Of a checkpoint's flushes (of the pages, of either header) one fails; the checkpoint is done again.
+TEST_F(cuts_test, an_checkpoint_after_one_that_failed) {
     for (uint64_t flush : {0, 1, 2}) {
         SCOPED_TRACE(testing::Message() << "flush " << flush);
         open();

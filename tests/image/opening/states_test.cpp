@@ -21,7 +21,7 @@ protected:
         last = content_of(heap);
     }
     // Opens a copy of the disk as a crash leaves it.
-    void expect_found(os::sim_disk *taken, ty_found found, const content &expected) {
+    void expect_found(os::sim_disk *taken, ty_recovery_state found, const content &expected) {
         disk copy(taken);
         ty_open_options options = copy.options();
         ty_heap *reopened = nullptr;
@@ -70,15 +70,15 @@ TEST_F(states_test, closed_and_clean) {
     disk files;
     make(files);
     ASSERT_OK(ty_close(heap));
-    expect_found(files.cut(os::sim_cut::keep_all), TY_FOUND_CLOSED, last);
-    expect_found(files.cut(os::sim_cut::drop_all), TY_FOUND_CLOSED, last);
+    expect_found(files.cut(os::sim_cut::keep_all), TY_RECOVERY_CLOSED, last);
+    expect_found(files.cut(os::sim_cut::drop_all), TY_RECOVERY_CLOSED, last);
 }
 
-TEST_F(states_test, closed_with_batches_to_apply) {
+TEST_F(states_test, closed_with_batches_to_checkpoint) {
     disk files;
     make(files);
     ASSERT_OK(ty_discard(heap));
-    expect_found(files.cut(os::sim_cut::keep_all), TY_FOUND_CLOSED_BATCHES, last);
+    expect_found(files.cut(os::sim_cut::keep_all), TY_RECOVERY_CLOSED_BATCHES, last);
 }
 
 TEST_F(states_test, died_between_snapshots) {
@@ -87,7 +87,7 @@ TEST_F(states_test, died_between_snapshots) {
     ASSERT_OK(ty_run_background_work(heap));
     os::sim_disk *copy = files.cut(os::sim_cut::keep_all);
     ASSERT_OK(ty_discard(heap));
-    expect_found(copy, TY_FOUND_DIED, last);
+    expect_found(copy, TY_RECOVERY_CRASHED, last);
 }
 
 TEST_F(states_test, died_with_batches_unapplied) {
@@ -95,7 +95,7 @@ TEST_F(states_test, died_with_batches_unapplied) {
     make(files);
     os::sim_disk *copy = files.cut(os::sim_cut::keep_all);
     ASSERT_OK(ty_discard(heap));
-    expect_found(copy, TY_FOUND_DIED_APPLYING, last);
+    expect_found(copy, TY_RECOVERY_CRASHED_CHECKPOINTING, last);
 }
 
 TEST_F(states_test, died_while_writing_a_batch) {
@@ -112,7 +112,7 @@ TEST_F(states_test, died_while_writing_a_batch) {
     ASSERT_OK(ty_discard(heap));
     // The first chunk is there, the last is not.
     os::sim_disk *copy = os::sim_power_cut(files.get(), before_flush, os::sim_cut::keep_all, 1);
-    expect_found(copy, TY_FOUND_DIED_WRITING, last);
+    expect_found(copy, TY_RECOVERY_CRASHED_WRITING, last);
     EXPECT_EQ(1u, report.batches_discarded);
 }
 
@@ -485,7 +485,7 @@ TEST_F(states_test, archive_then_attach) {
     last = content_of(heap);
     scribble.change(heap, 100);
     ASSERT_OK(ty_discard(heap));
-    expect_found(files.cut(os::sim_cut::drop_all), TY_FOUND_CLOSED_BATCHES, last);
+    expect_found(files.cut(os::sim_cut::drop_all), TY_RECOVERY_CLOSED_BATCHES, last);
 
     disk mixed(died);
     ty_open_options attach = mixed.options();
@@ -545,7 +545,7 @@ TEST_F(states_test, info_tells_what_an_open_would_do) {
     ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
     EXPECT_FALSE(info.in_use);
     EXPECT_EQ(TY_SNAPSHOT, info.kind);
-    EXPECT_EQ(TY_FOUND_CLOSED_BATCHES, info.found);
+    EXPECT_EQ(TY_RECOVERY_CLOSED_BATCHES, info.found);
     EXPECT_EQ(3u, info.batches);
     EXPECT_EQ(3u, info.epoch);
     EXPECT_EQ(0u, info.image_epoch);

@@ -184,7 +184,7 @@ TEST_P(evict_test, nothing_goes_while_others_store) {
 }
 
 // While the image cannot take them, pages of a durable snapshot keep their copies.
-TEST_P(evict_test, what_waits_to_be_applied_stays) {
+TEST_P(evict_test, what_waits_to_be_checkpointed_stays) {
     options.journal_limit_bytes = size_t{64} << 20;
     fill(64);
     ASSERT_OK(ty_snapshot(heap));
@@ -221,7 +221,7 @@ TEST_P(evict_test, only_pages_with_copies_are_looked_for) {
     EXPECT_LE(private_in_blocks() * 4096, bound_bytes);
 }
 
-TEST_P(evict_test, an_open_applies_what_would_not_fit) {
+TEST_P(evict_test, an_open_checkpoints_what_would_not_fit) {
     fill(64);                 // 4 MB, four times the bound
     options.memory_bytes = 0; // so that the snapshots wait
     ASSERT_OK(ty_close(heap));

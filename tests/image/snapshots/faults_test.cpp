@@ -16,7 +16,7 @@ struct outcome {
     std::vector<content> tried; // since then, in vain: one that fails may be there all the same
 };
 
-// Changes, snapshots, early write-backs and applies; failures are allowed, and counted.
+// Changes, snapshots, early write-backs and checkpoints; failures are allowed, and counted.
 outcome run_workload(ty_heap *heap, scribbler &s) {
     outcome result;
     result.acknowledged = content_of(heap);

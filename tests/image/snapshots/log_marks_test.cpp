@@ -83,7 +83,7 @@ TEST_P(log_marks_test, stand_in_the_last_chunk_beside_any_number_of_pages) {
 
 INSTANTIATE_TEST_SUITE_P(counts, log_marks_test, testing::Values(1u, 2u, 8u));
 
-// A heap that gets a log while batches of its time without one wait to be applied: these say nothing of the log.
+// A heap that gets a log while batches of its time without one wait to be checkpointed: these say nothing of the log.
 TEST(log_marks, of_a_heap_that_gets_a_log) {
     disk files;
     ty_open_options options = files.options();

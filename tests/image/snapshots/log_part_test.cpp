@@ -332,7 +332,7 @@ TEST_F(log_part_test, a_raise_keeps_the_mark) {
     expect_agreement(files, 3);
 }
 
-// ---- Batches that memory has no room for are applied while the heap is opened
+// ---- Batches that memory has no room for are checkpointed while the heap is opened
 
 // A heap with a log, of which three batches wait in the journal, and options with which they are too many.
 struct too_many_batches {
@@ -370,7 +370,7 @@ TEST_F(log_part_test, a_refusal_changes_nothing_where_batches_exceed_memory) {
 }
 
 // I8: all files name the open before a page of the image is changed.
-TEST_F(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
+TEST_F(log_part_test, an_open_is_named_before_it_checkpoints_what_exceeds_memory) {
     too_many_batches is;
     struct watching {
         too_many_batches &is;
@@ -398,7 +398,7 @@ TEST_F(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
     EXPECT_EQ(1, watcher.named);
     EXPECT_FALSE(watcher.before == is.pages());
     EXPECT_EQ(3u, report.batches_restored);
-    EXPECT_EQ(TY_FOUND_CLOSED_BATCHES, report.found);
+    EXPECT_EQ(TY_RECOVERY_CLOSED_BATCHES, report.found);
     EXPECT_EQ(3u, count_of(heap));
     ASSERT_OK(change_and_mark(heap, 4));
     ASSERT_OK(image_discard(heap));
@@ -406,7 +406,7 @@ TEST_F(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
 }
 
 // The log is attached, or the limit raised, by the same open.
-TEST_F(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_and_before_a_growth) {
+TEST_F(log_part_test, what_exceeds_memory_is_checkpointed_before_a_log_is_attached_and_before_a_growth) {
     for (bool raises : {false, true}) {
         too_many_batches is(TY_SNAPSHOT);
         is.options.kind = TY_TRANSACTIONAL;
@@ -425,7 +425,7 @@ TEST_F(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_an
     }
 }
 
-TEST_F(log_part_test, power_may_fail_while_what_exceeds_memory_is_applied) {
+TEST_F(log_part_test, power_may_fail_while_what_exceeds_memory_is_checkpointed) {
     for (size_t limit : {size_t{0}, 2 * small_limit}) {
         too_many_batches is;
         is.options.limit_bytes = limit;

@@ -74,7 +74,7 @@ struct model {
     std::vector<uint64_t> words = std::vector<uint64_t>(array_words);
     std::map<char *, block_content> blocks;
 
-    void apply(const record &r) {
+    void checkpoint(const record &r) {
         auto *block = reinterpret_cast<char *>(r.place);
         if (r.kind == what::store)
             words[r.place] = r.lsn;
@@ -269,7 +269,7 @@ void recover_and_compare(ty_heap *heap, const std::vector<record> &records, uint
     model expected;
     auto next = records.begin();
     for (; next != records.end() && next->lsn <= snapshot; ++next)
-        expected.apply(*next);
+        expected.checkpoint(*next);
     std::set<char *> found = blocks_in(heap);
     for (const auto &[block, bytes] : expected.blocks)
         ASSERT_TRUE(found.contains(block)) << static_cast<void *>(block) << " of before " << snapshot;
@@ -278,7 +278,7 @@ void recover_and_compare(ty_heap *heap, const std::vector<record> &records, uint
             ASSERT_OK(ty_free(block));
         }
     for (; next != records.end() && next->lsn <= durable; ++next) {
-        expected.apply(*next);
+        expected.checkpoint(*next);
         ASSERT_NO_FATAL_FAILURE(replay(heap, words, *next)) << "record " << next->lsn;
     }
     for (size_t i = 0; i < array_words; ++i)

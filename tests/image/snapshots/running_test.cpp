@@ -441,7 +441,7 @@ TEST_P(running_test, nobody_waits_while_dirty_pages_are_looked_for) {
     EXPECT_EQ(0, paused_looks);
 }
 
-// A snapshot that is durable, and whose batch is not applied, while all before it are.
+// A snapshot that is durable, and whose batch is not checkpointed, while all before it are.
 class running_journal : public running_test {
 protected:
     void store_pages(size_t count) {
@@ -456,12 +456,12 @@ protected:
                 EXPECT_TRUE(one->end <= other->start || other->end <= one->start)
                     << one->start << " to " << one->end << ", " << other->start << " to " << other->end;
     }
-    void only_the_last_is_not_applied(size_t pages) {
+    void only_the_last_is_not_checkpointed(size_t pages) {
         store_pages(pages);
         image_running running = calls.running();
         uint64_t epoch = 0;
         ASSERT_OK(image_snapshot_start(heap, nullptr, &running, &epoch));
-        ASSERT_OK(apply_batches(*image_of(heap)));
+        ASSERT_OK(checkpoint_batches(*image_of(heap)));
         ASSERT_OK(image_snapshot_wait(heap, epoch));
     }
 };
@@ -469,8 +469,8 @@ protected:
 INSTANTIATE_TEST_SUITE_P(trackers, running_journal, testing::Values(TY_TRACK_KERNEL),
                          [](const auto &) { return "kernel"; });
 
-// I1. A batch whose pages and chunks fit before one that is not applied is written there, and one that is a chunk's
-// header longer is not.
+// I1. A batch whose pages and chunks fit before one that is not checkpointed is written there, and one that is a
+// chunk's header longer is not.
 TEST_P(running_journal, a_batch_goes_where_it_fits) {
     constexpr size_t front_pages = 250;
     bool fitted = false, did_not_fit = false;
@@ -478,7 +478,7 @@ TEST_P(running_journal, a_batch_goes_where_it_fits) {
         ASSERT_OK(ty_run_background_work(heap));
         store_pages(front_pages);
         ASSERT_OK(ty_snapshot(heap));
-        only_the_last_is_not_applied(10);
+        only_the_last_is_not_checkpointed(10);
         store_pages(pages);
         ASSERT_OK(ty_root_set(heap, "words", words)); // a page of the tables
         ASSERT_OK(running_snapshot(heap, calls));
@@ -492,11 +492,11 @@ TEST_P(running_journal, a_batch_goes_where_it_fits) {
     EXPECT_EQ(value, words[0]);
 }
 
-// One batch is always left to be applied when the next one starts: the journal's space is used again all the same.
+// One batch is always left to be checkpointed when the next one starts: the journal's space is used again all the same.
 TEST_P(running_journal, does_not_grow_with_snapshots_that_follow_one_another) {
     uint64_t furthest = 0;
     for (int round = 0; round < 40; ++round) {
-        only_the_last_is_not_applied(100);
+        only_the_last_is_not_checkpointed(100);
         expect_batches_apart();
         furthest = std::max(furthest, image_of(heap)->journal_end);
     }

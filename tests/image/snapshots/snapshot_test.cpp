@@ -22,12 +22,12 @@ protected:
 TEST_F(snapshot_test, close_and_reopen_keeps_everything) {
     open();
     EXPECT_TRUE(report.created);
-    EXPECT_EQ(TY_FOUND_NOTHING, report.found);
+    EXPECT_EQ(TY_RECOVERY_CREATED, report.found);
     scribbler(1).change(heap, 500);
     content before = content_of(heap);
     ASSERT_OK(ty_close(heap));
     open();
-    EXPECT_EQ(TY_FOUND_CLOSED, report.found) << report.text;
+    EXPECT_EQ(TY_RECOVERY_CLOSED, report.found) << report.text;
     EXPECT_EQ(before, content_of(heap));
     expect_sound(heap);
 }
@@ -151,7 +151,7 @@ TEST_F(snapshot_test, the_journal_is_bounded_and_its_space_reused) {
         s.change(heap, 150);
         ASSERT_OK(ty_snapshot(heap));
         const ty_snapshot_stats stats = snapshot_stats_of(heap);
-        ASSERT_LE(stats.unapplied_bytes, options.journal_limit_bytes + stats.last_bytes);
+        ASSERT_LE(stats.pending_bytes, options.journal_limit_bytes + stats.last_bytes);
         if (round % 7 == 0) {
             content last = content_of(heap);
             ASSERT_OK(ty_discard(heap));

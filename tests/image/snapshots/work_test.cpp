@@ -1,7 +1,7 @@
-// Goal: ty_run_background_work does not tell of a failure that was under way before it was called. Method: an apply of
-// the library's thread is held in a write of the image, which then fails; meanwhile the disk is good again, and another
-// thread is in ty_run_background_work. The story: it returned the failure of that write, and not of what it had asked
-// for.
+// Goal: ty_run_background_work does not tell of a failure that was under way before it was called. Method: a checkpoint
+// of the library's thread is held in a write of the image, which then fails; meanwhile the disk is good again, and
+// another thread is in ty_run_background_work. The story: it returned the failure of that write, and not of what it had
+// asked for.
 #include "../support.hpp"
 
 #include <condition_variable>
@@ -114,7 +114,7 @@ TEST(work_test, does_not_tell_of_what_failed_before) {
     ASSERT_OK(ty_run_background_work(heap));
     ASSERT_NE(nullptr, ty_alloc(heap, 100));
     storage.set(storage.hold);
-    ASSERT_OK(ty_snapshot(heap)); // the library's thread applies it
+    ASSERT_OK(ty_snapshot(heap)); // the library's thread checkpoints it
     storage.wait_until_held();
     std::atomic<pid_t> id{0};
     ty_status status = TY_E_BUSY;

@@ -1,7 +1,7 @@
 // Goal: copies of a heap's files belong together and miss nothing that was acknowledged before the copying began (I21),
 // whatever the writer does between any two reads of the one who copies.
 // Method: a storage whose reads count. At one of them, each in turn, the writer (in the same process, with the storage
-// of its own) commits, takes snapshots and applies them. The copies are opened once the writer is gone.
+// of its own) commits, takes snapshots and checkpoints them. The copies are opened once the writer is gone.
 #include "src/txn/recovery/open_steps.hpp"
 #include "tests/os/temporary_folder.hpp"
 #include "tests/txn/support.hpp"
@@ -98,11 +98,11 @@ protected:
         others_.push_back(words == first_word ? others_.back() : number);
     }
 
-    // What the writer may do between two reads. What was applied is in no batch behind it.
+    // What the writer may do between two reads. What was checkpointed is in no batch behind it.
     void turn() {
         step(all_words);
         ASSERT_OK(ty_snapshot(writer_));
-        if (applies_) {
+        if (checkpoints_) {
             ASSERT_OK(ty_run_background_work(writer_));
         }
         if (overwrites_) {
@@ -180,7 +180,7 @@ protected:
     ty_heap *writer_ = nullptr;
     uint64_t *words_ = nullptr;
     std::vector<uint64_t> others_ = {0}; // by what is in the first word, what is in all others
-    bool applies_ = true, overwrites_ = false;
+    bool checkpoints_ = true, overwrites_ = false;
     uint64_t first_mark_ = 0; // of the log: what is before it is overwritten
 };
 
@@ -192,8 +192,8 @@ TEST_P(copied_files_test, three_turns_before_each_read) {
     at_each_read(3);
 }
 
-TEST_P(copied_files_test, turns_that_apply_nothing) {
-    applies_ = false;
+TEST_P(copied_files_test, turns_that_checkpoint_nothing) {
+    checkpoints_ = false;
     overwrites_ = is_transactional();
     at_each_read(1);
 }

@@ -213,8 +213,8 @@ protected:
     int right = 0;
 };
 
-// The heap dies while it is open, with snapshots applied and not, or transactions; the copies are of earlier opens, of
-// another heap, and of a copy of this one that went its own way.
+// The heap dies while it is open, with snapshots checkpointed and not, or transactions; the copies are of earlier
+// opens, of another heap, and of a copy of this one that went its own way.
 TEST_P(belonging, every_file_at_every_moment) {
     disk files, foreign;
     ty_heap *heap = create(foreign);
@@ -241,7 +241,7 @@ TEST_P(belonging, every_file_at_every_moment) {
     ASSERT_OK(ty_discard(heap));
     moment discarded = moment_of(files, 3);
     heap = open(files);
-    ASSERT_OK(ty_run_background_work(heap)); // applies what was found, and takes no snapshot
+    ASSERT_OK(ty_run_background_work(heap)); // checkpoints what was found, and takes no snapshot
     ASSERT_OK(ty_close(heap));
     moment closed = moment_of(files, 3);
 

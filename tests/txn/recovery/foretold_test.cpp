@@ -104,7 +104,7 @@ std::string without_reason(std::string text) {
 
 struct treatment {
     const char *name;
-    std::function<void(const std::string &file)> apply;
+    std::function<void(const std::string &file)> checkpoint;
 };
 const treatment treatments[] = {
     {"as it is", [](const std::string &) {}},
@@ -131,7 +131,7 @@ TEST_P(foretold_test, an_open_does_what_info_says) {
             make(path, kind, closed);
             if (!fs::exists(path + suffix))
                 std::ofstream(path + suffix) << "nothing of the heap";
-            treatment.apply(path + suffix);
+            treatment.checkpoint(path + suffix);
             const std::string text = foretold(path);
             ty_log_info log{};
             log.struct_size = sizeof log;

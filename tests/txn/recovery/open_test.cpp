@@ -49,7 +49,7 @@ TEST_F(open_test, created_closed_and_opened_again) {
     ASSERT_OK(ty_close(heap));
     open(files, TY_KIND_DEFAULT);
     EXPECT_EQ(TY_TRANSACTIONAL, report.kind);
-    EXPECT_EQ(TY_FOUND_CLOSED, report.found);
+    EXPECT_EQ(TY_RECOVERY_CLOSED, report.found);
     EXPECT_EQ(0u, report.replayed_transactions);
     EXPECT_EQ(20u, report.lsn);
     book.check(heap, 20);

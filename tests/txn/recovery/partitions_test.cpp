@@ -172,7 +172,7 @@ TEST(partitions, what_was_left_out_does_not_come_back) {
     EXPECT_EQ(66u, h.block[6]);
 }
 
-// A marked record alone, applied behind a gap: what comes after it must not be behind the gap as well.
+// A marked record alone, checkpointed behind a gap: what comes after it must not be behind the gap as well.
 TEST(partitions, commits_after_a_gap_with_a_marked_record_are_there) {
     stamped_heap h(2);
     h.store(1, 1, 11); // is never written

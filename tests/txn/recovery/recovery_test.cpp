@@ -75,7 +75,7 @@ void expect_recovers(life &l, uint64_t event, os::sim_cut how) {
     disk copy(os::sim_power_cut(l.files.get(), event, how, event * 31 + 7));
     for (int round = 0; round < 2; ++round) {
         ty_open_options options = with_log(copy, TY_KIND_DEFAULT);
-        options.memory_bytes = event % 2 ? 0 : size_t{16} << 10; // so little that it applies and replays in stages
+        options.memory_bytes = event % 2 ? 0 : size_t{16} << 10; // so little that it checkpoints and replays in stages
         ty_heap *heap = nullptr;
         ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
         l.book.check(heap, l.least(event));

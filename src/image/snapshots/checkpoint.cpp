@@ -1,4 +1,4 @@
-// Apply: the batches' pages go to their places in the image (I1).
+// Checkpoint: the batches' pages go to their places in the image (I1).
 #include "../files/files.hpp"
 #include "image_runtime.hpp"
 
@@ -42,7 +42,7 @@ private:
         bits_ = static_cast<uint64_t *>(os::own_calloc((count + 63) / 64, sizeof *bits_));
         if (!references || !bits_) {
             free(references);
-            return failure(TY_E_MEMORY, "sort %llu page%s to apply", (unsigned long long)count, plural(count))
+            return failure(TY_E_MEMORY, "sort %llu page%s to checkpoint", (unsigned long long)count, plural(count))
                 .remedy("free memory; nothing is lost, and it is tried again");
         }
         uint64_t index = 0;
@@ -57,7 +57,7 @@ private:
         });
         for (uint64_t i = 0; i + 1 < count; ++i)
             if (references[i].page == references[i + 1].page) {
-                const uint64_t older = references[fault("older_copy_of_a_page_applied") ? i + 1 : i].index;
+                const uint64_t older = references[fault("older_copy_of_a_page_checkpointed") ? i + 1 : i].index;
                 bits_[older / 64] |= uint64_t{1} << (older % 64);
             }
         free(references);
@@ -67,7 +67,7 @@ private:
     uint64_t *bits_ = nullptr;
 };
 
-struct apply_sink {
+struct checkpoint_sink {
     image *im;
     const superseded_copies *superseded;
     page_sums sums;
@@ -76,7 +76,7 @@ struct apply_sink {
 
     // Writes the pages of a piece of the journal to their places, neighbours together.
     static ty_status pages(void *context, const page_copy *copies, size_t count, const char *bytes) {
-        auto &self = *static_cast<apply_sink *>(context);
+        auto &self = *static_cast<checkpoint_sink *>(context);
         ty_write writes[chunk_pages_1];
         size_t write_count = 0;
         for (size_t i = 0, n = 0; i < count; i += n) {
@@ -115,11 +115,11 @@ ty_status write_pages(image &im, const batch *first, const batch *last) {
     superseded_copies superseded;
     if (ty_status status = superseded.find(first, last))
         return status;
-    apply_sink sink{&im, &superseded, {}};
+    checkpoint_sink sink{&im, &superseded, {}};
     if (ty_status status = sink.sums.start(im.backing, im.header.current.sums_offset))
         return status;
     for (const batch *b = first;; b = b->next) {
-        if (ty_status status = read_batch(im.journal, *b, {&sink, apply_sink::pages}))
+        if (ty_status status = read_batch(im.journal, *b, {&sink, checkpoint_sink::pages}))
             return status;
         if (b == last)
             break;
@@ -131,17 +131,17 @@ ty_status write_pages(image &im, const batch *first, const batch *last) {
     return TY_OK;
 }
 
-ty_status apply_until(image &im, const batch *first, const batch *last, bool open_named) {
+ty_status checkpoint_until(image &im, const batch *first, const batch *last, bool open_named) {
     image_header_2 &header = im.header.current;
     // I8: an older image must not seem to need nothing once its batches are gone.
-    if (!open_named && !fault("applied_by_an_open_that_no_file_names"))
+    if (!open_named && !fault("checkpointed_by_an_open_that_no_file_names"))
         if (ty_status status = name_open(im, nullptr))
             return status;
     // Where only writing the headers failed, one of them may say already that the image holds a batch: then a restore
     // would not repair its pages, and they must not be written again (I1).
-    while (first != last && first->epoch <= header.epoch && !fault("applied_pages_written_again"))
+    while (first != last && first->epoch <= header.epoch && !fault("checkpointed_pages_written_again"))
         first = first->next;
-    if (first->epoch > header.epoch || fault("applied_pages_written_again")) {
+    if (first->epoch > header.epoch || fault("checkpointed_pages_written_again")) {
         if (ty_status status = write_pages(im, first, last))
             return status;
         if (ty_status status =
@@ -161,25 +161,25 @@ ty_status apply_until(image &im, const batch *first, const batch *last, bool ope
 
 } // namespace
 
-ty_status apply_batches(image &im) {
+ty_status checkpoint_batches(image &im) {
     os::lock_guard guard(im.work);
-    while (im.applying)
+    while (im.checkpointing)
         im.changed.wait(im.work);
     const batch *first = im.unapplied.first;
     const batch *last = im.unapplied.last;
     if (!first)
         return TY_OK;
-    im.applying = true;
+    im.checkpointing = true;
     bool open_named = im.open_named;
     im.work.unlock();
-    ty_status status = apply_until(im, first, last, open_named);
+    ty_status status = checkpoint_until(im, first, last, open_named);
     ty_error error = status ? keep_error() : ty_error{};
     im.work.lock();
-    im.applying = false;
-    im.apply_error = error;
-    if (!status || fault("batches_dropped_after_a_failed_apply")) {
-        uint64_t applied = last->epoch;
-        while (im.unapplied.first && im.unapplied.first->epoch <= applied)
+    im.checkpointing = false;
+    im.checkpoint_error = error;
+    if (!status || fault("batches_dropped_after_a_failed_checkpoint")) {
+        uint64_t checkpointed = last->epoch;
+        while (im.unapplied.first && im.unapplied.first->epoch <= checkpointed)
             im.unapplied.pop(); // I1: both headers say so, durably
     }
     im.changed.notify_all();
@@ -204,18 +204,18 @@ ty_status image_work(ty_heap *heap) {
     }
     if (im.thread_count == 0) {
         im.work.unlock();
-        ty_status status = apply_batches(im);
+        ty_status status = checkpoint_batches(im);
         im.work.lock();
         return status;
     }
-    while (im.applying) // what began before may fail of what is over
+    while (im.checkpointing) // what began before may fail of what is over
         im.changed.wait(im.work);
-    im.apply_error.status = TY_OK;
-    im.apply_wanted = im.apply_waited_for = true;
+    im.checkpoint_error.status = TY_OK;
+    im.checkpoint_wanted = im.checkpoint_waited_for = true;
     im.changed.notify_all();
-    while (im.unapplied.first && !im.apply_error.status)
+    while (im.unapplied.first && !im.checkpoint_error.status)
         im.changed.wait(im.work);
-    return im.apply_error.status ? report_error(im.apply_error) : TY_OK;
+    return im.checkpoint_error.status ? report_error(im.checkpoint_error) : TY_OK;
 }
 
 ty_status image_work_status(ty_heap *heap) {
@@ -223,7 +223,7 @@ ty_status image_work_status(ty_heap *heap) {
     if (ty_status status = check_process(im, "tell how background work went"))
         return status;
     os::lock_guard guard(im.work);
-    return im.apply_error.status ? report_error(im.apply_error) : TY_OK;
+    return im.checkpoint_error.status ? report_error(im.checkpoint_error) : TY_OK;
 }
 
 } // namespace taiyen

@@ -1,4 +1,4 @@
-// Batches that would not fit in memory as private copies are applied in the open, before the heap is mapped.
+// Batches that would not fit in memory as private copies are checkpointed in the open, before the heap is mapped.
 #include "open_steps.hpp"
 
 namespace taiyen {
@@ -14,20 +14,20 @@ ty_status check_fits_reader(const image &im, const opening &state) {
     return failure(TY_E_MEMORY, "read %llu page%s of snapshots that the image does not hold yet",
                    (unsigned long long)pages, plural(pages))
         .at(im.image_path)
-        .remedy("open it for writing once: that applies them");
+        .remedy("open it for writing once: that checkpoints them");
 }
 
 // An open that fails from here on leaves what a process leaves that dies after its open: the same heap.
-ty_status apply_early(image &im, opening &state) {
+ty_status checkpoint_early(image &im, opening &state) {
     batch_list &batches = state.journal.scan.batches;
     if (ty_status status = begin_open(im, state))
         return status;
-    state.applied_batches = batches.count;
-    state.applied_pages = batches.pages();
+    state.checkpointed_batches = batches.count;
+    state.checkpointed_pages = batches.pages();
     im.durable_epoch = batches.last->epoch;
     im.unapplied = batches;
     batches = {};
-    return apply_batches(im); // I8
+    return checkpoint_batches(im); // I8
 }
 
 } // namespace taiyen
