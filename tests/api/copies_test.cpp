@@ -217,7 +217,7 @@ protected:
             EXPECT_GE(numbers.number[i], acknowledged[i]);
             EXPECT_LE(numbers.number[i], state.begun[i]);
         }
-        in_use_ += report.recovery_state == TY_RECOVERY_IN_USE;
+        in_use_ += report.found == TY_RECOVERY_IN_USE;
         EXPECT_EQ(TY_OK, ty_close(copy)) << ty_error_text();
     }
     std::string path() const { return folder_.path("heap.ty"); }
