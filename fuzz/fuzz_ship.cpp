@@ -55,8 +55,8 @@ memory make_segment() {
     at.partitions = 1;
     at.lsn = 10;
     seal_position(at);
-    object_header_1 line{}, header{};
-    line.line_lsn = 10;
+    object_header_1 timeline{}, header{};
+    timeline.timeline_lsn = 10;
     segment_builder builder;
     builder.begin(at);
     for (uint64_t n = 11; n <= 40; n++) {
@@ -66,7 +66,7 @@ memory make_segment() {
         require(builder.add(record, n / 10) == TY_OK);
         require(ty_feed_check(&at, &record) == TY_OK);
     }
-    require(builder.put(made.table, at, line, &header) == TY_OK);
+    require(builder.put(made.table, at, timeline, &header) == TY_OK);
     return made;
 }
 

@@ -83,7 +83,7 @@ memory make_logs() {
     };
     for (uint64_t n = 1; n <= 8; n++) {
         message_header_1 header = header_behind(last, n == 1   ? message_kind::term
-                                                      : n == 2 ? message_kind::line
+                                                      : n == 2 ? message_kind::timeline
                                                       : n == 5 ? message_kind::part
                                                                : message_kind::records);
         std::vector<uint8_t> payload;
@@ -147,7 +147,7 @@ void read_records(const memory &from) {
         bool counts = false;
         if (read_message(bytes.data(), bytes.size(), i + 1, TY_ENGINE_RECORDS, &one) || judge(one, &last, &counts))
             return;
-        if (counts && one.header.kind == uint32_t(message_kind::line))
+        if (counts && one.header.kind == uint32_t(message_kind::timeline))
             position = one.header.position;
         if (!counts || one.header.kind != uint32_t(message_kind::records))
             continue;

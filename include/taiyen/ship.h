@@ -9,8 +9,8 @@
  *   object        bytes under a name that are there whole or not at all.
  *   base          an object with a packed copy of the heap (pack.h), as it was behind one transaction.
  *   segment       an object with the records of the transactions in a range, each with the time at which it was seen.
- *   line          segments without a gap. Where a shipper fell behind what the heap's log holds, it begins a new line
- *                 with a new base. Transactions between two lines cannot be restored to; ty_ship_list shows them.
+ *   timeline        segments without a gap. Where a shipper fell behind what the heap's log holds, it begins a new
+ * timeline with a new base. Transactions between two timelines cannot be restored to; ty_ship_list shows them.
  *
  * Guarantees:
  *  - What is shipped is durable in the heap, and whole. Restoring to a transaction gives exactly what the heap held
@@ -103,7 +103,7 @@ typedef struct ty_ship_report {
     uint64_t record_bytes;
     uint64_t segments;
     uint64_t bases;
-    uint64_t gaps;     /* lines that were begun since one was interrupted */
+    uint64_t gaps;     /* timelines that were begun since one was interrupted */
     uint64_t new_logs; /* of these, since the heap's log had been made anew: with another number of partitions, or in
                           the place of one that was removed. No larger log helps */
     uint64_t merges;
@@ -123,7 +123,7 @@ TY_API void ty_ship_close(ty_shipper *shipper);
 /* Waits for transactions, for timeout_ms at the most; puts what there is; and does what is due: a base (in a thread of
  * its own), merging, removing. *more: there may be more to ship at once. report and more may be NULL. After an error it
  * may be called again, and goes on. Errors: those of ty_feed_read but TY_E_NOT_FOUND for a log that was written over
- * (then a new line is begun), those of ty_open (TY_OPEN_COPY) and ty_pack, and those of the destination. */
+ * (then a new timeline is begun), those of ty_open (TY_OPEN_COPY) and ty_pack, and those of the destination. */
 TY_API TY_CHECKED ty_status ty_ship_step(ty_shipper *shipper, uint32_t timeout_ms, bool *more, ty_ship_report *report);
 /* Ships all there is now, and returns when the destination can be restored from up to there: also the base is there. */
 TY_API TY_CHECKED ty_status ty_ship_all(ty_shipper *shipper, ty_ship_report *report);
@@ -138,7 +138,7 @@ typedef struct ty_ship_object {
     uint64_t last;
     uint64_t first_ns; /* since 1970: when they were seen, or the base was made */
     uint64_t last_ns;
-    uint64_t line; /* a number: segments of one line have the same */
+    uint64_t timeline; /* a number: segments of one timeline have the same */
     uint64_t size_bytes;
     bool follows; /* a segment: the one told before it ends where it begins */
 } ty_ship_object;

@@ -10,7 +10,7 @@
  *              the functions of ty_engine.
  *   term       a number that grows with each promotion. One heap is the primary of a term; it is in each message.
  *   base       a packed copy of the heap in the engine, with which a standby begins (ty_publish_base).
- *   line       records without a gap. A publisher that fell behind begins a new one; standbys are then made anew.
+ *   timeline     records without a gap. A publisher that fell behind begins a new one; standbys are then made anew.
  *
  * Guarantees:
  *  - What is published is durable in the primary. Each transaction is in the engine once, in order, also when the
@@ -70,7 +70,7 @@ typedef enum ty_engine_log {
 typedef bool ty_engine_callback(const void *bytes, size_t size, uint64_t position, void *context);
 
 /* Positions are the engine's: they grow from one message to the next, perhaps by more than one; 0 is before the first.
- * The functions may be called by several threads at a time, but those that write (run, append, acknowledged) for one
+ * The functions may be called by several threads at a time, but those that write (begin_session, append, acknowledged) for one
  * log by one writer. They report failures as statuses, with ty_error_set for the detail: TY_E_IO where it may work
  * later (the server is away, an answer did not come). Nothing waits much longer than the timeouts that it is given, or
  * some seconds. */
@@ -85,18 +85,19 @@ typedef struct ty_engine {
      * comes next was trimmed, it begins with the first one kept. */
     ty_status (*read)(void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                       ty_engine_callback *callback, void *callback_context);
-    /* Begins a run of messages, and ends the one before. Its first message stands right behind the one at `behind`,
+    /* Begins a producer session, and ends the one before. Its first message stands right behind the one at `behind`,
      * which is the newest one, or is refused; or behind whatever there is (TY_ENGINE_ANYWHERE; for one message alone).
-     * Each other one stands right behind the one before it. Only if that was refused (then so is the run) or it is of
-     * an earlier run, and under way for long, it may stand behind another one; messages say themselves what they belong
-     * behind. So what was refused may stand in the log all the same, as a message in the wrong place; but none may be
-     * there without those of its run before it. A writer of a higher term may shut out those of lower ones here. */
-    ty_status (*run)(void *context, ty_engine_log log, uint64_t term, uint64_t behind);
-    /* Hands over the next message of the run, without waiting for its acknowledgement. */
+     * Each other one stands right behind the one before it. Only if that was refused (then so is the session) or it is
+     * of an earlier session, and under way for long, it may stand behind another one; messages say themselves what they
+     * belong behind. So what was refused may stand in the log all the same, as a message in the wrong place; but none
+     * may be there without those of its session before it. A writer of a higher term may shut out those of lower ones
+     * here. */
+    ty_status (*begin_session)(void *context, ty_engine_log log, uint64_t term, uint64_t behind);
+    /* Hands over the next message of the session, without waiting for its acknowledgement. */
     ty_status (*append)(void *context, ty_engine_log log, const void *bytes, size_t size);
-    /* How many messages of the run are acknowledged, with all of the run before them, and the position of the last one
-     * of these (if count is not 0). Waits up to timeout_ms until they are more than `known`. Errors: the run has ended.
-     * TY_E_MISMATCH: a message was refused, as another one stands in its place. */
+    /* How many messages of the session are acknowledged, with all of the session before them, and the position of the
+     * last one of these (if count is not 0). Waits up to timeout_ms until they are more than `known`. Errors: the
+     * session has ended. TY_E_MISMATCH: a message was refused, as another one stands in its place. */
     ty_status (*acknowledged)(void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
                               uint64_t *position);
     /* Messages before this position are not needed any more. */
@@ -143,8 +144,8 @@ typedef struct ty_kafka_options {
     size_t struct_size;      /* sizeof(ty_kafka_options), set by the _INIT macro */
     uint32_t replicas;       /* of topics that are made. 0: 1; of those that are there, so many at least */
     uint32_t timeout_ms;     /* for an answer of a broker. 0: 5 s */
-    const char *credentials; /* a file of lines NAME=VALUE: librdkafka's settings for security (security., sasl., ssl.);
-                                NULL: none */
+    const char *credentials; /* a file of lines NAME=VALUE: librdkafka's settings for security (security., sasl.,
+                                ssl.); NULL: none */
     bool flushed;            /* each replica flushes a message before it acknowledges it: topics are made with
                                 flush.messages=1, and refused without it */
 } ty_kafka_options;
@@ -189,12 +190,12 @@ typedef struct ty_publisher_options {
 typedef struct ty_publisher_report {
     size_t struct_size; /* sizeof(ty_publisher_report), set by the caller */
     uint64_t term;
-    uint64_t lsn;     /* acknowledged up to this transaction, with a base of its line */
+    uint64_t lsn;     /* acknowledged up to this transaction, with a base of its timeline */
     uint64_t records; /* since the publisher was opened, as all that follows */
     uint64_t record_bytes;
     uint64_t messages;
     uint64_t runs;        /* how often it began to write: once, and once more after each cut */
-    uint64_t gaps;        /* lines that were begun since one was interrupted */
+    uint64_t gaps;        /* timelines that were begun since one was interrupted */
     uint64_t differences; /* how often one replica of the engine had wrong messages, and another one the right ones */
     bool based;           /* the engine has a base from which the records go on */
     ty_status

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace taiyen::own {
+namespace taiyen::common {
 
 inline constexpr size_t struct_size_max = 4096;
 
@@ -140,4 +140,4 @@ private:
     std::vector<int> descriptors_;
 };
 
-} // namespace taiyen::own
+} // namespace taiyen::common

@@ -4,7 +4,8 @@
 #include "pack.hpp"
 #include "types/boundary.hpp"
 
-using taiyen::own::copy_options, taiyen::own::check_output, taiyen::own::copy_output, taiyen::own::refuse_call;
+using taiyen::common::copy_options, taiyen::common::check_output, taiyen::common::copy_output,
+    taiyen::common::refuse_call;
 using namespace taiyen::pack;
 
 namespace {

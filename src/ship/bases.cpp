@@ -84,8 +84,8 @@ ty_status base_maker::pack(ty_heap *heap) {
     header_.magic = object_magic_1;
     header_.version = object_version_1;
     header_.kind = uint32_t(object_kind::base);
-    header_.line_lsn = header_.from.lsn;
-    header_.line_hash = header_.from.hash;
+    header_.timeline_lsn = header_.from.lsn;
+    header_.timeline_hash = header_.from.hash;
     header_.heap_base = reinterpret_cast<uintptr_t>(ty_heap_base(heap));
     header_.first_ns = header_.last_ns = unix_ns();
     made_ns_ = steady_ns();

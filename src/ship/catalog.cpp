@@ -37,9 +37,9 @@ ty_status names_of(const ty_destination &from, std::vector<named> *names) {
     return status;
 }
 
-// Within another one of its line: what a merging left that was interrupted.
+// Within another one of its timeline: what a merging left that was interrupted.
 bool is_within(const object_header_1 &a, const object_header_1 &b) {
-    return same_line(a, b) && a.from.lsn >= b.from.lsn && a.to.lsn <= b.to.lsn;
+    return same_timeline(a, b) && a.from.lsn >= b.from.lsn && a.to.lsn <= b.to.lsn;
 }
 
 ty_status tell(ty_problem_callback *problem, void *context, ty_status status) {
@@ -117,7 +117,7 @@ const object *catalog::last() const {
     if (segments.empty() || bases.empty())
         return !segments.empty() ? &segments.back() : !bases.empty() ? &bases.back() : nullptr;
     const ty_feed_position &segment = segments.back().header.to, &base = bases.back().header.from;
-    // Of a log that was made anew, a line begins where the one before it ended.
+    // Of a log that was made anew, a timeline begins where the one before it ended.
     const bool new_log = base.log_identity != segment.log_identity;
     const bool by_base = base.lsn > segment.lsn || (base.lsn == segment.lsn && new_log);
     return by_base ? &bases.back() : &segments.back();
@@ -139,7 +139,7 @@ bool catalog::follows(size_t segment) const {
     if (segment == 0)
         return false;
     const object_header_1 &before = segments[segment - 1].header, &one = segments[segment].header;
-    return same_line(before, one) && before.to.lsn == one.from.lsn && before.to.hash == one.from.hash;
+    return same_timeline(before, one) && before.to.lsn == one.from.lsn && before.to.hash == one.from.hash;
 }
 
 void catalog::add_base(object one) {

@@ -37,8 +37,8 @@ struct catalog {
     // Where the last of them ends; NULL: there is none.
     const object *last() const;
     bool empty() const { return bases.empty() && segments.empty(); }
-    // The first segment that has records behind the base, or SIZE_MAX. Where the base is at the end of a line: that is
-    // none, too.
+    // The first segment that has records behind the base, or SIZE_MAX. Where the base is at the end of a timeline: that
+    // is none, too.
     size_t first_behind(const object &base) const;
     // Whether the segment goes on where the one before it ends.
     bool follows(size_t segment) const;

@@ -45,7 +45,7 @@ struct folder {
         if (descriptor >= 0)
             close(descriptor);
         if (lock >= 0)
-            own::child_closes::close(lock);
+            common::child_closes::close(lock);
     }
 };
 
@@ -184,7 +184,7 @@ ty_status take_lock(folder &f) {
     f.lock = openat(f.descriptor, lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f.lock < 0)
         return system_failure("open a folder", f.in(lock_name));
-    own::child_closes::add(f.lock);
+    common::child_closes::add(f.lock);
     if (flock(f.lock, LOCK_EX | LOCK_NB) == 0)
         return TY_OK;
     return errno == EWOULDBLOCK
@@ -257,7 +257,7 @@ ty_status restoring_lock::take(const std::string &path) {
     descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (descriptor_ < 0)
         return system_failure("restore a heap", path);
-    own::child_closes::add(descriptor_);
+    common::child_closes::add(descriptor_);
     if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0)
         return TY_OK;
     path_.clear();
@@ -268,7 +268,7 @@ restoring_lock::~restoring_lock() {
     if (!path_.empty())
         unlink(path_.c_str());
     if (descriptor_ >= 0)
-        own::child_closes::close(descriptor_);
+        common::child_closes::close(descriptor_);
 }
 
 ty_status check_absent(const std::string &path) {

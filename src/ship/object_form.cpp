@@ -53,7 +53,7 @@ const char *wrong_field(const object_header_1 &h) {
     const bool base = h.kind == uint32_t(object_kind::base);
     if (!base && h.kind != uint32_t(object_kind::segment))
         return "kind";
-    if (h.from.lsn > counter_max || h.to.lsn > counter_max || h.line_lsn > h.from.lsn)
+    if (h.from.lsn > counter_max || h.to.lsn > counter_max || h.timeline_lsn > h.from.lsn)
         return "lsn";
     if (base ? h.to.lsn != h.from.lsn || h.records || h.frames || h.stored_bytes
              : h.to.lsn - h.from.lsn != h.records || h.records == 0 || h.to.lsn < h.from.lsn)
@@ -62,8 +62,8 @@ const char *wrong_field(const object_header_1 &h) {
         return "number of frames or bytes";
     if (h.after_base > counter_max || h.floor > h.from.lsn || (!base && h.floor))
         return "base before it";
-    if (h.line_after > h.line_lsn + 1)
-        return "end of the line before";
+    if (h.timeline_after > h.timeline_lsn + 1)
+        return "end of the timeline before";
     if (h.first_ns > h.last_ns)
         return "time";
     if (memcmp(h.from.heap_identity, h.to.heap_identity, sizeof h.to.heap_identity) ||

@@ -24,13 +24,15 @@ struct object_header_1 {
     uint32_t kind; // object_kind
     uint32_t level;
     uint32_t frames;
-    uint64_t line_lsn; // of the position where the line began, and its hash: segments of one line have the same
-    uint64_t line_hash;
-    uint64_t heap_base;  // of a base: the address
-    uint64_t after_base; // SP7: 1 + the LSN of the newest base that the destination had; 0: none
-    uint64_t floor;      // SP7: of a base: the LSN of the oldest base that is kept from now on; 0: all are
-    uint64_t line_after; // SP7: 1 + the transaction at which the destination ended when the line began; 0: it was empty
-    uint64_t since_base_ns; // SP8: of a base: since the one before it, by a clock that nobody sets; 0: it is not known
+    uint64_t
+        timeline_lsn; // of the position where the timeline began, and its hash: segments of one timeline have the same
+    uint64_t timeline_hash;
+    uint64_t heap_base;      // of a base: the address
+    uint64_t after_base;     // SP7: 1 + the LSN of the newest base that the destination had; 0: none
+    uint64_t floor;          // SP7: of a base: the LSN of the oldest base that is kept from now on; 0: all are
+    uint64_t timeline_after; // SP7: 1 + the transaction at which the destination ended when the timeline began; 0: it
+                             // was empty
+    uint64_t since_base_ns;  // SP8: of a base: since the one before it, by a clock that nobody sets; 0: it is not known
     uint64_t records;
     uint64_t raw_bytes;    // of records
     uint64_t stored_bytes; // behind this header; of a base 0: the stream knows
@@ -72,8 +74,8 @@ std::string base_name(uint64_t lsn);
 bool segment_range(const std::string &name, uint64_t *first, uint64_t *last);
 bool is_object_name(const std::string &name);
 
-inline bool same_line(const object_header_1 &a, const object_header_1 &b) {
-    return a.line_hash == b.line_hash && a.line_lsn == b.line_lsn;
+inline bool same_timeline(const object_header_1 &a, const object_header_1 &b) {
+    return a.timeline_hash == b.timeline_hash && a.timeline_lsn == b.timeline_lsn;
 }
 
 // What is wrong with an object itself.
@@ -81,6 +83,6 @@ inline bool is_damage(ty_status status) {
     return status == TY_E_DAMAGED || status == TY_E_FORMAT;
 }
 
-using own::fail;
+using common::fail;
 
 } // namespace taiyen::ship

@@ -207,7 +207,7 @@ ty_status restoring::unpack_some() {
         const ty_status status = unpack();
         if (!is_damage(status) || bases_ <= 1)
             return status;
-        own::kept_failure first;
+        common::kept_failure first;
         first.keep(status);
         bases_--;
         if (ty_status cleared = clear_remains())

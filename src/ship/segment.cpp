@@ -68,7 +68,7 @@ ty_status segment_builder::end_frame() {
     return TY_OK;
 }
 
-ty_status segment_builder::put(const ty_destination &to, const ty_feed_position &end, const object_header_1 &line,
+ty_status segment_builder::put(const ty_destination &to, const ty_feed_position &end, const object_header_1 &timeline,
                                object_header_1 *put) {
     if (frame_.records)
         if (ty_status status = end_frame())
@@ -76,10 +76,10 @@ ty_status segment_builder::put(const ty_destination &to, const ty_feed_position 
     header_.magic = object_magic_1;
     header_.version = object_version_1;
     header_.kind = uint32_t(object_kind::segment);
-    header_.line_lsn = line.line_lsn;
-    header_.line_hash = line.line_hash;
-    header_.after_base = line.after_base;
-    header_.line_after = line.line_after;
+    header_.timeline_lsn = timeline.timeline_lsn;
+    header_.timeline_hash = timeline.timeline_hash;
+    header_.after_base = timeline.after_base;
+    header_.timeline_after = timeline.timeline_after;
     header_.stored_bytes = stored_.size();
     header_.to = end;
     header_.checksum = checksum_of(header_);

@@ -13,7 +13,7 @@ public:
     bool empty() const { return header_.records == 0; }
     uint64_t raw_bytes() const { return header_.raw_bytes; }
     // Whole and under its name when it returns. *put: its header.
-    ty_status put(const ty_destination &to, const ty_feed_position &end, const object_header_1 &line,
+    ty_status put(const ty_destination &to, const ty_feed_position &end, const object_header_1 &timeline,
                   object_header_1 *put);
 
 private:

@@ -7,7 +7,7 @@
 #include <new>
 #include <stdexcept>
 
-using namespace taiyen::own;
+using namespace taiyen::common;
 using namespace taiyen::ship;
 
 namespace {
@@ -118,7 +118,7 @@ ty_status ty_ship_list(const ty_destination *destination, ty_ship_object_callbac
             const object_header_1 &h = one.header;
             const bool base = h.kind == uint32_t(object_kind::base);
             const ty_ship_object told{one.name.c_str(), base,       h.level,   base ? h.from.lsn : h.from.lsn + 1,
-                                      h.to.lsn,         h.first_ns, h.last_ns, h.line_hash,
+                                      h.to.lsn,         h.first_ns, h.last_ns, h.timeline_hash,
                                       one.size_bytes,   follows};
             return callback(&told, context);
         };

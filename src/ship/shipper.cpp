@@ -34,7 +34,7 @@ ty_shipper::~ty_shipper() {
     ty_feed_close(feed_);
 }
 
-ty_status ty_shipper::begin_line(const ty_feed_position &at) {
+ty_status ty_shipper::begin_timeline(const ty_feed_position &at) {
     const object *last = all_.last();
     if (last && memcmp(last->header.to.heap_identity, at.heap_identity, sizeof at.heap_identity))
         return fail(TY_E_MISMATCH, "ship a heap: the destination has objects of another one", last->name,
@@ -45,12 +45,12 @@ ty_status ty_shipper::begin_line(const ty_feed_position &at) {
                         std::to_string(last->header.to.lsn) + ": of another history, or the heap is an older copy",
                     last->name, "ship to another destination, or put the heap's newest files back");
     position_ = at;
-    line_.line_lsn = at.lsn;
-    line_.line_hash = at.hash;
-    line_.line_after = last ? last->header.to.lsn + 1 : 0; // SP7
+    timeline_.timeline_lsn = at.lsn;
+    timeline_.timeline_hash = at.hash;
+    timeline_.timeline_after = last ? last->header.to.lsn + 1 : 0; // SP7
     note_base();
     has_base_ = false;
-    base_.reset(); // of the line before
+    base_.reset(); // of the timeline before
     return TY_OK;
 }
 
@@ -67,24 +67,24 @@ ty_status ty_shipper::open() {
     if (ty_status status = ty_feed_base(feed_, &newest))
         return status;
     if (all_.empty())
-        return begin_line(newest);
+        return begin_timeline(newest);
     const object_header_1 &last = all_.last()->header;
     if (memcmp(last.to.heap_identity, newest.heap_identity, sizeof newest.heap_identity))
         return fail(TY_E_MISMATCH, "ship a heap: the destination has objects of another one", name_of(last),
                     "ship to another destination");
     position_ = last.to;
-    line_ = last;
+    timeline_ = last;
     note_base();
     for (const object &base : all_.bases)
-        has_base_ = has_base_ ||
-                    (base.header.from.log_identity == last.to.log_identity && base.header.from.lsn >= last.line_lsn);
+        has_base_ = has_base_ || (base.header.from.log_identity == last.to.log_identity &&
+                                  base.header.from.lsn >= last.timeline_lsn);
     return TY_OK;
 }
 
 // SP1: the position moves only when what leads to it is in the destination.
 ty_status ty_shipper::put(const ty_feed_position &end) {
     object_header_1 header{};
-    if (ty_status status = builder_.put(to_, end, line_, &header))
+    if (ty_status status = builder_.put(to_, end, timeline_, &header))
         return status;
     report_.records += header.records;
     report_.record_bytes += header.raw_bytes;
@@ -128,7 +128,7 @@ ty_status ty_shipper::read(bool *more) {
         report_.gaps += 1;
         report_.new_logs += base.log_identity != position_.log_identity;
         *more = true;
-        return begin_line(base);
+        return begin_timeline(base);
     }
     if (status || (status = taking_.tell()))
         return status;
@@ -141,7 +141,7 @@ ty_status ty_shipper::read(bool *more) {
 // SP7.
 void ty_shipper::note_base() {
     const bool none = all_.bases.empty() || taiyen::detail::fault("missing_base_not_noticed");
-    line_.after_base = none ? 0 : all_.bases.back().header.from.lsn + 1;
+    timeline_.after_base = none ? 0 : all_.bases.back().header.from.lsn + 1;
 }
 
 bool ty_shipper::base_is_due() const {
@@ -160,9 +160,9 @@ bool ty_shipper::base_is_due() const {
 }
 
 // As far as can be seen. The heap's log may have been made anew before it was copied, as the next reading finds.
-bool ty_shipper::is_of_line(const object_header_1 &base) const {
+bool ty_shipper::is_of_timeline(const object_header_1 &base) const {
     return memcmp(base.from.heap_identity, position_.heap_identity, sizeof position_.heap_identity) == 0 &&
-           base.from.log_identity == position_.log_identity && base.from.lsn >= line_.line_lsn;
+           base.from.log_identity == position_.log_identity && base.from.lsn >= timeline_.timeline_lsn;
 }
 
 // SP3.
@@ -170,7 +170,7 @@ ty_status ty_shipper::see_to_base() {
     if (!base_) {
         if (!base_is_due())
             return TY_OK;
-        base_ = std::make_unique<base_maker>(to_, path_, open_, line_, floor_for_next(all_, upkeep_, unix_ns()),
+        base_ = std::make_unique<base_maker>(to_, path_, open_, timeline_, floor_for_next(all_, upkeep_, unix_ns()),
                                              base_made_ns_);
         base_->start();
     }
@@ -178,11 +178,12 @@ ty_status ty_shipper::see_to_base() {
         return TY_OK;
     base_->wait();
     ty_status status = base_->outcome();
-    const bool of_line = !status && is_of_line(base_->header());
-    if (of_line && base_->header().from.lsn > position_.lsn && !taiyen::detail::fault("base_named_before_its_segments"))
+    const bool of_timeline = !status && is_of_timeline(base_->header());
+    if (of_timeline && base_->header().from.lsn > position_.lsn &&
+        !taiyen::detail::fault("base_named_before_its_segments"))
         return TY_OK; // the segments are behind it
     object made;
-    if (of_line && !(status = base_->keep(&made))) {
+    if (of_timeline && !(status = base_->keep(&made))) {
         all_.add_base(std::move(made));
         base_made_ns_ = base_->made_ns();
         note_base();

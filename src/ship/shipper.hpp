@@ -11,17 +11,17 @@
 
 namespace taiyen::ship {
 
-using own::kept_failure;
+using common::kept_failure;
 
 // Makes a base in a thread of its own. SP3: it gets its name only once the segments reach to it.
 class base_maker {
 public:
     // line: of the segments. before_ns: when the base before it was made, by the steady clock; 0: it is not known.
-    base_maker(const ty_destination &to, std::string path, const ty_open_options &open, const object_header_1 &line,
+    base_maker(const ty_destination &to, std::string path, const ty_open_options &open, const object_header_1 &timeline,
                uint64_t floor, uint64_t before_ns)
         : object_(to), path_(std::move(path)), open_(open), before_ns_(before_ns) {
-        header_.after_base = line.after_base;
-        header_.line_after = line.line_after;
+        header_.after_base = timeline.after_base;
+        header_.timeline_after = timeline.timeline_after;
         header_.floor = floor;
     }
     base_maker(const base_maker &) = delete;
@@ -83,7 +83,7 @@ struct ty_shipper {
     void tell(ty_ship_report *report) const;
 
 private:
-    ty_status begin_line(const ty_feed_position &at);
+    ty_status begin_timeline(const ty_feed_position &at);
     ty_status read(bool *more);
     static bool take(const ty_feed_record *record, void *context);
     ty_status take(const ty_feed_record &record);
@@ -91,7 +91,7 @@ private:
     void note_base();
     bool base_is_due() const;
     ty_status see_to_base();
-    bool is_of_line(const taiyen::ship::object_header_1 &base) const;
+    bool is_of_timeline(const taiyen::ship::object_header_1 &base) const;
     ty_status upkeep(bool *more);
 
     std::string path_;
@@ -103,7 +103,7 @@ private:
     ty_feed *feed_ = nullptr;
     ty_feed_position position_{}; // shipped up to here
     ty_feed_position walked_{};   // taken up to here, in a reading
-    taiyen::ship::object_header_1 line_{};
+    taiyen::ship::object_header_1 timeline_{};
     bool has_base_ = false; // of this line
     taiyen::ship::segment_builder builder_;
     uint64_t time_ns_ = 0; // of the reading

@@ -30,7 +30,7 @@ struct run {
     size_t count; // 0: none
 };
 
-// Segments of one level, side by side and of one line. The highest level first, so that these are never more than
+// Segments of one level, side by side and of one timeline. The highest level first, so that these are never more than
 // `merged`, and each is merged once a level.
 run find_run(const catalog &all, const upkeep_options &options) {
     run at{0, 0};

@@ -121,14 +121,14 @@ bool ends_at(const catalog &all, uint64_t lsn) {
            std::any_of(all.bases.begin(), all.bases.end(), ends);
 }
 
-// SP7: what was before a line is there up to where it ended, but for what is not kept.
+// SP7: what was before a timeline is there up to where it ended, but for what is not kept.
 ty_status verify_ends(verifying &v, const catalog &all) {
     std::set<uint64_t> wanted;
     for (const auto *objects : {&all.bases, &all.segments})
         for (const object &one : *objects)
-            if (const uint64_t after = one.header.line_after; after && !all.bases.empty() &&
-                                                              after - 1 > all.bases.front().header.from.lsn &&
-                                                              !ends_at(all, after - 1))
+            if (const uint64_t after = one.header.timeline_after; after && !all.bases.empty() &&
+                                                                  after - 1 > all.bases.front().header.from.lsn &&
+                                                                  !ends_at(all, after - 1))
                 wanted.insert(after - 1);
     for (const uint64_t lsn : wanted)
         if (ty_status status = v.told(fail(TY_E_MISMATCH,
@@ -139,7 +139,7 @@ ty_status verify_ends(verifying &v, const catalog &all) {
     return TY_OK;
 }
 
-// Within a line nothing is missing; and the segments behind a base are there.
+// Within a timeline nothing is missing; and the segments behind a base are there.
 ty_status verify_order(verifying &v, const catalog &all) {
     if (ty_status status = verify_bases(v, all))
         return status;
@@ -147,7 +147,7 @@ ty_status verify_order(verifying &v, const catalog &all) {
         return status;
     for (size_t i = 0; i < all.segments.size(); i++) {
         const object_header_1 &one = all.segments[i].header;
-        const bool begins = one.from.lsn == one.line_lsn && one.from.hash == one.line_hash;
+        const bool begins = one.from.lsn == one.timeline_lsn && one.from.hash == one.timeline_hash;
         const bool after_removal = i == 0 && !all.bases.empty() && all.bases.front().header.from.lsn >= one.from.lsn;
         if (!all.follows(i) && !begins && !after_removal)
             if (ty_status status = v.told(fail(TY_E_MISMATCH, "use a segment: the one before it is missing",
@@ -156,12 +156,12 @@ ty_status verify_order(verifying &v, const catalog &all) {
     }
     for (const object &base : all.bases) {
         const bool last = all.segments.empty() || all.segments.back().header.to.lsn <= base.header.from.lsn;
-        bool at_end_of_line = last;
+        bool at_end_of_timeline = last;
         for (const auto *objects : {&all.bases, &all.segments})
             for (const object &one : *objects)
-                at_end_of_line = at_end_of_line || one.header.line_after == base.header.from.lsn + 1 ||
-                                 (objects == &all.segments && one.header.to.lsn == base.header.from.lsn);
-        if (!at_end_of_line && all.first_behind(base) == SIZE_MAX)
+                at_end_of_timeline = at_end_of_timeline || one.header.timeline_after == base.header.from.lsn + 1 ||
+                                     (objects == &all.segments && one.header.to.lsn == base.header.from.lsn);
+        if (!at_end_of_timeline && all.first_behind(base) == SIZE_MAX)
             if (ty_status status = v.told(fail(TY_E_MISMATCH, "use a base: the segment behind it is missing", base.name,
                                                "get that from another copy")))
                 return status;

@@ -45,15 +45,15 @@ private:
         auto &self = *static_cast<base_writer *>(context);
         const bool base = strncmp(name, base_prefix, strlen(base_prefix)) == 0;
         *object = base ? context : nullptr;
-        return base ? own::at_boundary("publish a base", [&] { return self.begin(name); }) : TY_OK;
+        return base ? common::at_boundary("publish a base", [&] { return self.begin(name); }) : TY_OK;
     }
     static ty_status put_bytes(void *context, void *object, const void *bytes, size_t size) {
         auto &self = *static_cast<base_writer *>(context);
-        return object ? own::at_boundary("publish a base", [&] { return self.bytes(bytes, size); }) : TY_OK;
+        return object ? common::at_boundary("publish a base", [&] { return self.bytes(bytes, size); }) : TY_OK;
     }
     static ty_status put_end(void *context, void *object, bool keep) {
         auto &self = *static_cast<base_writer *>(context);
-        return object && keep ? own::at_boundary("publish a base", [&] { return self.end(); }) : TY_OK;
+        return object && keep ? common::at_boundary("publish a base", [&] { return self.end(); }) : TY_OK;
     }
     static ty_status get(void *, const char *name, uint64_t, void *, size_t, size_t *) {
         return fail(TY_E_NOT_FOUND, "read an object of a base that is being put", name, "");
@@ -103,13 +103,13 @@ ty_status base_writer::begin(const char *name) {
     header.begun_term = of.begun_term;
     memcpy(header.owner, of.owner, sizeof header.owner);
     header.position = of.position;
-    header.line_lsn = of.line_lsn;
+    header.timeline_lsn = of.timeline_lsn;
     header.previous = 0;
     header.known_at = newest.read.at;
     header.records_at = records_.newest.read.at;
     header.record_number = of.number;
     header.record_checksum = of.checksum;
-    header.record_run = of.run;
+    header.record_session = of.session;
     const std::vector<uint8_t> message = message_of(header, name, strlen(name));
     if (ty_status status = append_one(engine_, TY_ENGINE_BASES, of.term, newest.read.at, message, &begin_at_))
         return status == TY_E_MISMATCH ? refuse_busy("another process puts one") : status;
@@ -153,7 +153,8 @@ ty_status base_writer::bytes(const void *bytes, size_t size) {
     return TY_OK;
 }
 
-// ST6: the copy may hold what is not durable yet in the heap that it was made of. Nothing interrupted the line, either.
+// ST6: the copy may hold what is not durable yet in the heap that it was made of. Nothing interrupted the timeline,
+// either.
 ty_status base_writer::wait_for_records() {
     const message_header_1 &from = records_.newest.read.header;
     place at;
@@ -166,7 +167,7 @@ ty_status base_writer::wait_for_records() {
         if (!same_owner(now.owner, from.owner))
             return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "",
                         "see what the publisher of this one reports");
-        if (now.line_lsn != from.line_lsn || begins_term(now))
+        if (now.timeline_lsn != from.timeline_lsn || begins_term(now))
             return refuse_busy("the publisher fell behind meanwhile");
         if (now.position.lsn >= lsn_)
             return TY_OK;
@@ -255,7 +256,7 @@ ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_
     ty_ship_report report{};
     report.struct_size = sizeof report;
     ty_status status = TY_OK;
-    own::kept_failure failed;
+    common::kept_failure failed;
     while (!status && report.bases == 0)
         status = ty_ship_step(shipper, step_ms, nullptr, &report);
     failed.keep(status);
@@ -283,8 +284,8 @@ base_source::base_source(const ty_engine &engine, const owned_message &begin)
         return TY_OK;
     };
     table_.get = [](void *context, const char *, uint64_t offset, void *buffer, size_t size, size_t *got) {
-        return own::at_boundary("read a base",
-                                [&] { return static_cast<base_source *>(context)->get(offset, buffer, size, got); });
+        return common::at_boundary("read a base",
+                                   [&] { return static_cast<base_source *>(context)->get(offset, buffer, size, got); });
     };
     rewind();
 }

@@ -11,7 +11,7 @@ struct reading {
     ty_engine_log log;
     owned_message *into;
     bool found = false;
-    own::kept_failure failed;
+    common::kept_failure failed;
 };
 
 bool take_first(const void *bytes, size_t size, uint64_t position, void *context) {
@@ -103,7 +103,7 @@ ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
     return status;
 }
 
-uint64_t random_run() {
+uint64_t random_session() {
     std::random_device source;
     return uint64_t{source()} << 32 | source();
 }
@@ -118,7 +118,7 @@ message_header_1 header_behind(const message_header_1 &before, message_kind kind
     header.begun_term = before.begun_term;
     memcpy(header.owner, before.owner, sizeof header.owner);
     header.position = before.position;
-    header.line_lsn = before.line_lsn;
+    header.timeline_lsn = before.timeline_lsn;
     return header;
 }
 
@@ -129,7 +129,7 @@ ty_status append_one(const ty_engine &engine, ty_engine_log log, uint64_t term, 
         return fail(TY_E_DAMAGED, "write to the engine: its log, or the heap, has the highest term that there can be",
                     engine.name ? engine.name : "",
                     "no promotion makes it that high: keep the heaps, and publish under another name");
-    if (ty_status status = engine.run(engine.context, log, term, behind))
+    if (ty_status status = engine.begin_session(engine.context, log, term, behind))
         return status;
     if (ty_status status = engine.append(engine.context, log, bytes.data(), bytes.size()))
         return status;
@@ -158,7 +158,7 @@ struct base_search {
     uint64_t begin = 0;    // of the base that it belongs to; 0: it is void
     uint64_t number = 0;   // its own
     uint64_t complete = 0; // the begin of the newest whole base
-    own::kept_failure failed;
+    common::kept_failure failed;
 
     void look_at(const message &one) {
         const message_header_1 &header = one.header;

@@ -37,7 +37,7 @@ struct place {
     int readings = 1;    // ST14
 };
 ty_status newest_place(const ty_engine &engine, place *at, bool *found);
-uint64_t random_run();
+uint64_t random_session();
 
 // Whether it counts or not. *found: false if there never was one.
 ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_message *newest, bool *found);
@@ -50,7 +50,7 @@ ty_status newest_base(const ty_engine &engine, bool searches, owned_message *beg
 // written anew.
 ty_status goes_on(const ty_engine &engine, const message_header_1 &base, bool *does);
 
-// A header that goes on behind another one, but for its run.
+// A header that goes on behind another one, but for its session.
 message_header_1 header_behind(const message_header_1 &before, message_kind kind);
 
 // Writes one message, sealed already, and waits for its acknowledgement.

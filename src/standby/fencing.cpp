@@ -260,8 +260,8 @@ ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place 
     header.begun_term = header.term;
     memcpy(header.owner, identity, sizeof header.owner);
     header.position = base;
-    header.line_lsn = base.lsn;
-    header.run = random_run();
+    header.timeline_lsn = base.lsn;
+    header.session = random_session();
     header.known_at = at.newest.read.at;
     const std::vector<uint8_t> bytes = message_of(header);
     uint64_t position = 0;

@@ -112,10 +112,10 @@ jetstream::jetstream(const char *name, const ty_jetstream_options &options) : op
         auto &js = *static_cast<jetstream *>(context);
         return js.read(js.of(log), behind, timeout_ms, callback, with);
     };
-    table_.run = [](void *context, ty_engine_log log, uint64_t, uint64_t behind) {
+    table_.begin_session = [](void *context, ty_engine_log log, uint64_t, uint64_t behind) {
         const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
-        return js.run(js.of(log), behind);
+        return js.begin_session(js.of(log), behind);
     };
     table_.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
         const pipe_guard guard;
@@ -306,9 +306,9 @@ ty_status jetstream::listen(stream &of) {
 void jetstream::take_answer(stream &of, const char *subject, const char *data, size_t size) {
     const std::string answer(data ? data : "", size);
     char *end = nullptr;
-    const uint64_t run = strtoull(subject, &end, 10), number = *end == '.' ? strtoull(end + 1, nullptr, 10) : 0;
+    const uint64_t session = strtoull(subject, &end, 10), number = *end == '.' ? strtoull(end + 1, nullptr, 10) : 0;
     const std::lock_guard<std::mutex> with(lock_);
-    if (run != of.run || of.failed || number == 0 || number > of.sent)
+    if (session != of.session || of.failed || number == 0 || number > of.sent)
         return;
     const uint64_t at = number_of(answer, "seq");
     if (answer.find("\"error\"") != std::string::npos || at == 0) {
@@ -326,9 +326,9 @@ void jetstream::take_answer(stream &of, const char *subject, const char *data, s
     changed_.notify_all();
 }
 
-ty_status jetstream::run(stream &of, uint64_t behind) {
+ty_status jetstream::begin_session(stream &of, uint64_t behind) {
     const std::lock_guard<std::mutex> with(lock_);
-    of.run += 1;
+    of.session += 1;
     of.expected = behind;
     of.sent = of.answered = 0;
     of.failed = TY_OK;
@@ -345,7 +345,7 @@ ty_status jetstream::append(stream &of, const void *bytes, size_t size) {
         if (of.failed)
             return kept(of);
         of.sent += 1;
-        reply = of.inbox + "." + std::to_string(of.run) + "." + std::to_string(of.sent);
+        reply = of.inbox + "." + std::to_string(of.session) + "." + std::to_string(of.sent);
         if (of.expected != TY_ENGINE_ANYWHERE) {
             expected = std::to_string(of.expected);
             of.expected = (of.expected ? of.expected : of.emptied) + 1;
@@ -385,17 +385,17 @@ ty_status ty_jetstream_open(const char *url, const char *name, const ty_jetstrea
     constexpr size_t name_max = 200;
     ty_jetstream_options known = TY_JETSTREAM_OPTIONS_INIT;
     if (!url || !url[0] || !engine)
-        return own::refuse_call(call, "give a URL, and a place for the engine");
+        return common::refuse_call(call, "give a URL, and a place for the engine");
     *engine = nullptr;
     if (!name || !name[0] || strlen(name) > name_max ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != strlen(name))
-        return own::refuse_call(call, "give a name of letters, digits, '-' and '_'");
-    if (ty_status status = own::copy_options(options, &known, call))
+        return common::refuse_call(call, "give a name of letters, digits, '-' and '_'");
+    if (ty_status status = common::copy_options(options, &known, call))
         return status;
     const standby::pipe_guard guard;
-    return own::at_boundary(call, [&] {
+    return common::at_boundary(call, [&] {
         auto made = std::make_unique<standby::jetstream>(name, known);
-        own::kept_failure failed;
+        common::kept_failure failed;
         if (ty_status status = made->open(url)) {
             failed.keep(status);
             made.reset();

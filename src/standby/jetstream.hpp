@@ -11,7 +11,7 @@
 
 namespace taiyen::standby {
 
-using own::fail;
+using common::fail;
 
 // What libnats says, as a status.
 ty_status nats_failure(natsStatus status, const std::string &operation, const std::string &stream);
@@ -21,8 +21,8 @@ struct stream {
     std::string name;
     std::string subject;
 
-    // A run of messages. Under the connection's lock.
-    uint64_t run = 0;
+    // A session of messages. Under the connection's lock.
+    uint64_t session = 0;
     uint64_t expected = 0; // the position behind which the next one stands
     uint64_t emptied = 0;  // if nothing is in it any more, the position of what was the newest one
     uint64_t sent = 0;
@@ -66,7 +66,7 @@ private:
     ty_status subscribe(stream &of, uint64_t behind);
     static void unsubscribe(stream &of);
     ty_status next(stream &of, uint32_t timeout_ms, ty_engine_callback *callback, void *context, bool *more);
-    ty_status run(stream &of, uint64_t behind);
+    ty_status begin_session(stream &of, uint64_t behind);
     ty_status append(stream &of, const void *bytes, size_t size);
     ty_status acknowledged(stream &of, uint64_t known, uint32_t timeout_ms, uint64_t *count, uint64_t *position);
     ty_status trim(stream &of, uint64_t before);

@@ -79,9 +79,9 @@ kafka::kafka(const char *name, const ty_kafka_options &options) : options_(optio
         auto &k = *static_cast<kafka *>(context);
         return k.read(k.of(log), behind, timeout_ms, callback, with);
     };
-    table_.run = [](void *context, ty_engine_log log, uint64_t, uint64_t behind) {
+    table_.begin_session = [](void *context, ty_engine_log log, uint64_t, uint64_t behind) {
         auto &k = *static_cast<kafka *>(context);
-        return own::at_boundary("write to a topic", [&] { return k.run(k.of(log), behind); });
+        return common::at_boundary("write to a topic", [&] { return k.begin_session(k.of(log), behind); });
     };
     table_.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
         auto &k = *static_cast<kafka *>(context);
@@ -94,7 +94,7 @@ kafka::kafka(const char *name, const ty_kafka_options &options) : options_(optio
     };
     table_.trim = [](void *context, ty_engine_log log, uint64_t before) {
         auto &k = *static_cast<kafka *>(context);
-        return own::at_boundary("trim a topic", [&] { return k.trim(k.of(log), before); });
+        return common::at_boundary("trim a topic", [&] { return k.trim(k.of(log), before); });
     };
 }
 
@@ -188,8 +188,8 @@ ty_status kafka::open(const char *brokers) {
 
 // ---- Writing
 
-// Messages of a run go through one producer, which keeps them in order, each once, and leaves none out: it tries for
-// ever, and is given up with the run. A time limit would leave out one and go on with the next.
+// Messages of a session go through one producer, which keeps them in order, each once, and leaves none out: it tries
+// for ever, and is given up with the session. A time limit would leave out one and go on with the next.
 ty_status kafka::make_producer(topic &of) {
     const std::map<std::string, std::string> settings = {
         {"acks", "all"},
@@ -238,17 +238,17 @@ void kafka::take_answers(rd_kafka_t *, rd_kafka_event_t *event, void *context) {
 void kafka::take_answer(topic &of, const rd_kafka_message_t &message) {
     const std::lock_guard<std::mutex> with(lock_);
     if (message.err)
-        of.run.answer(status_of(message.err), rd_kafka_err2str(message.err), 0);
+        of.session.answer(status_of(message.err), rd_kafka_err2str(message.err), 0);
     else if (message.offset < 0)
-        of.run.answer(TY_E_IO, "its place is not known", 0);
+        of.session.answer(TY_E_IO, "its place is not known", 0);
     else
-        of.run.answer(TY_OK, "", static_cast<uint64_t>(message.offset) + 1);
+        of.session.answer(TY_OK, "", static_cast<uint64_t>(message.offset) + 1);
     of.producer_failed = of.producer_failed || message.err || message.offset < 0;
     changed_.notify_all();
 }
 
-// What an earlier run has under way ends with its producer; one that has nothing under way is used on.
-ty_status kafka::run(topic &of, uint64_t behind) {
+// What an earlier session has under way ends with its producer; one that has nothing under way is used on.
+ty_status kafka::begin_session(topic &of, uint64_t behind) {
     bool there = false;
     topic_settings about;
     if (ty_status status = check(of, &about, &there)) // somebody may have changed it, or made it anew
@@ -265,16 +265,16 @@ ty_status kafka::run(topic &of, uint64_t behind) {
             return status;
     const std::lock_guard<std::mutex> with(lock_);
     of.producer_failed = false;
-    of.run.begin(behind);
+    of.session.begin(behind);
     return TY_OK;
 }
 
 ty_status kafka::append(topic &of, const void *bytes, size_t size) {
     {
         const std::lock_guard<std::mutex> with(lock_);
-        if (of.run.failed())
-            return of.run.tell(of.name);
-        of.run.sent();
+        if (of.session.failed())
+            return of.session.tell(of.name);
+        of.session.sent();
     }
     const rd_kafka_resp_err_t code = rd_kafka_producev(
         of.producer.get(), RD_KAFKA_V_TOPIC(of.name.c_str()), RD_KAFKA_V_PARTITION(0),
@@ -283,7 +283,7 @@ ty_status kafka::append(topic &of, const void *bytes, size_t size) {
         return TY_OK;
     {
         const std::lock_guard<std::mutex> with(lock_);
-        of.run.answer(status_of(code), rd_kafka_err2str(code), 0);
+        of.session.answer(status_of(code), rd_kafka_err2str(code), 0);
         of.producer_failed = true;
     }
     return failure(code, "write to a topic", of.name);
@@ -292,11 +292,11 @@ ty_status kafka::append(topic &of, const void *bytes, size_t size) {
 ty_status kafka::acknowledged(topic &of, uint64_t known, uint32_t timeout_ms, uint64_t *count, uint64_t *position) {
     std::unique_lock<std::mutex> with(lock_);
     changed_.wait_for(with, std::chrono::milliseconds(timeout_ms),
-                      [&] { return of.run.answered() > known || of.run.failed(); });
-    if (of.run.answered() <= known && of.run.failed())
-        return of.run.tell(of.name);
-    *count = of.run.answered();
-    *position = of.run.last_at();
+                      [&] { return of.session.answered() > known || of.session.failed(); });
+    if (of.session.answered() <= known && of.session.failed())
+        return of.session.tell(of.name);
+    *count = of.session.answered();
+    *position = of.session.last_at();
     return TY_OK;
 }
 
@@ -310,18 +310,18 @@ ty_status ty_kafka_open(const char *brokers, const char *name, const ty_kafka_op
     constexpr size_t name_max = 200;
     ty_kafka_options known = TY_KAFKA_OPTIONS_INIT;
     if (!brokers || !brokers[0] || !engine)
-        return own::refuse_call(call, "give brokers, and a place for the engine");
+        return common::refuse_call(call, "give brokers, and a place for the engine");
     *engine = nullptr;
     if (!name || !name[0] || strlen(name) > name_max ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != strlen(name))
-        return own::refuse_call(call, "give a name of letters, digits, '-' and '_'");
-    if (ty_status status = own::copy_options(options, &known, call))
+        return common::refuse_call(call, "give a name of letters, digits, '-' and '_'");
+    if (ty_status status = common::copy_options(options, &known, call))
         return status;
     if (known.replicas > INT16_MAX)
-        return own::refuse_call(call, "ask for fewer replicas");
-    return own::at_boundary(call, [&] {
+        return common::refuse_call(call, "ask for fewer replicas");
+    return common::at_boundary(call, [&] {
         auto made = std::make_unique<standby::kafka>(name, known);
-        own::kept_failure failed;
+        common::kept_failure failed;
         if (ty_status status = made->open(brokers)) {
             failed.keep(status);
             made.reset();

@@ -33,8 +33,8 @@ struct topic {
     std::string name;
     kafka *engine = nullptr;
 
-    // A run of messages. Under the engine's lock, but for the producer, which the writer alone uses.
-    run_of_places run;
+    // A session of messages. Under the engine's lock, but for the producer, which the writer alone uses.
+    session_of_places session;
     client_owner producer;
     bool producer_failed = false; // what it has under way, and what comes of it, is of no use any more
 
@@ -82,7 +82,7 @@ private:
     ty_status trim(topic &of, uint64_t before);
 
     ty_status make_producer(topic &of);
-    ty_status run(topic &of, uint64_t behind);
+    ty_status begin_session(topic &of, uint64_t behind);
     ty_status append(topic &of, const void *bytes, size_t size);
     ty_status acknowledged(topic &of, uint64_t known, uint32_t timeout_ms, uint64_t *count, uint64_t *position);
     static void take_answers(rd_kafka_t *producer, rd_kafka_event_t *event, void *of);

@@ -99,13 +99,13 @@ ty_status read_credentials(const std::string &path, std::map<std::string, std::s
                       : fail(TY_E_NOT_FOUND, "read a file with credentials", path, "give a file that can be read");
 }
 
-void run_of_places::begin(uint64_t behind) {
-    *this = run_of_places{};
+void session_of_places::begin(uint64_t behind) {
+    *this = session_of_places{};
     behind_ = behind;
 }
 
-// ST3, ST10. Who writes on behind a message that was refused may find the place that it expects; the run has ended.
-void run_of_places::answer(ty_status status, const std::string &why, uint64_t position) {
+// ST3, ST10. Who writes on behind a message that was refused may find the place that it expects; the session has ended.
+void session_of_places::answer(ty_status status, const std::string &why, uint64_t position) {
     if (failed_)
         return;
     if (!status && answered_ == sent_)
@@ -124,7 +124,7 @@ void run_of_places::answer(ty_status status, const std::string &why, uint64_t po
     }
 }
 
-ty_status run_of_places::tell(const std::string &topic) const {
+ty_status session_of_places::tell(const std::string &topic) const {
     return fail(failed_, "write to a topic: " + why_, topic,
                 failed_ == TY_E_MISMATCH ? "another process has written to it" : "see whether the brokers are well");
 }

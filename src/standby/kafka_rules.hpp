@@ -1,4 +1,5 @@
-// What of Kafka as an engine needs no broker: which settings of a topic are taken, and what of a run counts as written.
+// What of Kafka as an engine needs no broker: which settings of a topic are taken, and what of a session counts as
+// written.
 #pragma once
 
 #include "../common/common.hpp"
@@ -10,7 +11,7 @@
 
 namespace taiyen::standby {
 
-using own::fail;
+using common::fail;
 
 // A topic as the brokers describe it.
 struct topic_settings {
@@ -27,13 +28,13 @@ ty_status check_topic(const topic_settings &topic, const ty_kafka_options &optio
 // Of how many replicas an acknowledgement needs the word, where a topic is made with so many.
 uint32_t quorum_of(uint32_t replicas);
 
-// The lines NAME=VALUE of a file, of settings of librdkafka for a connection's security; others are refused. '#' begins
-// a comment.
+// The timelines NAME=VALUE of a file, of settings of librdkafka for a connection's security; others are refused. '#'
+// begins a comment.
 ty_status read_credentials(const std::string &path, std::map<std::string, std::string> *settings);
 
-// ST10: a run of messages. A broker puts each message behind whatever there is, and says where: so a message counts as
-// written only in the place that is right behind the one before it; any other place is told as refused. Not locked.
-class run_of_places {
+// ST10: a session of messages. A broker puts each message behind whatever there is, and says where: so a message counts
+// as written only in the place that is right behind the one before it; any other place is told as refused. Not locked.
+class session_of_places {
 public:
     void begin(uint64_t behind);
     void sent() { sent_ += 1; }

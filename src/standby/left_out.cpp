@@ -8,8 +8,8 @@ namespace {
 [[maybe_unused]] ty_status refuse_engine(const char *engine, const char *library, ty_engine **opened) {
     if (opened)
         *opened = nullptr;
-    return taiyen::own::fail(TY_E_UNSUPPORTED, std::string("open an engine on ") + engine, "",
-                             std::string("have the library built with ") + library);
+    return taiyen::common::fail(TY_E_UNSUPPORTED, std::string("open an engine on ") + engine, "",
+                                std::string("have the library built with ") + library);
 }
 
 } // namespace

@@ -56,16 +56,16 @@ ty_status judge(const message &one, tail *last, bool *counts) {
     const message_header_1 &header = one.header;
     const bool follows = header.number == last->number + 1 &&
                          (header.previous == last->checksum || taiyen::detail::fault("late_message_counts")),
-               of_last_run = header.run == last->run, begins = begins_term(header);
+               of_last_session = header.session == last->begin_session, begins = begins_term(header);
     *counts = begins ? header.term > last->term : follows && header.term == last->term;
     if (header.kind == uint32_t(message_kind::take_over) && !follows &&
         !taiyen::detail::fault("takes_over_behind_anything"))
         *counts = false;
     if (*counts) {
-        *last = {header.number, header.checksum, header.run, header.term, one.at, 0};
+        *last = {header.number, header.checksum, header.session, header.term, one.at, 0};
         return TY_OK;
     }
-    if (header.term < last->term || (begins && !of_last_run)) {
+    if (header.term < last->term || (begins && !of_last_session)) {
         last->voids += 1;
         return TY_OK;
     }
@@ -73,11 +73,11 @@ ty_status judge(const message &one, tail *last, bool *counts) {
         return ty_error_set(TY_E_NOT_FOUND, 0,
                             "take a message from the engine: where its term begins is not there any more", nullptr,
                             one.at, "remove this standby's files, and make a new one");
-    const bool may_be_late = !of_last_run && header.known_at < last->at;
-    if (!may_be_late && header.number > last->number + 1 + (of_last_run ? 0 : last->voids))
+    const bool may_be_late = !of_last_session && header.known_at < last->at;
+    if (!may_be_late && header.number > last->number + 1 + (of_last_session ? 0 : last->voids))
         return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
                             nullptr, one.at, "remove this standby's files, and make a new one");
-    if (of_last_run && !taiyen::detail::fault("doubled_message_passed_over"))
+    if (of_last_session && !taiyen::detail::fault("doubled_message_passed_over"))
         return damaged(one.at, "it stands there twice, or has changed places");
     if (header.known_at > last->at)
         return damaged(one.at, "the engine has lost messages that were taken, and others stand in their places");

@@ -12,17 +12,17 @@
 
 namespace taiyen::standby {
 
-using own::fail;
+using common::fail;
 
 inline constexpr uint64_t message_magic_1 = 0x656d6172'66796154; // "Tayframe"
 inline constexpr uint32_t message_version_1 = 1;
 
 // What a message is. The records' log has the first four and the last two, the bases' log the others.
 enum class message_kind : uint32_t {
-    term = 1,    // a new primary
-    line = 2,    // records begin at the position
-    records = 3, // whole ones
-    part = 4,    // of one record that is too long for a message
+    term = 1,     // a new primary
+    timeline = 2, // records begin at the position
+    records = 3,  // whole ones
+    part = 4,     // of one record that is too long for a message
     base_begin = 5,
     base_piece = 6,
     base_end = 7,
@@ -39,7 +39,7 @@ struct message_header_1 {
     uint32_t kind; // message_kind
     uint64_t number;
     uint64_t previous; // the checksum of the message before; of a base's message 0, as all up to `term`
-    uint64_t run;      // a random number of the writer's run
+    uint64_t session;  // a random number of the writer's session
     uint64_t known_at; // the engine's position of a message before it that was acknowledged. 0: the log's begin. A
                        // base's first message: of the newest one that its writer found; its last one: of the one
                        // before; the others 0
@@ -48,12 +48,12 @@ struct message_header_1 {
     uint64_t replication; // a random number, made with the first term: the same in each later one, in any engine
     uint64_t begun_term;  // the last one that was begun without all that was before it (ty_publish_new_term); 0: none
     ty_feed_position position;
-    uint64_t line_lsn;      // of the position where the line began
+    uint64_t timeline_lsn;  // of the position where the timeline began
     uint64_t begin;         // a base's message: the engine's position of its first one; of that one 0
     uint64_t records_at;    // the engine's position, in the other log, behind which the records that a base needs come
-    uint64_t record_number; // of the message there: its number, checksum and run
+    uint64_t record_number; // of the message there: its number, checksum and session
     uint64_t record_checksum;
-    uint64_t record_run;
+    uint64_t record_session;
     uint64_t record_hash; // a part: of its record
     uint64_t record_bytes;
     uint64_t offset;  // a part, or a piece of a base: where it belongs
@@ -87,18 +87,18 @@ ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_lo
 struct tail {
     uint64_t number = 0;
     uint64_t checksum = 0;
-    uint64_t run = 0;
+    uint64_t session = 0;
     uint64_t term = 0;
     uint64_t at = 0;    // the engine's position
     uint64_t voids = 0; // messages behind it that do not count
 };
-// ST1: a message counts if it is the next one by number and by the checksum of the one before. What an earlier run left
-// under way may get into the log behind a newer run's message: it names another one before it, and is void. One whose
-// writer knows of later messages that count is of another history: the engine lost some, and they were written anew. It
-// is told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing). A late message is none of those: its writer
-// knew of nothing as late as the last one that counts; or of that one, and then as many may have been refused before it
-// as are void since. ST5: a higher term begins wherever it stands, one that takes over only right behind the message
-// that it names; and what a lower one has behind it is void.
+// ST1: a message counts if it is the next one by number and by the checksum of the one before. What an earlier session
+// left under way may get into the log behind a newer session's message: it names another one before it, and is void.
+// One whose writer knows of later messages that count is of another history: the engine lost some, and they were
+// written anew. It is told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing). A late message is none of
+// those: its writer knew of nothing as late as the last one that counts; or of that one, and then as many may have been
+// refused before it as are void since. ST5: a higher term begins wherever it stands, one that takes over only right
+// behind the message that it names; and what a lower one has behind it is void.
 ty_status judge(const message &one, tail *last, bool *counts);
 
 inline bool begins_term(const message_header_1 &header) {

@@ -20,9 +20,9 @@ struct in_flight {
     uint64_t confirms; // reads that its acknowledgement confirms: all that were waiting when it was handed over
 };
 
-// Records without a gap, in one run.
-struct line_of_records {
-    uint64_t number = 0; // changes with each line and each run
+// Records without a gap, in one session.
+struct timeline_of_records {
+    uint64_t number = 0; // changes with each timeline and each session
     uint64_t lsn = 0;    // the transaction behind which it begins
     uint64_t log_identity = 0;
     uint8_t heap_identity[16] = {};
@@ -55,13 +55,13 @@ private:
     ty_status check_history(const taiyen::standby::message_header_1 &newest);
     ty_status find_place();
     ty_status check_server(const taiyen::standby::place &at, bool found);
-    ty_status begin_run(uint64_t behind, uint64_t known_at);
+    ty_status begin_session_of(uint64_t behind, uint64_t known_at);
     ty_status begin_term();
     ty_status put_alive();
-    ty_status begin_line(const ty_feed_position &at);
+    ty_status begin_timeline(const ty_feed_position &at);
     ty_status gather(bool *more);
     ty_status read();
-    void set_line(uint64_t lsn);
+    void set_timeline(uint64_t lsn);
     static bool take(const ty_feed_record *record, void *context);
     ty_status take(const ty_feed_record &record);
     ty_status put_parts(const ty_feed_record &record);
@@ -74,12 +74,13 @@ private:
 
     // ---- The thread that takes acknowledgements
     void take_answers();
-    ty_status remember(uint64_t run, uint64_t count, uint64_t position);
+    ty_status remember(uint64_t session, uint64_t count, uint64_t position);
     void acknowledged(uint64_t count, uint64_t position);
 
     // ---- The thread that looks for a base
     void look_for_bases();
-    ty_status find_base(const taiyen::standby::line_of_records &line, bool searches, bool *based, uint64_t *newest_at);
+    ty_status find_base(const taiyen::standby::timeline_of_records &timeline, bool searches, bool *based,
+                        uint64_t *newest_at);
     void take_look(ty_status status, bool based, bool moves);
 
     std::string path_;
@@ -93,12 +94,12 @@ private:
     ty_feed_position position_{}; // handed over up to here
     ty_feed_position walked_{};   // taken up to here, in a reading
     taiyen::standby::message_header_1 last_{};
-    uint64_t run_ = 0;
+    uint64_t session_ = 0;
     uint8_t identity_[16] = {};
     std::vector<uint8_t> message_; // being filled
     uint32_t message_records_ = 0;
     uint64_t message_bytes_ = 0;
-    taiyen::own::kept_failure taking_;
+    taiyen::common::kept_failure taking_;
     uint64_t put_ms_ = 0;    // the last message
     bool is_behind_ = false; // the engine lacks what the heap remembers,
     uint64_t behind_ms_ = 0; // since then
@@ -108,20 +109,20 @@ private:
     std::mutex lock_;
     std::condition_variable changed_;
     std::deque<taiyen::standby::in_flight> flight_; // under lock_, as all below
-    uint64_t acknowledged_ = 0;                     // messages of the run
-    uint64_t known_at_ = 0;                         // the last one's position, or of the one before the run
+    uint64_t acknowledged_ = 0;                     // messages of the session
+    uint64_t known_at_ = 0;                         // the last one's position, or of the one before the session
     bool running_ = false;
-    taiyen::own::kept_failure cut_; // why the run has ended
-    taiyen::own::kept_failure why_; // why it does not work now, or has ended
+    taiyen::common::kept_failure cut_; // why the session has ended
+    taiyen::common::kept_failure why_; // why it does not work now, or has ended
     bool ended_ = false;
     bool stop_ = false;
     uint32_t waiters_ = 0;
     uint64_t reached_ = 0; // acknowledged up to this transaction
-    taiyen::standby::line_of_records line_;
+    taiyen::standby::timeline_of_records timeline_;
     bool based_ = false;       // ST4
     uint64_t baseless_ms_ = 0; // since when it is known that no base is there, and none comes; 0: it is not
-    taiyen::own::kept_failure look_failed_; // why that is not known
-    uint64_t confirms_wanted_ = 0;          // reads; ST13
+    taiyen::common::kept_failure look_failed_; // why that is not known
+    uint64_t confirms_wanted_ = 0;             // reads; ST13
     uint64_t confirms_sent_ = 0;
     uint64_t confirmed_ = 0;
     ty_publisher_report report_{};

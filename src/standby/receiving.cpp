@@ -9,7 +9,7 @@
 #include <taiyen/fault.hpp>
 #include <utility>
 
-using namespace taiyen::own;
+using namespace taiyen::common;
 using namespace taiyen::standby;
 
 namespace {
@@ -49,7 +49,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     if (ty_status status = newest_place(engine, &at, &any))
         return status;
     const message_header_1 &base = begin.read.header, &now = at.newest.read.header;
-    if (!found || !any || !same_owner(base.owner, now.owner) || now.line_lsn > base.position.lsn)
+    if (!found || !any || !same_owner(base.owner, now.owner) || now.timeline_lsn > base.position.lsn)
         return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
                     "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
     if (std::FILE *there = std::fopen(heap_path, "r")) { // whose state is not to be lost
@@ -61,7 +61,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     state_1 state{};
     state.position = base.position;
     state.records_at = base.records_at;
-    state.last = {base.record_number, base.record_checksum, base.record_run, base.term, base.records_at, 0};
+    state.last = {base.record_number, base.record_checksum, base.record_session, base.term, base.records_at, 0};
     memcpy(state.owner, base.owner, sizeof state.owner);
     state.replication = base.replication;
     state.begun_term = base.begun_term;
@@ -196,7 +196,7 @@ ty_status ty_standby::take_part(const message &one) {
     return status;
 }
 
-ty_status ty_standby::take_line(const message &one) {
+ty_status ty_standby::take_timeline(const message &one) {
     if (same_place(one.header.position, state_.position))
         return TY_OK;
     if (!same_owner(one.header.position.heap_identity, state_.position.heap_identity))
@@ -228,8 +228,8 @@ ty_status ty_standby::take(const message &one) {
     ty_status status = TY_OK;
     if (kind != message_kind::part)
         parts_.clear();
-    if (kind == message_kind::line)
-        status = take_line(one);
+    if (kind == message_kind::timeline)
+        status = take_timeline(one);
     else if (kind == message_kind::records)
         status = take_records(one);
     else if (kind == message_kind::part)
@@ -438,8 +438,8 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *a
     header.begun_term = state_.begun_term;
     memcpy(header.owner, identity_, sizeof header.owner);
     header.position = durable_;
-    header.line_lsn = durable_.lsn;
-    header.run = random_run();
+    header.timeline_lsn = durable_.lsn;
+    header.session = random_session();
     header.known_at = state_.last.at;
     return append_one(engine_, TY_ENGINE_RECORDS, header.term, behind, message_of(header), at);
 }

@@ -60,7 +60,7 @@ struct ty_standby {
 private:
     static bool take(const void *bytes, size_t size, uint64_t at, void *context);
     ty_status take(const taiyen::standby::message &one);
-    ty_status take_line(const taiyen::standby::message &one);
+    ty_status take_timeline(const taiyen::standby::message &one);
     ty_status take_records(const taiyen::standby::message &one);
     ty_status take_part(const taiyen::standby::message &one);
     ty_status receive(const ty_feed_record *records, size_t count);
@@ -93,8 +93,8 @@ private:
     ty_replica *replica_ = nullptr;
     std::vector<ty_feed_record> records_;
     std::vector<uint8_t> parts_; // of a record that is not whole yet
-    taiyen::own::kept_failure taking_;
-    taiyen::own::kept_failure late_; // of what was taken all the same
+    taiyen::common::kept_failure taking_;
+    taiyen::common::kept_failure late_; // of what was taken all the same
     ty_feed_position durable_{};
     uint64_t saved_ms_ = 0;
     uint64_t checked_ms_ = 0; // the last message, against the engine's; 0: not yet

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-using namespace taiyen::own;
+using namespace taiyen::common;
 using namespace taiyen::standby;
 
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr size_t message_bytes_min = 4096;
 
 ty_status check_engine(const ty_engine *engine, const char *call) {
-    if (engine && engine->struct_size >= sizeof(ty_engine) && engine->newest && engine->read && engine->run &&
+    if (engine && engine->struct_size >= sizeof(ty_engine) && engine->newest && engine->read && engine->begin_session &&
         engine->append && engine->acknowledged && engine->trim && engine->message_bytes_max >= message_bytes_min)
         return TY_OK;
     return refuse_call(call, "give an engine with all its functions, and messages of 4 KiB or more");

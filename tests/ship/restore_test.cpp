@@ -1,5 +1,5 @@
 // Goal: what was shipped is restored to exactly any of the source's states, by transaction and by time, through merges,
-// new bases and new lines (SP1, SP5). Method: heaps of source_model whose states are known; folders; samples of
+// new bases and new timelines (SP1, SP5). Method: heaps of source_model whose states are known; folders; samples of
 // transactions.
 #include "support.hpp"
 #include "tests/effort.hpp"

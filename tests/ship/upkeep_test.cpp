@@ -1,6 +1,6 @@
-// Goal: merging, new bases, new lines and removing leave everything restorable that is to be kept, also when they are
-// interrupted at any call of the destination (SP2 to SP4). Method: a destination that fails from the n-th call on, as a
-// kill does, over a real folder; states of a source_model.
+// Goal: merging, new bases, new timelines and removing leave everything restorable that is to be kept, also when they
+// are interrupted at any call of the destination (SP2 to SP4). Method: a destination that fails from the n-th call on,
+// as a kill does, over a real folder; states of a source_model.
 #include "support.hpp"
 
 #include <ctime>
@@ -186,15 +186,15 @@ TEST(upkeep_test, a_gap_is_shown_and_not_restored_to) {
     EXPECT_EQ(TY_E_NOT_FOUND, restore(from.get(), path, end + 1));
     expect_state(source, from.get(), path, report.lsn);
     expect_state(source, from.get(), path, last);
-    int lines = 0;
+    int timelines = 0;
     ASSERT_OK(ty_ship_list(
         from.get(),
         [](const ty_ship_object *object, void *context) {
             *static_cast<int *>(context) += !object->is_base && !object->follows;
             return true;
         },
-        &lines));
-    EXPECT_EQ(2, lines);
+        &timelines));
+    EXPECT_EQ(2, timelines);
 }
 
 TEST(upkeep_test, what_is_too_old_goes) {
@@ -367,8 +367,8 @@ void expect_sound(const ty_destination *from) {
         ADD_FAILURE() << problem;
 }
 
-// SP7: a line that nothing was shipped in is no gap that is missed; what is missing before a gap is.
-TEST(upkeep_test, a_log_made_anew_begins_a_line) {
+// SP7: a timeline that nothing was shipped in is no gap that is missed; what is missing before a gap is.
+TEST(upkeep_test, a_log_made_anew_begins_a_timeline) {
     disk files;
     temporary_folder folder;
     const std::string to = folder.file("shipped"), path = folder.file("restored");

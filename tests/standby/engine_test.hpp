@@ -17,7 +17,7 @@ protected:
         EXPECT_OK(engine->newest(engine->context, TY_ENGINE_RECORDS, &position));
         return position;
     }
-    // Until all are acknowledged, or the run has ended.
+    // Until all are acknowledged, or the session has ended.
     static ty_status answers(ty_engine *engine, uint64_t wanted) {
         uint64_t count = 0, position = 0;
         ty_status status = TY_OK;

@@ -208,7 +208,7 @@ protected:
         ty_status status;
         do
             status = ty_publish_base(heap_path.c_str(), engine, &open, nullptr);
-        while ((status == TY_E_NOT_FOUND || status == TY_E_BUSY || status == TY_E_IO) && // the line has not begun
+        while ((status == TY_E_NOT_FOUND || status == TY_E_BUSY || status == TY_E_IO) && // the timeline has not begun
                (process < 0 || waitpid(process, nullptr, WNOHANG) == 0));
         ASSERT_OK(status);
     }

@@ -52,7 +52,7 @@ protected:
         ty_status status;
         do
             status = ty_publish_base(heap_path, engine.table(), &source.options(), nullptr);
-        while (status == TY_E_NOT_FOUND); // the line has not begun
+        while (status == TY_E_NOT_FOUND); // the timeline has not begun
         EXPECT_OK(status);
     }
     void expect_end() {

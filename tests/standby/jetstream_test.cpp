@@ -207,9 +207,9 @@ TEST_F(jetstream_test, sigpipe_is_the_programs) {
         if (task.path().filename() == std::to_string(getpid()))
             continue;
         std::ifstream status(task.path() / "status");
-        for (std::string line; std::getline(status, line);)
-            if (line.rfind("SigBlk:", 0) == 0)
-                blocked += (std::stoull(line.substr(7), nullptr, 16) >> (SIGPIPE - 1)) % 2 == 1;
+        for (std::string timeline; std::getline(status, timeline);)
+            if (timeline.rfind("SigBlk:", 0) == 0)
+                blocked += (std::stoull(timeline.substr(7), nullptr, 16) >> (SIGPIPE - 1)) % 2 == 1;
         threads += 1;
     }
     EXPECT_LT(2, threads);
@@ -394,7 +394,7 @@ TEST_F(jetstream_test, bases_that_were_removed_are_put_anew) {
         ty_status status;
         do
             status = ty_publish_base(heap_path, other.get(), &source.options(), nullptr);
-        while (status == TY_E_NOT_FOUND); // the line has not begun
+        while (status == TY_E_NOT_FOUND); // the timeline has not begun
         return status;
     };
     ASSERT_OK(base());

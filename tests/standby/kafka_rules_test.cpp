@@ -13,7 +13,7 @@ using namespace taiyen::standby;
 namespace {
 
 TEST(kafka_rules_test, a_message_in_another_place_is_refused) {
-    run_of_places run;
+    session_of_places run;
     run.begin(7);
     for (int n = 0; n < 5; ++n)
         run.sent();
@@ -41,7 +41,7 @@ TEST(kafka_rules_test, a_message_in_another_place_is_refused) {
 }
 
 TEST(kafka_rules_test, a_message_behind_whatever_there_is) {
-    run_of_places run;
+    session_of_places run;
     run.begin(TY_ENGINE_ANYWHERE);
     run.sent();
     run.answer(TY_OK, "", 40);

@@ -110,7 +110,7 @@ TEST_F(kafka_test, goes_on_when_its_broker_is_back) {
     goes_on(server, open_kafka(server, "back").get());
 }
 
-// What is asked comes to an end, and what was sent gets there later, as an earlier run's messages may.
+// What is asked comes to an end, and what was sent gets there later, as an earlier session's messages may.
 TEST_F(kafka_test, a_broker_that_hangs_is_told) {
     kafka_server server;
     ASSERT_TRUE(server.start());

@@ -99,12 +99,12 @@ public:
 private:
     bool wait_until_ready(int descriptor) {
         constexpr const char *listens = "Listening for client connections on 127.0.0.1:";
-        char line[1024];
+        char timeline[1024];
         log_ = fdopen(descriptor, "r");
-        while (log_ && fgets(line, sizeof line, log_)) {
-            if (const char *at = strstr(line, listens))
+        while (log_ && fgets(timeline, sizeof timeline, log_)) {
+            if (const char *at = strstr(timeline, listens))
                 port_ = atoi(at + strlen(listens));
-            if (strstr(line, "Server is ready"))
+            if (strstr(timeline, "Server is ready"))
                 return true;
         }
         return false;

@@ -10,7 +10,7 @@ using standby::message_kind;
 
 namespace {
 
-// The records in the engine: each once, in order, from the line's begin on.
+// The records in the engine: each once, in order, from the timeline's begin on.
 void expect_each_once(const sim_store &store, const source_model &source) {
     ty_feed_position position{};
     uint64_t number = 0, lsns = 0, begin = 0;
@@ -25,9 +25,9 @@ void expect_each_once(const sim_store &store, const source_model &source) {
         ASSERT_EQ(++number, read.header.number);
         const auto kind = static_cast<message_kind>(read.header.kind);
         std::vector<ty_feed_record> records;
-        if (kind == message_kind::line || number == 1)
+        if (kind == message_kind::timeline || number == 1)
             position = read.header.position;
-        if (kind == message_kind::line)
+        if (kind == message_kind::timeline)
             begin = position.lsn;
         if (kind == message_kind::part) {
             part.resize(read.header.offset);
@@ -128,8 +128,8 @@ TEST(publish_test, each_once_over_one_that_also_keeps_what_it_refuses) {
     run({false, 1, 60, std::max(3, effort(6)), 4096, {60, 60, 60, 30, true}});
 }
 
-// Where the publisher fell behind, a new line begins, and who waits is not told that a standby has it before a base is
-// there (ST4).
+// Where the publisher fell behind, a new timeline begins, and who waits is not told that a standby has it before a base
+// is there (ST4).
 TEST(publish_test, a_gap_is_told) {
     disk files;
     temporary_folder folder;

@@ -61,7 +61,7 @@ protected:
             put_base(source, store, engine.table());
         }
         ASSERT_OK(standby_of(folder.file("standby"), engine.table()).make());
-        for (int n = 0; n < 4; ++n) { // a run each
+        for (int n = 0; n < 4; ++n) { // a session each
             source.open();
             source.transactions(10);
             source.close();
@@ -80,7 +80,7 @@ protected:
         case wrong::bit:
             bytes[bytes.size() / 2] ^= 4;
             return bytes;
-        default: // one of an earlier run, which was refused: void
+        default: // one of an earlier session, which was refused: void
             header.run += 1;
             header.previous += 1;
             header.known_at = 0;

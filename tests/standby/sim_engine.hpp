@@ -40,7 +40,7 @@ struct sim_store {
 struct sim_faults {
     uint32_t lost = 0;      // the message is, and the connection cut
     uint32_t unheard = 0;   // the acknowledgement is, and the connection cut
-    uint32_t late = 0;      // the message comes when the next run begins; and the connection is cut
+    uint32_t late = 0;      // the message comes when the next session begins; and the connection is cut
     uint32_t away = 0;      // of a thousand calls of newest and read: they fail
     bool takes_all = false; // a message that is refused, as it is not in its place, stands in the log all the same
 };
@@ -59,13 +59,13 @@ public:
     uint64_t cuts = 0;
 
 private:
-    struct one_run {
+    struct one_session {
         uint64_t behind = 0;
         uint64_t sent = 0;
         uint64_t answered = 0;
         uint64_t last_at = 0;
         ty_status failed = TY_OK;
-        bool gap = false;              // one of it was lost: a log that keeps a run's order has none of those behind it
+        bool gap = false; // one of it was lost: a log that keeps a session's order has none of those behind it
         std::vector<sim_message> late; // with the position that each is to have
     };
 
@@ -106,15 +106,15 @@ private:
     static ty_status run(void *context, ty_engine_log log, uint64_t, uint64_t behind) {
         sim_engine &self = of(context);
         const std::lock_guard<std::mutex> with(self.store_.lock);
-        one_run next;
+        one_session next;
         next.behind = behind;
         next.late = std::move(self.runs_[log].late);
         self.runs_[log] = std::move(next);
         return TY_OK;
     }
-    // Under the lock. What an earlier run left under way comes now, if it still fits.
+    // Under the lock. What an earlier session left under way comes now, if it still fits.
     void late_ones(int log) {
-        one_run &r = runs_[log];
+        one_session &r = runs_[log];
         for (sim_message &one : r.late)
             if (faults_.takes_all || store_.newest(log) + store_.step == one.position)
                 store_.add(log, std::move(one.bytes));
@@ -123,7 +123,7 @@ private:
     static ty_status append(void *context, ty_engine_log log, const void *bytes, size_t size) {
         sim_engine &self = of(context);
         const std::lock_guard<std::mutex> with(self.store_.lock);
-        one_run &r = self.runs_[log];
+        one_session &r = self.runs_[log];
         sim_message message{std::string(static_cast<const char *>(bytes), size), 0};
         if (self.happens(500))
             self.late_ones(log);
@@ -160,7 +160,7 @@ private:
                                   uint64_t *count, uint64_t *position) {
         sim_engine &self = of(context);
         std::unique_lock<std::mutex> with(self.store_.lock);
-        one_run &r = self.runs_[log];
+        one_session &r = self.runs_[log];
         self.store_.changed.wait_for(with, std::chrono::milliseconds(timeout_ms),
                                      [&] { return r.answered > known || r.failed; });
         if (r.answered <= known && r.failed)
@@ -181,7 +181,7 @@ private:
     sim_store &store_;
     sim_faults faults_;
     std::mt19937_64 random_; // under the store's lock
-    one_run runs_[2];
+    one_session runs_[2];
     ty_engine table_{};
 };
 

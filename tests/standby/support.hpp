@@ -65,7 +65,7 @@ inline ty_open_options published_options(const disk &files, bool concurrent, uin
     return options;
 }
 
-// Until the engine has a line; then a base, while a publisher works and the heap is closed.
+// Until the engine has a timeline; then a base, while a publisher works and the heap is closed.
 inline void put_base(const source_model &source, sim_store &store, const ty_engine *engine) {
     store.wait_for(TY_ENGINE_RECORDS, 2);
     ASSERT_OK(ty_publish_base(heap_path, engine, &source.options(), nullptr));

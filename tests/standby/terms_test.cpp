@@ -30,7 +30,7 @@ protected:
         ty_status status;
         do
             status = ty_publish_base(primary().c_str(), engine.table(), &open, nullptr);
-        while (status == TY_E_NOT_FOUND); // a line has not begun
+        while (status == TY_E_NOT_FOUND); // a timeline has not begun
         ASSERT_OK(status);
     }
     void expect_refused(ty_publisher *publisher) {

@@ -21,8 +21,8 @@ protected:
         memcpy(&header, bytes.data(), sizeof header);
         return header;
     }
-    message_header_1 put_line(const message_header_1 &before, uint64_t run, uint64_t known_at = 0) {
-        return put(TY_ENGINE_RECORDS, header_behind(before, message_kind::line), run, known_at);
+    message_header_1 put_timeline(const message_header_1 &before, uint64_t run, uint64_t known_at = 0) {
+        return put(TY_ENGINE_RECORDS, header_behind(before, message_kind::timeline), run, known_at);
     }
     uint64_t end(ty_engine_log log = TY_ENGINE_RECORDS) const { return store.newest(log); }
     uint64_t put_base_message(message_kind kind, uint64_t begin, uint64_t known_at, uint64_t number = 0) {
@@ -57,15 +57,15 @@ TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
     message_header_1 term = header_behind({}, message_kind::term);
     term.term = term.replication = 1;
     term = put(TY_ENGINE_RECORDS, term, 1, 0);
-    message_header_1 counts = put_line(term, 2), lost = put_line(term, 3); // the same place
-    lost = put_line(lost, 3);
-    lost = put_line(lost, 3);
-    counts = put_line(counts, 2);
+    message_header_1 counts = put_timeline(term, 2), lost = put_timeline(term, 3); // the same place
+    lost = put_timeline(lost, 3);
+    lost = put_timeline(lost, 3);
+    counts = put_timeline(counts, 2);
     const uint64_t known = end();
-    lost = put_line(lost, 3);
-    counts = put_line(counts, 2, known);
+    lost = put_timeline(lost, 3);
+    counts = put_timeline(counts, 2, known);
     expect_newest(counts);
-    put_line(lost, 3);
+    put_timeline(lost, 3);
     expect_newest(counts);
 }
 
@@ -76,13 +76,13 @@ TEST_F(void_test, the_newest_message_is_found_behind_one_that_knows_of_none) {
     const message_header_1 late = term;
     message_header_1 counts = put(TY_ENGINE_RECORDS, term, 1, 0);
     for (int n = 0; n < 9; ++n)
-        counts = put_line(counts, 1, end());
+        counts = put_timeline(counts, 1, end());
     ASSERT_OK(engine.table()->trim(engine.table()->context, TY_ENGINE_RECORDS, end() - 2 * store.step));
     put(TY_ENGINE_RECORDS, late, 2, 0);
     expect_newest(counts);
 }
 
-// What an ended run left under way is told from what is missing: it knows of nothing as late as the last one.
+// What an ended session left under way is told from what is missing: it knows of nothing as late as the last one.
 TEST_F(void_test, late_messages_are_void_however_many_were_before) {
     tail last{100, 5, 7, 3, 900, 0};
     message one{};
@@ -96,7 +96,7 @@ TEST_F(void_test, late_messages_are_void_however_many_were_before) {
     EXPECT_OK(judge(one, &last, &counts));
     EXPECT_FALSE(counts);
     EXPECT_EQ(1u, last.voids);
-    one.header.known_at = 900; // of the next run, all of whose messages may be behind one that is void
+    one.header.known_at = 900; // of the next session, all of whose messages may be behind one that is void
     EXPECT_EQ(TY_E_NOT_FOUND, judge(one, &last, &counts));
     one.header.number = 102;
     EXPECT_OK(judge(one, &last, &counts));

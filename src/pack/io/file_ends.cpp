@@ -152,7 +152,7 @@ file_sink::~file_sink() {
     if (end.descriptor >= 0) {
         if (!unfinished_.empty())
             unlink(unfinished_.c_str());
-        own::child_closes::close(end.descriptor);
+        common::child_closes::close(end.descriptor);
     }
     if (folder_ >= 0)
         close(folder_);
@@ -220,12 +220,12 @@ ty_status file_sink::create(const char *path) {
             return fail("make a packed heap", made.c_str());
         if (end.descriptor < 0)
             continue; // somebody else was faster
-        own::child_closes::add(end.descriptor);
+        common::child_closes::add(end.descriptor);
         if (flock(end.descriptor, LOCK_EX | LOCK_NB) == 0 && leads_to(made.c_str(), end.descriptor)) {
             unfinished_ = made;
             return TY_OK;
         }
-        own::child_closes::close(end.descriptor); // somebody else took it for remains
+        common::child_closes::close(end.descriptor); // somebody else took it for remains
         end.descriptor = -1;
     }
     return ty_error_set(TY_E_BUSY, EEXIST, "make a packed heap", made.c_str(), UINT64_MAX,

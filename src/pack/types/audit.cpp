@@ -5,7 +5,7 @@
 #include "boundary.hpp"
 #include "clock.hpp"
 
-using taiyen::own::check_output, taiyen::own::copy_output;
+using taiyen::common::check_output, taiyen::common::copy_output;
 using namespace taiyen::pack;
 
 namespace {

@@ -7,7 +7,7 @@
 
 namespace taiyen::pack {
 
-using own::check_output, own::copy_output;
+using common::check_output, common::copy_output;
 
 namespace {
 
