@@ -72,9 +72,9 @@ struct travel_outcome {
     uint64_t stored_words = 0; // if the subject counts them
 };
 
-// When `add` returns: when the transaction is durable, when it is visible, or when it is in its own partition of the
+// When `add` returns: when the transaction is durable, when it is visible, or when it is in its own log stream of the
 // log.
-enum class commit_how { sync, async, partition };
+enum class commit_how { sync, async, stream };
 
 // Since the table was opened. NaN: has none, or does not tell.
 struct oltp_counts {

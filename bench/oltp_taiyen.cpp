@@ -10,7 +10,7 @@ namespace bench {
 namespace {
 
 constexpr size_t expected_at_once = 64;
-constexpr uint32_t log_partitions = 2;
+constexpr uint32_t log_streams = 2;
 
 void must(ty_status status, const char *what) {
     if (status != TY_OK)
@@ -94,7 +94,7 @@ private:
         options.limit_bytes = limit_bytes();
         options.log_bytes = settings_.log_bytes;
         options.concurrent = concurrent_;
-        options.log_partitions = concurrent_ ? log_partitions : 1;
+        options.log_streams = concurrent_ ? log_streams : 1;
         must(ty_open((settings_.path + "/heap").c_str(), &options, &heap_, nullptr), "cannot open a heap");
         table_ = static_cast<uint64_t *>(ty_root(heap_, "table"));
         if (!table_)
@@ -153,7 +153,7 @@ private:
 };
 
 ty_commit_mode mode_of(commit_how how) {
-    return how == commit_how::sync ? TY_COMMIT_SYNC : how == commit_how::async ? TY_COMMIT_ASYNC : TY_COMMIT_PARTITION;
+    return how == commit_how::sync ? TY_COMMIT_SYNC : how == commit_how::async ? TY_COMMIT_ASYNC : TY_COMMIT_STREAM;
 }
 
 // What a travel agency does, in a transaction of a concurrent heap. The first failure is kept: then it is lost.

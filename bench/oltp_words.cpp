@@ -5,11 +5,11 @@ namespace bench {
 
 namespace {
 
-constexpr commit_mode partition = {"partition", true, commit_how::partition};
+constexpr commit_mode stream = {"stream", true, commit_how::stream};
 constexpr commit_mode split = {"split", true, commit_how::async, 1, true};
 constexpr commit_mode sync_100 = {"sync-100", true, commit_how::sync, 100};
 constexpr commit_mode sync_1000 = {"sync-1000", true, commit_how::sync, 1000};
-constexpr commit_mode partition_100 = {"partition-100", true, commit_how::partition, 100};
+constexpr commit_mode stream_100 = {"log stream-100", true, commit_how::stream, 100};
 
 class word_work : public oltp_work {
 public:
@@ -85,7 +85,7 @@ public:
 
 oltp_cases word_cases() {
     case_list list;
-    for (const commit_mode *mode : {&none, &async, &sync, &partition, &split, &sync_100, &sync_1000, &partition_100})
+    for (const commit_mode *mode : {&none, &async, &sync, &stream, &split, &sync_100, &sync_1000, &stream_100})
         list.add(*mode, "", {1, 2, 4, 8});
     list.add(sync, "", {16});
     for (const commit_mode *mode : {&async, &sync})

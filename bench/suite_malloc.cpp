@@ -65,7 +65,7 @@ ty_heap_stats stats_of(ty_heap *heap) {
 // The availability, and the number of free runs when all is freed.
 std::vector<double> thrash_a_heap(const thrash_plan &plan) {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
-    options.classes = TY_CLASSES_PACKED;
+    options.classes = TY_CLASSES_DENSE;
     check(ty_heap_create(&options, &heap_allocator::heap), "cannot create a heap");
     std::vector<thrash_block> blocks(plan.slots);
     size_t live = thrash<heap_allocator>(plan, blocks.data(), [](size_t) {});

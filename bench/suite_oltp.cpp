@@ -7,7 +7,7 @@
 // read and written whole, and snapshots are taken one after the other while a -snapshots case runs.
 //
 // Modes: none is in memory; the others have a transactional heap. sync: a transaction is durable when the call returns.
-// async: it becomes so later. partition: its own partition of the log is durable. split: async, and every 64
+// async: it becomes so later. log stream: its own log stream is durable. split: async, and every 64
 // transactions the thread waits until those before the last 64 are durable. sync-100: the 100th of a thread's
 // transactions is sync, the others async, and so on.
 //
@@ -170,7 +170,7 @@ void judge(session &session) {
         out.bar_at_least(std::string(name) + ": rate over one-writer", out.ratio(name, "txn_per_s", self, "one-writer"),
                          0.8);
     out.bar_at_least("sync-1000-8: rate over async-8", rate("sync-1000-8") / rate("async-8"), 0.93);
-    out.bar_at_least("partition-100-8: rate over sync-100-8", rate("partition-100-8") / rate("sync-100-8"), 1.1);
+    out.bar_at_least("log stream-100-8: rate over sync-100-8", rate("log stream-100-8") / rate("sync-100-8"), 1.1);
 }
 
 } // namespace

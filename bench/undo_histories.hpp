@@ -16,11 +16,11 @@
 namespace bench {
 
 struct history_settings {
-    std::string path;   // of the heap
-    size_t limit_bytes; // of the heap
-    size_t undo_bytes;  // that a history keeps
-    size_t held_bytes;  // the same, in objects that were taken out
-    size_t entries;     // that taiyen keeps: enough that the bytes decide
+    std::string path;    // of the heap
+    size_t limit_bytes;  // of the heap
+    size_t undo_bytes;   // that a history keeps
+    size_t cached_bytes; // the same, in objects that were taken out
+    size_t entries;      // that taiyen keeps: enough that the bytes decide
 };
 
 inline size_t size_of(const char *object) {
@@ -40,7 +40,7 @@ public:
         ty_undo_options undo = TY_UNDO_OPTIONS_INIT;
         undo.undo_bytes = how.undo_bytes;
         undo.entries = how.entries;
-        undo.held_bytes = how.held_bytes;
+        undo.cached_bytes = how.cached_bytes;
         check(ty_undo_attach(heap_, &undo), "cannot attach undo");
     }
     taiyen_history(const taiyen_history &) = delete;
@@ -105,7 +105,7 @@ private:
 // The history is in memory alone, and ends with the process.
 class copies_history {
 public:
-    explicit copies_history(const history_settings &how) : limit_bytes_(how.undo_bytes + how.held_bytes) {}
+    explicit copies_history(const history_settings &how) : limit_bytes_(how.undo_bytes + how.cached_bytes) {}
     copies_history(const copies_history &) = delete;
 
     // The process that measures ends with its objects.

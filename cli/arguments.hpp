@@ -36,7 +36,7 @@ struct request {
     std::string block;
     std::string shown;
     std::string log_size;
-    std::string partitions;
+    std::string streams;
     std::string replicas;
     std::string port;
     std::string address;

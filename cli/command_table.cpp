@@ -41,8 +41,8 @@ const option larger_limit{"limit", 0, "SIZE", nullptr, &request::limit, "how lar
 const option new_classes{
     "class-table", 0, "TABLE", nullptr, &request::class_table, "the size classes: line (if left out) or packed"};
 const option log_size{"log-size", 0, "SIZE", nullptr, &request::log_size, "of a new log: 256M if left out"};
-const option partitions{
-    "partitions", 0, "COUNT", nullptr, &request::partitions, "in how many rings a new log is: 1 if left out"};
+const option streams{
+    "log-streams", 0, "COUNT", nullptr, &request::streams, "in how many rings a new log is: 1 if left out"};
 const option in_place{"in-place", 0, nullptr, &request::in_place, nullptr, "the heap itself, without a COPY"};
 const option class_table{
     "class-table", 0, "TABLE", nullptr, &request::class_table, "the same, with the size classes line or packed"};
@@ -237,7 +237,7 @@ const std::vector<command> all {
          "make an empty heap",
          "Makes an empty heap in files, durably. A file that is there is not replaced. The\n"
          "limit is address space: the files grow as the heap is filled.",
-         {&new_kind, &new_limit, &base, &new_classes, &log_size, &partitions, &as_json_once, &journal, &log_file},
+         {&new_kind, &new_limit, &base, &new_classes, &log_size, &streams, &as_json_once, &journal, &log_file},
          create},
         {"resize",
          "FILE",
@@ -258,7 +258,7 @@ const std::vector<command> all {
          "transactional one, of a snapshot heap a transactional one, and back. A crash\n"
          "leaves a heap of the old kind or of the new one, or a snapshot heap. What is to\n"
          "become an archive heap takes a copy.",
-         {&other_kind, &in_place, &log_size, &partitions, &elsewhere, &base, &defragment, &descriptors, &force,
+         {&other_kind, &in_place, &log_size, &streams, &elsewhere, &base, &defragment, &descriptors, &force,
           &as_json_once, &journal, &log_file},
          convert},
         {"repair",

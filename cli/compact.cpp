@@ -36,7 +36,7 @@ void print_result(const request &given, const ty_compact_report &report) {
 // A transactional heap's log, to be made again as it was.
 struct log_size {
     size_t bytes = 0;
-    uint32_t partitions = 0;
+    uint32_t streams = 0;
 };
 
 // Where the library looks for it: beside what the path leads to.
@@ -54,7 +54,7 @@ log_size log_of(const heap_files &files) {
     info.struct_size = sizeof info;
     const ty_open_options open = files.options();
     if (ty_log_read_with(files.path.c_str(), &open, &info, nullptr, nullptr) == TY_OK)
-        found = {info.size_bytes, info.partitions};
+        found = {info.size_bytes, info.streams};
     // The figure above is that of its rings: with it, the log would get shorter each time, and then too short.
     std::error_code failed;
     if (const uintmax_t bytes = std::filesystem::file_size(log_path_of(files), failed); found.bytes != 0 && !failed)
@@ -66,7 +66,7 @@ log_size log_of(const heap_files &files) {
 ty_status open_to_write(const heap_files &files, ty_kind kind, log_size log, ty_heap **heap) {
     ty_open_options open = files.options();
     open.log_bytes = log.bytes;
-    open.log_partitions = log.partitions;
+    open.log_streams = log.streams;
     open.mode = TY_OPEN_EXISTING;
     open.kind = kind;
     return ty_open(files.path.c_str(), &open, heap, nullptr);

@@ -58,8 +58,8 @@ advice of_commits(const profile &all, const cell &block) {
                 " records of 100 bytes, takes no more than twice as long"};
 }
 
-// A durable commit waits for all partitions, so they pay only where writes side by side cost one another nothing.
-advice of_partitions(const profile &all, const cell &block) {
+// A durable commit waits for all log streams, so they pay only where writes side by side cost one another nothing.
+advice of_streams(const profile &all, const cell &block) {
     const unsigned processors = std::thread::hardware_concurrency();
     unsigned best = 1;
     std::string figures = us_text(block.us(0.5)) + " alone";
@@ -72,8 +72,8 @@ advice of_partitions(const profile &all, const cell &block) {
             best = threads;
     }
     return {
-        "log_partitions", std::to_string(best),
-        "a durable write of a block takes " + figures + ". A durable commit waits for all partitions, so they pay " +
+        "log_streams", std::to_string(best),
+        "a durable write of a block takes " + figures + ". A durable commit waits for all log streams, so they pay " +
             "only where that is the same, and where each has two processors; here are " + std::to_string(processors)};
 }
 
@@ -143,7 +143,7 @@ std::vector<advice> advise(const profile &all) {
     if (block) {
         found.push_back(of_commits(all, *block));
         if (log == way_log)
-            found.push_back(of_partitions(all, *block));
+            found.push_back(of_streams(all, *block));
         if (const cell *beside = all.beside_stream())
             found.push_back(of_paths(*block, *beside));
     }

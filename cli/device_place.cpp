@@ -89,7 +89,7 @@ void look_at_device(const fs::path &device, place &found) {
     if (device.empty())
         return;
     found.device = device.filename();
-    const fs::path whole = fs::exists(device / "queue") ? device : device.parent_path(); // of a partition
+    const fs::path whole = fs::exists(device / "queue") ? device : device.parent_path(); // of a log stream
     found.model = line_of(whole / "device" / "model");
     found.write_cache = line_of(whole / "queue" / "write_cache");
     if (const std::string rotational = line_of(whole / "queue" / "rotational"); !rotational.empty())

@@ -52,7 +52,7 @@ const char *found_words(const ty_info &info) {
 }
 
 const char *classes_name(ty_class_table classes) {
-    return classes == TY_CLASSES_PACKED ? "packed" : "line";
+    return classes == TY_CLASSES_DENSE ? "packed" : "line";
 }
 
 std::string time_of(uint64_t unix_s) {

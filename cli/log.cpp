@@ -13,10 +13,10 @@ namespace {
 
 constexpr uint64_t shown_bytes_max = 32; // of an entry's bytes
 
-json::document partitions_of(const ty_log_info &info) {
+json::document streams_of(const ty_log_info &info) {
     json::document all = json::document::array();
-    for (uint32_t p = 0; p < info.partitions; ++p) {
-        const ty_log_partition &one = info.in_partition[p];
+    for (uint32_t p = 0; p < info.streams; ++p) {
+        const ty_log_stream &one = info.in_stream[p];
         all.push_back({{"start_position", json::wide(one.start_position)},
                        {"end_position", json::wide(one.end_position)},
                        {"transactions", json::wide(one.transactions)},
@@ -45,15 +45,15 @@ json::document document_of(const std::string &path, const ty_log_info &info) {
             {"operations", json::wide(info.operations)},
             {"procedures", json::wide(info.procedures)},
             {"left_out", json::wide(info.left_out)},
-            {"partitions", partitions_of(info)}};
+            {"log_streams", streams_of(info)}};
 }
 
 namespace {
 
-void print_partitions(const ty_log_info &info) {
-    for (uint32_t p = 0; p < info.partitions; ++p) {
-        const ty_log_partition &one = info.in_partition[p];
-        std::printf("  partition %u: %s in use, %s, %s of records\n", p,
+void print_streams(const ty_log_info &info) {
+    for (uint32_t p = 0; p < info.streams; ++p) {
+        const ty_log_stream &one = info.in_stream[p];
+        std::printf("  log stream %u: %s in use, %s, %s of records\n", p,
                     text::size(one.end_position - one.start_position).c_str(),
                     text::counted(one.transactions, "transaction").c_str(), text::size(one.record_bytes).c_str());
     }
@@ -68,8 +68,8 @@ void print_words(const std::string &path, const ty_log_info &info) {
                 info.format_version, text::size(info.size_bytes).c_str(), text::size(info.block_bytes).c_str());
     std::printf("  in use    %s (%s)\n", text::size(in_use).c_str(),
                 text::percent(double(in_use) / double(info.size_bytes)).c_str());
-    if (info.partitions > 1)
-        print_partitions(info);
+    if (info.streams > 1)
+        print_streams(info);
     if (info.transactions == 0) {
         std::printf("  replay    nothing: the last snapshot holds all transactions\n");
         return;
@@ -109,13 +109,13 @@ std::string name_in(const ty_log_entry &entry) {
 
 struct dumped {
     const heap_files *files;
-    uint32_t partitions;
+    uint32_t streams;
 };
 
-std::string place_of(const ty_log_entry &entry, uint32_t partitions) {
-    if (partitions < 2)
+std::string place_of(const ty_log_entry &entry, uint32_t streams) {
+    if (streams < 2)
         return {};
-    return " in partition " + std::to_string(entry.partition) + (entry.marked ? ", marked" : "");
+    return " in log stream " + std::to_string(entry.stream) + (entry.marked ? ", marked" : "");
 }
 
 const char *outcome_name(const ty_log_entry &entry) {
@@ -127,7 +127,7 @@ bool print_entry(const ty_log_entry *entry, void *context) {
     case TY_LOG_TRANSACTION:
         std::printf("transaction %" PRIu64 " at %" PRIu64 ", %s%s\n", entry->lsn, entry->position,
                     text::counted(entry->size_bytes, "byte").c_str(),
-                    place_of(*entry, static_cast<const dumped *>(context)->partitions).c_str());
+                    place_of(*entry, static_cast<const dumped *>(context)->streams).c_str());
         break;
     case TY_LOG_DATA:
         std::printf("  data 0x%" PRIx64 " %" PRIu64 " %s\n", entry->address, entry->size_bytes,
@@ -195,7 +195,7 @@ bool print_entry_json(const ty_log_entry *entry, void *context) {
                        {"kind", kind_name(kind)}};
     if (kind == TY_LOG_TRANSACTION) {
         one["position"] = json::wide(entry->position);
-        one["partition"] = json::wide(entry->partition);
+        one["log_stream"] = json::wide(entry->stream);
         one["marked"] = entry->marked;
     } else if (kind == TY_LOG_PROCEDURE) {
         one["procedure"] = json::wide(entry->procedure);
@@ -236,7 +236,7 @@ int dump_of(const heap_files &files, const request &given) {
     ty_log_entry_callback *none = [](const ty_log_entry *, void *) { return false; };
     if (ty_status status = ty_log_read_with(files.path.c_str(), &options, &info, none, nullptr))
         return refuse(files, given, status);
-    dumped all{&files, info.partitions};
+    dumped all{&files, info.streams};
     if (ty_status status =
             ty_log_read_with(files.path.c_str(), &options, nullptr, given.json ? print_entry_json : print_entry, &all))
         return refuse(files, given, status);

@@ -20,16 +20,16 @@ int complain_of(const char *what, const char *about) {
 
 bool read_log_options(const request &given, ty_open_options *options) {
     uint64_t bytes = 0;
-    int64_t partitions = 0;
+    int64_t streams = 0;
     if (!given.log_size.empty() && (!read_size(given.log_size, &bytes) || bytes == 0))
         return refuse_value("log-size", given.log_size, "a number of bytes, such as 64M or 1G");
-    if (!given.partitions.empty() && !read_whole(given.partitions, 1, TY_LOG_PARTITIONS_MAX, &partitions))
-        return refuse_value("partitions", given.partitions, "1 to 8");
+    if (!given.streams.empty() && !read_whole(given.streams, 1, TY_LOG_STREAMS_MAX, &streams))
+        return refuse_value("log-streams", given.streams, "1 to 8");
     options->log_bytes = bytes;
-    options->log_partitions = static_cast<uint32_t>(partitions);
-    if (options->kind == TY_TRANSACTIONAL || (bytes == 0 && partitions == 0))
+    options->log_streams = static_cast<uint32_t>(streams);
+    if (options->kind == TY_TRANSACTIONAL || (bytes == 0 && streams == 0))
         return true;
-    std::fprintf(stderr, "taiyen: --log-size and --partitions are of a heap with a log: give --kind transactional\n");
+    std::fprintf(stderr, "taiyen: --log-size and --log-streams are of a heap with a log: give --kind transactional\n");
     return false;
 }
 
@@ -164,8 +164,8 @@ int convert(const request &given) {
         return complain_of("'convert' needs a COPY, or --in-place", "convert");
     if (given.in_place)
         return convert_in_place(given, kind);
-    if (!given.log_size.empty() || !given.partitions.empty())
-        return complain_of("--log-size and --partitions of 'convert' need --in-place", "convert");
+    if (!given.log_size.empty() || !given.streams.empty())
+        return complain_of("--log-size and --log-streams of 'convert' need --in-place", "convert");
     return copy(given);
 }
 

@@ -96,14 +96,14 @@ json::document undo_document(const ty_undo_stats &undo) {
     return {{"undoable", json::wide(undo.undoable)},       {"redoable", json::wide(undo.redoable)},
             {"undo_bytes", json::wide(undo.undo_bytes)},   {"undo_size", json::wide(undo.undo_size)},
             {"redo_bytes", json::wide(undo.redo_bytes)},   {"redo_size", json::wide(undo.redo_size)},
-            {"held_blocks", json::wide(undo.held_blocks)}, {"held_bytes", json::wide(undo.held_bytes)}};
+            {"kept_blocks", json::wide(undo.kept_blocks)}, {"kept_bytes", json::wide(undo.kept_bytes)}};
 }
 
 } // namespace
 
 json::document document_of(const heap_files &files, const metrics &found) {
     json::document one = document_of(files.path, found.info);
-    if (found.log.partitions != 0) {
+    if (found.log.streams != 0) {
         one["log"] = document_of(files.path, found.log);
         one["log"].erase("path");
         one["log"]["used_bytes"] = json::wide(used_log_bytes(found.log));
@@ -205,7 +205,7 @@ json::document document_of(const live_metrics &live) {
     if (now.known & TY_METRICS_UNDO)
         one["undo"] = {
             {"undoable", json::wide(now.undoable)},          {"redoable", json::wide(now.redoable)},
-            {"held_blocks", json::wide(now.held_blocks)},    {"held_bytes", json::wide(now.held_bytes)},
+            {"kept_blocks", json::wide(now.kept_blocks)},    {"kept_bytes", json::wide(now.kept_bytes)},
             {"used_bytes", json::wide(now.undo_used_bytes)}, {"room_bytes", json::wide(now.undo_room_bytes)}};
     if (now.known & TY_METRICS_BLOCKS)
         one["classes_in_use"] = json::classes(live.classes);

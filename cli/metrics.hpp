@@ -39,7 +39,7 @@ private:
 
 struct metrics {
     ty_info info{};
-    ty_log_info log{}; // partitions 0: there is none, or it cannot be read, which info says
+    ty_log_info log{}; // log streams 0: there is none, or it cannot be read, which info says
     bool opened = false;
     heap_metrics heap;
     std::vector<named_root> roots;

@@ -153,8 +153,8 @@ void print_roots(const std::vector<named_root> &roots) {
 
 uint64_t used_log_bytes(const ty_log_info &info) {
     uint64_t bytes = 0;
-    for (uint32_t p = 0; p < info.partitions; ++p)
-        bytes += info.in_partition[p].end_position - info.in_partition[p].start_position;
+    for (uint32_t p = 0; p < info.streams; ++p)
+        bytes += info.in_stream[p].end_position - info.in_stream[p].start_position;
     return bytes;
 }
 

@@ -227,7 +227,7 @@ private:
             stat(path.c_str(), &there) != 0 || info.size_bytes > static_cast<uint64_t>(there.st_size))
             return;
         wanted.log_bytes = (info.size_bytes / TY_LOG_BYTES_MIN + 1) * TY_LOG_BYTES_MIN; // and what else is in a log
-        wanted.log_partitions = info.partitions;
+        wanted.log_streams = info.streams;
     }
     // A transaction that does not fit what the damage left may be done in part: then all is made anew, up to that one.
     ty_status redo_log() {

@@ -48,7 +48,7 @@ void print_doubt(const heap_files &files, const request &given, const doubtful &
             one["description"] = text::hex_bytes(found.description);
         }
         if (is_dtxn) {
-            one["distributed transaction"] = dtxn.id;
+            one["dtxn"] = dtxn.id;
             one["decided_by"] = decider_name(dtxn);
         }
         json::print(one);

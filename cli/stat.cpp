@@ -43,14 +43,14 @@ void print_undo(const metrics &found) {
     else if (found.has_undo)
         print_line("undo", text::counted(undo.undoable, "transaction") + " to undo, " + text::count(undo.redoable) +
                                " to redo; " + text::size(undo.undo_bytes) + " of " + text::size(undo.undo_size) +
-                               " recorded; " + text::counted(undo.held_blocks, "block") + " of " +
-                               text::size(undo.held_bytes) + " held");
+                               " recorded; " + text::counted(undo.kept_blocks, "block") + " of " +
+                               text::size(undo.kept_bytes) + " held");
 }
 
 void print_waiting(const metrics &found) {
     if (found.info.kind != TY_ARCHIVE)
         print_line("dirty", text::counted(found.heap.waiting_pages, "page") + " that the image does not hold yet");
-    if (found.log.partitions != 0)
+    if (found.log.streams != 0)
         print_line("ring", text::size(used_log_bytes(found.log)) + " of " + text::size(found.log.size_bytes) +
                                " in use, " + share(used_log_bytes(found.log), found.log.size_bytes) + "; " +
                                text::size(found.log.changed_bytes) + " changed since the last snapshot");
@@ -76,7 +76,7 @@ void print_program_memory(const metrics &found) {
         print_line("undo now", text::counted(now.undoable, "transaction") + " to undo, " + text::count(now.redoable) +
                                    " to redo; " + text::size(now.undo_used_bytes) + " of " +
                                    text::size(now.undo_room_bytes) + " used; " +
-                                   text::counted(now.held_blocks, "block") + " of " + text::size(now.held_bytes) +
+                                   text::counted(now.kept_blocks, "block") + " of " + text::size(now.kept_bytes) +
                                    " held");
     if (now.known & TY_METRICS_COPIES)
         print_line("memory", text::size(now.copies_bytes) + " of private copies, of " +

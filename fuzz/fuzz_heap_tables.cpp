@@ -52,7 +52,7 @@ used_heap make_heap() {
     must(!taiyen::os::commit(memory, limit_bytes), "commit");
     made.base = static_cast<char *>(memory);
     ty_heap *heap = nullptr;
-    must(!taiyen::heap_format(memory, limit_bytes, TY_CLASSES_LINE, {}), "format");
+    must(!taiyen::heap_format(memory, limit_bytes, TY_CLASSES_CACHE_LINE, {}), "format");
     must(!taiyen::heap_attach(memory, limit_bytes, {}, true, &heap), "attach");
     for (uint64_t round = 1; round < 20; round++)
         fuzz::churn(heap, round * 0x9e3779b97f4a7c15);

@@ -1,6 +1,6 @@
 // Goal: no log makes its reader crash, hang or read outside of it; of a log whose checksums nobody repaired, what is
 // read is what was written, as far as it goes; and whoever goes on behind what was read reads that too. Method: sound
-// logs in memory, of one session or several, with turns, and of several partitions; headers and the first bytes of
+// logs in memory, of one session or several, with turns, and of several log streams; headers and the first bytes of
 // frames change, with their checksums made right again if the input says so.
 #include "fuzz/patches.hpp"
 #include "src/log/frames/frame.hpp"
@@ -25,7 +25,7 @@ void require(bool held) {
 }
 
 struct frame_place {
-    uint32_t partition;
+    uint32_t stream;
     uint64_t position;
     uint64_t session;
     uint32_t payload_bytes;
@@ -42,7 +42,7 @@ struct reading {
     ty_status status;
     log_contents contents;
     std::vector<std::string> records;
-    std::vector<std::pair<uint32_t, uint64_t>> positions; // by partition
+    std::vector<std::pair<uint32_t, uint64_t>> positions; // by log stream
 };
 
 reading read(const ty_log_sink &sink, log_marks from) {
@@ -50,27 +50,27 @@ reading read(const ty_log_sink &sink, log_marks from) {
     log_reader reader{&result, [](void *context, const log_record &record) {
                           auto &to = *static_cast<reading *>(context);
                           to.records.emplace_back(reinterpret_cast<const char *>(record.bytes), record.size);
-                          to.positions.emplace_back(record.partition, record.position);
+                          to.positions.emplace_back(record.stream, record.position);
                           return TY_OK;
                       }};
     result.status = log_scan(sink, "fuzzed", identity, from, reader, &result.contents);
     return result;
 }
 
-// To one partition after the other.
+// To one log stream after the other.
 void append(log *l, const std::string &record, bool wait) {
     uint8_t *place = nullptr;
     const uint64_t lsn = log_last(l) + 1;
-    const auto partition = static_cast<uint32_t>(lsn % log_partitions(l));
-    ty_status status = log_append_begin(l, partition, record.size(), &place);
+    const auto stream = static_cast<uint32_t>(lsn % log_streams(l));
+    ty_status status = log_append_begin(l, stream, record.size(), &place);
     if (status == TY_E_SPACE) {
         log_continue(l, log_marks_now(l));
-        status = log_append_begin(l, partition, record.size(), &place);
+        status = log_append_begin(l, stream, record.size(), &place);
     }
     if (status) // a hostile log may leave no room at all
         return;
     memcpy(place, record.data(), record.size());
-    log_append_end(l, partition, record.size(), lsn);
+    log_append_end(l, stream, record.size(), lsn);
     if (wait)
         require(log_wait(l, lsn) == TY_OK);
 }
@@ -113,14 +113,14 @@ sound_log make(const ty_log_sink &sink, size_t scenario) {
     found.positions.erase(std::unique(found.positions.begin(), found.positions.end()), found.positions.end());
     log_header_2 header;
     memcpy(&header, memory, sizeof header);
-    for (const auto &[partition, position] : found.positions) {
-        const ring_geometry ring = geometry_of(header, partition);
+    for (const auto &[stream, position] : found.positions) {
+        const ring_geometry ring = geometry_of(header, stream);
         const auto *frame = reinterpret_cast<uint8_t *>(memory) + ring.offset + position % ring.bytes;
         frame_header_1 head;
         memcpy(&head, frame, sizeof head);
         uint32_t payload = head.shape & frame_payload_max_1;
-        const uint64_t log = ring_identity(identity.log, partition);
-        made.frames.push_back({partition, position, frame_session(log, position, frame, payload), payload});
+        const uint64_t log = ring_identity(identity.log, stream);
+        made.frames.push_back({stream, position, frame_session(log, position, frame, payload), payload});
     }
     return made;
 }
@@ -141,7 +141,7 @@ void repair(const ring_geometry &ring, const frame_place &where) {
     if (payload > left)
         return;
     uint64_t session = head.shape & frame_session_start_1 ? 0 : where.session;
-    const uint64_t log = ring_identity(identity.log, where.partition);
+    const uint64_t log = ring_identity(identity.log, where.stream);
     uint64_t sum = frame_checksum(log, session, where.position, frame, payload);
     head.checksum_low = static_cast<uint32_t>(sum);
     head.checksum_high = static_cast<uint32_t>(sum >> 32);
@@ -163,7 +163,7 @@ bool damage(const fuzz::input &changes, const sound_log &from) {
             }
         } else {
             const frame_place &frame = from.frames[p.region % from.frames.size()];
-            const ring_geometry ring = geometry_of(sound, frame.partition);
+            const ring_geometry ring = geometry_of(sound, frame.stream);
             fuzz::apply(p, memory + ring.offset + frame.position % ring.bytes, region_bytes);
             if (changes.flags & 2)
                 repair(ring, frame);

@@ -52,7 +52,7 @@ memory make_segment() {
     memory made;
     ty_feed_position at{};
     at.log_identity = 77;
-    at.partitions = 1;
+    at.streams = 1;
     at.lsn = 10;
     seal_position(at);
     object_header_1 timeline{}, header{};

@@ -73,7 +73,7 @@ memory make_logs() {
     memory made;
     ty_feed_position at{};
     at.log_identity = 77;
-    at.partitions = 1;
+    at.streams = 1;
     at.lsn = 10;
     seal_position(at);
     message_header_1 last{};

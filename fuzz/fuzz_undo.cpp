@@ -308,7 +308,7 @@ scenario make(size_t number) {
     scenario made;
     ty_heap *heap = nullptr;
     must(!os::decommit(span(), limit_bytes), "clear");
-    must(!heap_format(span(), limit_bytes, TY_CLASSES_LINE, {}), "format");
+    must(!heap_format(span(), limit_bytes, TY_CLASSES_CACHE_LINE, {}), "format");
     must(!heap_attach(span(), limit_bytes, {}, true, &heap), "attach a heap");
     make_history(heap, number);
     describe(made, heap);

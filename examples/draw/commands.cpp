@@ -171,7 +171,7 @@ std::string session::info(const words &) {
     return text + "  " + counted(s.points, "point", "points") + ", " + counted(s.blocks, "block", "blocks") + ", " +
            counted(s.bytes, "byte", "bytes") + "\n  " + counted(undo.undoable, "change", "changes") + " to undo, " +
            std::to_string(undo.redoable) + " to redo: " + counted(undo.undo_bytes + undo.redo_bytes, "byte", "bytes") +
-           " of records, " + counted(undo.held_bytes, "byte", "bytes") + " of blocks held for them\n";
+           " of records, " + counted(undo.kept_bytes, "byte", "bytes") + " of blocks held for them\n";
 }
 
 std::string session::check(const words &) {

@@ -99,7 +99,7 @@ ty_open_options options_of_branch() {
     options.concurrent = true;
     options.limit_bytes = size_t{256} << 20;
     options.log_bytes = size_t{4} << 20; // small, so that it turns round often and snapshots are taken by themselves
-    options.log_partitions = 2;
+    options.log_streams = 2;
     return options;
 }
 

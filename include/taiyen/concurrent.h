@@ -11,7 +11,7 @@
  * Promises: all that a body loads is of one state of the heap, also when it is going to fail. A transaction that meets
  * many conflicts gets its turn: after 8 it runs while no other may commit. One that only loads never waits for writers
  * for ever either. What commits is atomic for all others, and on a transactional heap for crashes: after one the heap
- * holds exactly the commits up to some LSN (but see TY_COMMIT_PARTITION), each whole.
+ * holds exactly the commits up to some LSN (but see TY_COMMIT_STREAM), each whole.
  *
  * What a body may do: load, store, allocate and free through its transaction; use memory of its own. It may be run many
  * times, so whatever else it does should do no harm when it is done again; ty_atomic_on_commit and
@@ -67,9 +67,9 @@ typedef struct ty_atomic_txn ty_atomic_txn;
 
 /* When ty_atomically returns. Of volatile heaps: at the commit. */
 typedef enum ty_commit_mode {
-    TY_COMMIT_SYNC = 0,     /* once no crash can take the commit back, nor any before it */
-    TY_COMMIT_ASYNC = 1,    /* at once; ty_durable tells of the LSN, and makes it durable */
-    TY_COMMIT_PARTITION = 2 /* once it is in its own partition of the log. After a crash it is there even if others
+    TY_COMMIT_SYNC = 0,  /* once no crash can take the commit back, nor any before it */
+    TY_COMMIT_ASYNC = 1, /* at once; ty_durable tells of the LSN, and makes it durable */
+    TY_COMMIT_STREAM = 2 /* once it is in its own log stream. After a crash it is there even if others
                                before it are not: the program vouches that it does not depend on commits that were not
                                durable. One that allocates, frees or sets roots is as with TY_COMMIT_SYNC */
 } ty_commit_mode;

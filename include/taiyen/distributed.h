@@ -43,7 +43,7 @@
  * changed one heap alone have no number: a heap that misses nothing else is not recognised by them. Nor can heaps tell
  * of an agent's or a resource manager's older state.
  *
- * Limits: the heaps' logs have one partition each; a heap's part of a distributed transaction fits in half a frame of
+ * Limits: the heaps' logs have one log stream each; a heap's part of a distributed transaction fits in half a frame of
  * its log (2 MiB).
  */
 #ifndef TAIYEN_DISTRIBUTED_H
@@ -133,7 +133,7 @@ TY_API TY_CHECKED ty_status ty_register_last_agent(const ty_last_agent *agent);
  * were made before. Resource managers that have something prepared for this group learn what becomes of it. The order
  * of the heaps does not matter, but that the first one decides. Errors: TY_E_MISMATCH (the heaps are of different
  * moments: see Backups), TY_E_ARGUMENT (a heap is not transactional, read-only, or given twice; agent and resource
- * managers; too many), TY_E_UNSUPPORTED (a log of several partitions), TY_E_EXISTS (a group of the same heaps with
+ * managers; too many), TY_E_UNSUPPORTED (a log of several log streams), TY_E_EXISTS (a group of the same heaps with
  * resource managers is open), TY_E_MEMORY, TY_E_IN_DOUBT (it has committed, and a heap cannot be written to: discard
  * the heaps), those of ty_commit, and what a resource manager says. A group always has the same resource managers.
  * Thread-safe. */

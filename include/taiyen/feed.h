@@ -15,7 +15,7 @@
  *              (ty_feed_check); it is no protection against a person who forges them.
  *
  * Guarantees: what is told is durable: no power cut takes it from the heap. Transactions that a concurrent heap
- * acknowledged out of order (commit modes that wait for one partition of the log) are told once all before them are
+ * acknowledged out of order (commit modes that wait for one log stream) are told once all before them are
  * durable. A change feed holds nothing back: the log is a ring of fixed size, and is written over once a snapshot holds
  * what was there (ty_open_options.log_bytes). A change feed that was too slow is told TY_E_NOT_FOUND, and begins again
  * with a base; the same where only a snapshot holds a transaction (one that is too large for the log; one that was
@@ -27,7 +27,7 @@
  *
  * Cost: a call reads what was written since the position, up to twice, and flushes the log's file once if it found
  * something, unless the change feed knows the open heap. Waiting costs nothing with the heap of this process, else a
- * read of a block of each partition every few milliseconds.
+ * read of a block of each log stream every few milliseconds.
  */
 #ifndef TAIYEN_FEED_H
 #define TAIYEN_FEED_H
@@ -54,8 +54,8 @@ typedef struct ty_feed_position {
     uint64_t open_number;
     uint64_t open_random;
     uint32_t has_record;
-    uint32_t partitions;
-    uint64_t place[3 * TY_LOG_PARTITIONS_MAX];
+    uint32_t streams;
+    uint64_t place[3 * TY_LOG_STREAMS_MAX];
     uint64_t checksum; /* of all bytes before it */
 } ty_feed_position;
 

@@ -25,8 +25,8 @@ extern "C" {
 
 /* Which built-in table of size classes a heap uses. */
 typedef enum ty_class_table {
-    TY_CLASSES_LINE = 0,  /* no block touches more cache lines than it must; pages for blocks from a page up */
-    TY_CLASSES_PACKED = 1 /* tightest: smallest internal fragmentation, 8-byte steps for small sizes */
+    TY_CLASSES_CACHE_LINE = 0, /* no block touches more cache lines than it must; pages for blocks from a page up */
+    TY_CLASSES_DENSE = 1       /* tightest: smallest internal fragmentation, 8-byte steps for small sizes */
 } ty_class_table;
 
 typedef struct ty_heap_options {
@@ -39,7 +39,7 @@ typedef struct ty_heap_options {
     bool concurrent;     /* many threads use it at once, by ty_atomically (concurrent.h) */
 } ty_heap_options;
 #define TY_HEAP_OPTIONS_INIT                                                                                           \
-    { sizeof(ty_heap_options), 0, NULL, TY_CLASSES_LINE, 0, false }
+    { sizeof(ty_heap_options), 0, NULL, TY_CLASSES_CACHE_LINE, 0, false }
 
 /* Creates a volatile heap: ordinary memory, no files. options may be NULL (all defaults).
  * Errors: TY_E_ARGUMENT, TY_E_ADDRESS (base given and taken: the text says by what), TY_E_MEMORY, TY_E_UNSUPPORTED (the
@@ -102,7 +102,8 @@ TY_API ty_heap *ty_heap_of(const void *address);
 /* The heap's lowest address. A persistent heap's never changes. NULL, with the error detail set, for NULL. O(1). */
 TY_API void *ty_heap_base(ty_heap *heap);
 
-/* The table of size classes that the heap was created with; TY_CLASSES_LINE, with the error detail set, for NULL. O(1).
+/* The table of size classes that the heap was created with; TY_CLASSES_CACHE_LINE, with the error detail set, for NULL.
+ * O(1).
  */
 TY_API ty_class_table ty_heap_class_table(ty_heap *heap);
 

@@ -64,15 +64,15 @@ TY_API TY_CHECKED ty_status ty_file_log_create(const char *path, uint64_t size_b
 TY_API void ty_log_sink_destroy(ty_log_sink *sink);
 
 #define TY_LOG_BYTES_MIN (1u << 20)
-#define TY_LOG_PARTITIONS_MAX 8
+#define TY_LOG_STREAMS_MAX 8
 
-/* What stands in one partition of a log behind the heap's last durable snapshot: ty_open_options.log_partitions. */
-typedef struct ty_log_partition {
+/* What stands in one log stream behind the heap's last durable snapshot: ty_open_options.log_streams. */
+typedef struct ty_log_stream {
     uint64_t start_position; /* where that snapshot stands in it; bytes, ever rising */
     uint64_t end_position;   /* of the last frame that is there */
     uint64_t transactions;
     uint64_t record_bytes;
-} ty_log_partition;
+} ty_log_stream;
 
 /* What a log file says by itself, without its heap. */
 typedef struct ty_log_info {
@@ -80,11 +80,11 @@ typedef struct ty_log_info {
     uint32_t format_version;
     uint8_t heap_identity[16];
     uint64_t log_identity;
-    uint64_t size_bytes; /* of its rings, one a partition */
+    uint64_t size_bytes; /* of its rings, one a log stream */
     uint32_t block_bytes;
     bool of_heap;            /* a heap was given, and the log is its log; the figures below are then known */
     uint64_t start_position; /* where the heap's last durable snapshot stands in the log; bytes, ever rising. Of the
-                                first partition, as the next */
+                                first log stream, as the next */
     uint64_t end_position;   /* of the last frame that is there */
     uint64_t first_lsn;      /* of the first transaction behind the snapshot */
     uint64_t transactions;   /* behind the snapshot: what an open would replay */
@@ -94,10 +94,10 @@ typedef struct ty_log_info {
     uint64_t changed_bytes;
     uint64_t operations; /* allocations, frees, resizes, roots */
     uint64_t procedures;
-    uint32_t partitions; /* known without the heap */
-    uint64_t left_out;   /* transactions that an open would not replay: one before them is missing, so they were not
-                            acknowledged. Only a log of several partitions has such */
-    ty_log_partition in_partition[TY_LOG_PARTITIONS_MAX];
+    uint32_t streams;  /* known without the heap */
+    uint64_t left_out; /* transactions that an open would not replay: one before them is missing, so they were not
+                          acknowledged. Only a log of several log streams has such */
+    ty_log_stream in_stream[TY_LOG_STREAMS_MAX];
     uint64_t in_doubt; /* the LSN of the last transaction, where it is prepared and has no outcome; else 0 */
 } ty_log_info;
 
@@ -120,8 +120,8 @@ typedef enum ty_log_entry_kind {
 
 typedef struct ty_log_entry {
     ty_log_entry_kind kind;
-    uint16_t partition; /* of the log that the transaction is in, from 0 on */
-    bool marked;        /* it is replayed even if one before it is missing: who committed it vouched for that */
+    uint16_t stream; /* of the log that the transaction is in, from 0 on */
+    bool marked;     /* it is replayed even if one before it is missing: who committed it vouched for that */
     uint64_t lsn;
     uint64_t position;
     uint64_t address;

@@ -84,10 +84,10 @@ typedef struct ty_metrics {
     uint64_t memory_bound_bytes;   /* memory_bytes of ty_open_options; 0: none, the machine decides */
     uint64_t memory_allowed_bytes; /* a heap that has touched no more than this is not looked at for its memory */
     uint64_t copies_bytes;         /* of private copies of pages that a snapshot has written */
-    uint64_t undoable; /* undoable to held_bytes: as ty_undo_stats tells them when a call of undo has ended */
+    uint64_t undoable; /* undoable to kept_bytes: as ty_undo_stats tells them when a call of undo has ended */
     uint64_t redoable;
-    uint64_t held_blocks;
-    uint64_t held_bytes;
+    uint64_t kept_blocks;
+    uint64_t kept_bytes;
     uint64_t undo_used_bytes;  /* of the room for recorded bytes; marks between transactions and gaps count */
     uint64_t undo_room_bytes;  /* when it is full, the oldest transactions are forgotten */
     uint64_t dirty_cell_bytes; /* of the touched part, which is cut into equal cells for ty_metrics_get_dirty */

@@ -119,8 +119,8 @@ typedef enum ty_layout {
     TY_LAYOUT_SAME = 0,       /* each block keeps its distance from the base, and its size */
     TY_LAYOUT_DEFRAGMENT = 1, /* blocks are laid out anew, with the class table that the heap had. Of the alignment that
                                  ty_alloc_aligned gave, as much is kept as the new block's class has, or a page */
-    TY_LAYOUT_LINE = 2,       /* and with TY_CLASSES_LINE */
-    TY_LAYOUT_PACKED = 3      /* and with TY_CLASSES_PACKED */
+    TY_LAYOUT_LINE = 2,       /* and with TY_CLASSES_CACHE_LINE */
+    TY_LAYOUT_PACKED = 3      /* and with TY_CLASSES_DENSE */
 } ty_layout;
 
 /* Called when a heap is unpacked that moved, before anybody else can see it and before it gets its name: roots are

@@ -92,7 +92,7 @@ typedef enum ty_tracking {
 
 /* Who does the background work (checkpointing batches to the image). */
 typedef enum ty_background {
-    TY_BACKGROUND_THREAD = 0, /* seven threads of the library, two for a log, and one for each further partition of a
+    TY_BACKGROUND_THREAD = 0, /* seven threads of the library, two for a log, and one for each further log stream of a
                                  log; they sleep when there is nothing to do. While one thread alone waits for its
                                  commit, one of a log's spins on that thread's processor, at the lowest class
                                  (SCHED_IDLE), if commits are faster so */
@@ -163,7 +163,7 @@ typedef struct ty_open_options {
                             the control group's, has room for. What was written since the last snapshot, and the copies
                             of it in staging memory, must have room besides */
     /* For transactional heaps: */
-    uint32_t log_partitions; /* in how many rings the log is kept, 1 to TY_LOG_PARTITIONS_MAX, so that as many commits
+    uint32_t log_streams; /* in how many rings the log is kept, 1 to TY_LOG_STREAMS_MAX, so that as many commits
                                 can be written at the same time. A durable commit waits for all of them: on few
                                 processors one is best. log_bytes is for all; each takes 512 KiB at the least.
                                 0: as the log has, 1 for a new one. With another number than it has, a log is made anew
@@ -180,7 +180,7 @@ typedef struct ty_open_options {
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
-        sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_LINE, NULL, NULL,             \
+        sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_CACHE_LINE, NULL, NULL,       \
             TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0,       \
             false, NULL, NULL, TY_CODE_DEFAULT                                                                         \
     }
@@ -345,7 +345,7 @@ typedef struct ty_info {
                             or it opens, with what it reads from the journal and replays from the log */
     /* Of transactional heaps: */
     uint64_t log_identity;
-    uint64_t log_position; /* where the epoch that an open would restore stands in the log, in its first partition */
+    uint64_t log_position; /* where the epoch that an open would restore stands in the log, in its first log stream */
     uint64_t log_lsn;      /* of the last transaction that this epoch holds */
 } ty_info;
 

@@ -104,7 +104,7 @@ typedef struct ty_ship_report {
     uint64_t segments;
     uint64_t bases;
     uint64_t gaps;     /* timelines that were begun since one was interrupted */
-    uint64_t new_logs; /* of these, since the heap's log had been made anew: with another number of partitions, or in
+    uint64_t new_logs; /* of these, since the heap's log had been made anew: with another number of log streams, or in
                           the place of one that was removed. No larger log helps */
     uint64_t merges;
     uint64_t removed; /* objects, of those kept too long */

@@ -70,10 +70,10 @@ typedef enum ty_engine_log {
 typedef bool ty_engine_callback(const void *bytes, size_t size, uint64_t position, void *context);
 
 /* Positions are the engine's: they grow from one message to the next, perhaps by more than one; 0 is before the first.
- * The functions may be called by several threads at a time, but those that write (begin_session, append, acknowledged) for one
- * log by one writer. They report failures as statuses, with ty_error_set for the detail: TY_E_IO where it may work
- * later (the server is away, an answer did not come). Nothing waits much longer than the timeouts that it is given, or
- * some seconds. */
+ * The functions may be called by several threads at a time, but those that write (begin_session, append, acknowledged)
+ * for one log by one writer. They report failures as statuses, with ty_error_set for the detail: TY_E_IO where it may
+ * work later (the server is away, an answer did not come). Nothing waits much longer than the timeouts that it is
+ * given, or some seconds. */
 typedef struct ty_engine {
     size_t struct_size; /* sizeof(ty_engine) */
     void *context;

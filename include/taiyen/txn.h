@@ -186,7 +186,7 @@ TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
  * the next open asks. description: of size bytes, for who tells the outcome later; may be NULL if bytes is 0. Errors:
  * TY_E_SPACE (more than half a frame of the log, 2 MiB, or the log is too full: roll back, take a snapshot, repeat),
  * TY_E_ARGUMENT (too long a description; not this thread's transaction), TY_E_UNSUPPORTED (a log of several
- * partitions), TY_E_MEMORY, TY_E_FORKED: it is as it was. Where a write of the log failed (TY_E_IO, TY_E_SPACE) and
+ * log streams), TY_E_MEMORY, TY_E_FORKED: it is as it was. Where a write of the log failed (TY_E_IO, TY_E_SPACE) and
  * ty_current_txn does not tell it any more, it is prepared, and that may not be durable. To roll it back is right after
  * any error. */
 TY_API TY_CHECKED ty_status ty_prepare(ty_txn *txn, const void *description, size_t bytes);

@@ -20,7 +20,7 @@
  * Limits: what is changed without a record is not undone, and where recorded changes lie over it, undo gives back what
  * was recorded. While buffers are detached, an application that changes recorded memory should clear the history.
  * Volatile, archive and snapshot heaps have undo; transactional heaps do not (TY_E_UNSUPPORTED), and a heap with undo
- * buffers cannot become one. ty_each_block and the heap's statistics count held blocks, and the block of the buffers,
+ * buffers cannot become one. ty_each_block and the heap's statistics count kept blocks, and the block of the buffers,
  * as live ones. All functions but ty_register_procedure are externally serialised with each other on one heap; other
  * threads may allocate, free and write elsewhere in the heap meanwhile.
  */
@@ -42,7 +42,7 @@ typedef struct ty_undo_options {
     size_t undo_bytes;     /* recorded bytes that the undo buffer holds. 0: 16 MiB */
     size_t redo_bytes;     /* 0: as undo_bytes */
     size_t entries;        /* entries that each of the buffers holds. 0: undo_bytes / 64 */
-    size_t held_bytes;     /* of all held blocks. 0: a quarter of the heap's limit */
+    size_t kept_bytes;     /* of all kept blocks. 0: a quarter of the heap's limit */
     bool volatile_buffers; /* the recorded bytes lie outside the heap: snapshots are smaller, and the history ends with
                               the session */
     bool fixed;            /* a full buffer switches undo off, instead of forgetting the oldest transactions */
@@ -59,7 +59,7 @@ typedef struct ty_undo_options {
 TY_API TY_CHECKED ty_status ty_undo_attach(ty_heap *heap, const ty_undo_options *options);
 
 /* Detaches it. keep_history: buffers in the heap stay there, to be attached again, in a later session too (closing an
- * attached heap does the same; of volatile buffers the history ends, even if the close fails). Else held blocks and
+ * attached heap does the same; of volatile buffers the history ends, even if the close fails). Else kept blocks and
  * buffers are freed, also of a heap that undo is not attached to; of buffers that make no sense, what they held stays.
  * Errors: TY_E_NOT_FOUND (neither attached nor buffers). */
 TY_API TY_CHECKED ty_status ty_undo_detach(ty_heap *heap, bool keep_history);
@@ -93,12 +93,12 @@ TY_API TY_CHECKED ty_status ty_undo_record_procedure(ty_heap *heap, uint64_t id,
                                                      ty_status expected);
 
 /* As ty_alloc, ty_alloc_aligned, ty_free and ty_resize, recording their reversal: no bytes are copied to the buffers,
- * but for the end of what shrinks within a small block or a page. A freed block is held, at its address, so an undo of
+ * but for the end of what shrinks within a small block or a page. A freed block is kept, at its address, so an undo of
  * any size copies nothing. Its memory is given back where the image has it: from 1 MiB on at once, for what no store
  * has changed since the last snapshot, if that is checkpointed (ty_run_background_work); else by ty_heap_purge. In a
- * full heap, circular buffers forget transactions that hold blocks, oldest first. These calls know a held block and
+ * full heap, circular buffers forget transactions that hold blocks, oldest first. These calls know a kept block and
  * refuse it; the heap's own calls take it for a live one: a ty_free of it makes the history damaged. Errors: as those;
- * TY_E_SPACE (also: more than held_bytes would be held). */
+ * TY_E_SPACE (also: more than kept_bytes would be held). */
 TY_API void *ty_undo_alloc(ty_heap *heap, size_t size);
 TY_API void *ty_undo_alloc_aligned(ty_heap *heap, size_t size, size_t alignment);
 TY_API TY_CHECKED ty_status ty_undo_free(ty_heap *heap, void *block);
@@ -162,8 +162,8 @@ typedef struct ty_undo_stats {
     uint64_t undo_entries;
     uint64_t redo_entries;
     uint64_t size_entries; /* that each can hold */
-    uint64_t held_blocks;
-    uint64_t held_bytes;
+    uint64_t kept_blocks;
+    uint64_t kept_bytes;
     uint64_t forgotten; /* transactions, since the attach, to make room for others */
     bool reattached;    /* the buffers were in the heap already */
     bool lost_volatile; /* they were volatile, of a session that did not end in order: blocks it held were freed */

@@ -16,7 +16,7 @@
  * with TMNOWAIT; from the same thread they are refused with XAER_RMERR. The thread that started a branch ends it,
  * prepares it, or commits it in one phase; once it is prepared any thread of the process may end it, and after the
  * process's death any process. So there is no migration (TMNOMIGRATE), and no asynchronous call. The heap's log has one
- * partition.
+ * log stream.
  *
  * Errors: the codes of the specification. ty_error_text says, in the same thread, what was wrong with the heap.
  */

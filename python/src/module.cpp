@@ -88,7 +88,7 @@ nb::dict open_heap(nb::handle self, const nb::bytes &where, int kind, int mode, 
     options.limit_bytes = option<std::size_t>(given, "limit", 0);
     options.memory_bytes = option<std::size_t>(given, "memory", 0);
     options.log_bytes = option<std::size_t>(given, "log_bytes", 0);
-    options.classes = TY_CLASSES_PACKED; // values are small
+    options.classes = TY_CLASSES_DENSE; // values are small
     options.snapshot_dirty_bytes = option<std::size_t>(given, "snapshot_dirty_bytes", 0);
     options.snapshot_interval_ms = option<std::uint32_t>(given, "snapshot_interval_ms", 0);
     options.tracking = static_cast<ty_tracking>(option<int>(given, "tracking", TY_TRACK_AUTOMATIC));
@@ -116,7 +116,7 @@ void make_volatile(nb::handle self, std::size_t limit, bool takes_pickles) {
     heap &of = nb::cast<heap &>(self);
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.limit_bytes = limit;
-    options.classes = TY_CLASSES_PACKED; // values are small
+    options.classes = TY_CLASSES_DENSE; // values are small
     ty_heap *made = nullptr;
     must_be_ok(ty_heap_create(&options, &made));
     of.self = self.ptr();

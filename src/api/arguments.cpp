@@ -92,9 +92,9 @@ ty_status check_new_heap(size_t limit_bytes, const void *base, int classes, cons
     if (address % heap_granule_bytes)
         return failure(TY_E_ARGUMENT, "%s: base %p is not a multiple of %zu MiB", call, base, heap_granule_bytes >> 20)
             .remedy("give a multiple of it, or NULL and the library finds a place");
-    if (classes != TY_CLASSES_LINE && classes != TY_CLASSES_PACKED)
+    if (classes != TY_CLASSES_CACHE_LINE && classes != TY_CLASSES_DENSE)
         return failure(TY_E_ARGUMENT, "%s: there is no class table %d", call, classes)
-            .remedy("use TY_CLASSES_LINE or TY_CLASSES_PACKED");
+            .remedy("use TY_CLASSES_CACHE_LINE or TY_CLASSES_DENSE");
     return TY_OK;
 }
 

@@ -14,7 +14,7 @@ ty_status check_txn(const ty_atomic_txn *txn, const char *call) {
 
 ty_status check_options(const ty_atomic_options &options, const char *call) {
     const int commit = number_of(options.commit);
-    if (commit < TY_COMMIT_SYNC || commit > TY_COMMIT_PARTITION)
+    if (commit < TY_COMMIT_SYNC || commit > TY_COMMIT_STREAM)
         return failure(TY_E_ARGUMENT, "%s: the option commit is %d", call, commit)
             .remedy("use one of the constants of concurrent.h");
     return TY_OK;

@@ -8,7 +8,7 @@ using namespace taiyen;
 
 ty_class_table ty_heap_class_table(ty_heap *heap) {
     if (check_heap(heap, "tell the size classes of a heap"))
-        return TY_CLASSES_LINE;
+        return TY_CLASSES_CACHE_LINE;
     return heap_classes(heap);
 }
 

@@ -104,8 +104,8 @@ void look_at_undo(metrics_page &b) {
         return;
     c.undoable = told.undoable;
     c.redoable = told.redoable;
-    c.held_blocks = told.held_blocks;
-    c.held_bytes = told.held_bytes;
+    c.kept_blocks = told.kept_blocks;
+    c.kept_bytes = told.kept_bytes;
     c.undo_used_bytes = told.used_bytes;
     c.undo_room_bytes = told.room_bytes;
     c.known = told.attached ? c.known | TY_METRICS_UNDO : c.known & ~uint64_t{TY_METRICS_UNDO};

@@ -79,8 +79,8 @@ struct metrics_content_2 {
     uint64_t copies_bytes;
     uint64_t undoable;
     uint64_t redoable;
-    uint64_t held_blocks;
-    uint64_t held_bytes;
+    uint64_t kept_blocks;
+    uint64_t kept_bytes;
     uint64_t undo_used_bytes;
     uint64_t undo_room_bytes;
     uint64_t dirty_cell_bytes;

@@ -67,18 +67,18 @@ ty_status check_log_options(const ty_open_options &options, const char *call) {
     if (options.log_bytes && (options.log_bytes < TY_LOG_BYTES_MIN || options.log_bytes > log_bytes_max))
         return failure(TY_E_ARGUMENT, "%s: log_bytes is %zu", call, options.log_bytes)
             .remedy("give %u bytes or more, or 0 for the default", TY_LOG_BYTES_MIN);
-    if (options.log_partitions > TY_LOG_PARTITIONS_MAX)
-        return failure(TY_E_ARGUMENT, "%s: log_partitions is %u", call, options.log_partitions)
-            .remedy("give %u at the most, or 0 for as many as the log has", TY_LOG_PARTITIONS_MAX);
+    if (options.log_streams > TY_LOG_STREAMS_MAX)
+        return failure(TY_E_ARGUMENT, "%s: log_streams is %u", call, options.log_streams)
+            .remedy("give %u at the most, or 0 for as many as the log has", TY_LOG_STREAMS_MAX);
     const ty_log_sink *sink = options.log;
     if (sink && (sink->struct_size < sizeof *sink || sink->struct_size > struct_size_max || !sink->read ||
                  !sink->write || sink->size_bytes < TY_LOG_BYTES_MIN))
         return failure(TY_E_ARGUMENT, "%s: the option log is not a sink", call)
             .remedy("set struct_size, the functions read and write, and a size of %u bytes or more", TY_LOG_BYTES_MIN);
     const uint64_t bytes = sink ? sink->size_bytes : options.log_bytes;
-    const uint64_t least = log_bytes_min(sink ? sink->block_bytes : TY_STORAGE_BLOCK, options.log_partitions);
-    if (options.log_partitions > 1 && bytes && bytes < least)
-        return failure(TY_E_ARGUMENT, "%s: a log of %u partitions in %llu bytes", call, options.log_partitions,
+    const uint64_t least = log_bytes_min(sink ? sink->block_bytes : TY_STORAGE_BLOCK, options.log_streams);
+    if (options.log_streams > 1 && bytes && bytes < least)
+        return failure(TY_E_ARGUMENT, "%s: a log of %u log streams in %llu bytes", call, options.log_streams,
                        (unsigned long long)bytes)
             .remedy("give %llu bytes or more", (unsigned long long)least);
     return TY_OK;

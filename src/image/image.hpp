@@ -22,20 +22,20 @@ struct image_place {
 };
 struct image_mark {
     uint64_t lsn = 0;   // the LSN up to which all is in the snapshot
-    uint64_t count = 1; // of partitions
-    image_place at[log_partitions_max_2] = {};
+    uint64_t count = 1; // of log streams
+    image_place at[log_streams_max_2] = {};
 };
 // The beginning of a log.
-inline image_mark mark_at_begin(uint64_t lsn, uint64_t partitions) {
-    image_mark mark{lsn, partitions ? partitions : 1};
+inline image_mark mark_at_begin(uint64_t lsn, uint64_t streams) {
+    image_mark mark{lsn, streams ? streams : 1};
     for (uint64_t p = 0; p < mark.count; ++p)
         mark.at[p].lsn = lsn;
     return mark;
 }
 // What an open has the header say of the log.
 struct image_log_choice {
-    uint64_t identity;   // 0: there is none
-    uint32_t partitions; // counts where the identity is another one than before
+    uint64_t identity; // 0: there is none
+    uint32_t streams;  // counts where the identity is another one than before
 };
 struct image_log {
     uint8_t heap_identity[16];
@@ -271,8 +271,8 @@ struct told_undo {
     uint64_t attached; // 0: and the rest means nothing
     uint64_t undoable;
     uint64_t redoable;
-    uint64_t held_blocks;
-    uint64_t held_bytes;
+    uint64_t kept_blocks;
+    uint64_t kept_bytes;
     uint64_t used_bytes; // of the undo buffer, with the marks between transactions
     uint64_t room_bytes; // that it has
 };

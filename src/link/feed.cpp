@@ -145,7 +145,7 @@ ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *positio
         const ty_status status = look(view, *position, &seen);
         *read = seen;
         // One ring ends where what follows is missing; the next call tells of that.
-        if (!seen.more || (status && position->partitions > 1))
+        if (!seen.more || (status && position->streams > 1))
             return status;
         if (!fault("followed_before_it_is_durable"))
             if (ty_status flushed = sink_flush(view.own))
@@ -212,7 +212,7 @@ ty_status read_log(ty_feed &f, const log_view &view, ty_feed_position *position,
     if (memcmp(view.header.heap_identity, position->heap_identity, sizeof position->heap_identity))
         return failure(TY_E_MISMATCH, "follow a heap from a position in another one").at(f.path);
     reading read;
-    if (view.header.log_identity != position->log_identity || partitions_of(view.header) != position->partitions)
+    if (view.header.log_identity != position->log_identity || streams_of(view.header) != position->streams)
         return judge(f, view, position, callback, context, base, TY_E_BUSY, read);
     if (!is_of_this_line(view.header, *position))
         return other_history(f, *position);
@@ -333,7 +333,7 @@ ty_status feed_wait(ty_feed *feed, const ty_feed_position &position, uint32_t ti
     ty_status status = txn_open_log(feed->path, feed->options, &view);
     if (!status) {
         *more = true; // a position that is of no use here is told by the next call
-        if (view.header.log_identity == position.log_identity && partitions_of(view.header) == position.partitions)
+        if (view.header.log_identity == position.log_identity && streams_of(view.header) == position.streams)
             status = poll(view, position, timeout_ns, more);
         txn_close_log(view);
     }

@@ -26,9 +26,9 @@ void seal_position(ty_feed_position &position) {
 // LK4.
 ty_status check_position(const ty_feed_position &position) {
     bool good = (position.checksum == sum_of(position) || fault("damaged_position_accepted")) &&
-                position.partitions >= 1 && position.partitions <= log_partitions_max && position.has_record <= 1 &&
+                position.streams >= 1 && position.streams <= log_streams_max && position.has_record <= 1 &&
                 position.lsn >= position.has_record && position.lsn <= log_counter_max_2;
-    for (uint32_t p = 0; good && p < position.partitions; ++p)
+    for (uint32_t p = 0; good && p < position.streams; ++p)
         good = position.place[3 * p] <= log_counter_max_2 && position.place[3 * p + 2] <= log_counter_max_2;
     return good ? TY_OK
                 : failure(TY_E_ARGUMENT, "follow a heap from a position that is damaged, or is none")
@@ -50,14 +50,14 @@ ty_feed_position position_of(const snapshot_place &base) {
 }
 
 log_marks marks_of(const ty_feed_position &position) {
-    log_marks marks{position.lsn - position.has_record, position.partitions};
+    log_marks marks{position.lsn - position.has_record, position.streams};
     for (uint32_t p = 0; p < marks.count; ++p)
         marks.at[p] = {position.place[3 * p], position.place[3 * p + 1], position.place[3 * p + 2]};
     return marks;
 }
 
 void set_marks(ty_feed_position &position, const log_marks &marks) {
-    position.partitions = marks.count;
+    position.streams = marks.count;
     for (uint32_t p = 0; p < marks.count; ++p) {
         position.place[3 * p] = marks.at[p].position;
         position.place[3 * p + 1] = marks.at[p].generation;

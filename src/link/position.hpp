@@ -5,8 +5,8 @@
 
 namespace taiyen {
 
-static_assert(sizeof(ty_feed_position) == 80 + 24 * TY_LOG_PARTITIONS_MAX + 8, "no padding: its bytes are hashed");
-static_assert(log_partitions_max == TY_LOG_PARTITIONS_MAX);
+static_assert(sizeof(ty_feed_position) == 80 + 24 * TY_LOG_STREAMS_MAX + 8, "no padding: its bytes are hashed");
+static_assert(log_streams_max == TY_LOG_STREAMS_MAX);
 
 // LK1: a record's hash covers all records before it, back to a base.
 uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t lsn, const void *bytes, size_t size);

@@ -1,8 +1,8 @@
 // The façade of the log layer: rings of frames on a sink, group commit, and reading them back. It knows nothing of
 // heaps. docs/design/log.md tells how it works; log_layout.hpp is the form on the sink.
 //
-// A log has one partition or several, each a ring of its own. Its records have LSNs, which rise in each partition
-// and have no gaps over all of them. Where there is one partition the log counts them. Else the appenders give them:
+// A log has one log stream or several, each a ring of its own. Its records have LSNs, which rise in each log stream
+// and have no gaps over all of them. Where there is one log stream the log counts them. Else the appenders give them:
 // LSNs of a clock that they have in common.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace taiyen {
 
-inline constexpr uint32_t log_partitions_max = log_partitions_max_3;
+inline constexpr uint32_t log_streams_max = log_streams_max_3;
 
 // A place in one ring.
 struct log_mark {
@@ -23,12 +23,12 @@ struct log_mark {
     uint64_t lsn;        // of the last record before it in this ring
 };
 // A place in a log, as a snapshot keeps it: of its records, those with LSNs up to `lsn` are in the snapshot.
-// All others lie behind the marks of their partitions. So may some of the former: readers leave these out. With one
-// partition none do, and at[0].LSN is the LSN.
+// All others lie behind the marks of their log streams. So may some of the former: readers leave these out. With one
+// log stream none do, and at[0].LSN is the LSN.
 struct log_marks {
     uint64_t lsn = 0;
-    uint32_t count = 1; // of partitions
-    log_mark at[log_partitions_max] = {};
+    uint32_t count = 1; // of log streams
+    log_mark at[log_streams_max] = {};
 };
 constexpr bool operator==(const log_mark &a, const log_mark &b) {
     return a.position == b.position && a.generation == b.generation && a.lsn == b.lsn;
@@ -73,8 +73,8 @@ struct log_identity {
 // Writes the header of a log that holds nothing; durable when it returns. TY_E_ARGUMENT: the sink is smaller than
 // log_bytes_min.
 ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open = {},
-                     uint32_t partitions = 1);
-uint64_t log_bytes_min(uint32_t block_bytes, uint32_t partitions);
+                     uint32_t streams = 1);
+uint64_t log_bytes_min(uint32_t block_bytes, uint32_t streams);
 // Reads it. Errors: TY_E_FORMAT (also: of another version; found tells which), TY_E_DAMAGED, TY_E_MISMATCH (of another
 // heap, or another log of this one). identity NULL: any. found may be NULL.
 ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_2 *found);
@@ -98,14 +98,14 @@ struct log_record {
     uint64_t position; // of its frame
     const uint8_t *bytes;
     size_t size;
-    uint32_t partition;
+    uint32_t stream;
     bool marked;
 };
 
 // Reads frames from `from` to the end of what is there, and hands records on in the order of their LSNs, without
-// gaps. Where an LSN is missing, which only several partitions can lack in the midst, the records behind it are
-// left out, but for the marked ones: these are handed on, in order. A frame that is not valid ends a partition: TY_OK;
-// unless a later frame shows that it had been durable, or a frame of any partition says that the missing record had
+// gaps. Where an LSN is missing, which only several log streams can lack in the midst, the records behind it are
+// left out, but for the marked ones: these are handed on, in order. A frame that is not valid ends a log stream: TY_OK;
+// unless a later frame shows that it had been durable, or a frame of any log stream says that the missing record had
 // been: TY_E_DAMAGED. Where the frames at `from` were overwritten, or continue a snapshot that is missing:
 // TY_E_DAMAGED.
 struct log_reader {
@@ -180,25 +180,25 @@ void log_stop(log *l);
 // that fails, appenders and waiters write.
 void log_rest(log *l);
 void log_resume(log *l);
-uint32_t log_partitions(const log *l);
+uint32_t log_streams(const log *l);
 
 // Room for one record of at most `bytes` at *place. Fails with TY_E_SPACE, without a detail, and changes nothing, where
 // the ring has no room for it until a snapshot frees some, or where it exceeds log_record_max: then the caller takes a
 // snapshot in place of it. Waits for writes under way if the buffers are full. From here to log_append_end appends of
 // other threads wait.
-// For one appender at a time: it goes to the first partition, with the LSN behind the last one.
+// For one appender at a time: it goes to the first log stream, with the LSN behind the last one.
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place);
 // The record is `bytes` long (0: none, the append is given up). Returns its LSN.
 uint64_t log_append_end(log *l, size_t bytes);
 
-// The same for many appenders at a time, each in one partition; those of other partitions do not wait. try_once: where
-// somebody else appends there, or room would have to be waited for, TY_E_BUSY at once, without a detail.
+// The same for many appenders at a time, each in one log stream; those of other log streams do not wait. try_once:
+// where somebody else appends there, or room would have to be waited for, TY_E_BUSY at once, without a detail.
 enum class log_turn : uint8_t { wait, try_once };
-ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn wrap = log_turn::wait);
+ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **place, log_turn wrap = log_turn::wait);
 // The LSN is taken between the two calls, from a counter that all appenders share, with an atomic operation that
-// acquires and releases. Each number is appended, in some partition, or no later record is ever durable. marked:
+// acquires and releases. Each number is appended, in some log stream, or no later record is ever durable. marked:
 // recovery takes the record even if one before it is missing, which its appender vouches for.
-void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t lsn, bool marked = false);
+void log_append_end(log *l, uint32_t stream, size_t bytes, uint64_t lsn, bool marked = false);
 // Appends records that stand in one frame: a crash leaves all of them or none. As the first of these otherwise.
 struct log_piece {
     const void *bytes;
@@ -208,16 +208,16 @@ ty_status log_append_together(log *l, const log_piece *pieces, size_t count);
 size_t log_record_max(const log *l); // half the buffer
 
 // Waits until all records up to `LSN`, as far as they are appended or being appended, are durable; writes them
-// itself where nobody else does. partition: the caller's own, whose frame it writes; the others' threads are asked to
-// write at the same time. A partition with nothing up to `LSN` is not waited for.
+// itself where nobody else does. log stream: the caller's own, whose frame it writes; the others' threads are asked to
+// write at the same time. A log stream with nothing up to `LSN` is not waited for.
 // A failed write leaves the log *broken*: TY_E_IO (or what the sink said) here and from every append, until
 // log_continue.
-ty_status log_wait(log *l, uint64_t lsn, uint32_t partition = 0);
-// The same for the records of one partition.
-ty_status log_wait_partition(log *l, uint32_t partition, uint64_t lsn);
+ty_status log_wait(log *l, uint64_t lsn, uint32_t stream = 0);
+// The same for the records of one log stream.
+ty_status log_wait_stream(log *l, uint32_t stream, uint64_t lsn);
 // Has the threads write what is not durable up to the LSN, where nobody does. Without threads nothing is done.
 void log_ask(log *l, uint64_t lsn);
-// An LSN up to which all is durable: with one partition the last one. With several it may lag behind.
+// An LSN up to which all is durable: with one log stream the last one. With several it may lag behind.
 uint64_t log_durable(log *l);
 uint64_t log_last(log *l); // the highest appended one
 // Up to where it was read when it was started. What was not known to be durable then is not durable before something is
@@ -248,6 +248,6 @@ struct log_metrics {
     uint64_t fullest_bytes; // what would be in use if all rings were as full as the fullest
 };
 log_metrics log_get_metrics(log *l);
-log_metrics log_partition_metrics(log *l, uint32_t partition);
+log_metrics log_stream_metrics(log *l, uint32_t stream);
 
 } // namespace taiyen

@@ -38,7 +38,7 @@ const os::current_malloc_calls *owner_beside(const void *block) {
 // Not 0: function was given a block.
 size_t usable_bytes(const char *function, const void *block) {
     out_of_scope outside;
-    size_t bytes = held_usable_size(block);
+    size_t bytes = cached_usable_size(block);
     if (bytes != 0)
         return bytes;
     const os::current_malloc_calls *calls = owner_beside(block);
@@ -119,21 +119,21 @@ memory_info<size_t> figures() {
 }
 
 TAIYEN_FAMILY void *malloc(size_t size) noexcept {
-    void *block = try_alloc_held(size);
+    void *block = try_alloc_cached(size);
     return block != nullptr ? block : allocate_or_enomem(size, TAIYEN_MALLOC_SITE);
 }
 
 // Here, so that the blocks of those who call them are told from what libc copies by its own for itself (setlocale).
 TAIYEN_FAMILY char *strdup(const char *text) noexcept {
     const size_t size = strlen(text) + 1;
-    void *block = try_alloc_held(size);
+    void *block = try_alloc_cached(size);
     block = block != nullptr ? block : allocate_or_enomem(size, TAIYEN_MALLOC_SITE);
     return block != nullptr ? static_cast<char *>(memcpy(block, text, size)) : nullptr;
 }
 
 TAIYEN_FAMILY char *strndup(const char *text, size_t longest) noexcept {
     const size_t length = strnlen(text, longest);
-    void *block = try_alloc_held(length + 1);
+    void *block = try_alloc_cached(length + 1);
     block = block != nullptr ? block : allocate_or_enomem(length + 1, TAIYEN_MALLOC_SITE);
     if (block == nullptr)
         return nullptr;

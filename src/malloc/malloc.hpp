@@ -35,7 +35,7 @@ void *allocate_otherwise(size_t size, call_site site);
 
 // NULL without errno when there is no memory.
 [[gnu::always_inline]] inline void *allocate(size_t size, call_site site) {
-    void *block = try_alloc_held(size);
+    void *block = try_alloc_cached(size);
     return block != nullptr ? block : allocate_otherwise(size, site);
 }
 
@@ -52,12 +52,12 @@ void *allocate_zeroed(size_t size, call_site site);
 // The same, of a library beside this one.
 [[noreturn]] void stop_beside(const char *function, const os::current_malloc_calls *calls);
 
-void release_elsewhere(const char *function, void *block, const held_stack *stack); // after tried_free::elsewhere
+void release_elsewhere(const char *function, void *block, const magazine *stack); // after tried_free::elsewhere
 void release_otherwise(const char *function, void *block);
 
 [[gnu::always_inline]] inline void release(const char *function, void *block) {
-    const held_stack *stack;
-    tried_free tried = try_free_held(block, &stack);
+    const magazine *stack;
+    tried_free tried = try_free_cached(block, &stack);
     if (tried == tried_free::done) [[likely]]
         return;
     return tried == tried_free::elsewhere ? release_elsewhere(function, block, stack)

@@ -36,7 +36,7 @@ namespace {
 }
 
 [[gnu::always_inline]] inline void *make(size_t size, call_site site) {
-    void *block = try_alloc_held(size);
+    void *block = try_alloc_cached(size);
     return block != nullptr ? block : make_otherwise(size, site);
 }
 

@@ -24,7 +24,7 @@ constinit unsigned checks;                          // of it; by `making`
 ty_heap *make_heap_aside() {
     void *base = os::set_aside(limit_wanted, heap_granule_bytes);
     ty_heap *heap;
-    if (base == nullptr || heap_format(base, limit_wanted, TY_CLASSES_PACKED, aside_owner()) != TY_OK ||
+    if (base == nullptr || heap_format(base, limit_wanted, TY_CLASSES_DENSE, aside_owner()) != TY_OK ||
         heap_attach(base, limit_wanted, aside_owner(), true, &heap) != TY_OK)
         return nullptr;
     return heap;
@@ -34,7 +34,7 @@ ty_heap *make_heap_aside() {
 // reason, the largest power of two that is not.
 ty_heap *make_heap() {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
-    options.classes = TY_CLASSES_PACKED;
+    options.classes = TY_CLASSES_DENSE;
     ty_heap *heap = make_heap_aside();
     if (heap != nullptr)
         return heap;
@@ -116,7 +116,7 @@ void *allocate_here(size_t size, call_site) {
         return nullptr;
     if (heap_checked(heap))
         return stop_if_damaged(heap_alloc(heap, size));
-    return stop_if_damaged(alloc_held_slowly(heap, natural_bytes(size)));
+    return stop_if_damaged(alloc_cached_slowly(heap, natural_bytes(size)));
 }
 
 void *aligned_here(size_t size, size_t alignment, call_site site) {
@@ -127,7 +127,7 @@ void *aligned_here(size_t size, size_t alignment, call_site site) {
         return allocate(size <= natural_alignment ? natural_alignment : size, site);
     if (heap == nullptr || size > request_max)
         return nullptr;
-    void *block = try_alloc_held_aligned(size, alignment);
+    void *block = try_alloc_cached_aligned(size, alignment);
     return block != nullptr ? block : stop_if_damaged(heap_alloc(heap, size, alignment, false));
 }
 
@@ -171,8 +171,8 @@ void *allocate_zeroed(size_t size, call_site site) {
     return zeroed_here(size, site);
 }
 
-[[gnu::noinline]] void release_elsewhere(const char *function, void *block, const held_stack *stack) {
-    if (free_held_elsewhere(block, stack) != TY_OK) [[unlikely]]
+[[gnu::noinline]] void release_elsewhere(const char *function, void *block, const magazine *stack) {
+    if (free_cached_elsewhere(block, stack) != TY_OK) [[unlikely]]
         stop_for(function);
 }
 
@@ -190,7 +190,7 @@ void *allocate_zeroed(size_t size, call_site site) {
         if (!calls->free(block))
             stop_beside(function, calls);
         errno = kept;
-    } else if (free_held_slowly(block) != TY_OK)
+    } else if (free_cached_slowly(block) != TY_OK)
         stop_for(function);
 }
 

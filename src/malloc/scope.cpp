@@ -113,7 +113,7 @@ extern "C" [[gnu::visibility("default")]] const os::drop_in_calls *TAIYEN_SET_CU
                                                                                              unsigned version) {
     if (scope == nullptr) {
         current_scope = nullptr;
-        show_held();
+        show_cached();
         return &drop_in_calls;
     }
     if (version != os::current_malloc_version || !learn(scope->calls))
@@ -122,7 +122,7 @@ extern "C" [[gnu::visibility("default")]] const os::drop_in_calls *TAIYEN_SET_CU
     if (!any_scope.exchange(true, std::memory_order_acq_rel))
         static_cast<void>(atexit([] { exiting.store(true, std::memory_order_release); }));
     if (!fault("held_blocks_stay_in_sight_in_a_scope"))
-        hide_held();
+        hide_cached();
     current_scope = scope;
     return &drop_in_calls;
 }

@@ -6,7 +6,7 @@
 // M7: a block is freed and resized in the heap that it lies in, whatever scope the thread is in.
 #pragma once
 
-#include "../heap/blocks/held.hpp"
+#include "../heap/blocks/magazine.hpp"
 #include "../os/os.hpp"
 #include <atomic>
 
@@ -36,12 +36,12 @@ public:
         if (scope_ == nullptr)
             return;
         current_scope = nullptr;
-        show_held();
+        show_cached();
     }
     ~out_of_scope() {
         if (scope_ == nullptr)
             return;
-        hide_held();
+        hide_cached();
         current_scope = scope_;
     }
     out_of_scope(const out_of_scope &) = delete;

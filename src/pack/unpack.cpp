@@ -218,7 +218,7 @@ ty_status unpacking::fix() {
 ty_status unpacking::make_target() {
     auto classes = static_cast<ty_class_table>(header_.classes);
     if (options_.layout == TY_LAYOUT_LINE || options_.layout == TY_LAYOUT_PACKED)
-        classes = options_.layout == TY_LAYOUT_LINE ? TY_CLASSES_LINE : TY_CLASSES_PACKED;
+        classes = options_.layout == TY_LAYOUT_LINE ? TY_CLASSES_CACHE_LINE : TY_CLASSES_DENSE;
     uint64_t limit = options_.limit_bytes != 0 ? options_.limit_bytes : header_.limit_bytes;
     auto old_base = reinterpret_cast<void *>(header_.base);
     auto kind = static_cast<ty_kind>(header_.kind);

@@ -48,7 +48,8 @@ ty_status base_maker::write(const void *bytes, size_t size, void *context) {
     return self.object_.put(bytes, size);
 }
 
-// Of a log with several partitions a copy may hold transactions behind one that is not there yet: another one is taken.
+// Of a log with several log streams a copy may hold transactions behind one that is not there yet: another one is
+// taken.
 ty_status base_maker::copy(ty_heap **heap) {
     constexpr int tries = 20;
     open_.mode = TY_OPEN_COPY;

@@ -243,7 +243,7 @@ ty_open_options restoring::open_options() const {
     open.log = nullptr;
     open.storage = nullptr;
     open.track_stores = open.check_stores = open.concurrent = false;
-    open.log_partitions = 0;
+    open.log_streams = 0;
     open.log_bytes = log_bytes;
     return open;
 }

@@ -124,7 +124,7 @@ ty_status ty_shipper::read(bool *more) {
     time_ns_ = unix_ns();
     report_.clock_back += time_ns_ + ns_per_s < before_ns;
     ty_status status = ty_feed_read(feed_, &end, take, this, &base);
-    if (status == TY_E_NOT_FOUND && base.partitions) {
+    if (status == TY_E_NOT_FOUND && base.streams) {
         report_.gaps += 1;
         report_.new_logs += base.log_identity != position_.log_identity;
         *more = true;

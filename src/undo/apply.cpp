@@ -35,37 +35,37 @@ undo_entry inverse_of(const undo_entry &entry) {
 
 ty_status split_tail(undo &u, const undo_entry &entry) {
     uint64_t kept = place_of(entry);
-    if (u.held.contains(entry.address) || !block_is(u, entry.address, kept + entry.bytes))
+    if (u.kept.contains(entry.address) || !block_is(u, entry.address, kept + entry.bytes))
         return block_changed(u, entry.address);
     if (ty_status status = heap_split_run(u.heap, u.base + entry.address, kept))
         return status;
-    u.held.insert(entry.address + kept, entry.bytes);
+    u.kept.insert(entry.address + kept, entry.bytes);
     return TY_OK;
 }
 
 ty_status join_tail(undo &u, const undo_entry &entry) {
     uint64_t tail = block_offset(entry);
-    if (u.held.contains(entry.address) || !block_is(u, entry.address, place_of(entry)) || !u.held.contains(tail) ||
+    if (u.kept.contains(entry.address) || !block_is(u, entry.address, place_of(entry)) || !u.kept.contains(tail) ||
         !block_is(u, tail, entry.bytes))
         return block_changed(u, entry.address);
     if (ty_status status = heap_join_runs(u.heap, u.base + entry.address))
         return status;
-    u.held.erase(tail, entry.bytes);
+    u.kept.erase(tail, entry.bytes);
     return TY_OK;
 }
 
 // Takes an operation on a block back: what it holds is live again, or the other way round. (U2)
 ty_status reverse_block(undo &u, const undo_entry &entry) {
-    const bool held = kind_of(entry) == undo_kind::free;
+    const bool kept = kind_of(entry) == undo_kind::free;
     switch (kind_of(entry)) {
     case undo_kind::alloc:
     case undo_kind::free:
-        if (u.held.contains(entry.address) != held || !block_is(u, entry.address, entry.bytes))
+        if (u.kept.contains(entry.address) != kept || !block_is(u, entry.address, entry.bytes))
             return block_changed(u, entry.address);
-        if (!held)
-            u.held.insert(entry.address, entry.bytes);
-        else if (!fault("live_block_counts_as_held"))
-            u.held.erase(entry.address, entry.bytes);
+        if (!kept)
+            u.kept.insert(entry.address, entry.bytes);
+        else if (!fault("live_block_counts_as_kept"))
+            u.kept.erase(entry.address, entry.bytes);
         return TY_OK;
     case undo_kind::grow:
         return split_tail(u, entry);
@@ -97,8 +97,8 @@ ty_status undo_block(undo &u, const undo_entry &entry) {
         return status;
     if (room == undo_room::there)
         u.forth().push(mirror.address, mirror.bytes, mirror.what);
-    else if (holds(mirror) && !fault("block_held_by_nothing"))
-        release_held(u, block_offset(mirror), mirror.bytes);
+    else if (holds(mirror) && !fault("block_kept_by_nothing"))
+        release_kept(u, block_offset(mirror), mirror.bytes);
     u.unrecorded |= room == undo_room::none;
     return TY_OK;
 }
@@ -159,7 +159,7 @@ void free_what_procedures_made(undo &u, uint64_t first, uint64_t end) {
         const undo_entry &entry = u.forth().at(place);
         bool made = kind_of(entry) == undo_kind::alloc || kind_of(entry) == undo_kind::grow;
         if (made && !(entry.what & undo_mirrored))
-            release_held(u, block_offset(entry), entry.bytes);
+            release_kept(u, block_offset(entry), entry.bytes);
     }
 }
 

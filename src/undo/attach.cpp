@@ -23,7 +23,7 @@ undo_control control_for(ty_heap *heap, const ty_undo_options &options) {
     c.entry_count = entries + 1; // and a mark: one transaction may have all of them
     c.payload_bytes[0] = padded(back) + undo_ring::mark_room;
     c.payload_bytes[1] = padded(forth) + undo_ring::mark_room;
-    c.held_bytes_max = options.held_bytes ? options.held_bytes : heap_limit(heap) / 4;
+    c.kept_bytes_max = options.kept_bytes ? options.kept_bytes : heap_limit(heap) / 4;
     return c;
 }
 
@@ -32,7 +32,7 @@ bool is_what_is_asked_for(const undo_control &c, const ty_undo_options &options)
     return options.fixed == bool(c.flags & undo_fixed) && options.volatile_buffers == bool(c.flags & undo_volatile) &&
            as(padded(options.undo_bytes), c.payload_bytes[0] - undo_ring::mark_room) &&
            as(padded(options.redo_bytes), c.payload_bytes[1] - undo_ring::mark_room) &&
-           as(options.entries, c.entry_count - 1) && as(options.held_bytes, c.held_bytes_max);
+           as(options.entries, c.entry_count - 1) && as(options.kept_bytes, c.kept_bytes_max);
 }
 
 uint64_t buffer_bytes_of(const undo_control &c) {
@@ -45,7 +45,7 @@ uint64_t buffer_bytes_of(const undo_control &c) {
 void undo_destroy(undo *u) {
     if (u == nullptr)
         return;
-    u->held.destroy();
+    u->kept.destroy();
     if (u->outside != nullptr)
         os::unmap_memory(u->outside, u->outside_bytes);
     u->~undo();
@@ -95,7 +95,7 @@ ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_byte
     u->end_offset = words.end * 8;
     u->control = control;
     u->buffer_bytes = buffer_bytes;
-    ty_status status = u->held.create(2 * control->entry_count, heap_limit(heap) / os::page_bytes);
+    ty_status status = u->kept.create(2 * control->entry_count, heap_limit(heap) / os::page_bytes);
     if (!status && control->flags & undo_volatile) {
         u->outside_bytes = control->payload_bytes[0] + control->payload_bytes[1];
         u->outside_bytes = (u->outside_bytes + os::page_bytes - 1) / os::page_bytes * os::page_bytes;
@@ -107,7 +107,7 @@ ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_byte
         return status;
     }
     lay_rings(*u);
-    u->held.cover(u->offset_of(control), buffer_bytes);
+    u->kept.cover(u->offset_of(control), buffer_bytes);
     *made = u;
     return TY_OK;
 }

@@ -21,7 +21,7 @@ ty_status find_own(undo &u, const char *call, const void *block, own_block *own)
     if (ty_status status = heap_block_at(u.heap, call, block, &own->bytes, &own->run))
         return status;
     own->offset = u.offset_of(block);
-    if (u.held.contains(own->offset))
+    if (u.kept.contains(own->offset))
         return failure(TY_E_ARGUMENT, "%s %p: it is freed already, and held for an undo", call, block)
             .remedy("hand in the address that the allocation returned, and only until it is freed");
     if (block == u.control)
@@ -59,10 +59,10 @@ void push_block(undo &u, undo_kind kind, uint64_t offset, uint64_t bytes, uint64
     undo_entry entry{offset, bytes, what_of(kind, before)};
     u.target->push(entry.address, entry.bytes, entry.what);
     if (holds(entry))
-        u.held.insert(block_offset(entry), bytes);
+        u.kept.insert(block_offset(entry), bytes);
 }
 
-// What is held is not read before an undo: its memory may go where the image has it. For pages only.
+// What is kept is not read before an undo: its memory may go where the image has it. For pages only.
 void give_back(undo &u, uint64_t offset, uint64_t bytes) {
     size_t released;
     if (bytes >= give_back_bytes) // a failure means that the memory is merely kept
@@ -94,7 +94,7 @@ bool record_end(undo &u, const own_block &own, size_t size) {
     return record_from(u, own, std::min<uint64_t>(size, first_of_redo(u, own)));
 }
 
-// The block moves: the old one is held, as it is.
+// The block moves: the old one is kept, as it is.
 void *resize_by_moving(undo &u, const own_block &own, size_t size) {
     char *old = u.base + own.offset;
     undo_room room = make_room(u, *u.target, 2, 0, false, own.bytes);
@@ -114,7 +114,7 @@ void *resize_by_moving(undo &u, const own_block &own, size_t size) {
     return block;
 }
 
-// The pages behind stay as they are, as a block of their own that is held.
+// The pages behind stay as they are, as a block of their own that is kept.
 void *shrink_run(undo &u, const own_block &own, size_t size, uint64_t kept) {
     char *block = u.base + own.offset;
     uint64_t end = kept - size;

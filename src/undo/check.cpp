@@ -137,7 +137,7 @@ ty_status check_forth(undo &u, uint64_t undone) {
     return TY_OK;
 }
 
-ty_status check_held(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
+ty_status check_kept(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
     for (uint64_t place = first; place < end; place++) {
         const undo_entry &entry = ring.at(place);
         uint64_t offset = block_offset(entry);
@@ -145,9 +145,9 @@ ty_status check_held(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
             return damaged(u, "an entry makes no sense");
         if (!holds(entry))
             continue;
-        if (!block_is(u, offset, entry.bytes) || u.held.contains(offset))
+        if (!block_is(u, offset, entry.bytes) || u.kept.contains(offset))
             return damaged(u, "a block that it holds is not there: somebody has freed or resized it");
-        u.held.insert(offset, entry.bytes);
+        u.kept.insert(offset, entry.bytes);
     }
     return TY_OK;
 }
@@ -167,13 +167,13 @@ bool block_is(const undo &u, uint64_t offset, uint64_t bytes) {
            block.size_bytes == bytes;
 }
 
-bool touches_held(const undo &u, uint64_t offset, uint64_t bytes) {
+bool touches_kept(const undo &u, uint64_t offset, uint64_t bytes) {
     const char *end = u.base + offset + bytes;
     for (const char *at = u.base + offset; at < end;) {
         ty_block block;
         bool live = heap_find_block(u.heap, at, &block);
         const char *start = static_cast<const char *>(block.address);
-        if (live && (u.held.contains(u.offset_of(start)) || start == reinterpret_cast<const char *>(u.control)))
+        if (live && (u.kept.contains(u.offset_of(start)) || start == reinterpret_cast<const char *>(u.control)))
             return true;
         at = start + block.size_bytes;
     }
@@ -237,12 +237,12 @@ ty_status check_buffers(undo &u) {
             return status;
     }
     const undo_ring_places &back = *u.back().places, &forth = *u.forth().places;
-    if (ty_status status = check_held(u, u.back(), back.entries_begin, u.control->cursor))
+    if (ty_status status = check_kept(u, u.back(), back.entries_begin, u.control->cursor))
         return status;
     if (u.is(undo_open))
-        if (ty_status status = check_held(u, u.back(), u.control->open_begin, back.entries_end))
+        if (ty_status status = check_kept(u, u.back(), u.control->open_begin, back.entries_end))
             return status;
-    return check_held(u, u.forth(), forth.entries_begin, forth.entries_end);
+    return check_kept(u, u.forth(), forth.entries_begin, forth.entries_end);
 }
 
 ty_status check_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {

@@ -105,8 +105,8 @@ ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats) {
     s.undo_size = u->control->payload_bytes[0] - undo_ring::mark_room;
     s.redo_size = u->control->payload_bytes[1] - undo_ring::mark_room;
     s.size_entries = u->control->entry_count - 1;
-    s.held_blocks = u->held.count();
-    s.held_bytes = u->held.bytes();
+    s.kept_blocks = u->kept.count();
+    s.kept_bytes = u->kept.bytes();
     s.forgotten = u->forgotten;
     s.reattached = u->reattached;
     s.lost_volatile = u->lost_volatile;
@@ -127,8 +127,8 @@ void undo_tell(ty_heap *heap) {
         told = {1,
                 u->undoable,
                 u->redoable,
-                u->held.count(),
-                u->held.bytes(),
+                u->kept.count(),
+                u->kept.bytes(),
                 u->back().used_bytes(),
                 u->control->payload_bytes[0]};
     image_tell_undo(heap, told);

@@ -5,9 +5,9 @@ namespace taiyen {
 namespace {
 
 // U2.
-ty_status add_held(const undo &u, own_blocks &found) {
+ty_status add_kept(const undo &u, own_blocks &found) {
     uint64_t slot = 0, offset = 0;
-    for (; u.held.next(&slot, &offset); slot++)
+    for (; u.kept.next(&slot, &offset); slot++)
         if (ty_status status = found.add(offset))
             return status;
     return found.add(u.offset_of(u.control));
@@ -27,13 +27,13 @@ undo_control *buffers_of(ty_heap *heap, uint64_t *bytes) {
 
 ty_status collect(ty_heap *heap, own_blocks &found) {
     if (const undo *u = undo_of(heap))
-        return add_held(*u, found);
+        return add_kept(*u, found);
     undo *u;
     if (ty_status status = read_detached(heap, &u))
         return status;
     if (u == nullptr)
         return txn_add_own_blocks(heap, found);
-    const ty_status status = add_held(*u, found);
+    const ty_status status = add_kept(*u, found);
     undo_destroy(u);
     return status;
 }

@@ -22,7 +22,7 @@ ty_status check_recorded(const undo &u, uint64_t offset, uint64_t bytes) {
         return failure(TY_E_ARGUMENT, "record %llu byte%s at %p: not in the heap's blocks",
                        static_cast<unsigned long long>(bytes), plural(bytes), static_cast<void *>(u.base + offset))
             .remedy("record bytes of live blocks");
-    if (u.held.may_touch(offset, bytes) && touches_held(u, offset, bytes))
+    if (u.kept.may_touch(offset, bytes) && touches_kept(u, offset, bytes))
         return failure(TY_E_ARGUMENT, "record %llu byte%s at %p: in a block that was freed",
                        static_cast<unsigned long long>(bytes), plural(bytes), static_cast<void *>(u.base + offset))
             .remedy("record before the free");
@@ -102,7 +102,7 @@ ty_status undo_record(ty_heap *heap, const void *address, size_t bytes) {
     const uint64_t offset = u->offset_of(address);
     const uint64_t end = heap_used_bytes(heap);
     bool fast = offset >= u->first_offset && offset <= end && bytes <= end - offset &&
-                ring.has_room(1, padded(bytes)) && !u->held.may_touch(offset, bytes);
+                ring.has_room(1, padded(bytes)) && !u->kept.may_touch(offset, bytes);
     if (!fast) [[unlikely]]
         return record_slowly(u, address, bytes);
     ring.push_data(offset, address, bytes);

@@ -86,16 +86,16 @@ undo_room refuse(undo &u) {
 } // namespace
 
 // U4.
-undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, bool one_piece, uint64_t held_bytes) {
+undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, bool one_piece, uint64_t kept_bytes) {
     const bool redo = &ring == &u.forth();
     if (redo && u.redo_lost)
         return undo_room::none;
-    const uint64_t held_max = u.control->held_bytes_max;
+    const uint64_t kept_max = u.control->kept_bytes_max;
     const bool possible =
-        held_bytes <= held_max && entries < ring.entry_count && bytes + undo_ring::mark_room <= ring.payload_bytes;
+        kept_bytes <= kept_max && entries < ring.entry_count && bytes + undo_ring::mark_room <= ring.payload_bytes;
     while (possible) {
         bool fits = ring.has_room(entries, bytes + (one_piece ? ring.skip_for(bytes) : 0)) &&
-                    u.held.bytes() <= held_max - held_bytes;
+                    u.kept.bytes() <= kept_max - kept_bytes;
         if (fits)
             return undo_room::there;
         // What an open transaction leaves in redo while it is taken back is of no use behind that: nothing goes for it.
@@ -115,15 +115,15 @@ undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, 
 }
 
 bool evict_for_memory(undo &u) {
-    const uint64_t before = u.held.count();
-    while (u.held.count() == before)
+    const uint64_t before = u.kept.count();
+    while (u.kept.count() == before)
         if (u.target != &u.back() || !forget_for_open(u))
             return false;
     return true;
 }
 
-void release_held(undo &u, uint64_t offset, uint64_t bytes) {
-    u.held.erase(offset, bytes);
+void release_kept(undo &u, uint64_t offset, uint64_t bytes) {
+    u.kept.erase(offset, bytes);
     if (block_is(u, offset, bytes))                    // else others have freed it, and it is theirs
         static_cast<void>(heap_free(u.base + offset)); // what damaged tables keep is no part of the history any more
 }
@@ -131,8 +131,8 @@ void release_held(undo &u, uint64_t offset, uint64_t bytes) {
 void release_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
     for (uint64_t place = first; place < end; place++) {
         const undo_entry &entry = ring.at(place);
-        if (holds(entry) && entry_is_sound(u, ring, entry) && u.held.contains(block_offset(entry)))
-            release_held(u, block_offset(entry), entry.bytes);
+        if (holds(entry) && entry_is_sound(u, ring, entry) && u.kept.contains(block_offset(entry)))
+            release_kept(u, block_offset(entry), entry.bytes);
     }
 }
 
@@ -162,15 +162,15 @@ void drop_partial(undo &u) {
 
 void forget_all(undo &u) {
     uint64_t slot = 0, offset = 0;
-    while (u.held.next(&slot, &offset)) {
+    while (u.kept.next(&slot, &offset)) {
         ty_block block;
         bool live = heap_find_block(u.heap, u.base + offset, &block) && block.address == u.base + offset;
         if (live)
-            static_cast<void>(heap_free(block.address)); // as in release_held
+            static_cast<void>(heap_free(block.address)); // as in release_kept
         slot++;
     }
-    u.held.clear();
-    u.held.cover(u.offset_of(u.control), u.buffer_bytes);
+    u.kept.clear();
+    u.kept.cover(u.offset_of(u.control), u.buffer_bytes);
     u.back().restart();
     u.forth().restart();
     u.undoable = u.redoable = 0;

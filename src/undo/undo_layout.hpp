@@ -19,9 +19,9 @@ enum class undo_kind : uint8_t {
     data = 1,      // these bytes are to be put back
     procedure = 2, // this procedure is to be called
     alloc = 3,     // this block was allocated: to be held
-    free = 4,      // this block was freed, and is held: to be live again
+    free = 4,      // this block was freed, and is kept: to be live again
     grow = 5,      // this run grew by a tail: to be split off and held
-    shrink = 6,    // this run lost its tail, which is held: to be joined again
+    shrink = 6,    // this run lost its tail, which is kept: to be joined again
     mark = 7,      // the entries before it are one transaction
 };
 
@@ -75,7 +75,7 @@ struct undo_control {
     uint32_t flags;            // undo_flag
     uint64_t entry_count;      // that each ring has
     uint64_t payload_bytes[2]; // that each has
-    uint64_t held_bytes_max;
+    uint64_t kept_bytes_max;
     uint32_t state; // undo_state
     uint32_t zero;
     undo_ring_places places[2]; // undo, redo

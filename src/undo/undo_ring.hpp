@@ -37,7 +37,7 @@ inline uint64_t payload_of(const undo_entry &entry) {
 inline bool in_one_piece(undo_kind kind) {
     return kind == undo_kind::procedure || kind == undo_kind::mark;
 }
-// Whether the block, or tail, that the entry names is held because of it.
+// Whether the block, or tail, that the entry names is kept because of it.
 inline bool holds(const undo_entry &entry) {
     return kind_of(entry) == undo_kind::free || kind_of(entry) == undo_kind::shrink;
 }

@@ -2,9 +2,9 @@
 //
 // U1: the entries of undo before the cursor are done; those from it on, up to the open transaction, are undone, and its
 //     transactions there stand one to one against those in redo, newest against oldest.
-// U2: a block is held for exactly one entry: a free or shrink before the cursor in undo or in the open transaction, or
-//     one in redo. The set of held blocks is exactly these.
-// U3: a held block is live in the heap, with the size that its entry says, and its bytes are not touched.
+// U2: a block is kept for exactly one entry: a free or shrink before the cursor in undo or in the open transaction, or
+//     one in redo. The set of kept blocks is exactly these.
+// U3: a kept block is live in the heap, with the size that its entry says, and its bytes are not touched.
 // U4: recording makes room first, by whole transactions, and then neither fails nor allocates.
 // U5: nothing is changed by an undo or redo before all of the transaction is validated; and what fails later is
 //     reversed, as far as redo holds it.
@@ -17,7 +17,7 @@
 //     it goes at once.
 #pragma once
 
-#include "held.hpp"
+#include "kept.hpp"
 #include "undo_ring.hpp"
 
 namespace taiyen {
@@ -31,7 +31,7 @@ struct undo : heap_service {
     uint64_t first_offset; // of blocks
     uint64_t end_offset;
     ty_heap *heap;
-    held_blocks held;
+    kept_blocks kept;
     undo_ring rings[2];
     undo_control *control;
     uint64_t buffer_bytes; // of the block that starts with control
@@ -105,11 +105,11 @@ ty_status find_route(undo *u, const char *call, undo_route *route);
 
 // Whether the block that starts at an offset is live and has exactly this size.
 bool block_is(const undo &u, uint64_t offset, uint64_t bytes);
-// Whether bytes touch a held block or the buffers.
-bool touches_held(const undo &u, uint64_t offset, uint64_t bytes);
+// Whether bytes touch a kept block or the buffers.
+bool touches_kept(const undo &u, uint64_t offset, uint64_t bytes);
 // The header of the buffers in a block of so many bytes. Expected: TY_E_DAMAGED, TY_E_FORMAT.
 ty_status check_control(const undo_control &control, uint64_t block_bytes);
-// All of the buffers in the heap; the held blocks go to u.held (U2, U3). Of volatile ones, what they hold.
+// All of the buffers in the heap; the kept blocks go to u.held (U2, U3). Of volatile ones, what they hold.
 ty_status check_buffers(undo &u);
 // An entry: that what it names lies in the ring and among the heap's blocks (U6).
 bool entry_is_sound(const undo &u, const undo_ring &ring, const undo_entry &entry);
@@ -126,14 +126,14 @@ enum class undo_room {
     refused, // the transaction does not fit; the detail says so
 };
 // Room in a ring for one payload, so many entries, and blocks to be held (U4).
-undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, bool one_piece, uint64_t held_bytes);
+undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, bool one_piece, uint64_t kept_bytes);
 // Forgets the oldest transactions up to one that holds blocks; false: there was none.
 bool evict_for_memory(undo &u);
 // Ends the holding of a block, and frees it.
-void release_held(undo &u, uint64_t offset, uint64_t bytes);
+void release_kept(undo &u, uint64_t offset, uint64_t bytes);
 // Of all blocks that these entries hold.
 void release_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end);
-// All that is held is freed, and nothing is there to be undone, redone or ended.
+// All that is kept is freed, and nothing is there to be undone, redone or ended.
 void forget_all(undo &u);
 // Redo is emptied, and undo's undone transactions are cut off; an open one moves to their place.
 void drop_redo(undo &u);

@@ -116,10 +116,10 @@ TEST_P(areas, make_the_same_blocks) {
     EXPECT_EQ(blocks_of(from.heap), blocks);
     EXPECT_EQ(ty_heap_verify(from.heap, nullptr, nullptr), TY_OK) << ty_error_text();
 }
-INSTANTIATE_TEST_SUITE_P(tables, areas, testing::Values(TY_CLASSES_LINE, TY_CLASSES_PACKED));
+INSTANTIATE_TEST_SUITE_P(tables, areas, testing::Values(TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE));
 
 TEST(make_areas, wrong_ones_change_nothing) {
-    volatile_heap heap(TY_CLASSES_PACKED);
+    volatile_heap heap(TY_CLASSES_DENSE);
     char *user = heap.base() + (size_t{1} << 20);
     uint64_t bits[128] = {3}; // both blocks of a span of two pages
     const ty_area run{TY_AREA_RUN, user + 65536, 8192, 8192, 1, 1, nullptr};
@@ -161,12 +161,12 @@ TEST(make_areas, wrong_ones_change_nothing) {
     EXPECT_EQ(ty_heap_verify(heap.heap, nullptr, nullptr), TY_OK);
     expect_refusal(ty_make_areas(heap.heap, nullptr, 1, nullptr), TY_E_ARGUMENT, "NULL");
     expect_refusal(ty_make_areas(nullptr, both, 1, nullptr), TY_E_ARGUMENT, "NULL");
-    EXPECT_EQ(ty_heap_class_table(nullptr), TY_CLASSES_LINE);
+    EXPECT_EQ(ty_heap_class_table(nullptr), TY_CLASSES_CACHE_LINE);
 }
 
 // Spans that another thread keeps, empty or in part, are taken from it, or refused as they are; it goes on in others.
 TEST(make_areas, where_another_thread_has_its_spans) {
-    volatile_heap heap(TY_CLASSES_LINE), like(TY_CLASSES_LINE);
+    volatile_heap heap(TY_CLASSES_CACHE_LINE), like(TY_CLASSES_CACHE_LINE);
     std::barrier<> step(2);
     std::vector<void *> kept, made;
     std::thread other([&] {
@@ -213,7 +213,7 @@ TEST(make_areas, where_another_thread_has_its_spans) {
 }
 
 TEST(make_areas, of_heaps_that_have_none) {
-    volatile_heap concurrent(TY_CLASSES_LINE, true), checked(TY_CLASSES_LINE);
+    volatile_heap concurrent(TY_CLASSES_CACHE_LINE, true), checked(TY_CLASSES_CACHE_LINE);
     const ty_area area{TY_AREA_RUN, concurrent.base() + (1 << 20), 8192, 8192, 1, 1, nullptr};
     expect_refusal(ty_make_areas(concurrent.heap, &area, 1, nullptr), TY_E_UNSUPPORTED);
     ty_check_options checks = TY_CHECK_OPTIONS_INIT;

@@ -33,7 +33,7 @@ class checked_heap {
 public:
     explicit checked_heap(unsigned checks, size_t quarantine_bytes = 0) {
         ty_heap_options options = TY_HEAP_OPTIONS_INIT;
-        options.classes = TY_CLASSES_PACKED;
+        options.classes = TY_CLASSES_DENSE;
         EXPECT_EQ(ty_heap_create(&options, &heap), TY_OK) << ty_error_text();
         ty_check_options wanted = TY_CHECK_OPTIONS_INIT;
         wanted.checks = checks;

@@ -40,7 +40,8 @@ const call calls[] = {
          return is(ty_each_own_block(
              h, [](const ty_block *, void *) { return true; }, nullptr));
      }},
-    {"ty_heap_class_table", [](ty_heap *h) { return ty_heap_class_table(h) == TY_CLASSES_LINE && is(TY_E_ARGUMENT); }},
+    {"ty_heap_class_table",
+     [](ty_heap *h) { return ty_heap_class_table(h) == TY_CLASSES_CACHE_LINE && is(TY_E_ARGUMENT); }},
     {"ty_heap_base", [](ty_heap *h) { return none(ty_heap_base(h)); }},
     {"ty_heap_purge", [](ty_heap *h) { return is(ty_heap_purge(h, nullptr)); }},
     {"ty_heap_verify", [](ty_heap *h) { return is(ty_heap_verify(h, nullptr, nullptr)); }},

@@ -56,7 +56,7 @@ struct writer_kind {
     bool concurrent;
     size_t journal_limit_bytes;
     size_t log_bytes;
-    uint32_t partitions;
+    uint32_t streams;
     bool asynchronous;
     bool snapshots; // between commits
     uint64_t
@@ -71,7 +71,7 @@ ty_open_options options_of(const writer_kind &kind) {
     options.staging_bytes = 8 * mb;
     options.journal_limit_bytes = kind.journal_limit_bytes;
     options.log_bytes = kind.log_bytes;
-    options.log_partitions = kind.partitions;
+    options.log_streams = kind.streams;
     return options;
 }
 
@@ -257,7 +257,7 @@ INSTANTIATE_TEST_SUITE_P(
                     writer_kind{"commits", TY_TRANSACTIONAL, false, 0, 4 * mb, 1, false, false, 0},
                     writer_kind{"commits_and_snapshots", TY_TRANSACTIONAL, false, 4 * mb, 4 * mb, 1, false, true, 0},
                     writer_kind{"a_short_log", TY_TRANSACTIONAL, false, 0, mb, 1, true, false, 0},
-                    writer_kind{"partitions", TY_TRANSACTIONAL, true, 0, 4 * mb, 3, false, false, 0},
+                    writer_kind{"log_streams", TY_TRANSACTIONAL, true, 0, 4 * mb, 3, false, false, 0},
                     writer_kind{"sessions", TY_SNAPSHOT, false, 0, 0, 0, false, false, 20},
                     writer_kind{"sessions_with_a_log", TY_TRANSACTIONAL, false, mb, mb, 1, false, false, 20}),
     [](const auto &tested) { return std::string(tested.param.name); });

@@ -291,7 +291,7 @@ TEST_P(cpp_atomically, the_modes) {
     const auto add = [&](atomic_txn &txn) { txn[the->a] += 1; };
     taiyen::atomic_result told;
     uint64_t last = 0;
-    for (const ty_commit_mode mode : {TY_COMMIT_SYNC, TY_COMMIT_ASYNC, TY_COMMIT_PARTITION}) {
+    for (const ty_commit_mode mode : {TY_COMMIT_SYNC, TY_COMMIT_ASYNC, TY_COMMIT_STREAM}) {
         heap->atomically(add, mode, &told);
         EXPECT_GT(told.lsn, last);
         last = told.lsn;

@@ -317,7 +317,7 @@ TEST_F(cpp_containers, a_pmr_container_in_another_process) {
 } // namespace
 
 TEST(cpp_allocators, align_no_bytes_too) {
-    for (ty_class_table table : {TY_CLASSES_LINE, TY_CLASSES_PACKED}) {
+    for (ty_class_table table : {TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE}) {
         taiyen::heap_options options;
         options.classes = table;
         taiyen::heap heap = taiyen::heap::create(options).value();

@@ -286,8 +286,8 @@ TEST(metrics_page, tells_of_undo) {
         ASSERT_TRUE(figures.known & TY_METRICS_UNDO) << after;
         EXPECT_EQ(figures.undoable, known.undoable) << after;
         EXPECT_EQ(figures.redoable, known.redoable) << after;
-        EXPECT_EQ(figures.held_blocks, known.held_blocks) << after;
-        EXPECT_EQ(figures.held_bytes, known.held_bytes) << after;
+        EXPECT_EQ(figures.kept_blocks, known.kept_blocks) << after;
+        EXPECT_EQ(figures.kept_bytes, known.kept_bytes) << after;
         EXPECT_GE(figures.undo_used_bytes, known.undo_bytes) << after;
         EXPECT_GE(figures.undo_room_bytes, figures.undo_used_bytes) << after;
         EXPECT_GE(figures.undo_room_bytes, known.undo_size) << after;

@@ -12,7 +12,7 @@
  *   make_heap PATH reserved  the same with one, which publishes some of the blocks that a snapshot held as reserved
  *   make_heap PATH atomic    the same with 50, in a heap that many threads may write to
  *   make_heap PATH prepared  the same with one transaction, and one that is in doubt
- *   make_heap PATH parts     the first of these with a log of two partitions
+ *   make_heap PATH parts     the first of these with a log of two log streams
  *   make_heap PATH one       the same with one transaction
  *   make_heap PATH long      the same with one transaction that writes 104 bytes
  *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends
@@ -317,7 +317,7 @@ int main(int argc, char **argv) {
     if (commits || one || is_long || prepared || churns || reserves || atomic) {
         options.kind = TY_TRANSACTIONAL;
         options.log_bytes = (parts ? 2 : churns ? 16 : 1) * TY_LOG_BYTES_MIN;
-        options.log_partitions = parts ? 2 : 1;
+        options.log_streams = parts ? 2 : 1;
     }
     if (argc == 5) {
         options.journal_path = argv[3];

@@ -41,24 +41,24 @@ class Log(CliTest):
         self.assertEqual(len([line for line in lines if line.endswith(" newest")]), 3)
         self.assertTrue(any(line.startswith("  data 0x") and "63636363" in line for line in lines), lines)
 
-    def test_partitions(self):
+    def test_streams(self):
         heap = self.heap("parts")
         words = self.succeeds("log", "stat", heap)
         self.assertIn("3 transactions, numbers 1 to 3", words)
-        self.assertRegex(words, r"\n  partition 0: \d+ KiB in use, 3 transactions, \d+ bytes of records\n")
-        self.assertIn("\n  partition 1: 0 bytes in use, 0 transactions, 0 bytes of records\n", words)
+        self.assertRegex(words, r"\n  log stream 0: \d+ KiB in use, 3 transactions, \d+ bytes of records\n")
+        self.assertIn("\n  log stream 1: 0 bytes in use, 0 transactions, 0 bytes of records\n", words)
         stat = json.loads(self.succeeds("log", "stat", "--json", heap))
         self.assertEqual((stat["format_version"], stat["left_out"]), (3, "0"))
-        self.assertEqual([one["transactions"] for one in stat["partitions"]], ["3", "0"])
-        self.assertEqual(stat["partitions"][0]["end_position"], stat["end_position"])
+        self.assertEqual([one["transactions"] for one in stat["log_streams"]], ["3", "0"])
+        self.assertEqual(stat["log_streams"][0]["end_position"], stat["end_position"])
         lines = [one for one in self.succeeds("log", "dump", heap).splitlines() if one.startswith("transaction ")]
-        self.assertTrue(len(lines) == 3 and all(one.endswith(" in partition 0") for one in lines), lines)
+        self.assertTrue(len(lines) == 3 and all(one.endswith(" in log stream 0") for one in lines), lines)
         entries = [json.loads(one) for one in self.succeeds("log", "dump", "--json", heap).splitlines()]
-        told = [(one["partition"], one["marked"]) for one in entries if one["kind"] == "transaction"]
+        told = [(one["log_stream"], one["marked"]) for one in entries if one["kind"] == "transaction"]
         self.assertEqual(told, [("0", False)] * 3)
         one_ring = self.heap("commit", "one.ty")
-        self.assertNotIn("partition", self.succeeds("log", "stat", one_ring) + self.succeeds("log", "dump", one_ring))
-        self.assertEqual(len(json.loads(self.succeeds("log", "stat", "--json", one_ring))["partitions"]), 1)
+        self.assertNotIn("log stream", self.succeeds("log", "stat", one_ring) + self.succeeds("log", "dump", one_ring))
+        self.assertEqual(len(json.loads(self.succeeds("log", "stat", "--json", one_ring))["log_streams"]), 1)
 
     def test_log_elsewhere(self):
         heap = self.heap("commit")

@@ -255,7 +255,7 @@ class Levels(LiveTest):
         for _ in range(4):
             program.commit()
         undo = self.until(live, lambda figures: figures.get("live", {}).get("undo", {}).get("undoable") == "5")["live"]["undo"]
-        self.assertEqual((undo["redoable"], undo["held_blocks"]), ("0", "5"))
+        self.assertEqual((undo["redoable"], undo["kept_blocks"]), ("0", "5"))
         self.assertEqual(self.stat(path)["live"]["undo"], undo)
         self.assertIn("5 transactions to undo", self.succeeds("stat", path))
         self.assertEqual(self.stat(path)["live"]["memory_bound_bytes"], "0")

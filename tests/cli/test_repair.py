@@ -332,7 +332,7 @@ class Roomy(Repair):
         path = self.heap("parts")
         self.repair(path)
         logs = [json.loads(run("log", "stat", "--json", each).stdout) for each in (path, self.path("out.ty"))]
-        self.assertEqual(*[(len(log["partitions"]), os.path.getsize(each + "-log"))
+        self.assertEqual(*[(len(log["log_streams"]), os.path.getsize(each + "-log"))
                            for log, each in zip(logs, (path, self.path("out.ty")))])
 
 

@@ -40,7 +40,7 @@ private:
 };
 
 std::string describe(const recorded_commit &commit) {
-    return "commit " + std::to_string(commit.ordinal) + (commit.vouched ? " (partition)" : "") + " of thread " +
+    return "commit " + std::to_string(commit.ordinal) + (commit.vouched ? " (log stream)" : "") + " of thread " +
            std::to_string(commit.thread) + ", stamp " + std::to_string(commit.stamp);
 }
 

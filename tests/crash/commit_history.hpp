@@ -1,7 +1,7 @@
 // What the threads of a run have committed: the words that each commit stored, the blocks that it made and freed, its
 // stamp, and from when on it must survive. From it follows what a heap may hold after a power cut.
 //
-// C1: What is found of the commits, but for those of TY_COMMIT_PARTITION, are all up to some stamp; and whatever of
+// C1: What is found of the commits, but for those of TY_COMMIT_STREAM, are all up to some stamp; and whatever of
 //     them is found comes with all that was stamped before.
 // C2: What was acknowledged before the cut is found.
 // C3: The words and blocks are those that the commits that are found give, done in the order of their stamps.
@@ -18,7 +18,7 @@ inline constexpr const char *counters_root = "counters";
 struct alignas(64) commit_counters {
     uint64_t ordinary;
     uint64_t ordinary_rest[7];
-    uint64_t vouched; // those of TY_COMMIT_PARTITION
+    uint64_t vouched; // those of TY_COMMIT_STREAM
     uint64_t vouched_words[7];
 };
 

@@ -1,5 +1,5 @@
-// Concurrent heaps: threads change one at the same time, in all modes, on a log of one or several partitions; the power
-// is cut over all of them. What the threads do differs from run to run, so a replay tries many times.
+// Concurrent heaps: threads change one at the same time, in all modes, on a log of one or several log streams; the
+// power is cut over all of them. What the threads do differs from run to run, so a replay tries many times.
 #include "dice.hpp"
 #include "faults.hpp"
 #include "thread_run.hpp"
@@ -52,7 +52,7 @@ public:
         options.background = random.one_in(2) ? TY_BACKGROUND_THREAD : TY_BACKGROUND_CALLS;
         options.log_bytes = 4 * size_t{TY_LOG_BYTES_MIN};
         if (what == phase::create || closed_)
-            options.log_partitions = log_partitions ? log_partitions : static_cast<uint32_t>(1 + random.below(4));
+            options.log_streams = log_streams ? log_streams : static_cast<uint32_t>(1 + random.below(4));
         ty_report report{};
         report.struct_size = sizeof report;
         const uint64_t started = on_.events();

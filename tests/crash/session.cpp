@@ -31,12 +31,12 @@ ty_open_options options_for(const open_choice &choice, const ty_storage *storage
     taiyen::memory_need::least_bytes = UINT64_MAX; // what the process has in memory differs from run to run
     options.memory_bytes = choice.memory_bytes;
     options.log_bytes = TY_LOG_BYTES_MIN; // small, so that the ring turns often
-    options.log_partitions = log_partitions;
+    options.log_streams = log_streams;
     options.outcome = [](const ty_in_doubt_txn *doubt, void *) {
         return memcmp(doubt->description, prepared_to_commit, 1) ? TY_OUTCOME_ROLLBACK : TY_OUTCOME_COMMIT;
     };
-    if (log_partitions > 1)
-        options.log_bytes += log_partitions * (TY_LOG_BYTES_MIN / 2);
+    if (log_streams > 1)
+        options.log_bytes += log_streams * (TY_LOG_BYTES_MIN / 2);
     return options;
 }
 

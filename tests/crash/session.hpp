@@ -23,8 +23,8 @@ std::string difference(const content &found, const content &expected);
 // What is still mapped where heaps lie although none is open; empty if nothing is. It is unmapped then.
 std::string clear_leftovers();
 
-// Of all logs of a run; 0: one partition.
-inline uint32_t log_partitions = 0;
+// Of all logs of a run; 0: one log stream.
+inline uint32_t log_streams = 0;
 // Descriptions of prepared transactions: what becomes of one that is in doubt.
 inline constexpr const char *prepared_to_commit = "c", *prepared_to_roll_back = "r";
 

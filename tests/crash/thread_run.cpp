@@ -229,7 +229,7 @@ private:
     // Depends on no other's commits.
     void commit_vouched() {
         ty_atomic_options options = TY_ATOMIC_OPTIONS_INIT;
-        options.commit = TY_COMMIT_PARTITION;
+        options.commit = TY_COMMIT_STREAM;
         ty_atomic_result result;
         const ty_status status = run_body(
             options,

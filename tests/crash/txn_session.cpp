@@ -162,7 +162,7 @@ void txn_session::end_in_two_phases(ty_txn *txn, bool commits, dice &random) {
 }
 
 void txn_session::end(ty_txn *txn, ending how, dice &random) {
-    if (log_partitions <= 1 && !tolerant_ && random.one_in(6)) {
+    if (log_streams <= 1 && !tolerant_ && random.one_in(6)) {
         end_in_two_phases(txn, how != ending::rollback, random);
         return;
     }
@@ -253,9 +253,9 @@ ty_txn_stats txn_session::stats() const {
     return ty_get_txn_stats(heap_, &stats) == TY_OK ? stats : ty_txn_stats{};
 }
 
-// Of the partition that the transactions are in.
+// Of the log stream that the transactions are in.
 static uint64_t ring_bytes(const ty_txn_stats &now) {
-    return now.size_log_bytes / std::max(log_partitions, 1u);
+    return now.size_log_bytes / std::max(log_streams, 1u);
 }
 
 // Room for two frames, without a snapshot on the way: that would wait for the write that is held back.

@@ -86,7 +86,7 @@ ty_status undo_user::attach(ty_heap *heap, const undo_choice &choice, bool recov
     ty_undo_options options = TY_UNDO_OPTIONS_INIT;
     options.undo_bytes = choice.buffer_bytes;
     options.entries = choice.entries;
-    options.held_bytes = uint64_t{16} << 20; // not the default, which depends on the heap's limit
+    options.kept_bytes = uint64_t{16} << 20; // not the default, which depends on the heap's limit
     options.volatile_buffers = choice.volatile_buffers;
     if (ty_status status = ty_undo_attach(heap, &options)) {
         return status;
@@ -118,7 +118,7 @@ void undo_user::adopt(const undo_model &expected) {
 }
 
 size_t undo_user::blocks() const {
-    return attached() ? 1 + stats_of(heap_).held_blocks : 0;
+    return attached() ? 1 + stats_of(heap_).kept_blocks : 0;
 }
 
 void undo_user::prepare_close() {

@@ -60,7 +60,7 @@ struct memory_heap {
 
 // Its threads keep short runs, as those of large volatile heaps do.
 struct keeping_heap : memory_heap {
-    keeping_heap() : memory_heap(TY_CLASSES_PACKED, kept_limit_min) {
+    keeping_heap() : memory_heap(TY_CLASSES_DENSE, kept_limit_min) {
         detach();
         owner.movable = true;
         attach(true);

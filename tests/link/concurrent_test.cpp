@@ -1,4 +1,4 @@
-// Goal: of heaps that many threads change at once, with logs of several partitions and small ones that are written
+// Goal: of heaps that many threads change at once, with logs of several log streams and small ones that are written
 // over, change feeds tell every transaction in the order of its stamp, none before it is durable (LK1, LK2, LK3).
 // Method: threads that commit in all modes; snapshots; a change feed that waits within the process and one that reads
 // the files, each with a mirror that must be like the heap in the end.
@@ -73,10 +73,10 @@ outcome follow_to_the_end(ty_heap *heap, const ty_open_options &options, bool wi
 }
 
 // large: the log holds all of it.
-void run(uint32_t partitions, bool large) {
+void run(uint32_t streams, bool large) {
     constexpr uint64_t each = 1500;
     disk files;
-    ty_open_options options = transactional(files, partitions);
+    ty_open_options options = transactional(files, streams);
     options.concurrent = true;
     options.background = TY_BACKGROUND_THREAD;
     if (large)
@@ -90,7 +90,7 @@ void run(uint32_t partitions, bool large) {
         writers.emplace_back([&, t] {
             ty_atomic_options modes[3] = {TY_ATOMIC_OPTIONS_INIT, TY_ATOMIC_OPTIONS_INIT, TY_ATOMIC_OPTIONS_INIT};
             modes[1].commit = TY_COMMIT_ASYNC;
-            modes[2].commit = TY_COMMIT_PARTITION;
+            modes[2].commit = TY_COMMIT_STREAM;
             for (uint64_t i = 0; i < each; ++i) {
                 work w{block, 1 + t + i * 3};
                 ASSERT_OK(ty_atomically(heap, &modes[i % 3], add, &w, nullptr));
@@ -117,19 +117,19 @@ void run(uint32_t partitions, bool large) {
     ASSERT_OK(ty_close(heap));
 }
 
-TEST(concurrent_feed_test, one_partition) {
+TEST(concurrent_feed_test, one_stream) {
     run(1, true);
 }
 
-TEST(concurrent_feed_test, four_partitions) {
+TEST(concurrent_feed_test, four_streams) {
     run(4, true);
 }
 
-TEST(concurrent_feed_test, one_partition_that_is_written_over) {
+TEST(concurrent_feed_test, one_stream_that_is_written_over) {
     run(1, false);
 }
 
-TEST(concurrent_feed_test, four_partitions_that_are_written_over) {
+TEST(concurrent_feed_test, four_streams_that_are_written_over) {
     run(4, false);
 }
 

@@ -6,8 +6,8 @@
 
 namespace taiyen::test {
 
-inline ty_open_options of_source(const disk &files, bool concurrent, uint32_t partitions) {
-    ty_open_options options = transactional(files, partitions);
+inline ty_open_options of_source(const disk &files, bool concurrent, uint32_t streams) {
+    ty_open_options options = transactional(files, streams);
     options.concurrent = concurrent;
     options.log_bytes = size_t{24} << 20;
     return options;

@@ -11,7 +11,7 @@ namespace {
 
 struct kind_of_run {
     bool concurrent;
-    uint32_t partitions;
+    uint32_t streams;
     bool unlogged;
     uint64_t seed;
     ty_tracking tracking = TY_TRACK_AUTOMATIC; // of the copy
@@ -19,7 +19,7 @@ struct kind_of_run {
 
 void run(const kind_of_run &kind) {
     disk files;
-    source_model source(kind.seed, files, of_source(files, kind.concurrent, kind.partitions));
+    source_model source(kind.seed, files, of_source(files, kind.concurrent, kind.streams));
     std::vector<os::sim_disk *> bases{source.copy()};
     for (int part = 0; part < 5; ++part) {
         source.transactions(40);

@@ -95,10 +95,10 @@ public:
         EXPECT_OK(ty_open(heap_path, &options_, &heap_, nullptr));
         states[last()] = state_of(heap_);
     }
-    // With a log made anew, of so many partitions, which holds nothing of what was before.
-    void open_with(uint32_t partitions) {
-        options_.log_partitions = partitions;
-        options_.concurrent = partitions > 1;
+    // With a log made anew, of so many log streams, which holds nothing of what was before.
+    void open_with(uint32_t streams) {
+        options_.log_streams = streams;
+        options_.concurrent = streams > 1;
         open();
         base_ = base_of(follow(options_).get());
     }
@@ -180,7 +180,7 @@ private:
         for (uint64_t steps = 1 + below(6); steps; --steps)
             step();
         // Its record changes nothing before its outcome.
-        const bool in_two_phases = options_.log_partitions <= 1 && below(5) == 0;
+        const bool in_two_phases = options_.log_streams <= 1 && below(5) == 0;
         if (in_two_phases) {
             EXPECT_OK(ty_prepare(txn_, "source", 6));
             states[last()] = states.rbegin()->second;

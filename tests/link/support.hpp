@@ -11,13 +11,13 @@ namespace taiyen::test {
 
 inline constexpr size_t counters = 4096; // a block
 
-inline ty_open_options transactional(const disk &files, uint32_t partitions = 1) {
+inline ty_open_options transactional(const disk &files, uint32_t streams = 1) {
     ty_open_options options = files.options();
     options.kind = TY_TRANSACTIONAL;
     options.log_bytes = size_t{1} << 20;
-    options.concurrent = partitions > 1;
-    options.log_partitions = partitions;
-    if (partitions > 1) {
+    options.concurrent = streams > 1;
+    options.log_streams = streams;
+    if (streams > 1) {
         options.log_bytes = size_t{4} << 20;
         options.background = TY_BACKGROUND_THREAD;
     }

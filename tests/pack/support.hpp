@@ -103,7 +103,7 @@ inline void *next_base() {
 
 struct volatile_heap {
     ty_heap *heap = nullptr;
-    explicit volatile_heap(ty_class_table classes = TY_CLASSES_LINE, size_t limit = size_t{256} << 20) {
+    explicit volatile_heap(ty_class_table classes = TY_CLASSES_CACHE_LINE, size_t limit = size_t{256} << 20) {
         ty_heap_options options = TY_HEAP_OPTIONS_INIT;
         options.limit_bytes = limit;
         options.classes = classes;

@@ -22,15 +22,15 @@ void expect_restored(const source_model &source, const ty_destination *from, con
     remove_heap(path);
 }
 
-ty_open_options shipped_options(const disk &files, bool concurrent, uint32_t partitions) {
-    ty_open_options options = of_source(files, concurrent, partitions);
+ty_open_options shipped_options(const disk &files, bool concurrent, uint32_t streams) {
+    ty_open_options options = of_source(files, concurrent, streams);
     options.log_bytes = size_t{64} << 20;
     return options;
 }
 
 struct kind_of_run {
     bool concurrent;
-    uint32_t partitions;
+    uint32_t streams;
     int transactions; // between ships
     int ships;
     int samples;
@@ -40,7 +40,7 @@ void run(const kind_of_run &kind) {
     disk files;
     temporary_folder folder;
     const std::string to = folder.file("shipped"), path = folder.file("restored");
-    source_model source(41, files, shipped_options(files, kind.concurrent, kind.partitions));
+    source_model source(41, files, shipped_options(files, kind.concurrent, kind.streams));
     ty_ship_options options = TY_SHIP_OPTIONS_INIT;
     options.merged = 3;
     options.base_bytes = 100 << 10;
@@ -82,7 +82,7 @@ TEST(restore_test, of_a_concurrent_heap) {
     run({true, 1, 100, 12, 25});
 }
 
-TEST(restore_test, of_a_log_of_partitions) {
+TEST(restore_test, of_a_log_of_streams) {
     run({true, 3, 100, 12, 25});
 }
 

@@ -384,10 +384,10 @@ TEST(upkeep_test, a_log_made_anew_begins_a_timeline) {
         ends.push_back(report.lsn);
     };
     ship_some(6, 0);
-    for (uint32_t partitions : {2, 1, 3}) {
-        source.open_with(partitions);
+    for (uint32_t streams : {2, 1, 3}) {
+        source.open_with(streams);
         ship_some(6, 1);
-        if (partitions == 1)
+        if (streams == 1)
             continue; // nothing but a base
         source.open();
         ship_some(3, 0);

@@ -64,7 +64,7 @@ uint64_t lsn_in(sim_store &store) {
 
 struct kind_of_run {
     bool concurrent;
-    uint32_t partitions;
+    uint32_t streams;
     int transactions;
     int rounds;
     size_t message_bytes;
@@ -76,7 +76,7 @@ void run(const kind_of_run &kind) {
     temporary_folder folder;
     sim_store store;
     sim_engine engine(store, 3, kind.faults, kind.message_bytes), calm(store);
-    source_model source(41, files, published_options(files, kind.concurrent, kind.partitions));
+    source_model source(41, files, published_options(files, kind.concurrent, kind.streams));
     standby_of standby(folder.file("standby"), calm.table());
     source.transactions(10);
     source.close();

@@ -59,8 +59,8 @@ inline ty_open_options open_options() {
     return open;
 }
 
-inline ty_open_options published_options(const disk &files, bool concurrent, uint32_t partitions) {
-    ty_open_options options = of_source(files, concurrent, partitions);
+inline ty_open_options published_options(const disk &files, bool concurrent, uint32_t streams) {
+    ty_open_options options = of_source(files, concurrent, streams);
     options.log_bytes = size_t{64} << 20;
     return options;
 }

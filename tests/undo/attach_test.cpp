@@ -25,7 +25,7 @@ TEST(attach, yesterdays_changes_are_undone_today) {
     EXPECT_EQ(ty_undo(heap), TY_E_ARGUMENT); // not attached
     ASSERT_OK(ty_undo_attach(heap, nullptr));
     EXPECT_TRUE(stats_of(heap).reattached);
-    EXPECT_EQ(stats_of(heap).held_blocks, 1u);
+    EXPECT_EQ(stats_of(heap).kept_blocks, 1u);
     EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_BUSY);
     ASSERT_OK(ty_undo(heap));
     EXPECT_TRUE(all_are(freed, 70000, 2));
@@ -38,7 +38,7 @@ TEST(attach, yesterdays_changes_are_undone_today) {
     ASSERT_OK(ty_redo(heap));
     ASSERT_OK(ty_redo(heap));
     EXPECT_TRUE(all_are(block, 100, 3));
-    EXPECT_EQ(stats_of(heap).held_blocks, 1u);
+    EXPECT_EQ(stats_of(heap).kept_blocks, 1u);
 }
 
 TEST(attach, the_history_is_that_of_the_snapshot) {
@@ -94,7 +94,7 @@ TEST(attach, other_options_make_new_buffers_only_without_a_history) {
     EXPECT_EQ(live_blocks(heap), live);
 }
 
-TEST(attach, a_detach_of_what_is_not_attached_frees_all_that_is_held) {
+TEST(attach, a_detach_of_what_is_not_attached_frees_all_that_is_kept) {
     undo_heap heap;
     uint64_t live = live_blocks(heap);
     char *freed = heap.block(5000, 2);
@@ -254,7 +254,7 @@ TEST(attach, every_wrong_byte_is_refused_or_harmless) {
     for (size_t at = 0; at < size; at++) {
         if (bytes[at] == 0 && at > sizeof(undo_control) + 2000 && at % 64 != 0)
             continue; // rings that were never written
-        if (at / 8 == offsetof(undo_control, held_bytes_max) / 8)
+        if (at / 8 == offsetof(undo_control, kept_bytes_max) / 8)
             continue; // any value is a setting that could have been asked for
         for (int flip : {0x01, 0x80}) {
             bytes[at] = static_cast<unsigned char>(bytes[at] ^ flip);

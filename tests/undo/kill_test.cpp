@@ -186,7 +186,7 @@ protected:
     void compare(uint64_t n) {
         ASSERT_EQ(table_->transactions, n);
         const reference &expected = state_of(n);
-        uint64_t blocks = 2 + stats_of(heap_).held_blocks; // the table, the buffers
+        uint64_t blocks = 2 + stats_of(heap_).kept_blocks; // the table, the buffers
         for (size_t i = 0; i < slot_count; i++) {
             ASSERT_EQ(table_->slots[i].size, expected[i].size());
             if (expected[i].empty())

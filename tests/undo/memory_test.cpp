@@ -1,4 +1,4 @@
-// Goal: a large freed block's memory is given back while it is held, where the image has it, and an undo brings exactly
+// Goal: a large freed block's memory is given back while it is kept, where the image has it, and an undo brings exactly
 // its bytes. Method: a heap in real files, resident memory as the kernel counts it.
 #include "tests/os/temporary_folder.hpp"
 #include "tests/undo/support.hpp"

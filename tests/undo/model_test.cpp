@@ -54,7 +54,7 @@ struct setting {
     size_t undo_bytes;
     size_t redo_bytes;
     size_t entries;
-    size_t held_bytes;
+    size_t kept_bytes;
 };
 
 class model {
@@ -322,7 +322,7 @@ private:
         }
         if (below(40) == 0) {
             expect_sound(heap_);
-            ASSERT_EQ(live_blocks(heap_), now_.size() + stats_of(heap_).held_blocks + 1);
+            ASSERT_EQ(live_blocks(heap_), now_.size() + stats_of(heap_).kept_blocks + 1);
         }
     }
 
@@ -405,7 +405,7 @@ private:
     undo_heap heap_;
     std::mt19937_64 random_;
     ty_undo_options options_{sizeof(ty_undo_options), how_.undo_bytes,       how_.redo_bytes, how_.entries,
-                             how_.held_bytes,         how_.volatile_buffers, how_.fixed};
+                             how_.kept_bytes,         how_.volatile_buffers, how_.fixed};
     uint64_t done_ = 0;
     state now_, before_;       // at the beginning of the transaction
     std::deque<state> states_; // before the first one that can be undone, and after each

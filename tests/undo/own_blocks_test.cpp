@@ -68,7 +68,7 @@ TEST(own_blocks, of_undo_attached_or_not) {
     EXPECT_EQ(own_blocks_of(heap).size(), 1u);
     ASSERT_OK(ty_undo_begin(heap, nullptr));
     ASSERT_OK(ty_undo_free(heap, blocks[0]));
-    ASSERT_EQ(ty_undo_resize(heap, blocks[2], 50000), blocks[2]); // its tail is held
+    ASSERT_EQ(ty_undo_resize(heap, blocks[2], 50000), blocks[2]); // its tail is kept
     ASSERT_OK(ty_undo_end(heap));
     ASSERT_OK(ty_undo_begin(heap, nullptr));
     ASSERT_OK(ty_undo_free(heap, blocks[3]));
@@ -109,7 +109,7 @@ TEST(own_blocks, of_undo_attached_or_not) {
     EXPECT_EQ(attached.redoable, looked_at.redoable);
     EXPECT_EQ(attached.undo_bytes, looked_at.undo_bytes);
     EXPECT_EQ(attached.undo_size, looked_at.undo_size);
-    EXPECT_EQ(attached.held_bytes, looked_at.held_bytes);
+    EXPECT_EQ(attached.kept_bytes, looked_at.kept_bytes);
     EXPECT_EQ(steps_of(heap), steps);
     ASSERT_OK(ty_redo(heap));
     ASSERT_OK(ty_undo_detach(heap, false));

@@ -117,7 +117,7 @@ TEST_F(procedure, may_allocate_resize_and_free_in_an_undo) {
         ASSERT_OK(ty_redo(heap));
         EXPECT_TRUE(all_are(block, 64, 1));
         EXPECT_EQ(live_blocks(heap), live);
-        EXPECT_EQ(stats_of(heap).held_blocks, 0u);
+        EXPECT_EQ(stats_of(heap).kept_blocks, 0u);
     }
     ASSERT_OK(ty_undo(heap));
     ASSERT_OK(ty_undo_exit(heap)); // the freed block goes
@@ -200,7 +200,7 @@ TEST_F(procedure, that_fails_in_an_undo_leaves_everything_as_it_was) {
     EXPECT_EQ(before, std::string(block, 64));
     EXPECT_EQ(scripts[0].runs, 2); // by the undo, and to take that back
     EXPECT_EQ(live_blocks(heap), live);
-    EXPECT_EQ(stats_of(heap).held_blocks, 1u);
+    EXPECT_EQ(stats_of(heap).kept_blocks, 1u);
     EXPECT_EQ(stats_of(heap).undoable, 1u);
     EXPECT_FALSE(stats_of(heap).cycle);
     scripts[2].run = [](ty_heap *, const void *, size_t) { return TY_OK; };
@@ -254,7 +254,7 @@ TEST_F(procedure, that_fails_in_a_redo) {
             EXPECT_TRUE(all_are(block, 64, 1) && all_are(other, 9000, 3));
             EXPECT_EQ(live_blocks(heap), live);
             EXPECT_EQ(stats_of(heap).redoable, 1u);
-            EXPECT_EQ(stats_of(heap).held_blocks, 0u);
+            EXPECT_EQ(stats_of(heap).kept_blocks, 0u);
         } else {
             EXPECT_EQ(ty_redo(heap), TY_E_DAMAGED);
             EXPECT_EQ(stats_of(heap).undoable + stats_of(heap).redoable, 0u);

@@ -92,7 +92,7 @@ TEST(undo, what_can_be_redone_stays_until_a_transaction_ends_with_entries) {
     EXPECT_EQ(stats_of(heap).redoable, 2u);
     ASSERT_OK(ty_undo_cancel(heap));
     EXPECT_TRUE(all_are(block, 8, 2) && all_are(block + 8, 56, 1));
-    EXPECT_EQ(stats_of(heap).held_blocks, 0u);
+    EXPECT_EQ(stats_of(heap).kept_blocks, 0u);
     ASSERT_OK(ty_redo(heap));
     ASSERT_OK(ty_redo(heap));
     EXPECT_TRUE(all_are(block, 8, 4));
@@ -281,23 +281,23 @@ TEST(undo, blocks_come_and_go_at_their_addresses) {
     EXPECT_EQ(ty_undo_record(heap, large + 30000, 8), TY_E_ARGUMENT);
     EXPECT_EQ(ty_undo_resize(heap, large, 8), nullptr);
     ASSERT_OK(ty_undo_end(heap));
-    EXPECT_EQ(stats_of(heap).held_blocks, 2u);
+    EXPECT_EQ(stats_of(heap).kept_blocks, 2u);
     for (int i = 0; i < 2; i++) {
         ASSERT_OK(ty_undo(heap));
         EXPECT_TRUE(all_are(old, 3000, 1) && all_are(large, 50000, 2));
-        EXPECT_EQ(stats_of(heap).held_blocks, 1u);
+        EXPECT_EQ(stats_of(heap).kept_blocks, 1u);
         ASSERT_OK(ty_redo(heap));
         EXPECT_TRUE(all_are(made, 200, 3));
-        EXPECT_EQ(stats_of(heap).held_blocks, 2u);
+        EXPECT_EQ(stats_of(heap).kept_blocks, 2u);
     }
-    ASSERT_OK(ty_undo_clear(heap)); // what is held is freed
-    EXPECT_EQ(stats_of(heap).held_blocks, 0u);
+    ASSERT_OK(ty_undo_clear(heap)); // what is kept is freed
+    EXPECT_EQ(stats_of(heap).kept_blocks, 0u);
     EXPECT_EQ(live_blocks(heap), live + 1 - 2);
     EXPECT_OK(ty_free(made));
     expect_sound(heap);
 }
 
-TEST(undo, an_exit_frees_what_only_redo_held) {
+TEST(undo, an_exit_frees_what_only_redo_kept) {
     undo_heap heap;
     ASSERT_OK(ty_undo_attach(heap, nullptr));
     uint64_t live = live_blocks(heap);
@@ -346,10 +346,10 @@ TEST(undo, resizes_come_back) {
             check(i);
         }
     }
-    uint64_t held = stats_of(heap).held_blocks, live = live_blocks(heap);
-    EXPECT_GT(held, 0u);
+    uint64_t kept = stats_of(heap).kept_blocks, live = live_blocks(heap);
+    EXPECT_GT(kept, 0u);
     ASSERT_OK(ty_undo_clear(heap));
-    EXPECT_EQ(live_blocks(heap), live - held);
+    EXPECT_EQ(live_blocks(heap), live - kept);
     expect_sound(heap);
 }
 
@@ -458,7 +458,7 @@ TEST(undo, a_full_fixed_buffer_can_be_cancelled_or_given_up) {
         undo_heap heap;
         char *block = heap.block(4096, 1);
         ty_undo_options options = small_buffers(true);
-        options.held_bytes = 500000;
+        options.kept_bytes = 500000;
         ASSERT_OK(ty_undo_attach(heap, &options));
         heap.change(block, 8, 2);
         ASSERT_OK(ty_undo_begin(heap, nullptr));
@@ -483,7 +483,7 @@ TEST(undo, a_full_fixed_buffer_can_be_cancelled_or_given_up) {
         ASSERT_NE(made, nullptr);
         ASSERT_NE(made = ty_undo_resize(heap, made, 800), nullptr);
         ASSERT_OK(ty_undo_free(heap, made));
-        EXPECT_EQ(stats_of(heap).held_blocks, 0u);
+        EXPECT_EQ(stats_of(heap).kept_blocks, 0u);
         ASSERT_OK(ty_undo_end(heap));
         EXPECT_EQ(ty_undo(heap), TY_E_NOT_FOUND);
         ASSERT_OK(ty_undo_clear(heap));
@@ -499,7 +499,7 @@ TEST(undo, a_circular_buffer_that_one_transaction_overflows) {
         undo_heap heap;
         char *block = heap.block(4096, 1);
         ty_undo_options options = small_buffers(false);
-        options.held_bytes = 500000;
+        options.kept_bytes = 500000;
         ASSERT_OK(ty_undo_attach(heap, &options));
         ASSERT_OK(ty_undo_begin(heap, nullptr));
         heap.write(block, 8, 3);
@@ -520,7 +520,7 @@ TEST(undo, a_full_heap_takes_what_old_transactions_hold) {
     for (bool fixed : {false, true}) {
         undo_heap heap;
         ty_undo_options options = small_buffers(fixed);
-        options.held_bytes = small_limit;
+        options.kept_bytes = small_limit;
         ASSERT_OK(ty_undo_attach(heap, &options));
         int made = 0;
         for (; made < 12; made++) {
@@ -555,7 +555,7 @@ TEST(undo, a_small_redo_buffer_holds_what_it_can) {
             ASSERT_OK(ty_undo(heap));
         EXPECT_TRUE(all_are(block, 1000, 2));
         EXPECT_EQ(stats_of(heap).redoable, fixed ? 0u : 2u);
-        EXPECT_EQ(stats_of(heap).held_blocks, 0u); // redo held the block, and lost it
+        EXPECT_EQ(stats_of(heap).kept_blocks, 0u); // redo held the block, and lost it
         if (!fixed) {
             ASSERT_OK(ty_redo(heap));
             ASSERT_OK(ty_redo(heap));
@@ -587,20 +587,20 @@ TEST(undo, a_block_that_a_lost_redo_would_hold_is_freed) {
     for (int i = 0; i < 5; i++)
         ASSERT_OK(ty_undo(heap));
     EXPECT_EQ(stats_of(heap).redoable, 0u);
-    EXPECT_EQ(stats_of(heap).held_blocks, 0u);
+    EXPECT_EQ(stats_of(heap).kept_blocks, 0u);
     EXPECT_EQ(ty_usable_size(made), 0u);
     expect_sound(heap);
 }
 
 // A block of another size at the place of a held one is not the one that was held (U3).
-TEST(undo, a_held_block_that_others_replaced_is_not_taken_for_it) {
+TEST(undo, a_kept_block_that_others_replaced_is_not_taken_for_it) {
     undo_heap heap;
     char *block = heap.block(5 * 4096, 1);
     ASSERT_OK(ty_undo_attach(heap, nullptr));
     ASSERT_OK(ty_undo_begin(heap, nullptr));
     ASSERT_OK(ty_undo_free(heap, block));
     ASSERT_OK(ty_undo_end(heap));
-    ASSERT_OK(ty_free(block)); // the heap knows nothing of held blocks
+    ASSERT_OK(ty_free(block)); // the heap knows nothing of kept blocks
     ASSERT_EQ(ty_alloc_at(heap, block, 4 * 4096), TY_OK) << ty_error_text();
     EXPECT_EQ(ty_undo(heap), TY_E_DAMAGED);
     ASSERT_OK(ty_undo_clear(heap));
@@ -626,7 +626,7 @@ TEST(undo, what_others_did_to_recorded_blocks_is_found_before_anything_changes) 
     char *c = heap.block(3000, 1);
     heap.write(c, 8, 5);
     ASSERT_OK(ty_undo_end(heap));
-    ASSERT_OK(ty_free(b)); // the heap knows nothing of held blocks
+    ASSERT_OK(ty_free(b)); // the heap knows nothing of kept blocks
     EXPECT_EQ(ty_undo(heap), TY_E_DAMAGED);
     EXPECT_TRUE(all_are(c, 8, 5)); // it was put back, and put forth again
     EXPECT_EQ(stats_of(heap).undoable, 1u);

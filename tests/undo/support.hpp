@@ -16,8 +16,8 @@ inline ty_undo_stats stats_of(ty_heap *heap) {
     if (told.attached && !stats.open) { // U7: what others are told is what is there
         EXPECT_EQ(told.undoable, stats.undoable);
         EXPECT_EQ(told.redoable, stats.redoable);
-        EXPECT_EQ(told.held_blocks, stats.held_blocks);
-        EXPECT_EQ(told.held_bytes, stats.held_bytes);
+        EXPECT_EQ(told.kept_blocks, stats.kept_blocks);
+        EXPECT_EQ(told.kept_bytes, stats.kept_bytes);
     }
     return stats;
 }

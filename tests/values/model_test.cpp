@@ -12,7 +12,7 @@ using namespace values_test;
 namespace {
 
 class with_classes : public testing::TestWithParam<ty_class_table> {};
-INSTANTIATE_TEST_SUITE_P(all, with_classes, testing::Values(TY_CLASSES_LINE, TY_CLASSES_PACKED));
+INSTANTIATE_TEST_SUITE_P(all, with_classes, testing::Values(TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE));
 
 TEST_P(with_classes, changed_at_random) {
     for (uint64_t seed = 1; seed <= 6; ++seed) {

@@ -16,7 +16,7 @@ using taiyen::value_kind;
 
 inline taiyen::heap_options packed_options() {
     taiyen::heap_options options;
-    options.classes = TY_CLASSES_PACKED;
+    options.classes = TY_CLASSES_DENSE;
     return options;
 }
 

@@ -2,7 +2,7 @@
 #include "alloc.hpp"
 #include "../pages/pages.hpp"
 #include "../tables/tables.hpp"
-#include "held.hpp"
+#include "magazine.hpp"
 #include "pointer.hpp"
 #include "recycle.hpp"
 #include "relocate.hpp"
@@ -38,8 +38,8 @@ void *no_block(ty_status) {
 }
 
 void *take_small(thread_cache *cache, uint32_t size_class) {
-    if (const held_calls *held = cache->heap->held)
-        return held->take(cache, size_class);
+    if (const cached_calls *cached = cache->heap->cached)
+        return cached->take(cache, size_class);
     class_cache &entry = cache->classes[size_class];
     if (!is_bottom(entry.freed))
         return take_freed(cache->heap, entry);
@@ -204,9 +204,9 @@ ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
     uint64_t page = offset / page_bytes;
     if (page < first_user_page || page >= top_of(heap))
         return not_a_block("free", heap, block);
-    if (cache != nullptr && heap->held != nullptr) {
-        if (held_free result = heap->held->hold(cache, block); result != held_free::elsewhere)
-            return result == held_free::held ? TY_OK : not_a_block("free", heap, block);
+    if (cache != nullptr && heap->cached != nullptr) {
+        if (cached_free result = heap->cached->hold(cache, block); result != cached_free::elsewhere)
+            return result == cached_free::cached ? TY_OK : not_a_block("free", heap, block);
     } else if (cache != nullptr) {
         uint32_t number;
         own_free result = free_own(cache, block, offset, &number);
@@ -303,7 +303,7 @@ void *heap_alloc(ty_heap *heap, size_t size) {
     return block;
 }
 
-void *alloc_held_slowly(ty_heap *heap, size_t size) {
+void *alloc_cached_slowly(ty_heap *heap, size_t size) {
     thread_cache *cache = cache_at(heap->slot);
     if (cache == nullptr || !try_enter(cache, safepoint_holds))
         return alloc_otherwise(heap, size, 0, false);

@@ -1,4 +1,4 @@
-// Blocks of any size: what a pointer is, allocating, freeing, resizing, blocks that threads hold.
+// Blocks of any size: what a pointer is, allocating, freeing, resizing, blocks that threads cache.
 #pragma once
 
 #include "alloc.hpp"

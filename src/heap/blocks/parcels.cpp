@@ -17,8 +17,8 @@ parcel *shut_mark() {
 }
 
 thread_cache *owner_of(const ty_heap *heap, const char *block) {
-    const held_stack *held = stack_for(heap, offset_in(heap, block));
-    return held != nullptr ? cache_with(heap, held) : nullptr;
+    const magazine *cached = stack_for(heap, offset_in(heap, block));
+    return cached != nullptr ? cache_with(heap, cached) : nullptr;
 }
 
 // Frees blocks in the persistent metadata: those of spans that no thread owns, or whose owner cannot be reached. Those
@@ -173,7 +173,7 @@ void deliver_block(thread_cache *cache, char *block) {
     metadata.add(block);
 }
 
-enum class gathered { held, full, wrong };
+enum class gathered { cached, full, wrong };
 
 // Full: send_outgoing comes next.
 [[gnu::always_inline]] inline gathered gather(thread_cache *cache, const void *block, thread_cache *owner,
@@ -190,20 +190,20 @@ enum class gathered { held, full, wrong };
     cache->outgoing[count] = static_cast<char *>(const_cast<void *>(block));
     cache->outgoing_count = ++count;
     cache->outgoing_bytes = bytes;
-    return count < outgoing_max && bytes < outgoing_bytes_max ? gathered::held : gathered::full;
+    return count < outgoing_max && bytes < outgoing_bytes_max ? gathered::cached : gathered::full;
 }
 
 // Its place tells whose the span is, and of what class; its content is on the owner's processor, as are the span's.
-[[gnu::always_inline]] inline gathered gather_owned(thread_cache *cache, const void *block, const held_stack *stack) {
+[[gnu::always_inline]] inline gathered gather_owned(thread_cache *cache, const void *block, const magazine *stack) {
     thread_cache *owner = cache_with(cache->heap, stack);
-    return gather(cache, block, owner, static_cast<uint32_t>(stack - owner->held));
+    return gather(cache, block, owner, static_cast<uint32_t>(stack - owner->cached));
 }
 
-[[gnu::noinline]] ty_status end_free(thread_cache *cache, void *block, held_free result) {
+[[gnu::noinline]] ty_status end_free(thread_cache *cache, void *block, cached_free result) {
     if (cache->outgoing_count == 0 && has_parcels(cache))
         open_parcels(cache); // it has just sent some: what its own ones were made of comes back so
     leave(cache);
-    return result == held_free::held ? TY_OK : heap_free(block);
+    return result == cached_free::cached ? TY_OK : heap_free(block);
 }
 
 // It is a run of pages, or in a span that no thread owns, or no block.
@@ -211,17 +211,17 @@ enum class gathered { held, full, wrong };
     const ty_heap *heap = cache->heap;
     uint64_t page = offset_in(heap, block) / page_bytes;
     bool kept = page < top_of(heap) && page_address(heap, page) == block && keep_run(cache, page);
-    return end_free(cache, block, kept ? held_free::held : send_later(cache, block, nullptr));
+    return end_free(cache, block, kept ? cached_free::cached : send_later(cache, block, nullptr));
 }
 
 [[gnu::noinline]] ty_status free_full(thread_cache *cache, void *block) {
     send_outgoing(cache);
-    return end_free(cache, block, held_free::held);
+    return end_free(cache, block, cached_free::cached);
 }
 
 } // namespace
 
-held_free send_later(thread_cache *cache, const void *block, const held_stack *stack) {
+cached_free send_later(thread_cache *cache, const void *block, const magazine *stack) {
     gathered result;
     if (stack != nullptr) {
         result = gather_owned(cache, block, stack);
@@ -229,16 +229,16 @@ held_free send_later(thread_cache *cache, const void *block, const held_stack *s
         const ty_heap *heap = cache->heap;
         uint64_t page = offset_in(heap, block) / page_bytes;
         if (page >= top_of(heap) || kind_of(heap->descriptors[page]) != page_span)
-            return held_free::elsewhere;
+            return cached_free::elsewhere;
         result = gather(cache, block, nullptr, heap->descriptors[page].size_class);
     }
     if (result == gathered::full)
         send_outgoing(cache);
-    return result == gathered::wrong ? held_free::wrong : held_free::held;
+    return result == gathered::wrong ? cached_free::wrong : cached_free::cached;
 }
 
 // This calls only functions that it ends with, so that it needs no stack.
-ty_status free_held_elsewhere(void *block, const held_stack *stack) {
+ty_status free_cached_elsewhere(void *block, const magazine *stack) {
     thread_cache *cache = holding_cache;
     if (stack == nullptr) [[unlikely]]
         return free_unstacked(cache, block);
@@ -246,7 +246,7 @@ ty_status free_held_elsewhere(void *block, const held_stack *stack) {
     if (result == gathered::full) [[unlikely]]
         return free_full(cache, block);
     if (result == gathered::wrong) [[unlikely]]
-        return end_free(cache, block, held_free::wrong);
+        return end_free(cache, block, cached_free::wrong);
     leave(cache);
     return TY_OK;
 }

@@ -10,7 +10,7 @@
 // R4: a heap that is paused has nothing under way.
 #pragma once
 
-#include "held.hpp"
+#include "magazine.hpp"
 
 namespace taiyen {
 
@@ -23,7 +23,7 @@ struct parcel {
 static_assert(sizeof(parcel) == 512);
 
 // The thread's own frees of what is not in a span of its own; stack: that of its span's owner, NULL if it has none.
-held_free send_later(thread_cache *cache, const void *block, const held_stack *stack);
+cached_free send_later(thread_cache *cache, const void *block, const magazine *stack);
 
 bool has_parcels(const thread_cache *cache);
 void open_parcels(thread_cache *cache); // its own ones
@@ -39,12 +39,13 @@ char *take_without_parcels(thread_cache *cache, uint32_t size_class);         //
 void tell_wrong_free(const ty_heap *heap, const void *block);
 
 // The stack that stands for a block's span; NULL if no thread owns it. In an array of its owner's cache.
-inline held_stack *stack_for(const ty_heap *heap, uint64_t offset) {
+inline magazine *stack_for(const ty_heap *heap, uint64_t offset) {
     return heap->page_stacks[offset / page_bytes].load(std::memory_order_relaxed);
 }
 // Caches start at multiples of a power of two that is no less than their size.
-inline thread_cache *cache_with(const ty_heap *heap, const held_stack *held) {
-    return reinterpret_cast<thread_cache *>(reinterpret_cast<uintptr_t>(held) & ~uintptr_t{heap->cache_alignment - 1});
+inline thread_cache *cache_with(const ty_heap *heap, const magazine *cached) {
+    return reinterpret_cast<thread_cache *>(reinterpret_cast<uintptr_t>(cached) &
+                                            ~uintptr_t{heap->cache_alignment - 1});
 }
 
 } // namespace taiyen

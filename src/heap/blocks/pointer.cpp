@@ -19,8 +19,8 @@ ty_status find_small(ty_heap *heap, uint32_t size_class, uint64_t offset, live_b
     uint64_t start = uint64_t{place.head} * page_bytes + uint64_t{place.index} * info.block_bytes;
     *block = {start, info.block_bytes, true, place, {}};
     if (is_own(heap, offset / page_bytes)) {
-        bool held = heap->held != nullptr && heap->held->is_last(cache_at(heap->slot), heap->base + start);
-        return is_live(heap, place) && !held ? TY_OK : TY_E_NOT_FOUND;
+        bool cached = heap->cached != nullptr && heap->cached->is_last(cache_at(heap->slot), heap->base + start);
+        return is_live(heap, place) && !cached ? TY_OK : TY_E_NOT_FOUND;
     }
     os::lock_guard guard(heap->spans[size_class].lock);
     return is_live(heap, place) ? TY_OK : TY_E_NOT_FOUND;

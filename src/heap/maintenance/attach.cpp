@@ -35,7 +35,7 @@ ty_status bad_header(const void *base, const char *what) {
         return bad_header(base, "its tables are not where they should be");
     if (header.top_page < first_user_page || header.top_page > places.first_table_page())
         return bad_header(base, "the end of its used pages is out of bounds");
-    if (header.class_table > TY_CLASSES_PACKED)
+    if (header.class_table > TY_CLASSES_DENSE)
         return bad_header(base, "its table of size classes is of an unknown kind");
     const char *text;
     if (!class_table_sound(header.classes, header.class_count, &text))
@@ -147,9 +147,9 @@ void point_at_volatile_tables(ty_heap *heap) {
 [[gnu::cold]] ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner) {
     if (ty_status status = check_place(base, limit_bytes); status != TY_OK)
         return status;
-    if (classes != TY_CLASSES_LINE && classes != TY_CLASSES_PACKED)
+    if (classes != TY_CLASSES_CACHE_LINE && classes != TY_CLASSES_DENSE)
         return failure(TY_E_ARGUMENT, "make a heap with the table of size classes number %d", static_cast<int>(classes))
-            .remedy("use TY_CLASSES_LINE or TY_CLASSES_PACKED");
+            .remedy("use TY_CLASSES_CACHE_LINE or TY_CLASSES_DENSE");
     if (ty_status status = provide_header(base, owner); status != TY_OK)
         return status;
     heap_header &header = *static_cast<heap_header *>(base);

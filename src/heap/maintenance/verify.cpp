@@ -89,7 +89,7 @@ void verification::check_header() {
         if (!all_zero(header.classes[i]))
             problem("header: size class %u is set, but there are %u", i, heap_->class_count);
     }
-    if (header.class_table > TY_CLASSES_PACKED)
+    if (header.class_table > TY_CLASSES_DENSE)
         problem("header: the kind of its size classes is unknown: %u", header.class_table);
     if (header.zero != 0 || !all_zero(header.zero_to_classes) || !all_zero(header.zero_to_end))
         problem("header: fields are set that it has not");

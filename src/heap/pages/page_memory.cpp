@@ -66,17 +66,17 @@ struct bounds {
     return {peak + more / 2, peak + more, peak + more + short_more / 2, peak + more + short_more};
 }
 
-uint64_t held_pages(const page_memory &memory) {
+uint64_t cached_pages(const page_memory &memory) {
     return memory.used + memory.idle;
 }
 
 bool gives_short_runs(page_memory &memory, const bounds &bounds) {
-    uint64_t held = held_pages(memory);
+    uint64_t held = cached_pages(memory);
     return memory.gives_short = held > (memory.gives_short ? bounds.enough_in_short : bounds.most_in_short);
 }
 
 bool is_due(const page_memory &memory, const bounds &bounds, uint64_t bound) {
-    uint64_t held = held_pages(memory);
+    uint64_t held = cached_pages(memory);
     return held > bound && (held > memory.barren + barren_growth || held > bounds.most_in_short);
 }
 
@@ -98,7 +98,7 @@ bool start_round(page_memory &memory) {
     memory.next_length = page_memory::long_run_pages;
     memory.next = 0;
     memory.found = false;
-    memory.barren = found ? 0 : held_pages(memory);
+    memory.barren = found ? 0 : cached_pages(memory);
     return found;
 }
 
@@ -133,7 +133,8 @@ bool start_round(page_memory &memory) {
     page_memory &memory = heap->memory;
     bounds bounds = bounds_of(memory);
     uint32_t count = 0;
-    for (uint32_t looks = 0; looks < decay_looks && count < decay_runs && held_pages(memory) > bounds.enough; looks++) {
+    for (uint32_t looks = 0; looks < decay_looks && count < decay_runs && cached_pages(memory) > bounds.enough;
+         looks++) {
         uint32_t page = next_free_run(heap, bounds);
         if (page == run_tree::none) {
             if (!start_round(memory))
@@ -181,7 +182,7 @@ void note_freed(ty_heap *heap, page_run run, page_run emptied) {
 }
 
 [[gnu::cold]] bool may_hold_more(const ty_heap *heap) {
-    return held_pages(heap->memory) <= bounds_of(heap->memory).enough;
+    return cached_pages(heap->memory) <= bounds_of(heap->memory).enough;
 }
 
 void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from) {

@@ -20,7 +20,7 @@ void forget_freed(thread_cache *cache, uint32_t size_class, uint32_t number) {
     entry.freed = kept;
 }
 
-void set_page_stacks(const ty_heap *heap, const span_state &state, held_stack *held) {
+void set_page_stacks(const ty_heap *heap, const span_state &state, magazine *held) {
     if (heap->page_stacks == nullptr)
         return;
     for (uint32_t i = 0; i < heap->classes[state.size_class].pages; i++)

@@ -74,7 +74,7 @@ uint32_t fill_packed(size_class_record *classes) {
 } // namespace
 
 [[gnu::cold]] uint32_t fill_class_table(ty_class_table table, size_class_record classes[size_class_count_max]) {
-    return table == TY_CLASSES_PACKED ? fill_packed(classes) : fill_line(classes);
+    return table == TY_CLASSES_DENSE ? fill_packed(classes) : fill_line(classes);
 }
 
 bool class_table_sound(const size_class_record *classes, uint32_t count, const char **text) {

@@ -92,20 +92,20 @@ struct alignas(64) class_cache {
 };
 static_assert(sizeof(class_cache) == 64);
 
-// Blocks of a class that a thread holds: blocks/held.hpp. *bottom is NULL, which ends the stack; the last block is at
-// top[-1].
-struct held_stack {
+// Blocks of a class that a thread holds: blocks/magazine.hpp. *bottom is NULL, which ends the stack; the last block is
+// at top[-1].
+struct magazine {
     char **top = nullptr;
     char **end = nullptr;
     uint32_t reciprocal = 0; // of the class, as is the next
     uint32_t span_mask = 0;
     char **bottom = nullptr;
 };
-enum class held_free { held, wrong, elsewhere };
+enum class cached_free { cached, wrong, elsewhere };
 
-// What the allocator knows of held blocks: through a table, so that a program whose heaps hold nothing is linked
+// What the allocator knows of cached blocks: through a table, so that a program whose heaps hold nothing is linked
 // without them. The calls work on a cache whose thread is the caller or stands still.
-struct held_calls {
+struct cached_calls {
     thread_cache *(*map)(const ty_heap *heap); // with its stacks; NULL with the error detail set
     void (*unmap)(thread_cache *cache);
     void (*make)(thread_cache *cache);
@@ -116,7 +116,7 @@ struct held_calls {
     // NULL with the error detail set.
     void *(*take)(thread_cache *cache, uint32_t size_class);
     // Wrong: it is not the start of a block, or was the last one freed. Elsewhere: it is no small block.
-    held_free (*hold)(thread_cache *cache, const void *block);
+    cached_free (*hold)(thread_cache *cache, const void *block);
     // The block was the last one of its class that this thread freed.
     bool (*is_last)(const thread_cache *cache, const void *block);
     // All that is on its way from this thread or to it gets there, as all threads stand still; and all that is held of
@@ -132,7 +132,8 @@ inline constexpr uint32_t outgoing_max = 62; // what a parcel has room for
 inline constexpr uint32_t safepoint_requested = 1;
 inline constexpr uint32_t safepoint_fence = 2;   // there is no process barrier: the fast path needs its own fence
 inline constexpr uint32_t safepoint_checked = 4; // the heap is checked: no call takes the fast path
-inline constexpr uint32_t safepoint_holds = 8;   // threads hold blocks: only the fast path of blocks/held.hpp is for it
+inline constexpr uint32_t safepoint_holds =
+    8; // threads hold blocks: only the fast path of blocks/magazine.hpp is for it
 
 // Runs that a thread freed and keeps for itself, by their pages; run_cache.hpp has the rules (K1, K2).
 inline constexpr uint32_t kept_pages_max = 16;    // of one
@@ -153,11 +154,11 @@ struct alignas(freed_blocks) thread_cache {
     std::atomic<uint32_t> busy{0};      // 1 while its thread works on the heap
     std::atomic<uint32_t> safepoint{0}; // written under the heap's safepoint lock
     ty_heap *heap = nullptr;
-    // What blocks/held.hpp wants of the heap at once: its base, how far its tables tell of it (less than they do by
+    // What blocks/magazine.hpp wants of the heap at once: its base, how far its tables tell of it (less than they do by
     // now, maybe: who finds an address beyond looks again), and its page_stacks.
     uintptr_t base = 0;
     uint64_t bytes = 0;
-    std::atomic<held_stack *> *page_stacks = nullptr;
+    std::atomic<magazine *> *page_stacks = nullptr;
     thread_cache *next_in_heap = nullptr;   // guarded by the heap's safepoint lock
     thread_cache *next_in_thread = nullptr; // guarded by the caches lock, as is table
     thread_cache *next_resting = nullptr;   // guarded by the heap's safepoint lock
@@ -166,13 +167,13 @@ struct alignas(freed_blocks) thread_cache {
     bool asleep = false; // others settled it since its thread last took blocks from the persistent metadata: R9
     kept_runs kept;
     class_cache classes[size_class_count_max];
-    held_stack held[size_class_count_max + 1];    // the last one, of no class, stays empty
-    uint32_t held_filled[size_class_count_max]{}; // taken from the persistent metadata since the stack let go; 0: it
-                                                  // never did
-    uint32_t enlarged = 0;                        // so many stacks have room for more than at first
-    os::space memory;                             // where it lies, if its thread holds blocks
-    uint64_t trimmed = 0;                         // when they last were made as at first
-    freed_blocks freed[size_class_count_max];     // by class; not touched before a block is freed
+    magazine cached[size_class_count_max + 1];        // the last one, of no class, stays empty
+    uint32_t magazine_filled[size_class_count_max]{}; // taken from the persistent metadata since the stack let go; 0:
+                                                      // it never did
+    uint32_t enlarged = 0;                            // so many stacks have room for more than at first
+    os::space memory;                                 // where it lies, if its thread holds blocks
+    uint64_t trimmed = 0;                             // when they last were made as at first
+    freed_blocks freed[size_class_count_max];         // by class; not touched before a block is freed
     // Blocks of other threads' spans that this one freed, to be handed to them together; if threads hold blocks.
     uint32_t outgoing_count = 0;
     thread_cache *outgoing_to = nullptr; // who owned the spans of all of them; NULL: several, or nobody
@@ -261,9 +262,9 @@ struct ty_heap {
     std::atomic<uint64_t> *bitmaps;
     taiyen::span_state *states;
     std::atomic<uint32_t> *span_numbers; // by page: of known spans; else 0
-    const taiyen::held_calls *held;      // NULL: threads hold nothing; else the next three are set
+    const taiyen::cached_calls *cached;  // NULL: threads hold nothing; else the next three are set
     // By page: the stack of the span's owner, for the span's class.
-    std::atomic<taiyen::held_stack *> *page_stacks;
+    std::atomic<taiyen::magazine *> *page_stacks;
     void (*wrong_free)(const void *block);
     size_t cache_alignment;    // a thread's cache starts at a multiple of it
     std::atomic<uint64_t> top; // H7: pages below it have been used; written under pages_lock

@@ -137,7 +137,7 @@ ty_status provide_pages(ty_heap *heap, uint64_t end) {
 
 [[gnu::cold]] uint64_t volatile_table_bytes(uint32_t table, uint64_t pages) {
     static constexpr uint16_t bits[table_count] = {
-        sizeof(span_state) * 8, page_bitmap_bytes_v1 * 8, sizeof(uint32_t) * 8, 1, 1, sizeof(held_stack *) * 8};
+        sizeof(span_state) * 8, page_bitmap_bytes_v1 * 8, sizeof(uint32_t) * 8, 1, 1, sizeof(magazine *) * 8};
     if (table == table_small_pages)
         pages = pages / huge_page_pages;
     return ((pages + 1) * bits[table] + 63) / 64 * 8; // one more: number 0 is no span's

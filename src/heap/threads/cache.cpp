@@ -18,8 +18,8 @@ bool hooks_installed;                          // guarded by caches_lock, as is 
 pthread_key_t thread_ends;
 
 thread_cache *map_cache(const ty_heap *heap) {
-    if (heap->held != nullptr)
-        return heap->held->map(heap);
+    if (heap->cached != nullptr)
+        return heap->cached->map(heap);
     void *memory;
     if (os::map_memory(sizeof(thread_cache), os::memory_hint::none, &memory) != TY_OK)
         return nullptr;
@@ -27,8 +27,8 @@ thread_cache *map_cache(const ty_heap *heap) {
 }
 
 [[gnu::cold]] void unmap_cache(thread_cache *cache) {
-    if (cache->heap->held != nullptr)
-        cache->heap->held->unmap(cache);
+    if (cache->heap->cached != nullptr)
+        cache->heap->cached->unmap(cache);
     else
         os::unmap_memory(cache, sizeof(thread_cache));
 }
@@ -55,8 +55,8 @@ void count_cache(ty_heap *heap, uint32_t change) {
     while (*link != cache)
         link = &(*link)->next_in_thread;
     *link = cache->next_in_thread;
-    if (cache->heap->held != nullptr)
-        cache->heap->held->end(cache);
+    if (cache->heap->cached != nullptr)
+        cache->heap->cached->end(cache);
     cache->table->caches[cache->heap->slot].store(nullptr, std::memory_order_relaxed);
     if (cache->table->recent.load(std::memory_order_relaxed) == cache)
         cache->table->recent_bytes.store(0, std::memory_order_relaxed);
@@ -68,8 +68,8 @@ void count_cache(ty_heap *heap, uint32_t change) {
 // lock or in a fork's child.
 [[gnu::cold]] void retire_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
-    if (heap->held != nullptr)
-        heap->held->shut(cache);
+    if (heap->cached != nullptr)
+        heap->cached->shut(cache);
     settle_cache(cache, give_up::all);
     unlink_from_heap(cache);
     unlink_from_thread(cache);
@@ -80,7 +80,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
 // R5. Under the safepoint's lock.
 [[gnu::cold]] void rest_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
-    heap->held->rest(cache);
+    heap->cached->rest(cache);
     free_kept_runs(cache);
     unlink_from_thread(cache);
     cache->next_resting = heap->resting_caches;
@@ -101,7 +101,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
 // A cache whose thread has ended. Under the safepoint's lock, with the safepoint open or about to open.
 void end_cache(thread_cache *cache) {
     const ty_heap *heap = cache->heap;
-    if (heap->held != nullptr && heap->resting_count.load(std::memory_order_relaxed) < resting_max)
+    if (heap->cached != nullptr && heap->resting_count.load(std::memory_order_relaxed) < resting_max)
         rest_cache(cache);
     else
         retire_cache(cache);
@@ -292,8 +292,8 @@ static void link_to_heap(thread_cache *cache) {
     cache->heap = heap;
     for (uint32_t c = 0; c < heap->class_count; c++)
         cache->classes[c].freed = &cache->freed[c].bottom;
-    if (heap->held != nullptr)
-        heap->held->make(cache);
+    if (heap->cached != nullptr)
+        heap->cached->make(cache);
     link_to_heap(cache);
     return cache;
 }
@@ -314,10 +314,10 @@ thread_cache *cache_of(ty_heap *heap) {
     own_table->first = cache;
     own_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
     uint32_t always = (heap->barrier ? 0 : safepoint_fence) | (heap_checked(heap) ? safepoint_checked : 0) |
-                      (heap->held != nullptr ? safepoint_holds : 0);
+                      (heap->cached != nullptr ? safepoint_holds : 0);
     cache->safepoint.store((heap->pauses != 0 ? safepoint_requested : 0) | always, std::memory_order_relaxed);
-    if (heap->held != nullptr)
-        heap->held->start(cache);
+    if (heap->cached != nullptr)
+        heap->cached->start(cache);
     return cache;
 }
 
@@ -338,7 +338,7 @@ thread_cache *cache_to_free(ty_heap *heap) {
         return;
     heap->all_resting_shared = now;
     for (thread_cache *cache = heap->resting_caches; cache != nullptr; cache = cache->next_resting) {
-        heap->held->rest(cache);
+        heap->cached->rest(cache);
         settle_cache(cache, give_up::with_room);
     }
 }
@@ -353,7 +353,7 @@ thread_cache *cache_to_free(ty_heap *heap) {
     share_all_resting(heap);
     bool found = any();
     for (thread_cache *cache = heap->resting_caches; cache != nullptr && !found; cache = cache->next_resting) {
-        heap->held->rest(cache);
+        heap->cached->rest(cache);
         settle_class(cache, size_class, give_up::with_room);
         found = any();
     }

@@ -67,9 +67,9 @@ thread_local const callback_pause *called_back_in = nullptr; // the innermost
 }
 
 void settle_all(ty_heap *heap) {
-    for (thread_cache *cache = heap->held != nullptr ? heap->caches : nullptr; cache != nullptr;
+    for (thread_cache *cache = heap->cached != nullptr ? heap->caches : nullptr; cache != nullptr;
          cache = cache->next_in_heap)
-        heap->held->deliver(cache); // before any settles
+        heap->cached->deliver(cache); // before any settles
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         settle_cache(cache, give_up::nothing);
 }
@@ -118,8 +118,8 @@ void wait_for_safepoints(uint32_t seen) {
         process_barrier(heap);
         if (owner->busy.load(std::memory_order_seq_cst) == 0) {
             give_up which = owner->asleep ? give_up::with_room : give_up::nothing;
-            if (heap->held != nullptr)
-                heap->held->rest(owner);
+            if (heap->cached != nullptr)
+                heap->cached->rest(owner);
             settle_cache(owner, which);
             owner->asleep = true;
         }

@@ -22,7 +22,7 @@ slot_content judge_slot(const image_header_2 &header) {
 } // namespace
 
 image_mark mark_of(const image_header_2 &header) {
-    image_mark mark = mark_at_begin(header.log_lsn, header.log_partitions);
+    image_mark mark = mark_at_begin(header.log_lsn, header.log_streams);
     mark.at[0].position = header.log_position;
     mark.at[0].generation = header.log_generation;
     if (mark.count > 1)
@@ -32,9 +32,9 @@ image_mark mark_of(const image_header_2 &header) {
     return mark;
 }
 
-// I20: of another number of partitions is only the mark of a snapshot from before the heap had this log.
+// I20: of another number of log streams is only the mark of a snapshot from before the heap had this log.
 void set_mark(image_header_2 &header, const image_mark &mark) {
-    const image_mark at_begin = mark_at_begin(mark.lsn, header.log_partitions);
+    const image_mark at_begin = mark_at_begin(mark.lsn, header.log_streams);
     const image_mark &fits = mark.count == at_begin.count ? mark : at_begin;
     header.log_position = fits.at[0].position;
     header.log_generation = fits.at[0].generation;
@@ -58,7 +58,7 @@ const char *counter_above(const image_header_2 &header, uint64_t most) {
             return counter.name;
     for (const log_place_2 &place : header.log_more)
         if (place.position > most || place.lsn > most)
-            return "place in a partition of the log";
+            return "place in a log stream";
     return header.log_first_lsn > most ? "lsn" : nullptr;
 }
 
@@ -87,16 +87,16 @@ const char *wrong_field(const image_header_2 &header) {
         return "place in the journal";
     if (header.epoch > header.durable_epoch)
         return "epoch";
-    if (header.classes > TY_CLASSES_PACKED)
+    if (header.classes > TY_CLASSES_DENSE)
         return "table of size classes";
     if (header.log_settled > 1)
         return "mark of the log's end";
     if (header.open.number == 0)
         return "number of opens";
-    if (header.log_partitions == 1 || header.log_partitions > log_partitions_max_2 ||
-        (header.log_partitions > 1) != ((header.features_incompatible & feature_log_partitions_2) != 0) ||
-        (header.log_partitions && !header.log_identity))
-        return "number of the log's partitions";
+    if (header.log_streams == 1 || header.log_streams > log_streams_max_2 ||
+        (header.log_streams > 1) != ((header.features_incompatible & feature_log_streams_2) != 0) ||
+        (header.log_streams && !header.log_identity))
+        return "number of the log's log streams";
     if (header.source.state > uint64_t(source_state::promoted) ||
         (header.source.state == uint64_t(source_state::receives)) !=
             ((header.features_read_only & feature_receives_2) != 0) ||
@@ -158,10 +158,10 @@ ty_status read_slots(const storage_file &image, header_slots *found) {
 
 bool reserved_set(const image_header_2 &header) {
     static constexpr uint8_t zeros[sizeof header.reserved + sizeof header.log_more] = {};
-    const uint32_t more = header.log_partitions ? header.log_partitions - 1 : 0;
+    const uint32_t more = header.log_streams ? header.log_streams - 1 : 0;
     return header.reserved_1 || memcmp(header.reserved, zeros, sizeof header.reserved) ||
-           (!header.log_partitions && header.log_first_lsn) ||
-           memcmp(header.log_more + more, zeros, (log_partitions_max_2 - 1 - more) * sizeof(log_place_2));
+           (!header.log_streams && header.log_first_lsn) ||
+           memcmp(header.log_more + more, zeros, (log_streams_max_2 - 1 - more) * sizeof(log_place_2));
 }
 
 // What all headers of a heap say alike.

@@ -39,8 +39,8 @@ static_assert(sizeof(note_slot_2) == 1072);
 
 // Feature bits that this version knows. An unknown incompatible bit refuses the file; an unknown read-only-compatible
 // one allows reading only.
-inline constexpr uint64_t feature_log_partitions_2 = 1; // the heap's log has several partitions
-inline constexpr uint64_t known_features_incompatible = feature_log_partitions_2;
+inline constexpr uint64_t feature_log_streams_2 = 1; // the heap's log has several log streams
+inline constexpr uint64_t known_features_incompatible = feature_log_streams_2;
 inline constexpr uint64_t feature_receives_2 = 1; // its transactions are those of another heap: nobody else writes
 inline constexpr uint64_t known_features_read_only = feature_receives_2;
 
@@ -60,8 +60,8 @@ inline constexpr uint64_t counter_max_2 = uint64_t{1} << 62;
 // A writing open refuses what says more than this: so all that it ever counts up to can be read again.
 inline constexpr uint64_t counter_begin_max_2 = counter_max_2 / 2;
 
-// Where an epoch stands in one partition of the transaction log.
-inline constexpr uint32_t log_partitions_max_2 = 8;
+// Where an epoch stands in one log stream of the transaction log.
+inline constexpr uint32_t log_streams_max_2 = 8;
 struct log_place_2 {
     uint64_t position;
     uint64_t generation;
@@ -104,17 +104,17 @@ struct image_header_2 {
     uint64_t log_identity; // 0 without one
     uint64_t log_generation;
     uint64_t log_lsn;
-    open_identity_2 open;    // that made what the image and its journal hold; version 1 has zeros here
-    uint32_t log_partitions; // of the log, where it has several; else 0, and the next two are zeros
+    open_identity_2 open; // that made what the image and its journal hold; version 1 has zeros here
+    uint32_t log_streams; // of the log, where it has several; else 0, and the next two are zeros
     uint32_t reserved_1;
     uint64_t log_first_lsn; // of log_position; log_lsn is the epoch's
-    log_place_2 log_more[log_partitions_max_2 - 1];
+    log_place_2 log_more[log_streams_max_2 - 1];
     log_source_2 source;
     uint8_t reserved[72];
     uint64_t checksum; // of all bytes before it
 };
 static_assert(sizeof(image_header_2) == 512);
-static_assert(offsetof(image_header_2, log_partitions) == 216);
+static_assert(offsetof(image_header_2, log_streams) == 216);
 static_assert(offsetof(image_header_2, log_more) == 232);
 static_assert(offsetof(image_header_2, identity) == 40);
 static_assert(offsetof(image_header_2, epoch) == 104);
@@ -235,13 +235,13 @@ static_assert(sizeof(chunk_header_1) == page_bytes);
 static_assert(offsetof(chunk_header_1, log_position) == 80);
 static_assert(offsetof(chunk_header_1, entries) == 128);
 
-// Of a heap whose log has several partitions: where the epoch stands in them, besides log_position and log_generation.
+// Of a heap whose log has several log streams: where the epoch stands in them, besides log_position and log_generation.
 // I20: it lies at the end of the entries: each chunk of such a heap has room for it.
 inline constexpr uint32_t chunk_pages_with_marks_2 = 236;
 struct log_marks_2 {
-    uint64_t partitions;
+    uint64_t streams;
     uint64_t first_lsn; // of log_position; log_lsn is the epoch's
-    log_place_2 more[log_partitions_max_2 - 1];
+    log_place_2 more[log_streams_max_2 - 1];
     uint64_t reserved;
 };
 static_assert(sizeof(log_marks_2) == (chunk_pages_1 - chunk_pages_with_marks_2) * sizeof(chunk_entry_1));

@@ -43,7 +43,7 @@ log_marks_2 marks_in(const chunk_header_1 &header) {
 
 image_mark mark_of(const chunk_header_1 &header) {
     const log_marks_2 marks = marks_in(header);
-    image_mark mark = mark_at_begin(header.log_lsn, marks.partitions);
+    image_mark mark = mark_at_begin(header.log_lsn, marks.streams);
     mark.at[0].position = header.log_position;
     mark.at[0].generation = header.log_generation;
     if (mark.count > 1)
@@ -57,7 +57,7 @@ bool marks_possible(const log_marks_2 &marks) {
     uint64_t highest = marks.first_lsn;
     for (const log_place_2 &place : marks.more)
         highest = std::max({highest, place.position, place.lsn});
-    return marks.partitions <= log_partitions_max_2 && highest <= counter_max_2;
+    return marks.streams <= log_streams_max_2 && highest <= counter_max_2;
 }
 
 // A chunk that counts, or would, if this library knew its version: the chain must not seem to end there.

@@ -409,7 +409,7 @@ void take_over_batches(image &im, opening &state) {
     im.durable_nonce = newest ? newest->nonce : header.nonce;
     im.durable_mark = newest ? newest->mark : mark_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
-    const bool has_marks = header.log_partitions && !fault("entries_where_the_marks_stand");
+    const bool has_marks = header.log_streams && !fault("entries_where_the_marks_stand");
     im.chunk_pages = has_marks ? chunk_pages_with_marks_2 : chunk_pages_1; // I20
     im.unapplied = state.journal.scan.batches;
     state.journal.scan.batches = {};

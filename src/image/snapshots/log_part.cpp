@@ -9,20 +9,20 @@ void set_log(image_header_2 &header, const image_log_choice &log) {
     header.kind = uint32_t(log.identity ? TY_TRANSACTIONAL : TY_SNAPSHOT);
     header.log_identity = log.identity;
     header.log_settled = log.identity != 0; // nothing stands in it yet
-    header.log_partitions = log.identity && log.partitions > 1 ? log.partitions : 0;
-    header.features_incompatible &= ~feature_log_partitions_2;
-    if (header.log_partitions)
-        header.features_incompatible |= feature_log_partitions_2;
+    header.log_streams = log.identity && log.streams > 1 ? log.streams : 0;
+    header.features_incompatible &= ~feature_log_streams_2;
+    if (header.log_streams)
+        header.features_incompatible |= feature_log_streams_2;
     memset(header.log_more, 0, sizeof header.log_more);
     // A log begins at position 0. Transactions that the heap holds already keep their numbers while it has logs.
-    set_mark(header, mark_at_begin(log.identity ? header.log_lsn : 0, header.log_partitions));
+    set_mark(header, mark_at_begin(log.identity ? header.log_lsn : 0, header.log_streams));
 }
 
 namespace {
 
 // I20: a snapshot from before the heap had this log says nothing of it.
 image_mark mark_of(const image_header_2 &header, const batch &last) {
-    const image_mark begin = mark_at_begin(last.mark.lsn, header.log_partitions);
+    const image_mark begin = mark_at_begin(last.mark.lsn, header.log_streams);
     const image_place &place = last.mark.at[0];
     const bool older = place.position == 0 && place.generation == 0 && !fault("marks_taken_from_before_the_log");
     return last.mark.count != begin.count && older ? begin : last.mark;

@@ -8,7 +8,7 @@ namespace {
 
 // So many bytes of batches wait for who copies the files. To checkpoint much more at once takes long, and a snapshot
 // that has no room in the journal waits for it.
-uint64_t held_bytes_max(const image &im) {
+uint64_t kept_bytes_max(const image &im) {
     constexpr uint64_t most = uint64_t{64} << 20;
     return std::min<uint64_t>(most, im.journal_limit_bytes);
 }
@@ -26,7 +26,7 @@ void *worker_main(void *argument) {
             im.work.lock();
         } else if (im.checkpoint_wanted && !im.checkpointing) {
             im.checkpoint_wanted = false;
-            const bool may_wait = !im.checkpoint_waited_for && im.unapplied.bytes() < held_bytes_max(im);
+            const bool may_wait = !im.checkpoint_waited_for && im.unapplied.bytes() < kept_bytes_max(im);
             im.checkpoint_waited_for = false;
             im.work.unlock();
             if (!may_wait || im.backing.hold(false) != TY_E_BUSY) // who copies the files is left alone

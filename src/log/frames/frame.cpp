@@ -36,19 +36,18 @@ uint64_t with_check(uint64_t log, uint32_t number) {
 
 } // namespace
 
-ring_geometry geometry_of(const log_header_2 &header, uint32_t partition) {
-    const uint32_t count = partitions_of(header);
+ring_geometry geometry_of(const log_header_2 &header, uint32_t stream) {
+    const uint32_t count = streams_of(header);
     const uint64_t ring = header.ring_bytes / count;
     const uint64_t part = ring / frames_in_ring_min_1 / header.block_bytes * header.block_bytes;
     const uint32_t most = part < frame_bytes_max_1 ? static_cast<uint32_t>(part) : frame_bytes_max_1;
-    return {header.block_bytes, most, header.ring_offset + partition * ring, ring,
+    return {header.block_bytes, most, header.ring_offset + stream * ring, ring,
             count > 1 ? uint32_t{sizeof(frame_claim_3)} : 0};
 }
 
 // L8.
-uint64_t ring_identity(uint64_t log, uint32_t partition) {
-    return partition == 0 || fault("frame_valid_in_another_partition") ? log
-                                                                       : checksum(&partition, sizeof partition, log);
+uint64_t ring_identity(uint64_t log, uint32_t stream) {
+    return stream == 0 || fault("frame_valid_in_another_stream") ? log : checksum(&stream, sizeof stream, log);
 }
 
 uint64_t frame_checksum(uint64_t log, uint64_t generation, uint64_t from, const uint8_t *frame,

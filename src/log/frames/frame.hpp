@@ -14,9 +14,9 @@ struct ring_geometry {
     uint32_t claim_bytes; // that a frame's records stand behind: of frame_claim_3, or 0
 };
 
-ring_geometry geometry_of(const log_header_2 &header, uint32_t partition = 0);
-// What stands for the log in the checksums of that ring. L8: no frame of one partition is valid in another.
-uint64_t ring_identity(uint64_t log, uint32_t partition);
+ring_geometry geometry_of(const log_header_2 &header, uint32_t stream = 0);
+// What stands for the log in the checksums of that ring. L8: no frame of one log stream is valid in another.
+uint64_t ring_identity(uint64_t log, uint32_t stream);
 
 // Bytes of the ring that a frame takes.
 inline uint64_t frame_bytes(const ring_geometry &ring, uint32_t payload_bytes) {
@@ -43,7 +43,7 @@ uint64_t make_generation(uint64_t log);
 bool is_generation(uint64_t log, uint64_t generation);
 
 // In a frame's payload each record is preceded by its length, seven bits a byte, the lowest first (LEB128). In a log of
-// several partitions, a second such number follows: how many LSNs before its own are not in this partition, times
+// several log streams, a second such number follows: how many LSNs before its own are not in this log stream, times
 // two, and 1 for a marked record.
 inline constexpr size_t length_bytes_max = 4;
 inline constexpr size_t step_bytes_max = 10;

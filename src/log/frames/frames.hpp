@@ -3,5 +3,5 @@
 
 #include "frame.hpp"
 #include "log_layout.hpp"
-#include "partition_reader.hpp"
 #include "ring_view.hpp"
+#include "stream_reader.hpp"

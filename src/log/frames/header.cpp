@@ -19,10 +19,10 @@ bool is_power_of_two(uint64_t n) {
 }
 
 // A valid checksum only says that the bytes are as written, not that a sane program wrote them.
-bool partitions_possible(const log_header_2 &header) {
-    const uint32_t count = header.partitions;
+bool streams_possible(const log_header_2 &header) {
+    const uint32_t count = header.streams;
     return header.version == log_version_2 ||
-           (count > 1 && count <= log_partitions_max_3 && header.ring_bytes / header.block_bytes % count == 0 &&
+           (count > 1 && count <= log_streams_max_3 && header.ring_bytes / header.block_bytes % count == 0 &&
             header.ring_bytes / count >= log_ring_bytes_min_1);
 }
 
@@ -31,8 +31,7 @@ bool geometry_possible(const log_header_2 &header) {
     return is_power_of_two(block) && block >= log_block_bytes_min_1 && block <= log_block_bytes_max_1 &&
            header.ring_offset == log_slot_count_2 * header_blocks(header.block_bytes) &&
            header.ring_bytes % block == 0 && header.ring_bytes >= log_ring_bytes_min_1 &&
-           header.ring_bytes <= INT64_MAX - header.ring_offset && header.log_identity != 0 &&
-           partitions_possible(header);
+           header.ring_bytes <= INT64_MAX - header.ring_offset && header.log_identity != 0 && streams_possible(header);
 }
 
 bool is_known_version(const log_header_2 &header) {
@@ -145,30 +144,29 @@ ty_status check_identity(const log_header_2 &header, const log_identity &identit
 
 } // namespace
 
-uint64_t log_bytes_min(uint32_t block_bytes, uint32_t partitions) {
-    return log_slot_count_2 * header_blocks(block_bytes) + partitions * log_ring_bytes_min_1;
+uint64_t log_bytes_min(uint32_t block_bytes, uint32_t streams) {
+    return log_slot_count_2 * header_blocks(block_bytes) + streams * log_ring_bytes_min_1;
 }
 
-ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open,
-                     uint32_t partitions) {
-    const uint64_t least = log_bytes_min(sink.block_bytes, partitions);
+ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open, uint32_t streams) {
+    const uint64_t least = log_bytes_min(sink.block_bytes, streams);
     if (sink.size_bytes < least)
-        return failure(TY_E_ARGUMENT, "make a log of %u partition%s in %llu bytes", partitions, plural(partitions),
+        return failure(TY_E_ARGUMENT, "make a log of %u log stream%s in %llu bytes", streams, plural(streams),
                        (unsigned long long)sink.size_bytes)
             .remedy("it takes %llu bytes at the least", (unsigned long long)least);
     log_header_2 header{};
     header.magic = log_magic_1;
-    header.version = partitions > 1 ? log_version_3 : log_version_2;
+    header.version = streams > 1 ? log_version_3 : log_version_2;
     header.block_bytes = sink.block_bytes;
     memcpy(header.heap_identity, identity.heap, sizeof identity.heap);
     header.log_identity = identity.log;
     header.ring_offset = log_slot_count_2 * header_blocks(sink.block_bytes);
-    const uint64_t unit = uint64_t{partitions} * sink.block_bytes;
+    const uint64_t unit = uint64_t{streams} * sink.block_bytes;
     header.ring_bytes = (sink.size_bytes - header.ring_offset) / unit * unit;
     header.created_unix_s = os::unix_time_s();
     header.number = 1;
     header.open = open;
-    header.partitions = partitions > 1 ? partitions : 0;
+    header.streams = streams > 1 ? streams : 0;
     io_buffer buffer;
     if (ty_status status = buffer.create(log_block_bytes_max_1))
         return status;

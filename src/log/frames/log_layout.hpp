@@ -9,14 +9,14 @@ namespace taiyen {
 
 inline constexpr uint64_t log_magic_1 = 0x676c6e6579696154; // "Taiyenlg"
 inline constexpr uint32_t log_version_1 = 1;                // one header alone
-inline constexpr uint32_t log_version_2 = 2;                // one partition
-inline constexpr uint32_t log_version_3 = 3;                // several partitions
+inline constexpr uint32_t log_version_2 = 2;                // one log stream
+inline constexpr uint32_t log_version_3 = 3;                // several log streams
 
 inline constexpr uint32_t log_block_bytes_min_1 = 64;
 inline constexpr uint32_t log_block_bytes_max_1 = 65536;
 inline constexpr uint64_t log_ring_bytes_min_1 = uint64_t{8} * log_block_bytes_max_1;
 // A log has so many rings at most. They follow each other, all of one size, in whole blocks.
-inline constexpr uint32_t log_partitions_max_3 = 8;
+inline constexpr uint32_t log_streams_max_3 = 8;
 
 // An open of what the log belongs to: number rises with each, random tells those of copies apart.
 struct log_open_2 {
@@ -48,14 +48,14 @@ struct log_header_2 {
     uint64_t number; // of header writes
     log_open_2 open;
     log_open_2 previous; // the heap's image may still name this one; number 0: none
-    uint32_t partitions; // in version 3: 2 to log_partitions_max_3; in version 2: 0
+    uint32_t streams;    // in version 3: 2 to log_streams_max_3; in version 2: 0
     uint32_t reserved;
     uint64_t checksum; // of all bytes before it
 };
 static_assert(sizeof(log_header_2) == 128);
-static_assert(offsetof(log_header_2, partitions) == 112);
-constexpr uint32_t partitions_of(const log_header_2 &header) {
-    return header.version == log_version_3 ? header.partitions : 1;
+static_assert(offsetof(log_header_2, streams) == 112);
+constexpr uint32_t streams_of(const log_header_2 &header) {
+    return header.version == log_version_3 ? header.streams : 1;
 }
 
 // What a write of the log starts with, at the start of a block; the payload follows without a gap. The position where
@@ -81,9 +81,9 @@ inline constexpr uint32_t frame_bytes_max_1 = 4u << 20; // with its header
 inline constexpr uint32_t frames_in_ring_min_1 = 8;
 static_assert(frame_bytes_max_1 <= frame_payload_max_1 && frames_unstable_1 <= frame_unstable_max_1);
 
-// In a log of several partitions the payload of a frame with records starts with this. L9.
+// In a log of several log streams the payload of a frame with records starts with this. L9.
 struct frame_claim_3 {
-    uint64_t durable; // all records of all partitions up to this LSN were durable when the frame's write began
+    uint64_t durable; // all records of all log streams up to this LSN were durable when the frame's write began
 };
 static_assert(sizeof(frame_claim_3) == 8);
 

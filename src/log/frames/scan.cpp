@@ -1,5 +1,5 @@
-// Reading a log: the records of all its partitions, in the order of their LSNs, up to the first that is missing.
-#include "partition_reader.hpp"
+// Reading a log: the records of all its log streams, in the order of their LSNs, up to the first that is missing.
+#include "stream_reader.hpp"
 
 #include <algorithm>
 #include <new>
@@ -15,7 +15,7 @@ public:
     scanner &operator=(const scanner &) = delete;
     ~scanner() {
         for (uint32_t p = 0; p < count_; ++p)
-            at(p).~partition_reader();
+            at(p).~stream_reader();
     }
 
     ty_status begin(const ty_log_sink &sink, const log_identity &identity, const log_header_2 &header);
@@ -23,7 +23,7 @@ public:
     ty_status run();
 
 private:
-    partition_reader &at(uint32_t p) { return *std::launder(reinterpret_cast<partition_reader *>(memory_[p])); }
+    stream_reader &at(uint32_t p) { return *std::launder(reinterpret_cast<stream_reader *>(memory_[p])); }
     ty_status advance(uint32_t p);
     ty_status end_frame();
     ty_status take(const log_record &record);
@@ -39,15 +39,15 @@ private:
     log_contents &contents_;
     bool gap_ = false; // behind it only marked records count
     bool bounded_ = false;
-    uint32_t last_partition_ = log_partitions_max; // of the record told last before any gap, and before its frame
+    uint32_t last_stream_ = log_streams_max; // of the record told last before any gap, and before its frame
     log_mark last_place_{};
 
     uint32_t count_ = 0;
-    bool has_record_[log_partitions_max] = {};
-    alignas(partition_reader) char memory_[log_partitions_max][sizeof(partition_reader)];
+    bool has_record_[log_streams_max] = {};
+    alignas(stream_reader) char memory_[log_streams_max][sizeof(stream_reader)];
 };
 
-// All that was handed on is in a snapshot that is taken here; the place of each partition may be before records that
+// All that was handed on is in a snapshot that is taken here; the place of each log stream may be before records that
 // are as well.
 ty_status scanner::end_frame() {
     if (!reader_.frame || gap_ || (count_ == 1 && at(0).repeats()))
@@ -58,14 +58,14 @@ ty_status scanner::end_frame() {
     return reader_.frame(reader_.context, here);
 }
 
-// To the next record of a partition.
+// To the next record of a log stream.
 ty_status scanner::advance(uint32_t p) {
     for (;;) {
-        partition_reader::event what;
+        stream_reader::event what;
         if (ty_status status = at(p).next(&what))
             return status;
-        has_record_[p] = what == partition_reader::event::record;
-        if (what != partition_reader::event::frame_end)
+        has_record_[p] = what == stream_reader::event::record;
+        if (what != stream_reader::event::frame_end)
             return TY_OK;
         if (ty_status status = end_frame())
             return status;
@@ -86,8 +86,8 @@ ty_status scanner::take(const log_record &record) {
         contents_.behind_gap += 1;
     } else {
         contents_.end.lsn = record.lsn;
-        last_partition_ = record.partition;
-        last_place_ = at(record.partition).here();
+        last_stream_ = record.stream;
+        last_place_ = at(record.stream).here();
     }
     contents_.records += 1;
     contents_.record_bytes += record.size;
@@ -129,21 +129,21 @@ ty_status scanner::merge() {
 void scanner::note_next() {
     contents_.next = {contents_.end.lsn, count_};
     for (uint32_t p = 0; p < count_; ++p)
-        contents_.next.at[p] = p == last_partition_ ? last_place_ : at(p).here();
+        contents_.next.at[p] = p == last_stream_ ? last_place_ : at(p).here();
 }
 
 // Of a ring in use: behind the last frame, or before the first one that begins with a later record than the limit.
 ty_status scanner::read_to(uint32_t p, uint64_t limit, log_mark *end) {
     for (bool first = true;;) {
-        partition_reader::event what;
+        stream_reader::event what;
         if (ty_status status = at(p).next(&what))
             return status;
-        const bool beyond = first && what == partition_reader::event::record && at(p).record().lsn > limit;
-        if (beyond || what == partition_reader::event::end) {
+        const bool beyond = first && what == stream_reader::event::record && at(p).record().lsn > limit;
+        if (beyond || what == stream_reader::event::end) {
             *end = at(p).here();
             return TY_OK;
         }
-        first = what == partition_reader::event::frame_end;
+        first = what == stream_reader::event::frame_end;
     }
 }
 
@@ -185,7 +185,7 @@ ty_status scanner::begin(const ty_log_sink &sink, const log_identity &identity, 
     for (; count_ < from_.count; ++count_) {
         const log_mark *end = reader_.end ? &reader_.end->at[count_] : nullptr;
         new (memory_[count_])
-            partition_reader(sink, name_, identity.log, header, count_, end, reader_.read_ahead, reader_.in_use);
+            stream_reader(sink, name_, identity.log, header, count_, end, reader_.read_ahead, reader_.in_use);
     }
     for (uint32_t p = 0; p < count_; ++p)
         if (ty_status status = at(p).begin(from_.at[p], from_.lsn))
@@ -212,9 +212,9 @@ ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity
     log_header_2 header;
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
-    if (from.count != partitions_of(header))
-        return failure(TY_E_MISMATCH, "read a log of %u partition%s from a place in one of %u", partitions_of(header),
-                       plural(partitions_of(header)), from.count)
+    if (from.count != streams_of(header))
+        return failure(TY_E_MISMATCH, "read a log of %u log stream%s from a place in one of %u", streams_of(header),
+                       plural(streams_of(header)), from.count)
             .at(name)
             .remedy("restore the heap's files from copies made together");
     log_marks ends;
@@ -232,22 +232,22 @@ ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity
     return status ? status : second.run();
 }
 
-ty_status log_scan_partition(const ty_log_sink &sink, const char *name, const log_identity &identity,
-                             uint32_t partition, const log_mark &from, uint64_t lsn, const log_mark &end, void *context,
-                             ty_status (*record)(void *context, const log_record &record)) {
+ty_status log_scan_stream(const ty_log_sink &sink, const char *name, const log_identity &identity, uint32_t stream,
+                          const log_mark &from, uint64_t lsn, const log_mark &end, void *context,
+                          ty_status (*record)(void *context, const log_record &record)) {
     log_header_2 header;
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
-    partition_reader reader(sink, name, identity.log, header, partition, &end, false);
+    stream_reader reader(sink, name, identity.log, header, stream, &end, false);
     if (ty_status status = reader.begin(from, lsn))
         return status;
     for (;;) {
-        partition_reader::event what;
+        stream_reader::event what;
         if (ty_status status = reader.next(&what))
             return status;
-        if (what == partition_reader::event::end)
+        if (what == stream_reader::event::end)
             return TY_OK;
-        if (what == partition_reader::event::record)
+        if (what == stream_reader::event::record)
             if (ty_status status = record(context, reader.record()))
                 return status;
     }

@@ -46,15 +46,15 @@ ty_status keep_record(void *context, const log_record &record) {
 }
 
 // L4: what was read and may not be durable is read again, to be appended before anything else.
-ty_status read_repeated(log_ring *r, uint32_t partition, const log_options &options) {
-    const log_mark &tail = options.tail.at[partition], &end = options.end.at[partition];
+ty_status read_repeated(log_ring *r, uint32_t stream, const log_options &options) {
+    const log_mark &tail = options.tail.at[stream], &end = options.end.at[stream];
     r->durable_lsn = r->repeated.last = std::max(tail.lsn, r->released_lsn);
     if (fault("believed_tail_not_repeated"))
         r->durable_lsn = end.lsn;
     if (tail.lsn == end.lsn || tail.position == end.position || fault("believed_tail_not_repeated"))
         return TY_OK;
-    ty_status status = log_scan_partition(*options.sink, options.name, options.identity, partition, tail,
-                                          r->durable_lsn, end, r, keep_record);
+    ty_status status = log_scan_stream(*options.sink, options.name, options.identity, stream, tail, r->durable_lsn, end,
+                                       r, keep_record);
     if (status || r->repeated.last == end.lsn)
         return status;
     return failure(TY_E_DAMAGED, "read the log a second time: it has changed").at(options.name);
@@ -62,17 +62,17 @@ ty_status read_repeated(log_ring *r, uint32_t partition, const log_options &opti
 
 } // namespace
 
-ty_status ring_set_up(log_ring *r, uint32_t partition, const log_options &options, const log_header_2 &header) {
-    const log_mark &end = options.end.at[partition];
+ty_status ring_set_up(log_ring *r, uint32_t stream, const log_options &options, const log_header_2 &header) {
+    const log_mark &end = options.end.at[stream];
     r->one_of_many = r->all->count > 1;
-    r->identity = ring_identity(options.identity.log, partition);
-    r->geometry = geometry_of(header, partition);
-    r->released_position = options.start.at[partition].position;
+    r->identity = ring_identity(options.identity.log, stream);
+    r->geometry = geometry_of(header, stream);
+    r->released_position = options.start.at[stream].position;
     r->released_lsn = options.start.lsn;
     r->position = end.position;
     r->generation = end.generation;
     r->generation_pending = true;
-    if (ty_status status = read_repeated(r, partition, options))
+    if (ty_status status = read_repeated(r, stream, options))
         return status;
     r->last = std::max(options.end.lsn, options.highest);
     r->durable = r->counted = r->durable_lsn;

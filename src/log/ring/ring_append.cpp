@@ -263,8 +263,8 @@ inline void end_append(log_ring *r, size_t bytes, uint64_t lsn, bool marked, uin
 
 } // namespace
 
-ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn wrap) {
-    log_ring *r = l->rings + partition;
+ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **place, log_turn wrap) {
+    log_ring *r = l->rings + stream;
     if (bytes > record_max(r))
         return TY_E_SPACE;
     if (wrap == log_turn::wait)
@@ -274,8 +274,8 @@ ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **p
     return begin_append(r, bytes, place, wrap == log_turn::wait);
 }
 
-void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t lsn, bool marked) {
-    end_append(l->rings + partition, bytes, lsn, marked, lsn);
+void log_append_end(log *l, uint32_t stream, size_t bytes, uint64_t lsn, bool marked) {
+    end_append(l->rings + stream, bytes, lsn, marked, lsn);
 }
 
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {

@@ -214,7 +214,7 @@ ty_status make_room(log_ring *r, size_t bytes);
 
 // ---- ring.cpp
 
-ty_status ring_set_up(log_ring *r, uint32_t partition, const log_options &options, const log_header_2 &header);
+ty_status ring_set_up(log_ring *r, uint32_t stream, const log_options &options, const log_header_2 &header);
 void ring_destroy(log_ring *r);
 void ring_rest(log_ring *r);
 void ring_resume(log_ring *r);

@@ -16,7 +16,7 @@ ty_status set_up(log *l, const log_options &options) {
     l->check = options.check;
     l->context = options.context;
     l->name = options.name;
-    const uint32_t count = partitions_of(header);
+    const uint32_t count = streams_of(header);
     l->rings = static_cast<log_ring *>(os::own_aligned_alloc(alignof(log_ring), count * sizeof(log_ring)));
     if (!l->rings)
         return failure(TY_E_MEMORY, "open the log")
@@ -99,7 +99,7 @@ void log_stop(log *l) {
     free(l);
 }
 
-uint32_t log_partitions(const log *l) {
+uint32_t log_streams(const log *l) {
     return l->count;
 }
 
@@ -109,19 +109,19 @@ size_t log_record_max(const log *l) {
 
 // ---- Waiting
 
-ty_status log_wait(log *l, uint64_t lsn, uint32_t partition) {
+ty_status log_wait(log *l, uint64_t lsn, uint32_t stream) {
     if (l->count == 1)
         return ring_wait(l->rings, lsn, true);
     // It writes one itself: its own, or the first that it must wait for. The others are written meanwhile.
-    uint32_t own = partition;
+    uint32_t own = stream;
     for (uint32_t p = 0; p < l->count && is_durable(l->rings[own], lsn); ++p)
         own = p;
     for (uint32_t p = 0; p < l->count; ++p)
         if (p != own)
             ring_ask(l->rings + p, lsn);
-    ty_status status = ring_wait(l->rings + own, lsn, own == partition);
+    ty_status status = ring_wait(l->rings + own, lsn, own == stream);
     for (uint32_t p = 0; p < l->count && !status; ++p)
-        if (p != own && !fault("commit_waits_for_its_own_partition_alone"))
+        if (p != own && !fault("commit_waits_for_its_own_stream_alone"))
             status = ring_wait(l->rings + p, lsn, false);
     return status;
 }
@@ -131,8 +131,8 @@ void log_ask(log *l, uint64_t lsn) {
         ring_ask(l->rings + p, lsn);
 }
 
-ty_status log_wait_partition(log *l, uint32_t partition, uint64_t lsn) {
-    return ring_wait(l->rings + partition, lsn, true);
+ty_status log_wait_stream(log *l, uint32_t stream, uint64_t lsn) {
+    return ring_wait(l->rings + stream, lsn, true);
 }
 
 uint64_t log_durable(log *l) {
@@ -238,8 +238,8 @@ void log_continue(log *l, const log_marks &marks) {
     notify_feeds(l);
 }
 
-log_metrics log_partition_metrics(log *l, uint32_t partition) {
-    return ring_metrics(l->rings + partition);
+log_metrics log_stream_metrics(log *l, uint32_t stream) {
+    return ring_metrics(l->rings + stream);
 }
 
 log_metrics log_get_metrics(log *l) {

@@ -35,7 +35,7 @@ class layout {
 public:
     uint64_t base = 0;
     uint64_t limit_bytes = 0;
-    ty_class_table classes = TY_CLASSES_LINE;
+    ty_class_table classes = TY_CLASSES_CACHE_LINE;
     std::vector<area> areas; // in order of address; none without a live block
     std::vector<uint64_t> bits;
 

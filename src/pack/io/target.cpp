@@ -100,7 +100,7 @@ ty_status target::create_file(uint64_t limit_bytes, void *base, ty_class_table c
     wanted.base = base;
     wanted.classes = classes;
     wanted.concurrent = wanted.check_stores = wanted.track_stores = false; // an archive heap has no transactions
-    wanted.log_partitions = 0;
+    wanted.log_streams = 0;
     ty_status status = ty_open(made.c_str(), &wanted, &heap_, nullptr);
     if (status == TY_OK)
         unfinished_ = made;

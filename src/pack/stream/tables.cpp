@@ -95,7 +95,7 @@ ty_status check_header(const stream_header &header) {
         header.limit_bytes % stream_page_bytes != 0 || header.limit_bytes > limit_max ||
         header.base > address_end - header.limit_bytes)
         return refuse_stream(TY_E_DAMAGED, "its header has an impossible place", 16);
-    if (header.kind < TY_VOLATILE || header.kind > TY_TRANSACTIONAL || header.classes > TY_CLASSES_PACKED)
+    if (header.kind < TY_VOLATILE || header.kind > TY_TRANSACTIONAL || header.classes > TY_CLASSES_DENSE)
         return refuse_stream(TY_E_DAMAGED, "its header has an impossible kind", 32);
     if (header.roots > TY_ROOT_COUNT_MAX || header.areas > header.limit_bytes / stream_page_bytes)
         return refuse_stream(TY_E_DAMAGED, "its header has impossible counts", 40);

@@ -317,8 +317,8 @@ ty_status refuse_within_another(const ty_atomic_options &options) {
 ty_status wait_as_asked(txn_runtime *rt, const ty_atomic_options &options, const body_call &call) {
     if (rt == nullptr || options.reads_only || options.commit == TY_COMMIT_ASYNC)
         return TY_OK;
-    if (options.commit == TY_COMMIT_PARTITION && call.vouched)
-        if (log_wait_partition(rt->log, call.ring, call.timestamp) == TY_OK)
+    if (options.commit == TY_COMMIT_STREAM && call.vouched)
+        if (log_wait_stream(rt->log, call.ring, call.timestamp) == TY_OK)
             return TY_OK;
     return make_durable(*rt, call.timestamp);
 }

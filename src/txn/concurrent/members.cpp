@@ -68,7 +68,7 @@ ty_status take_member(concurrent_heap &all, ty_atomic_txn **taken) {
     }
     txn->all = &all;
     txn->own->upper = txn;
-    txn->partition = all.members++;
+    txn->stream = all.members++;
     txn->next_member = all.first;
     all.first = txn;
     *taken = txn;

@@ -171,9 +171,9 @@ struct ty_atomic_txn : taiyen::running_body {
     bool waits;   // its body asked to
 
     // Of its commit.
-    uint32_t partition; // of its own
-    uint32_t ring;      // that the record goes to
-    bool appending;     // a place in the log is held:
+    uint32_t stream; // of its own
+    uint32_t ring;   // that the record goes to
+    bool appending;  // a place in the log is held:
     uint8_t *place;
     bool too_long;   // no record holds it
     bool log_failed; // it had no room, or was broken

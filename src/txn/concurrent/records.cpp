@@ -258,10 +258,10 @@ void put_words_back(ty_atomic_txn &txn, const stm::write_set &writes) {
 
 // ---- The recorder
 
-// One's own partition, or one that nobody else has just now. Those who wait for the disk share the first: so one write
+// One's own log stream, or one that nobody else has just now. Those who wait for the disk share the first: so one write
 // is for all of them.
 ty_status take_place(ty_atomic_txn &txn, taiyen::log *log) {
-    const uint32_t count = log_partitions(log), own = txn.mode == TY_COMMIT_SYNC ? 0 : txn.partition % count;
+    const uint32_t count = log_streams(log), own = txn.mode == TY_COMMIT_SYNC ? 0 : txn.stream % count;
     for (uint32_t i = 0; i < count && txn.mode != TY_COMMIT_SYNC; i++) {
         txn.ring = (own + i) % count;
         ty_status status = log_append_begin(log, txn.ring, txn.record_bytes, &txn.place, log_turn::try_once);
@@ -327,7 +327,7 @@ void append(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
     } else {
         memcpy(txn.place, txn.record.begin(), bytes);
     }
-    const bool marked = txn.mode == TY_COMMIT_PARTITION && valid && !blocks_touched(txn);
+    const bool marked = txn.mode == TY_COMMIT_STREAM && valid && !blocks_touched(txn);
     log_append_end(txn.all->rt->log, txn.ring, bytes, timestamp, marked);
     txn.vouched = marked;
     txn.appending = false;

@@ -17,7 +17,7 @@ bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header_2
     memcpy(identity.heap, header.heap_identity, sizeof identity.heap);
     identity.log = header.log_identity;
     log_contents contents{};
-    const log_marks begin{0, partitions_of(header)};
+    const log_marks begin{0, streams_of(header)};
     return log_scan(sink, name, identity, begin, {}, &contents) == TY_OK && contents.frames == 0;
 }
 
@@ -82,7 +82,7 @@ ty_status make_file(log_place &place, const log_identity &identity, const log_op
     ty_log_sink *sink = nullptr;
     ty_status status =
         file_sink_make(creation_path, bytes / TY_STORAGE_BLOCK * TY_STORAGE_BLOCK, storage, place.image, &sink);
-    if (!status && !(status = log_format(*sink, identity, open, shape.partitions)))
+    if (!status && !(status = log_format(*sink, identity, open, shape.streams)))
         status = os::call_whole(storage.rename, storage.context, creation_path, place.path);
     if (status && sink) {
         ty_error error;
@@ -196,7 +196,7 @@ ty_status place_check(log_place &place, const log_identity &identity, bool writa
 
 ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open, const log_shape &shape) {
     if (place.options->log)
-        return log_format(*place.sink, identity, open, shape.partitions);
+        return log_format(*place.sink, identity, open, shape.streams);
     sink_destroy(place.own);
     place.sink = place.own = nullptr;
     return make_file(place, identity, open, shape);

@@ -25,18 +25,18 @@ constexpr plain_calls calls_of_transactions = {
     txn_free,          txn_resize,    txn_resize_in_place, txn_root_set,   txn_note_scoped,
     txn_resize_scoped, txn_is_kept,   txn_free_kept,       txn_resize_kept};
 
-// partitions: as it had until now, where the options say nothing.
-void want_log(opening &state, uint32_t partitions, image_log_choice *choice) {
+// log streams: as it had until now, where the options say nothing.
+void want_log(opening &state, uint32_t streams, image_log_choice *choice) {
     os::random_bytes(&state.identity.log, sizeof state.identity.log);
     state.identity.log |= 1; // not 0
     state.makes = true;
-    state.shape.partitions = state.options.log_partitions ? state.options.log_partitions : partitions;
-    *choice = {state.identity.log, state.shape.partitions};
+    state.shape.streams = state.options.log_streams ? state.options.log_streams : streams;
+    *choice = {state.identity.log, state.shape.streams};
 }
 
 // The log begins anew: nothing is read.
-void begin_log(opening &state, uint64_t lsn, uint32_t partitions) {
-    state.from = mark_of(mark_at_begin(lsn, partitions));
+void begin_log(opening &state, uint64_t lsn, uint32_t streams) {
+    state.from = mark_of(mark_at_begin(lsn, streams));
     state.plan.contents.end = state.plan.contents.tail = state.from;
     state.plan.contents.highest = lsn;
 }
@@ -44,8 +44,8 @@ void begin_log(opening &state, uint64_t lsn, uint32_t partitions) {
 // The heap was closed in order, and its log is not there, or is one that an open had made when it died before the
 // header named it.
 void replace_log(opening &state, const image_log &told, bool missing, uint64_t other, image_log_choice *choice) {
-    const uint32_t partitions = static_cast<uint32_t>(told.mark.count), wanted = state.options.log_partitions;
-    begin_log(state, told.mark.lsn, wanted ? wanted : partitions);
+    const uint32_t streams = static_cast<uint32_t>(told.mark.count), wanted = state.options.log_streams;
+    begin_log(state, told.mark.lsn, wanted ? wanted : streams);
     if (state.read_only()) {
         place_destroy(state.place); // nothing to read
         return;
@@ -56,10 +56,10 @@ void replace_log(opening &state, const image_log &told, bool missing, uint64_t o
         *choice = {};
         return;
     }
-    const uint32_t there = missing ? 0 : partitions_of(state.found);
+    const uint32_t there = missing ? 0 : streams_of(state.found);
     state.recreated = !state.reshaped;
     if (missing || (wanted && wanted != there)) {
-        want_log(state, partitions, choice);
+        want_log(state, streams, choice);
         return;
     }
     begin_log(state, told.mark.lsn, there);
@@ -67,24 +67,24 @@ void replace_log(opening &state, const image_log &told, bool missing, uint64_t o
     *choice = {other, there};
 }
 
-// Whether the log is to have another number of partitions than it has.
+// Whether the log is to have another number of log streams than it has.
 bool is_to_be_reshaped(const opening &state) {
-    return !state.read_only() && state.options.kind != TY_SNAPSHOT && state.options.log_partitions &&
-           state.options.log_partitions != partitions_of(state.found);
+    return !state.read_only() && state.options.kind != TY_SNAPSHOT && state.options.log_streams &&
+           state.options.log_streams != streams_of(state.found);
 }
 
 ty_status reshape_log(opening &state, const image_log &told, image_log_choice *choice) {
-    const uint32_t partitions = partitions_of(state.found);
+    const uint32_t streams = streams_of(state.found);
     if (!told.closed)
-        return failure(TY_E_UNSUPPORTED, "open a log of %u partition%s as one of %u: the heap was not closed in order",
-                       partitions, plural(partitions), state.options.log_partitions)
+        return failure(TY_E_UNSUPPORTED, "open a log of %u log stream%s as one of %u: the heap was not closed in order",
+                       streams, plural(streams), state.options.log_streams)
             .at(state.place.path)
-            .remedy("open it without the option log_partitions and close it first");
+            .remedy("open it without the option log_streams and close it first");
     const uint64_t bytes = state.place.sink->size_bytes;
-    const uint64_t least = log_bytes_min(state.place.sink->block_bytes, state.options.log_partitions);
+    const uint64_t least = log_bytes_min(state.place.sink->block_bytes, state.options.log_streams);
     if (bytes < least)
-        return failure(TY_E_ARGUMENT, "open a log of %llu bytes as one of %u partitions", (unsigned long long)bytes,
-                       state.options.log_partitions)
+        return failure(TY_E_ARGUMENT, "open a log of %llu bytes as one of %u log streams", (unsigned long long)bytes,
+                       state.options.log_streams)
             .at(state.place.path)
             .remedy("that takes %llu bytes; open the heap as TY_SNAPSHOT, then as TY_TRANSACTIONAL with log_bytes",
                     (unsigned long long)least);
@@ -177,7 +177,7 @@ ty_status check_log(void *context, const image_log &told, bool created, image_lo
         return status;
     state.attached = !created;
     want_log(state, 1, choice);
-    begin_log(state, told.mark.lsn, state.shape.partitions);
+    begin_log(state, told.mark.lsn, state.shape.streams);
     return TY_OK;
 }
 
@@ -275,7 +275,7 @@ ty_status start_log(opening &state, txn_runtime &rt) {
     return TY_OK;
 }
 
-// The open cannot fail any more, but for what make_partitions_durable does.
+// The open cannot fail any more, but for what make_streams_durable does.
 void hand_over(opening &state, txn_runtime &rt) {
     if (state.plan.has_snapshot)
         log_release(rt.log, state.plan.snapshot);
@@ -289,9 +289,9 @@ void hand_over(opening &state, txn_runtime &rt) {
 }
 
 // X21: what was left out of the log is before the mark of a durable snapshot before anything is appended; so are marked
-// records that were taken without those before them. And what was believed is durable in all partitions, since a commit
-// may wait for its own alone.
-ty_status make_partitions_durable(const opening &state, txn_runtime &rt) {
+// records that were taken without those before them. And what was believed is durable in all log streams, since a
+// commit may wait for its own alone.
+ty_status make_streams_durable(const opening &state, txn_runtime &rt) {
     const log_contents &contents = state.plan.contents;
     uint64_t epoch = 0;
     if (contents.end.count == 1)
@@ -365,7 +365,7 @@ ty_status finish_open(opening &state, ty_heap **heap) {
         return detach(state, rt);
     if (!state.read_only()) {
         hand_over(state, rt);
-        return make_partitions_durable(state, rt);
+        return make_streams_durable(state, rt);
     }
     if (ty_status status = resolve_for_reading(state, rt))
         return status;
@@ -409,7 +409,7 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s%s%s%s", replayed, left_out, in_doubt,
              state.attached ? "; a log was attached" : "", state.detaches ? "; the log was detached" : "",
              state.recreated ? "; the log was missing or old, and not needed" : "",
-             state.reshaped ? "; the log was made anew with other partitions" : "");
+             state.reshaped ? "; the log was made anew with other log streams" : "");
 }
 
 void add_dropped_log(const opening &state, ty_report &report) {

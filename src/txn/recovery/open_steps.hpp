@@ -39,7 +39,7 @@ ty_status place_check(log_place &place, const log_identity &identity, bool writa
 // What a log is made of.
 struct log_shape {
     uint64_t bytes; // of its file; 0: as the options say
-    uint32_t partitions;
+    uint32_t streams;
 };
 // Makes a log that holds nothing, after place_check or where place_open found nothing: whole before it has its name.
 // Failing, it leaves none.

@@ -36,7 +36,7 @@ struct opening {
     bool dropped = false;  // the heap has no log any more, and the one that it had was not needed
     bool makes = false;    // a log
     log_shape shape{};     // of the one that it makes
-    bool reshaped = false; // the log is made anew with other partitions
+    bool reshaped = false; // the log is made anew with other log streams
     bool made = false;     // its file: of no use if the open fails
     bool receives = false;
     bool replayed = false;

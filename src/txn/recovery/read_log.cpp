@@ -96,10 +96,10 @@ struct entry_teller {
         auto &self = *static_cast<entry_teller *>(context);
         self.entry.lsn = record.lsn;
         self.entry.position = record.position;
-        self.entry.partition = static_cast<uint16_t>(record.partition);
+        self.entry.stream = static_cast<uint16_t>(record.stream);
         self.entry.marked = record.marked;
-        self.info->in_partition[record.partition].transactions += 1;
-        self.info->in_partition[record.partition].record_bytes += record.size;
+        self.info->in_stream[record.stream].transactions += 1;
+        self.info->in_stream[record.stream].record_bytes += record.size;
         ty_status status = self.tell(TY_LOG_TRANSACTION, 0, record.size, nullptr);
         record_view view;
         if (!status && !(status = record_look(record.bytes, record.size, &view)))
@@ -119,14 +119,14 @@ void take_header(const log_header_2 &header, ty_log_info *info) {
     info->log_identity = header.log_identity;
     info->size_bytes = header.ring_bytes;
     info->block_bytes = header.block_bytes;
-    info->partitions = partitions_of(header);
+    info->streams = streams_of(header);
 }
 
-// Of all partitions, and of each.
+// Of all log streams, and of each.
 void take_contents(const log_contents &contents, ty_log_info *info) {
     info->end_position = contents.end.at[0].position;
     for (uint32_t p = 0; p < contents.end.count; ++p)
-        info->in_partition[p].end_position = contents.end.at[p].position;
+        info->in_stream[p].end_position = contents.end.at[p].position;
     info->transactions = contents.records;
     info->frames = contents.frames;
     info->record_bytes = contents.record_bytes;
@@ -139,7 +139,7 @@ ty_status read_behind(const log_place &place, const ty_info &heap, const image_l
     info->of_heap = true;
     info->start_position = info->end_position = known.mark.at[0].position;
     for (uint64_t p = 0; p < known.mark.count; ++p)
-        info->in_partition[p].start_position = info->in_partition[p].end_position = known.mark.at[p].position;
+        info->in_stream[p].start_position = info->in_stream[p].end_position = known.mark.at[p].position;
     info->first_lsn = known.mark.lsn + 1;
     constexpr uint64_t words_per_page = os::page_bytes / 8;
     entry_teller teller{info,
@@ -188,7 +188,7 @@ ty_status read_heap(const char *path, const ty_open_options &options, ty_info *h
 
 bool has_told(const ty_log_info &info) {
     uint64_t records = 0;
-    for (const ty_log_partition &one : info.in_partition)
+    for (const ty_log_stream &one : info.in_stream)
         records += one.transactions;
     return records > 0;
 }

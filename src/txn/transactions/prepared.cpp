@@ -73,9 +73,9 @@ ty_status txn_prepare_check(ty_heap *heap, const char *call) {
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("do it there, and leave it alone here");
-    if (log_partitions(rt->log) > 1)
-        return failure(TY_E_UNSUPPORTED, "%s: the heap's log has several partitions", call)
-            .remedy("close the heap, and open it with log_partitions = 1");
+    if (log_streams(rt->log) > 1)
+        return failure(TY_E_UNSUPPORTED, "%s: the heap's log has several log streams", call)
+            .remedy("close the heap, and open it with log_streams = 1");
     return TY_OK;
 }
 

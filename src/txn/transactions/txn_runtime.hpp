@@ -14,14 +14,14 @@ namespace taiyen {
 
 // ---- Where a snapshot stands in the log, for the log and for the image
 
-static_assert(log_partitions_max == log_partitions_max_2);
+static_assert(log_streams_max == log_streams_max_2);
 inline log_marks mark_of(const image_mark &mark) {
     log_marks marks{mark.lsn, static_cast<uint32_t>(mark.count)};
     for (uint32_t p = 0; p < marks.count; ++p)
         marks.at[p] = {mark.at[p].position, mark.at[p].generation, mark.at[p].lsn};
     return marks;
 }
-// Of one partition the image keeps one LSN.
+// Of one log stream the image keeps one LSN.
 inline image_mark mark_of(const log_marks &marks) {
     image_mark mark{marks.lsn, marks.count};
     for (uint32_t p = 0; p < marks.count; ++p)

@@ -21,7 +21,7 @@ char *allocate(ty_heap *heap, size_t size) {
 }
 
 TEST(heap_call, refused_pointers_are_described) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     char *small = allocate(memory.heap, 60);
     char *other = allocate(memory.heap, 60);
     char *run = allocate(memory.heap, 20'000);
@@ -57,7 +57,7 @@ TEST(heap_call, refused_pointers_are_described) {
 }
 
 TEST(heap_call, requests_that_cannot_be_met) {
-    memory_heap memory(TY_CLASSES_LINE, size_t{4} << 20);
+    memory_heap memory(TY_CLASSES_CACHE_LINE, size_t{4} << 20);
     EXPECT_EQ(allocate(memory.heap, size_t{4} << 20), nullptr);
     EXPECT_EQ(allocate(memory.heap, SIZE_MAX), nullptr);
     EXPECT_EQ(heap_alloc(memory.heap, 8, 24, false), nullptr);
@@ -78,7 +78,7 @@ TEST(heap_call, requests_that_cannot_be_met) {
 }
 
 TEST(heap_call, alloc_at) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     char *block = memory.base + size_t{100} * page_bytes;
     EXPECT_EQ(heap_alloc_at(memory.heap, block, 64), TY_OK) << ty_error_text();
     EXPECT_EQ(heap_alloc_at(memory.heap, block, 64), TY_E_EXISTS);
@@ -102,7 +102,7 @@ TEST(heap_call, alloc_at) {
 
 // What a thread frees it allocates again first, so that programs work on cached memory.
 TEST(heap_call, a_freed_block_is_the_next_to_be_allocated) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     std::vector<char *> blocks;
     for (int i = 0; i < 1000; i++)
         blocks.push_back(allocate(memory.heap, 100));
@@ -116,7 +116,7 @@ TEST(heap_call, a_freed_block_is_the_next_to_be_allocated) {
 // The blocks freed last are remembered. Once their span is given back they must be forgotten: its pages may be another
 // block's.
 TEST(heap_call, freed_blocks_of_a_span_that_was_given_back_are_not_allocated) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     const size_t in_span = 64; // of 64 bytes
     std::vector<char *> blocks;
     for (size_t i = 0; i < 4 * in_span; i++)
@@ -134,7 +134,7 @@ TEST(heap_call, freed_blocks_of_a_span_that_was_given_back_are_not_allocated) {
 
 // alloc_at may take a block that its thread has just freed.
 TEST(heap_call, a_freed_block_that_alloc_at_took_is_not_allocated_again) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     char *block = allocate(memory.heap, 64);
     char *other = allocate(memory.heap, 64);
     EXPECT_EQ(heap_free(block), TY_OK);
@@ -147,7 +147,7 @@ TEST(heap_call, a_freed_block_that_alloc_at_took_is_not_allocated_again) {
 
 // Blocks of a heap allocated again by their addresses, backwards, in another heap at the same offsets.
 TEST(heap_call, alloc_at_in_any_order_gives_the_same_blocks) {
-    memory_heap first(TY_CLASSES_PACKED), second(TY_CLASSES_PACKED);
+    memory_heap first(TY_CLASSES_DENSE), second(TY_CLASSES_DENSE);
     random_source random{7};
     std::vector<std::pair<size_t, size_t>> blocks;
     for (int i = 0; i < 3000; i++) {
@@ -164,7 +164,7 @@ TEST(heap_call, alloc_at_in_any_order_gives_the_same_blocks) {
 }
 
 TEST(heap_call, resize_in_place_uses_the_room_behind) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     char *run = allocate(memory.heap, 10 * page_bytes);
     EXPECT_EQ(heap_resize_in_place(run, 100 * page_bytes), TY_OK) << "above it nothing was used";
     char *behind = allocate(memory.heap, 10 * page_bytes);
@@ -186,7 +186,7 @@ TEST(heap_call, resize_in_place_uses_the_room_behind) {
 }
 
 TEST(heap_call, zeroed_pages_that_were_never_used_stay_untouched) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     size_t bytes = size_t{64} << 20;
     char *block = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, true));
     ASSERT_NE(block, nullptr);
@@ -199,7 +199,7 @@ TEST(heap_call, zeroed_pages_that_were_never_used_stay_untouched) {
 }
 
 TEST(heap_call, look_ups) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     char *small = allocate(memory.heap, 100);
     char *run = allocate(memory.heap, 10'000);
     EXPECT_EQ(heap_of(small), memory.heap);
@@ -218,7 +218,7 @@ TEST(heap_call, look_ups) {
 }
 
 TEST(heap_call, areas_tile_the_heap) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     for (int i = 0; i < 100; i++)
         allocate(memory.heap, static_cast<size_t>(i) * 97);
     struct walk {
@@ -241,7 +241,7 @@ TEST(heap_call, areas_tile_the_heap) {
 }
 
 TEST(heap_call, roots) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     char *block = allocate(memory.heap, 100);
     EXPECT_EQ(heap_root(memory.heap, "a"), nullptr);
     EXPECT_EQ(heap_root_set(memory.heap, "", block), TY_E_ARGUMENT);
@@ -260,7 +260,7 @@ TEST(heap_call, roots) {
 }
 
 TEST(heap_call, read_only_heaps_are_not_written) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     char *block = allocate(memory.heap, 100);
     char *run = allocate(memory.heap, 10'000);
     ASSERT_EQ(heap_root_set(memory.heap, "a", block), TY_OK);
@@ -287,7 +287,7 @@ TEST(heap_call, read_only_heaps_are_not_written) {
 }
 
 TEST(heap_call, purge_gives_free_pages_back) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     std::vector<char *> blocks;
     for (int i = 0; i < 100; i++) {
         blocks.push_back(allocate(memory.heap, 65'536));
@@ -304,7 +304,7 @@ TEST(heap_call, purge_gives_free_pages_back) {
 }
 
 TEST(heap_call, statistics_of_an_empty_heap) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     ty_heap_stats stats{};
     EXPECT_EQ(heap_get_stats(memory.heap, &stats), TY_OK);
     EXPECT_EQ(stats.live_blocks, 0u);
@@ -318,14 +318,14 @@ TEST(heap_call, statistics_of_an_empty_heap) {
 }
 
 TEST(heap_call, wrong_places_and_foreign_bytes_are_refused) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     ty_heap *heap = nullptr;
     heap_owner owner = memory.owner;
     EXPECT_EQ(heap_attach(memory.base, memory.limit, owner, true, &heap), TY_E_ADDRESS) << "attached already";
     EXPECT_EQ(heap_attach(memory.base + 4096, memory.limit, owner, true, &heap), TY_E_ARGUMENT);
     EXPECT_EQ(heap_attach(memory.base, 4096, owner, true, &heap), TY_E_ARGUMENT);
     EXPECT_EQ(heap_attach(memory.base, memory.limit / 2, owner, true, &heap), TY_E_DAMAGED) << "less than its limit";
-    EXPECT_EQ(heap_format(memory.base + 1, memory.limit, TY_CLASSES_LINE, owner), TY_E_ARGUMENT);
+    EXPECT_EQ(heap_format(memory.base + 1, memory.limit, TY_CLASSES_CACHE_LINE, owner), TY_E_ARGUMENT);
     memory.detach();
     memory.base[0]++;
     EXPECT_EQ(heap_attach(memory.base, memory.limit, owner, true, &heap), TY_E_DAMAGED);
@@ -341,7 +341,7 @@ TEST(heap_call, memory_that_cannot_be_had) {
     struct purse {
         size_t left;
     } purse{3 << 20};
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     memory.detach();
     heap_owner stingy{&purse,
                       [](void *context, void *address, size_t bytes) -> ty_status {

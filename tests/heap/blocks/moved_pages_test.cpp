@@ -51,7 +51,7 @@ constexpr int steps = 12'000;
 #endif
 
 struct movable_heap : memory_heap {
-    explicit movable_heap(bool huge = false) : memory_heap(TY_CLASSES_PACKED, size_t{4} << 30) {
+    explicit movable_heap(bool huge = false) : memory_heap(TY_CLASSES_DENSE, size_t{4} << 30) {
         detach();
         owner.movable = true;
         owner.huge = huge;

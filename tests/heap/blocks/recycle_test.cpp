@@ -19,7 +19,7 @@ constexpr size_t mebibyte = size_t{1} << 20;
 constexpr size_t huge_pages_of_32m = 16;
 
 struct movable_heap : memory_heap {
-    explicit movable_heap(bool huge = false) : memory_heap(TY_CLASSES_PACKED, size_t{1} << 30) {
+    explicit movable_heap(bool huge = false) : memory_heap(TY_CLASSES_DENSE, size_t{1} << 30) {
         detach();
         owner.movable = true;
         owner.huge = huge;

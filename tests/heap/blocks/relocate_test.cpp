@@ -39,7 +39,7 @@ struct huge_heap {
         owner.give_back = decommit_pages;
         owner.movable = movable;
         owner.huge = true;
-        EXPECT_EQ(heap_format(base, limit, TY_CLASSES_PACKED, owner), TY_OK) << ty_error_text();
+        EXPECT_EQ(heap_format(base, limit, TY_CLASSES_DENSE, owner), TY_OK) << ty_error_text();
         EXPECT_EQ(heap_attach(base, limit, owner, true, &heap), TY_OK) << ty_error_text();
     }
     ~huge_heap() {

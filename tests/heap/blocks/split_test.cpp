@@ -7,7 +7,7 @@ namespace {
 constexpr size_t page = os::page_bytes;
 
 TEST(split, a_run_becomes_two_blocks_and_one_again) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     ty_heap *heap = memory.heap;
     auto *block = static_cast<char *>(heap_alloc(heap, 10 * page));
     for (size_t i = 0; i < 10 * page; i++)
@@ -25,7 +25,7 @@ TEST(split, a_run_becomes_two_blocks_and_one_again) {
 }
 
 TEST(split, both_parts_are_blocks_like_others) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     ty_heap *heap = memory.heap;
     auto *block = static_cast<char *>(heap_alloc(heap, 10 * page));
     void *wall = heap_alloc(heap, 5 * page);
@@ -40,7 +40,7 @@ TEST(split, both_parts_are_blocks_like_others) {
 }
 
 TEST(split, what_cannot_be_is_refused_and_changes_nothing) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     ty_heap *heap = memory.heap;
     auto *block = static_cast<char *>(heap_alloc(heap, 10 * page));
     void *small = heap_alloc(heap, 64);

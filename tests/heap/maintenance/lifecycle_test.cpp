@@ -18,7 +18,7 @@ ty_heap_stats stats_of(ty_heap *heap) {
 }
 
 TEST(heap_lifecycle, holes_are_used_again_after_an_attach) {
-    for (ty_class_table classes : {TY_CLASSES_LINE, TY_CLASSES_PACKED}) {
+    for (ty_class_table classes : {TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE}) {
         memory_heap memory(classes);
         std::vector<void *> blocks;
         for (int i = 0; i < 20'000; i++)
@@ -36,7 +36,7 @@ TEST(heap_lifecycle, holes_are_used_again_after_an_attach) {
 }
 
 TEST(heap_lifecycle, attach_touches_nothing) {
-    memory_heap memory(TY_CLASSES_LINE, size_t{64} << 30);
+    memory_heap memory(TY_CLASSES_CACHE_LINE, size_t{64} << 30);
     for (int i = 0; i < 50'000; i++)
         ASSERT_NE(heap_alloc(memory.heap, 3000, 0, false), nullptr);
     memory.detach();
@@ -48,7 +48,7 @@ TEST(heap_lifecycle, attach_touches_nothing) {
 }
 
 TEST(heap_lifecycle, detach_makes_what_others_freed_part_of_the_metadata) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     void *block = heap_alloc(memory.heap, 64, 0, false);
     std::vector<void *> mine{heap_alloc(memory.heap, 64, 0, false)};
     pthread_t thread;
@@ -67,7 +67,7 @@ TEST(heap_lifecycle, detach_makes_what_others_freed_part_of_the_metadata) {
 }
 
 void raise_and_use(size_t limit, size_t raised) {
-    memory_heap memory(TY_CLASSES_LINE, limit, raised);
+    memory_heap memory(TY_CLASSES_CACHE_LINE, limit, raised);
     std::vector<std::pair<char *, size_t>> blocks;
     auto add = [&](size_t size) {
         char *block = static_cast<char *>(heap_alloc(memory.heap, size, 0, false));
@@ -177,7 +177,7 @@ TEST(heap_run_tree, lower_bound_is_best_fit_then_lowest) {
 }
 
 TEST(heap_lifecycle, provide_is_rare) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     for (int i = 0; i < 50'000; i++)
         ASSERT_NE(heap_alloc(memory.heap, 1000, 0, false), nullptr);
     EXPECT_LT(memory.provided, 300);
@@ -186,7 +186,7 @@ TEST(heap_lifecycle, provide_is_rare) {
 #if !defined(__SANITIZE_THREAD__) // whose shadow is faulted in, too
 // A read would map the kernel's page of zeros there first.
 TEST(heap_lifecycle, bitmaps_of_new_spans_are_faulted_in_by_a_write) {
-    memory_heap memory(TY_CLASSES_PACKED);
+    memory_heap memory(TY_CLASSES_DENSE);
     constexpr size_t spans = 1024, pages_of_bitmaps = spans * span_pages_max * page_bitmap_bytes_v1 / page_bytes;
     ASSERT_NE(heap_alloc(memory.heap, 16'384), nullptr); // what a thread's first allocation touches
     size_t before = faults();
@@ -229,7 +229,7 @@ TEST(heap_lifecycle, small_heaps_ask_for_less_than_a_huge_page) {
     for (size_t block_bytes : {size_t{1000}, size_t{100'000}, size_t{300'000}}) {
         SCOPED_TRACE(block_bytes);
         size_t small = block_bytes < 256 << 10 ? 10 * mb : 3 * mb;
-        memory_heap memory(TY_CLASSES_LINE);
+        memory_heap memory(TY_CLASSES_CACHE_LINE);
         asked_pieces asked(memory);
         grow(memory, block_bytes, small, asked);
         EXPECT_FALSE(asked.are_huge());
@@ -240,7 +240,7 @@ TEST(heap_lifecycle, small_heaps_ask_for_less_than_a_huge_page) {
 }
 
 TEST(heap_lifecycle, a_block_of_huge_pages_gets_them_in_any_heap) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     asked_pieces asked(memory);
     ASSERT_NE(heap_alloc(memory.heap, os::huge_page_bytes + 1, 0, false), nullptr);
     EXPECT_TRUE(asked.are_huge());

@@ -251,7 +251,7 @@ TEST_P(heap_model, random_operations) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(tables, heap_model, testing::Values(TY_CLASSES_LINE, TY_CLASSES_PACKED));
+INSTANTIATE_TEST_SUITE_P(tables, heap_model, testing::Values(TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE));
 
 } // namespace
 } // namespace taiyen::test

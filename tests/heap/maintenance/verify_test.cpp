@@ -30,7 +30,7 @@ uint64_t *head_words(memory_heap &memory) {
 struct used_heap : memory_heap {
     std::vector<char *> blocks;
 
-    explicit used_heap(ty_class_table classes = TY_CLASSES_LINE) : memory_heap(classes, small_limit) {
+    explicit used_heap(ty_class_table classes = TY_CLASSES_CACHE_LINE) : memory_heap(classes, small_limit) {
         EXPECT_EQ(os::commit(base, small_limit), TY_OK);
         random_source random{11};
         for (int i = 0; i < 300; i++)
@@ -338,7 +338,7 @@ char *random_control_byte(used_heap &memory, size_t top, random_source &random) 
 }
 
 TEST(heap_damage, any_bytes_give_a_status) {
-    for (ty_class_table classes : {TY_CLASSES_LINE, TY_CLASSES_PACKED}) {
+    for (ty_class_table classes : {TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE}) {
         used_heap memory(classes);
         memory.detach();
         std::vector<char> good(memory.base, memory.base + small_limit);

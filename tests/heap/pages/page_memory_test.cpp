@@ -15,7 +15,7 @@ constexpr size_t mebibyte = size_t{1} << 20;
 
 struct decaying_heap : memory_heap {
     explicit decaying_heap(uint64_t period_ns, size_t limit_bytes = size_t{1} << 30)
-        : memory_heap(TY_CLASSES_PACKED, limit_bytes) {
+        : memory_heap(TY_CLASSES_DENSE, limit_bytes) {
         heap->memory.period_ns = period_ns;
     }
     size_t resident() const { return os::resident_bytes(base, top_of(heap) * page_bytes); }
@@ -280,7 +280,7 @@ TEST(heap_page_memory, what_the_kernel_keeps_is_cleared) {
 }
 
 TEST(heap_page_memory, a_raise_keeps_what_is_known) {
-    memory_heap memory(TY_CLASSES_PACKED, size_t{64} << 20, size_t{256} << 20);
+    memory_heap memory(TY_CLASSES_DENSE, size_t{64} << 20, size_t{256} << 20);
     std::vector<char *> blocks = touched_blocks(memory.heap, mebibyte / 2, 40);
     free_but_each(blocks, 3);
     EXPECT_NE(memory.heap->memory.idle, 0u);

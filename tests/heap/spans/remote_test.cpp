@@ -26,7 +26,7 @@ bool free_late(ty_heap *heap, const place &at) {
 }
 
 struct remote_free : testing::Test {
-    memory_heap memory{TY_CLASSES_LINE};
+    memory_heap memory{TY_CLASSES_CACHE_LINE};
     ty_heap *heap = memory.heap;
     worker owner;
     void *block = nullptr;

@@ -12,7 +12,7 @@ constexpr size_t block_bytes = 240, blocks_each = (size_t{12} << 20) / block_byt
 constexpr size_t room_bytes = size_t{96} << 20;
 
 struct sleeping_owners : testing::Test {
-    memory_heap memory{TY_CLASSES_LINE, room_bytes};
+    memory_heap memory{TY_CLASSES_CACHE_LINE, room_bytes};
     std::vector<std::unique_ptr<worker>> owners;
     std::vector<void *> blocks = std::vector<void *>(blocks_each);
 

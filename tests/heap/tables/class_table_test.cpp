@@ -60,10 +60,10 @@ TEST_P(heap_classes_of, natural_alignment) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(tables, heap_classes_of, testing::Values(TY_CLASSES_LINE, TY_CLASSES_PACKED));
+INSTANTIATE_TEST_SUITE_P(tables, heap_classes_of, testing::Values(TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE));
 
 TEST(heap_line_table, no_block_touches_more_lines_than_it_must) {
-    memory_heap memory(TY_CLASSES_LINE, size_t{4} << 30);
+    memory_heap memory(TY_CLASSES_CACHE_LINE, size_t{4} << 30);
     for (size_t size = 1; size <= 65'536; size++) {
         uintptr_t address = reinterpret_cast<uintptr_t>(heap_alloc(memory.heap, size, 0, false));
         ASSERT_NE(address, 0u) << ty_error_text();
@@ -87,14 +87,14 @@ double mean_waste(ty_heap *heap, size_t from, size_t to, size_t step) {
 }
 
 TEST(heap_packed_table, little_is_wasted) {
-    memory_heap memory(TY_CLASSES_PACKED);
+    memory_heap memory(TY_CLASSES_DENSE);
     EXPECT_LT(mean_waste(memory.heap, 100, 132'000, 100), 0.05);
     EXPECT_LT(mean_waste(memory.heap, 8, 100, 1), 0.12);
 }
 
 // A thread has a span of each class that it uses, all of which may be resident: with many threads these are the heap.
 TEST(heap_packed_table, a_few_blocks_of_all_small_sizes_take_little) {
-    memory_heap memory(TY_CLASSES_PACKED);
+    memory_heap memory(TY_CLASSES_DENSE);
     for (size_t size = 8; size <= 1024; size += 8)
         ASSERT_NE(heap_alloc(memory.heap, size, 0, false), nullptr) << size;
     ty_heap_stats stats{};

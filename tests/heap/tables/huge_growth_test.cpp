@@ -9,7 +9,7 @@ namespace {
 constexpr size_t mebibyte = size_t{1} << 20;
 
 struct huge_growth_of : testing::Test {
-    memory_heap memory{TY_CLASSES_PACKED, size_t{4} << 30};
+    memory_heap memory{TY_CLASSES_DENSE, size_t{4} << 30};
     size_t touched_bytes = 0;
 
     huge_growth_of() {

@@ -64,7 +64,7 @@ protected:
     }
     void TearDown() override { pthread_key_delete(late.key); }
 
-    memory_heap memory{TY_CLASSES_PACKED};
+    memory_heap memory{TY_CLASSES_DENSE};
 };
 
 TEST_P(ended_threads_late, one_after_the_other) {
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(, ended_threads_late, testing::Values(false, true),
                          [](const auto &each) { return each.param ? "each_round" : "the_last"; });
 
 TEST(ended_threads, a_child_in_its_parents_memory_takes_nothing) {
-    memory_heap memory(TY_CLASSES_PACKED);
+    memory_heap memory(TY_CLASSES_DENSE);
     std::atomic<int> step{0};
     EXPECT_EQ(heap_free(heap_alloc(memory.heap, 100)), TY_OK);
     std::thread other([&] {
@@ -125,7 +125,7 @@ TEST(ended_threads, a_child_in_its_parents_memory_takes_nothing) {
 #endif
 
 TEST(ended_threads, looked_for_while_threads_begin_and_end) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     std::atomic<bool> done{false};
     std::vector<std::thread> starters;
     for (int i = 0; i < 3; i++)

@@ -24,8 +24,8 @@ void while_standing(ty_heap *heap, const std::function<void()> &what) {
 }
 
 struct safepoint : testing::Test {
-    memory_heap first{TY_CLASSES_LINE};
-    memory_heap second{TY_CLASSES_PACKED};
+    memory_heap first{TY_CLASSES_CACHE_LINE};
+    memory_heap second{TY_CLASSES_DENSE};
     void *kept = heap_alloc(first.heap, 100);
 
     void expect_open() {
@@ -84,7 +84,7 @@ TEST_F(safepoint, threads_end_during_a_callback) {
 TEST_F(safepoint, threads_begin_during_a_callback) {
     while_standing(first.heap, [&] {
         std::thread([&] { EXPECT_EQ(heap_free(heap_alloc(second.heap, 100)), TY_OK); }).join();
-        memory_heap third(TY_CLASSES_LINE);
+        memory_heap third(TY_CLASSES_CACHE_LINE);
         EXPECT_NE(heap_alloc(third.heap, 8), nullptr);
     });
     expect_open();

@@ -90,11 +90,11 @@ TEST_P(heap_threads, blocks_that_others_free) {
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(tables, heap_threads, testing::Values(TY_CLASSES_LINE, TY_CLASSES_PACKED));
+INSTANTIATE_TEST_SUITE_P(tables, heap_threads, testing::Values(TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE));
 
 // One thread allocates, another frees: what is freed comes back to the first one rather than making the heap grow.
 TEST(heap_thread, producer_and_consumer) {
-    memory_heap memory(TY_CLASSES_LINE, size_t{64} << 20);
+    memory_heap memory(TY_CLASSES_CACHE_LINE, size_t{64} << 20);
     exchange between;
     std::atomic<bool> done{false};
     std::thread consumer([&] {
@@ -115,7 +115,7 @@ TEST(heap_thread, producer_and_consumer) {
 }
 
 TEST(heap_thread, freed_twice_by_different_threads) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     void *blocks[100];
     for (void *&block : blocks)
         block = heap_alloc(memory.heap, 64, 0, false);
@@ -133,7 +133,7 @@ TEST(heap_thread, freed_twice_by_different_threads) {
 }
 
 TEST(heap_thread, threads_never_share_a_span) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     constexpr int count = 4;
     std::atomic<int> ready{0};
     std::vector<uintptr_t> lines[count];
@@ -189,7 +189,7 @@ void count_while_working(ty_heap *heap, progress &mine, const std::atomic<bool> 
 // While a heap is paused its tables do not change, and what they say is what was allocated: up to the calls that are
 // under way, of which each thread has one at most.
 TEST(heap_thread, pause_shows_the_exact_metadata) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     constexpr size_t thread_count = 3;
     progress threads_progress[thread_count];
     std::atomic<bool> done{false};
@@ -232,7 +232,7 @@ TEST(heap_thread, pause_shows_the_exact_metadata) {
 }
 
 TEST(heap_thread, nothing_changes_while_paused) {
-    memory_heap memory(TY_CLASSES_PACKED);
+    memory_heap memory(TY_CLASSES_DENSE);
     exchange between;
     std::atomic<bool> done{false};
     std::vector<std::thread> threads;
@@ -283,7 +283,7 @@ TEST(heap_thread, heaps_that_end_before_their_threads) {
         }
     });
     for (int round = 0; round < 20; round++) {
-        memory_heap memory(TY_CLASSES_LINE, size_t{64} << 20);
+        memory_heap memory(TY_CLASSES_CACHE_LINE, size_t{64} << 20);
         void *block = heap_alloc(memory.heap, 100, 0, false);
         heap.store(memory.heap);
         step.store(2 * round + 1);
@@ -302,7 +302,7 @@ TEST(heap_thread, many_heaps_at_once) {
     std::vector<std::unique_ptr<memory_heap>> heaps;
     std::vector<void *> blocks;
     for (int i = 0; i < 100; i++)
-        heaps.push_back(std::make_unique<memory_heap>(TY_CLASSES_LINE, size_t{64} << 20));
+        heaps.push_back(std::make_unique<memory_heap>(TY_CLASSES_CACHE_LINE, size_t{64} << 20));
     for (int i = 0; i < 10'000; i++)
         blocks.push_back(heap_alloc(heaps[static_cast<size_t>(i) % 100]->heap, 100, 0, false));
     for (size_t i = 0; i < blocks.size(); i++) {
@@ -329,7 +329,7 @@ void free_one_at_end(void *argument) {
 
 // libc frees blocks of a thread after the last destructor: whatever such a free takes up, nobody would give back.
 TEST(heap_thread, a_free_after_the_end_makes_no_cache) {
-    memory_heap memory(TY_CLASSES_PACKED);
+    memory_heap memory(TY_CLASSES_DENSE);
     freed_at_end end{};
     for (int i = 0; i < PTHREAD_DESTRUCTOR_ITERATIONS; i++)
         end.blocks.push_back(heap_alloc(memory.heap, 100));
@@ -347,7 +347,7 @@ TEST(heap_thread, a_free_after_the_end_makes_no_cache) {
 
 // A forked child goes on with its copy of the heap, also where other threads had blocks and caches.
 TEST(heap_thread, fork_while_threads_run) {
-    memory_heap memory(TY_CLASSES_LINE);
+    memory_heap memory(TY_CLASSES_CACHE_LINE);
     exchange between;
     std::atomic<bool> done{false};
     std::vector<std::thread> threads;

@@ -316,7 +316,7 @@ TEST_F(scrub_test, names_what_the_images_headers_contradict_each_other_in) {
     const planted fields[] = {
         {"identity", FIELD(image_header_2, identity[3]), 1},
         {"base", FIELD(image_header_2, base), uint64_t{64} << 20},
-        {"size classes", FIELD(image_header_2, classes), TY_CLASSES_PACKED},
+        {"size classes", FIELD(image_header_2, classes), TY_CLASSES_DENSE},
         {"time of creation", FIELD(image_header_2, created_unix_s), 7},
         {"fields are set", FIELD(image_header_2, reserved[0]), 1},
         {"fields are set", FIELD(image_header_2, reserved[39]), 1},

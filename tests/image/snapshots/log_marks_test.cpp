@@ -1,5 +1,5 @@
-// Goal: the image keeps a mark in each partition of a log with its epoch, whatever the batch's last chunk holds.
-// Method: snapshots of page counts around what a chunk takes, from one partition to eight; opens after a death and
+// Goal: the image keeps a mark in each log stream with its epoch, whatever the batch's last chunk holds.
+// Method: snapshots of page counts around what a chunk takes, from one log stream to eight; opens after a death and
 // after a close.
 #include "src/image/image.hpp"
 #include "tests/image/support.hpp"
@@ -12,7 +12,7 @@ using namespace taiyen::test;
 namespace {
 
 struct layer {
-    uint32_t partitions;
+    uint32_t streams;
     image_log told{};
 
     image_open_hook hook() {
@@ -20,7 +20,7 @@ struct layer {
                 [](void *context, const image_log &log, bool, image_log_choice *choice) {
                     auto &self = *static_cast<layer *>(context);
                     self.told = log;
-                    *choice = {4711, self.partitions};
+                    *choice = {4711, self.streams};
                     return TY_OK;
                 },
                 [](void *) { return TY_OK; },
@@ -36,10 +36,10 @@ struct layer {
     }
 };
 
-image_mark mark_number(uint64_t n, uint64_t partitions) {
-    image_mark mark{100 * n, partitions};
-    for (uint64_t p = 0; p < partitions; ++p)
-        mark.at[p] = {(n + p) * 4096, n + p + 1000, 100 * n - (partitions > 1 ? p : 0)};
+image_mark mark_number(uint64_t n, uint64_t streams) {
+    image_mark mark{100 * n, streams};
+    for (uint64_t p = 0; p < streams; ++p)
+        mark.at[p] = {(n + p) * 4096, n + p + 1000, 100 * n - (streams > 1 ? p : 0)};
     return mark;
 }
 
@@ -103,7 +103,7 @@ TEST(log_marks, of_a_heap_that_gets_a_log) {
     image_header_2 header{};
     const std::string bytes = files.read_file(heap_path);
     memcpy(&header, bytes.data(), sizeof header);
-    EXPECT_EQ(3u, header.log_partitions);
+    EXPECT_EQ(3u, header.log_streams);
 }
 
 // With right checksums, in the place of the batch that an open would restore.
@@ -121,8 +121,8 @@ TEST(log_marks, that_cannot_be_are_refused) {
     struct {
         const char *what;
         void (*change)(chunk_header_1 &, log_marks_2 &);
-    } cases[] = {{"too many partitions", [](chunk_header_1 &, log_marks_2 &m) { m.partitions = 9; }},
-                 {"no end of partitions", [](chunk_header_1 &, log_marks_2 &m) { m.partitions = UINT64_MAX; }},
+    } cases[] = {{"too many log streams", [](chunk_header_1 &, log_marks_2 &m) { m.streams = 9; }},
+                 {"no end of log streams", [](chunk_header_1 &, log_marks_2 &m) { m.streams = UINT64_MAX; }},
                  {"a position", [](chunk_header_1 &, log_marks_2 &m) { m.more[6].position = UINT64_MAX; }},
                  {"an LSN", [](chunk_header_1 &, log_marks_2 &m) { m.more[0].lsn = UINT64_MAX; }},
                  {"the first LSN", [](chunk_header_1 &, log_marks_2 &m) { m.first_lsn = UINT64_MAX; }}};
@@ -134,7 +134,7 @@ TEST(log_marks, that_cannot_be_are_refused) {
         ASSERT_TRUE(header.flags & chunk_marks_2);
         log_marks_2 marks;
         memcpy(&marks, &header.entries[chunk_pages_with_marks_2], sizeof marks);
-        EXPECT_EQ(3u, marks.partitions);
+        EXPECT_EQ(3u, marks.streams);
         one.change(header, marks);
         memcpy(&header.entries[chunk_pages_with_marks_2], &marks, sizeof marks);
         header.checksum = header_checksum(header);

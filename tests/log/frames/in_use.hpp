@@ -8,24 +8,24 @@ namespace taiyen::test {
 // Reads and writes of the same block may be under way at the same time, and then mix, a word at a time.
 class shared_memory {
 public:
-    explicit shared_memory(uint64_t bytes, uint32_t partitions) : words_(bytes / 8) {
+    explicit shared_memory(uint64_t bytes, uint32_t streams) : words_(bytes / 8) {
         table_ = {sizeof table_, this, 64, bytes, read, write, nullptr};
-        EXPECT_OK(log_format(table_, test_identity, {}, partitions));
+        EXPECT_OK(log_format(table_, test_identity, {}, streams));
         EXPECT_OK(log_check(table_, log_path, nullptr, &header_));
     }
     shared_memory(const shared_memory &) = delete;
     shared_memory &operator=(const shared_memory &) = delete;
 
     const ty_log_sink *sink() const { return &table_; }
-    uint32_t partitions() const { return partitions_of(header_); }
-    ring_geometry ring(uint32_t partition) const { return geometry_of(header_, partition); }
+    uint32_t streams() const { return streams_of(header_); }
+    ring_geometry ring(uint32_t stream) const { return geometry_of(header_, stream); }
     // Runs before each piece of a read, by its number.
     std::function<void(unsigned)> at_read;
 
     // Of each ring what lies between the marks, and nothing else.
     std::unique_ptr<shared_memory> copy(const log_marks &from, const log_marks &end) const {
-        auto other = std::make_unique<shared_memory>(table_.size_bytes, partitions());
-        for (uint32_t p = 0; p < partitions(); ++p) {
+        auto other = std::make_unique<shared_memory>(table_.size_bytes, streams());
+        for (uint32_t p = 0; p < streams(); ++p) {
             const ring_geometry one = ring(p);
             for (uint64_t at = from.at[p].position; at < end.at[p].position; at += 8) {
                 const uint64_t word = (one.offset + at % one.bytes) / 8;
@@ -34,8 +34,8 @@ public:
         }
         return other;
     }
-    void flip_bit(uint32_t partition, uint64_t position) {
-        const ring_geometry one = ring(partition);
+    void flip_bit(uint32_t stream, uint64_t position) {
+        const ring_geometry one = ring(stream);
         words_[(one.offset + position % one.bytes) / 8].fetch_xor(1);
     }
 
@@ -109,19 +109,19 @@ inline log *start_log_beside(const shared_memory &memory, bool thread) {
     options.sink = memory.sink();
     options.name = log_path;
     options.identity = test_identity;
-    options.start = options.end = options.tail = log_marks{0, memory.partitions()};
+    options.start = options.end = options.tail = log_marks{0, memory.streams()};
     options.thread = thread;
     log *l = nullptr;
     EXPECT_OK(log_start(options, &l));
     return l;
 }
 
-inline void append_at(log *l, uint32_t partition, uint64_t lsn, size_t size, bool marked = false) {
+inline void append_at(log *l, uint32_t stream, uint64_t lsn, size_t size, bool marked = false) {
     const std::string record = record_of(lsn, size);
     uint8_t *place = nullptr;
-    ASSERT_OK(log_append_begin(l, partition, size, &place));
+    ASSERT_OK(log_append_begin(l, stream, size, &place));
     memcpy(place, record.data(), size);
-    log_append_end(l, partition, size, lsn, marked);
+    log_append_end(l, stream, size, lsn, marked);
 }
 
 } // namespace taiyen::test

@@ -227,7 +227,7 @@ TEST(in_use_test, what_is_behind_a_gap_is_told_again_when_it_is_closed) {
     append_at(l.get(), 0, 2, 100); // is not written yet
     append_at(l.get(), 1, 3, 100);
     append_at(l.get(), 1, 4, 100, true);
-    ASSERT_OK(log_wait_partition(l.get(), 1, 4));
+    ASSERT_OK(log_wait_stream(l.get(), 1, 4));
     const log_marks from{0, 2};
     const live_reading first = read_beside(memory.sink(), from);
     ASSERT_OK(first.status);

@@ -18,9 +18,9 @@ constexpr unsigned writers = 3;
 
 class busy_log {
 public:
-    busy_log(uint32_t partitions, bool thread)
-        : memory_(partitions * (uint64_t{1} << 20), partitions),
-          log_(start_log_beside(memory_, thread)), newest_{0, partitions} {}
+    busy_log(uint32_t streams, bool thread)
+        : memory_(streams * (uint64_t{1} << 20), streams),
+          log_(start_log_beside(memory_, thread)), newest_{0, streams} {}
 
     void run(uint64_t each) {
         std::vector<std::thread> all;
@@ -50,33 +50,33 @@ private:
     void write(unsigned self, uint64_t count) {
         std::mt19937_64 random(self);
         for (uint64_t i = 0; i < count; ++i) {
-            const auto partition = static_cast<uint32_t>(random() % memory_.partitions());
-            const bool marked = memory_.partitions() > 1 && random() % 8 == 0;
+            const auto stream = static_cast<uint32_t>(random() % memory_.streams());
+            const bool marked = memory_.streams() > 1 && random() % 8 == 0;
             uint64_t lsn = 0;
-            for (ty_status status; (status = append(partition, marked, &lsn));) {
+            for (ty_status status; (status = append(stream, marked, &lsn));) {
                 ASSERT_EQ(TY_E_SPACE, status);
                 random() % 2 ? snapshot_beside() : snapshot_in_place();
             }
             if (random() % 3 == 0) {
-                ASSERT_OK(log_wait(log_.get(), lsn, partition));
+                ASSERT_OK(log_wait(log_.get(), lsn, stream));
                 uint64_t known = acknowledged_;
                 while (known < lsn && !acknowledged_.compare_exchange_weak(known, lsn))
                     ;
             } else if (marked) {
-                ASSERT_OK(log_wait_partition(log_.get(), partition, lsn));
+                ASSERT_OK(log_wait_stream(log_.get(), stream, lsn));
                 marked_[self] = lsn;
             }
         }
     }
-    ty_status append(uint32_t partition, bool marked, uint64_t *lsn) {
+    ty_status append(uint32_t stream, bool marked, uint64_t *lsn) {
         std::shared_lock gate(gate_);
         uint8_t *place = nullptr;
-        if (ty_status status = log_append_begin(log_.get(), partition, 30000, &place))
+        if (ty_status status = log_append_begin(log_.get(), stream, 30000, &place))
             return status;
         *lsn = ++counter_;
         const std::string text = text_of(*lsn);
         memcpy(place, text.data(), text.size());
-        log_append_end(log_.get(), partition, text.size(), *lsn, marked);
+        log_append_end(log_.get(), stream, text.size(), *lsn, marked);
         return TY_OK;
     }
 
@@ -179,8 +179,8 @@ private:
     std::atomic<bool> ended_{false};
 };
 
-void run(uint32_t partitions, bool thread) {
-    busy_log log(partitions, thread);
+void run(uint32_t streams, bool thread) {
+    busy_log log(streams, thread);
     log.run(4000);
 }
 

@@ -15,7 +15,7 @@ struct unpacking {
     ty_kind kind;
 
     explicit unpacking(ty_kind to) : kind(to) {
-        volatile_heap heap(TY_CLASSES_LINE, size_t{64} << 20);
+        volatile_heap heap(TY_CLASSES_CACHE_LINE, size_t{64} << 20);
         std::mt19937 dice(21);
         fill_at_random(heap, dice, 120, 30000);
         before = content_of(heap);

@@ -43,7 +43,7 @@ void check_same_place(ty_class_table classes, ty_codec codec, uint32_t threads, 
 
 TEST(pack_round_trip, same_place) {
     unsigned seed = 1;
-    for (ty_class_table classes : {TY_CLASSES_LINE, TY_CLASSES_PACKED})
+    for (ty_class_table classes : {TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE})
         for (ty_codec codec : {TY_CODEC_LZ4, TY_CODEC_ZSTD, TY_CODEC_NONE})
             for (uint32_t threads : {1u, 2u, 5u}) {
                 SCOPED_TRACE(seed);
@@ -62,7 +62,7 @@ TEST(pack_round_trip, empty) {
 // Beside the heap that was packed, by an offset or laid out anew: both work.
 TEST(pack_round_trip, elsewhere) {
     unsigned seed = 100;
-    for (ty_class_table classes : {TY_CLASSES_LINE, TY_CLASSES_PACKED})
+    for (ty_class_table classes : {TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE})
         for (ty_layout layout : {TY_LAYOUT_SAME, TY_LAYOUT_DEFRAGMENT, TY_LAYOUT_LINE, TY_LAYOUT_PACKED}) {
             SCOPED_TRACE(seed);
             std::mt19937 dice(seed++);
@@ -150,7 +150,7 @@ TEST(pack_round_trip, defragmented_is_tight) {
 
 // Blocks that were asked for with an alignment keep it where the class table stays.
 TEST(pack_round_trip, alignment_is_kept) {
-    for (ty_class_table classes : {TY_CLASSES_LINE, TY_CLASSES_PACKED})
+    for (ty_class_table classes : {TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE})
         for (size_t alignment : {32, 64, 128, 4096}) {
             volatile_heap heap(classes);
             std::vector<void *> blocks;
@@ -241,7 +241,7 @@ TEST(pack_round_trip, kinds) {
 // PK4: what was freed, and what lies behind the live blocks in their spans and pages, is not in the stream.
 TEST(pack_round_trip, freed_bytes_stay_behind) {
     const std::string secret = "the plan that nobody is to see, 0123456789";
-    for (ty_class_table classes : {TY_CLASSES_LINE, TY_CLASSES_PACKED}) {
+    for (ty_class_table classes : {TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE}) {
         volatile_heap heap(classes);
         std::vector<char *> blocks;
         for (size_t size : {48u, 200u, 3000u, 9000u, 70000u})
@@ -263,7 +263,7 @@ TEST(pack_round_trip, freed_bytes_stay_behind) {
 // Limits: a smaller one that is enough, and one that is not.
 TEST(pack_round_trip, limits) {
     std::mt19937 dice(3);
-    volatile_heap heap(TY_CLASSES_LINE, size_t{512} << 20);
+    volatile_heap heap(TY_CLASSES_CACHE_LINE, size_t{512} << 20);
     fill_at_random(heap, dice, 2000);
     content before = content_of(heap);
     packed stream(heap);
@@ -278,7 +278,7 @@ TEST(pack_round_trip, limits) {
         EXPECT_EQ(before, content_of(copy));
         ASSERT_OK(ty_heap_destroy(copy));
     }
-    volatile_heap large(TY_CLASSES_LINE, size_t{512} << 20);
+    volatile_heap large(TY_CLASSES_CACHE_LINE, size_t{512} << 20);
     ASSERT_NE(nullptr, ty_alloc(large, size_t{100} << 20));
     packed too_large(large, TY_CODEC_LZ4, 1);
     large.destroy();

@@ -93,4 +93,4 @@ TEST_P(block_indices, of_an_empty_heap) {
     EXPECT_FALSE(index.find(ty_heap_base(heap.get()), found));
 }
 
-INSTANTIATE_TEST_SUITE_P(of, block_indices, testing::Values(TY_CLASSES_LINE, TY_CLASSES_PACKED));
+INSTANTIATE_TEST_SUITE_P(of, block_indices, testing::Values(TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE));

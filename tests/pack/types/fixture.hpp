@@ -27,7 +27,7 @@ struct destroy_heap {
 };
 using heap_owner_ptr = std::unique_ptr<ty_heap, destroy_heap>;
 
-inline heap_owner_ptr new_heap(ty_class_table classes = TY_CLASSES_LINE) {
+inline heap_owner_ptr new_heap(ty_class_table classes = TY_CLASSES_CACHE_LINE) {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.limit_bytes = size_t{4} << 30;
     options.classes = classes;

@@ -165,7 +165,8 @@ std::map<std::string, long> answers(town &here) {
     return all;
 }
 
-ty_heap *open_heap(const std::string &path, ty_kind kind, bool concurrent, ty_class_table classes = TY_CLASSES_LINE) {
+ty_heap *open_heap(const std::string &path, ty_kind kind, bool concurrent,
+                   ty_class_table classes = TY_CLASSES_CACHE_LINE) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.classes = classes;
     options.kind = kind;
@@ -255,10 +256,10 @@ TEST_P(moved_maps, answer_as_before) {
 }
 
 INSTANTIATE_TEST_SUITE_P(of, moved_maps,
-                         testing::Values(way{"elsewhere", TY_CLASSES_PACKED, TY_LAYOUT_SAME, false},
-                                         way{"laid_out_anew", TY_CLASSES_PACKED, TY_LAYOUT_DEFRAGMENT, false},
-                                         way{"lines_laid_out_anew", TY_CLASSES_LINE, TY_LAYOUT_DEFRAGMENT, false},
-                                         way{"compacted", TY_CLASSES_LINE, TY_LAYOUT_DEFRAGMENT, true}),
+                         testing::Values(way{"elsewhere", TY_CLASSES_DENSE, TY_LAYOUT_SAME, false},
+                                         way{"laid_out_anew", TY_CLASSES_DENSE, TY_LAYOUT_DEFRAGMENT, false},
+                                         way{"lines_laid_out_anew", TY_CLASSES_CACHE_LINE, TY_LAYOUT_DEFRAGMENT, false},
+                                         way{"compacted", TY_CLASSES_CACHE_LINE, TY_LAYOUT_DEFRAGMENT, true}),
                          [](const testing::TestParamInfo<way> &one) { return std::string(one.param.name); });
 
 // A map is made anew after a move only if its keys hold addresses: a text's type descriptor with a hook is nothing to a

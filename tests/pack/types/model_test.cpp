@@ -395,7 +395,7 @@ TEST_P(models, are_sound_before_and_after_moves) {
         ASSERT_EQ(result.count(TY_AUDIT_HIDDEN), 0u) << result.text();
         ASSERT_GE(result.figures.blocks, result.figures.reached_blocks + 5);
         ASSERT_EQ(result.figures.pointers, one.notes.size());
-        heap_owner_ptr other = new_heap(round % 2 ? TY_CLASSES_PACKED : TY_CLASSES_LINE);
+        heap_owner_ptr other = new_heap(round % 2 ? TY_CLASSES_DENSE : TY_CLASSES_CACHE_LINE);
         move_map moved = move_to(one.heap.get(), other.get(), one.dice());
         ASSERT_NO_FATAL_FAILURE(fix_and_compare(one, other.get(), moved));
         move_map within = move_within(one.heap.get(), one.dice());

@@ -90,7 +90,7 @@ TEST(descriptors_one_answer, audit_and_moves) {
     size_t refused = 0;
     constexpr unsigned heaps = 300;
     for (unsigned seed = 0; seed < heaps; ++seed) {
-        random_heap one(seed, seed % 2 ? TY_CLASSES_PACKED : TY_CLASSES_LINE);
+        random_heap one(seed, seed % 2 ? TY_CLASSES_DENSE : TY_CLASSES_CACHE_LINE);
         const audit_result audit = take_audit(one.heap, one.descriptors.get());
         ASSERT_TRUE(audit.status == TY_OK || audit.status == TY_E_MISMATCH) << ty_error_text();
         refused += audit.status != TY_OK;

@@ -384,7 +384,7 @@ TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
                 [](void *context) {
                     const auto &to = *static_cast<given *>(context);
                     ty_atomic_options vouched = TY_ATOMIC_OPTIONS_INIT;
-                    vouched.commit = TY_COMMIT_PARTITION;
+                    vouched.commit = TY_COMMIT_STREAM;
                     EXPECT_OK(atomically(
                         to.heap, [&to](ty_atomic_txn *own) { return add_to(own, to.words[8], 1); }, &vouched));
                 },

@@ -53,13 +53,13 @@ ty_status store(ty_atomic_txn *txn, T &to, T value) {
 class concurrent_test_heap {
 public:
     explicit concurrent_test_heap(ty_background background = TY_BACKGROUND_THREAD, size_t log_bytes = size_t{4} << 20,
-                                  uint32_t partitions = 3) {
+                                  uint32_t streams = 3) {
         options_ = files_->options();
         options_.background = background;
         options_.kind = TY_TRANSACTIONAL;
         options_.concurrent = true;
         options_.log_bytes = log_bytes;
-        options_.log_partitions = partitions;
+        options_.log_streams = streams;
         open();
     }
     ~concurrent_test_heap() {

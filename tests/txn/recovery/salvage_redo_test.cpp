@@ -187,7 +187,7 @@ TEST_F(salvage_redo_test, a_log_of_another_heap) {
     run(after);
     die();
     ty_open_options options = with_log(files);
-    options.log_partitions = 2;
+    options.log_streams = 2;
     options.log_bytes *= 2;
     ASSERT_OK(ty_open("other.ty", &options, &heap, nullptr));
     die();

@@ -1,4 +1,4 @@
-// A heap whose log has several partitions, and records that a test appends to any of them, as transactions of many
+// A heap whose log has several log streams, and records that a test appends to any of them, as transactions of many
 // threads do.
 #pragma once
 
@@ -11,17 +11,17 @@ namespace taiyen::test {
 
 inline constexpr size_t words = 4096 * 8; // of the block that records change
 
-inline ty_open_options with_partitions(const disk &files, uint32_t partitions, ty_kind kind = TY_TRANSACTIONAL) {
+inline ty_open_options with_streams(const disk &files, uint32_t streams, ty_kind kind = TY_TRANSACTIONAL) {
     ty_open_options options = with_log(files, kind);
     options.log_bytes = size_t{3} << 20;
-    options.log_partitions = partitions;
+    options.log_streams = streams;
     return options;
 }
 
-// A heap with one block of words, changed past the transactions: a record is appended to some partition.
+// A heap with one block of words, changed past the transactions: a record is appended to some log stream.
 class stamped_heap {
 public:
-    explicit stamped_heap(uint32_t partitions) : partitions_(partitions) {
+    explicit stamped_heap(uint32_t streams) : streams_(streams) {
         open();
         ty_txn *txn = nullptr;
         EXPECT_OK(ty_begin(heap, nullptr, &txn));
@@ -38,7 +38,7 @@ public:
         }
     }
     void open() {
-        ty_open_options options = with_partitions(files, partitions_);
+        ty_open_options options = with_streams(files, streams_);
         options.memory_bytes = memory_bytes;
         options.background = background;
         ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
@@ -52,19 +52,19 @@ public:
     }
     taiyen::log *log() const { return runtime_of(heap)->log; }
 
-    uint64_t store(uint32_t partition, uint64_t word, uint64_t value, bool marked = false) {
+    uint64_t store(uint32_t stream, uint64_t word, uint64_t value, bool marked = false) {
         block[word] = value;
-        return append(partition, word, value, marked);
+        return append(stream, word, value, marked);
     }
-    uint64_t append(uint32_t partition, uint64_t word, uint64_t value, bool marked = false) {
+    uint64_t append(uint32_t stream, uint64_t word, uint64_t value, bool marked = false) {
         const uint64_t first = (reinterpret_cast<uint64_t>(block) - reinterpret_cast<uint64_t>(ty_heap_base(heap))) / 8;
         const word_range range{first + word, 1, true, nullptr, &value};
         const record_part part{nullptr, 0, &range, 1};
         uint8_t *place = nullptr;
-        EXPECT_OK(log_append_begin(log(), partition, record_bound(part) + 64, &place));
+        EXPECT_OK(log_append_begin(log(), stream, record_bound(part) + 64, &place));
         const uint64_t lsn = ++clock;
         const size_t bytes = record_encode(part, true, place);
-        log_append_end(log(), partition, bytes, lsn, marked);
+        log_append_end(log(), stream, bytes, lsn, marked);
         return lsn;
     }
 
@@ -77,7 +77,7 @@ public:
     ty_background background = TY_BACKGROUND_CALLS;
 
 private:
-    uint32_t partitions_;
+    uint32_t streams_;
 };
 
 } // namespace taiyen::test

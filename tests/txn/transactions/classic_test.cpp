@@ -23,7 +23,7 @@ ty_status add(ty_heap *, const void *given, size_t, void *) {
 // the procedure: the word then lost the value twice, and a rollback entry for one of its bytes could not repair that.
 TEST(classic, a_procedure_is_undone_once) {
     ASSERT_OK(ty_register_procedure(add_id, "add", add, nullptr));
-    test_heap heap(TY_CLASSES_LINE);
+    test_heap heap(TY_CLASSES_CACHE_LINE);
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap.get(), nullptr, &txn));
     auto *word = static_cast<uint64_t *>(ty_txn_alloc(txn, 8));

@@ -554,13 +554,13 @@ void run(uint64_t seed, ty_class_table classes, int transactions, int crash_ever
 
 TEST(model, transactions_of_all_kinds) {
     for (uint64_t seed = 1; seed <= 4 && !HasFatalFailure(); seed++)
-        run(seed, seed % 2 != 0 ? TY_CLASSES_LINE : TY_CLASSES_PACKED, 25000, 0);
+        run(seed, seed % 2 != 0 ? TY_CLASSES_CACHE_LINE : TY_CLASSES_DENSE, 25000, 0);
     EXPECT_GT(refused, 0) << "no commit met a full disk and a full log";
 }
 
 TEST(model, crashes_at_random_points) {
     for (uint64_t seed = 1; seed <= uint64_t(effort(5)) && !HasFatalFailure(); seed++)
-        run(100 + seed, seed % 2 != 0 ? TY_CLASSES_LINE : TY_CLASSES_PACKED, 4000, 60);
+        run(100 + seed, seed % 2 != 0 ? TY_CLASSES_CACHE_LINE : TY_CLASSES_DENSE, 4000, 60);
     EXPECT_GT(forced, 2u);
     EXPECT_GT(in_doubt, 2);
 }

@@ -253,9 +253,9 @@ TEST_F(prepared_test, stays_when_its_thread_ends) {
     EXPECT_EQ(4u, number());
 }
 
-TEST_F(prepared_test, a_log_of_several_partitions_refuses_it) {
+TEST_F(prepared_test, a_log_of_several_streams_refuses_it) {
     ty_open_options options = with_log(files_);
-    options.log_partitions = 2;
+    options.log_streams = 2;
     options.log_bytes = 2 * small_log;
     ASSERT_OK(ty_open(heap_path, &options, &heap_, nullptr));
     begin();

@@ -170,15 +170,15 @@ TEST_P(resize_test, by_a_snapshot_in_place_of_a_record) {
 
 INSTANTIATE_TEST_SUITE_P(all, resize_test,
                          testing::Combine(testing::Range(size_t{0}, std::size(all_resizes)),
-                                          testing::Values(TY_CLASSES_LINE, TY_CLASSES_PACKED), testing::Bool()),
+                                          testing::Values(TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE), testing::Bool()),
                          [](const auto &given) {
                              return std::string(all_resizes[std::get<0>(given.param)].name) +
-                                    (std::get<1>(given.param) == TY_CLASSES_LINE ? "_line" : "_packed") +
+                                    (std::get<1>(given.param) == TY_CLASSES_CACHE_LINE ? "_line" : "_packed") +
                                     (std::get<2>(given.param) ? "_in_one" : "_in_many");
                          });
 
 TEST(resize_of_a_reserved_block, a_rollback_gives_back_what_it_grew_by) {
-    test_heap heap(TY_CLASSES_LINE);
+    test_heap heap(TY_CLASSES_CACHE_LINE);
     ASSERT_NE(nullptr, ty_reserve(heap.get(), 100)); // so that the library's list does not lie behind the block
     char *block = static_cast<char *>(ty_reserve(heap.get(), 2 * page));
     memset(block, 'r', 2 * page);
@@ -199,7 +199,7 @@ TEST(resize_of_a_reserved_block, a_rollback_gives_back_what_it_grew_by) {
 // The story: a block that was allocated and freed in one transaction was free at once, and the rollback then put bytes
 // back into what had become another thread's reserved block.
 TEST(free_of_an_own_block, waits_for_what_a_rollback_puts_back) {
-    test_heap heap(TY_CLASSES_LINE);
+    test_heap heap(TY_CLASSES_CACHE_LINE);
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap.get(), nullptr, &txn));
     char *block = static_cast<char *>(ty_txn_alloc(txn, 64));

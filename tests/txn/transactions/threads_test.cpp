@@ -15,7 +15,7 @@ constexpr size_t accounts = 64;
 constexpr int64_t total = 6400;
 
 struct bank {
-    test_heap heap{TY_CLASSES_LINE};
+    test_heap heap{TY_CLASSES_CACHE_LINE};
     int64_t *balances = nullptr;
 
     bank() {
@@ -193,7 +193,7 @@ TEST(threads, wrong_use_is_told) {
 
 // A block that is to be freed later is gone for the program at once.
 TEST(threads, freed_later_is_freed_once) {
-    test_heap heap(TY_CLASSES_LINE, TY_BACKGROUND_THREAD);
+    test_heap heap(TY_CLASSES_CACHE_LINE, TY_BACKGROUND_THREAD);
     ty_txn_options later = TY_TXN_OPTIONS_INIT;
     later.free_later = true;
     for (int i = 0; i < 200; i++) {

@@ -1,4 +1,4 @@
-#include "held.hpp"
+#include "magazine.hpp"
 
 #include "../tables/tables.hpp"
 #include "parcels.hpp"
@@ -18,7 +18,7 @@ struct stack_bounds {
 constexpr stack_bounds bounds_first{65536, 2048};
 constexpr stack_bounds bounds_more{1048576, 65536};
 constexpr uint32_t more_for_blocks_of = 1024; // and less: the memory of larger ones is worth more than the time
-constexpr uint32_t held_blocks_min = 4;
+constexpr uint32_t cached_blocks_min = 4;
 constexpr uint32_t enlarged_max = 8; // stacks of a thread at once, and of all threads together
 constexpr uint32_t enlarged_in_heap_max = 32;
 
@@ -26,13 +26,13 @@ constinit thread_cache holds_nothing{};
 constinit std::atomic<ty_heap *> holding_heap{nullptr};
 constinit thread_local thread_cache *hidden_cache = nullptr; // NULL: nothing is hidden
 
-uint32_t held_max(uint32_t block_bytes, stack_bounds bounds) {
+uint32_t cached_max(uint32_t block_bytes, stack_bounds bounds) {
     uint32_t blocks = bounds.bytes / block_bytes;
-    return blocks < held_blocks_min ? held_blocks_min : blocks < bounds.blocks ? blocks : bounds.blocks;
+    return blocks < cached_blocks_min ? cached_blocks_min : blocks < bounds.blocks ? blocks : bounds.blocks;
 }
 
-size_t count_of(const held_stack &held) {
-    return static_cast<size_t>(held.top - held.bottom) - 1;
+size_t count_of(const magazine &cached) {
+    return static_cast<size_t>(cached.top - cached.bottom) - 1;
 }
 
 // Makes blocks of a class free in the persistent metadata, one after the other. Blocks that are neighbours in the stack
@@ -45,11 +45,11 @@ public:
     metadata_writer &operator=(const metadata_writer &) = delete;
 
     // False: it is not allocated.
-    bool free(const held_stack &held, uint64_t offset) {
-        if ((offset & ~uint64_t{held.span_mask}) != span_ || state_ == nullptr)
-            if (!enter_span(held, offset))
+    bool free(const magazine &cached, uint64_t offset) {
+        if ((offset & ~uint64_t{cached.span_mask}) != span_ || state_ == nullptr)
+            if (!enter_span(cached, offset))
                 return false;
-        uint32_t index = find_place(held.reciprocal, offset & held.span_mask).index;
+        uint32_t index = find_place(cached.reciprocal, offset & cached.span_mask).index;
         std::atomic<uint64_t> *word = &state_->bits[index / 64];
         if (word != word_)
             enter_word(word);
@@ -68,14 +68,14 @@ private:
         bits_ = word->load(std::memory_order_relaxed);
     }
     // A block that was freed twice may lie in a span that has gone away.
-    bool enter_span(const held_stack &held, uint64_t offset) {
+    bool enter_span(const magazine &cached, uint64_t offset) {
         leave_span();
         number_ = number_of(cache_->heap, offset / page_bytes);
         span_state &state = cache_->heap->states[number_];
         if (state.owner.load(std::memory_order_relaxed) != cache_ || state.size_class != size_class_)
             return false;
         state_ = &state;
-        span_ = offset & ~uint64_t{held.span_mask};
+        span_ = offset & ~uint64_t{cached.span_mask};
         return true;
     }
     void leave_span() {
@@ -104,42 +104,42 @@ private:
 
 // The oldest blocks of a stack become free in the persistent metadata.
 void let_go(thread_cache *cache, uint32_t size_class, size_t count) {
-    held_stack &held = cache->held[size_class];
-    char **blocks = held.bottom + 1;
+    magazine &cached = cache->cached[size_class];
+    char **blocks = cached.bottom + 1;
     {
         metadata_writer metadata(cache, size_class);
         for (size_t i = 0; i < count; i++)
-            if (!metadata.free(held, offset_in(cache->heap, blocks[i]))) [[unlikely]]
+            if (!metadata.free(cached, offset_in(cache->heap, blocks[i]))) [[unlikely]]
                 tell_wrong_free(cache->heap, blocks[i]);
     }
-    held.top -= count;
-    memmove(blocks, blocks + count, static_cast<size_t>(held.top - blocks) * sizeof *blocks);
+    cached.top -= count;
+    memmove(blocks, blocks + count, static_cast<size_t>(cached.top - blocks) * sizeof *blocks);
 }
 
 // Places for the stacks of the first classes.
 size_t places_for(const ty_heap *heap, uint32_t classes, stack_bounds bounds) {
     size_t places = 0;
     for (uint32_t c = 0; c < classes; c++)
-        places += held_max(heap->classes[c].block_bytes, bounds) + 1;
+        places += cached_max(heap->classes[c].block_bytes, bounds) + 1;
     return places;
 }
 
 // Of a thread_cache and its stacks, and with those that have room for more.
-struct held_bytes {
+struct cached_bytes {
     size_t first, most;
 };
-held_bytes held_cache_bytes(const ty_heap *heap) {
+cached_bytes magazine_bytes(const ty_heap *heap) {
     size_t first = places_for(heap, heap->class_count, bounds_first) + 1;
     size_t most = first + places_for(heap, heap->class_count, bounds_more);
     return {sizeof(thread_cache) + first * sizeof(char *), sizeof(thread_cache) + most * sizeof(char *)};
 }
 
-void move_stack(held_stack &held, char **place, size_t most) {
-    size_t count = count_of(held);
-    memcpy(place + 1, held.bottom + 1, count * sizeof *place);
-    held.bottom = place;
-    held.top = place + 1 + count;
-    held.end = place + 1 + most;
+void move_stack(magazine &cached, char **place, size_t most) {
+    size_t count = count_of(cached);
+    memcpy(place + 1, cached.bottom + 1, count * sizeof *place);
+    cached.bottom = place;
+    cached.top = place + 1 + count;
+    cached.end = place + 1 + most;
 }
 
 bool one_more_enlarged(thread_cache *cache) {
@@ -156,14 +156,14 @@ bool one_more_enlarged(thread_cache *cache) {
 // touched by this only: most threads never need it.
 bool enlarge(thread_cache *cache, uint32_t size_class) {
     const ty_heap *heap = cache->heap;
-    held_stack &held = cache->held[size_class];
+    magazine &cached = cache->cached[size_class];
     uint32_t block_bytes = heap->classes[size_class].block_bytes;
-    uint32_t most = held_max(block_bytes, bounds_more);
-    if (block_bytes > more_for_blocks_of || held.end - held.bottom > most || cache->enlarged == enlarged_max ||
-        cache->memory.provide(held_cache_bytes(heap).most) != TY_OK || !one_more_enlarged(cache))
+    uint32_t most = cached_max(block_bytes, bounds_more);
+    if (block_bytes > more_for_blocks_of || cached.end - cached.bottom > most || cache->enlarged == enlarged_max ||
+        cache->memory.provide(magazine_bytes(heap).most) != TY_OK || !one_more_enlarged(cache))
         return false;
     char **place = reinterpret_cast<char **>(cache + 1) + places_for(heap, heap->class_count, bounds_first) + 1;
-    move_stack(held, place + places_for(heap, size_class, bounds_more), most);
+    move_stack(cached, place + places_for(heap, size_class, bounds_more), most);
     return true;
 }
 
@@ -181,12 +181,12 @@ void trim_stacks(thread_cache *cache) {
     cache->enlarged = 0;
     char **place = reinterpret_cast<char **>(cache + 1);
     for (uint32_t c = 0; c < heap->class_count; c++) {
-        held_stack &held = cache->held[c];
-        size_t most = held_max(heap->classes[c].block_bytes, bounds_first);
-        if (held.bottom != place) {
-            if (size_t count = count_of(held); count > most)
+        magazine &cached = cache->cached[c];
+        size_t most = cached_max(heap->classes[c].block_bytes, bounds_first);
+        if (cached.bottom != place) {
+            if (size_t count = count_of(cached); count > most)
                 let_go(cache, c, count - most);
-            move_stack(held, place, most);
+            move_stack(cached, place, most);
         }
         place += most + 1;
     }
@@ -199,90 +199,90 @@ bool trim(thread_cache *cache, uint32_t size_class) {
 
 // A full stack. One that has taken as much from the persistent metadata as it let go the last time is too small for
 // what its thread does.
-void make_room(thread_cache *cache, held_stack *held) {
-    auto size_class = static_cast<uint32_t>(held - cache->held);
-    auto half = static_cast<size_t>(held->end - held->bottom) / 2;
-    uint32_t &filled = cache->held_filled[size_class];
+void make_room(thread_cache *cache, magazine *cached) {
+    auto size_class = static_cast<uint32_t>(cached - cache->cached);
+    auto half = static_cast<size_t>(cached->end - cached->bottom) / 2;
+    uint32_t &filled = cache->magazine_filled[size_class];
     if (filled <= half || !enlarge(cache, size_class))
         let_go(cache, size_class, half);
     filled = 1;
 }
 
 // Fills a stack that is empty with the free blocks of a word, the lowest uppermost.
-bool fill_held(thread_cache *cache, uint32_t size_class) {
+bool fill_magazine(thread_cache *cache, uint32_t size_class) {
     class_cache &entry = cache->classes[size_class];
     if (entry.free == 0 && !refill(cache, size_class))
         return false;
-    held_stack &held = cache->held[size_class];
+    magazine &cached = cache->cached[size_class];
     uint64_t free = entry.free;
-    ptrdiff_t half = (held.end - held.bottom) / 2;
+    ptrdiff_t half = (cached.end - cached.bottom) / 2;
     ptrdiff_t count = count_bits(free);
     if (count > half)
         count = half;
     uint64_t left = free;
-    for (char **place = held.top + count; place-- != held.top; left &= left - 1)
+    for (char **place = cached.top + count; place-- != cached.top; left &= left - 1)
         *place = entry.blocks + static_cast<unsigned>(__builtin_ctzll(left)) * entry.block_bytes;
-    held.top += count;
+    cached.top += count;
     entry.word->store(entry.word->load(std::memory_order_relaxed) | (free ^ left), std::memory_order_relaxed);
     entry.free = left;
-    if (uint32_t &filled = cache->held_filled[size_class]; filled != 0)
+    if (uint32_t &filled = cache->magazine_filled[size_class]; filled != 0)
         filled += static_cast<uint32_t>(count);
     return true;
 }
 
-held_stack *stack_of(const thread_cache *cache, const void *block) {
+magazine *stack_of(const thread_cache *cache, const void *block) {
     if (cache->page_stacks == nullptr)
         return nullptr;
-    held_stack *held = stack_for(cache->heap, offset_in(cache->heap, block));
-    return is_part_of(cache, held) ? held : nullptr;
+    magazine *cached = stack_for(cache->heap, offset_in(cache->heap, block));
+    return is_part_of(cache, cached) ? cached : nullptr;
 }
 
-[[gnu::always_inline]] inline held_free hold(thread_cache *cache, const void *block, uint64_t offset,
-                                             held_stack *held) {
-    if (!is_part_of(cache, held))
-        return send_later(cache, block, held);
-    bool exact = find_place(held->reciprocal, offset & held->span_mask).exact;
-    if (!exact || held->top[-1] == block)
-        return held_free::wrong;
-    if (held->top == held->end)
-        make_room(cache, held);
-    *held->top++ = static_cast<char *>(const_cast<void *>(block));
-    return held_free::held;
+[[gnu::always_inline]] inline cached_free hold(thread_cache *cache, const void *block, uint64_t offset,
+                                               magazine *cached) {
+    if (!is_part_of(cache, cached))
+        return send_later(cache, block, cached);
+    bool exact = find_place(cached->reciprocal, offset & cached->span_mask).exact;
+    if (!exact || cached->top[-1] == block)
+        return cached_free::wrong;
+    if (cached->top == cached->end)
+        make_room(cache, cached);
+    *cached->top++ = static_cast<char *>(const_cast<void *>(block));
+    return cached_free::cached;
 }
 
 void *take(thread_cache *cache, uint32_t size_class) {
-    const held_stack &held = cache->held[size_class];
-    if (held.top[-1] == nullptr && has_parcels(cache))
+    const magazine &cached = cache->cached[size_class];
+    if (cached.top[-1] == nullptr && has_parcels(cache))
         open_parcels(cache);
     return take_without_parcels(cache, size_class);
 }
 
 // A free, by the cache's thread. One that only frees opens its parcels too: what its own ones were made of comes back.
-held_free hold_freed(thread_cache *cache, const void *block) {
+cached_free hold_freed(thread_cache *cache, const void *block) {
     if (cache->page_stacks == nullptr)
-        return held_free::elsewhere;
+        return cached_free::elsewhere;
     uint64_t offset = offset_in(cache->heap, block);
-    held_free result = hold(cache, block, offset, stack_for(cache->heap, offset));
+    cached_free result = hold(cache, block, offset, stack_for(cache->heap, offset));
     if (cache->outgoing_count == 0 && has_parcels(cache))
         open_parcels(cache); // it has just sent some, or sends none
     return result;
 }
 
 bool is_last(const thread_cache *cache, const void *block) {
-    const held_stack *held = cache != nullptr ? stack_of(cache, block) : nullptr;
-    return held != nullptr && held->top[-1] == block;
+    const magazine *cached = cache != nullptr ? stack_of(cache, block) : nullptr;
+    return cached != nullptr && cached->top[-1] == block;
 }
 
 void let_go_all(thread_cache *cache, uint32_t size_class) {
-    let_go(cache, size_class, count_of(cache->held[size_class]));
+    let_go(cache, size_class, count_of(cache->cached[size_class]));
 }
 
 // What larger stacks need is mapped when one is made.
 thread_cache *map_cache(const ty_heap *heap) {
     os::space memory{};
-    ty_status status = memory.create_aside(held_cache_bytes(heap).most, heap->cache_alignment);
+    ty_status status = memory.create_aside(magazine_bytes(heap).most, heap->cache_alignment);
     if (status == TY_OK)
-        status = memory.provide(held_cache_bytes(heap).first);
+        status = memory.provide(magazine_bytes(heap).first);
     if (status != TY_OK) {
         memory.destroy();
         return nullptr;
@@ -302,11 +302,11 @@ void make_stacks(thread_cache *cache) {
     char **place = reinterpret_cast<char **>(cache + 1);
     for (uint32_t c = 0; c < heap->class_count; c++) {
         const class_info &info = heap->classes[c];
-        char **end = place + 1 + held_max(info.block_bytes, bounds_first);
-        cache->held[c] = {place + 1, end, info.reciprocal, info.span_mask, place};
+        char **end = place + 1 + cached_max(info.block_bytes, bounds_first);
+        cache->cached[c] = {place + 1, end, info.reciprocal, info.span_mask, place};
         place = end;
     }
-    cache->held[size_class_count_max] = {place + 1, place + 1, 0, 0, place};
+    cache->cached[size_class_count_max] = {place + 1, place + 1, 0, 0, place};
     cache->base = reinterpret_cast<uintptr_t>(heap->base);
     cache->bytes = described_bytes(heap);
     cache->page_stacks = heap->page_stacks;
@@ -330,26 +330,26 @@ void stop(ty_heap *heap) {
     heap->page_stacks = nullptr; // its table goes with the others
 }
 
-constexpr held_calls calls = {map_cache, unmap_cache, make_stacks, start,   send_all,   shut_inbox, end,
-                              take,      hold_freed,  is_last,     deliver, let_go_all, trim,       stop};
+constexpr cached_calls calls = {map_cache, unmap_cache, make_stacks, start,   send_all,   shut_inbox, end,
+                                take,      hold_freed,  is_last,     deliver, let_go_all, trim,       stop};
 
 } // namespace
 
 char *take_without_parcels(thread_cache *cache, uint32_t size_class) {
-    held_stack &held = cache->held[size_class];
-    if (held.top[-1] == nullptr && !fill_held(cache, size_class))
+    magazine &cached = cache->cached[size_class];
+    if (cached.top[-1] == nullptr && !fill_magazine(cache, size_class))
         return nullptr;
-    return *--held.top;
+    return *--cached.top;
 }
 
 void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count) {
     uintptr_t base = cache->base;
-    std::atomic<held_stack *> *stacks = cache->page_stacks;
+    std::atomic<magazine *> *stacks = cache->page_stacks;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t offset = reinterpret_cast<uintptr_t>(blocks[i]) - base;
-        held_stack *held = stacks[offset / page_bytes].load(std::memory_order_relaxed);
+        magazine *cached = stacks[offset / page_bytes].load(std::memory_order_relaxed);
         os::prefetch_to_write(blocks[i]);
-        if (hold(cache, blocks[i], offset, held) != held_free::held) [[unlikely]]
+        if (hold(cache, blocks[i], offset, cached) != cached_free::cached) [[unlikely]]
             tell_wrong_free(cache->heap, blocks[i]);
     }
 }
@@ -365,12 +365,12 @@ static bool look_up(thread_cache *cache, const void *block) {
     return offset < cache->bytes;
 }
 
-ty_status free_held_slowly(void *block) {
+ty_status free_cached_slowly(void *block) {
     thread_cache *cache = holding_cache;
     if (look_up(cache, block) && try_enter(cache, safepoint_holds)) {
-        bool held = hold_freed(cache, block) == held_free::held;
+        bool cached = hold_freed(cache, block) == cached_free::cached;
         leave(cache);
-        if (held)
+        if (cached)
             return TY_OK;
     }
     return heap_free(block); // tells what is wrong, if anything is
@@ -379,11 +379,11 @@ ty_status free_held_slowly(void *block) {
 static size_t usable_size(const thread_cache *cache, const void *block) {
     const ty_heap *heap = cache->heap;
     uint64_t offset = offset_in(heap, block), page = offset / page_bytes;
-    if (const held_stack *held = stack_for(heap, offset)) {
-        const thread_cache *owner = cache_with(heap, held);
-        const class_info &info = heap->classes[held - owner->held];
+    if (const magazine *cached = stack_for(heap, offset)) {
+        const thread_cache *owner = cache_with(heap, cached);
+        const class_info &info = heap->classes[cached - owner->cached];
         place_in_span place = find_place(info.reciprocal, offset & info.span_mask);
-        bool freed = owner == cache && held->top[-1] == block;
+        bool freed = owner == cache && cached->top[-1] == block;
         return place.exact && place.index < info.blocks && !freed ? info.block_bytes : 0;
     }
     // A block with a guard page does not start its run (checks/checks.cpp).
@@ -391,7 +391,7 @@ static size_t usable_size(const thread_cache *cache, const void *block) {
     return run && offset % page_bytes == 0 ? heap->descriptors[page].length * page_bytes : 0;
 }
 
-size_t held_usable_size(const void *block) {
+size_t cached_usable_size(const void *block) {
     thread_cache *cache = holding_cache;
     if (!look_up(cache, block) || !try_enter(cache, safepoint_holds)) [[unlikely]]
         return 0;
@@ -400,18 +400,18 @@ size_t held_usable_size(const void *block) {
     return bytes;
 }
 
-void *try_alloc_held_aligned(size_t size, size_t alignment) {
+void *try_alloc_cached_aligned(size_t size, size_t alignment) {
     thread_cache *cache = holding_cache;
     size_t whole = (size + alignment - 1) & ~(alignment - 1);
     if (size > small_bytes_max || whole > small_bytes_max || !try_enter(cache, safepoint_holds)) [[unlikely]]
         return nullptr;
     uint32_t size_class = cache->heap->class_of[(whole + 7) / 8];
-    held_stack &held = cache->held[size_class];
+    magazine &cached = cache->cached[size_class];
     char *block = nullptr;
     if ((cache->heap->classes[size_class].block_bytes & (alignment - 1)) == 0) // spans are aligned to their size
-        block = held.top[-1];
+        block = cached.top[-1];
     if (block != nullptr)
-        held.top--;
+        cached.top--;
     leave(cache);
     return block;
 }
@@ -424,21 +424,21 @@ void *try_alloc_held_aligned(size_t size, size_t alignment) {
 constinit thread_local thread_cache *holding_cache = &holds_nothing;
 
 // M5 (docs/design/malloc.md).
-void hide_held() {
+void hide_cached() {
     if (hidden_cache != nullptr)
         return;
     hidden_cache = holding_cache;
     holding_cache = &holds_nothing;
 }
 
-void show_held() {
+void show_cached() {
     if (hidden_cache == nullptr)
         return;
     holding_cache = hidden_cache;
     hidden_cache = nullptr;
 }
 
-uint8_t held_class_of[small_bytes_max / 8 + 1];
+uint8_t cached_class_of[small_bytes_max / 8 + 1];
 
 // M3.
 ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
@@ -458,16 +458,16 @@ ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
         return status;
     }
     heap->tables.spaces[table_stacks] = stacks;
-    heap->page_stacks = stacks.as<std::atomic<held_stack *>>();
+    heap->page_stacks = stacks.as<std::atomic<magazine *>>();
     heap->wrong_free = wrong_free;
-    heap->cache_alignment = std::bit_ceil(held_cache_bytes(heap).most);
-    heap->held = &calls;
+    heap->cache_alignment = std::bit_ceil(magazine_bytes(heap).most);
+    heap->cached = &calls;
     uint32_t words = 3;
     for (; words < heap->small_max / 8; words += 2)
         heap->class_of[words] = heap->class_of[words + 1];
     for (words = heap->small_max / 8 + 1; words <= small_bytes_max / 8; words++)
         heap->class_of[words] = size_class_count_max;
-    memcpy(held_class_of, heap->class_of, sizeof held_class_of);
+    memcpy(cached_class_of, heap->class_of, sizeof cached_class_of);
     return TY_OK;
 }
 

@@ -6,7 +6,7 @@
 
 namespace taiyen {
 
-class held_blocks {
+class kept_blocks {
 public:
     // Room for so many blocks, of a heap with so many pages.
     ty_status create(uint64_t blocks_max, uint64_t pages);
@@ -22,7 +22,7 @@ public:
     // Counts pages for what is not held, and not to be recorded either.
     void cover(uint64_t offset, uint64_t bytes) { count_pages(offset, bytes, 1); }
 
-    // Whether pages that the bytes lie in have held blocks (or covered ones): a cheap look, which needs a second one.
+    // Whether pages that the bytes lie in have kept blocks (or covered ones): a cheap look, which needs a second one.
     bool may_touch(uint64_t offset, uint64_t bytes) const {
         uint64_t last = (offset + bytes - 1) / os::page_bytes;
         for (uint64_t page = offset / os::page_bytes; page <= last; page++)

@@ -1,4 +1,4 @@
-#include "held.hpp"
+#include "kept.hpp"
 
 #include <bit>
 #include <cstring>
@@ -13,7 +13,7 @@ constexpr uint64_t counts_per_page = os::page_bytes / sizeof(uint16_t);
 
 } // namespace
 
-ty_status held_blocks::create(uint64_t blocks_max, uint64_t pages) {
+ty_status kept_blocks::create(uint64_t blocks_max, uint64_t pages) {
     void *memory;
     slot_count_ = std::bit_ceil(2 * blocks_max + slots_min);
     shift_ = 64 - static_cast<unsigned>(std::countr_zero(slot_count_));
@@ -27,7 +27,7 @@ ty_status held_blocks::create(uint64_t blocks_max, uint64_t pages) {
     return TY_OK;
 }
 
-void held_blocks::clear() {
+void kept_blocks::clear() {
     count_ = bytes_ = 0;
     if (os::decommit(slots_, slot_count_ * sizeof(uint64_t))) // zeros at once; else by hand
         memset(slots_, 0, slot_count_ * sizeof(uint64_t));
@@ -35,7 +35,7 @@ void held_blocks::clear() {
         memset(pages_, 0, page_count_ * sizeof(uint16_t));
 }
 
-void held_blocks::destroy() {
+void kept_blocks::destroy() {
     if (slots_ != nullptr)
         os::unmap_memory(slots_, slot_count_ * sizeof(uint64_t));
     if (pages_ != nullptr)
@@ -43,14 +43,14 @@ void held_blocks::destroy() {
     *this = {};
 }
 
-bool held_blocks::contains(uint64_t offset) const {
+bool kept_blocks::contains(uint64_t offset) const {
     for (uint64_t slot = slot_of(offset); slots_[slot] != 0; slot = (slot + 1) & (slot_count_ - 1))
         if (slots_[slot] == offset)
             return true;
     return false;
 }
 
-void held_blocks::insert(uint64_t offset, uint64_t bytes) {
+void kept_blocks::insert(uint64_t offset, uint64_t bytes) {
     uint64_t slot = slot_of(offset);
     while (slots_[slot] != 0)
         slot = (slot + 1) & (slot_count_ - 1);
@@ -61,7 +61,7 @@ void held_blocks::insert(uint64_t offset, uint64_t bytes) {
 }
 
 // Those behind it that were put there because their own slot was taken move up.
-void held_blocks::erase(uint64_t offset, uint64_t bytes) {
+void kept_blocks::erase(uint64_t offset, uint64_t bytes) {
     const uint64_t mask = slot_count_ - 1;
     uint64_t hole = slot_of(offset);
     while (slots_[hole] != offset)
@@ -79,7 +79,7 @@ void held_blocks::erase(uint64_t offset, uint64_t bytes) {
     count_pages(offset, bytes, -1);
 }
 
-bool held_blocks::next(uint64_t *slot, uint64_t *offset) const {
+bool kept_blocks::next(uint64_t *slot, uint64_t *offset) const {
     for (; count_ != 0 && *slot < slot_count_; ++*slot) {
         if (slots_[*slot] != 0) {
             *offset = slots_[*slot];
@@ -89,7 +89,7 @@ bool held_blocks::next(uint64_t *slot, uint64_t *offset) const {
     return false;
 }
 
-void held_blocks::count_pages(uint64_t offset, uint64_t bytes, int by) {
+void kept_blocks::count_pages(uint64_t offset, uint64_t bytes, int by) {
     for (uint64_t page = offset / os::page_bytes; page <= (offset + bytes - 1) / os::page_bytes; page++)
         pages_[page] = static_cast<uint16_t>(pages_[page] + by);
 }

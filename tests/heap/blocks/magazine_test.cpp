@@ -26,23 +26,23 @@ void note_wrong_free(const void *block) {
     wrong_blocks.push_back(block);
 }
 
-class heap_held : public testing::Test {
+class heap_cached : public testing::Test {
 protected:
-    heap_held() {
+    heap_cached() {
         wrong_blocks.clear();
         EXPECT_EQ(hold_blocks(memory.heap, note_wrong_free), TY_OK) << ty_error_text();
     }
 
     char *allocate(size_t size) {
-        void *block = try_alloc_held(size);
-        return static_cast<char *>(block != nullptr ? block : alloc_held_slowly(memory.heap, size));
+        void *block = try_alloc_cached(size);
+        return static_cast<char *>(block != nullptr ? block : alloc_cached_slowly(memory.heap, size));
     }
     static ty_status release(void *block) {
-        const held_stack *stack;
-        tried_free tried = try_free_held(block, &stack);
+        const magazine *stack;
+        tried_free tried = try_free_cached(block, &stack);
         if (tried == tried_free::elsewhere)
-            return free_held_elsewhere(block, stack);
-        return tried == tried_free::done ? TY_OK : free_held_slowly(block);
+            return free_cached_elsewhere(block, stack);
+        return tried == tried_free::done ? TY_OK : free_cached_slowly(block);
     }
 
     ty_heap_stats stats() {
@@ -60,7 +60,7 @@ protected:
     keeping_heap memory; // as the drop-in malloc's
 };
 
-TEST_F(heap_held, what_is_held_is_free_for_all_who_look) {
+TEST_F(heap_cached, what_is_cached_is_free_for_all_who_look) {
     std::vector<char *> blocks;
     for (size_t size = 1; size < 20'000; size += size / 8 + 1)
         for (int i = 0; i < 700; i++)
@@ -71,7 +71,7 @@ TEST_F(heap_held, what_is_held_is_free_for_all_who_look) {
     expect_empty();
 }
 
-TEST_F(heap_held, no_block_is_given_to_two) {
+TEST_F(heap_cached, no_block_is_given_to_two) {
     std::map<char *, size_t> live;
     random_source random{1};
     for (int i = 0; i < 300'000; i++) {
@@ -99,10 +99,10 @@ TEST_F(heap_held, no_block_is_given_to_two) {
     expect_empty();
 }
 
-class heap_held_stacks : public heap_held {
+class heap_cached_stacks : public heap_cached {
 protected:
     size_t room(size_t bytes) const {
-        const held_stack &held = holding_cache->held[memory.heap->class_of[bytes / 8]];
+        const magazine &held = holding_cache->held[memory.heap->class_of[bytes / 8]];
         return static_cast<size_t>(held.end - held.bottom) - 1;
     }
     void loop(size_t bytes, size_t count) {
@@ -120,7 +120,7 @@ protected:
 };
 
 // Stacks of blocks up to 1 KiB do; those of larger ones would hold too much.
-TEST_F(heap_held_stacks, what_takes_again_what_it_let_go_gets_larger) {
+TEST_F(heap_cached_stacks, what_takes_again_what_it_let_go_gets_larger) {
     size_t bytes = 1024, large = 2048;
     loop(bytes, 1200);
     EXPECT_EQ(room(bytes), first) << "what was let go is not wanted again yet";
@@ -137,7 +137,7 @@ TEST_F(heap_held_stacks, what_takes_again_what_it_let_go_gets_larger) {
 }
 
 // So that a thread holds no more than some megabytes.
-TEST_F(heap_held_stacks, few_are_larger_at_once) {
+TEST_F(heap_cached_stacks, few_are_larger_at_once) {
     memory.heap->memory.period_ns = UINT64_MAX;
     size_t larger = 0;
     for (size_t bytes = 512; bytes <= 1024; bytes += 32) { // 17 classes
@@ -163,7 +163,7 @@ TEST_F(heap_held_stacks, few_are_larger_at_once) {
     expect_empty();
 }
 
-TEST_F(heap_held_stacks, they_become_small_again_before_another_class_gets_a_span) {
+TEST_F(heap_cached_stacks, they_become_small_again_before_another_class_gets_a_span) {
     memory.heap->memory.period_ns = 0;
     for (int i = 0; i < 12; i++) { // more often than some may be larger at once
         loop(1024, 1200);
@@ -180,7 +180,7 @@ TEST_F(heap_held_stacks, they_become_small_again_before_another_class_gets_a_spa
 }
 
 // With neighbours that are as full.
-TEST_F(heap_held, larger_stacks_do_not_overlap) {
+TEST_F(heap_cached, larger_stacks_do_not_overlap) {
     std::vector<char *> blocks;
     for (int round = 0; round < 4; round++) {
         for (size_t size = 16; size < 1100; size += size / 16 / 16 * 16 + 16)
@@ -198,7 +198,7 @@ TEST_F(heap_held, larger_stacks_do_not_overlap) {
     expect_empty();
 }
 
-TEST_F(heap_held, blocks_of_9_bytes_and_more_start_at_multiples_of_16) {
+TEST_F(heap_cached, blocks_of_9_bytes_and_more_start_at_multiples_of_16) {
     for (size_t size = 9; size < 40'000; size += 1 + size / 100)
         for (int i = 0; i < 3; i++) {
             char *block = allocate(size);
@@ -207,36 +207,36 @@ TEST_F(heap_held, blocks_of_9_bytes_and_more_start_at_multiples_of_16) {
         }
 }
 
-TEST_F(heap_held, usable_bytes_are_known_without_a_look_at_the_metadata) {
+TEST_F(heap_cached, usable_bytes_are_known_without_a_look_at_the_metadata) {
     for (size_t size : {1, 9, 100, 4000, 10'000}) {
         char *block = allocate(size);
-        size_t bytes = held_usable_size(block);
+        size_t bytes = cached_usable_size(block);
         EXPECT_EQ(bytes, heap_usable_size(block));
         EXPECT_GE(bytes, size);
-        EXPECT_EQ(held_usable_size(block + 4), 0u);
+        EXPECT_EQ(cached_usable_size(block + 4), 0u);
         std::thread([&] {
-            EXPECT_EQ(held_usable_size(block), 0u) << "a thread that has no cache asks the heap";
+            EXPECT_EQ(cached_usable_size(block), 0u) << "a thread that has no cache asks the heap";
             char *own = allocate(size);
-            EXPECT_EQ(held_usable_size(block), bytes);
-            EXPECT_EQ(held_usable_size(block + 4), 0u);
+            EXPECT_EQ(cached_usable_size(block), bytes);
+            EXPECT_EQ(cached_usable_size(block + 4), 0u);
             EXPECT_EQ(release(own), TY_OK);
         }).join();
         EXPECT_EQ(release(block), TY_OK);
-        EXPECT_EQ(held_usable_size(block), 0u) << "the last one freed";
+        EXPECT_EQ(cached_usable_size(block), 0u) << "the last one freed";
     }
     char *run = allocate(1'000'000);
-    EXPECT_EQ(held_usable_size(run), heap_usable_size(run));
-    EXPECT_EQ(held_usable_size(run + page_bytes), 0u);
-    EXPECT_EQ(held_usable_size(run + 8), 0u);
+    EXPECT_EQ(cached_usable_size(run), heap_usable_size(run));
+    EXPECT_EQ(cached_usable_size(run + page_bytes), 0u);
+    EXPECT_EQ(cached_usable_size(run + 8), 0u);
     EXPECT_EQ(release(run), TY_OK);
-    EXPECT_EQ(held_usable_size(run), 0u);
-    EXPECT_EQ(held_usable_size(memory.base + memory.limit / 2), 0u) << "never used";
-    EXPECT_EQ(held_usable_size(memory.base), 0u);
-    EXPECT_EQ(held_usable_size(&memory), 0u);
-    EXPECT_EQ(held_usable_size(nullptr), 0u);
+    EXPECT_EQ(cached_usable_size(run), 0u);
+    EXPECT_EQ(cached_usable_size(memory.base + memory.limit / 2), 0u) << "never used";
+    EXPECT_EQ(cached_usable_size(memory.base), 0u);
+    EXPECT_EQ(cached_usable_size(&memory), 0u);
+    EXPECT_EQ(cached_usable_size(nullptr), 0u);
 }
 
-TEST_F(heap_held, wrong_frees_are_told_at_once_where_that_costs_nothing) {
+TEST_F(heap_cached, wrong_frees_are_told_at_once_where_that_costs_nothing) {
     char *block = allocate(100);
     EXPECT_EQ(release(block + 8), TY_E_ARGUMENT);
     EXPECT_EQ(release(block), TY_OK);
@@ -247,7 +247,7 @@ TEST_F(heap_held, wrong_frees_are_told_at_once_where_that_costs_nothing) {
     expect_empty();
 }
 
-TEST_F(heap_held, aligned_blocks_are_taken_from_stacks) {
+TEST_F(heap_cached, aligned_blocks_are_taken_from_stacks) {
     for (size_t alignment = 1; alignment <= 8192; alignment *= 2)
         for (size_t size : {0, 1, 60, 100, 1000, 5000, 20'000, 100'000}) {
             size_t whole = (size + alignment - 1) & ~(alignment - 1);
@@ -259,7 +259,7 @@ TEST_F(heap_held, aligned_blocks_are_taken_from_stacks) {
             char *first = static_cast<char *>(heap_alloc(memory.heap, size, alignment, false));
             ASSERT_EQ(reinterpret_cast<uintptr_t>(first) % alignment, 0u);
             ASSERT_EQ(release(first), TY_OK);
-            char *block = static_cast<char *>(try_alloc_held_aligned(size, alignment));
+            char *block = static_cast<char *>(try_alloc_cached_aligned(size, alignment));
             if (alignment <= 64 && size > 0 && size <= 1000) {
                 EXPECT_EQ(block, first) << size << " aligned to " << alignment;
             }
@@ -269,12 +269,12 @@ TEST_F(heap_held, aligned_blocks_are_taken_from_stacks) {
             EXPECT_GE(heap_usable_size(block), size);
             EXPECT_EQ(release(block), TY_OK);
         }
-    EXPECT_EQ(try_alloc_held_aligned(SIZE_MAX, 64), nullptr);
-    EXPECT_EQ(try_alloc_held_aligned(64, size_t{1} << 63), nullptr);
+    EXPECT_EQ(try_alloc_cached_aligned(SIZE_MAX, 64), nullptr);
+    EXPECT_EQ(try_alloc_cached_aligned(64, size_t{1} << 63), nullptr);
     expect_empty();
 }
 
-TEST_F(heap_held, wrong_frees_anywhere_in_the_span_are_told) {
+TEST_F(heap_cached, wrong_frees_anywhere_in_the_span_are_told) {
     EXPECT_EQ(release(allocate(100)), TY_OK);
     size_t limit = heap_limit(memory.heap);
     for (size_t offset = 0; offset < limit; offset += limit / 64)
@@ -283,7 +283,7 @@ TEST_F(heap_held, wrong_frees_anywhere_in_the_span_are_told) {
     expect_empty();
 }
 
-TEST_F(heap_held, short_runs_come_and_go_like_small_blocks) {
+TEST_F(heap_cached, short_runs_come_and_go_like_small_blocks) {
     char *run = allocate(40'000);
     EXPECT_EQ(release(run), TY_OK);
     EXPECT_EQ(release(run), TY_E_ARGUMENT) << "kept, not live";
@@ -296,7 +296,7 @@ TEST_F(heap_held, short_runs_come_and_go_like_small_blocks) {
     expect_empty();
 }
 
-TEST_F(heap_held, a_second_free_is_told_when_the_block_is_let_go) {
+TEST_F(heap_cached, a_second_free_is_told_when_the_block_is_let_go) {
     char *first = allocate(100), *second = allocate(100);
     EXPECT_EQ(release(first), TY_OK);
     EXPECT_EQ(release(second), TY_OK);
@@ -306,7 +306,7 @@ TEST_F(heap_held, a_second_free_is_told_when_the_block_is_let_go) {
     EXPECT_EQ(wrong_blocks[0], first);
 }
 
-TEST_F(heap_held, a_second_free_by_another_thread_is_told) {
+TEST_F(heap_cached, a_second_free_by_another_thread_is_told) {
     char *block = allocate(100);
     std::thread([&] {
         EXPECT_EQ(release(block), TY_OK);
@@ -316,7 +316,7 @@ TEST_F(heap_held, a_second_free_by_another_thread_is_told) {
     ASSERT_EQ(wrong_blocks.size(), 1u);
 }
 
-TEST_F(heap_held, another_threads_blocks_go_back_to_it) {
+TEST_F(heap_cached, another_threads_blocks_go_back_to_it) {
     std::vector<char *> blocks;
     for (int i = 0; i < 2000; i++)
         blocks.push_back(allocate(static_cast<size_t>(16 + i % 3000)));
@@ -328,7 +328,7 @@ TEST_F(heap_held, another_threads_blocks_go_back_to_it) {
     expect_empty();
 }
 
-TEST_F(heap_held, what_was_not_sent_yet_is_free_for_all_who_look) {
+TEST_F(heap_cached, what_was_not_sent_yet_is_free_for_all_who_look) {
     std::atomic<char *> block{nullptr};
     std::atomic<bool> done{false};
     release(allocate(100)); // this thread's cache is the older one
@@ -347,7 +347,7 @@ TEST_F(heap_held, what_was_not_sent_yet_is_free_for_all_who_look) {
 }
 
 // R4: all of a pause see what is in a parcel that its replica has not opened.
-TEST_F(heap_held, what_is_on_its_way_is_free_for_all_who_look) {
+TEST_F(heap_cached, what_is_on_its_way_is_free_for_all_who_look) {
     std::vector<char *> blocks;
     for (size_t i = 0; i < 1000; i++)
         blocks.push_back(allocate(16 + i % 500));
@@ -360,7 +360,7 @@ TEST_F(heap_held, what_is_on_its_way_is_free_for_all_who_look) {
     expect_empty();
 }
 
-TEST_F(heap_held, a_wrong_free_of_another_threads_block_is_told_at_once) {
+TEST_F(heap_cached, a_wrong_free_of_another_threads_block_is_told_at_once) {
     char *block = allocate(100);
     std::thread([&] { EXPECT_EQ(release(block + 8), TY_E_ARGUMENT); }).join();
     EXPECT_EQ(release(block), TY_OK);
@@ -368,7 +368,7 @@ TEST_F(heap_held, a_wrong_free_of_another_threads_block_is_told_at_once) {
 }
 
 // What parcels are made of comes back to a thread that never allocates, and the blocks to the one that never frees.
-TEST_F(heap_held, threads_that_only_allocate_or_only_free_need_no_more_with_time) {
+TEST_F(heap_cached, threads_that_only_allocate_or_only_free_need_no_more_with_time) {
     constexpr size_t batch = 500;
     std::vector<char *> blocks(batch);
     std::atomic<int> turn{0};
@@ -398,7 +398,7 @@ TEST_F(heap_held, threads_that_only_allocate_or_only_free_need_no_more_with_time
     expect_empty();
 }
 
-TEST_F(heap_held, what_a_thread_held_is_free_when_it_ends) {
+TEST_F(heap_cached, what_a_thread_cached_is_free_when_it_ends) {
     std::vector<char *> kept;
     for (int round = 0; round < 20; round++)
         std::thread([&] {
@@ -420,7 +420,7 @@ TEST_F(heap_held, what_a_thread_held_is_free_when_it_ends) {
 }
 
 // R5: the next thread has the blocks that the one before held.
-TEST_F(heap_held, a_thread_takes_over_from_one_that_ended) {
+TEST_F(heap_cached, a_thread_takes_over_from_one_that_ended) {
     std::vector<char *> blocks;
     auto live = [&] {
         std::vector<char *> own;
@@ -445,13 +445,13 @@ TEST_F(heap_held, a_thread_takes_over_from_one_that_ended) {
 }
 
 // R5: what a cache holds that rests is there for the threads that need it: what it has of a class, or all.
-class heap_held_resting : public heap_held {
+class heap_cached_resting : public heap_cached {
 protected:
     static constexpr size_t count = 3000;
     static constexpr size_t sizes[] = {100, 200};
 
     // A cache rests that holds count blocks of both sizes.
-    heap_held_resting() {
+    heap_cached_resting() {
         memory.heap->memory.period_ns = UINT64_MAX;
         release(allocate(sizeof(parcel))); // this thread's cache is another one
         std::vector<char *> blocks;
@@ -487,7 +487,7 @@ protected:
     std::vector<char *> kept;
 };
 
-TEST_F(heap_held_resting, gives_up_the_class_that_is_needed_and_keeps_the_others) {
+TEST_F(heap_cached_resting, gives_up_the_class_that_is_needed_and_keeps_the_others) {
     EXPECT_LE(growth_for(sizes[0]), span_pages_max);
     EXPECT_FALSE(rests_with(sizes[0]));
     EXPECT_TRUE(rests_with(sizes[1]));
@@ -497,7 +497,7 @@ TEST_F(heap_held_resting, gives_up_the_class_that_is_needed_and_keeps_the_others
     expect_sound();
 }
 
-TEST_F(heap_held_resting, gives_up_all_classes_now_and_then) {
+TEST_F(heap_cached_resting, gives_up_all_classes_now_and_then) {
     memory.heap->memory.period_ns = 0;
     EXPECT_LE(growth_for(sizes[0]), span_pages_max);
     EXPECT_FALSE(rests_with(sizes[1]));
@@ -506,7 +506,7 @@ TEST_F(heap_held_resting, gives_up_all_classes_now_and_then) {
 }
 
 // Their blocks then come back to it, and not one by one to the persistent metadata.
-TEST_F(heap_held_resting, keeps_spans_without_room) {
+TEST_F(heap_cached_resting, keeps_spans_without_room) {
     std::vector<char *> full;
     std::thread([&] {
         for (size_t i = 0; i < count; i++)
@@ -522,7 +522,7 @@ TEST_F(heap_held_resting, keeps_spans_without_room) {
 }
 
 // R2: somebody frees a block of a span that is just given up: it has been counted, and is seen only then.
-TEST_F(heap_held_resting, a_block_freed_meanwhile_is_not_lost) {
+TEST_F(heap_cached_resting, a_block_freed_meanwhile_is_not_lost) {
     const ty_heap *heap = memory.heap;
     uint32_t size_class = heap->class_of[(sizes[0] + 7) / 8];
     small_block block = small_block_at(heap, size_class, static_cast<uint64_t>(live - heap->base));
@@ -544,7 +544,7 @@ TEST_F(heap_held_resting, a_block_freed_meanwhile_is_not_lost) {
 }
 
 // R5: what rests stays within a bound, and what others free there is free for all who look.
-TEST_F(heap_held, many_threads_that_end_at_once) {
+TEST_F(heap_cached, many_threads_that_end_at_once) {
     std::atomic<char *> blocks[2 * resting_max] = {};
     std::atomic<size_t> arrived{0};
     std::vector<std::thread> threads;
@@ -564,11 +564,11 @@ TEST_F(heap_held, many_threads_that_end_at_once) {
 }
 
 // As many caches rest as may: that of the next thread that ends gives up what it has, and shuts its inbox (R3).
-class heap_held_full : public heap_held {
+class heap_cached_full : public heap_cached {
 protected:
     // Each has a cache before the others rest, and waits for its turn: so none takes another's over.
     struct worker {
-        explicit worker(heap_held_full &test)
+        explicit worker(heap_cached_full &test)
             : thread([this, &test] {
                   test.release(test.allocate(100));
                   started.count_down();
@@ -587,7 +587,7 @@ protected:
         std::thread thread;
     };
 
-    heap_held_full() { release(allocate(100)); }
+    heap_cached_full() { release(allocate(100)); }
     void let_others_rest() {
         std::vector<std::unique_ptr<worker>> others;
         for (uint32_t i = 0; i < resting_max; i++)
@@ -598,7 +598,7 @@ protected:
     }
 };
 
-TEST_F(heap_held_full, what_came_to_a_thread_that_ends_is_free) {
+TEST_F(heap_cached_full, what_came_to_a_thread_that_ends_is_free) {
     worker owner(*this), other(*this);
     let_others_rest();
     std::vector<char *> blocks;
@@ -621,7 +621,7 @@ TEST_F(heap_held_full, what_came_to_a_thread_that_ends_is_free) {
     expect_empty();
 }
 
-TEST_F(heap_held_full, what_is_sent_to_a_thread_that_ended_is_free) {
+TEST_F(heap_cached_full, what_is_sent_to_a_thread_that_ended_is_free) {
     worker owner(*this), other(*this);
     let_others_rest();
     std::vector<char *> blocks;
@@ -648,7 +648,7 @@ TEST_F(heap_held_full, what_is_sent_to_a_thread_that_ended_is_free) {
 
 #if !defined(__SANITIZE_THREAD__) // does not follow a fork of one of several threads
 // R5: in a forked child a cache that rested gives up what it has, as those of other threads do.
-TEST_F(heap_held, nothing_rests_in_a_forked_child) {
+TEST_F(heap_cached, nothing_rests_in_a_forked_child) {
     std::thread([&] { release(allocate(100)); }).join();
     ASSERT_EQ(memory.heap->resting_count.load(), 1u);
     pid_t child = fork();
@@ -665,7 +665,7 @@ TEST_F(heap_held, nothing_rests_in_a_forked_child) {
 
 // Threads end while others free their blocks: what finds an inbox shut goes to the persistent metadata (R3), where
 // whoever queues a span with one that ends looks after it (R2).
-TEST_F(heap_held, threads_that_end_while_others_free) {
+TEST_F(heap_cached, threads_that_end_while_others_free) {
     struct alignas(64) slot {
         std::atomic<char *> block{nullptr};
     };
@@ -705,8 +705,8 @@ TEST_F(heap_held, threads_that_end_while_others_free) {
     expect_empty();
 }
 
-TEST_F(heap_held, one_heap_a_process) {
-    memory_heap other(TY_CLASSES_PACKED);
+TEST_F(heap_cached, one_heap_a_process) {
+    memory_heap other(TY_CLASSES_DENSE);
     EXPECT_EQ(hold_blocks(other.heap, note_wrong_free), TY_E_BUSY);
     void *block = heap_alloc(other.heap, 100);
     EXPECT_EQ(heap_free(block), TY_OK) << "it works as before";

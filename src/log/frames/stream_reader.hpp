@@ -17,16 +17,15 @@ struct found_frame {
     const uint8_t *payload;
 };
 
-class partition_reader {
+class stream_reader {
 public:
     // known_end: where an earlier reading ended, or NULL. in_use: the ring is being written to.
-    partition_reader(const ty_log_sink &sink, const char *name, uint64_t log, const log_header_2 &header,
-                     uint32_t partition, const log_mark *known_end, bool read_ahead, bool in_use = false)
-        : name_(name), log_(ring_identity(log, partition)), partition_(partition),
-          ring_(geometry_of(header, partition)), known_end_(known_end), in_use_(in_use),
-          view_(sink, ring_, read_ahead) {}
-    partition_reader(const partition_reader &) = delete;
-    partition_reader &operator=(const partition_reader &) = delete;
+    stream_reader(const ty_log_sink &sink, const char *name, uint64_t log, const log_header_2 &header, uint32_t stream,
+                  const log_mark *known_end, bool read_ahead, bool in_use = false)
+        : name_(name), log_(ring_identity(log, stream)), stream_(stream), ring_(geometry_of(header, stream)),
+          known_end_(known_end), in_use_(in_use), view_(sink, ring_, read_ahead) {}
+    stream_reader(const stream_reader &) = delete;
+    stream_reader &operator=(const stream_reader &) = delete;
 
     // Records up to the LSN are in the snapshot that the reading starts from, and are not told.
     ty_status begin(const log_mark &from, uint64_t lsn);
@@ -73,7 +72,7 @@ private:
 
     const char *name_;
     const uint64_t log_;
-    const uint32_t partition_;
+    const uint32_t stream_;
     const ring_geometry ring_;
     const log_mark *const known_end_;
     const bool in_use_;
@@ -99,9 +98,9 @@ private:
     log_record record_{};
 };
 
-// The records of one partition behind the LSN, from one place to another where an earlier reading ended.
-ty_status log_scan_partition(const ty_log_sink &sink, const char *name, const log_identity &identity,
-                             uint32_t partition, const log_mark &from, uint64_t lsn, const log_mark &end, void *context,
-                             ty_status (*record)(void *context, const log_record &record));
+// The records of one log stream behind the LSN, from one place to another where an earlier reading ended.
+ty_status log_scan_stream(const ty_log_sink &sink, const char *name, const log_identity &identity, uint32_t stream,
+                          const log_mark &from, uint64_t lsn, const log_mark &end, void *context,
+                          ty_status (*record)(void *context, const log_record &record));
 
 } // namespace taiyen

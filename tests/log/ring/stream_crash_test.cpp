@@ -1,10 +1,10 @@
-// Goal: after a power cut at any operation of a log of several partitions, and again during or after the recovery, all
-// that was acknowledged is read back: by a wait for all partitions, or of a marked record by a wait for its own.
+// Goal: after a power cut at any operation of a log of several log streams, and again during or after the recovery, all
+// that was acknowledged is read back: by a wait for all log streams, or of a marked record by a wait for its own.
 // Nothing else is handed on behind a gap, and what one recovery left out no later one brings back. Method: random
-// histories of appends to random partitions, waits, snapshots (also with appends between the marks and the LSN) and
+// histories of appends to random log streams, waits, snapshots (also with appends between the marks and the LSN) and
 // failing writes on a simulated disk; for every event and each kind of cut the log is read, gone on with as an open
 // does, cut again, and held against a list.
-#include "partitions.hpp"
+#include "streams.hpp"
 #include "tests/effort.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 struct stamped {
     std::string bytes;
-    uint32_t partition;
+    uint32_t stream;
     bool marked;
 };
 
@@ -30,7 +30,7 @@ struct knowledge {
 
 class process {
 public:
-    process(os::sim_disk *disk, const log_marks &start, std::vector<stamped> believed, const partitioned_reading &read,
+    process(os::sim_disk *disk, const log_marks &start, std::vector<stamped> believed, const multi_stream_reading &read,
             uint64_t seed)
         : disk_(disk), random_(seed), sink_(open_log(disk)), records_(std::move(believed)), mark_(start) {
         log_options options{};
@@ -64,7 +64,7 @@ public:
 
 private:
     // What an open does before it returns.
-    void settle(const partitioned_reading &read) {
+    void settle(const multi_stream_reading &read) {
         if (read.contents.left_out + read.contents.behind_gap) {
             release(false);
         } else {
@@ -86,11 +86,11 @@ private:
             append_one();
     }
     void append_one() {
-        const auto partition = static_cast<uint32_t>(random_() % mark_.count);
+        const auto stream = static_cast<uint32_t>(random_() % mark_.count);
         stamped one{record_of(records_.size() + (random_() << 20), 1 + random_() % (random_() % 8 ? 300 : 30000)),
-                    partition, random_() % 4 == 0};
+                    stream, random_() % 4 == 0};
         uint8_t *place = nullptr;
-        ty_status status = log_append_begin(log_.get(), partition, one.bytes.size() + random_() % 20, &place);
+        ty_status status = log_append_begin(log_.get(), stream, one.bytes.size() + random_() % 20, &place);
         if (status == TY_E_SPACE) {
             continue_behind_snapshot(false);
         } else if (status) {
@@ -98,7 +98,7 @@ private:
         } else {
             memcpy(place, one.bytes.data(), one.bytes.size());
             records_.push_back(one);
-            log_append_end(log_.get(), partition, one.bytes.size(), records_.size(), one.marked);
+            log_append_end(log_.get(), stream, one.bytes.size(), records_.size(), one.marked);
         }
     }
     void wait() {
@@ -111,7 +111,7 @@ private:
     void wait_alone() {
         if (records_.empty() || !records_.back().marked || records_.size() <= mark_.lsn)
             return;
-        if (log_wait_partition(log_.get(), records_.back().partition, records_.size()) == TY_OK) {
+        if (log_wait_stream(log_.get(), records_.back().stream, records_.size()) == TY_OK) {
             note(known_.back().acknowledged, {mark_});
             known_.back().alone.insert(records_.size());
         }
@@ -160,7 +160,7 @@ private:
 
 struct outcome {
     log_marks mark;
-    partitioned_reading read;
+    multi_stream_reading read;
     std::vector<stamped> believed;
 };
 
@@ -168,20 +168,20 @@ outcome recover(os::sim_disk *disk, const process &before, const knowledge &know
     sink_owner sink = open_log(disk, false);
     outcome result;
     result.mark = known.marks[seed % known.marks.size()];
-    result.read = read_partitions(*sink, result.mark);
+    result.read = read_streams(*sink, result.mark);
     EXPECT_OK(result.read.status);
     const log_contents &contents = result.read.contents;
     EXPECT_GE(contents.end.lsn, known.acknowledged) << "acknowledged records are lost";
     const std::vector<stamped> &all = before.records();
     uint64_t expected = result.mark.lsn;
     std::set<uint64_t> there;
-    for (const partitioned_reading::record &one : result.read.records) {
+    for (const multi_stream_reading::record &one : result.read.records) {
         EXPECT_LE(one.lsn, all.size()) << "a record that was never appended";
         if (one.lsn > all.size())
             return result;
         const stamped &appended = all[one.lsn - 1];
         EXPECT_EQ(appended.bytes, one.bytes) << one.lsn;
-        EXPECT_EQ(appended.partition, one.partition);
+        EXPECT_EQ(appended.stream, one.stream);
         EXPECT_TRUE(one.lsn == ++expected || (one.marked && appended.marked && one.lsn > contents.end.lsn));
         there.insert(one.lsn);
     }
@@ -215,13 +215,13 @@ void crash_again(const disk_owner &disk, const process &first, const knowledge &
 }
 
 void explore(uint64_t seed, bool failing) {
-    const auto partitions = static_cast<uint32_t>(2 + seed % 3);
+    const auto streams = static_cast<uint32_t>(2 + seed % 3);
     disk_owner disk(os::sim_create());
     ty_log_sink *sink = nullptr;
-    ASSERT_OK(file_sink_create(log_path, log_bytes_min(4096, partitions), *os::sim_storage(disk.get()), &sink));
-    ASSERT_OK(log_format(*sink, test_identity, {}, partitions));
+    ASSERT_OK(file_sink_create(log_path, log_bytes_min(4096, streams), *os::sim_storage(disk.get()), &sink));
+    ASSERT_OK(log_format(*sink, test_identity, {}, streams));
     sink_destroy(sink);
-    process first(disk.get(), log_marks{0, partitions}, {}, {}, seed);
+    process first(disk.get(), log_marks{0, streams}, {}, {}, seed);
     uint64_t begun = os::sim_event_count(disk.get());
     first.run(90, failing);
     for (uint64_t event = begun; event <= os::sim_event_count(disk.get()); ++event)
@@ -234,12 +234,12 @@ void explore(uint64_t seed, bool failing) {
         }
 }
 
-TEST(partition_crash_test, power_cuts_at_every_event) {
+TEST(stream_crash_test, power_cuts_at_every_event) {
     for (uint64_t seed = 1; seed <= uint64_t(effort(2)) && !HasFailure(); ++seed)
         explore(seed, false);
 }
 
-TEST(partition_crash_test, power_cuts_after_failed_writes) {
+TEST(stream_crash_test, power_cuts_after_failed_writes) {
     for (uint64_t seed = 101; seed <= 100 + uint64_t(effort(2)) && !HasFailure(); ++seed)
         explore(seed, true);
 }

@@ -1,14 +1,14 @@
-// A log of several partitions in memory, and what is read back from it.
+// A log of several log streams in memory, and what is read back from it.
 #pragma once
 
 #include "../support.hpp"
 
 namespace taiyen::test {
 
-struct partitioned_reading {
+struct multi_stream_reading {
     struct record {
         uint64_t lsn;
-        uint32_t partition;
+        uint32_t stream;
         bool marked;
         std::string bytes;
     };
@@ -24,11 +24,11 @@ struct partitioned_reading {
     }
 };
 
-inline partitioned_reading read_partitions(const ty_log_sink &sink, const log_marks &from) {
-    partitioned_reading result;
+inline multi_stream_reading read_streams(const ty_log_sink &sink, const log_marks &from) {
+    multi_stream_reading result;
     log_reader reader{&result, [](void *context, const log_record &record) {
-                          static_cast<partitioned_reading *>(context)->records.push_back(
-                              {record.lsn, record.partition, record.marked,
+                          static_cast<multi_stream_reading *>(context)->records.push_back(
+                              {record.lsn, record.stream, record.marked,
                                std::string(reinterpret_cast<const char *>(record.bytes), record.size)});
                           return TY_OK;
                       }};
@@ -36,22 +36,22 @@ inline partitioned_reading read_partitions(const ty_log_sink &sink, const log_ma
     return result;
 }
 
-inline void append_to(log *l, uint32_t partition, uint64_t lsn, bool marked = false, size_t size = 40) {
+inline void append_to(log *l, uint32_t stream, uint64_t lsn, bool marked = false, size_t size = 40) {
     const std::string record = record_of(lsn, size);
     uint8_t *place = nullptr;
-    ASSERT_OK(log_append_begin(l, partition, record.size(), &place));
+    ASSERT_OK(log_append_begin(l, stream, record.size(), &place));
     memcpy(place, record.data(), record.size());
-    log_append_end(l, partition, record.size(), lsn, marked);
+    log_append_end(l, stream, record.size(), lsn, marked);
 }
 
-class partitioned_log {
+class multi_stream_log {
 public:
-    explicit partitioned_log(uint32_t partitions, bool threads = false, uint64_t bytes = uint64_t{8} << 20)
+    explicit multi_stream_log(uint32_t streams, bool threads = false, uint64_t bytes = uint64_t{8} << 20)
         : memory_(bytes), watched_(memory_.sink()) {
-        EXPECT_OK(log_format(*memory_.sink(), test_identity, {}, partitions));
+        EXPECT_OK(log_format(*memory_.sink(), test_identity, {}, streams));
         EXPECT_OK(log_check(*memory_.sink(), log_path, nullptr, &header_));
         watched_.at_write = [this](unsigned) { return fails_ ? TY_E_IO : TY_OK; };
-        start(log_marks{0, partitions}, {}, threads);
+        start(log_marks{0, streams}, {}, threads);
     }
     log *get() { return log_.get(); }
     memory_log &memory() { return memory_; }
@@ -59,11 +59,11 @@ public:
     uint64_t writes() const { return watched_.writes; }
     void fail_writes(bool fails) { fails_ = fails; }
 
-    void append(uint32_t partition, uint64_t lsn, bool marked = false, size_t size = 40) {
-        append_to(get(), partition, lsn, marked, size);
+    void append(uint32_t stream, uint64_t lsn, bool marked = false, size_t size = 40) {
+        append_to(get(), stream, lsn, marked, size);
     }
-    partitioned_reading read(const log_marks &from) { return read_partitions(*memory_.sink(), from); }
-    partitioned_reading read() { return read(log_marks{0, header_.partitions}); }
+    multi_stream_reading read(const log_marks &from) { return read_streams(*memory_.sink(), from); }
+    multi_stream_reading read() { return read(log_marks{0, header_.streams}); }
 
     // As a process that opens what another one left.
     void start(const log_marks &from, const log_contents &contents, bool threads = false) {
@@ -84,9 +84,9 @@ public:
         log_.reset(l);
     }
 
-    char *ring(uint32_t partition) { return memory_.data() + geometry_of(header_, partition).offset; }
+    char *ring(uint32_t stream) { return memory_.data() + geometry_of(header_, stream).offset; }
     // Flips a bit in a block of a ring.
-    void damage(uint32_t partition, uint64_t block) { ring(partition)[block * header_.block_bytes + 20] ^= 1; }
+    void damage(uint32_t stream, uint64_t block) { ring(stream)[block * header_.block_bytes + 20] ^= 1; }
     void copy_ring(uint32_t from, uint32_t to) { memcpy(ring(to), ring(from), geometry_of(header_).bytes); }
 
 private:

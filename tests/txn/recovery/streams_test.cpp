@@ -1,6 +1,6 @@
-// Goal: a heap whose log has several partitions is opened, recovered, read and closed as any other; a record that was
+// Goal: a heap whose log has several log streams is opened, recovered, read and closed as any other; a record that was
 // left out behind a missing one never comes back, and what is committed afterwards stays.
-// Method: transactions by ty_begin, and records that a test appends to any partition itself, as transactions of many
+// Method: transactions by ty_begin, and records that a test appends to any log stream itself, as transactions of many
 // threads do; power cuts at each event of the disk.
 #include "stamped_heap.hpp"
 #include "tests/effort.hpp"
@@ -10,21 +10,21 @@ using namespace taiyen::test;
 
 namespace {
 
-class partitions_test : public testing::TestWithParam<uint32_t> {};
+class streams_test : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(partitions_test, lives_of_a_heap) {
+TEST_P(streams_test, lives_of_a_heap) {
     disk files;
     ledger book{4};
     ty_heap *heap = nullptr;
     ty_report report{};
-    ty_open_options options = with_partitions(files, GetParam());
+    ty_open_options options = with_streams(files, GetParam());
     options.log_bytes = size_t{8} << 20;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-    EXPECT_EQ(GetParam(), log_partitions(runtime_of(heap)->log));
+    EXPECT_EQ(GetParam(), log_streams(runtime_of(heap)->log));
     for (int i = 0; i < 20; ++i)
         ASSERT_OK(book.run(heap));
     ASSERT_OK(ty_discard(heap));
-    options.log_partitions = 0; // as it has
+    options.log_streams = 0; // as it has
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_EQ(20u, report.replayed_transactions);
     EXPECT_EQ(20u, report.lsn);
@@ -44,10 +44,10 @@ TEST_P(partitions_test, lives_of_a_heap) {
     EXPECT_TRUE(report.log_detached);
     ASSERT_OK(ty_close(heap));
     options.kind = TY_TRANSACTIONAL;
-    options.log_partitions = GetParam();
+    options.log_streams = GetParam();
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.log_attached);
-    EXPECT_EQ(GetParam(), log_partitions(runtime_of(heap)->log));
+    EXPECT_EQ(GetParam(), log_streams(runtime_of(heap)->log));
     book.forget_others(heap);
     ASSERT_OK(book.run(heap));
     ASSERT_OK(ty_discard(heap));
@@ -56,62 +56,62 @@ TEST_P(partitions_test, lives_of_a_heap) {
     ASSERT_OK(ty_close(heap));
 }
 
-INSTANTIATE_TEST_SUITE_P(counts, partitions_test, testing::Values(2u, 3u, 8u));
+INSTANTIATE_TEST_SUITE_P(counts, streams_test, testing::Values(2u, 3u, 8u));
 
-TEST(partitions, a_file_of_one_partition_stays_as_it_was) {
+TEST(streams, a_file_of_one_stream_stays_as_it_was) {
     disk files;
     ty_heap *heap = nullptr;
-    ty_open_options options = with_partitions(files, 1);
+    ty_open_options options = with_streams(files, 1);
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(ty_close(heap));
     log_header_2 log{};
     const std::string bytes = files.read_file(log_path);
     memcpy(&log, bytes.data(), sizeof log);
     EXPECT_EQ(log_version_2, log.version);
-    EXPECT_EQ(0u, log.partitions);
+    EXPECT_EQ(0u, log.streams);
     image_header_2 image{};
     const std::string image_bytes = files.read_file(heap_path);
     memcpy(&image, image_bytes.data(), sizeof image);
     EXPECT_EQ(0u, image.features_incompatible);
-    EXPECT_EQ(0u, image.log_partitions);
+    EXPECT_EQ(0u, image.log_streams);
 }
 
-TEST(partitions, an_older_library_refuses_the_image) {
+TEST(streams, an_older_library_refuses_the_image) {
     disk files;
     ty_heap *heap = nullptr;
-    ty_open_options options = with_partitions(files, 4);
+    ty_open_options options = with_streams(files, 4);
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(ty_discard(heap));
     image_header_2 image{};
     for (size_t slot : {0, 4096}) {
         const std::string bytes = files.read_file(heap_path);
         memcpy(&image, bytes.data() + slot, sizeof image);
-        EXPECT_EQ(feature_log_partitions_2, image.features_incompatible);
-        EXPECT_EQ(4u, image.log_partitions);
+        EXPECT_EQ(feature_log_streams_2, image.features_incompatible);
+        EXPECT_EQ(4u, image.log_streams);
     }
 }
 
-TEST(partitions, their_number_changes_when_the_heap_was_closed_in_order) {
+TEST(streams, their_number_changes_when_the_heap_was_closed_in_order) {
     disk files;
     ledger book{4};
     ty_heap *heap = nullptr;
     ty_report report{};
-    ty_open_options options = with_partitions(files, 1);
-    for (uint32_t partitions : {1u, 4u, 2u, 1u}) {
-        options.log_partitions = partitions;
+    ty_open_options options = with_streams(files, 1);
+    for (uint32_t streams : {1u, 4u, 2u, 1u}) {
+        options.log_streams = streams;
         ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-        EXPECT_EQ(partitions, log_partitions(runtime_of(heap)->log));
+        EXPECT_EQ(streams, log_streams(runtime_of(heap)->log));
         EXPECT_EQ(!report.created,
-                  std::string(report.text).find("made anew with other partitions") != std::string::npos)
+                  std::string(report.text).find("made anew with other log streams") != std::string::npos)
             << report.text;
         book.forget_others(heap);
         const uint64_t count = ledger::count(heap);
         ASSERT_OK(book.run(heap));
         ASSERT_OK(ty_discard(heap));
-        options.log_partitions = partitions % 4 + 1;
+        options.log_streams = streams % 4 + 1;
         EXPECT_EQ(TY_E_UNSUPPORTED, ty_open(heap_path, &options, &heap, &report));
         EXPECT_NE(std::string::npos, std::string(ty_error_text()).find("close it first")) << ty_error_text();
-        options.log_partitions = 0;
+        options.log_streams = 0;
         ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
         book.check(heap, count + 1);
         EXPECT_EQ(count + 1, report.lsn) << "transactions keep their numbers";
@@ -120,34 +120,34 @@ TEST(partitions, their_number_changes_when_the_heap_was_closed_in_order) {
     }
 }
 
-TEST(partitions, a_log_too_small_for_them_is_refused) {
+TEST(streams, a_log_too_small_for_them_is_refused) {
     disk files;
     ty_heap *heap = nullptr;
-    ty_open_options options = with_partitions(files, 8);
+    ty_open_options options = with_streams(files, 8);
     EXPECT_EQ(TY_E_ARGUMENT, ty_open(heap_path, &options, &heap, nullptr));
     EXPECT_NE(std::string::npos, std::string(ty_error_text()).find(std::to_string(log_bytes_min(4096, 8))));
-    options.log_partitions = 9;
+    options.log_streams = 9;
     EXPECT_EQ(TY_E_ARGUMENT, ty_open(heap_path, &options, &heap, nullptr));
-    options.log_partitions = 1;
+    options.log_streams = 1;
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(ty_close(heap));
     const std::string before = files.read_file(log_path);
     options.log_bytes = 0;
-    options.log_partitions = 8;
+    options.log_streams = 8;
     EXPECT_EQ(TY_E_ARGUMENT, ty_open(heap_path, &options, &heap, nullptr)) << "it keeps its size";
     EXPECT_TRUE(before == files.read_file(log_path));
 }
 
 // X21. The power failed while one of three commits had not been written: one that vouched for itself is there, one that
 // did not is left out. Neither is in doubt any more when the open returns.
-TEST(partitions, what_was_left_out_does_not_come_back) {
+TEST(streams, what_was_left_out_does_not_come_back) {
     stamped_heap h(2);
     h.store(0, 1, 11);
     ASSERT_OK(log_wait(h.log(), h.clock));
     h.store(1, 2, 22); // is never written
     h.store(0, 3, 33);
     const uint64_t marked = h.store(0, 4, 44, true);
-    ASSERT_OK(log_wait_partition(h.log(), 0, marked));
+    ASSERT_OK(log_wait_stream(h.log(), 0, marked));
     for (int round = 0; round < 2; ++round) {
         h.crash();
         EXPECT_EQ(11u, h.block[1]);
@@ -173,11 +173,11 @@ TEST(partitions, what_was_left_out_does_not_come_back) {
 }
 
 // A marked record alone, checkpointed behind a gap: what comes after it must not be behind the gap as well.
-TEST(partitions, commits_after_a_gap_with_a_marked_record_are_there) {
+TEST(streams, commits_after_a_gap_with_a_marked_record_are_there) {
     stamped_heap h(2);
     h.store(1, 1, 11); // is never written
     const uint64_t marked = h.store(0, 2, 22, true);
-    ASSERT_OK(log_wait_partition(h.log(), 0, marked));
+    ASSERT_OK(log_wait_stream(h.log(), 0, marked));
     h.crash();
     const uint64_t next = h.store(1, 3, 33);
     ASSERT_OK(log_wait(h.log(), next));
@@ -187,9 +187,9 @@ TEST(partitions, commits_after_a_gap_with_a_marked_record_are_there) {
     EXPECT_EQ(33u, h.block[3]);
 }
 
-// An open makes durable what it believed, in all partitions: a marked commit waits for its own alone, and may rest on
+// An open makes durable what it believed, in all log streams: a marked commit waits for its own alone, and may rest on
 // what is in another one.
-TEST(partitions, what_an_open_believed_is_durable_when_it_returns) {
+TEST(streams, what_an_open_believed_is_durable_when_it_returns) {
     stamped_heap h(2);
     h.store(1, 1, 11);
     ASSERT_OK(log_wait(h.log(), h.clock));
@@ -198,8 +198,8 @@ TEST(partitions, what_an_open_believed_is_durable_when_it_returns) {
     EXPECT_EQ(11u, h.block[1]);
 }
 
-// A lost frame of a partition that has been still for long: everything behind it would be left out.
-TEST(partitions, bit_rot_in_one_is_damage) {
+// A lost frame of a log stream that has been still for long: everything behind it would be left out.
+TEST(streams, bit_rot_in_one_is_damage) {
     stamped_heap h(2);
     h.store(1, 1, 11);
     ASSERT_OK(log_wait(h.log(), h.clock));
@@ -214,15 +214,15 @@ TEST(partitions, bit_rot_in_one_is_damage) {
     memcpy(&header, bytes.data(), sizeof header);
     const ring_geometry ring = geometry_of(header, 1);
     h.files.flip(log_path, ring.offset + 4096 + 30);
-    ty_open_options options = with_partitions(h.files, 0);
+    ty_open_options options = with_streams(h.files, 0);
     EXPECT_EQ(TY_E_DAMAGED, ty_open(heap_path, &options, &h.heap, nullptr));
     h.files.flip(log_path, ring.offset + 4096 + 30);
     h.open();
     EXPECT_EQ(11u, h.block[1]);
 }
 
-// Records of all partitions, by each way of replaying: kept, read again, in stages, with threads and without.
-TEST(partitions, are_replayed_in_order_in_every_way) {
+// Records of all log streams, by each way of replaying: kept, read again, in stages, with threads and without.
+TEST(streams, are_replayed_in_order_in_every_way) {
     for (bool stages : {false, true})
         for (ty_background background : {TY_BACKGROUND_CALLS, TY_BACKGROUND_THREAD}) {
             SCOPED_TRACE(testing::Message() << "stages " << stages << " background " << background);
@@ -237,7 +237,7 @@ TEST(partitions, are_replayed_in_order_in_every_way) {
             ASSERT_OK(log_wait(h.log(), h.clock));
             h.memory_bytes = stages ? 32 << 10 : 0; // the log writes to 64 pages
             h.background = background;
-            for (int round = 0; round < 3; ++round) { // a stage's snapshot lies amid frames of all partitions
+            for (int round = 0; round < 3; ++round) { // a stage's snapshot lies amid frames of all log streams
                 h.crash();
                 EXPECT_EQ(0, memcmp(expected.data(), h.block, words * 8)) << round;
                 EXPECT_EQ(round == 0 || !stages, h.report.replayed_transactions == 20000) << round;
@@ -246,9 +246,9 @@ TEST(partitions, are_replayed_in_order_in_every_way) {
         }
 }
 
-// Threads that append to partitions of their own, snapshots by the transaction layer meanwhile under the reader-writer
+// Threads that append to log streams of their own, snapshots by the transaction layer meanwhile under the reader-writer
 // lock.
-TEST(partitions, a_snapshot_in_place_of_a_write_has_marks_in_all) {
+TEST(streams, a_snapshot_in_place_of_a_write_has_marks_in_all) {
     stamped_heap h(3);
     std::vector<uint64_t> expected(words);
     for (uint64_t n = 0; n < 300; ++n) {
@@ -272,7 +272,7 @@ TEST(partitions, a_snapshot_in_place_of_a_write_has_marks_in_all) {
     EXPECT_EQ(0, memcmp(expected.data(), h.block, words * 8));
 }
 
-TEST(partitions, the_log_tells_which_partition_a_transaction_is_in) {
+TEST(streams, the_log_tells_which_stream_a_transaction_is_in) {
     stamped_heap h(2);
     h.store(0, 1, 1);
     h.store(1, 2, 2, true);
@@ -280,7 +280,7 @@ TEST(partitions, the_log_tells_which_partition_a_transaction_is_in) {
     ASSERT_OK(log_wait(h.log(), h.clock));
     h.store(0, 4, 4); // is never written
     h.store(1, 5, 5);
-    ASSERT_OK(log_wait_partition(h.log(), 1, h.clock));
+    ASSERT_OK(log_wait_stream(h.log(), 1, h.clock));
     ASSERT_OK(ty_discard(h.heap));
     h.heap = nullptr;
     std::vector<std::string> told;
@@ -290,23 +290,23 @@ TEST(partitions, the_log_tells_which_partition_a_transaction_is_in) {
         heap_path, nullptr, h.files.storage(), &info,
         [](const ty_log_entry *entry, void *context) {
             if (entry->kind == TY_LOG_TRANSACTION)
-                static_cast<std::vector<std::string> *>(context)->push_back(std::to_string(entry->partition) +
+                static_cast<std::vector<std::string> *>(context)->push_back(std::to_string(entry->stream) +
                                                                             (entry->marked ? "!" : ""));
             return true;
         },
         &told));
     EXPECT_EQ((std::vector<std::string>{"0", "1!", "1"}), told);
-    EXPECT_EQ(2u, info.partitions);
+    EXPECT_EQ(2u, info.streams);
     EXPECT_EQ(3u, info.transactions);
     EXPECT_EQ(1u, info.left_out);
-    EXPECT_EQ(1u, info.in_partition[0].transactions);
-    EXPECT_EQ(2u, info.in_partition[1].transactions);
-    EXPECT_LT(info.in_partition[1].start_position, info.in_partition[1].end_position);
-    EXPECT_EQ(info.record_bytes, info.in_partition[0].record_bytes + info.in_partition[1].record_bytes);
+    EXPECT_EQ(1u, info.in_stream[0].transactions);
+    EXPECT_EQ(2u, info.in_stream[1].transactions);
+    EXPECT_LT(info.in_stream[1].start_position, info.in_stream[1].end_position);
+    EXPECT_EQ(info.record_bytes, info.in_stream[0].record_bytes + info.in_stream[1].record_bytes);
 }
 
-// The power fails at each event of a life with commits in all partitions, snapshots, and opens.
-TEST(partitions, power_cuts) {
+// The power fails at each event of a life with commits in all log streams, snapshots, and opens.
+TEST(streams, power_cuts) {
     stamped_heap h(3);
     struct moment {
         uint64_t event;
@@ -344,7 +344,7 @@ TEST(partitions, power_cuts) {
                 least = m.event <= event ? m.acknowledged : least;
             disk copy(os::sim_power_cut(h.files.get(), event, how, event * 31 + 7));
             for (int round = 0; round < 2; ++round) {
-                ty_open_options options = with_partitions(copy, 0);
+                ty_open_options options = with_streams(copy, 0);
                 ty_heap *heap = nullptr;
                 ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
                 auto *block = static_cast<uint64_t *>(ty_root(heap, "words"));

@@ -1,5 +1,5 @@
-// Goal: whatever the files of a heap with a partitioned log hold, an open gives what was acknowledged or a status; and
-// a power cut while the log gets another number of partitions leaves a heap that opens. Method: flips all over the
+// Goal: whatever the files of a heap with several log streams hold, an open gives what was acknowledged or a status;
+// and a power cut while the log gets another number of log streams leaves a heap that opens. Method: flips all over the
 // files; images whose checksums are right and whose marks are not; a cut at each event.
 #include "stamped_heap.hpp"
 
@@ -46,7 +46,7 @@ void flip_and_open(const died &before, const char *path, uint64_t from, uint64_t
         disk copy(before.h.files.cut(os::sim_cut::keep_all));
         copy.flip(path, at);
         const std::string image = copy.read_file(heap_path), log = copy.read_file(log_path);
-        ty_open_options options = with_partitions(copy, 0, TY_KIND_DEFAULT);
+        ty_open_options options = with_streams(copy, 0, TY_KIND_DEFAULT);
         ty_heap *heap = nullptr;
         if (ty_open(heap_path, &options, &heap, nullptr)) {
             ASSERT_TRUE(image == copy.read_file(heap_path) && log == copy.read_file(log_path)) << "was changed";
@@ -57,7 +57,7 @@ void flip_and_open(const died &before, const char *path, uint64_t from, uint64_t
     }
 }
 
-TEST(partition_files, flips_in_the_log) {
+TEST(stream_files, flips_in_the_log) {
     died before;
     log_header_2 header{};
     const std::string bytes = before.h.files.read_file(log_path);
@@ -66,10 +66,10 @@ TEST(partition_files, flips_in_the_log) {
     for (uint32_t p = 0; p < 3; ++p)
         flip_and_open(before, log_path, geometry_of(header, p).offset, 32 << 10, 193);
 }
-TEST(partition_files, flips_in_the_journal) {
+TEST(stream_files, flips_in_the_journal) {
     flip_and_open(died(), journal_path, 0, 40 << 10, 193);
 }
-TEST(partition_files, flips_in_the_image_s_headers) {
+TEST(stream_files, flips_in_the_image_s_headers) {
     flip_and_open(died(), heap_path, 0, 8192, 31);
 }
 
@@ -80,7 +80,7 @@ void expect_refused(const disk &files, const ty_open_options &options, ty_status
     EXPECT_EQ(events, os::sim_event_count(files.get())) << "a refusal wrote something";
 }
 
-TEST(partition_files, marks_that_cannot_be_are_refused) {
+TEST(stream_files, marks_that_cannot_be_are_refused) {
     stamped_heap h(3);
     h.store(1, 1, 1);
     ASSERT_OK(ty_close(h.heap));
@@ -92,11 +92,11 @@ TEST(partition_files, marks_that_cannot_be_are_refused) {
         void (*change)(image_header_2 &);
         ty_status expected;
     } cases[] = {
-        {"more partitions than the log", [](image_header_2 &i) { i.log_partitions = 4; }, TY_E_MISMATCH},
-        {"fewer partitions than the log", [](image_header_2 &i) { i.log_partitions = 2; }, TY_E_MISMATCH},
-        {"far too many", [](image_header_2 &i) { i.log_partitions = 0x80000003; }, TY_E_DAMAGED},
-        {"one", [](image_header_2 &i) { i.log_partitions = 1; }, TY_E_DAMAGED},
-        {"none", [](image_header_2 &i) { i.log_partitions = 0; }, TY_E_DAMAGED},
+        {"more log streams than the log", [](image_header_2 &i) { i.log_streams = 4; }, TY_E_MISMATCH},
+        {"fewer log streams than the log", [](image_header_2 &i) { i.log_streams = 2; }, TY_E_MISMATCH},
+        {"far too many", [](image_header_2 &i) { i.log_streams = 0x80000003; }, TY_E_DAMAGED},
+        {"one", [](image_header_2 &i) { i.log_streams = 1; }, TY_E_DAMAGED},
+        {"none", [](image_header_2 &i) { i.log_streams = 0; }, TY_E_DAMAGED},
         {"a position out of line", [](image_header_2 &i) { i.log_more[1].position += 8; }, TY_E_DAMAGED},
         {"a position that wraps", [](image_header_2 &i) { i.log_more[1].position = -uint64_t{4096}; }, TY_E_DAMAGED},
         {"an LSN that wraps", [](image_header_2 &i) { i.log_more[0].lsn = UINT64_MAX; }, TY_E_DAMAGED},
@@ -114,29 +114,29 @@ TEST(partition_files, marks_that_cannot_be_are_refused) {
             header.checksum = header_checksum(header);
             copy.patch(heap_path, slot, &header, sizeof header);
         }
-        expect_refused(copy, with_partitions(copy, 0, TY_KIND_DEFAULT), one.expected);
+        expect_refused(copy, with_streams(copy, 0, TY_KIND_DEFAULT), one.expected);
     }
 }
 
 // X21: what is asked for without need must not be done half.
-TEST(partition_files, a_number_that_cannot_be_had_changes_nothing) {
+TEST(stream_files, a_number_that_cannot_be_had_changes_nothing) {
     died before;
-    expect_refused(before.h.files, with_partitions(before.h.files, 2), TY_E_UNSUPPORTED);
+    expect_refused(before.h.files, with_streams(before.h.files, 2), TY_E_UNSUPPORTED);
     ty_heap *heap = nullptr;
-    ty_open_options options = with_partitions(before.h.files, 3);
+    ty_open_options options = with_streams(before.h.files, 3);
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     EXPECT_EQ(12u, committed(heap));
     ASSERT_OK(ty_discard(heap));
 }
 
-TEST(partition_files, a_cut_while_their_number_changes) {
+TEST(stream_files, a_cut_while_their_number_changes) {
     stamped_heap h(2);
     h.store(1, 1, 1);
     h.store(0, 2, 2);
     ASSERT_OK(ty_close(h.heap));
     h.heap = nullptr;
     const uint64_t begun = os::sim_event_count(h.files.get());
-    ty_open_options options = with_partitions(h.files, 3);
+    ty_open_options options = with_streams(h.files, 3);
     ASSERT_OK(ty_open(heap_path, &options, &h.heap, nullptr));
     h.block = static_cast<uint64_t *>(ty_root(h.heap, "words"));
     h.clock = log_last(h.log());
@@ -153,12 +153,12 @@ TEST(partition_files, a_cut_while_their_number_changes) {
                     continue;
                 SCOPED_TRACE(testing::Message() << "event " << event << " cut " << int(how) << " then " << wanted);
                 disk copy(os::sim_power_cut(h.files.get(), event, how, event * 31 + 7));
-                ty_open_options again = with_partitions(copy, wanted);
+                ty_open_options again = with_streams(copy, wanted);
                 ty_heap *heap = nullptr;
                 const ty_status status = ty_open(heap_path, &again, &heap, nullptr);
                 if (status == TY_E_UNSUPPORTED) { // the cut-off open had said that the heap is open
                     EXPECT_NE(0u, wanted);
-                    again.log_partitions = 0;
+                    again.log_streams = 0;
                     ASSERT_OK(ty_open(heap_path, &again, &heap, nullptr));
                 } else {
                     ASSERT_OK(status);
@@ -169,7 +169,7 @@ TEST(partition_files, a_cut_while_their_number_changes) {
 }
 
 // An LSN that was taken and is not needed is filled by a record that does nothing.
-TEST(partition_files, a_record_that_does_nothing_fills_a_gap) {
+TEST(stream_files, a_record_that_does_nothing_fills_a_gap) {
     stamped_heap h(2);
     h.store(0, 1, 1);
     uint8_t *place = nullptr;

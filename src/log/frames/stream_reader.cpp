@@ -1,5 +1,5 @@
 // Reading one ring of a log. docs/design/log.md tells where one ends, and when its end is damage.
-#include "partition_reader.hpp"
+#include "stream_reader.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -24,14 +24,14 @@ bool is_dead_wrap(const found_frame &frame, uint64_t generation) {
 
 } // namespace
 
-ty_status partition_reader::damaged(const char *what, uint64_t position) const {
+ty_status stream_reader::damaged(const char *what, uint64_t position) const {
     return failure(TY_E_DAMAGED, "read the log at position %llu: %s", (unsigned long long)position, what)
         .at(name_, ring_.offset + position % ring_.bytes)
         .remedy("transactions from here on are unreadable: restore the heap's files from a backup");
 }
 
 // generation: to which a frame that starts none belongs.
-ty_status partition_reader::look_at(uint64_t place, uint64_t generation, found_frame *frame) {
+ty_status stream_reader::look_at(uint64_t place, uint64_t generation, found_frame *frame) {
     *frame = {};
     const uint8_t *bytes = nullptr;
     if (ty_status status = view_.get(place, ring_.block_bytes, &bytes))
@@ -59,7 +59,7 @@ ty_status partition_reader::look_at(uint64_t place, uint64_t generation, found_f
     return TY_OK;
 }
 
-ty_status partition_reader::overwritten() const {
+ty_status stream_reader::overwritten() const {
     return failure(TY_E_BUSY, "read the log at position %llu: it was overwritten meanwhile",
                    (unsigned long long)position_)
         .at(name_, ring_.offset + position_ % ring_.bytes)
@@ -67,7 +67,7 @@ ty_status partition_reader::overwritten() const {
 }
 
 // The frame that follows what was read: right there, or a generation start at the ring's front.
-ty_status partition_reader::next_frame(found_frame *frame, bool *found) {
+ty_status stream_reader::next_frame(found_frame *frame, bool *found) {
     for (uint64_t place : {position_ % ring_.bytes, uint64_t{0}}) {
         if (ty_status status = look_at(place, generation_, frame))
             return status;
@@ -80,7 +80,7 @@ ty_status partition_reader::next_frame(found_frame *frame, bool *found) {
 
 // L5: what a generation continues must have been read, or be in the snapshot that the reading started from. Where one
 // of several rings begins anew, that may be in others, and the frames that follow claim it (L9).
-ty_status partition_reader::take_generation_start(const found_frame &frame) {
+ty_status stream_reader::take_generation_start(const found_frame &frame) {
     const generation_start_1 start = start_in(frame);
     const bool in_all = ring_.claim_bytes && !start.wrap;
     if (start.lsn > reached_ && !in_all && !fault("missing_snapshot_not_noticed"))
@@ -95,7 +95,7 @@ ty_status partition_reader::take_generation_start(const found_frame &frame) {
 }
 
 // L9.
-void partition_reader::take_claim(const found_frame &frame) {
+void stream_reader::take_claim(const found_frame &frame) {
     if (ring_.claim_bytes) {
         frame_claim_3 claim;
         memcpy(&claim, frame.payload, sizeof claim);
@@ -104,7 +104,7 @@ void partition_reader::take_claim(const found_frame &frame) {
 }
 
 // In the frame whose records are being told.
-ty_status partition_reader::next_record(bool *found) {
+ty_status stream_reader::next_record(bool *found) {
     *found = false;
     while (!*found && at_ < frame_.payload_bytes) {
         const uint8_t *at = frame_.payload + at_;
@@ -125,7 +125,7 @@ ty_status partition_reader::next_record(bool *found) {
         if (counted_ <= reached_ && !fault("repeated_record_replayed_twice")) // it was read before
             continue;
         reached_ = counted_;
-        record_ = {counted_, frame_.position, at + taken + step, length, partition_, marked};
+        record_ = {counted_, frame_.position, at + taken + step, length, stream_, marked};
         *found = true;
     }
     return TY_OK;
@@ -133,7 +133,7 @@ ty_status partition_reader::next_record(bool *found) {
 
 // L4: a frame says that all before it but the last few were durable. Once these hold all that was read when the
 // generation started, what is not known to be durable begins behind them.
-void partition_reader::note_boundary(const found_frame &frame) {
+void stream_reader::note_boundary(const found_frame &frame) {
     before_[generation_frames_ % frames_unstable_1] = {position_, generation_, counted_};
     if (frame.unstable <= generation_frames_) { // else the generation's start itself is among them
         const log_mark &durable = before_[(generation_frames_ - frame.unstable) % frames_unstable_1];
@@ -143,7 +143,7 @@ void partition_reader::note_boundary(const found_frame &frame) {
     ++generation_frames_;
 }
 
-ty_status partition_reader::take(const found_frame &frame) {
+ty_status stream_reader::take(const found_frame &frame) {
     frames_ += 1;
     if (frame.generation_start) {
         if (ty_status status = take_generation_start(frame))
@@ -161,9 +161,9 @@ ty_status partition_reader::take(const found_frame &frame) {
 }
 
 // L1, L5: what was written one or more wraps of the ring later lies on what was free because a snapshot held it. The
-// front of the ring tells of it after each wrap. A start of another log, or of another partition, looks like one of any
-// wrap there, but its generation is none of this one's.
-ty_status partition_reader::check_wrap(const found_frame &frame, uint64_t reach) const {
+// front of the ring tells of it after each wrap. A start of another log, or of another log stream, looks like one of
+// any wrap there, but its generation is none of this one's.
+ty_status stream_reader::check_wrap(const found_frame &frame, uint64_t reach) const {
     bool later = frame.plausible && frame.from >= position_ && frame.position >= reach &&
                  (frame.generation_start ? is_generation(log_, start_in(frame).generation)
                                          : frame.from - position_ <= 2 * ring_.bytes);
@@ -174,7 +174,7 @@ ty_status partition_reader::check_wrap(const found_frame &frame, uint64_t reach)
 
 // L6. Goes through what lies behind the place where no frame follows, as far as frames can lie that were in flight with
 // the one missing. A generation start there that continues no more than what was read goes on (L4).
-ty_status partition_reader::look_behind_gap(uint64_t generation, found_frame *frame, bool *found) {
+ty_status stream_reader::look_behind_gap(uint64_t generation, found_frame *frame, bool *found) {
     bool was_durable = false;
     unsigned behind = 0;
     const uint64_t reach = fault("search_behind_a_gap_ends_early") ? position_ : reach_of(position_);
@@ -198,7 +198,7 @@ ty_status partition_reader::look_behind_gap(uint64_t generation, found_frame *fr
 }
 
 // The generation of a frame that follows at a position, if it is one at all; else 0.
-ty_status partition_reader::generation_at(uint64_t position, uint64_t *generation) {
+ty_status stream_reader::generation_at(uint64_t position, uint64_t *generation) {
     found_frame frame;
     if (ty_status status = look_at(position % ring_.bytes, any_generation, &frame))
         return status;
@@ -212,7 +212,7 @@ ty_status partition_reader::generation_at(uint64_t position, uint64_t *generatio
 
 // What is missing may be a generation's start: then it took one block, and frames of a generation unknown so far follow
 // it.
-ty_status partition_reader::end_or_damage(found_frame *frame, bool *found) {
+ty_status stream_reader::end_or_damage(found_frame *frame, bool *found) {
     uint64_t generations[3] = {generation_, 0, 0};
     uint64_t front = next_front(ring_, position_);
     if (ty_status status = generation_at(position_ + ring_.block_bytes, &generations[1]))
@@ -230,7 +230,7 @@ ty_status partition_reader::end_or_damage(found_frame *frame, bool *found) {
 }
 
 // L14. Of the ring's front: in a later wrap than the reading stands in, the writer may be past this place again.
-ty_status partition_reader::missing_while_in_use(ty_status damage) {
+ty_status stream_reader::missing_while_in_use(ty_status damage) {
     if (damage == TY_E_DAMAGED && fault("lost_frame_taken_for_one_being_written"))
         return TY_OK;
     if (damage != TY_E_DAMAGED)
@@ -245,7 +245,7 @@ ty_status partition_reader::missing_while_in_use(ty_status damage) {
 
 // L12. What lies behind this place may have been written since it was looked at, and then shows that a frame had been
 // here. So the place is looked at once more after that.
-ty_status partition_reader::find_while_in_use(found_frame *frame, bool *found) {
+ty_status stream_reader::find_while_in_use(found_frame *frame, bool *found) {
     view_.forget();
     if (ty_status status = next_frame(frame, found); status || *found)
         return status;
@@ -267,7 +267,7 @@ ty_status partition_reader::find_while_in_use(found_frame *frame, bool *found) {
     return *found ? TY_OK : overwritten();
 }
 
-ty_status partition_reader::find_frame(found_frame *frame, bool *found) {
+ty_status stream_reader::find_frame(found_frame *frame, bool *found) {
     *found = false;
     if (is_known_end())
         return TY_OK;
@@ -276,7 +276,7 @@ ty_status partition_reader::find_frame(found_frame *frame, bool *found) {
     return in_use_ ? find_while_in_use(frame, found) : end_or_damage(frame, found);
 }
 
-ty_status partition_reader::begin(const log_mark &from, uint64_t lsn) {
+ty_status stream_reader::begin(const log_mark &from, uint64_t lsn) {
     if (from.position % ring_.block_bytes || from.position > INT64_MAX)
         return failure(TY_E_DAMAGED, "read the log from position %llu", (unsigned long long)from.position)
             .at(name_)
@@ -289,7 +289,7 @@ ty_status partition_reader::begin(const log_mark &from, uint64_t lsn) {
     return view_.create();
 }
 
-ty_status partition_reader::next(event *what) {
+ty_status stream_reader::next(event *what) {
     for (;;) {
         bool found = false;
         if (has_frame_) {
