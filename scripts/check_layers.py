@@ -65,7 +65,7 @@ NO_CODE = re.compile(r'"(?:[^"\\]|\\.)*"|//.*')
 EXCEPTIONS = "src/os/base/caught.cpp"
 
 # A header beside a façade, and the layer that needs it: malloc's fast path is in line, for a call would cost a third.
-INLINE_CALLS = {"src/heap/blocks/held.hpp": "malloc"}
+INLINE_CALLS = {"src/heap/blocks/magazine.hpp": "malloc"}
 
 PROGRAM_FOLDERS = ("cli", "bench", "examples")
 MEASURED = {"bench": "examples"}  # whose structures a program measures
@@ -244,7 +244,7 @@ PLANTED = (
     ("src/os/a.cpp", '#include "../heap/heap.hpp"'),
     ("src/heap/b.cpp", '#include "../image/image.hpp"'),
     ("src/image/c.cpp", '#include "../heap/tables/heap_layout.hpp"'),
-    ("src/image/m.cpp", '#include "../heap/blocks/held.hpp"'),
+    ("src/image/m.cpp", '#include "../heap/blocks/magazine.hpp"'),
     ("src/image/d.cpp", '#include "../sim/storage_sim.hpp"'),
     ("src/os/s.cpp", '#include "../sim/storage_sim.hpp"'),
     ("src/sim/t.cpp", '#include "../os/memory/memory.hpp"'),
@@ -283,9 +283,9 @@ ALLOWED = (
     ("src/heap/pages/pages.hpp", '#include "runs.hpp"'),
     ("src/heap/pages/runs.hpp", '#include "../heap.hpp"'),
     ("src/heap/spans/ok.cpp", '#include "../pages/pages.hpp"'),
-    ("src/heap/blocks/held.hpp", "#include <atomic>"),
+    ("src/heap/blocks/magazine.hpp", "#include <atomic>"),
     ("src/os/memory/memory.hpp", "#include <cstddef>"),
-    ("src/malloc/m.cpp", '#include "../heap/blocks/held.hpp"'),
+    ("src/malloc/m.cpp", '#include "../heap/blocks/magazine.hpp"'),
     ("src/image/image.hpp", '#include "../heap/heap.hpp"'),
     ("src/os/base/checksum.cpp", "#include <xxhash.h>"),
     ("src/api/api.cpp", '#include "../image/image.hpp"'),
