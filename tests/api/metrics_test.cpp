@@ -7,6 +7,7 @@
 #include "../../src/os/calls/syscalls.hpp"
 #include "../../src/txn/transactions/txn_runtime.hpp"
 #include "fixture.hpp"
+#include "tests/effort.hpp"
 #include "tests/stats.hpp"
 
 #include <atomic>
@@ -387,7 +388,7 @@ TEST(metrics_page, looks_are_whole) {
     });
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
-    for (int i = 0; i < 2000 && !HasFailure();) {
+    for (int i = 0; i < taiyen::test::effort(2000) && !HasFailure();) {
         ty_metrics figures{};
         figures.struct_size = sizeof figures;
         if (ty_metrics_read(look.metrics_page, 0, &figures) != TY_OK)

@@ -3,6 +3,7 @@
 // bytes, with remains at random places; a pointer audit, and then an unpacking with each layout.
 #include "../support.hpp"
 #include "fixture.hpp"
+#include "tests/effort.hpp"
 
 using namespace taiyen::test;
 
@@ -88,7 +89,7 @@ ty_status move(const packed &stream, const ty_types *descriptors, ty_layout layo
 
 TEST(descriptors_one_answer, audit_and_moves) {
     size_t refused = 0;
-    constexpr unsigned heaps = 300;
+    const auto heaps = static_cast<unsigned>(effort(300));
     for (unsigned seed = 0; seed < heaps; ++seed) {
         random_heap one(seed, seed % 2 ? TY_CLASSES_DENSE : TY_CLASSES_CACHE_LINE);
         const audit_result audit = take_audit(one.heap, one.descriptors.get());
