@@ -19,7 +19,7 @@ struct history_settings {
     std::string path;    // of the heap
     size_t limit_bytes;  // of the heap
     size_t undo_bytes;   // that a history keeps
-    size_t cached_bytes; // the same, in objects that were taken out
+    size_t kept_bytes; // the same, in objects that were taken out
     size_t entries;      // that taiyen keeps: enough that the bytes decide
 };
 
@@ -40,7 +40,7 @@ public:
         ty_undo_options undo = TY_UNDO_OPTIONS_INIT;
         undo.undo_bytes = how.undo_bytes;
         undo.entries = how.entries;
-        undo.cached_bytes = how.cached_bytes;
+        undo.kept_bytes = how.kept_bytes;
         check(ty_undo_attach(heap_, &undo), "cannot attach undo");
     }
     taiyen_history(const taiyen_history &) = delete;
@@ -105,7 +105,7 @@ private:
 // The history is in memory alone, and ends with the process.
 class copies_history {
 public:
-    explicit copies_history(const history_settings &how) : limit_bytes_(how.undo_bytes + how.cached_bytes) {}
+    explicit copies_history(const history_settings &how) : limit_bytes_(how.undo_bytes + how.kept_bytes) {}
     copies_history(const copies_history &) = delete;
 
     // The process that measures ends with its objects.

@@ -123,7 +123,7 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
     }
     progress shown("compacting");
     ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
-    options.descriptors = descriptors.get();
+    options.types = descriptors.get();
     options.force = given.force;
     options.progress = progress::tell;
     options.progress_context = &shown;

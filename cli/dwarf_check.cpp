@@ -8,9 +8,9 @@ namespace cli::dwarf {
 // Fields lie in the object, one behind the other, as a reader of the text asks for.
 void descriptor_maker::finish(descriptor &one) {
     std::vector<field> &fields = one.fields;
-    std::DURABLE_SORT(fields.begin(), fields.end(), [](const field &a, const field &b) { return a.offset < b.offset; });
-    std::DURABLE_SORT(one.notes.begin(), one.notes.end(),
-                      [](const note &a, const note &b) { return a.offset < b.offset; });
+    std::stable_sort(fields.begin(), fields.end(), [](const field &a, const field &b) { return a.offset < b.offset; });
+    std::stable_sort(one.notes.begin(), one.notes.end(),
+                     [](const note &a, const note &b) { return a.offset < b.offset; });
     for (size_t n = 0; n < fields.size(); ++n) {
         const bool last = n + 1 == fields.size();
         const field &each = fields[n];

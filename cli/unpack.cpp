@@ -84,7 +84,7 @@ ty_status unpack_from(int descriptor, const std::string &packed, const request &
     progress shown("unpacking");
     options.progress = progress::tell;
     options.progress_context = &shown;
-    options.descriptors = descriptors.get();
+    options.types = descriptors.get();
     options.path = given.paths[1].c_str();
     *report = {};
     report->struct_size = sizeof *report;

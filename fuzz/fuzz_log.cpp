@@ -1,6 +1,6 @@
 // Goal: no log makes its reader crash, hang or read outside of it; of a log whose checksums nobody repaired, what is
 // read is what was written, as far as it goes; and whoever goes on behind what was read reads that too. Method: sound
-// logs in memory, of one session or several, with turns, and of several log streams; headers and the first bytes of
+// logs in memory, of one generation or several, with turns, and of several log streams; headers and the first bytes of
 // frames change, with their checksums made right again if the input says so.
 #include "fuzz/patches.hpp"
 #include "src/log/frames/frame.hpp"
@@ -27,7 +27,7 @@ void require(bool held) {
 struct frame_place {
     uint32_t stream;
     uint64_t position;
-    uint64_t session;
+    uint64_t generation;
     uint32_t payload_bytes;
 };
 
@@ -82,7 +82,7 @@ log *start(const ty_log_sink &sink, log_marks from, const reading &found) {
     return status ? nullptr : l;
 }
 
-// Several sessions, frames of different sizes, and in one case more than a turn of the ring.
+// Several generations, frames of different sizes, and in one case more than a wrap of the ring.
 sound_log make(const ty_log_sink &sink, size_t scenario) {
     sound_log made;
     memset(memory, 0, sizeof memory);
@@ -120,7 +120,7 @@ sound_log make(const ty_log_sink &sink, size_t scenario) {
         memcpy(&head, frame, sizeof head);
         uint32_t payload = head.shape & frame_payload_max_1;
         const uint64_t log = ring_identity(identity.log, stream);
-        made.frames.push_back({stream, position, frame_session(log, position, frame, payload), payload});
+        made.frames.push_back({stream, position, frame_generation(log, position, frame, payload), payload});
     }
     return made;
 }
@@ -140,9 +140,9 @@ void repair(const ring_geometry &ring, const frame_place &where) {
     uint32_t payload = head.shape & frame_payload_max_1;
     if (payload > left)
         return;
-    uint64_t session = head.shape & frame_session_start_1 ? 0 : where.session;
+    uint64_t generation = head.shape & frame_generation_start_1 ? 0 : where.generation;
     const uint64_t log = ring_identity(identity.log, where.stream);
-    uint64_t sum = frame_checksum(log, session, where.position, frame, payload);
+    uint64_t sum = frame_checksum(log, generation, where.position, frame, payload);
     head.checksum_low = static_cast<uint32_t>(sum);
     head.checksum_high = static_cast<uint32_t>(sum >> 32);
     memcpy(frame, &head, sizeof head);

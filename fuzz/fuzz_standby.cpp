@@ -88,7 +88,7 @@ memory make_logs() {
                                                                : message_kind::records);
         std::vector<uint8_t> payload;
         header.term = header.replication = 1;
-        header.run = n / 4;
+        header.session = n / 4;
         header.known_at = n > 3 ? n - 2 : 0;
         header.position = at;
         if (n == 5) {

@@ -235,7 +235,7 @@ void strike_files(const patch &p, const std::vector<region> &regions, file_set &
             found->second = content->second;
         return;
     }
-    checkpoint(p, found->second.data(), found->second.size());
+    apply(p, found->second.data(), found->second.size());
 }
 
 } // namespace

@@ -94,7 +94,7 @@ kd_node *kd_build(ty_heap *heap, city **cities, size_t count) {
     auto *branch = make<kd_node>(heap);
     branch->axis = widest.axis;
     branch->split = split_value(cities, count, widest);
-    city **middle = std::stream(cities, cities + count, [branch](const city *place) {
+    city **middle = std::partition(cities, cities + count, [branch](const city *place) {
         return place->where.unit[branch->axis] < branch->split; // K1
     });
     size_t low_count = static_cast<size_t>(middle - cities);

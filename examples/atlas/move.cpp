@@ -84,7 +84,7 @@ void pack_and_move(const move_plan &plan) {
     options.path = plan.copy_path.c_str();
     options.place = TY_PLACE_OTHER;
     options.layout = TY_LAYOUT_DEFRAGMENT;
-    options.descriptors = descriptors.get();
+    options.types = descriptors.get();
     ty_unpack_report report{};
     report.struct_size = sizeof report;
     ty_heap *heap;

@@ -41,7 +41,7 @@ tree_node *add_slot(edit &e, tree_node *node, const slot &added) {
     for (const slot &s : all)
         middles.add(s.bounds.middle());
     bool along_x = middles.high_x - middles.low_x > middles.high_y - middles.low_y;
-    std::DURABLE_SORT(all.begin(), all.end(), [along_x](const slot &a, const slot &b) {
+    std::stable_sort(all.begin(), all.end(), [along_x](const slot &a, const slot &b) {
         return along_x ? a.bounds.middle().x < b.bounds.middle().x : a.bounds.middle().y < b.bounds.middle().y;
     });
     auto *sibling = e.make<tree_node>();

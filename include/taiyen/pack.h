@@ -138,10 +138,10 @@ typedef struct ty_unpack_options {
     ty_place place;
     void *base; /* of TY_PLACE_OTHER; NULL: the library finds a place */
     ty_layout layout;
-    uint32_t threads;            /* 0: one for each processor that the process may use */
-    const ty_types *descriptors; /* that fix the addresses of a moved heap; NULL: those that the heap keeps
+    uint32_t threads;      /* 0: one for each processor that the process may use */
+    const ty_types *types; /* that fix the addresses of a moved heap; NULL: those that the heap keeps
                                 (ty_types_keep), if there is no fix */
-    ty_fix_callback *fix;        /* fixes what type descriptors do not; called after them */
+    ty_fix_callback *fix;  /* fixes what type descriptors do not; called after them */
     void *fix_context;
     bool force; /* go on where the pointer audit has open findings, hooks among them, or nobody fixes
                    addresses */
@@ -192,9 +192,9 @@ TY_API TY_CHECKED ty_status ty_unpack_memory(const void *bytes, size_t size, con
 /* ---- Compaction. */
 
 typedef struct ty_compact_options {
-    size_t struct_size;          /* sizeof(ty_compact_options), set by the _INIT macro */
-    const ty_types *descriptors; /* as in ty_unpack_options, as are the next three */
-    ty_fix_callback *fix;        /* a failure, or what it throws, leaves a heap that is to be discarded */
+    size_t struct_size;    /* sizeof(ty_compact_options), set by the _INIT macro */
+    const ty_types *types; /* as in ty_unpack_options, as are the next three */
+    ty_fix_callback *fix;  /* a failure, or what it throws, leaves a heap that is to be discarded */
     void *fix_context;
     bool force;
     uint32_t threads;               /* 0: one for each processor that the process may use */

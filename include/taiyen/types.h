@@ -92,13 +92,13 @@ struct ty_type {
  * of the address, in the object's block. The address there is the new one afterwards, if there was a move. A type
  * descriptor that is handed over is taken for the set's of that name and size, if there is one; else a type descriptor
  * that cannot be ends the pointer audit or fix with TY_E_ARGUMENT. */
-TY_API void ty_trace_pointer(ty_tracer *tracer, void *word, const ty_type *descriptor, size_t count, uint64_t tag_mask);
+TY_API void ty_trace_pointer(ty_tracer *tracer, void *word, const ty_type *type, size_t count, uint64_t tag_mask);
 TY_API void ty_trace_reference(ty_tracer *tracer, void *word, uint64_t tag_mask);
 /* Objects of another type descriptor inside of this one. */
-TY_API void ty_trace_nested(ty_tracer *tracer, void *objects, const ty_type *descriptor, size_t count);
+TY_API void ty_trace_nested(ty_tracer *tracer, void *objects, const ty_type *type, size_t count);
 /* For an address that does not stand in a word as it is: reaches what it leads to, and returns the new address (the
  * same, if nothing moves), which the hook writes back in its own way. */
-TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_type *descriptor, size_t count);
+TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_type *type, size_t count);
 
 /* ---- Descriptions in C. TY_TYPE(struct_name, fields...) defines `const ty_type struct_name_descriptor`; type
  * descriptors that lead to each other are declared first: TY_TYPE_DECLARE(struct_name). One line a pointer:
@@ -205,49 +205,49 @@ typedef struct ty_types ty_types;
 
 /* Makes an empty set; and frees one, with the type descriptors that texts have put into it. NULL does nothing. Errors:
  * TY_E_ARGUMENT, TY_E_MEMORY. */
-TY_API TY_CHECKED ty_status ty_types_create(ty_types **descriptors);
-TY_API void ty_types_destroy(ty_types *descriptors);
+TY_API TY_CHECKED ty_status ty_types_create(ty_types **types);
+TY_API void ty_types_destroy(ty_types *types);
 
 /* Adds a type descriptor and all that its fields lead to. Type descriptors stay the caller's, and live as long as the
  * set. One that is there is not added twice; two with one name are refused. Errors: TY_E_ARGUMENT (a type descriptor
  * that cannot be: the text says which field, and why), TY_E_EXISTS, TY_E_MEMORY. */
-TY_API TY_CHECKED ty_status ty_types_add(ty_types *descriptors, const ty_type *descriptor);
+TY_API TY_CHECKED ty_status ty_types_add(ty_types *types, const ty_type *type);
 
 /* The named root leads to count objects of type descriptor (count: TY_COUNT_FIXED or TY_COUNT_BLOCK; NULL: one); type
  * descriptor NULL: to bytes without addresses. The type descriptor is added. Errors: as ty_types_add; TY_E_EXISTS (the
  * root has another one). */
-TY_API TY_CHECKED ty_status ty_types_root(ty_types *descriptors, const char *root, const ty_type *descriptor,
+TY_API TY_CHECKED ty_status ty_types_root(ty_types *types, const char *root, const ty_type *type,
                                           const ty_count *count);
 
 /* The type descriptor of that name, NULL if there is none. It is good until the set is destroyed. */
-TY_API const ty_type *ty_types_find(const ty_types *descriptors, const char *name);
+TY_API const ty_type *ty_types_find(const ty_types *types, const char *name);
 
 /* What the set says of a named root: *type descriptor, NULL where it leads to bytes without addresses, and *count
  * objects of it (count may be NULL). Errors: TY_E_ARGUMENT, TY_E_NOT_FOUND (it says nothing of that root). Thread-safe
  * where nobody changes the set meanwhile. */
-TY_API TY_CHECKED ty_status ty_types_find_root(const ty_types *descriptors, const char *root,
-                                               const ty_type **descriptor, ty_count *count);
+TY_API TY_CHECKED ty_status ty_types_find_root(const ty_types *types, const char *root, const ty_type **descriptor,
+                                               ty_count *count);
 
 /* Gives hooks to a type descriptor that a text describes. Errors: TY_E_NOT_FOUND, TY_E_ARGUMENT (one that was added by
  * the program itself). */
-TY_API TY_CHECKED ty_status ty_types_bind(ty_types *descriptors, const char *name, ty_trace_callback *trace,
+TY_API TY_CHECKED ty_status ty_types_bind(ty_types *types, const char *name, ty_trace_callback *trace,
                                           ty_move_callback *moved, void *context);
 
 /* Adds what a text describes (docs/reference.md, "Type descriptors in a text"). The set has all of it, or is as it was.
  * What the set has already, and says the same, stays as it is. Errors: TY_E_FORMAT (the text says the line and what is
  * wrong), TY_E_EXISTS (a type descriptor or a root of that name is another one), TY_E_MEMORY. */
-TY_API TY_CHECKED ty_status ty_types_read(ty_types *descriptors, const char *text, size_t bytes);
+TY_API TY_CHECKED ty_status ty_types_read(ty_types *types, const char *text, size_t bytes);
 /* The set as such a text, through a callback that gets it piece by piece; false ends it. */
 typedef bool ty_text_callback(const char *text, size_t bytes, void *context);
-TY_API TY_CHECKED ty_status ty_types_write(const ty_types *descriptors, ty_text_callback *callback, void *context);
+TY_API TY_CHECKED ty_status ty_types_write(const ty_types *types, ty_text_callback *callback, void *context);
 
 /* Keeps the set in the heap as a text, in a block behind the root TY_TYPES_ROOT, in the place of one that is there:
  * then tools that do not know the program can relocate and check it. In a transactional heap within a transaction of
  * the calling thread. Errors: as ty_alloc and ty_root_set. */
 #define TY_TYPES_ROOT "taiyen.types"
-TY_API TY_CHECKED ty_status ty_types_keep(const ty_types *descriptors, ty_heap *heap);
+TY_API TY_CHECKED ty_status ty_types_keep(const ty_types *types, ty_heap *heap);
 /* Adds what a heap keeps, as ty_types_read does. Errors: TY_E_NOT_FOUND (it keeps none), as ty_types_read. */
-TY_API TY_CHECKED ty_status ty_types_load(ty_types *descriptors, ty_heap *heap);
+TY_API TY_CHECKED ty_status ty_types_load(ty_types *types, ty_heap *heap);
 
 /* ---- The pointer audit. */
 
@@ -297,7 +297,7 @@ typedef struct ty_audit {
 /* Counts. callback and pointer audit may be NULL. TY_OK: nothing is open; TY_E_MISMATCH: something is; Errors:
  * TY_E_ARGUMENT, TY_E_MEMORY, TY_E_UNSUPPORTED (a checked heap), TY_E_DAMAGED. No thread may write to the heap
  * meanwhile. Nothing is changed. */
-TY_API TY_CHECKED ty_status ty_audit_pointers(ty_heap *heap, const ty_types *descriptors, ty_audit_callback *callback,
+TY_API TY_CHECKED ty_status ty_audit_pointers(ty_heap *heap, const ty_types *types, ty_audit_callback *callback,
                                               void *context, ty_audit *audit);
 
 /* ---- Fixing. */
@@ -317,7 +317,7 @@ typedef struct ty_fixes {
  * reached its new value, once, then calls the hooks for moves. fixes may be NULL. Errors: as ty_audit_pointers, but for
  * TY_E_MISMATCH; TY_E_UNSUPPORTED (a type descriptor from a text needs a hook that is not bound). No thread may use the
  * heap meanwhile. A program that knows its own structures does the same with ty_moved (pack.h). */
-TY_API TY_CHECKED ty_status ty_fix_pointers(ty_heap *heap, const ty_types *descriptors, ty_moved_callback *moved,
+TY_API TY_CHECKED ty_status ty_fix_pointers(ty_heap *heap, const ty_types *types, ty_moved_callback *moved,
                                             void *context, ty_fixes *fixes);
 
 #ifdef __cplusplus

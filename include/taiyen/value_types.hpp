@@ -59,12 +59,12 @@ public:
             return plain(0, fault("bytes_taken_for_addresses") ? 8 : size_);
         auto *space = reinterpret_cast<value_space *>(head);
         for (void *word : {static_cast<void *>(&space->root), static_cast<void *>(&space->dead),
-                           static_cast<void *>(&space->suspects), static_cast<void *>(&space->descriptors),
+                           static_cast<void *>(&space->suspects), static_cast<void *>(&space->shapes),
                            static_cast<void *>(&space->layouts), static_cast<void *>(&space->kept)})
             slot(static_cast<char *>(word));
         plain(0, offsetof(value_space, root));
         plain(offsetof(value_space, stamp), offsetof(value_space, suspects));
-        plain(offsetof(value_space, suspect_count), offsetof(value_space, descriptors));
+        plain(offsetof(value_space, suspect_count), offsetof(value_space, shapes));
         plain(offsetof(value_space, reserved), size_);
     }
 

@@ -74,16 +74,16 @@ ty_status keep_waiting(ty_replica *replica, const ty_feed_record &record) {
 // Does records that were checked. The first `decided` of them end what waits: they are done with that.
 ty_status do_records(ty_replica *replica, const ty_feed_record *records, size_t decided, size_t count) {
     if (!replica->waiting_count || !count)
-        return txn_receive(*replica->heap, records, count);
+        return txn_replica_apply(*replica->heap, records, count);
     ty_feed_record all[record_pending_max + 2];
     const size_t waiting = replica->waiting_count;
     std::copy_n(replica->waiting, waiting, all);
     std::copy_n(records, decided, all + waiting);
-    const ty_status first = txn_receive(*replica->heap, all, waiting + decided);
+    const ty_status first = txn_replica_apply(*replica->heap, all, waiting + decided);
     if (txn_received(*replica->heap) < records[decided - 1].lsn)
         return first; // the heap is spoiled
     forget_waiting(replica);
-    const ty_status rest = txn_receive(*replica->heap, records + decided, count - decided);
+    const ty_status rest = txn_replica_apply(*replica->heap, records + decided, count - decided);
     return first ? first : rest;
 }
 
@@ -114,7 +114,7 @@ ty_status receive(ty_replica *replica, const ty_feed_record *records, size_t cou
             known = i + 1;
         else if (ty_status status = fault("received_before_all_is_checked")
                                         ? TY_OK
-                                        : txn_receive_check(*replica->heap, records[i], &order))
+                                        : txn_replica_check(*replica->heap, records[i], &order))
             return status;
         if (!order.none())
             continue;

@@ -97,10 +97,10 @@ ty_status compaction::check_heap() {
 
 // PK7.
 ty_status compaction::check_addresses() const {
-    bool has_descriptors = options_.descriptors != nullptr || ty_root(heap_, TY_TYPES_ROOT) != nullptr;
-    if (!has_descriptors || (options_.descriptors == nullptr && options_.fix != nullptr))
+    bool has_descriptors = options_.types != nullptr || ty_root(heap_, TY_TYPES_ROOT) != nullptr;
+    if (!has_descriptors || (options_.types == nullptr && options_.fix != nullptr))
         return options_.fix != nullptr || options_.force ? TY_OK : check_descriptors(heap_, nullptr);
-    ty_status status = check_descriptors(heap_, options_.descriptors);
+    ty_status status = check_descriptors(heap_, options_.types);
     return status == TY_E_MISMATCH && options_.force ? TY_OK : status;
 }
 
@@ -165,9 +165,9 @@ ty_status compaction::lay_out() {
         if (ty_status status = ty_root_set(heap_, one.name.c_str(),
                                            moves_->moved(reinterpret_cast<void *>(header_.base + one.offset))))
             return status;
-    if (options_.descriptors != nullptr || options_.fix == nullptr)
+    if (options_.types != nullptr || options_.fix == nullptr)
         if (ty_status status =
-                fix_by_descriptors(heap_, *moves_, options_.descriptors, options_.fix != nullptr, true, &fixed_))
+                fix_by_descriptors(heap_, *moves_, options_.types, options_.fix != nullptr, true, &fixed_))
             return status;
     ty_status status = options_.fix != nullptr ? options_.fix(heap_, moves_.get(), options_.fix_context) : TY_OK;
     fix_failed_ = status != TY_OK;

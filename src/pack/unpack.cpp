@@ -206,10 +206,10 @@ private:
 ty_status unpacking::fix() {
     if (!moves_->moves_anything())
         return TY_OK;
-    if (options_.descriptors != nullptr || options_.fix == nullptr) {
+    if (options_.types != nullptr || options_.fix == nullptr) {
         bool others = options_.fix != nullptr || gives_moves;
         if (ty_status status =
-                fix_by_descriptors(target_.heap(), *moves_, options_.descriptors, others, options_.force, &fixed_))
+                fix_by_descriptors(target_.heap(), *moves_, options_.types, others, options_.force, &fixed_))
             return status;
     }
     return options_.fix != nullptr ? options_.fix(target_.heap(), moves_.get(), options_.fix_context) : TY_OK;

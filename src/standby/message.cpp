@@ -56,7 +56,7 @@ ty_status judge(const message &one, tail *last, bool *counts) {
     const message_header_1 &header = one.header;
     const bool follows = header.number == last->number + 1 &&
                          (header.previous == last->checksum || taiyen::detail::fault("late_message_counts")),
-               of_last_session = header.session == last->begin_session, begins = begins_term(header);
+               of_last_session = header.session == last->session, begins = begins_term(header);
     *counts = begins ? header.term > last->term : follows && header.term == last->term;
     if (header.kind == uint32_t(message_kind::take_over) && !follows &&
         !taiyen::detail::fault("takes_over_behind_anything"))

@@ -82,18 +82,18 @@ struct receive_start {
     const void *base; // of the source; NULL: unknown
     bool logged;
 };
-ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving **made);
-void txn_receive_end(receiving *r);
+ty_status txn_replica_begin(ty_heap *heap, const receive_start &start, receiving **made);
+void txn_replica_end(receiving *r);
 uint64_t txn_received(const receiving &r); // the last one
 // Whether the record can be one of the source's, behind those that *order has seen.
-ty_status txn_receive_check(const receiving &r, const ty_feed_record &record, record_order *order);
+ty_status txn_replica_check(const receiving &r, const ty_feed_record &record, record_order *order);
 // Records that were checked, and follow. None of the last ones waits for an outcome: that is to come with it. On a
-// failure they are done, but not durable (txn_receive_make_durable tries again); or the heap is spoiled, and all later
+// failure they are done, but not durable (txn_replica_make_durable tries again); or the heap is spoiled, and all later
 // calls fail.
-ty_status txn_receive(receiving &r, const ty_feed_record *records, size_t count);
-ty_status txn_receive_make_durable(receiving &r);
+ty_status txn_replica_apply(receiving &r, const ty_feed_record *records, size_t count);
+ty_status txn_replica_make_durable(receiving &r);
 ty_status txn_promote(ty_heap *heap);
-ty_status txn_receive_forget(ty_heap *heap); // as if it had been its own history
+ty_status txn_replica_forget(ty_heap *heap); // as if it had been its own history
 
 // ---- thread_ends.cpp
 

@@ -66,7 +66,7 @@ void push_block(undo &u, undo_kind kind, uint64_t offset, uint64_t bytes, uint64
 void give_back(undo &u, uint64_t offset, uint64_t bytes) {
     size_t released;
     if (bytes >= give_back_bytes) // a failure means that the memory is merely kept
-        static_cast<void>(image_give_back(u.heap, u.base + offset, bytes, &released));
+        static_cast<void>(image_evict(u.heap, u.base + offset, bytes, &released));
 }
 
 // Bytes of a block from a place in it on.

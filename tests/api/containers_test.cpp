@@ -59,7 +59,7 @@ protected:
     template <class T>
     T &found(const char *name) {
         if (lasts()) {
-            EXPECT_TRUE(heap->durable(0, true).value());
+            EXPECT_TRUE(heap->is_durable(0, true).value());
         }
         die_and_open();
         T *there = heap->atomically([&](atomic_txn &txn) { return txn.find_root<T>(name); });

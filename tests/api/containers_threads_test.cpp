@@ -96,7 +96,7 @@ static void use_map_by_threads(const taiyen::heap &heap, Map &map) {
         map.put(key * 4, whole / 100);
     in_threads(threads, [&](unsigned thread) { use_map(heap, map, thread); });
     heap.atomically([](atomic_txn &) {}); // what is asynchronous before it is durable, too
-    ASSERT_TRUE(heap.kind() == TY_VOLATILE || heap.durable(0, true).value());
+    ASSERT_TRUE(heap.kind() == TY_VOLATILE || heap.is_durable(0, true).value());
 }
 
 TEST_P(containers_of_threads, a_hash_map_keeps_its_sum) {

@@ -296,7 +296,7 @@ TEST_P(cpp_atomically, the_modes) {
         EXPECT_GT(told.lsn, last);
         last = told.lsn;
         if (lasts()) {
-            EXPECT_TRUE(heap->durable(told.lsn, true).value());
+            EXPECT_TRUE(heap->is_durable(told.lsn, true).value());
         }
     }
     taiyen::atomic_options options;

@@ -157,8 +157,8 @@ TEST_F(cpp_transactions, an_asynchronous_commit_can_be_waited_for) {
     ASSERT_TRUE(declare_and_set(txn, 50));
     const uint64_t lsn = txn.commit_async().value();
     EXPECT_FALSE(txn);
-    EXPECT_TRUE(heap->durable(lsn, true).value());
-    EXPECT_EQ(heap->durable(lsn + 1).status(), TY_E_ARGUMENT);
+    EXPECT_TRUE(heap->is_durable(lsn, true).value());
+    EXPECT_EQ(heap->is_durable(lsn + 1).status(), TY_E_ARGUMENT);
     expect(50, 1);
 }
 

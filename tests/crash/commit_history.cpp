@@ -41,7 +41,7 @@ private:
 
 std::string describe(const recorded_commit &commit) {
     return "commit " + std::to_string(commit.ordinal) + (commit.vouched ? " (log stream)" : "") + " of thread " +
-           std::to_string(commit.thread) + ", stamp " + std::to_string(commit.stamp);
+           std::to_string(commit.thread) + ", lsn " + std::to_string(commit.lsn);
 }
 
 bool is_there(const commit_counters *counters, const recorded_commit &commit) {
@@ -92,29 +92,29 @@ uint64_t commit_history::next_ordinal(unsigned thread, bool vouched) const {
     return last + 1;
 }
 
-uint64_t commit_history::last_stamp() const {
+uint64_t commit_history::last_lsn() const {
     uint64_t last = 0;
     for (const recorded_commit &each : commits_)
-        last = std::max(last, each.stamp);
+        last = std::max(last, each.lsn);
     return last;
 }
 
-uint64_t commit_history::durable_stamp(uint64_t event) const {
-    uint64_t stamp = 0;
+uint64_t commit_history::durable_lsn(uint64_t event) const {
+    uint64_t lsn = 0;
     for (const told &each : told_)
-        stamp = each.event <= event ? std::max(stamp, each.stamp) : stamp;
-    return stamp;
+        lsn = each.event <= event ? std::max(lsn, each.lsn) : lsn;
+    return lsn;
 }
 
 bool commit_history::must_exist(uint64_t event) const {
-    return begun_ <= event || durable_stamp(event) != 0;
+    return begun_ <= event || durable_lsn(event) != 0;
 }
 
 // C2.
 finding commit_history::missing_acknowledged(const commit_counters *counters, uint64_t event) const {
-    const uint64_t durable = durable_stamp(event);
+    const uint64_t durable = durable_lsn(event);
     for (const recorded_commit &each : commits_)
-        if (!is_there(counters, each) && (each.acknowledged <= event || each.stamp <= durable))
+        if (!is_there(counters, each) && (each.acknowledged <= event || each.lsn <= durable))
             return {verdict::lost, describe(each) + " was acknowledged and is not there"};
     return {};
 }
@@ -122,7 +122,7 @@ finding commit_history::missing_acknowledged(const commit_counters *counters, ui
 // C1, C2.
 finding commit_history::choose(const commit_counters *counters, uint64_t event) {
     std::sort(commits_.begin(), commits_.end(),
-              [](const recorded_commit &a, const recorded_commit &b) { return a.stamp < b.stamp; });
+              [](const recorded_commit &a, const recorded_commit &b) { return a.lsn < b.lsn; });
     if (finding found = missing_acknowledged(counters, event); found.what != verdict::sound)
         return found;
     const recorded_commit *missing = nullptr; // the first
@@ -184,7 +184,7 @@ finding commit_history::match(ty_heap *heap, uint64_t event, bool settled) {
     begun_ = settled ? 0 : begun_ <= event ? begun_ : point::never;
     for (recorded_commit &each : commits_)
         each.acknowledged = settled ? 0 : each.acknowledged <= event ? each.acknowledged : point::never;
-    told_ = {settled ? told{last_stamp(), 0} : told{durable_stamp(event), event}};
+    told_ = {settled ? told{last_lsn(), 0} : told{durable_lsn(event), event}};
     return {};
 }
 

@@ -1,10 +1,10 @@
 // What the threads of a run have committed: the words that each commit stored, the blocks that it made and freed, its
-// stamp, and from when on it must survive. From it follows what a heap may hold after a power cut.
+// lsn, and from when on it must survive. From it follows what a heap may hold after a power cut.
 //
-// C1: What is found of the commits, but for those of TY_COMMIT_STREAM, are all up to some stamp; and whatever of
-//     them is found comes with all that was stamped before.
+// C1: What is found of the commits, but for those of TY_COMMIT_STREAM, are all up to some lsn; and whatever of
+//     them is found comes with all with a lower LSN.
 // C2: What was acknowledged before the cut is found.
-// C3: The words and blocks are those that the commits that are found give, done in the order of their stamps.
+// C3: The words and blocks are those that the commits that are found give, done in the order of their LSNs.
 #pragma once
 
 #include "session.hpp"
@@ -37,7 +37,7 @@ struct effects {
 };
 
 struct recorded_commit {
-    uint64_t stamp = 0;
+    uint64_t lsn = 0;
     unsigned thread = 0;
     bool vouched = false;
     uint64_t ordinal = 0; // among those of its thread and sort; the first is 1
@@ -48,13 +48,13 @@ struct recorded_commit {
 class commit_history {
 public:
     void add(recorded_commit commit) { commits_.push_back(std::move(commit)); }
-    // All up to the stamp are durable, as was told at that event.
-    void acknowledge(uint64_t stamp, uint64_t event) { told_.push_back({stamp, event}); }
+    // All up to the lsn are durable, as was told at that event.
+    void acknowledge(uint64_t lsn, uint64_t event) { told_.push_back({lsn, event}); }
     // What all of it begins with, in an empty heap.
     void begin(const effects &what, uint64_t event);
     bool must_exist(uint64_t event) const;
     uint64_t next_ordinal(unsigned thread, bool vouched) const;
-    uint64_t last_stamp() const;
+    uint64_t last_lsn() const;
 
     // Holds what the heap has against C1 to C3 after a cut just before the event, and forgets the commits that are not
     // there. settled: what is there now, no power cut takes.
@@ -64,11 +64,11 @@ public:
 
 private:
     struct told {
-        uint64_t stamp;
+        uint64_t lsn;
         uint64_t event;
     };
     finding missing_acknowledged(const commit_counters *counters, uint64_t event) const;
-    uint64_t durable_stamp(uint64_t event) const; // the greatest that was told by then; 0: none
+    uint64_t durable_lsn(uint64_t event) const; // the greatest that was told by then; 0: none
     finding choose(const commit_counters *counters, uint64_t event);
     finding compare(ty_heap *heap) const;
 

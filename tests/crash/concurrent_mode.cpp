@@ -94,7 +94,7 @@ public:
         const ty_status status = ty_snapshot(heap_);
         note(phase::snapshot, started);
         if (status == TY_OK)
-            history_.acknowledge(history_.last_stamp(), on_.events());
+            history_.acknowledge(history_.last_lsn(), on_.events());
         else
             fail({verdict::inconsistent, std::string("ty_snapshot: ") + ty_error_text()});
     }
@@ -107,7 +107,7 @@ public:
         if (status == TY_OK) {
             heap_ = nullptr;
             closed_ = true;
-            history_.acknowledge(history_.last_stamp(), on_.events());
+            history_.acknowledge(history_.last_lsn(), on_.events());
             return;
         }
         if (!tolerant_ || (status != TY_E_IO && status != TY_E_SPACE))

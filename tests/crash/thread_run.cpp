@@ -221,10 +221,10 @@ private:
         const bool accepted = run_.accept(run_body(options, what, result), "ty_atomically");
         if (!result.committed)
             return;
-        run_.record({result.stamp, number_, false, ordinary_++, std::move(made_)});
-        last_stamp_ = result.stamp;
+        run_.record({result.lsn, number_, false, ordinary_++, std::move(made_)});
+        last_lsn_ = result.lsn;
         if (accepted && options.commit == TY_COMMIT_SYNC)
-            run_.acknowledge(result.stamp);
+            run_.acknowledge(result.lsn);
     }
     // Depends on no other's commits.
     void commit_vouched() {
@@ -242,8 +242,8 @@ private:
             result);
         const bool accepted = run_.accept(status, "ty_atomically");
         if (result.committed)
-            run_.record({result.stamp, number_, true, vouched_++, std::move(made_),
-                         accepted ? run_.on_.events() : point::never});
+            run_.record(
+                {result.lsn, number_, true, vouched_++, std::move(made_), accepted ? run_.on_.events() : point::never});
     }
     void plain_stores() {
         ty_txn *txn = nullptr;
@@ -271,7 +271,7 @@ private:
             return;
         }
         run_.record({lsn, number_, false, ordinary_++, std::move(made_)});
-        last_stamp_ = lsn;
+        last_lsn_ = lsn;
     }
     void look_at_all() {
         ty_atomic_options options = TY_ATOMIC_OPTIONS_INIT;
@@ -318,21 +318,21 @@ private:
             run_.accept(status, "a body that fails");
     }
     void ask_for_stability() {
-        if (last_stamp_ == 0)
+        if (last_lsn_ == 0)
             return;
         bool durable = false;
         const bool wait = random_.one_in(2);
-        if (run_.accept(ty_durable(run_.heap_, last_stamp_, wait, &durable), "ty_durable") && durable)
-            run_.acknowledge(last_stamp_);
+        if (run_.accept(ty_durable(run_.heap_, last_lsn_, wait, &durable), "ty_durable") && durable)
+            run_.acknowledge(last_lsn_);
     }
     void snapshot() {
-        const uint64_t before = last_stamp_;
+        const uint64_t before = last_lsn_;
         if (run_.accept(ty_snapshot(run_.heap_), "ty_snapshot") && before != 0)
             run_.acknowledge(before);
     }
     void snapshot_beside_commits() {
         uint64_t epoch = 0;
-        const uint64_t before = last_stamp_;
+        const uint64_t before = last_lsn_;
         if (!run_.accept(ty_snapshot_start(run_.heap_, &epoch), "ty_snapshot_start"))
             return;
         commit_ordinary(true, false);
@@ -347,7 +347,7 @@ private:
     dice random_;
     uint64_t ordinary_; // the next one
     uint64_t vouched_;
-    uint64_t last_stamp_ = 0;
+    uint64_t last_lsn_ = 0;
     ty_atomic_txn *txn_ = nullptr;
     effects made_; // by the run of the body
     bool ok_ = false;
@@ -370,9 +370,9 @@ void thread_run::record(recorded_commit commit) {
     history_.add(std::move(commit));
 }
 
-void thread_run::acknowledge(uint64_t stamp) {
+void thread_run::acknowledge(uint64_t lsn) {
     std::lock_guard<std::mutex> guard(lock_);
-    history_.acknowledge(stamp, on_.events());
+    history_.acknowledge(lsn, on_.events());
 }
 
 void thread_run::prepare() {

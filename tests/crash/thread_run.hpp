@@ -33,7 +33,7 @@ private:
     void fail(verdict what, std::string text);
     bool accept(ty_status status, const char *call);
     void record(recorded_commit commit);
-    void acknowledge(uint64_t stamp);
+    void acknowledge(uint64_t lsn);
 
     trace &on_;
     commit_history &history_;

@@ -230,7 +230,7 @@ TEST_P(example_descriptors, answers_are_the_same_elsewhere) {
     options.path = copy.c_str();
     options.place = TY_PLACE_OTHER;
     options.layout = TY_LAYOUT_DEFRAGMENT;
-    options.descriptors = complete.get();
+    options.types = complete.get();
     ASSERT_OK(unpack(packed(heap).text(), options, nullptr));
     ASSERT_OK(ty_close(heap));
     EXPECT_EQ(GetParam().answers(copy), GetParam().answers(path));

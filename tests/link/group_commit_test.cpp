@@ -319,16 +319,16 @@ TEST(group_commit_test, those_that_wait_for_a_write_that_fails) {
 // JO5: a distributed transaction is written once, however late its thread comes to wait, by whoever does it.
 TEST(group_commit_test, a_thread_that_ends_its_dtxn_late) {
     static std::atomic<ty_group *> group;
-    static std::atomic<int> strays;
+    static std::atomic<int> undeclared;
     static std::atomic<bool> writing;
     disk files;
     heaps in(files);
     ty_heap *heap = nullptr;
     ty_open_options options = with_log(files);
     options.check_stores = true; // its callback comes when the distributed transaction is kept, and has not ended
-    options.stray_store = [](const ty_stray_store *, void *) {
+    options.undeclared_write = [](const ty_undeclared_write *, void *) {
         group_commit &g = group.load()->grouped;
-        ++strays;
+        ++undeclared;
         for (bool writes = true; writes; std::this_thread::yield()) {
             os::lock_guard guard(g.lock);
             writes = g.flushing;
@@ -350,12 +350,12 @@ TEST(group_commit_test, a_thread_that_ends_its_dtxn_late) {
         files.get(),
         [](void *, bool done) {
             writing = true;
-            while (!done && strays == 0)
+            while (!done && undeclared == 0)
                 std::this_thread::yield();
         },
         nullptr);
     for (int round = 0; round < 3; ++round) {
-        strays = 0;
+        undeclared = 0;
         writing = false;
         ty_dtxn *first = nullptr;
         ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &first));
@@ -378,7 +378,7 @@ TEST(group_commit_test, a_thread_that_ends_its_dtxn_late) {
         ASSERT_OK(ty_dtxn_commit(first));
         for (std::thread &each : others)
             each.join();
-        EXPECT_EQ(1, strays);
+        EXPECT_EQ(1, undeclared);
     }
     os::sim_set_write_hook(files.get(), nullptr, nullptr);
     const uint64_t number = in.number(1);

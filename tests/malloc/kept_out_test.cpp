@@ -144,7 +144,7 @@ TEST_F(kept_out, threads_and_files_and_texts_of_exceptions) {
                 kept = std::current_exception();
             }
             std::vector<int> numbers(1000, 3);
-            std::DURABLE_SORT(numbers.begin(), numbers.end());
+            std::stable_sort(numbers.begin(), numbers.end());
         },
         [&] { EXPECT_THROW(std::rethrow_exception(kept), std::out_of_range); });
 }

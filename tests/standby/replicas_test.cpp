@@ -81,7 +81,7 @@ protected:
             bytes[bytes.size() / 2] ^= 4;
             return bytes;
         default: // one of an earlier session, which was refused: void
-            header.run += 1;
+            header.session += 1;
             header.previous += 1;
             header.known_at = 0;
             std::vector<uint8_t> message(bytes.begin(), bytes.end());

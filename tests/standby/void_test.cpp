@@ -13,7 +13,7 @@ class void_test : public testing::Test {
 protected:
     // Puts a message behind another one, whatever stands there, and tells what was put.
     message_header_1 put(ty_engine_log log, message_header_1 header, uint64_t run, uint64_t known_at) {
-        header.run = run;
+        header.session = run;
         header.known_at = known_at;
         const bool piece = header.kind == uint32_t(message_kind::base_piece); // of one byte
         const std::vector<uint8_t> bytes = message_of(header, &header, piece ? 1 : 0);
@@ -88,7 +88,7 @@ TEST_F(void_test, late_messages_are_void_however_many_were_before) {
     message one{};
     one.at = 1000;
     one.header.term = 3;
-    one.header.run = 6;
+    one.header.session = 6;
     one.header.kind = uint32_t(message_kind::records);
     one.header.number = 150;
     one.header.known_at = 899;
@@ -117,7 +117,7 @@ TEST_F(void_test, who_takes_over_does_not_behind_what_it_does_not_know) {
             message one{};
             one.header.kind = uint32_t(kind);
             one.header.term = 4;
-            one.header.run = 8;
+            one.header.session = 8;
             one.header.number = follows ? 101 : 99;
             one.header.previous = follows ? 5 : 4;
             bool counts = false;

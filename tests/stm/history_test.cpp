@@ -118,10 +118,10 @@ TEST_P(history, is_one_of_transactions_that_ran_one_after_the_other) {
     unsigned rounds = 0;
     for (bool tried = false; !tried; rounds++) { // a round in which no two threads met has tried nothing
         domain.threads(how.threads, [&](transaction &own, unsigned number) { record(own, rounds * 100 + number); });
-        const stm::figures figures = domain->count();
+        const stm::metrics metrics = domain->count();
         const uint64_t conflicts =
-            std::accumulate(std::begin(figures.conflicts), std::end(figures.conflicts), uint64_t{0});
-        tried = conflicts != 0 && (figures.old_readers != 0 || how.scans == 0);
+            std::accumulate(std::begin(metrics.conflicts), std::end(metrics.conflicts), uint64_t{0});
+        tried = conflicts != 0 && (metrics.old_readers != 0 || how.scans == 0);
     }
     perturb_one_in(0);
     check();

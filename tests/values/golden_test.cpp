@@ -93,7 +93,7 @@ TEST(values_golden, version_1) {
     ASSERT_EQ(TY_OK, taiyen::add_values(shapes));
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.place = TY_PLACE_OTHER;
-    options.shapes = shapes;
+    options.types = shapes;
     ty_heap *unpacked = nullptr;
     ASSERT_EQ(TY_OK, ty_unpack_file(path.c_str(), &options, &unpacked, nullptr, nullptr)) << ty_error_text();
     taiyen::heap heap(unpacked);

@@ -59,7 +59,7 @@ protected:
         options.log_bytes = size_t{1} << 20;
         options.background = TY_BACKGROUND_CALLS;
         options.check_stores = kind == TY_TRANSACTIONAL;
-        options.stray_store = [](const ty_stray_store *store, void *) {
+        options.undeclared_write = [](const ty_undeclared_write *store, void *) {
             ADD_FAILURE() << "a store of " << store->bytes << " bytes at " << store->address << " was not declared";
         };
         heap = std::make_unique<taiyen::heap>(taiyen::heap::open(folder + "/v.ty", options).value());

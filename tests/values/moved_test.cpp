@@ -17,7 +17,7 @@ taiyen::heap unpacked(ty_heap *heap, const ty_types *descriptors, ty_layout layo
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.place = TY_PLACE_OTHER;
     options.layout = layout;
-    options.descriptors = descriptors;
+    options.types = descriptors;
     ty_heap *moved = nullptr;
     EXPECT_EQ(TY_OK, ty_unpack_memory(bytes, size, &options, &moved, nullptr, nullptr)) << ty_error_text();
     free(bytes);

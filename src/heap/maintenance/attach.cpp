@@ -209,8 +209,8 @@ void heap_finish_checks(ty_heap *heap) {
     }
     if (heap->checks != nullptr)
         heap->checks->calls->stop(heap);
-    if (heap->held != nullptr)
-        heap->held->stop(heap);
+    if (heap->cached != nullptr)
+        heap->cached->stop(heap);
     drop_tables(heap->tables);
     heap->mover.stop();
     os::retire_memory(heap, sizeof(ty_heap));

@@ -93,7 +93,7 @@ void own_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     if (first != 0)
         states[first].prev_owned = number;
     first = number;
-    set_page_stacks(cache->heap, states[number], &cache->held[size_class]);
+    set_page_stacks(cache->heap, states[number], &cache->cached[size_class]);
 }
 
 void disown_span(thread_cache *cache, uint32_t size_class, uint32_t number) {

@@ -141,7 +141,7 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
         if (adopt_shared(cache, size_class))
             return true;
     }
-    bool more = heap->held != nullptr && heap->held->trim(cache, size_class);
+    bool more = heap->cached != nullptr && heap->cached->trim(cache, size_class);
     more = sweep_on(heap) || more; // only some of it: the rest comes when the next span is needed
     os::lock_guard guard(lock_of(heap, size_class));
     if (more && adopt_shared(cache, size_class))
@@ -330,8 +330,8 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
     ty_heap *heap = cache->heap;
     class_cache &entry = cache->classes[size_class];
     entry.freed = &cache->freed[size_class].bottom;
-    if (heap->held != nullptr)
-        heap->held->let_go(cache, size_class);
+    if (heap->cached != nullptr)
+        heap->cached->let_go(cache, size_class);
     settle_remote(cache, size_class);
     if (entry.current == 0 && entry.empty == 0 && (which == give_up::nothing || entry.owned == 0))
         return;

@@ -103,8 +103,8 @@ std::vector<mismatch> mismatches::collect() {
     add_hidden(words.hidden);
     add_code(words.code, programs);
     add_leaks(words.hidden);
-    std::DURABLE_SORT(found_.begin(), found_.end(),
-                      [](const mismatch &a, const mismatch &b) { return a.open > b.open; });
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const mismatch &a, const mismatch &b) { return a.open > b.open; });
     return std::move(found_);
 }
 

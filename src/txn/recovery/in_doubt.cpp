@@ -20,7 +20,7 @@ bool can_ask(const opening &state) {
     return state.options.outcome || (state.resolver && state.resolver->takes(view.description, view.description_bytes));
 }
 
-failure in_doubt(const opening &state, const char *call) {
+failure in_doubt_failure(const opening &state, const char *call) {
     return failure(TY_E_IN_DOUBT, "%s: its transaction %llu is prepared, and in doubt", call,
                    (unsigned long long)state.plan.in_doubt)
         .at(state.place.path);
@@ -28,13 +28,13 @@ failure in_doubt(const opening &state, const char *call) {
 
 ty_status refuse_in_doubt(const opening &state) {
     if (state.detaches)
-        return in_doubt(state, "take the log from a heap").remedy("open it as a transactional heap first");
-    return in_doubt(state, "open a heap")
+        return in_doubt_failure(state, "take the log from a heap").remedy("open it as a transactional heap first");
+    return in_doubt_failure(state, "open a heap")
         .remedy("open it with the option outcome, which tells whether it was committed, or resolve it by hand: taiyen "
                 "doubt");
 }
 
-ty_in_doubt_txn doubt_of(const opening &state, bool durable) {
+ty_in_doubt_txn in_doubt_txn_of(const opening &state, bool durable) {
     const record_view view = last_held(state);
     ty_in_doubt_txn in_doubt{sizeof in_doubt,  state.heap_path,        {},     state.plan.in_doubt,
                              view.description, view.description_bytes, durable};
@@ -47,7 +47,7 @@ ty_status ask(opening &state, ty_heap *heap, bool durable) {
     char why[256] =
         "open it again when its outcome can be told, or resolve it by hand (taiyen resolve); now the program "
         "does not know";
-    const ty_in_doubt_txn in_doubt = doubt_of(state, durable);
+    const ty_in_doubt_txn in_doubt = in_doubt_txn_of(state, durable);
     ty_open_options options = state.options;
     if (state.beside)
         options.storage = state.beside->storage;
@@ -55,7 +55,7 @@ ty_status ask(opening &state, ty_heap *heap, bool durable) {
                                                      : state.resolver->tell(in_doubt, heap, options, why, sizeof why);
     if (state.outcome == TY_OUTCOME_COMMIT || state.outcome == TY_OUTCOME_ROLLBACK)
         return TY_OK;
-    return in_doubt(state, "open a heap").remedy("%s", why);
+    return in_doubt_failure(state, "open a heap").remedy("%s", why);
 }
 
 // X33. What a copy of files in use has in doubt and an earlier copy had not was prepared since; so was what a partner
@@ -73,9 +73,9 @@ void note(const opening &state) {
     beside.in_doubt = state.plan.in_doubt;
     if (!beside.only_looks)
         return;
-    beside.in_doubt = doubt_of(state, false);
-    memcpy(beside.description, beside.in_doubt.description, beside.in_doubt.description_bytes);
-    beside.in_doubt.description = beside.description;
+    beside.txn = in_doubt_txn_of(state, false);
+    memcpy(beside.description, beside.txn.description, beside.txn.description_bytes);
+    beside.txn.description = beside.description;
 }
 
 // A ring that has no room for what was believed, and for an outcome: the file is flushed, and a snapshot stands for the

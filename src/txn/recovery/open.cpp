@@ -392,7 +392,7 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     report.in_doubt = state.plan.in_doubt;
     report.outcome = state.outcome;
     report.duration_ns = os::now_ns() - state.started_ns;
-    char replayed[64] = "", left_out[80] = "", in_doubt[64] = "";
+    char replayed[64] = "", left_out[80] = "", in_doubt[96] = "";
     static constexpr const char *outcomes[] = {"was left out", "was committed", "was rolled back"};
     if (state.plan.in_doubt)
         snprintf(in_doubt, sizeof in_doubt, "; a transaction in doubt %s", outcomes[state.outcome]);
@@ -581,8 +581,8 @@ ty_status txn_look_at_files(const char *path, const ty_open_options &options,
     ty_heap *heap = nullptr;
     if (ty_status status = open_copy(path, options, &heap, nullptr, nullptr, nullptr, &beside))
         return status;
-    beside.in_doubt.heap_path = path;
-    const ty_status status = look(heap, beside.in_doubt.struct_size ? &beside.in_doubt : nullptr, context);
+    beside.txn.heap_path = path;
+    const ty_status status = look(heap, beside.txn.struct_size ? &beside.txn : nullptr, context);
     static_cast<void>(txn_discard(heap));
     return status;
 }

@@ -11,7 +11,7 @@ struct reading_beside {
     uint64_t earlier = 0;                // what was in doubt in an earlier copy; 0: there was none
     uint64_t in_doubt = 0;               // what is in this one
     bool only_looks = false;
-    ty_in_doubt_txn in_doubt{}; // where it only looks; struct_size 0: nothing is in doubt
+    ty_in_doubt_txn txn{}; // where it only looks; struct_size 0: nothing is in doubt
     uint8_t description[description_max];
 };
 

@@ -287,7 +287,7 @@ ty_status refuse_received(const txn_runtime &rt, const char *call) {
         .remedy("write to that one; ty_promote makes this one a heap of its own");
 }
 
-ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving **made) {
+ty_status txn_replica_begin(ty_heap *heap, const receive_start &start, receiving **made) {
     txn_runtime *rt = runtime_of(heap);
     if (ty_status status = check_can_receive(rt))
         return status;
@@ -321,7 +321,7 @@ ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving
     return TY_OK;
 }
 
-void txn_receive_end(receiving *r) {
+void txn_replica_end(receiving *r) {
     {
         alone with(*r->rt);
         r->rt->replica = nullptr;
@@ -334,7 +334,7 @@ uint64_t txn_received(const receiving &r) {
     return txn_last(*r.rt);
 }
 
-ty_status txn_receive_check(const receiving &r, const ty_feed_record &record, record_order *order) {
+ty_status txn_replica_check(const receiving &r, const ty_feed_record &record, record_order *order) {
     received_check sink;
     record_view view{};
     ty_status status = record.size_bytes == 0
@@ -352,7 +352,7 @@ ty_status txn_receive_check(const receiving &r, const ty_feed_record &record, re
         .remedy("begin with a newer base: the limit of the heap that it is of may have been raised");
 }
 
-ty_status txn_receive(receiving &r, const ty_feed_record *records, size_t count) {
+ty_status txn_replica_apply(receiving &r, const ty_feed_record *records, size_t count) {
     ty_status first = TY_OK;
     if (r.rt->txn_forked())
         return failure(TY_E_FORKED, "take a transaction: the heap belongs to the parent process");
@@ -377,7 +377,7 @@ ty_status txn_receive(receiving &r, const ty_feed_record *records, size_t count)
     return first;
 }
 
-ty_status txn_receive_make_durable(receiving &r) {
+ty_status txn_replica_make_durable(receiving &r) {
     if (r.rt->spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(*r.rt, "make what was received durable");
     bool durable = false;
@@ -421,7 +421,7 @@ ty_status txn_promote(ty_heap *heap) {
     return end_as_source(heap, "promote a heap", source_state::promoted);
 }
 
-ty_status txn_receive_forget(ty_heap *heap) {
+ty_status txn_replica_forget(ty_heap *heap) {
     return end_as_source(heap, "make a heap its own", source_state::none);
 }
 

@@ -55,7 +55,7 @@ private:
             report_.stopped_at = record.lsn;
             return TY_E_BUSY; // ends the reading
         }
-        if (txn_receive_check(to_, one, &order_))
+        if (txn_replica_check(to_, one, &order_))
             return fault("salvage_goes_on_behind_what_does_not_fit") ? TY_OK : stop(record.lsn, TY_E_BUSY);
         if (order_.none() && waiting_count_ == 0)
             return redo(&one, 1);
@@ -72,7 +72,7 @@ private:
     }
     ty_status redo(const ty_feed_record *records, size_t count) {
         const uint64_t first = records[0].lsn;
-        if (ty_status status = txn_receive(to_, records, count))
+        if (ty_status status = txn_replica_apply(to_, records, count))
             return stop(first, status);
         report_.transactions += 1;
         forget();
@@ -135,7 +135,7 @@ ty_status receive_behind(ty_heap *heap, const image_log &known, receiving **to) 
     start.source = identity_of(known);
     start.lsn = start.copied = known.mark.lsn;
     start.base = heap_base(heap);
-    return txn_receive_begin(heap, start, to);
+    return txn_replica_begin(heap, start, to);
 }
 
 ty_status redo_log(ty_heap *heap, const log_place &place, const image_log &known, uint64_t until,
@@ -145,9 +145,9 @@ ty_status redo_log(ty_heap *heap, const log_place &place, const image_log &known
         return status;
     ty_status status = redo_behind(place, known, *to, until, report);
     if (!status)
-        status = txn_receive_make_durable(*to);
-    txn_receive_end(to);
-    return status ? status : txn_receive_forget(heap);
+        status = txn_replica_make_durable(*to);
+    txn_replica_end(to);
+    return status ? status : txn_replica_forget(heap);
 }
 
 // X30: whether the log is the one that the heap's last open wrote. *needless: it is not, and holds nothing that counts.

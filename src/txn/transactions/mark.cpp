@@ -30,7 +30,7 @@ ty_status txn_mark_written(ty_heap *heap, const void *address, size_t bytes) {
         return failure(TY_E_ARGUMENT, "%s: %zu byte%s at %p: not in the heap's blocks", call, bytes, plural(bytes),
                        address)
             .remedy("hand in the address of a part of a block of the heap");
-    library_stores own; // no strays
+    library_stores own; // no undeclared writes
     for (uint64_t at = offset; at < offset + bytes; at = (at / os::page_bytes + 1) * os::page_bytes)
         store_to(base + at);
     return TY_OK;

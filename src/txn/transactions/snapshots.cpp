@@ -406,7 +406,7 @@ void txn_evict_copies(ty_heap *heap) {
         (void)image_evict_copies(heap);
     } else if (!has_own(*rt) && !must_not_wait() && !refuse_within(*rt, "give memory back")) {
         rwlock_as_reader rwlock(*rt);
-        ease(*rt);
+        evict_copies(*rt);
     }
 }
 

@@ -62,7 +62,7 @@ uint64_t next_difference(const uint64_t *now, const uint64_t *before, uint64_t a
 // A block is reserved, or no more: stores into it are nobody's business.
 void write_faults_reserved(txn_runtime &rt, uint64_t word, uint64_t words, bool reserved);
 
-// While it lives, stores of this thread are the library's own: no strays.
+// While it lives, stores of this thread are the library's own: no undeclared writes.
 class library_stores {
 public:
     library_stores();

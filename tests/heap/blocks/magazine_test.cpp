@@ -102,7 +102,7 @@ TEST_F(heap_cached, no_block_is_given_to_two) {
 class heap_cached_stacks : public heap_cached {
 protected:
     size_t room(size_t bytes) const {
-        const magazine &held = holding_cache->held[memory.heap->class_of[bytes / 8]];
+        const magazine &held = holding_cache->cached[memory.heap->class_of[bytes / 8]];
         return static_cast<size_t>(held.end - held.bottom) - 1;
     }
     void loop(size_t bytes, size_t count) {

@@ -207,7 +207,7 @@ TEST(thread_death, locks_out_of_order_end_the_process) {
     if (!lock_ranks_checked())
         GTEST_SKIP() << "this build does not check ranks";
     auto wrong_order = [] {
-        mutex pages(lock_rank::pages), gate(lock_rank::gate);
+        mutex pages(lock_rank::pages), gate(lock_rank::safepoint);
         lock_guard first(pages);
         lock_guard second(gate);
     };
@@ -219,14 +219,14 @@ TEST(thread_death, locks_out_of_order_end_the_process) {
     };
     EXPECT_DEATH(same_rank(), "out of the order of ranks");
     auto wait_inside = [] {
-        mutex gate(lock_rank::gate), pages(lock_rank::pages);
+        mutex gate(lock_rank::safepoint), pages(lock_rank::pages);
         condition changed;
         lock_guard first(gate);
         lock_guard second(pages);
         changed.wait(gate);
     };
     EXPECT_DEATH(wait_inside(), "out of the order of ranks");
-    mutex gate(lock_rank::gate), pages(lock_rank::pages);
+    mutex gate(lock_rank::safepoint), pages(lock_rank::pages);
     lock_guard first(gate);
     lock_guard second(pages);
 }

@@ -102,7 +102,7 @@ ty_status compact_on(os::sim_disk *disk, ty_compact_report *report = nullptr) {
     if (status != TY_OK)
         return status;
     ty_compact_options compact = TY_COMPACT_OPTIONS_INIT;
-    compact.descriptors = descriptors.set;
+    compact.types = descriptors.set;
     compact.threads = 1;
     status = ty_compact(heap, &compact, report);
     if (status == TY_OK && (status = ty_close(heap)) == TY_OK)
@@ -210,7 +210,7 @@ TEST(pack_compact, by_kept_descriptors_or_a_callback) {
                 return TY_OK;
             };
         } else {
-            options.descriptors = descriptors.set;
+            options.types = descriptors.set;
         }
         ASSERT_OK(ty_compact(heap, &options, nullptr));
         EXPECT_EQ(before, read_table(heap));
@@ -243,7 +243,7 @@ TEST(pack_compact, progress_that_throws) {
         std::string before = read_table(heap);
         table_descriptors descriptors;
         ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
-        options.descriptors = descriptors.set;
+        options.types = descriptors.set;
         uint64_t left = calls;
         options.progress = [](uint64_t, uint64_t, void *context) -> bool {
             if (--*static_cast<uint64_t *>(context) == 0)
@@ -274,12 +274,12 @@ TEST(pack_compact, refusals_leave_the_heap_as_it_was) {
     static const ty_type whole = {"table", sizeof(table), fields, 1, nullptr, nullptr, nullptr};
     ASSERT_OK(ty_types_root(wrong, "table", &whole, nullptr));
     ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
-    options.descriptors = wrong;
+    options.types = wrong;
     EXPECT_EQ(TY_E_MISMATCH, ty_compact(heap, &options, nullptr)) << ty_error_text();
     ty_types_destroy(wrong);
     options = TY_COMPACT_OPTIONS_INIT;
     table_descriptors descriptors;
-    options.descriptors = descriptors.set;
+    options.types = descriptors.set;
     options.progress = [](uint64_t, uint64_t, void *) { return false; };
     EXPECT_EQ(TY_E_BUSY, ty_compact(heap, &options, nullptr));
     EXPECT_EQ(before, content_of(heap));

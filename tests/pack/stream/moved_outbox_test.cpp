@@ -48,7 +48,7 @@ TEST(pack_outbox, moves_with_its_heap) {
     options.open = &open;
     options.place = TY_PLACE_OTHER;
     options.layout = TY_LAYOUT_DEFRAGMENT;
-    options.descriptors = descriptors;
+    options.types = descriptors;
     ASSERT_OK(unpack(stream, options, &moved, nullptr));
     EXPECT_NE(ty_heap_base(heap), ty_heap_base(moved));
     EXPECT_NE(place, offset_of(moved, ty_root(moved, "taiyen.outbox.out")));

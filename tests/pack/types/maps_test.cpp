@@ -212,7 +212,7 @@ protected:
         if (GetParam().compact) {
             ty_heap *heap = open_heap(path, TY_SNAPSHOT, false);
             ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
-            options.descriptors = complete.get();
+            options.types = complete.get();
             EXPECT_OK(ty_compact(heap, &options, nullptr));
             EXPECT_OK(ty_close(heap));
             return path;
@@ -224,7 +224,7 @@ protected:
         options.path = other.c_str();
         options.place = TY_PLACE_OTHER;
         options.layout = GetParam().layout;
-        options.descriptors = complete.get();
+        options.types = complete.get();
         EXPECT_OK(unpack(stream, options, nullptr));
         EXPECT_OK(ty_close(heap));
         return other;

@@ -75,7 +75,7 @@ ty_status move(const packed &stream, const ty_types *descriptors, ty_layout layo
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.place = TY_PLACE_OTHER;
     options.layout = layout;
-    options.descriptors = descriptors;
+    options.types = descriptors;
     options.force = force;
     ty_heap *moved = nullptr;
     const ty_status status = unpack(stream.text(), options, &moved);
@@ -150,7 +150,7 @@ TEST(descriptors_one_answer, hooks_that_nobody_has) {
         EXPECT_EQ(TY_E_MISMATCH, move(stream, descriptors.get(), TY_LAYOUT_DEFRAGMENT));
         EXPECT_EQ(TY_OK, move(stream, descriptors.get(), TY_LAYOUT_DEFRAGMENT, true)) << ty_error_text();
         ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
-        options.descriptors = descriptors.get();
+        options.types = descriptors.get();
         EXPECT_EQ(TY_E_MISMATCH, ty_compact(heap, &options, nullptr));
         options.force = true;
         EXPECT_OK(ty_compact(heap, &options, nullptr));

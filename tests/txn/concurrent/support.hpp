@@ -226,19 +226,19 @@ inline void expect_whole(ty_heap *heap, uint64_t sum, bool was_closed = false) {
     constexpr size_t own_block_bytes = 4000;
     struct look {
         std::set<const void *> &blocks;
-        const size_t strays_below;
-        uint64_t undeclared = 0;
+        const size_t bytes_below;
+        uint64_t leaked = 0;
     } looking{blocks, was_closed ? SIZE_MAX : own_block_bytes};
     EXPECT_OK(ty_each_block(
         heap,
         [](const ty_block *block, void *context) {
             auto &see = *static_cast<look *>(context);
-            see.undeclared += see.blocks.erase(block->address) == 0 && block->size_bytes < see.strays_below;
+            see.leaked += see.blocks.erase(block->address) == 0 && block->size_bytes < see.bytes_below;
             return true;
         },
         &looking));
     EXPECT_TRUE(blocks.empty()) << "a node is in no live block";
-    EXPECT_EQ(0u, looking.undeclared) << "blocks that nothing leads to";
+    EXPECT_EQ(0u, looking.leaked) << "blocks that nothing leads to";
     EXPECT_OK(ty_heap_verify(heap, nullptr, nullptr));
 }
 

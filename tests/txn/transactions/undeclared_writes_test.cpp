@@ -10,7 +10,7 @@ namespace {
 class undeclared_writes : public write_faults {};
 INSTANTIATE_FOR_EACH_TRACKER(undeclared_writes);
 
-TEST_P(undeclared_writes, strays_in_transactions_are_told_exactly) {
+TEST_P(undeclared_writes, those_in_transactions_are_told_exactly) {
     write_faults_heap h(GetParam(), true);
     char *first = h.block("a", 20000), *second = h.block("b", 100);
     EXPECT_EQ(std::vector<undeclared_write>{}, h.take_undeclared());
@@ -41,7 +41,7 @@ TEST_P(undeclared_writes, strays_in_transactions_are_told_exactly) {
     EXPECT_EQ((std::vector<undeclared_write>{{first + 5000, 1, true, first}}), h.take_undeclared());
 }
 
-TEST_P(undeclared_writes, known_stores_are_no_strays) {
+TEST_P(undeclared_writes, known_stores_are_none) {
     write_faults_heap h(GetParam(), true);
     char *block = h.block("b", 20000);
     ty_txn *txn = h.begin_declared();
@@ -68,7 +68,7 @@ TEST_P(undeclared_writes, known_stores_are_no_strays) {
 }
 
 // What a procedure does it does by plain stores.
-TEST_P(undeclared_writes, procedures_are_no_strays) {
+TEST_P(undeclared_writes, procedures_are_none) {
     write_faults_heap h(GetParam(), true);
     char *block = h.block("b", 64);
     auto set = [](ty_heap *, const void *arguments, size_t, void *) {
@@ -89,7 +89,7 @@ TEST_P(undeclared_writes, procedures_are_no_strays) {
 }
 
 // Blocks that were reserved before memory was armed can be filled after.
-TEST_P(undeclared_writes, blocks_reserved_before_are_no_strays) {
+TEST_P(undeclared_writes, blocks_reserved_before_are_none) {
     write_faults_heap h(GetParam(), true);
     char *reserved = static_cast<char *>(ty_reserve(h.heap, 9000));
     ASSERT_OK(ty_commit(h.begin_declared()));
@@ -102,7 +102,7 @@ TEST_P(undeclared_writes, blocks_reserved_before_are_no_strays) {
     EXPECT_EQ((std::vector<undeclared_write>{{stale, 0, false, nullptr}}), h.take_undeclared());
 }
 
-TEST_P(undeclared_writes, strays_outside_are_told_once_a_page) {
+TEST_P(undeclared_writes, those_outside_are_told_once_a_page) {
     write_faults_heap h(GetParam(), true);
     char *block = h.block("b", 20000);
     char *page = block + (4096 - reinterpret_cast<uintptr_t>(block) % 4096);

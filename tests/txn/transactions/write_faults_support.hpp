@@ -31,8 +31,7 @@ inline std::ostream &operator<<(std::ostream &out, const undeclared_write &s) {
 // A heap on a simulated disk that remembers what undeclared were reported.
 class write_faults_heap {
 public:
-    explicit write_faults_heap(ty_tracking tracking = TY_TRACK_WRITE_FAULTS, bool check = false,
-                               bool by_default = false) {
+    explicit write_faults_heap(ty_tracking tracking = TY_TRACK_AUTOMATIC, bool check = false, bool by_default = false) {
         options = files.options();
         options.kind = TY_TRANSACTIONAL;
         options.log_bytes = size_t{1} << 20;
