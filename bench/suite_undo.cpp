@@ -36,7 +36,7 @@ struct block_case {
     size_t bytes; // 0: resized to random sizes
     size_t steps;
     size_t slots;
-    size_t cached_bytes;
+    size_t kept_bytes;
 };
 constexpr block_case block_cases[] = {
     {"blocks-64", 64, 200000, 20000, 4 * MB},
@@ -151,7 +151,7 @@ std::vector<double> run_memcpy(const data_plan &plan) {
 template <class History>
 std::vector<double> run_blocks(const block_case &of, size_t slot_count, size_t steps, const std::string &path) {
     size_t transactions = std::max<size_t>(2, steps / steps_in_transaction);
-    History history({path, size_t{2} << 30, 16 * MB, of.cached_bytes, transactions * (steps_in_transaction * 4 + 1)});
+    History history({path, size_t{2} << 30, 16 * MB, of.kept_bytes, transactions * (steps_in_transaction * 4 + 1)});
     auto *slots = reinterpret_cast<char **>(history.make(slot_count * sizeof(char *)));
     random_source random(of.bytes + 1);
     auto some_bytes = [&] { return of.bytes != 0 ? of.bytes : 64 + random.below(20000); };

@@ -16,11 +16,11 @@
 namespace bench {
 
 struct history_settings {
-    std::string path;    // of the heap
-    size_t limit_bytes;  // of the heap
-    size_t undo_bytes;   // that a history keeps
-    size_t kept_bytes; // the same, in objects that were taken out
-    size_t entries;      // that taiyen keeps: enough that the bytes decide
+    std::string path;   // of the heap
+    size_t limit_bytes; // of the heap
+    size_t undo_bytes;  // that a history keeps
+    size_t kept_bytes;  // the same, in objects that were taken out
+    size_t entries;     // that taiyen keeps: enough that the bytes decide
 };
 
 inline size_t size_of(const char *object) {

@@ -132,8 +132,8 @@ const std::vector<command> all {
          "the metrics of a heap: blocks, roots, log, undo",
          "Tells what 'taiyen info' tells, and looks into the heap: blocks by size class,\n"
          "how full its pages are, what is free and can be used, named roots and their\n"
-         "blocks (with their types, where the heap keeps type descriptors), how full log and undo\n"
-         "are, and what the image does not hold yet. Works while another process has the\n"
+         "blocks (with their types, where the heap keeps descriptors of them), how full log\n"
+         "and undo are, and what the image does not hold yet. Works while another process has the\n"
          "heap open: it looks at a copy of the files then, which takes a while and space\n"
          "of a large heap. --watch shows it again and again: in place on a terminal, one\n"
          "behind the other elsewhere.",
@@ -163,7 +163,7 @@ const std::vector<command> all {
          "the roots and blocks of a heap, or one block as hex",
          "Prints a heap's named roots, and the address of each block, by size class. With\n"
          "--block, the bytes of the block that the address lies in, where it lies, the\n"
-         "roots that lead there, its type and fields where the heap keeps type descriptors and a\n"
+         "roots that lead there, its type and fields where the heap keeps descriptors and a\n"
          "root leads to it, and which of its words lead to blocks or into code. The text\n"
          "has the first 4,096 bytes of a block, JSON has all. A heap that is open\n"
          "elsewhere is dumped as it was durable when the command began.",
@@ -402,7 +402,8 @@ const std::vector<command> all {
          "group, or the database, are known to have the same.\n"
          "With --restored, FILEs are all the heaps of a group, which came back from\n"
          "backups of different moments: from now on they go on together as they are.\n"
-         "What one of them has of a distributed transaction that another one has not stays half.",
+         "What one of them has of a distributed transaction that another one has not stays\n"
+         "half.",
          {&resolve_in_doubt, &commit_doubt, &roll_back_doubt, &accept_restored, &as_json, &journal, &log_file},
          resolve},
         {"device",

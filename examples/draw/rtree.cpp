@@ -21,7 +21,7 @@ slot slot_of(tree_node *node) {
     return s;
 }
 
-// Those behind the count lead nowhere: so it can be told that no pointer is forgotten (draw/shapes.hpp).
+// Those behind the count lead nowhere: so it can be told that no pointer is forgotten (draw/descriptors.hpp).
 void clear_slots(tree_node *node) {
     for (uint32_t i = node->count; i < tree_slots; ++i)
         node->slots[i].node = nullptr;

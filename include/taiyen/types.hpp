@@ -1,9 +1,9 @@
-// Taiyen in C++: type descriptors of types, deduced or said in one line (type descriptors.h), header-only, C++20 and
+// Taiyen in C++: type descriptors of types, deduced or said in one line (types.h), header-only, C++20 and
 // later.
 //
 // Purpose: `taiyen::descriptor_of<T>()` is the type descriptor of a type, for ty_types_root and ty_types_add.
 //
-// Vocabulary: as in type descriptors.h. An *aggregate* is a struct without constructors, private members and bases.
+// Vocabulary: as in types.h. An *aggregate* is a struct without constructors, private members and bases.
 //
 // Guarantees: deduced without any line: aggregates of up to 32 members; in them numbers, bit-fields, enumerations,
 // addresses of one object (of void and numbers: of bytes), C arrays (of 256 elements at most where there is another

@@ -1,6 +1,6 @@
-// Taiyen in C++: the type descriptor of values (type descriptors.h), header-only, C++17 and later; library taiyen_pack.
+// Taiyen in C++: the type descriptor of values (types.h), header-only, C++17 and later; library taiyen_pack.
 //
-// Purpose: with it the pointer audit and moves know what a heap's values lead to: taiyen::add_values(type descriptors).
+// Purpose: with it the pointer audit and moves know what a heap's values lead to: taiyen::add_values(types).
 // A heap that keeps such type descriptors (ty_types_keep) is moved by the library and its tools without the program.
 #ifndef TAIYEN_VALUE_DESCRIPTORS_HPP
 #define TAIYEN_VALUE_DESCRIPTORS_HPP

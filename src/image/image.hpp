@@ -162,7 +162,7 @@ inline constexpr uint32_t snapshot_lines_max = 64;
 uint32_t image_snapshot_lines(ty_heap *heap, snapshot_line (&lines)[snapshot_lines_max]);
 // Which process has the heap open for writing, by the header of its image; 0: none, it is closed.
 ty_status image_read_owner(const char *path, const ty_storage &storage, uint8_t (&identity)[16], uint64_t *process);
-// ---- looks/notes.cpp: notes, which who copies a heap elsewhere keeps in its image beside its pages (note.h)
+// ---- inspect/notes.cpp: notes, which who copies a heap elsewhere keeps in its image beside its pages (note.h)
 //
 // I25: a note is written over only by a writer that has seen what stands there, in a slot whose other one is durable:
 // of those who write at once, all but one are refused. The first one goes to both slots: where neither is whole later,

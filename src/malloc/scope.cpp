@@ -121,7 +121,7 @@ extern "C" [[gnu::visibility("default")]] const os::drop_in_calls *TAIYEN_SET_CU
     os::prepare_stacks(); // here, where nothing is locked: allocations ask who calls (M6)
     if (!any_scope.exchange(true, std::memory_order_acq_rel))
         static_cast<void>(atexit([] { exiting.store(true, std::memory_order_release); }));
-    if (!fault("held_blocks_stay_in_sight_in_a_scope"))
+    if (!fault("cached_blocks_stay_in_sight_in_a_scope"))
         hide_cached();
     current_scope = scope;
     return &drop_in_calls;

@@ -1,6 +1,6 @@
 // The functions of pack.h.
 #include "../common/common.hpp"
-#include "io/ends.hpp"
+#include "io/io.hpp"
 #include "pack.hpp"
 #include "types/boundary.hpp"
 

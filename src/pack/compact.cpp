@@ -2,7 +2,7 @@
 // that can fail is done before the first block is freed.
 #include "pack.hpp"
 
-#include "io/ends.hpp"
+#include "io/io.hpp"
 #include "types/descriptors.hpp"
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // From a heap to a stream.
 #include "pack.hpp"
 
-#include "io/ends.hpp"
+#include "io/io.hpp"
 #include "workers.hpp"
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // From a stream to a heap.
 #include "pack.hpp"
 
-#include "io/ends.hpp"
+#include "io/io.hpp"
 #include "workers.hpp"
 
 #include <algorithm>

@@ -50,9 +50,9 @@ class LiveTest(CliTest):
     def until(self, live, holds):
         """The first document for which it holds; the test's time limit bounds the wait."""
         while True:
-            figures = live.figures()
-            if holds(figures):
-                return figures
+            metrics = live.metrics()
+            if holds(metrics):
+                return metrics
 
 
 class Figures(LiveTest):
@@ -72,12 +72,12 @@ class Figures(LiveTest):
             path = self.heap(how, how)
             before = hashes(self.folder)
             live = self.live(path)
-            self.assertEqual(without_moments(live.figures()), without_moments(self.stat(path)), how)
-            self.assertNotIn("live", live.figures())
+            self.assertEqual(without_moments(live.metrics()), without_moments(self.stat(path)), how)
+            self.assertNotIn("live", live.metrics())
             cells = json.loads(live.get("map"))["cells"]
             self.assertGreater(len(cells), 0)
             live_bytes = sum(int(one["block_bytes"]) * int(one["live_count"]) for one in self.areas(live))
-            self.assertEqual(live_bytes, int(live.figures()["live_bytes"]))
+            self.assertEqual(live_bytes, int(live.metrics()["live_bytes"]))
             self.assertEqual(live.end(), (0, ""))
             self.assertEqual(hashes(self.folder), before)
 
@@ -85,7 +85,7 @@ class Figures(LiveTest):
         path = self.path("used")
         program = self.program(path)
         live = self.live(path)
-        first = self.until(live, lambda figures: "live" in figures)["live"]
+        first = self.until(live, lambda metrics: "live" in metrics)["live"]
         self.assertEqual(int(first["process"]), program.process.pid)
         self.assertEqual(int(first["transactions"]), 26)
         self.assertEqual(len(first["newest_snapshots"]), 1)
@@ -94,7 +94,7 @@ class Figures(LiveTest):
             self.assertEqual(first[name], at_rest[name], name)
         for _ in range(10):
             program.commit()
-        last = self.until(live, lambda figures: int(figures["live"]["transactions"]) == 36)["live"]
+        last = self.until(live, lambda metrics: int(metrics["live"]["transactions"]) == 36)["live"]
         self.assertEqual(sum(map(int, last["durable_times"])), 10)  # those that somebody looked at
 
     def test_a_program_that_closes_the_heap_and_one_that_is_killed(self):
@@ -102,25 +102,25 @@ class Figures(LiveTest):
             path = self.path(kind)
             program = self.program(path)
             live = self.live(path)
-            self.until(live, lambda figures: "live" in figures)
+            self.until(live, lambda metrics: "live" in metrics)
             getattr(program, kind)()
-            figures = self.until(live, lambda figures: "live" not in figures)
-            self.assertEqual(without_moments(figures), without_moments(self.stat(path)))
-            self.assertEqual(figures["closed"], kind == "close")
+            metrics = self.until(live, lambda metrics: "live" not in metrics)
+            self.assertEqual(without_moments(metrics), without_moments(self.stat(path)))
+            self.assertEqual(metrics["closed"], kind == "close")
             again = self.program(path)  # and it is there again when a program opens it
-            self.until(live, lambda figures: "live" in figures)
+            self.until(live, lambda metrics: "live" in metrics)
             again.close()
 
     def test_a_program_that_is_stopped_is_still_there(self):
         path = self.path("used")
         program = self.program(path)
         live = self.live(path)
-        before = self.until(live, lambda figures: "live" in figures)["view"]["looked_unix_ms"]
+        before = self.until(live, lambda metrics: "live" in metrics)["view"]["looked_unix_ms"]
         program.process.send_signal(signal.SIGSTOP)
-        looks = live.figures()["live"]["looks"]
-        self.assertEqual(live.figures()["live"]["process"], str(program.process.pid))
+        looks = live.metrics()["live"]["looks"]
+        self.assertEqual(live.metrics()["live"]["process"], str(program.process.pid))
         program.process.send_signal(signal.SIGCONT)
-        after = self.until(live, lambda figures: figures["live"]["looks"] != looks)
+        after = self.until(live, lambda metrics: metrics["live"]["looks"] != looks)
         self.assertEqual(after["view"]["looked_unix_ms"], before)  # no other look into the heap was taken
 
     def test_events_come_and_end(self):
@@ -142,12 +142,12 @@ class Figures(LiveTest):
         path = self.path("used")
         program = self.program(path)
         live = self.live(path)
-        before = live.figures()["view"]["looked_unix_ms"]
+        before = live.metrics()["view"]["looked_unix_ms"]
         for _ in range(3):
             program.commit()
         live.get("look")
-        figures = self.until(live, lambda figures: figures["view"]["looked_unix_ms"] != before)
-        self.assertEqual(figures["live_blocks"], self.stat(path)["live_blocks"])
+        metrics = self.until(live, lambda metrics: metrics["view"]["looked_unix_ms"] != before)
+        self.assertEqual(metrics["live_blocks"], self.stat(path)["live_blocks"])
 
 
 class Levels(LiveTest):
@@ -198,7 +198,7 @@ class Levels(LiveTest):
                 if page["kind"] == "span":
                     self.assertAlmostEqual(cell[0] * self.PAGE, used, delta=0.01 * self.PAGE)
             self.assertEqual(found, dumped, how)
-            self.assertEqual(roots, {root["name"] for root in live.figures()["roots"]})
+            self.assertEqual(roots, {root["name"] for root in live.metrics()["roots"]})
             for offset in list(dumped)[:: max(1, len(dumped) // 20)]:
                 shown = self.ask(live, f"block?from={offset}")
                 whole = json.loads(self.succeeds("dump", "--json", "--block", hex(base + offset), path))
@@ -240,12 +240,12 @@ class Levels(LiveTest):
         path = self.path("used")
         program = self.program(path, "steps")
         live = self.live(path)
-        figures = self.until(live, lambda figures: "dirty_cells" in figures.get("live", {}))["live"]
-        self.assertEqual(int(figures["dirty_cell_bytes"]), 16384)
-        self.assertLessEqual(sum(figures["dirty_cells"]), int(figures["dirty_pages"]))
-        self.assertGreater(sum(figures["dirty_cells"]), 0)
-        self.assertLessEqual(max(figures["dirty_cells"]), 4)
-        self.assertEqual(self.stat(path)["live"]["dirty_cells"], figures["dirty_cells"])
+        metrics = self.until(live, lambda metrics: "dirty_cells" in metrics.get("live", {}))["live"]
+        self.assertEqual(int(metrics["dirty_cell_bytes"]), 16384)
+        self.assertLessEqual(sum(metrics["dirty_cells"]), int(metrics["dirty_pages"]))
+        self.assertGreater(sum(metrics["dirty_cells"]), 0)
+        self.assertLessEqual(max(metrics["dirty_cells"]), 4)
+        self.assertEqual(self.stat(path)["live"]["dirty_cells"], metrics["dirty_cells"])
         program.close()
 
     def test_undo_and_memory_of_a_program(self):
@@ -254,7 +254,7 @@ class Levels(LiveTest):
         live = self.live(path)
         for _ in range(4):
             program.commit()
-        undo = self.until(live, lambda figures: figures.get("live", {}).get("undo", {}).get("undoable") == "5")["live"]["undo"]
+        undo = self.until(live, lambda metrics: metrics.get("live", {}).get("undo", {}).get("undoable") == "5")["live"]["undo"]
         self.assertEqual((undo["redoable"], undo["kept_blocks"]), ("0", "5"))
         self.assertEqual(self.stat(path)["live"]["undo"], undo)
         self.assertIn("5 transactions to undo", self.succeeds("stat", path))
@@ -265,7 +265,7 @@ class Levels(LiveTest):
         path = self.path("used")
         self.program(path, "steps")
         live = self.live(path)
-        self.until(live, lambda figures: "dirty_cells" in figures.get("live", {}))
+        self.until(live, lambda metrics: "dirty_cells" in metrics.get("live", {}))
         with socket.create_connection(("127.0.0.1", live.port), timeout=60) as connection:
             connection.sendall(f"GET /{live.token}/events HTTP/1.1\r\nHost: {live.host}\r\n\r\n".encode())
             got, end = 0, time.monotonic() + 3
@@ -285,10 +285,10 @@ class Page(LiveTest):
         with open(saved, encoding="utf-8") as file:
             page = file.read()
         self.assertTrue(self.state(page)["saved"])
-        self.assertEqual(without_moments(self.state(page)["figures"]), without_moments(self.stat(path)))
+        self.assertEqual(without_moments(self.state(page)["metrics"]), without_moments(self.stat(path)))
         for word in ("{{", "src=", "@import", "url("):
             self.assertNotIn(word, page)
-        self.assertEqual(self.state(self.live(path).get("save"))["figures"]["identity"], self.stat(path)["identity"])
+        self.assertEqual(self.state(self.live(path).get("save"))["metrics"]["identity"], self.stat(path)["identity"])
         self.fails(2, "live", path, "-o", saved, says=("page.html", "new file"))
 
     def test_a_name_is_never_html(self):
@@ -296,7 +296,7 @@ class Page(LiveTest):
         os.makedirs(os.path.dirname(path))
         subprocess.run([support.MAKE_HEAP, path, "undo"], check=True, timeout=60)
         page = self.live(path).get()
-        self.assertEqual(self.state(page)["figures"]["path"], path)
+        self.assertEqual(self.state(page)["metrics"]["path"], path)
         self.assertNotIn("alert(1)<", page)
 
     def test_rules_of_the_page(self):
@@ -332,7 +332,7 @@ class Hostile(LiveTest):
 
     def test_who_does_not_know_or_should_not_ask_gets_nothing(self):
         live = self.live(self.heap("undo"))
-        path = f"/{live.token}/figures"
+        path = f"/{live.token}/metrics"
         wrong = "0" * 32 if live.token[0] != "0" else "1" * 32
         nearly = live.token[:31] + ("1" if live.token[31] == "0" else "0")
 
@@ -341,9 +341,9 @@ class Hostile(LiveTest):
 
         self.assertEqual(self.ask(live, request())[0], "200")
         self.assertEqual(self.ask(live, request(more=f"Origin: http://{live.host}\r\n"))[0], "200")
-        for asked in (request("/"), request(f"/{wrong}/figures"), request(f"/{nearly}/figures"), request(f"/{live.token[:31]}/figures"),
-                      request(f"/{live.token}"), request(f"/{live.token}x/figures"), request(f"/{live.token}/../figures"),
-                      request(f"/{live.token}/nothing"), request(f"//{live.token}/figures"), request("/figures"),
+        for asked in (request("/"), request(f"/{wrong}/metrics"), request(f"/{nearly}/metrics"), request(f"/{live.token[:31]}/metrics"),
+                      request(f"/{live.token}"), request(f"/{live.token}x/metrics"), request(f"/{live.token}/../metrics"),
+                      request(f"/{live.token}/nothing"), request(f"//{live.token}/metrics"), request("/metrics"),
                       request(host="evil.example"), request(host=f"localhost:{live.port}"), request(host="127.0.0.1"),
                       request(host=""), request(more="Origin: http://evil.example\r\n"),
                       request(more="Origin: null\r\n"), request(more="Sec-Fetch-Site: cross-site\r\n"),
@@ -356,7 +356,7 @@ class Hostile(LiveTest):
             self.assertIn(code, ("405", "400", "501"), method)
             self.assertNotIn(b"identity", said)
         self.assertEqual(self.ask(live, request(method="HEAD"))[1].partition(b"\r\n\r\n")[2], b"")
-        self.assertEqual(live.figures()["found"], "closed")
+        self.assertEqual(live.metrics()["found"], "closed")
 
     def test_random_and_endless_requests(self):
         live = self.live(self.heap("undo"))
@@ -381,11 +381,11 @@ class Hostile(LiveTest):
                       b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n",
                       f"GET /{live.token}/areas?from=99999999999999999999999 HTTP/1.1\r\nHost: {live.host}\r\n"
                       "Connection: close\r\n\r\n".encode(),
-                      f"POST /{live.token}/figures HTTP/1.1\r\nHost: {live.host}\r\nContent-Length: 99999999999\r\n"
+                      f"POST /{live.token}/metrics HTTP/1.1\r\nHost: {live.host}\r\nContent-Length: 99999999999\r\n"
                       "\r\nx".encode()):
             self.ask(live, asked, wants=False)
         self.assertIsNone(live.process.poll(), f"seed {seed}")
-        self.assertEqual(live.figures()["found"], "closed")
+        self.assertEqual(live.metrics()["found"], "closed")
         self.assertEqual(live.end(), (0, ""), f"seed {seed}")
 
     def test_it_listens_to_this_machine_alone(self):
@@ -403,7 +403,7 @@ class Hostile(LiveTest):
             self.skipTest("this machine has no IPv6")
         live = self.live(self.heap("undo"), "--address", "::1")
         self.assertEqual(live.host, f"[::1]:{live.port}")
-        self.assertEqual(live.figures()["found"], "closed")
+        self.assertEqual(live.metrics()["found"], "closed")
         with open("/proc/net/tcp6", encoding="ascii") as table:
             listening = [line.split()[1] for line in table if line.split()[3] == "0A"]
         own = [one for one in listening if one.endswith(f":{live.port:04X}")]
@@ -432,7 +432,7 @@ class Idle(LiveTest):
         live = self.live(self.heap("undo"), "--idle", "2s")
         while live.process.poll() is None:  # as often as it answers: if it counted, this would never end
             try:
-                urllib.request.urlopen(f"http://{live.host}/{'0' * 32}/figures", timeout=10).close()
+                urllib.request.urlopen(f"http://{live.host}/{'0' * 32}/metrics", timeout=10).close()
             except OSError as refused:
                 if isinstance(refused, urllib.error.HTTPError):
                     refused.close()

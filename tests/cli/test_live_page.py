@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Goal: the page of `taiyen live` shows the figures of `taiyen stat --json`, all of them, on a screen and on a phone, in
+"""Goal: the page of `taiyen live` shows the metrics of `taiyen stat --json`, all of them, on a screen and on a phone, in
 light and dark; and of a heap with 1 TB reserved. Method: headless Chromium opens it, and the page is asked what it shows.
 Skipped where there is no Chromium.
 
@@ -14,10 +14,10 @@ import support
 from live_support import Live, Program
 from support import CliTest, run
 
-SHOWN = "Object.fromEntries([...document.querySelectorAll('#figures [data-figure]')].map(e => [e.dataset.figure, e.dataset.value]))"
+SHOWN = "Object.fromEntries([...document.querySelectorAll('#metrics [data-figure]')].map(e => [e.dataset.figure, e.dataset.value]))"
 # Of each figure on the page that the list of all has too: the same value.
 AGREE = """[...document.querySelectorAll('[data-figure]')].every(e => e.dataset.value === '' ||
-    e.dataset.value === document.querySelector(`#figures [data-figure="${e.dataset.figure}"]`).dataset.value)"""
+    e.dataset.value === document.querySelector(`#metrics [data-figure="${e.dataset.figure}"]`).dataset.value)"""
 # What is wider than the window, but for what scrolls by itself.
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 # Contrast of the text with its ground, as the WCAG has it, the least of all texts that are seen.
@@ -170,8 +170,8 @@ class LivePage(CliTest):
     def test_a_word_leads_to_another_block(self):
         live = self.live(self.heap("described"))
         self.browser.open(live.url)
-        root = next(one for one in live.figures()["roots"] if one["name"] == "list")
-        at = int(root["block"], 16) - int(live.figures()["base"], 16)
+        root = next(one for one in live.metrics()["roots"] if one["name"] == "list")
+        at = int(root["block"], 16) - int(live.metrics()["base"], 16)
         self.browser.value(f"document.querySelectorAll('#map button')[{at // 4096}].click()")
         self.until("!document.getElementById('page').hidden")
         self.browser.value(f"[...document.querySelectorAll('#blocks button')].find(e => e.textContent === '{at:#x}').click()")
@@ -205,7 +205,7 @@ class LivePage(CliTest):
         program = Program(path, "wide")
         self.addCleanup(program.kill)
         live = self.live(path)
-        self.assertNotIn("looked_unix_ms", live.figures()["view"])
+        self.assertNotIn("looked_unix_ms", live.metrics()["view"])
         self.browser.open(live.url)
         self.until("looked.map && last.live && last.live.dirty_cells")
         cells = "document.querySelectorAll('#map button')"

@@ -126,7 +126,7 @@ class Pack(CliTest):
         self.assertIn("no field leads there, but perhaps words that no field names", result.stdout)
         self.assertNotIn("(harmless)", result.stdout)  # the one forgotten pointer leads to all others
         told = json.loads(run("check", "--pointers", "--json", "--types", descriptors, heap).stdout)
-        self.assertEqual((told["sound"], told["findings"][0]["kind"], told["findings"][0]["offset"]),
+        self.assertEqual((told["sound"], told["mismatches"][0]["kind"], told["mismatches"][0]["offset"]),
                          (False, "hidden", "0"))
         result = run("compact", "--types", descriptors, heap)
         self.assertEqual(result.returncode, 1)
@@ -172,7 +172,7 @@ class Pack(CliTest):
         self.fails(2, "unpack", "--limit", "99999999999T", packed, new, says=("64G",))
         self.fails(2, "unpack", "--base", "here", packed, new, says=("0x420000000000",))
         self.fails(2, "unpack", "--class-table", "other", packed, new, says=("line or packed",))
-        self.fails(2, "unpack", "--elsewhere", packed, new, says=("addresses would be wrong", "types"))
+        self.fails(2, "unpack", "--elsewhere", packed, new, says=("addresses would be wrong", "type descriptors"))
         self.fails(2, "unpack", heap, new, says=("does not begin as one",))
         for command, source in (("unpack", packed), ("copy", heap)):
             self.fails(2, command, source, "-", says=("name a file",))

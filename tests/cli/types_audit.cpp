@@ -2,7 +2,7 @@
 // all kinds, reads the text that the tool wrote of this program, and takes a pointer audit: all blocks are reached, and
 // no word is open.
 //
-//     test_cli_descriptors_audit TEXT_FILE
+//     test_cli_types_audit TEXT_FILE
 #include <taiyen/taiyen.h>
 #include <taiyen/types.h>
 

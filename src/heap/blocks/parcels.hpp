@@ -33,7 +33,7 @@ void shut_inbox(thread_cache *cache); // it is about to give up its spans: R3
 void send_all(thread_cache *cache);   // its thread ends, and it rests: R5 in cache.hpp
 void deliver(thread_cache *cache);    // all threads stand still: R4
 
-// Of held.cpp: the stacks.
+// Of magazine.cpp: the stacks.
 void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count); // told if they are no blocks
 char *take_without_parcels(thread_cache *cache, uint32_t size_class);         // NULL with the error detail set
 void tell_wrong_free(const ty_heap *heap, const void *block);

@@ -1,6 +1,6 @@
-// Goal: the rules of txn.md, "Automatic", one by one: what is logged and what is rolled back, what system calls and
-// other threads may do meanwhile, and that nothing of other threads is rolled back. Method: single cases, with both
-// trackers.
+// Goal: the rules of txn.md, "Write-fault tracking", one by one: what is logged and what is rolled back, what system
+// calls and other threads may do meanwhile, and that nothing of other threads is rolled back. Method: single cases,
+// with both trackers.
 #include "tests/txn/transactions/write_faults_support.hpp"
 
 #include <sys/wait.h>
