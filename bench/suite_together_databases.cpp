@@ -180,7 +180,7 @@ void must(orders::postgres &on, const char *sql, const char *command, std::initi
 
 void make_tables() {
     orders::postgres on(server());
-    must(on, "DROP TABLE IF EXISTS bench_rows, bench_counters, distributed transactions", "DROP");
+    must(on, "DROP TABLE IF EXISTS bench_rows, bench_counters, dtxns", "DROP");
     must(on, "CREATE TABLE bench_rows (number bigserial PRIMARY KEY, text text)", "CREATE");
     must(on, "CREATE TABLE bench_counters (k bigint PRIMARY KEY, v bigint)", "CREATE");
     must(on, "INSERT INTO bench_counters SELECT k, 0 FROM generate_series(0, 999) k", "INSERT");

@@ -6,13 +6,12 @@ namespace orders {
 // IF NOT EXISTS fails where another session makes the table at that moment: the one of a process that was killed, too.
 postgres_agent::postgres_agent(postgres &connection, const char *name) : connection_(connection), name_(name) {
     constexpr const char *unique_violation = "23505", *duplicate_table = "42P07";
-    const char *make =
-        "CREATE TABLE IF NOT EXISTS distributed transactions (id text PRIMARY KEY, committed boolean NOT NULL)";
+    const char *make = "CREATE TABLE IF NOT EXISTS dtxns (id text PRIMARY KEY, committed boolean NOT NULL)";
     postgres_result made = connection_.run(make);
     if (state_of(made) == unique_violation || state_of(made) == duplicate_table)
         made = connection_.run(make);
     if (!is_done(made, "CREATE"))
-        throw std::runtime_error(std::string("cannot make the table distributed transactions: ") + connection_.error());
+        throw std::runtime_error(std::string("cannot make the table dtxns: ") + connection_.error());
 }
 
 ty_last_agent postgres_agent::described() {
@@ -29,10 +28,9 @@ ty_last_agent postgres_agent::described() {
 }
 
 ty_status postgres_agent::commit(const char *id, const char *done) {
-    const bool is_noted =
-        (connection_.in_transaction() || is_done(connection_.run("BEGIN"), "BEGIN")) &&
-        is_done(connection_.run("INSERT INTO distributed transactions VALUES ($1, true)", {id}), "INSERT") &&
-        (!done || is_done(connection_.run("DELETE FROM distributed transactions WHERE id = $1", {done}), "DELETE"));
+    const bool is_noted = (connection_.in_transaction() || is_done(connection_.run("BEGIN"), "BEGIN")) &&
+                          is_done(connection_.run("INSERT INTO dtxns VALUES ($1, true)", {id}), "INSERT") &&
+                          (!done || is_done(connection_.run("DELETE FROM dtxns WHERE id = $1", {done}), "DELETE"));
     if (!is_noted) {
         rollback();
         return TY_E_IO;
@@ -57,11 +55,9 @@ ty_status postgres_agent::resolve(const char *id, bool *committed) {
     if (!connection_.reconnect())
         return TY_E_IO;
     rollback();
-    if (!is_done(
-            connection_.run("INSERT INTO distributed transactions VALUES ($1, false) ON CONFLICT DO NOTHING", {id}),
-            "INSERT"))
+    if (!is_done(connection_.run("INSERT INTO dtxns VALUES ($1, false) ON CONFLICT DO NOTHING", {id}), "INSERT"))
         return TY_E_IO;
-    const postgres_result found = connection_.run("SELECT committed FROM distributed transactions WHERE id = $1", {id});
+    const postgres_result found = connection_.run("SELECT committed FROM dtxns WHERE id = $1", {id});
     if (PQresultStatus(found.get()) != PGRES_TUPLES_OK || PQntuples(found.get()) != 1)
         return TY_E_IO;
     *committed = PQgetvalue(found.get(), 0, 0)[0] == 't';

@@ -103,7 +103,7 @@ std::unique_ptr<database> open_postgres_prepared(const std::string &where) {
 
 void found_postgres(const std::string &where) {
     postgres on(where);
-    on.run("DROP TABLE IF EXISTS invoices, distributed transactions");
+    on.run("DROP TABLE IF EXISTS invoices, dtxns");
     require(
         is_done(on.run("CREATE TABLE invoices (number bigint PRIMARY KEY, customer integer NOT NULL, product integer "
                        "NOT NULL, count integer NOT NULL, cents bigint NOT NULL)"),

@@ -8,14 +8,13 @@ sqlite_agent::sqlite_agent(sqlite3 *connection, const char *name) : connection_(
     auto prepare = [&](const char *sql, sqlite3_stmt **statement) {
         return sqlite3_prepare_v3(connection_, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, nullptr) == SQLITE_OK;
     };
-    if (!run("CREATE TABLE IF NOT EXISTS distributed transactions (id TEXT PRIMARY KEY, committed INTEGER NOT NULL) "
+    if (!run("CREATE TABLE IF NOT EXISTS dtxns (id TEXT PRIMARY KEY, committed INTEGER NOT NULL) "
              "WITHOUT ROWID") ||
-        !prepare("INSERT INTO distributed transactions VALUES (?, 1)", &note_) ||
-        !prepare("INSERT INTO distributed transactions VALUES (?, 0) ON CONFLICT DO NOTHING", &refuse_) ||
-        !prepare("DELETE FROM distributed transactions WHERE id = ?", &forget_) ||
-        !prepare("SELECT committed FROM distributed transactions WHERE id = ?", &look_))
-        throw std::runtime_error(std::string("cannot use the table distributed transactions: ") +
-                                 sqlite3_errmsg(connection_));
+        !prepare("INSERT INTO dtxns VALUES (?, 1)", &note_) ||
+        !prepare("INSERT INTO dtxns VALUES (?, 0) ON CONFLICT DO NOTHING", &refuse_) ||
+        !prepare("DELETE FROM dtxns WHERE id = ?", &forget_) ||
+        !prepare("SELECT committed FROM dtxns WHERE id = ?", &look_))
+        throw std::runtime_error(std::string("cannot use the table dtxns: ") + sqlite3_errmsg(connection_));
 }
 
 sqlite_agent::~sqlite_agent() {

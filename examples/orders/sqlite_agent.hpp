@@ -1,7 +1,7 @@
 // An SQLite database as the agent of distributed transactions (taiyen/distributed.h): it commits last, with the
 // distributed transaction's identifier in a row of its own, and answers for it after a crash. To be copied into a
 // program: it needs nothing but SQLite and Taiyen. Rows of distributed transactions that were rolled back after a crash
-// stay in the table distributed transactions: they can be deleted when no process that could still commit one of them
+// stay in the table dtxns: they can be deleted when no process that could still commit one of them
 // lives.
 #pragma once
 

@@ -149,7 +149,7 @@ void wait_until(orders::postgres &look, const std::string &wait, const std::atom
 
 TEST(postgres_agent, gives_answers_that_last) {
     orders::postgres a(server()), b(server());
-    a.run("DROP TABLE IF EXISTS distributed transactions");
+    a.run("DROP TABLE IF EXISTS dtxns");
     orders::postgres_agent one(a, "one"), other(b, "other");
     expect_answers_that_last({one.described()}, {other.described()}, [&] { a.run("BEGIN"); });
     expect_answers_beside_commits({one.described()}, {other.described()}, [&] { a.run("BEGIN"); });
@@ -157,7 +157,7 @@ TEST(postgres_agent, gives_answers_that_last) {
 
 TEST(postgres_agent, is_made_while_another_one_makes_the_table) {
     orders::postgres a(server()), look(server());
-    look.run("DROP TABLE IF EXISTS distributed transactions");
+    look.run("DROP TABLE IF EXISTS dtxns");
     a.run("BEGIN");
     orders::postgres_agent one(a, "one");
     std::atomic<bool> is_over = false;
