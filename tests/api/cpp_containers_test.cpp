@@ -166,7 +166,7 @@ TEST_F(cpp_containers, after_a_declaration) {
     } catch (const taiyen::exception &e) {
         text = e.what();
     }
-    EXPECT_NE(std::string::npos, text.find("automatic")) << text;
+    EXPECT_NE(std::string::npos, text.find("track_stores")) << text;
     EXPECT_EQ(0u, *word);
     EXPECT_EQ(1u, map->size());
     heap->transact([&](taiyen::transaction &txn) { // the next one is automatic

@@ -192,11 +192,11 @@ bool can_give(const ty_heap *heap, page_run area, const memory_wish &wish) {
         donors->holes_end = holes_end;
     uint64_t areas = wish.pages < areas_max / areas_per_page ? wish.pages * areas_per_page : areas_max;
     for (uint64_t found = 0; areas > 0 && found < wish.pages && donors->count < donors_max; areas--) {
-        page_run area;
-        if (!next_donor(heap, &area) || !can_give(heap, area, wish))
+        page_run donor;
+        if (!next_donor(heap, &donor) || !can_give(heap, donor, wish))
             continue;
-        uint64_t touched = count_touched(heap, area.first, area.count);
-        if (touched >= stretch_min && withdraw(heap, area, donors))
+        uint64_t touched = count_touched(heap, donor.first, donor.count);
+        if (touched >= stretch_min && withdraw(heap, donor, donors))
             found += touched;
     }
 }

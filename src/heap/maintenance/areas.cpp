@@ -50,12 +50,12 @@ ty_status make_span_area(ty_heap *heap, const ty_area &area) {
     if ((area.size_bytes != 0 && area.size_bytes != bytes) ||
         (area.block_count != 0 && area.block_count != info.blocks))
         return refuse(area, "spans of its size class have another size in this heap");
-    page_run run;
-    if (!pages_of(heap, area.address, bytes, &run) || head_of_span(info, run.first) != run.first)
+    page_run pages;
+    if (!pages_of(heap, area.address, bytes, &pages) || head_of_span(info, pages.first) != pages.first)
         return refuse(area, "no span of its size class can start there");
     if (area.live == nullptr || !bitmap_fits(info, area))
         return refuse(area, "its bitmap of live blocks is missing, or does not fit its counts");
-    return area.live_count != 0 ? make_span_at(heap, size_class, run.first, area.live) : TY_OK;
+    return area.live_count != 0 ? make_span_at(heap, size_class, pages.first, area.live) : TY_OK;
 }
 
 // The text of who finds the pages taken says what it is about, and not what to do.
@@ -65,13 +65,13 @@ ty_status in_use(const ty_area &area) {
 }
 
 ty_status make_run_area(ty_heap *heap, const ty_area &area) {
-    page_run run;
-    if (!pages_of(heap, area.address, area.size_bytes, &run))
+    page_run pages;
+    if (!pages_of(heap, area.address, area.size_bytes, &pages))
         return refuse(area, "it is no run of whole pages in the heap's blocks");
     os::lock_guard guard(heap->pages_lock);
-    ty_status status = take_pages_at(heap, run);
+    ty_status status = take_pages_at(heap, pages);
     if (status == TY_OK)
-        heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
+        heap->descriptors[pages.first] = {page_run_head, 0, 0, pages.count, 0, 0};
     return status;
 }
 

@@ -42,19 +42,19 @@ ty_area area_of_kind(ty_area_kind kind, void *address, size_t bytes) {
 }
 
 // live: room for a bitmap, which the area then leads to.
-ty_area describe_area(const ty_heap *heap, page_run run, uint64_t (&live)[live_words_max]) {
-    ty_area area = area_of_kind(TY_AREA_FREE, page_address(heap, run.first), run.count * page_bytes);
-    if (kind_at(heap, run.first) == page_run_head) {
+ty_area describe_area(const ty_heap *heap, page_run pages, uint64_t (&live)[live_words_max]) {
+    ty_area area = area_of_kind(TY_AREA_FREE, page_address(heap, pages.first), pages.count * page_bytes);
+    if (kind_at(heap, pages.first) == page_run_head) {
         area.kind = TY_AREA_RUN;
         area.block_size_bytes = area.size_bytes;
         area.block_count = area.live_count = 1;
-    } else if (kind_at(heap, run.first) == page_span) {
-        const class_info &info = heap->classes[heap->descriptors[run.first].size_class];
+    } else if (kind_at(heap, pages.first) == page_span) {
+        const class_info &info = heap->classes[heap->descriptors[pages.first].size_class];
         area.kind = TY_AREA_SPAN;
         area.block_size_bytes = info.block_bytes;
         area.block_count = info.blocks;
-        area.live_count = count_allocated(heap, info, run.first);
-        copy_live(heap, info, run.first, live);
+        area.live_count = count_allocated(heap, info, pages.first);
+        copy_live(heap, info, pages.first, live);
         area.live = live;
     }
     return area;
@@ -106,9 +106,9 @@ ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *contex
     if (!callback(&area, context))
         return TY_OK;
     area_walk walk(heap);
-    page_run run;
-    while (walk.next(&run)) {
-        area = describe_area(heap, run, live);
+    page_run pages;
+    while (walk.next(&pages)) {
+        area = describe_area(heap, pages, live);
         if (!callback(&area, context))
             return TY_OK;
     }

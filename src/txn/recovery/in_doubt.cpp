@@ -31,7 +31,7 @@ ty_status refuse_in_doubt(const opening &state) {
         return in_doubt_failure(state, "take the log from a heap").remedy("open it as a transactional heap first");
     return in_doubt_failure(state, "open a heap")
         .remedy("open it with the option outcome, which tells whether it was committed, or resolve it by hand: taiyen "
-                "doubt");
+                "resolve");
 }
 
 ty_in_doubt_txn in_doubt_txn_of(const opening &state, bool durable) {
