@@ -9,7 +9,7 @@ constexpr commit_mode stream = {"stream", true, commit_how::stream};
 constexpr commit_mode split = {"split", true, commit_how::async, 1, true};
 constexpr commit_mode sync_100 = {"sync-100", true, commit_how::sync, 100};
 constexpr commit_mode sync_1000 = {"sync-1000", true, commit_how::sync, 1000};
-constexpr commit_mode stream_100 = {"log stream-100", true, commit_how::stream, 100};
+constexpr commit_mode stream_100 = {"stream-100", true, commit_how::stream, 100};
 
 class word_work : public oltp_work {
 public:

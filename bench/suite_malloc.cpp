@@ -76,7 +76,7 @@ std::vector<double> thrash_a_heap(const thrash_plan &plan) {
     ty_heap_stats empty = stats_of(heap_allocator::heap);
     if (empty.live_blocks != 0)
         throw std::runtime_error("blocks are left after the thrash");
-    return {availability, static_cast<double>(empty.free_runs)};
+    return {availability, static_cast<double>(empty.free_extents)};
 }
 
 void run(session &session) {
@@ -89,14 +89,14 @@ void run(session &session) {
         thrash_plan plan = plan_thrash(each.largest, session.options().divisor, session.options().quick);
         std::vector<double> figures = in_child([&plan] { return thrash_a_heap(plan); });
         session.out().add(each.name, self, "availability", "ratio", figures.at(0));
-        session.out().add(each.name, self, "free_runs", "runs", figures.at(1));
+        session.out().add(each.name, self, "free_extents", "runs", figures.at(1));
     }
 }
 
 void judge_thrash(results &out, const std::string &name) {
     out.bar_at_least(name + ": page efficiency", out.median(name, self, "page_efficiency"), 0.90);
     out.bar_at_least(name + ": availability", out.median(name, self, "availability"), 0.95);
-    out.bar(name + ": free runs when all is freed", out.median(name, self, "free_runs"), 1);
+    out.bar(name + ": free runs when all is freed", out.median(name, self, "free_extents"), 1);
     out.bar(name + ": time over that of the fastest peer",
             out.median(name, self, "seconds") / best_peer(out, name, "seconds"), 1);
 }

@@ -170,7 +170,7 @@ void judge(session &session) {
         out.bar_at_least(std::string(name) + ": rate over one-writer", out.ratio(name, "txn_per_s", self, "one-writer"),
                          0.8);
     out.bar_at_least("sync-1000-8: rate over async-8", rate("sync-1000-8") / rate("async-8"), 0.93);
-    out.bar_at_least("log stream-100-8: rate over sync-100-8", rate("log stream-100-8") / rate("sync-100-8"), 1.1);
+    out.bar_at_least("stream-100-8: rate over sync-100-8", rate("stream-100-8") / rate("sync-100-8"), 1.1);
 }
 
 } // namespace

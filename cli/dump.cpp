@@ -28,13 +28,13 @@ struct block_printer {
             std::printf("\n");
         column = 0;
     }
-    void print(const ty_area &area, const void *address, size_t size) {
+    void print(const ty_extent &extent, const void *address, size_t size) {
         if (given.json) {
             json::document one{{"path", files.path},
                                {"kind", "block"},
                                {"address", text::hex(address)},
                                {"size_bytes", json::wide(size)},
-                               {"area", text::hex(area.address)}};
+                               {"extent", text::hex(extent.address)}};
             if (own.contains(address))
                 one["own"] = true;
             json::print(one);
@@ -52,16 +52,16 @@ struct block_printer {
     }
 };
 
-bool print_area(const ty_area *area, void *context) {
+bool print_extent(const ty_extent *extent, void *context) {
     auto &printer = *static_cast<block_printer *>(context);
-    if (area->kind == TY_AREA_RUN && printer.block_bytes == 0)
-        printer.print(*area, area->address, area->size_bytes);
-    if (area->kind != TY_AREA_SPAN || area->block_size_bytes != printer.block_bytes)
+    if (extent->kind == TY_EXTENT_BLOCK && printer.block_bytes == 0)
+        printer.print(*extent, extent->address, extent->size_bytes);
+    if (extent->kind != TY_EXTENT_SPAN || extent->block_size_bytes != printer.block_bytes)
         return std::ferror(stdout) == 0;
-    for (size_t n = 0; n < area->block_count; ++n)
-        if (area->live[n / 64] >> (n % 64) & 1)
-            printer.print(*area, static_cast<const char *>(area->address) + n * area->block_size_bytes,
-                          area->block_size_bytes);
+    for (size_t n = 0; n < extent->block_count; ++n)
+        if (extent->live[n / 64] >> (n % 64) & 1)
+            printer.print(*extent, static_cast<const char *>(extent->address) + n * extent->block_size_bytes,
+                          extent->block_size_bytes);
     return std::ferror(stdout) == 0; // nobody reads any more: main says so
 }
 
@@ -117,7 +117,7 @@ ty_status dump_heap(ty_heap *heap, const heap_files &files, const request &given
         if (!given.json)
             std::printf("  %s\n",
                         in(ink::strong, "of " + size + ": " + text::counted(one.live_blocks, "block")).c_str());
-        if ((status = ty_each_area(heap, print_area, &printer)))
+        if ((status = ty_each_extent(heap, print_extent, &printer)))
             return status;
         printer.end_line();
     }

@@ -30,7 +30,7 @@ struct block_view {
     ty_heap *heap = nullptr;
     ty_block block{};
     size_t shown_bytes = SIZE_MAX; // of the block at the most, and of what its words lead to
-    ty_area area{};                // `live` is not valid
+    ty_extent extent{};            // `live` is not valid
     bool own = false;
     std::vector<named_root> roots; // that lead into it
     described_descriptors descriptors;
@@ -46,35 +46,35 @@ struct block_view {
         return address >= block.address && address < bytes() + block.size_bytes;
     }
     size_t index() const {
-        const auto distance = static_cast<size_t>(bytes() - static_cast<const char *>(area.address));
-        return area.kind == TY_AREA_SPAN ? distance / area.block_size_bytes : 0;
+        const auto distance = static_cast<size_t>(bytes() - static_cast<const char *>(extent.address));
+        return extent.kind == TY_EXTENT_SPAN ? distance / extent.block_size_bytes : 0;
     }
 };
 
 // ---- Mismatch it
 
-struct area_search {
+struct extent_search {
     const char *address;
-    ty_area found;
+    ty_extent found;
 };
 
-bool find_area(const ty_area *area, void *context) {
-    auto &search = *static_cast<area_search *>(context);
-    const auto *first = static_cast<const char *>(area->address);
-    if (search.address >= first + area->size_bytes)
+bool find_extent(const ty_extent *extent, void *context) {
+    auto &search = *static_cast<extent_search *>(context);
+    const auto *first = static_cast<const char *>(extent->address);
+    if (search.address >= first + extent->size_bytes)
         return true;
     if (search.address >= first)
-        search.found = *area;
+        search.found = *extent;
     return false;
 }
 
-const char *remedy_at(const ty_area &area) {
-    if (area.address == nullptr)
+const char *remedy_at(const ty_extent &extent) {
+    if (extent.address == nullptr)
         return "the address is not in the heap; 'taiyen dump' lists its blocks";
-    switch (area.kind) {
-    case TY_AREA_SPAN:
+    switch (extent.kind) {
+    case TY_EXTENT_SPAN:
         return "a free block is there; 'taiyen dump' lists the live ones";
-    case TY_AREA_CONTROL:
+    case TY_EXTENT_CONTROL:
         return "the heap's own tables are there; 'taiyen dump' lists the blocks";
     default:
         return "free pages are there; 'taiyen dump' lists the blocks";
@@ -82,10 +82,10 @@ const char *remedy_at(const ty_area &area) {
 }
 
 ty_status find_block(block_view &view, const char *path, uint64_t address) {
-    area_search search{reinterpret_cast<const char *>(address), {}};
-    if (ty_status status = ty_each_area(view.heap, find_area, &search))
+    extent_search search{reinterpret_cast<const char *>(address), {}};
+    if (ty_status status = ty_each_extent(view.heap, find_extent, &search))
         return status;
-    view.area = search.found;
+    view.extent = search.found;
     const bool in_heap = search.found.address != nullptr;
     if (!in_heap || ty_block_of(search.address, &view.block) != TY_OK)
         return ty_error_set(TY_E_NOT_FOUND, 0, ("find a live block at " + text::hex(address)).c_str(), path, UINT64_MAX,
@@ -210,8 +210,8 @@ json::document document_of(const heap_files &files, const block_view &view) {
     json::document one{{"path", files.path},
                        {"address", text::hex(view.block.address)},
                        {"size_bytes", json::wide(view.block.size_bytes)},
-                       {"area", text::hex(view.area.address)},
-                       {"area_bytes", json::wide(view.area.size_bytes)},
+                       {"extent", text::hex(view.extent.address)},
+                       {"extent_bytes", json::wide(view.extent.size_bytes)},
                        {"index", json::wide(view.index())},
                        {"own", view.own},
                        {"roots", json::document::array()}};
@@ -232,9 +232,9 @@ json::document document_of(const heap_files &files, const block_view &view) {
 void print_place(const heap_files &files, const block_view &view) {
     std::printf("%s: the block at %s has %s", in(ink::strong, text::printable(files.path)).c_str(),
                 text::hex(view.block.address).c_str(), text::counted(view.block.size_bytes, "byte").c_str());
-    if (view.area.kind == TY_AREA_SPAN)
-        std::printf(", number %zu of %zu in the span at %s\n", view.index(), view.area.block_count,
-                    text::hex(view.area.address).c_str());
+    if (view.extent.kind == TY_EXTENT_SPAN)
+        std::printf(", number %zu of %zu in the span at %s\n", view.index(), view.extent.block_count,
+                    text::hex(view.extent.address).c_str());
     else
         std::printf(", whole pages\n");
     if (view.own)

@@ -26,17 +26,17 @@ struct reader {
     }
 };
 
-bool read_area(const ty_area *area, void *context) {
+bool read_extent(const ty_extent *extent, void *context) {
     auto &into = *static_cast<reader *>(context);
-    const auto *first = static_cast<const char *>(area->address);
-    if (area->kind == TY_AREA_RUN)
-        into.add_block(first, area->size_bytes);
-    for (size_t n = 0; area->kind == TY_AREA_SPAN && n < area->block_count; ++n)
-        if (area->live[n / 64] >> (n % 64) & 1)
-            into.add_block(first + n * area->block_size_bytes, area->block_size_bytes);
-    if (area->kind != TY_AREA_SPAN && area->kind != TY_AREA_RUN)
+    const auto *first = static_cast<const char *>(extent->address);
+    if (extent->kind == TY_EXTENT_BLOCK)
+        into.add_block(first, extent->size_bytes);
+    for (size_t n = 0; extent->kind == TY_EXTENT_SPAN && n < extent->block_count; ++n)
+        if (extent->live[n / 64] >> (n % 64) & 1)
+            into.add_block(first + n * extent->block_size_bytes, extent->block_size_bytes);
+    if (extent->kind != TY_EXTENT_SPAN && extent->kind != TY_EXTENT_BLOCK)
         return true;
-    for (size_t at = 0; at < area->size_bytes; at += page_bytes)
+    for (size_t at = 0; at < extent->size_bytes; at += page_bytes)
         into.content.pages.push_back({into.offset_of(first + at) / page_bytes, XXH3_64bits(first + at, page_bytes)});
     return true;
 }
@@ -60,7 +60,7 @@ ty_status heap_content::read(const heap_files &files, const char *doing) {
     for (const named_root &root : named)
         roots[root.name] = reinterpret_cast<uintptr_t>(root.address) - base;
     reader into{*this, static_cast<const char *>(metrics.stats.base), metrics.stats.live_bytes, progress(doing)};
-    if (ty_status status = ty_each_area(heap, read_area, &into))
+    if (ty_status status = ty_each_extent(heap, read_extent, &into))
         return status;
     return heap.close();
 }

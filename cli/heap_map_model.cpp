@@ -12,44 +12,45 @@ uint64_t page_of(const model &model, const void *address) {
            page_bytes;
 }
 
-// Adds so many pages of an area to a cell, or to the total.
-void add(cell &to, const ty_area &area, double pages) {
-    switch (area.kind) {
-    case TY_AREA_FREE:
+// Adds so many pages of an extent to a cell, or to the total.
+void add(cell &to, const ty_extent &extent, double pages) {
+    switch (extent.kind) {
+    case TY_EXTENT_FREE:
         to.free += pages;
         break;
-    case TY_AREA_RUN:
+    case TY_EXTENT_BLOCK:
         to.large += pages;
         break;
-    case TY_AREA_CONTROL:
+    case TY_EXTENT_CONTROL:
         to.control += pages;
         break;
-    case TY_AREA_SPAN: {
+    case TY_EXTENT_SPAN: {
         const double fill =
-            area.size_bytes ? double(area.live_count) * double(area.block_size_bytes) / double(area.size_bytes) : 0;
+            extent.size_bytes ? double(extent.live_count) * double(extent.block_size_bytes) / double(extent.size_bytes)
+                              : 0;
         to.small += pages * fill;
         to.small_free += pages * (1 - fill);
-        to.log_size += pages * std::log2(double(std::max<size_t>(area.block_size_bytes, 1)));
+        to.log_size += pages * std::log2(double(std::max<size_t>(extent.block_size_bytes, 1)));
         break;
     }
     }
 }
 
-bool add_area(const ty_area *area, void *context) {
+bool add_extent(const ty_extent *extent, void *context) {
     auto &model = *static_cast<heap_map::model *>(context);
-    const uint64_t first = page_of(model, area->address);
-    const uint64_t end = std::min(first + area->size_bytes / page_bytes, model.touched_pages);
+    const uint64_t first = page_of(model, extent->address);
+    const uint64_t end = std::min(first + extent->size_bytes / page_bytes, model.touched_pages);
     if (first >= end)
         return true; // never used, or the tables behind the touched part
     const uint64_t per_cell = model.pages_per_cell;
-    if (area->kind == TY_AREA_RUN)
+    if (extent->kind == TY_EXTENT_BLOCK)
         model.cells[first / per_cell].starts = true;
     for (uint64_t page = first; page < end;) {
         const uint64_t next = std::min((page / per_cell + 1) * per_cell, end);
-        add(model.cells[page / per_cell], *area, double(next - page));
+        add(model.cells[page / per_cell], *extent, double(next - page));
         page = next;
     }
-    add(model.total, *area, double(end - first));
+    add(model.total, *extent, double(end - first));
     return true;
 }
 
@@ -80,7 +81,7 @@ ty_status look(ty_heap *heap, uint64_t cells_max, model &model) {
     while ((model.touched_pages + model.pages_per_cell - 1) / model.pages_per_cell > cells_max)
         model.pages_per_cell *= 2;
     model.cells.resize((model.touched_pages + model.pages_per_cell - 1) / model.pages_per_cell);
-    if (ty_status status = ty_each_area(heap, add_area, &model))
+    if (ty_status status = ty_each_extent(heap, add_extent, &model))
         return status;
     auto keep = [](const ty_class_stats *one, void *all) {
         static_cast<std::vector<ty_class_stats> *>(all)->push_back(*one);

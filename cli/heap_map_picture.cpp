@@ -70,7 +70,7 @@ private:
         const ty_heap_stats &stats = model_.stats;
         const std::tuple<const char *, std::string, std::string> metrics[] = {
             {"Live", text::size(stats.live_bytes), "in " + text::counted(stats.live_blocks, "block")},
-            {"Free", text::size(stats.free_bytes), "incl. " + text::counted(stats.free_runs, "free run")},
+            {"Free", text::size(stats.free_bytes), "incl. " + text::counted(stats.free_extents, "free run")},
             {"Control data", text::size(stats.control_bytes), "header and tables"},
             {"Page efficiency", text::percent(page_efficiency()), "live of used pages' bytes"},
             {"Availability", text::percent(stats.availability), "of free space is usable"},

@@ -35,7 +35,7 @@ public:
 
     void take_all() {
         const std::lock_guard guard(lock_);
-        state_ = {source_.metrics_document(), source_.map_document(), source_.look().areas(0)};
+        state_ = {source_.metrics_document(), source_.map_document(), source_.look().extents(0)};
     }
     std::string event() {
         const std::lock_guard guard(lock_);
@@ -74,14 +74,14 @@ live_answer live_view::answer(const live_request &request) {
         const std::lock_guard guard(lock_);
         return {json, text_of(state_.map), "", ""};
     }
-    if (name == "map" || name == "areas" || name == "blocks" || name == "block") {
+    if (name == "map" || name == "extents" || name == "blocks" || name == "block") {
         const std::lock_guard guard(source_lock_);
         const heap_look &look = source_.look();
         return {json,
-                text_of(name == "map"      ? look.map(request.from, request.bytes)
-                        : name == "areas"  ? look.areas(request.from)
-                        : name == "blocks" ? look.blocks(request.from)
-                                           : source_.block_document(request.from)),
+                text_of(name == "map"       ? look.map(request.from, request.bytes)
+                        : name == "extents" ? look.extents(request.from)
+                        : name == "blocks"  ? look.blocks(request.from)
+                                            : source_.block_document(request.from)),
                 "", ""};
     }
     if (name == "look") {

@@ -17,15 +17,15 @@ uint64_t pages_of(uint64_t bytes) {
 
 } // namespace
 
-const char *name_of(ty_area_kind kind) {
+const char *name_of(ty_extent_kind kind) {
     switch (kind) {
-    case TY_AREA_SPAN:
+    case TY_EXTENT_SPAN:
         return "span";
-    case TY_AREA_RUN:
+    case TY_EXTENT_BLOCK:
         return "run";
-    case TY_AREA_FREE:
+    case TY_EXTENT_FREE:
         return "free";
-    case TY_AREA_CONTROL:
+    case TY_EXTENT_CONTROL:
         return "control";
     }
     return "unknown";
@@ -33,15 +33,15 @@ const char *name_of(ty_area_kind kind) {
 
 // ---- Reading
 
-bool heap_look::keep_area(const ty_area *area, void *self) {
+bool heap_look::keep_extent(const ty_extent *extent, void *self) {
     auto &look = *static_cast<heap_look *>(self);
-    const uint64_t offset = reinterpret_cast<uintptr_t>(area->address) - look.base_;
+    const uint64_t offset = reinterpret_cast<uintptr_t>(extent->address) - look.base_;
     if (offset >= look.touched_bytes_) // what was never used is not shown
         return true;
-    look.areas_.push_back({offset, area->size_bytes, area->block_size_bytes, area->block_count, area->live_count,
-                           area->kind, look.live_.size()});
-    if (area->live != nullptr)
-        look.live_.insert(look.live_.end(), area->live, area->live + (area->block_count + 63) / 64);
+    look.extents_.push_back({offset, extent->size_bytes, extent->block_size_bytes, extent->block_count,
+                             extent->live_count, extent->kind, look.live_.size()});
+    if (extent->live != nullptr)
+        look.live_.insert(look.live_.end(), extent->live, extent->live + (extent->block_count + 63) / 64);
     return true;
 }
 
@@ -78,7 +78,7 @@ ty_status heap_look::take(const heap_files &files, metrics *found) {
     base_ = reinterpret_cast<uintptr_t>(found->heap.stats.base);
     touched_bytes_ = found->heap.stats.touched_bytes;
     epoch_ = ty_heap_epoch(heap);
-    if (ty_status status = ty_each_area(heap, keep_area, this))
+    if (ty_status status = ty_each_extent(heap, keep_extent, this))
         return status;
     if (ty_status status = read_dirty(heap))
         return status;
@@ -92,17 +92,17 @@ ty_status heap_look::take(const heap_files &files, metrics *found) {
 
 // ---- Telling
 
-heap_look::area_place heap_look::area_at(uint64_t offset) const {
-    return std::partition_point(areas_.begin(), areas_.end(),
-                                [&](const shown_area &area) { return area.end() <= offset; });
+heap_look::extent_place heap_look::extent_at(uint64_t offset) const {
+    return std::partition_point(extents_.begin(), extents_.end(),
+                                [&](const shown_extent &extent) { return extent.end() <= offset; });
 }
 
-bool heap_look::is_live(const shown_area &span, uint64_t block) const {
+bool heap_look::is_live(const shown_extent &span, uint64_t block) const {
     return live_[span.live_word + block / 64] >> block % 64 & 1;
 }
 
 // Of the span's blocks that lie in the range, or reach into it: what lies in it of those that are live.
-uint64_t heap_look::live_bytes_in(const shown_area &span, uint64_t from, uint64_t end) const {
+uint64_t heap_look::live_bytes_in(const shown_extent &span, uint64_t from, uint64_t end) const {
     uint64_t bytes = 0;
     for (uint64_t block = (from - span.offset) / span.block_bytes; block < span.block_count; ++block) {
         const uint64_t first = span.offset + block * span.block_bytes;
@@ -115,21 +115,22 @@ uint64_t heap_look::live_bytes_in(const shown_area &span, uint64_t from, uint64_
 }
 
 // Pages, in fractions: live bytes of small blocks, room in their spans, whole pages, free, control data; then how many
-// are dirty. area: where the cell begins; and then, where the next one does.
-json::document heap_look::cell(area_place &area, uint64_t from, uint64_t end) const {
+// are dirty. extent: where the cell begins; and then, where the next one does.
+json::document heap_look::cell(extent_place &extent, uint64_t from, uint64_t end) const {
     double small = 0, room = 0, large = 0, free = 0, control = 0;
-    for (; area != areas_.end() && area->offset < end; ++area) {
-        const uint64_t first = std::max(area->offset, from), last = std::min(area->end(), end);
+    for (; extent != extents_.end() && extent->offset < end; ++extent) {
+        const uint64_t first = std::max(extent->offset, from), last = std::min(extent->end(), end);
         const double pages = static_cast<double>(last - first) / page_bytes;
-        if (area->kind == TY_AREA_SPAN) {
-            const bool is_whole = first == area->offset && last == area->end();
-            const uint64_t live = is_whole ? area->live_count * area->block_bytes : live_bytes_in(*area, first, last);
+        if (extent->kind == TY_EXTENT_SPAN) {
+            const bool is_whole = first == extent->offset && last == extent->end();
+            const uint64_t live =
+                is_whole ? extent->live_count * extent->block_bytes : live_bytes_in(*extent, first, last);
             small += static_cast<double>(live) / page_bytes;
             room += pages - static_cast<double>(live) / page_bytes;
         } else {
-            (area->kind == TY_AREA_RUN ? large : area->kind == TY_AREA_FREE ? free : control) += pages;
+            (extent->kind == TY_EXTENT_BLOCK ? large : extent->kind == TY_EXTENT_FREE ? free : control) += pages;
         }
-        if (area->end() > end)
+        if (extent->end() > end)
             break;
     }
     uint64_t dirty = 0;
@@ -155,25 +156,25 @@ json::document heap_look::map(uint64_t from, uint64_t bytes) const {
                        {"cell_bytes", json::wide(cell_bytes)},
                        {"epoch", json::wide(epoch_)},
                        {"cells", json::document::array()}};
-    area_place area = area_at(from);
+    extent_place extent = extent_at(from);
     for (uint64_t at = from; at < end; at += cell_bytes)
-        one["cells"].push_back(cell(area, at, std::min(at + cell_bytes, pages_of(end) * page_bytes)));
+        one["cells"].push_back(cell(extent, at, std::min(at + cell_bytes, pages_of(end) * page_bytes)));
     return one;
 }
 
-json::document heap_look::areas(uint64_t from) const {
+json::document heap_look::extents(uint64_t from) const {
     json::document one;
     one["from"] = json::wide(from);
-    one["areas"] = json::document::array();
-    area_place next = area_at(from);
-    for (size_t n = 0; n < areas_max && next != areas_.end(); ++n, ++next)
-        one["areas"].push_back({{"offset", json::wide(next->offset)},
-                                {"bytes", json::wide(next->size_bytes)},
-                                {"kind", name_of(next->kind)},
-                                {"block_bytes", json::wide(next->block_bytes)},
-                                {"block_count", json::wide(next->block_count)},
-                                {"live_count", json::wide(next->live_count)}});
-    one["more"] = json::wide(static_cast<uint64_t>(areas_.end() - next));
+    one["extents"] = json::document::array();
+    extent_place next = extent_at(from);
+    for (size_t n = 0; n < extents_max && next != extents_.end(); ++n, ++next)
+        one["extents"].push_back({{"offset", json::wide(next->offset)},
+                                  {"bytes", json::wide(next->size_bytes)},
+                                  {"kind", name_of(next->kind)},
+                                  {"block_bytes", json::wide(next->block_bytes)},
+                                  {"block_count", json::wide(next->block_count)},
+                                  {"live_count", json::wide(next->live_count)}});
+    one["more"] = json::wide(static_cast<uint64_t>(extents_.end() - next));
     return one;
 }
 
@@ -192,23 +193,23 @@ json::document heap_look::block(uint64_t offset, uint64_t bytes, bool live) cons
 json::document heap_look::blocks(uint64_t from) const {
     const uint64_t page = from / page_bytes * page_bytes;
     json::document one{{"from", json::wide(page)}, {"epoch", json::wide(epoch_)}, {"blocks", json::document::array()}};
-    const area_place area = area_at(page);
-    if (area == areas_.end() || page >= touched_bytes_)
+    const extent_place extent = extent_at(page);
+    if (extent == extents_.end() || page >= touched_bytes_)
         return one;
-    one["kind"] = name_of(area->kind);
-    one["area"] = json::wide(area->offset);
-    one["area_bytes"] = json::wide(area->size_bytes);
-    one["block_bytes"] = json::wide(area->block_bytes);
+    one["kind"] = name_of(extent->kind);
+    one["extent"] = json::wide(extent->offset);
+    one["extent_bytes"] = json::wide(extent->size_bytes);
+    one["block_bytes"] = json::wide(extent->block_bytes);
     one["dirty"] = is_dirty(page / page_bytes);
-    if (area->kind == TY_AREA_RUN)
-        one["blocks"].push_back(block(area->offset, area->size_bytes, true));
-    if (area->kind != TY_AREA_SPAN)
+    if (extent->kind == TY_EXTENT_BLOCK)
+        one["blocks"].push_back(block(extent->offset, extent->size_bytes, true));
+    if (extent->kind != TY_EXTENT_SPAN)
         return one;
-    for (uint64_t n = (page - area->offset) / area->block_bytes; n < area->block_count; ++n) {
-        const uint64_t offset = area->offset + n * area->block_bytes;
+    for (uint64_t n = (page - extent->offset) / extent->block_bytes; n < extent->block_count; ++n) {
+        const uint64_t offset = extent->offset + n * extent->block_bytes;
         if (offset >= page + page_bytes)
             break;
-        one["blocks"].push_back(block(offset, area->block_bytes, is_live(*area, n)));
+        one["blocks"].push_back(block(offset, extent->block_bytes, is_live(*extent, n)));
     }
     return one;
 }

@@ -11,13 +11,13 @@
 namespace cli {
 
 // A row of pages of one use, by its offset from the heap's base.
-struct shown_area {
+struct shown_extent {
     uint64_t offset;
     uint64_t size_bytes;
     uint64_t block_bytes;
     uint64_t block_count;
     uint64_t live_count;
-    ty_area_kind kind;
+    ty_extent_kind kind;
     size_t live_word; // of a span: where its bits begin
 
     uint64_t end() const { return offset + size_bytes; }
@@ -32,36 +32,36 @@ public:
     // Cells of a part of the touched range: as many as cells_max has room for, of a power of two of pages each. bytes
     // 0: to the end.
     json::document map(uint64_t from, uint64_t bytes) const;
-    // So many areas from an offset on, and whether there are more.
-    json::document areas(uint64_t from) const;
+    // So many extents from an offset on, and whether there are more.
+    json::document extents(uint64_t from) const;
     // The blocks of the page that an offset lies in, live or free, and the roots that lead to them.
     json::document blocks(uint64_t from) const;
 
     static constexpr uint64_t cells_max = 1024;
-    static constexpr size_t areas_max = 200;
+    static constexpr size_t extents_max = 200;
 
 private:
-    using area_place = std::vector<shown_area>::const_iterator;
-    area_place area_at(uint64_t offset) const; // the first that ends behind it
-    bool is_live(const shown_area &span, uint64_t block) const;
+    using extent_place = std::vector<shown_extent>::const_iterator;
+    extent_place extent_at(uint64_t offset) const; // the first that ends behind it
+    bool is_live(const shown_extent &span, uint64_t block) const;
     bool is_dirty(uint64_t page) const { return page / 64 < dirty_.size() && dirty_[page / 64] >> page % 64 & 1; }
-    uint64_t live_bytes_in(const shown_area &span, uint64_t from, uint64_t end) const;
-    json::document cell(area_place &area, uint64_t from, uint64_t end) const;
+    uint64_t live_bytes_in(const shown_extent &span, uint64_t from, uint64_t end) const;
+    json::document cell(extent_place &extent, uint64_t from, uint64_t end) const;
     json::document block(uint64_t offset, uint64_t bytes, bool live) const;
     ty_status read_dirty(ty_heap *heap);
     ty_status read_own(ty_heap *heap, const char *base);
-    static bool keep_area(const ty_area *area, void *self);
+    static bool keep_extent(const ty_extent *extent, void *self);
 
     uint64_t base_ = 0;
     uint64_t epoch_ = 0;
     uint64_t touched_bytes_ = 0;
-    std::vector<shown_area> areas_;
+    std::vector<shown_extent> extents_;
     std::vector<uint64_t> live_;                 // bits of spans' blocks
     std::vector<uint64_t> dirty_;                // bits of pages that the journal has and the image not yet
     std::unordered_set<uint64_t> own_;           // blocks that the library has
     std::multimap<uint64_t, std::string> roots_; // by where they lead to
 };
 
-const char *name_of(ty_area_kind kind);
+const char *name_of(ty_extent_kind kind);
 
 } // namespace cli

@@ -24,7 +24,7 @@ std::string put_in(std::string text, const std::string &mark, const std::string 
 
 std::string live_page(const live_state &state, const std::string &nonce, bool is_saved) {
     const json::document all{
-        {"saved", is_saved}, {"metrics", state.metrics}, {"map", state.map}, {"areas", state.areas}};
+        {"saved", is_saved}, {"metrics", state.metrics}, {"map", state.map}, {"extents", state.extents}};
     std::string text = put_in(live_page_html, "{{STYLE}}", live_page_css);
     text = put_in(text, "{{SCRIPT}}", live_page_js);
     text = put_in(text, "{{NONCE}}", nonce);

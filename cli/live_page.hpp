@@ -10,7 +10,7 @@ namespace cli {
 struct live_state {
     json::document metrics;
     json::document map;
-    json::document areas;
+    json::document extents;
 };
 
 // is_saved: it gets no events, and shows what it has. nonce: of its script and style; empty for a saved one.

@@ -21,7 +21,7 @@ public:
 
     // The document of `taiyen stat --json`, with how old its look into the heap is, and what went wrong, in "view".
     json::document metrics_document() const;
-    // What the look saw: the heap's touched part, or a part of it, as cells; areas; the blocks of a page.
+    // What the look saw: the heap's touched part, or a part of it, as cells; extents; the blocks of a page.
     const json::document &map_document() const { return map_; }
     const heap_look &look() const { return look_; }
     // One block, with some of its bytes and what is known of it: the heap is opened once more, a copy where it is in

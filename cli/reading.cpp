@@ -93,7 +93,7 @@ void heap_metrics::add_to(json::document &one) const {
     one["live_bytes"] = json::wide(stats.live_bytes);
     one["used_bytes"] = json::wide(stats.used_bytes);
     one["control_bytes"] = json::wide(stats.control_bytes);
-    one["free_runs"] = json::wide(stats.free_runs);
+    one["free_extents"] = json::wide(stats.free_extents);
     one["free_bytes"] = json::wide(stats.free_bytes);
     one["largest_free_bytes"] = json::wide(stats.largest_free_bytes);
     one["availability"] = stats.availability;

@@ -68,12 +68,13 @@ struct table_walk {
     repair_report &report;
     const char *base;
 
-    static bool take(const ty_area *area, void *self) {
+    static bool take(const ty_extent *extent, void *self) {
         auto &walk = *static_cast<table_walk *>(self);
-        if (area->kind != TY_AREA_CONTROL)
+        if (extent->kind != TY_EXTENT_CONTROL)
             return true;
-        const uint64_t first = static_cast<uint64_t>(static_cast<const char *>(area->address) - walk.base) / page_bytes;
-        walk.report.damaged_tables += walk.report.pages.count_within(first, first + area->size_bytes / page_bytes);
+        const uint64_t first =
+            static_cast<uint64_t>(static_cast<const char *>(extent->address) - walk.base) / page_bytes;
+        walk.report.damaged_tables += walk.report.pages.count_within(first, first + extent->size_bytes / page_bytes);
         return true;
     }
 };
@@ -96,7 +97,7 @@ ty_status look_for_damage(ty_heap *heap, repair_report &report) {
     if (ty_status status = unless_damaged(ty_each_block(heap, block_walk::take, &walk), report))
         return status;
     table_walk tables{report, walk.base};
-    if (ty_status status = unless_damaged(ty_each_area(heap, table_walk::take, &tables), report))
+    if (ty_status status = unless_damaged(ty_each_extent(heap, table_walk::take, &tables), report))
         return status;
     std::vector<named_root> roots;
     if (ty_status status = roots_of(heap, roots))

@@ -49,7 +49,7 @@ bool keep_block(const ty_block *block, void *context) {
     return kept->count < blocks_kept;
 }
 
-bool count_area(const ty_area *, void *context) {
+bool count_extent(const ty_extent *, void *context) {
     ++*static_cast<uint64_t *>(context);
     return true;
 }
@@ -132,8 +132,8 @@ void look(ty_heap *heap) {
     (void)ty_heap_verify(heap, nullptr, nullptr);
     some_blocks known;
     (void)ty_each_block(heap, keep_block, &known);
-    uint64_t areas = 0;
-    (void)ty_each_area(heap, count_area, &areas);
+    uint64_t extents = 0;
+    (void)ty_each_extent(heap, count_extent, &extents);
     ty_heap_stats stats;
     stats.struct_size = sizeof stats;
     (void)ty_heap_get_stats(heap, &stats);

@@ -30,12 +30,12 @@ void must(bool done, const char *what) {
     abort();
 }
 
-bool collect_control(const ty_area *area, void *context) {
+bool collect_control(const ty_extent *extent, void *context) {
     auto *made = static_cast<used_heap *>(context);
-    if (area->kind != TY_AREA_CONTROL)
+    if (extent->kind != TY_EXTENT_CONTROL)
         return true;
-    size_t start = static_cast<size_t>(static_cast<char *>(area->address) - made->base);
-    for (size_t offset = start; offset < start + area->size_bytes; offset += sizeof(page))
+    size_t start = static_cast<size_t>(static_cast<char *>(extent->address) - made->base);
+    for (size_t offset = start; offset < start + extent->size_bytes; offset += sizeof(page))
         made->control.push_back(offset);
     return true;
 }
@@ -57,7 +57,7 @@ used_heap make_heap() {
     for (uint64_t round = 1; round < 20; round++)
         fuzz::churn(heap, round * 0x9e3779b97f4a7c15);
     must(!ty_root_set(heap, "root", ty_alloc(heap, 10)), "set a root");
-    must(!ty_each_area(heap, collect_control, &made), "find the control pages");
+    must(!ty_each_extent(heap, collect_control, &made), "find the control pages");
     taiyen::heap_detach(heap);
     std::erase_if(made.control, [&](size_t offset) { return is_zero(made.base + offset); });
     for (size_t offset = 0; offset < limit_bytes; offset += sizeof(page))

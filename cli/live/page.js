@@ -220,8 +220,8 @@ async function ask(name) {
   }
 }
 
-function fillAreas(list) {
-  fill("areas", ["offset", "bytes", "use", "blocks of", "live", "full"], list.areas.map((one) => [hex(one.offset),
+function fillExtents(list) {
+  fill("extents", ["offset", "bytes", "use", "blocks of", "live", "full"], list.extents.map((one) => [hex(one.offset),
     bytes(one.bytes), one.kind, number(one.block_bytes) ? bytes(one.block_bytes) : "",
     number(one.block_count) ? count(one.live_count) + " of " + count(one.block_count) : "",
     number(one.block_count) ? percent(one.live_count, one.block_count) : ""]));
@@ -328,8 +328,8 @@ async function openPart(trail) {
   show("page", false);
   show("block", false);
   fillMap(map);
-  const areas = await ask("areas?from=" + part.from);
-  if (areas) fillAreas(areas);
+  const extents = await ask("extents?from=" + part.from);
+  if (extents) fillExtents(extents);
 }
 
 // A cell of several pages is a map of its own; of one page, its blocks are shown.
@@ -344,8 +344,8 @@ async function openCell(from, size, button) {
   const page = await ask("blocks?from=" + from);
   if (!page) return;
   fillPage(page);
-  const areas = await ask("areas?from=" + from);
-  if (areas) fillAreas(areas);
+  const extents = await ask("extents?from=" + from);
+  if (extents) fillExtents(extents);
 }
 
 const uses = { span: "small blocks", run: "one block of whole pages", free: "free", control: "the heap's own tables" };
@@ -443,7 +443,7 @@ shownLook = last.view.looked_unix_ms;
 if (shownLook !== undefined) {
   looked.trail = [{ from: 0, bytes: 0 }];
   fillMap(first.map);
-  fillAreas(first.areas);
+  fillExtents(first.extents);
 }
 if (last.view.no_look) {
   show("heap", true);

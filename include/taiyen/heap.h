@@ -3,15 +3,15 @@
  * Purpose: allocate, resize and free blocks in a heap of any kind; look into a heap; check it.
  *
  * Vocabulary: a *heap* is one contiguous range of reserved address space. A *block* is what an allocation returns.
- * Small blocks lie in *spans* of one *size class*; larger ones are *runs* of whole *pages* (4,096 bytes). A *segment*
- * is 16 pages. The *limit* of a heap is the size of its reserved range: it costs address space, not memory.
+ * Small blocks lie in *spans* of one *size class*; larger ones are *extents* of whole *pages* (4,096 bytes). A
+ * *segment* is 16 pages. The *limit* of a heap is the size of its reserved range: it costs address space, not memory.
  *
  * Guarantees: a block belongs to its heap by its address alone, so free and resize take no heap. The heap's control
  * data stands apart from the blocks: a write past a block's end cannot corrupt it. All functions below are thread-safe
  * unless their comment says otherwise. In persistent heaps, what they change is durable with the next snapshot.
  *
  * Cost: allocating and freeing a small block takes a few nanoseconds and no lock in the steady state; page runs take
- * O(log n) in the number of free runs, under one lock a heap.
+ * O(log n) in the number of free extents, under one lock a heap.
  */
 #ifndef TAIYEN_HEAP_H
 #define TAIYEN_HEAP_H
@@ -116,39 +116,38 @@ typedef struct ty_block {
 TY_API TY_CHECKED ty_status ty_block_of(const void *address, ty_block *block);
 
 /* What a stretch of a heap is used for. */
-typedef enum ty_area_kind {
-    TY_AREA_FREE = 0,   /* a run of free pages */
-    TY_AREA_SPAN = 1,   /* a span of small blocks of one class */
-    TY_AREA_RUN = 2,    /* one block of whole pages */
-    TY_AREA_CONTROL = 3 /* the heap's own header and tables */
-} ty_area_kind;
+typedef enum ty_extent_kind {
+    TY_EXTENT_FREE = 0,   /* free pages */
+    TY_EXTENT_SPAN = 1,   /* a span of small blocks of one class */
+    TY_EXTENT_BLOCK = 2,  /* one block of whole pages */
+    TY_EXTENT_CONTROL = 3 /* the heap's own header and tables */
+} ty_extent_kind;
 
-typedef struct ty_area {
-    ty_area_kind kind;
+typedef struct ty_extent {
+    ty_extent_kind kind;
     void *address;
     size_t size_bytes;
-    size_t block_size_bytes; /* TY_AREA_SPAN: the class's block size; TY_AREA_RUN: size_bytes */
-    size_t block_count;      /* blocks that fit (1 for a run, 0 for free and control) */
+    size_t block_size_bytes; /* TY_EXTENT_SPAN: the class's block size; TY_EXTENT_BLOCK: size_bytes */
+    size_t block_count;      /* blocks that fit (1 for a block of whole pages, 0 for free and control) */
     size_t live_count;       /* blocks that are allocated */
-    const uint64_t *live;    /* TY_AREA_SPAN: bit n % 64 of word n / 64 says that block n, at address + n *
+    const uint64_t *live;    /* TY_EXTENT_SPAN: bit n % 64 of word n / 64 says that block n, at address + n *
                                 block_size_bytes, is live; later bits of the last word are clear. Valid during the
                                 callback. NULL for other kinds */
-} ty_area;
+} ty_extent;
 
-/* Call back for each live block, or area, in order of address, until the callback returns false or the end is reached.
- * Other threads' allocations on this heap wait meanwhile: the callback must not allocate or free on this heap. It may
- * look at it, and use other heaps; but not one that another thread looks at in whose callback this heap is allocated
- * on: these two would wait for each other. It is not cancelled (pthread_cancel) before the call is over, and it may
- * fork and wait for other threads, new ones too, that do not allocate on this heap. It must not end its thread, nor
- * leave by longjmp; what it throws in C++ ends the walk, and comes out of this call with nothing left locked. So it is
- * for each callback that a call is given. The part of the heap that was never
- * used is one last free area. Blocks that the library has in the heap are among the others: undo's, and the list of
- * ty_reserve and of concurrent heaps, which leaves with a close where nothing is reserved; ty_each_own_block tells
- * which these are. O(areas + blocks). */
+/* Call back for each live block, or extents, in order of address, until the callback returns false or the end is
+ * reached. Other threads' allocations on this heap wait meanwhile: the callback must not allocate or free on this heap.
+ * It may look at it, and use other heaps; but not one that another thread looks at in whose callback this heap is
+ * allocated on: these two would wait for each other. It is not cancelled (pthread_cancel) before the call is over, and
+ * it may fork and wait for other threads, new ones too, that do not allocate on this heap. It must not end its thread,
+ * nor leave by longjmp; what it throws in C++ ends the walk, and comes out of this call with nothing left locked. So it
+ * is for each callback that a call is given. The part of the heap that was never used is one last free extent. Blocks
+ * that the library has in the heap are among the others: undo's, and the list of ty_reserve and of concurrent heaps,
+ * which leaves with a close where nothing is reserved; ty_each_own_block tells which these are. O(extents + blocks). */
 typedef bool ty_block_callback(const ty_block *block, void *context);
-typedef bool ty_area_callback(const ty_area *area, void *context);
+typedef bool ty_extent_callback(const ty_extent *extent, void *context);
 TY_API ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
-TY_API ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
+TY_API ty_status ty_each_extent(ty_heap *heap, ty_extent_callback *callback, void *context);
 
 /* Calls back for each live block that the library has in the heap, and that is none of the program's live ones: the
  * buffers of undo, and the blocks that the program has freed and undo holds, whether undo is attached or not; the list
@@ -160,22 +159,22 @@ TY_API ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *c
  * undo). */
 TY_API ty_status ty_each_own_block(ty_heap *heap, ty_block_callback *callback, void *context);
 
-/* Makes live blocks of a heap as areas tell them, as if each had been made by ty_alloc_at: of a TY_AREA_SPAN, with
- * address, block_size_bytes, live and live_count, the blocks that live has bits of; of a TY_AREA_RUN, with address and
- * size_bytes, one block of whole pages. A size_bytes or block_count of a span may be 0, else it must be what this
+/* Makes live blocks of a heap as extents tell them, as if each had been made by ty_alloc_at: of a TY_EXTENT_SPAN, with
+ * address, block_size_bytes, live and live_count, the blocks that live has bits of; of a TY_EXTENT_BLOCK, with address
+ * and size_bytes, one block of whole pages. A size_bytes or block_count of a span may be 0, else it must be what this
  * heap's spans of that class have. Other kinds are skipped. Nothing there may be in use. What the blocks hold is
  * indeterminate, but zeros in pages that the heap never used. They are to be written: where they fill huge pages nearly
- * whole, a volatile heap asks for such. One area after the other; *made (may be NULL) is how many were made, or
- * skipped: on a failure the areas before that one stay, and of it nothing. Other threads' allocations on the heap wait
- * meanwhile. O(areas). Errors: TY_E_ARGUMENT (no such area can be there, in this heap with its class table),
+ * whole, a volatile heap asks for such. One extents after the other; *made (may be NULL) is how many were made, or
+ * skipped: on a failure the extents before that one stay, and of it nothing. Other threads' allocations on the heap
+ * wait meanwhile. O(extents). Errors: TY_E_ARGUMENT (no such extent can be there, in this heap with its class table),
  * TY_E_EXISTS (some of it is in use), TY_E_MEMORY; of a transactional, concurrent or checked heap TY_E_UNSUPPORTED, of
  * one open for reading only TY_E_PERMISSION. Thread-safe. */
-TY_API TY_CHECKED ty_status ty_make_areas(ty_heap *heap, const ty_area *areas, size_t count, size_t *made);
+TY_API TY_CHECKED ty_status ty_make_extents(ty_heap *heap, const ty_extent *extents, size_t count, size_t *made);
 
 /* Checks every structure of the heap top-down: header, roots (also one that leads to no live block, since its block was
- * freed), areas, bitmaps, the tree of free pages; calls back with a text for each thing that is wrong, and where
+ * freed), extents, bitmaps, the tree of free pages; calls back with a text for each thing that is wrong, and where
  * (callback may be NULL). TY_OK: sound; TY_E_DAMAGED: not. Allocations on the heap wait meanwhile: for the callback
- * holds what is said of ty_each_block. O(touched pages + free runs). */
+ * holds what is said of ty_each_block. O(touched pages + free extents). */
 typedef void ty_problem_callback(const char *problem, void *context);
 TY_API TY_CHECKED ty_status ty_heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context);
 
@@ -183,13 +182,13 @@ typedef struct ty_heap_stats {
     size_t struct_size; /* sizeof(ty_heap_stats), set by the caller */
     void *base;
     size_t limit_bytes;   /* reserved address space */
-    size_t touched_bytes; /* from base to the end of the highest area ever used */
+    size_t touched_bytes; /* from base to the end of the highest extents ever used */
     size_t live_blocks;
     size_t live_bytes;     /* usable bytes of live blocks */
     size_t control_bytes;  /* header and the touched part of the tables */
     size_t resident_bytes; /* of the range, as the kernel counts it; 0: not known (without /proc) */
-    size_t free_runs;
-    size_t free_bytes;         /* free within touched_bytes: free runs and free blocks of spans */
+    size_t free_extents;
+    size_t free_bytes;         /* free within touched_bytes: free extents and free blocks of spans */
     size_t largest_free_bytes; /* largest block that could be allocated now */
     double availability;       /* how much of the free space of the touched part can really be used, 0 to 1: for
                                   log-spaced sizes s from 16 B to the free total O, the mean of
@@ -226,7 +225,7 @@ typedef struct ty_size_class {
 } ty_size_class;
 
 /* Writes the first `room` of the heap's size classes, in rising order, and *count: of all of them (128 at the most).
- * Larger blocks are runs of pages. Errors: TY_E_ARGUMENT. Thread-safe. */
+ * Larger blocks are extents of pages. Errors: TY_E_ARGUMENT. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_heap_size_classes(ty_heap *heap, ty_size_class *classes, size_t room, size_t *count);
 
 /* What a thread keeps of a heap for its own allocations. */

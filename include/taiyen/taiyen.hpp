@@ -650,8 +650,8 @@ public:
         return stats;
     }
 
-    // Call a function with each block (const ty_block &), area (const ty_area &), or root (const char *, void *), until
-    // it returns false; it may also return nothing. Not for changing the heap meanwhile.
+    // Call a function with each block (const ty_block &), extents (const ty_extent &), or root (const char *, void *),
+    // until it returns false; it may also return nothing. Not for changing the heap meanwhile.
     template <class Function>
     result<void> each_block(Function &&function) const {
         using call = detail::callback<std::remove_reference_t<Function>>;
@@ -659,13 +659,13 @@ public:
         return c.finish(ty_each_block(
             heap_, [](const ty_block *b, void *context) { return call::of(context).call(*b); }, &c));
     }
-    // The same with each area.
+    // The same with each extent.
     template <class Function>
-    result<void> each_area(Function &&function) const {
+    result<void> each_extent(Function &&function) const {
         using call = detail::callback<std::remove_reference_t<Function>>;
         call c{function};
-        return c.finish(ty_each_area(
-            heap_, [](const ty_area *a, void *context) { return call::of(context).call(*a); }, &c));
+        return c.finish(ty_each_extent(
+            heap_, [](const ty_extent *a, void *context) { return call::of(context).call(*a); }, &c));
     }
     // The same with each root.
     template <class Function>

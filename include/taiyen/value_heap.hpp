@@ -314,8 +314,8 @@ public:
 
 private:
     explicit value_heap(ty_heap *heap) noexcept : heap_(heap), kind_(ty_heap_kind(heap)) {
-        // Does nothing but look: of no area.
-        read_only_ = kind_ != TY_VOLATILE && ty_make_areas(heap, nullptr, 0, nullptr) == TY_E_PERMISSION;
+        // Does nothing but look: of no extent.
+        read_only_ = kind_ != TY_VOLATILE && ty_make_extents(heap, nullptr, 0, nullptr) == TY_E_PERMISSION;
     }
 
     static void trim(std::string_view &magnitude) {

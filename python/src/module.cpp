@@ -557,23 +557,23 @@ nb::dict heap_stats(heap &of) {
 }
 
 // (kind, offset, bytes, blocks that fit, live blocks) of each area.
-nb::list areas(heap &of) {
+nb::list extents(heap &of) {
     must(of.check());
     const auto *base = static_cast<const char *>(ty_heap_base(of.handle));
-    std::vector<ty_area> found; // nothing is allocated while the heap is looked at
-    must_be_ok(ty_each_area(
+    std::vector<ty_extent> found; // nothing is allocated while the heap is looked at
+    must_be_ok(ty_each_extent(
         of.handle,
-        [](const ty_area *area, void *context) {
-            static_cast<std::vector<ty_area> *>(context)->push_back(*area);
+        [](const ty_extent *extent, void *context) {
+            static_cast<std::vector<ty_extent> *>(context)->push_back(*extent);
             return true;
         },
         &found));
     static const char *const kinds[] = {"free", "span", "run", "control"};
     nb::list told;
-    for (const ty_area &area : found)
-        told.append(nb::make_tuple(kinds[area.kind <= TY_AREA_CONTROL ? area.kind : 0],
-                                   static_cast<const char *>(area.address) - base, area.size_bytes, area.block_count,
-                                   area.live_count));
+    for (const ty_extent &extent : found)
+        told.append(nb::make_tuple(kinds[extent.kind <= TY_EXTENT_CONTROL ? extent.kind : 0],
+                                   static_cast<const char *>(extent.address) - base, extent.size_bytes,
+                                   extent.block_count, extent.live_count));
     return told;
 }
 
@@ -715,7 +715,7 @@ NB_MODULE(_core, module) {
         .def("_history", history)
         .def("_clear_history", clear_history)
         .def("_stats", heap_stats)
-        .def("_areas", areas)
+        .def("_areas", extents)
         .def("_collect", collect)
         .def("_verify", verify)
         .def("_layouts", layouts)

@@ -4,9 +4,9 @@ _COLUMNS, _CELL, _ROWS = 64, 10, 24
 _COLOURS = {"free": "#eceff1", "control": "#90a4ae", "span": "#1e88e5", "run": "#43a047"}
 
 
-def picture(areas):
+def picture(extents):
     """SVG of areas as `Heap._areas` gives them: (kind, offset, bytes, blocks that fit, live blocks)."""
-    used = [area for area in areas]
+    used = [extent for extent in extents]
     while used and used[-1][0] == "free":
         used.pop()
     end = max((offset + size for _, offset, size, _, _ in used), default=1)

@@ -28,14 +28,14 @@ ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *contex
     return guard.end(heap_each_block(heap, guard.callback(), &guard));
 }
 
-ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context) {
-    constexpr const char *call = "go through a heap's areas";
+ty_status ty_each_extent(ty_heap *heap, ty_extent_callback *callback, void *context) {
+    constexpr const char *call = "go through a heap's extents";
     if (ty_status status = check_heap(heap, call))
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
-    guarded<ty_area_callback> guard(callback, context);
-    return guard.end(heap_each_area(heap, guard.callback(), &guard));
+    guarded<ty_extent_callback> guard(callback, context);
+    return guard.end(heap_each_extent(heap, guard.callback(), &guard));
 }
 
 ty_status ty_heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context) {

@@ -100,22 +100,23 @@ ty_status heap_grow(ty_heap *heap, size_t limit_bytes);
 void *heap_alloc(ty_heap *heap, size_t size);
 void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed); // alignment 0: natural
 ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size);
-// ty_make_areas, of a heap that is neither transactional nor concurrent.
-ty_status heap_make_areas(ty_heap *heap, const ty_area *areas, size_t count, size_t *made);
+// ty_make_extents, of a heap that is neither transactional nor concurrent.
+ty_status heap_make_extents(ty_heap *heap, const ty_extent *extents, size_t count, size_t *made);
 // All of the block is zeroed, and *bytes is what it can hold; heap_alloc_at makes the same block of the address and
 // *bytes, whatever the alignment was.
 void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *bytes);
-// What the block that starts at address can hold, and whether it is a run of pages, which a resize can shrink and grow
+// What the block that starts at address can hold, and whether it is an extent, which a resize can shrink and grow
 // in place. Else TY_E_ARGUMENT, the failure of a call named by verb.
-ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, size_t *bytes, bool *run);
+ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, size_t *bytes, bool *extent);
 // The least that a block of so many usable bytes may have been asked for: nobody keeps the size. A small block, and a
-// short run, may have been made larger than it had to be, or stayed where it is when it became smaller.
-size_t heap_least_bytes(const ty_heap *heap, size_t bytes, bool run);
+// short extent, may have been made larger than it had to be, or stayed where it is when it became smaller.
+size_t heap_least_bytes(const ty_heap *heap, size_t bytes, bool extent);
 void *heap_resize(void *block, size_t size);
 ty_status heap_resize_in_place(void *block, size_t size);
 ty_status heap_free(void *block);
-// A run of pages becomes two live blocks: the first so many bytes (whole pages, not all), and the rest. And two live
-// runs, of which the second starts where the first ends, become one. Bytes are not touched, and no memory is needed.
+// An extent of pages becomes two live blocks: the first so many bytes (whole pages, not all), and the rest. And two
+// live runs, of which the second starts where the first ends, become one. Bytes are not touched, and no memory is
+// needed.
 ty_status heap_split_run(ty_heap *heap, void *block, size_t kept_bytes);
 ty_status heap_join_runs(ty_heap *heap, void *block);
 size_t heap_usable_size(const void *block);
@@ -125,7 +126,7 @@ ty_status heap_block_of(const void *address, ty_block *block);
 // from before it) in which no live block lies. Leaves no failure.
 bool heap_find_block(ty_heap *heap, const void *address, ty_block *place);
 ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
-ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
+ty_status heap_each_extent(ty_heap *heap, ty_extent_callback *callback, void *context);
 // os::drop_in_calls::each_word, of any heap.
 bool heap_each_word(ty_heap *heap, const os::malloc_word_search &wanted, size_t *left);
 ty_status heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context);
@@ -165,14 +166,14 @@ struct heap_words {
 heap_words heap_block_words(const ty_heap *heap);
 
 // The stretch that a page lies in, so that a snapshot can leave out free pages. Paused heaps only.
-struct page_area {
+struct page_extent_use {
     uint64_t first;
     uint64_t count;
     bool free;
 };
-page_area heap_area_at(ty_heap *heap, uint64_t page);
+page_extent_use heap_extent_at(ty_heap *heap, uint64_t page);
 // The same of a heap that is not paused, as it is for a moment.
-page_area heap_area_now(ty_heap *heap, uint64_t page);
+page_extent_use heap_extent_now(ty_heap *heap, uint64_t page);
 
 ty_status heap_root_set(ty_heap *heap, const char *name, void *address);
 void *heap_root(ty_heap *heap, const char *name);
@@ -184,11 +185,11 @@ void *heap_service_root(const ty_heap *heap);
 
 void *heap_base(const ty_heap *heap);
 size_t heap_limit(const ty_heap *heap);
-size_t heap_used_bytes(const ty_heap *heap); // from the base to the end of the highest area ever used
+size_t heap_used_bytes(const ty_heap *heap); // from the base to the end of the highest extent ever used
 const std::atomic<uint64_t> &heap_used_pages(const ty_heap *heap); // the same, where it is kept
 
-// The stretches of what is mapped that were never used, in whole pages: those above the highest area, and the pieces of
-// the tables that describe them. Whatever they hold, the heap takes them for zeros (H7). Returns how many there are.
+// The stretches of what is mapped that were never used, in whole pages: those above the highest extent, and the pieces
+// of the tables that describe them. Whatever they hold, the heap takes them for zeros (H7). Returns how many there are.
 struct heap_stretch {
     void *address;
     size_t bytes;

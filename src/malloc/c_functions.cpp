@@ -106,7 +106,7 @@ memory_info<size_t> figures() {
     if (heap == nullptr || heap_get_stats(heap, &stats) != TY_OK)
         return info;
     info.arena = stats.touched_bytes;
-    info.ordblks = stats.free_runs;
+    info.ordblks = stats.free_extents;
     info.uordblks = stats.live_bytes;
     info.fordblks = stats.free_bytes;
     return info;

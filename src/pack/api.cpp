@@ -256,7 +256,7 @@ void ty_each_move(const ty_moves *moves, ty_move_block_callback *callback, void 
     if (moves == nullptr || callback == nullptr)
         return;
     const layout &old = moves->old();
-    for (const area &a : old.areas)
+    for (const extent &a : old.extents)
         for (uint64_t i = 0; i < a.blocks; i++) {
             if (!old.is_live(a, i))
                 continue;

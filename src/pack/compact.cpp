@@ -39,7 +39,7 @@ private:
         static_cast<compaction *>(self)->own_blocks_++;
         return true;
     }
-    static bool take_area(const ty_area *a, void *self) {
+    static bool take_extent(const ty_extent *a, void *self) {
         static_cast<compaction *>(self)->tables_ = static_cast<char *>(a->address);
         return true;
     }
@@ -68,7 +68,7 @@ private:
     stream_header header_{};
     std::vector<root> roots_;
     std::unique_ptr<ty_moves> moves_;
-    char *tables_ = nullptr; // the heap's last area: no block lies behind its start
+    char *tables_ = nullptr; // the heap's last extent: no block lies behind its start
     std::exception_ptr thrown_;
     uint64_t own_blocks_ = 0;
     uint64_t fixed_ = 0;
@@ -92,7 +92,7 @@ ty_status compaction::check_heap() {
     }
     if (ty_status status = ty_free(probe))
         return status;
-    return ty_each_area(heap_, take_area, this);
+    return ty_each_extent(heap_, take_extent, this);
 }
 
 // PK7.
@@ -136,16 +136,16 @@ ty_status compaction::check_plan() const {
 
 void compaction::free_all() {
     const layout &old = moves_->old();
-    for (const area &a : old.areas)
+    for (const extent &a : old.extents)
         for (uint64_t i = 0; i < a.blocks; i++)
             if (old.is_live(a, i))
-                static_cast<void>(ty_free(old.address(a) + i * a.block_bytes)); // it is live: ty_each_area said so
+                static_cast<void>(ty_free(old.address(a) + i * a.block_bytes)); // it is live: ty_each_extent said so
 }
 
 // Places that are longer than their blocks were have other blocks' bytes behind them.
 void clear_longer_places(const ty_moves &moves) {
     const layout &old = moves.old();
-    for (const area &a : old.areas)
+    for (const extent &a : old.extents)
         for (uint64_t i = 0; i < a.blocks && moves.new_block_bytes(a) > a.block_bytes; i++)
             if (old.is_live(a, i))
                 memset(moves.block(a, i), 0, moves.new_block_bytes(a));
@@ -153,9 +153,9 @@ void clear_longer_places(const ty_moves &moves) {
 
 ty_status compaction::lay_out() {
     std::vector<uint64_t> bits;
-    std::vector<ty_area> areas = moves_->new_areas(&bits);
+    std::vector<ty_extent> extents = moves_->new_extents(&bits);
     size_t made;
-    if (ty_status status = ty_make_areas(heap_, areas.data(), areas.size(), &made))
+    if (ty_status status = ty_make_extents(heap_, extents.data(), extents.size(), &made))
         return status;
     clear_longer_places(*moves_);
     if (ty_status status =

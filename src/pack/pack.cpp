@@ -56,7 +56,7 @@ private:
         return true;
     }
     static bool take_root(const char *name, void *address, void *self);
-    static bool take_area(const ty_area *area, void *self);
+    static bool take_extent(const ty_extent *extent, void *self);
     ty_status write_all();
     ty_status write_header();
     ty_status write_content();
@@ -83,10 +83,10 @@ bool packing::take_root(const char *name, void *address, void *self) {
     return true;
 }
 
-// The last area is that of the tables: while it is told the heap is still paused, and all of it is known.
-bool packing::take_area(const ty_area *a, void *self) {
+// The last extent is that of the tables: while it is told the heap is still paused, and all of it is known.
+bool packing::take_extent(const ty_extent *a, void *self) {
     auto &p = *static_cast<packing *>(self);
-    if (a->kind != TY_AREA_CONTROL) {
+    if (a->kind != TY_EXTENT_CONTROL) {
         p.places_.add(*a);
     } else if (reinterpret_cast<uint64_t>(a->address) != p.places_.base) {
         p.packed_ = true;
@@ -113,7 +113,7 @@ ty_status packing::run() {
     read_section section(heap_);
     if (ty_status status = section.begin())
         return status;
-    if (ty_status status = ty_each_area(heap_, take_area, this))
+    if (ty_status status = ty_each_extent(heap_, take_extent, this))
         return status;
     return packed_ ? status_ : ty_error_set(TY_E_DAMAGED, 0, call_name, nullptr, UINT64_MAX, "verify the heap");
 }
@@ -129,7 +129,7 @@ ty_status packing::write_all() {
     packer with(codec_, options_.level);
     if (ty_status status = write_header())
         return status;
-    if (ty_status status = write_areas(places_, with, out_))
+    if (ty_status status = write_extents(places_, with, out_))
         return status;
     if (ty_status status = write_roots(roots_, with, out_))
         return status;
@@ -146,7 +146,7 @@ ty_status packing::write_header() {
     header.limit_bytes = places_.limit_bytes;
     header.kind = ty_heap_kind(heap_);
     header.classes = ty_heap_class_table(heap_);
-    header.areas = places_.areas.size();
+    header.extents = places_.extents.size();
     header.roots = roots_.size();
     header.live_blocks = places_.live_blocks();
     header.live_bytes = live_bytes_;

@@ -249,10 +249,10 @@ ty_status unpacking::make_blocks() {
     if (ty_status status = check_room())
         return status;
     std::vector<uint64_t> bits;
-    std::vector<ty_area> areas = moves_->new_areas(&bits);
+    std::vector<ty_extent> extents = moves_->new_extents(&bits);
     size_t made;
-    ty_status status = ty_make_areas(target_.heap(), areas.data(), areas.size(), &made);
-    return status == TY_E_ARGUMENT ? refuse_stream(TY_E_DAMAGED, "it has areas that no heap has", 0) : status;
+    ty_status status = ty_make_extents(target_.heap(), extents.data(), extents.size(), &made);
+    return status == TY_E_ARGUMENT ? refuse_stream(TY_E_DAMAGED, "it has extents that no heap has", 0) : status;
 }
 
 ty_status unpacking::check_room() const {

@@ -64,7 +64,7 @@ void expect_it_thrown(const std::function<ty_status()> &call) {
 
 const case_of_call calls[] = {
     {"each_block", [](ty_heap *heap, auto &) { return ty_each_block(heap, throws<bool>, nullptr); }},
-    {"each_area", [](ty_heap *heap, auto &) { return ty_each_area(heap, throws<bool>, nullptr); }},
+    {"each_extent", [](ty_heap *heap, auto &) { return ty_each_extent(heap, throws<bool>, nullptr); }},
     {"each_class", [](ty_heap *heap, auto &) { return ty_each_class(heap, throws<bool>, nullptr); }},
     {"each_thread", [](ty_heap *heap, auto &) { return ty_each_thread(heap, throws<bool>, nullptr); }},
     {"each_own_block", [](ty_heap *heap, auto &) { return ty_each_own_block(heap, throws<bool>, nullptr); }},

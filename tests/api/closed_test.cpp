@@ -34,7 +34,7 @@ const call calls[] = {
     {"ty_alloc_zeroed", [](ty_heap *h) { return none(ty_alloc_zeroed(h, 100)); }},
     {"ty_alloc_aligned", [](ty_heap *h) { return none(ty_alloc_aligned(h, 100, 64)); }},
     {"ty_alloc_at", [](ty_heap *h) { return is(ty_alloc_at(h, &h, 100)); }},
-    {"ty_make_areas", [](ty_heap *h) { return is(ty_make_areas(h, nullptr, 0, nullptr)); }},
+    {"ty_make_extents", [](ty_heap *h) { return is(ty_make_extents(h, nullptr, 0, nullptr)); }},
     {"ty_each_own_block",
      [](ty_heap *h) {
          return is(ty_each_own_block(

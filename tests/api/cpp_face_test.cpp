@@ -202,9 +202,9 @@ TEST(cpp_face, exceptions_of_callbacks_go_around_the_library) {
     seen = 0;
     EXPECT_TRUE(heap.each_block([&](const ty_block &) { return ++seen < 3; }));
     EXPECT_EQ(seen, 3);
-    size_t areas = 0, roots = 0;
-    EXPECT_TRUE(heap.each_area([&](const ty_area &) { ++areas; }));
-    EXPECT_GT(areas, 1u);
+    size_t extents = 0, roots = 0;
+    EXPECT_TRUE(heap.each_extent([&](const ty_extent &) { ++extents; }));
+    EXPECT_GT(extents, 1u);
     static_cast<void>(heap.root<int>("a", 1));
     EXPECT_TRUE(heap.each_root([&](const char *name, void *) { roots += strcmp(name, "a") == 0; }));
     EXPECT_EQ(roots, 1u);

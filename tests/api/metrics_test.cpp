@@ -218,18 +218,18 @@ std::vector<uint32_t> dirty_by_cell(ty_heap *heap, uint64_t cell_bytes, uint64_t
     const uint64_t pages = cells * cell_bytes / 4096;
     std::vector<uint64_t> bits(pages / 64 + 1);
     EXPECT_EQ(ty_dirty_bitmap(heap, 0, pages, bits.data()), TY_OK);
-    auto forget_free = [](const ty_area *area, void *context) {
+    auto forget_free = [](const ty_extent *extent, void *context) {
         auto &all = *static_cast<std::pair<ty_heap *, std::vector<uint64_t> *> *>(context);
         const auto first =
-            static_cast<uint64_t>(static_cast<char *>(area->address) - static_cast<char *>(ty_heap_base(all.first))) /
+            static_cast<uint64_t>(static_cast<char *>(extent->address) - static_cast<char *>(ty_heap_base(all.first))) /
             4096;
-        for (uint64_t page = first; area->kind == TY_AREA_FREE && page < first + area->size_bytes / 4096; ++page)
+        for (uint64_t page = first; extent->kind == TY_EXTENT_FREE && page < first + extent->size_bytes / 4096; ++page)
             if (page / 64 < all.second->size())
                 (*all.second)[page / 64] &= ~(uint64_t{1} << page % 64);
         return true;
     };
     std::pair context{heap, &bits};
-    EXPECT_EQ(ty_each_area(heap, forget_free, &context), TY_OK);
+    EXPECT_EQ(ty_each_extent(heap, forget_free, &context), TY_OK);
     for (uint64_t page = 0; page < pages; ++page)
         counts[page * 4096 / cell_bytes] += static_cast<uint32_t>(bits[page / 64] >> page % 64 & 1);
     return counts;

@@ -192,7 +192,7 @@ TEST(volatile_heap, null_is_refused_or_does_nothing) {
 
 TEST_F(a_volatile_heap, callbacks_and_outputs_must_be_there) {
     expect_refusal(ty_each_block(heap_, nullptr, nullptr), TY_E_ARGUMENT, "callback");
-    expect_refusal(ty_each_area(heap_, nullptr, nullptr), TY_E_ARGUMENT, "callback");
+    expect_refusal(ty_each_extent(heap_, nullptr, nullptr), TY_E_ARGUMENT, "callback");
     expect_refusal(ty_each_root(heap_, nullptr, nullptr), TY_E_ARGUMENT, "callback");
     expect_refusal(ty_heap_get_stats(heap_, nullptr), TY_E_ARGUMENT, "ty_heap_stats");
     expect_refusal(ty_block_of(heap_, nullptr), TY_E_ARGUMENT, "NULL");

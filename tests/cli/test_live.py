@@ -56,16 +56,16 @@ class LiveTest(CliTest):
 
 
 class Figures(LiveTest):
-    def areas(self, live):
+    def extents(self, live):
         """All of them: an answer has 200 at the most, and says how many there are behind these."""
         at = 0
         while True:
-            part = json.loads(live.get(f"areas?from={at}"))
-            self.assertLessEqual(len(part["areas"]), 200)
-            yield from part["areas"]
+            part = json.loads(live.get(f"extents?from={at}"))
+            self.assertLessEqual(len(part["extents"]), 200)
+            yield from part["extents"]
             if part["more"] == "0":
                 return
-            at = int(part["areas"][-1]["offset"]) + int(part["areas"][-1]["bytes"])
+            at = int(part["extents"][-1]["offset"]) + int(part["extents"][-1]["bytes"])
 
     def test_heaps_at_rest_and_of_dead_processes(self):
         for how in ("archive", "undo", "described", "die", "commit", "parts"):
@@ -76,7 +76,7 @@ class Figures(LiveTest):
             self.assertNotIn("live", live.metrics())
             cells = json.loads(live.get("map"))["cells"]
             self.assertGreater(len(cells), 0)
-            live_bytes = sum(int(one["block_bytes"]) * int(one["live_count"]) for one in self.areas(live))
+            live_bytes = sum(int(one["block_bytes"]) * int(one["live_count"]) for one in self.extents(live))
             self.assertEqual(live_bytes, int(live.metrics()["live_bytes"]))
             self.assertEqual(live.end(), (0, ""))
             self.assertEqual(hashes(self.folder), before)
@@ -223,7 +223,7 @@ class Levels(LiveTest):
     def test_hostile_numbers(self):
         live = self.live(self.heap("described"))
         largest = 2**64 - 1
-        for name in ("map", "areas", "blocks", "block"):
+        for name in ("map", "extents", "blocks", "block"):
             for at in (0, 1, 4095, 4096, 2**31, 2**32, 2**46, 2**63, largest - 4095, largest):
                 for size in (0, 1, 4096, 2**40, largest):
                     self.ask(live, f"{name}?from={at}&bytes={size}")
@@ -363,7 +363,7 @@ class Hostile(LiveTest):
         seed = random.randrange(1 << 32)
         chance = random.Random(seed)
         for _ in range(300):
-            name = chance.choice(("areas?from=1", "map?from=4096&bytes=8192", "blocks?from=4096", "block?from=8192"))
+            name = chance.choice(("extents?from=1", "map?from=4096&bytes=8192", "blocks?from=4096", "block?from=8192"))
             asked = bytearray(f"GET /{live.token}/{name} HTTP/1.1\r\nHost: {live.host}\r\n"
                               "Connection: close\r\n\r\n".encode())
             for _ in range(chance.randrange(1, 6)):
@@ -379,7 +379,7 @@ class Hostile(LiveTest):
             self.ask(live, bytes(asked), wants=False)
         for asked in (b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n", b"A" * 200000,
                       b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n",
-                      f"GET /{live.token}/areas?from=99999999999999999999999 HTTP/1.1\r\nHost: {live.host}\r\n"
+                      f"GET /{live.token}/extents?from=99999999999999999999999 HTTP/1.1\r\nHost: {live.host}\r\n"
                       "Connection: close\r\n\r\n".encode(),
                       f"POST /{live.token}/metrics HTTP/1.1\r\nHost: {live.host}\r\nContent-Length: 99999999999\r\n"
                       "\r\nx".encode()):

@@ -122,7 +122,7 @@ class LivePage(CliTest):
         self.browser.value(f"{cells}[3].click()")
         self.browser.value("""new Promise(done => { const look = () =>
             document.getElementById('cell-note').textContent.startsWith('from 0 B') ? setTimeout(look, 50) : done(); look(); })""")
-        self.assertGreater(self.browser.value("document.querySelectorAll('#areas tr').length"), 1)
+        self.assertGreater(self.browser.value("document.querySelectorAll('#extents tr').length"), 1)
 
     def until(self, condition):
         self.browser.value(f"""new Promise(done => {{ const look = () =>

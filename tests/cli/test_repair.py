@@ -190,7 +190,7 @@ class Damaged(Repair):
         report = self.repair(path)  # what is a block is missing, too: pages are all there is
         self.assertFalse(report["whole"])
         self.assertNotEqual(report["damaged_tables"], "0")
-        self.assertIn("no area starts there", report["problems"][-1])
+        self.assertIn("no extent starts there", report["problems"][-1])
         with open(twin, "rb") as one, open(self.path("out.ty"), "rb") as other:
             differing = {page for page in range(10240) if page_of(one, page) != page_of(other, page)}
         self.assertLessEqual(differing, pages_of(report) | {0})

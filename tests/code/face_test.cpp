@@ -9,7 +9,7 @@ namespace {
 
 struct shape {
     long width = 3;
-    virtual long area() const { return width * width; }
+    virtual long extent() const { return width * width; }
 };
 
 class faces : public testing::Test {
@@ -34,7 +34,7 @@ protected:
 TEST_F(faces, take_virtual_functions_where_the_heap_knows_its_code) {
     for (ty_code code : {TY_CODE_MAPPED, TY_CODE_DEFAULT, TY_CODE_DEFAULT}) {
         taiyen::heap heap = open(TY_SNAPSHOT, code);
-        EXPECT_EQ(heap.root<shape>("shape").area(), 9);
+        EXPECT_EQ(heap.root<shape>("shape").extent(), 9);
         ASSERT_TRUE(heap.close());
     }
 }
@@ -50,7 +50,7 @@ TEST_F(faces, refuse_virtual_functions_elsewhere) {
 
 TEST_F(faces, take_virtual_functions_in_volatile_heaps) {
     taiyen::heap heap = taiyen::heap::create().value();
-    EXPECT_EQ(heap.root<shape>("shape").area(), 9);
+    EXPECT_EQ(heap.root<shape>("shape").extent(), 9);
 }
 
 TEST_F(faces, of_concurrent_heaps_do_the_same) {

@@ -5,7 +5,7 @@
 
 struct triangle : shape {
     long base = 6;
-    long area() const override { return base * 4 / 2; }
+    long extent() const override { return base * 4 / 2; }
     long step() const override { return 1; }
 };
 

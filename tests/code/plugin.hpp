@@ -4,7 +4,7 @@
 #include <cstddef>
 
 struct shape {
-    virtual long area() const = 0;
+    virtual long extent() const = 0;
     virtual long step() const = 0;
 };
 

@@ -37,7 +37,7 @@ long thrice(long n) {
 struct circle : shape {
     long radius;
     explicit circle(long r) : radius(r) {}
-    long area() const override { return 3 * radius * radius; }
+    long extent() const override { return 3 * radius * radius; }
     long step() const override { return 1; }
 };
 
@@ -144,8 +144,9 @@ ty_status fill(ty_heap *heap, shape *(*maker)(void *place)) {
 }
 
 int use(ty_heap *heap, const ty_report &report, state &all) {
-    std::printf("%ld %ld %ld %ld %ld; count %ld; %llu words\n", all.first->area(), all.second->area(), all.function(10),
-                all.other(10), *all.constant, all.count, static_cast<unsigned long long>(report.code_words));
+    std::printf("%ld %ld %ld %ld %ld; count %ld; %llu words\n", all.first->extent(), all.second->extent(),
+                all.function(10), all.other(10), *all.constant, all.count,
+                static_cast<unsigned long long>(report.code_words));
     const ty_status status = ty_close(heap);
     return status ? fail(status) : 0;
 }

@@ -19,11 +19,11 @@ extern "C" {
 
 struct square : shape {
     long side = 5;
-    long area() const override;
+    long extent() const override;
     long step() const override;
 };
 
-long square::area() const {
+long square::extent() const {
     return side * side;
 }
 long square::step() const {

@@ -77,12 +77,13 @@ uint32_t aligned_class(const ty_heap *heap, size_t size, size_t alignment) {
 }
 
 // Pages for a block of run->count pages.
-ty_status take_run(ty_heap *heap, uint64_t align_pages, page_run *run, uint64_t *fresh_from, memory_donors *donors) {
+ty_status take_extent(ty_heap *heap, uint64_t align_pages, page_extent *extent, uint64_t *fresh_from,
+                      memory_donors *donors) {
     os::lock_guard guard(heap->pages_lock);
-    if (ty_status status = take_pages(heap, run->count, align_pages, &run->first, fresh_from); status != TY_OK)
+    if (ty_status status = take_pages(heap, extent->count, align_pages, &extent->first, fresh_from); status != TY_OK)
         return status;
-    heap->descriptors[run->first] = {page_run_head, 0, 0, run->count, 0, 0};
-    withdraw_donors(heap, *run, *fresh_from, donors);
+    heap->descriptors[extent->first] = {page_extent_head, 0, 0, extent->count, 0, 0};
+    withdraw_donors(heap, *extent, *fresh_from, donors);
     return TY_OK;
 }
 
@@ -139,25 +140,25 @@ void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t 
     }
     uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
     uint64_t align_pages =
-        alignment <= page_bytes ? run_alignment(heap, pages, aligned_run_pages) : alignment / page_bytes;
+        alignment <= page_bytes ? extent_alignment(heap, pages, aligned_extent_pages) : alignment / page_bytes;
     if (cache != nullptr && alignment <= page_bytes) {
-        if (page_run kept = take_kept_run(cache, pages); kept.count != 0) {
+        if (page_extent kept = take_kept_extent(cache, pages); kept.count != 0) {
             char *block = page_address(heap, kept.first);
             return zeroed ? memset(block, 0, kept.count * page_bytes) : block;
         }
     }
-    page_run run{0, static_cast<uint32_t>(pages)};
+    page_extent extent{0, static_cast<uint32_t>(pages)};
     uint64_t fresh_from;
     memory_donors donors;
-    ty_status status = take_run(heap, align_pages, &run, &fresh_from, &donors);
-    if (status == TY_E_MEMORY && cache != nullptr && free_kept_runs(cache))
-        status = take_run(heap, align_pages, &run, &fresh_from, &donors);
+    ty_status status = take_extent(heap, align_pages, &extent, &fresh_from, &donors);
+    if (status == TY_E_MEMORY && cache != nullptr && free_kept_extents(cache))
+        status = take_extent(heap, align_pages, &extent, &fresh_from, &donors);
     if (status != TY_OK)
         return nullptr;
-    recycle(heap, run, fresh_from, donors);
+    recycle(heap, extent, fresh_from, donors);
     if (zeroed)
-        zero_pages(heap, run, fresh_from);
-    return page_address(heap, run.first);
+        zero_pages(heap, extent, fresh_from);
+    return page_address(heap, extent.first);
 }
 
 void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed) {
@@ -174,22 +175,22 @@ void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alig
     return block;
 }
 
-ty_status free_run(ty_heap *heap, thread_cache *cache, const void *block, page_run emptied) {
+ty_status free_extent(ty_heap *heap, thread_cache *cache, const void *block, page_extent emptied) {
     uint64_t page = offset_in(heap, block) / page_bytes;
     bool is_block = false;
-    if (emptied.count == 0 && cache != nullptr && page_address(heap, page) == block && keep_run(cache, page))
+    if (emptied.count == 0 && cache != nullptr && page_address(heap, page) == block && keep_extent(cache, page))
         return TY_OK;
     {
         os::lock_guard guard(heap->pages_lock);
-        page_run run;
+        page_extent extent;
         page_descriptor &head = heap->descriptors[page];
-        bool sound = area_at_head(heap, page, &run);
-        is_block = page_address(heap, page) == block && claim_run(head);
+        bool sound = extent_at_head(heap, page, &extent);
+        is_block = page_address(heap, page) == block && claim_extent(head);
         ty_status status = TY_OK;
         if (is_block)
-            status = sound ? release_pages(heap, run, emptied) : tables_damaged("the run is wrong", heap, page);
+            status = sound ? release_pages(heap, extent, emptied) : tables_damaged("the extent is wrong", heap, page);
         if (status != TY_OK) {
-            unclaim_run(head);
+            unclaim_extent(head);
             return status;
         }
     }
@@ -217,7 +218,7 @@ ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
     }
     const page_descriptor &descriptor = heap->descriptors[page];
     if (kind_of(descriptor) != page_span)
-        return free_run(heap, cache, block, {});
+        return free_extent(heap, cache, block, {});
     small_block place = small_block_at(heap, descriptor.size_class, offset);
     free_result result{};
     if (place.exact) {
@@ -309,7 +310,7 @@ void *alloc_cached_slowly(ty_heap *heap, size_t size) {
         return alloc_otherwise(heap, size, 0, false);
     if (size <= heap->small_max)
         return alloc_slowly(cache, heap->class_of[(size + 7) / 8], size);
-    page_run kept = take_kept_run(cache, (size + page_bytes - 1) / page_bytes);
+    page_extent kept = take_kept_extent(cache, (size + page_bytes - 1) / page_bytes);
     leave(cache);
     return kept.count != 0 ? page_address(heap, kept.first) : alloc_otherwise(heap, size, 0, false);
 }
@@ -335,7 +336,7 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
         void *block = take_small(work.cache(), size_class);
         return block != nullptr ? memset(block, 0, *bytes) : nullptr;
     }
-    if (size <= heap->small_max) // a run of a small block's size could not be told from one
+    if (size <= heap->small_max) // an extent of a small block's size could not be told from one
         size = heap->small_max + 1;
     void *block = alloc_run_entered(heap, work.cache(), size, alignment, true);
     if (block != nullptr)
@@ -384,12 +385,12 @@ ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size) {
             .remedy("use an address that an allocation of this size has returned");
     if (small)
         return take_small_at(heap, size_class, offset);
-    page_run run{static_cast<uint32_t>(offset / page_bytes),
-                 static_cast<uint32_t>((bytes + page_bytes - 1) / page_bytes)};
+    page_extent extent{static_cast<uint32_t>(offset / page_bytes),
+                       static_cast<uint32_t>((bytes + page_bytes - 1) / page_bytes)};
     os::lock_guard guard(heap->pages_lock);
-    ty_status status = take_pages_at(heap, run);
+    ty_status status = take_pages_at(heap, extent);
     if (status == TY_OK)
-        heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
+        heap->descriptors[extent.first] = {page_extent_head, 0, 0, extent.count, 0, 0};
     return status;
 }
 

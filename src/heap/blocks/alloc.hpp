@@ -12,7 +12,7 @@ void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t 
 // cache may be NULL: then the safepoint's lock is held.
 ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block);
 // The same for what is no small block. Its pages in emptied have no memory any more.
-ty_status free_run(ty_heap *heap, thread_cache *cache, const void *block, page_run emptied);
+ty_status free_extent(ty_heap *heap, thread_cache *cache, const void *block, page_extent emptied);
 // For a paused heap whose spans have no owners or settled ones.
 ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size);
 ty_status resize_paused(ty_heap *heap, void *address, size_t size, size_t *bytes_before, size_t *bytes);

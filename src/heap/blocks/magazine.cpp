@@ -387,8 +387,8 @@ static size_t usable_size(const thread_cache *cache, const void *block) {
         return place.exact && place.index < info.blocks && !freed ? info.block_bytes : 0;
     }
     // A block with a guard page does not start its run (checks/checks.cpp).
-    bool run = page < top_of(heap) && kind_of(heap->descriptors[page]) == page_run_head;
-    return run && offset % page_bytes == 0 ? heap->descriptors[page].length * page_bytes : 0;
+    bool extent = page < top_of(heap) && kind_of(heap->descriptors[page]) == page_extent_head;
+    return extent && offset % page_bytes == 0 ? heap->descriptors[page].length * page_bytes : 0;
 }
 
 size_t cached_usable_size(const void *block) {

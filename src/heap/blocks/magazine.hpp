@@ -34,7 +34,7 @@ ty_status free_cached_slowly(void *block);
 // stack: what try_free_cached gave. The thread has entered, and leaves.
 ty_status free_cached_elsewhere(void *block, const magazine *stack);
 
-// The bytes that a block can hold that is a run of pages or in a span that a thread owns. That the block is free is
+// The bytes that a block can hold that is an extent or in a span that a thread owns. That the block is free is
 // found out as seldom as by a free of it. No lock. 0: ask heap_usable_size.
 size_t cached_usable_size(const void *block);
 

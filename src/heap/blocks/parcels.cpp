@@ -206,11 +206,11 @@ enum class gathered { cached, full, wrong };
     return result == cached_free::cached ? TY_OK : heap_free(block);
 }
 
-// It is a run of pages, or in a span that no thread owns, or no block.
+// It is an extent, or in a span that no thread owns, or no block.
 [[gnu::noinline]] ty_status free_unstacked(thread_cache *cache, void *block) {
     const ty_heap *heap = cache->heap;
     uint64_t page = offset_in(heap, block) / page_bytes;
-    bool kept = page < top_of(heap) && page_address(heap, page) == block && keep_run(cache, page);
+    bool kept = page < top_of(heap) && page_address(heap, page) == block && keep_extent(cache, page);
     return end_free(cache, block, kept ? cached_free::cached : send_later(cache, block, nullptr));
 }
 

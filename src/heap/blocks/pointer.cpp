@@ -26,17 +26,17 @@ ty_status find_small(ty_heap *heap, uint32_t size_class, uint64_t offset, live_b
     return is_live(heap, place) ? TY_OK : TY_E_NOT_FOUND;
 }
 
-ty_status find_run(ty_heap *heap, uint64_t page, live_block *block) {
+ty_status find_extent(ty_heap *heap, uint64_t page, live_block *block) {
     os::lock_guard guard(heap->pages_lock);
     uint64_t head = head_before(heap, page);
-    page_run run;
+    page_extent extent;
     *block = {head * page_bytes, page_bytes, false, {}, {}};
-    if (head >= first_user_page && kind_of(heap->descriptors[head]) == page_run_kept)
+    if (head >= first_user_page && kind_of(heap->descriptors[head]) == page_extent_kept)
         return TY_E_NOT_FOUND; // K1
-    if (head < first_user_page || !area_at_head(heap, head, &run) || page >= head + run.count)
-        return tables_damaged("no area holds it", heap, page);
-    *block = {head * page_bytes, run.count * page_bytes, false, {}, run};
-    return kind_of(heap->descriptors[head]) == page_run_head ? TY_OK : TY_E_NOT_FOUND;
+    if (head < first_user_page || !extent_at_head(heap, head, &extent) || page >= head + extent.count)
+        return tables_damaged("no extent holds it", heap, page);
+    *block = {head * page_bytes, extent.count * page_bytes, false, {}, extent};
+    return kind_of(heap->descriptors[head]) == page_extent_head ? TY_OK : TY_E_NOT_FOUND;
 }
 
 void describe_block(const ty_heap *heap, const live_block &block, uint64_t offset, char *text, size_t text_bytes) {
@@ -56,7 +56,7 @@ const char *describe_place(ty_heap *heap, uint64_t offset) {
         return "in the part of the heap that was never used";
     const page_descriptor &descriptor = heap->descriptors[page];
     if (kind_of(descriptor) != page_span)
-        return "in a free run: freed already, or never allocated";
+        return "in a free extent: freed already, or never allocated";
     small_block place = small_block_at(heap, descriptor.size_class, offset);
     return place.exact ? "freed already" : "inside a free block";
 }
@@ -82,7 +82,7 @@ ty_status find_block(ty_heap *heap, const void *address, live_block *block) {
     }
     if (kind_of(heap->descriptors[page]) == page_span)
         return find_small(heap, heap->descriptors[page].size_class, offset, block);
-    return find_run(heap, page, block);
+    return find_extent(heap, page, block);
 }
 
 [[gnu::cold]] ty_status not_a_block(const char *verb, const ty_heap *heap, const void *address) {

@@ -22,8 +22,8 @@ struct live_block {
     uint64_t offset; // of its start
     uint64_t bytes;
     bool small;
-    small_block place; // of a small one
-    page_run run;      // of others
+    small_block place;  // of a small one
+    page_extent extent; // of others
 };
 // TY_E_NOT_FOUND without a detail: no live block is there; *block then has the place, in whole pages or as large as a
 // block, that is free. TY_E_DAMAGED with one.

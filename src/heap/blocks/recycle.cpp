@@ -10,9 +10,9 @@ namespace {
 // kernel then asks their processors to forget an address.
 constexpr uint64_t stretch_min = 16;
 
-// So many areas are looked at for each page that is missing: in less time than its fault takes.
-constexpr uint64_t areas_per_page = 4;
-constexpr uint64_t areas_max = 4096;
+// So many extents are looked at for each page that is missing: in less time than its fault takes.
+constexpr uint64_t extents_per_page = 4;
+constexpr uint64_t extents_max = 4096;
 
 // A huge page is not split for less: 350 us and more, where a fault takes 1.5.
 constexpr uint64_t split_min = huge_page_pages / 2;
@@ -58,27 +58,27 @@ private:
     bool touched_;
 };
 
-stretches stretches_of(const ty_heap *heap, page_run run, uint64_t unit, bool touched) {
-    return {heap, run.first, uint64_t{run.first} + run.count, unit, touched};
+stretches stretches_of(const ty_heap *heap, page_extent extent, uint64_t unit, bool touched) {
+    return {heap, extent.first, uint64_t{extent.first} + extent.count, unit, touched};
 }
 
 // Pages of the run from here on were never used.
-uint64_t used_end(page_run run, uint64_t fresh_from) {
-    uint64_t end = uint64_t{run.first} + run.count;
-    return fresh_from < run.first ? run.first : end < fresh_from ? end : fresh_from;
+uint64_t used_end(page_extent extent, uint64_t fresh_from) {
+    uint64_t end = uint64_t{extent.first} + extent.count;
+    return fresh_from < extent.first ? extent.first : end < fresh_from ? end : fresh_from;
 }
 
-// The next area of the sweep for donors, if it can be one.
-bool next_donor(ty_heap *heap, page_run *area) {
+// The next extent of the sweep for donors, if it can be one.
+bool next_donor(ty_heap *heap, page_extent *extent) {
     page_memory &memory = heap->memory;
     uint64_t top = top_of(heap);
     uint64_t page = next_head(heap, memory.next_donor < first_user_page ? first_user_page : memory.next_donor, top);
-    if (page >= top || !area_at_head(heap, page, area)) {
+    if (page >= top || !extent_at_head(heap, page, extent)) {
         memory.next_donor = page < top ? page + 1 : first_user_page; // damaged: verify tells
         return false;
     }
-    memory.next_donor = page + area->count;
-    return kind_at(heap, page) == page_free && area->count >= stretch_min;
+    memory.next_donor = page + extent->count;
+    return kind_at(heap, page) == page_free && extent->count >= stretch_min;
 }
 
 // Moves memory from the donors into the holes, in pieces of a unit at least, and makes it known. Where small pages have
@@ -91,7 +91,7 @@ bool next_donor(ty_heap *heap, page_run *area) {
     if (unit != huge_page_pages)
         heap->memory.parts_move.store(true, std::memory_order_relaxed);
     for (uint32_t i = 0; i < donors.count; i++) {
-        stretches given = stretches_of(heap, donors.runs[i], unit, true);
+        stretches given = stretches_of(heap, donors.extents[i], unit, true);
         while (count < moves_max && failures < failures_max && holes.find() && given.find()) {
             uint64_t wanted = holes.left() < given.left() ? holes.left() : given.left();
             char *to = page_address(heap, holes.at());
@@ -119,9 +119,10 @@ bool next_donor(ty_heap *heap, page_run *area) {
     }
 }
 
-// A part of a huge page is not worth splitting one for in a run of so many pages: all that moves later is then split.
-bool takes_huge_only(page_run run) {
-    return run.count >= aligned_run_pages;
+// A part of a huge page is not worth splitting one for in an extent of so many pages: all that moves later is then
+// split.
+bool takes_huge_only(page_extent extent) {
+    return extent.count >= aligned_extent_pages;
 }
 
 // What a run wants: all pages below fresh_from that have no memory, and whole huge pages. If the heap has such and may
@@ -131,68 +132,68 @@ struct memory_wish {
     bool huge_only;
 };
 
-memory_wish wish_of(const ty_heap *heap, page_run run, uint64_t fresh_from, uint64_t holes_end) {
-    uint64_t old = used_end(run, fresh_from) - run.first;
-    uint64_t missing = old - count_touched(heap, run.first, old);
+memory_wish wish_of(const ty_heap *heap, page_extent extent, uint64_t fresh_from, uint64_t holes_end) {
+    uint64_t old = used_end(extent, fresh_from) - extent.first;
+    uint64_t missing = old - count_touched(heap, extent.first, old);
     bool huge_only =
-        takes_huge_only(run) || (heap->huge_places.load(std::memory_order_relaxed) != 0 && may_hold_more(heap));
+        takes_huge_only(extent) || (heap->huge_places.load(std::memory_order_relaxed) != 0 && may_hold_more(heap));
     if (missing >= stretch_min && !huge_only)
         return {missing, false};
     uint64_t pages = 0;
-    stretches holes(heap, run.first, holes_end, huge_page_pages, false);
+    stretches holes(heap, extent.first, holes_end, huge_page_pages, false);
     for (; holes.find(); holes.skip(holes.left()))
         pages += holes.left();
     return {pages, true};
 }
 
-// The free run behind a long one, if it holds the rest of its last huge page, of which nothing has memory: then that
+// The free extent behind a long one, if it holds the rest of its last huge page, of which nothing has memory: then that
 // gets a whole one, too. Count 0: it does not.
-page_run free_behind(const ty_heap *heap, page_run run) {
-    uint64_t end = uint64_t{run.first} + run.count;
+page_extent free_behind(const ty_heap *heap, page_extent extent) {
+    uint64_t end = uint64_t{extent.first} + extent.count;
     uint64_t tail = end & ~(huge_page_pages - 1);
     uint64_t tail_end = tail + huge_page_pages;
-    page_run behind;
-    bool whole = takes_huge_only(run) && tail != end && tail_end <= top_of(heap) && is_head(heap, end) &&
-                 kind_at(heap, end) == page_free && area_at_head(heap, end, &behind) &&
+    page_extent behind;
+    bool whole = takes_huge_only(extent) && tail != end && tail_end <= top_of(heap) && is_head(heap, end) &&
+                 kind_at(heap, end) == page_free && extent_at_head(heap, end, &behind) &&
                  behind.count >= tail_end - end && next_with_touched(heap, tail, tail_end, true) == tail_end;
-    return whole ? behind : page_run{};
+    return whole ? behind : page_extent{};
 }
 
 // Whole huge pages are for who wants such, or half of one at least: faults cost less than a split.
-bool can_give(const ty_heap *heap, page_run area, const memory_wish &wish) {
-    bool huge = stretches_of(heap, area, huge_page_pages, true).find();
+bool can_give(const ty_heap *heap, page_extent extent, const memory_wish &wish) {
+    bool huge = stretches_of(heap, extent, huge_page_pages, true).find();
     return huge ? wish.huge_only || wish.pages >= split_min : !wish.huge_only;
 }
 
 // What comes with system calls is cold, here and elsewhere: so it is compiled for size.
-[[gnu::cold, gnu::noinline]] bool withdraw(ty_heap *heap, page_run donor, memory_donors *donors) {
+[[gnu::cold, gnu::noinline]] bool withdraw(ty_heap *heap, page_extent donor, memory_donors *donors) {
     if (!withdraw_free(heap, donor))
         return false;
     heap->memory.idle -= count_touched(heap, donor.first, donor.count);
-    donors->runs[donors->count++] = donor;
+    donors->extents[donors->count++] = donor;
     return true;
 }
 
 } // namespace
 
-[[gnu::cold]] void withdraw_donors(ty_heap *heap, page_run run, uint64_t fresh_from, memory_donors *donors) {
+[[gnu::cold]] void withdraw_donors(ty_heap *heap, page_extent extent, uint64_t fresh_from, memory_donors *donors) {
     page_memory &memory = heap->memory;
     donors->count = 0;
-    donors->holes_end = uint64_t{run.first} + run.count;
-    if (!heap->owner.movable || run.count < stretch_min || memory.idle < stretch_min)
+    donors->holes_end = uint64_t{extent.first} + extent.count;
+    if (!heap->owner.movable || extent.count < stretch_min || memory.idle < stretch_min)
         return;
     if (!memory.zeros.load(std::memory_order_relaxed) || heap->mover.refuses())
         return;
-    page_run behind = free_behind(heap, run);
+    page_extent behind = free_behind(heap, extent);
     uint64_t holes_end =
         behind.count != 0 ? (behind.first + huge_page_pages) & ~(huge_page_pages - 1) : donors->holes_end;
-    memory_wish wish = wish_of(heap, run, fresh_from, holes_end);
+    memory_wish wish = wish_of(heap, extent, fresh_from, holes_end);
     donors->huge_only = wish.huge_only;
     if (wish.pages != 0 && behind.count != 0 && withdraw(heap, behind, donors))
         donors->holes_end = holes_end;
-    uint64_t areas = wish.pages < areas_max / areas_per_page ? wish.pages * areas_per_page : areas_max;
-    for (uint64_t found = 0; areas > 0 && found < wish.pages && donors->count < donors_max; areas--) {
-        page_run donor;
+    uint64_t extents = wish.pages < extents_max / extents_per_page ? wish.pages * extents_per_page : extents_max;
+    for (uint64_t found = 0; extents > 0 && found < wish.pages && donors->count < donors_max; extents--) {
+        page_extent donor;
         if (!next_donor(heap, &donor) || !can_give(heap, donor, wish))
             continue;
         uint64_t touched = count_touched(heap, donor.first, donor.count);
@@ -203,26 +204,26 @@ bool can_give(const ty_heap *heap, page_run area, const memory_wish &wish) {
 
 // Whole huge pages that get no memory from others are faulted in, 90 us each; where an empty page table is left, as
 // 512 small pages, 600 us. So it goes first.
-[[gnu::cold, gnu::noinline]] void drop_page_tables(ty_heap *heap, page_run run, uint64_t fresh_from) {
-    stretches holes(heap, run.first, used_end(run, fresh_from), huge_page_pages, false);
+[[gnu::cold, gnu::noinline]] void drop_page_tables(ty_heap *heap, page_extent extent, uint64_t fresh_from) {
+    stretches holes(heap, extent.first, used_end(extent, fresh_from), huge_page_pages, false);
     for (; holes.find(); holes.skip(holes.left()))
         if (forget_small_pages(heap, holes.at(), holes.left()))
             heap->owner.give_back(heap->owner.context, page_address(heap, holes.at()), holes.left() * page_bytes);
 }
 
-[[gnu::cold]] void recycle(ty_heap *heap, page_run run, uint64_t fresh_from, const memory_donors &donors) {
+[[gnu::cold]] void recycle(ty_heap *heap, page_extent extent, uint64_t fresh_from, const memory_donors &donors) {
     if (donors.count != 0)
-        move_memory(heap, {heap, run.first, donors.holes_end, huge_page_pages, false}, donors, huge_page_pages);
-    if (run.count >= huge_page_pages && heap->memory.touched != nullptr)
-        drop_page_tables(heap, run, fresh_from);
+        move_memory(heap, {heap, extent.first, donors.holes_end, huge_page_pages, false}, donors, huge_page_pages);
+    if (extent.count >= huge_page_pages && heap->memory.touched != nullptr)
+        drop_page_tables(heap, extent, fresh_from);
     if (donors.count == 0)
         return;
     if (!donors.huge_only)
-        move_memory(heap, {heap, run.first, used_end(run, fresh_from), stretch_min, false}, donors, stretch_min);
+        move_memory(heap, {heap, extent.first, used_end(extent, fresh_from), stretch_min, false}, donors, stretch_min);
     os::lock_guard guard(heap->pages_lock);
     for (uint32_t i = 0; i < donors.count; i++) {
-        heap->memory.idle += count_touched(heap, donors.runs[i].first, donors.runs[i].count);
-        return_withdrawn(heap, donors.runs[i]);
+        heap->memory.idle += count_touched(heap, donors.extents[i].first, donors.extents[i].count);
+        return_withdrawn(heap, donors.extents[i]);
     }
 }
 

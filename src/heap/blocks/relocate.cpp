@@ -17,7 +17,7 @@ constexpr uint64_t moved_pages_min = 8;
 
 // Where a growing block goes to. Pages from fresh_from on were above top; donors are for the pages that it has more.
 struct new_place {
-    page_run run;
+    page_extent extent;
     uint64_t fresh_from;
     memory_donors donors;
 };
@@ -27,25 +27,26 @@ void *no_block(ty_status) {
 }
 
 // Where in a huge page the new place should start, in pages: where the old one does, so that pages can be moved whole.
-// A short run is rather copied, once, to the start of one.
+// A short extent is rather copied, once, to the start of one.
 uint64_t offset_for(const ty_heap *heap, const live_block &block) {
     uint64_t page = reinterpret_cast<uintptr_t>(heap->base + block.offset) / page_bytes;
-    return !block.small && block.run.count >= aligned_run_pages ? page % huge_page_pages : 0;
+    return !block.small && block.extent.count >= aligned_extent_pages ? page % huge_page_pages : 0;
 }
 
-page_run pages_of(const live_block &block) {
-    return block.small ? page_run{0, static_cast<uint32_t>((block.bytes + page_bytes - 1) / page_bytes)} : block.run;
+page_extent pages_of(const live_block &block) {
+    return block.small ? page_extent{0, static_cast<uint32_t>((block.bytes + page_bytes - 1) / page_bytes)}
+                       : block.extent;
 }
 
-// The pages of a run behind the first ones.
-page_run behind(page_run run, uint32_t count) {
-    return {run.first + count, run.count - count};
+// The pages of an extent behind the first ones.
+page_extent behind(page_extent extent, uint32_t count) {
+    return {extent.first + count, extent.count - count};
 }
 
-// A run of place->run.count pages for a block that has grown and is likely to grow again: where there is memory enough,
-// in front of as many free pages.
+// An extent of place->run.count pages for a block that has grown and is likely to grow again: where there is memory
+// enough, in front of as many free pages.
 [[gnu::cold, gnu::noinline]] ty_status take_growing_run(ty_heap *heap, const live_block &block, new_place *place) {
-    uint64_t pages = place->run.count;
+    uint64_t pages = place->extent.count;
     uint64_t before = offset_for(heap, block);
     const wanted_place choices[] = {{pages, huge_page_pages, before, pages, false, false},
                                     {pages, huge_page_pages, before, 0, false, false},
@@ -54,34 +55,34 @@ page_run behind(page_run run, uint32_t count) {
     place->fresh_from = top_of(heap);
     ty_status status = TY_E_MEMORY;
     for (uint32_t i = heap->owner.movable && pages >= huge_page_pages ? 0 : 2; i < 3 && status == TY_E_MEMORY; i++)
-        status = take_pages_in(heap, choices[i], &place->run.first);
+        status = take_pages_in(heap, choices[i], &place->extent.first);
     if (status != TY_OK)
         return status;
-    heap->descriptors[place->run.first] = {page_run_head, 0, 0, place->run.count, 0, 0};
-    withdraw_donors(heap, behind(place->run, pages_of(block).count), place->fresh_from, &place->donors);
+    heap->descriptors[place->extent.first] = {page_extent_head, 0, 0, place->extent.count, 0, 0};
+    withdraw_donors(heap, behind(place->extent, pages_of(block).count), place->fresh_from, &place->donors);
     return TY_OK;
 }
 
 // A block about to move takes what is free of its last huge page, so that this is moved, too, and not copied.
-void fill_last_huge_page(ty_heap *heap, uint64_t pages_wanted, page_run *run) {
+void fill_last_huge_page(ty_heap *heap, uint64_t pages_wanted, page_extent *extent) {
     uint64_t base_page = reinterpret_cast<uintptr_t>(heap->base) / page_bytes;
-    uint64_t missing = -(base_page + run->first + run->count) & (huge_page_pages - 1);
-    uint64_t filled = run->count + missing;
+    uint64_t missing = -(base_page + extent->first + extent->count) & (huge_page_pages - 1);
+    uint64_t filled = extent->count + missing;
     uint64_t fresh_from;
-    if (missing == 0 || run->count < huge_page_pages || filled > pages_wanted)
+    if (missing == 0 || extent->count < huge_page_pages || filled > pages_wanted)
         return;
     os::lock_guard guard(heap->pages_lock);
-    if (grow_run(heap, *run, static_cast<uint32_t>(filled), &fresh_from) == TY_OK)
-        run->count = static_cast<uint32_t>(filled);
+    if (grow_extent(heap, *extent, static_cast<uint32_t>(filled), &fresh_from) == TY_OK)
+        extent->count = static_cast<uint32_t>(filled);
 }
 
 // Content that lies in small pages, and goes to where such are. What is there already is copied into; the first stretch
 // without memory gets the pages. Returns those that are gone. The target of a move must read as zeros (PM4): so its end
 // is not left for the kernel to find.
-page_run move_small_pages(ty_heap *heap, page_run from, uint64_t to) {
+page_extent move_small_pages(ty_heap *heap, page_extent from, uint64_t to) {
     uint64_t hole = next_with_touched(heap, to, to + from.count, false);
     uint64_t stop = next_with_touched(heap, hole, to + from.count, true);
-    page_run rest = behind(from, static_cast<uint32_t>(hole - to));
+    page_extent rest = behind(from, static_cast<uint32_t>(hole - to));
     char *source = page_address(heap, rest.first);
     char *target = page_address(heap, hole);
     size_t moved = 0;
@@ -100,8 +101,8 @@ bool in_small_pages(const ty_heap *heap, uint64_t first, uint64_t count) {
 }
 
 // Inlined, this and take_growing_run would be there twice. It copies, so it is not cold: that would be done by bytes.
-[[gnu::noinline]] page_run move_content(ty_heap *heap, page_run from, const new_place &place) {
-    uint64_t to = place.run.first;
+[[gnu::noinline]] page_extent move_content(ty_heap *heap, page_extent from, const new_place &place) {
+    uint64_t to = place.extent.first;
     bool small = in_small_pages(heap, from.first, from.count) && in_small_pages(heap, to, from.count);
     if (small && heap->memory.touched != nullptr && heap->memory.zeros.load(std::memory_order_relaxed))
         return move_small_pages(heap, from, to);
@@ -130,16 +131,16 @@ void *grow_elsewhere(ty_heap *heap, thread_cache *cache, live_block block, size_
     new_place place{{0, static_cast<uint32_t>((size + page_bytes - 1) / page_bytes)}, 0, {}};
     if (take_growing_run(heap, block, &place) != TY_OK)
         return nullptr;
-    char *to = page_address(heap, place.run.first);
-    page_run emptied{};
+    char *to = page_address(heap, place.extent.first);
+    page_extent emptied{};
     if (!block.small && heap->owner.movable) {
-        fill_last_huge_page(heap, place.run.count, &block.run);
-        emptied = move_content(heap, block.run, place);
+        fill_last_huge_page(heap, place.extent.count, &block.extent);
+        emptied = move_content(heap, block.extent, place);
     } else {
         memcpy(to, from, block.bytes);
     }
-    recycle(heap, behind(place.run, pages_of(block).count), place.fresh_from, place.donors);
-    ty_status status = block.small ? free_entered(heap, cache, from) : free_run(heap, cache, from, emptied);
+    recycle(heap, behind(place.extent, pages_of(block).count), place.fresh_from, place.donors);
+    ty_status status = block.small ? free_entered(heap, cache, from) : free_extent(heap, cache, from, emptied);
     return status == TY_OK ? to : nullptr;
 }
 
@@ -153,7 +154,7 @@ void *tidy_shrunk(ty_heap *heap, thread_cache *cache, const live_block &block, s
     } else {
         uint32_t first;
         os::lock_guard guard(heap->pages_lock);
-        if (take_better_place(heap, block.run, &first) == TY_OK && first != 0)
+        if (take_better_place(heap, block.extent, &first) == TY_OK && first != 0)
             to = page_address(heap, first);
     }
     if (to == nullptr)

@@ -1,4 +1,4 @@
-// Giving a block that is a run of pages another place: growing where there is no room behind it, shrinking where that
+// Giving a block that is an extent another place: growing where there is no room behind it, shrinking where that
 // leaves the heap less fragmented. docs/design/heap-memory.md, "Dynamic blocks".
 #pragma once
 
@@ -7,9 +7,9 @@
 namespace taiyen {
 
 // Where pages can be moved, runs of so many start at a huge page, so that they can be moved whole.
-inline constexpr uint64_t aligned_run_pages = 2 * huge_page_pages;
+inline constexpr uint64_t aligned_extent_pages = 2 * huge_page_pages;
 
-inline uint64_t run_alignment(const ty_heap *heap, uint64_t pages, uint64_t aligned_from) {
+inline uint64_t extent_alignment(const ty_heap *heap, uint64_t pages, uint64_t aligned_from) {
     return heap->owner.movable && pages >= aligned_from ? huge_page_pages : 1;
 }
 

@@ -26,23 +26,23 @@ ty_status resize_run(ty_heap *heap, live_block *block, size_t size) {
     if (size > heap->limit_bytes)
         return TY_E_MEMORY;
     uint32_t pages = static_cast<uint32_t>(size == 0 ? 1 : (size + page_bytes - 1) / page_bytes);
-    if (pages == block->run.count)
+    if (pages == block->extent.count)
         return TY_OK;
-    page_run more{block->run.first + block->run.count, pages - block->run.count};
+    page_extent more{block->extent.first + block->extent.count, pages - block->extent.count};
     uint64_t fresh_from = 0;
     memory_donors donors;
     donors.count = 0;
     {
         os::lock_guard guard(heap->pages_lock);
-        ty_status status = pages < block->run.count ? shrink_run(heap, block->run, pages)
-                                                    : grow_run(heap, block->run, pages, &fresh_from);
+        ty_status status = pages < block->extent.count ? shrink_run(heap, block->extent, pages)
+                                                       : grow_extent(heap, block->extent, pages, &fresh_from);
         if (status != TY_OK)
             return status;
-        if (pages > block->run.count)
+        if (pages > block->extent.count)
             withdraw_donors(heap, more, fresh_from, &donors);
     }
     recycle(heap, more, fresh_from, donors);
-    block->run.count = pages;
+    block->extent.count = pages;
     block->bytes = uint64_t{pages} * page_bytes;
     return TY_OK;
 }
@@ -134,7 +134,7 @@ size_t heap_usable_size(const void *address) {
     return find_start("look at", heap, address, &block) == TY_OK ? block.bytes : 0;
 }
 
-ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, size_t *bytes, bool *run) {
+ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, size_t *bytes, bool *extent) {
     if (heap_at(address) != heap)
         return not_a_block(verb, nullptr, address);
     if (checks_all(heap))
@@ -144,12 +144,12 @@ ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, si
     if (ty_status status = find_start(verb, heap, address, &block); status != TY_OK)
         return status;
     *bytes = block.bytes;
-    *run = !block.small;
+    *extent = !block.small;
     return TY_OK;
 }
 
-size_t heap_least_bytes(const ty_heap *heap, size_t bytes, bool run) {
-    bool exact = run && bytes > kept_pages_max * page_bytes && bytes > heap->small_max + page_bytes;
+size_t heap_least_bytes(const ty_heap *heap, size_t bytes, bool extent) {
+    bool exact = extent && bytes > kept_pages_max * page_bytes && bytes > heap->small_max + page_bytes;
     return exact ? bytes - page_bytes + 1 : 0;
 }
 
@@ -163,7 +163,7 @@ ty_status heap_split_run(ty_heap *heap, void *address, size_t kept_bytes) {
                        static_cast<unsigned long long>(block.bytes), kept_bytes)
             .remedy("only runs are split, between pages");
     os::lock_guard guard(heap->pages_lock);
-    return split_run(heap, block.run, static_cast<uint32_t>(kept_bytes / page_bytes));
+    return split_run(heap, block.extent, static_cast<uint32_t>(kept_bytes / page_bytes));
 }
 
 ty_status heap_join_runs(ty_heap *heap, void *address) {
@@ -175,7 +175,7 @@ ty_status heap_join_runs(ty_heap *heap, void *address) {
         return failure(TY_E_ARGUMENT, "join the block at %p: it is a small one", address)
             .remedy("only runs are joined");
     os::lock_guard guard(heap->pages_lock);
-    return join_runs(heap, block.run);
+    return join_runs(heap, block.extent);
 }
 
 ty_heap *heap_of(const void *address) {

@@ -30,35 +30,35 @@ private:
     size_t bytes_ = 0;
 };
 
-void count_span(const ty_heap *heap, page_run area, ty_class_stats *stats) {
-    const class_info &info = heap->classes[heap->descriptors[area.first].size_class];
-    uint64_t live = count_allocated(heap, info, area.first);
+void count_span(const ty_heap *heap, page_extent extent, ty_class_stats *stats) {
+    const class_info &info = heap->classes[heap->descriptors[extent.first].size_class];
+    uint64_t live = count_allocated(heap, info, extent.first);
     stats->spans++;
-    stats->span_bytes += area.count * page_bytes;
+    stats->span_bytes += extent.count * page_bytes;
     stats->block_count += info.blocks;
     stats->live_blocks += live;
     stats->live_bytes += live * info.block_bytes;
 }
 
-void count_run(page_run area, ty_class_stats *stats) {
+void count_run(page_extent extent, ty_class_stats *stats) {
     stats->spans++;
-    stats->span_bytes += area.count * page_bytes;
+    stats->span_bytes += extent.count * page_bytes;
     stats->block_count++;
     stats->live_blocks++;
-    stats->live_bytes += area.count * page_bytes;
+    stats->live_bytes += extent.count * page_bytes;
 }
 
 ty_status count_classes(ty_heap *heap, metric_list<ty_class_stats> *list) {
     pause_guard paused(heap);
-    area_walk walk(heap);
-    page_run area;
-    while (walk.next(&area)) {
-        if (kind_at(heap, area.first) == page_span)
-            count_span(heap, area, &(*list)[heap->descriptors[area.first].size_class]);
-        else if (kind_at(heap, area.first) == page_run_head)
-            count_run(area, &(*list)[heap->class_count]);
+    extent_walk walk(heap);
+    page_extent extent;
+    while (walk.next(&extent)) {
+        if (kind_at(heap, extent.first) == page_span)
+            count_span(heap, extent, &(*list)[heap->descriptors[extent.first].size_class]);
+        else if (kind_at(heap, extent.first) == page_extent_head)
+            count_run(extent, &(*list)[heap->class_count]);
     }
-    return walk.damaged() ? tables_damaged("no area starts there", heap, walk.page()) : TY_OK;
+    return walk.damaged() ? tables_damaged("no extent starts there", heap, walk.page()) : TY_OK;
 }
 
 size_t count_caches(const ty_heap *heap) {

@@ -133,7 +133,7 @@ public:
     finding_variables(const finding_variables &) = delete;
     finding_variables &operator=(const finding_variables &) = delete;
 
-    void run() {
+    void extent() {
         for (size_t n = 0; n < count_; ++n)
             if (words_.found[n].own.address != nullptr && provide()) {
                 add(words_.found[n].own, 1u << n);
@@ -239,7 +239,7 @@ public:
     listing(const listing &) = delete;
     listing &operator=(const listing &) = delete;
 
-    void run(ty_heap *heap, dangling_words *found) {
+    void extent(ty_heap *heap, dangling_words *found) {
         void *made = nullptr;
         if (os::map_memory(bytes, os::memory_hint::none, &made) != TY_OK)
             return;
@@ -309,7 +309,7 @@ bool heap_each_own_word(const os::malloc_word_search &wanted, size_t *left) {
 }
 
 void heap_tell_dangling(dangling_words *words, ty_dangling_reason reason, const char *heap_path) {
-    finding_variables(words).run();
+    finding_variables(words).extent();
     telling of(reason, heap_path);
     for (size_t n = 0; n < words->count && n < dangling_words::most; ++n)
         if (n == 0 || !is_of_the_same(words->found[n], words->found[n - 1]))
@@ -331,7 +331,7 @@ ty_status heap_end_telling(ty_heap *heap, const char *path, ty_status (*end)(voi
     const auto *base = static_cast<const char *>(heap_base(heap));
     heap_each_variable_word(base, base + heap_used_bytes(heap), look_at_word, &look);
     if (wants_own_memory())
-        listing().run(heap, &found);
+        listing().extent(heap, &found);
     const ty_status status = end(context);
     if (!heap_is_open(heap))
         heap_tell_dangling(&found, TY_DANGLING_CLOSE, kept_path);

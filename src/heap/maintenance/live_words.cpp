@@ -17,23 +17,24 @@ public:
     live_words &operator=(const live_words &) = delete;
 
     bool look() {
-        area_walk walk(heap_);
-        page_run stretch{0, 0}, area;
-        while (walk.next(&area)) {
-            const bool used = kind_at(heap_, area.first) == page_span || kind_at(heap_, area.first) == page_run_head;
-            if (used && stretch.first + stretch.count == area.first) {
-                stretch.count += area.count;
+        extent_walk walk(heap_);
+        page_extent stretch{0, 0}, extent;
+        while (walk.next(&extent)) {
+            const bool used =
+                kind_at(heap_, extent.first) == page_span || kind_at(heap_, extent.first) == page_extent_head;
+            if (used && stretch.first + stretch.count == extent.first) {
+                stretch.count += extent.count;
                 continue;
             }
             look_at(stretch);
-            stretch = used ? area : page_run{0, 0};
+            stretch = used ? extent : page_extent{0, 0};
         }
         look_at(stretch);
         return whole_ && !walk.damaged();
     }
 
 private:
-    void look_at(page_run stretch) {
+    void look_at(page_extent stretch) {
         const size_t all = stretch.count * page_bytes, bytes = std::min(all, *left_) & ~(sizeof(uint64_t) - 1);
         if (all == 0)
             return;

@@ -1,4 +1,4 @@
-// Giving the memory of all free runs back.
+// Giving the memory of all free extents back.
 #include "../pages/pages.hpp"
 #include "walk.hpp"
 
@@ -7,16 +7,16 @@ namespace taiyen {
 ty_status heap_purge(ty_heap *heap, size_t *released_bytes) {
     size_t released = 0;
     pause_guard paused(heap, pause_to::change);
-    area_walk walk(heap);
-    page_run area;
+    extent_walk walk(heap);
+    page_extent extent;
     const bool takes_back = heap->writable && heap->owner.give_back != nullptr;
-    while (takes_back && walk.next(&area)) {
-        if (kind_at(heap, area.first) == page_free)
-            released += purge_run(heap, area);
+    while (takes_back && walk.next(&extent)) {
+        if (kind_at(heap, extent.first) == page_free)
+            released += purge_run(heap, extent);
     }
     if (released_bytes != nullptr)
         *released_bytes = released;
-    return !takes_back || !walk.damaged() ? TY_OK : tables_damaged("no area starts there", heap, walk.page());
+    return !takes_back || !walk.damaged() ? TY_OK : tables_damaged("no extent starts there", heap, walk.page());
 }
 
 } // namespace taiyen

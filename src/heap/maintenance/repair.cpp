@@ -33,7 +33,8 @@ uint64_t heap_described_end(const void *descriptors, size_t bytes, uint64_t firs
         const page_descriptor &last = pages[i - 1];
         if (last.kind == page_inside)
             continue;
-        const bool reaches_on = last.kind == page_run_head || last.kind == page_run_kept || last.kind == page_free;
+        const bool reaches_on =
+            last.kind == page_extent_head || last.kind == page_extent_kept || last.kind == page_free;
         return first_page + i - 1 + (reaches_on ? std::max(last.length, 1u) : 1);
     }
     return 0;
@@ -60,7 +61,7 @@ bool heap_repair_header(void *header_page, const void *base, size_t mapped_bytes
                                 ? described_end
                                 : uint64_t{first_user_page};
     if (repaired.tree_root >= repaired.top_page)
-        repaired.tree_root = 0; // free runs are not found again
+        repaired.tree_root = 0; // free extents are not found again
     if (repaired.service_root >= repaired.top_page * page_bytes)
         repaired.service_root = 0;
     const bool changed = memcmp(&repaired, &header, sizeof header) != 0;

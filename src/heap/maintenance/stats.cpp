@@ -41,25 +41,25 @@ struct availability_sum {
     }
 };
 
-void add_area(const ty_heap *heap, page_run area, ty_heap_stats *stats) {
-    uint64_t bytes = area.count * page_bytes;
-    if (kind_at(heap, area.first) != page_free)
+void add_extent(const ty_heap *heap, page_extent extent, ty_heap_stats *stats) {
+    uint64_t bytes = extent.count * page_bytes;
+    if (kind_at(heap, extent.first) != page_free)
         stats->used_bytes += bytes;
-    if (kind_at(heap, area.first) == page_span) {
-        const class_info &info = heap->classes[heap->descriptors[area.first].size_class];
-        uint64_t live = count_allocated(heap, info, area.first);
+    if (kind_at(heap, extent.first) == page_span) {
+        const class_info &info = heap->classes[heap->descriptors[extent.first].size_class];
+        uint64_t live = count_allocated(heap, info, extent.first);
         stats->live_blocks += live;
         stats->live_bytes += live * info.block_bytes;
         stats->free_bytes += (info.blocks - live) * info.block_bytes;
         if (live < info.blocks && info.block_bytes > stats->largest_free_bytes)
             stats->largest_free_bytes = info.block_bytes;
-    } else if (kind_at(heap, area.first) == page_run_head) {
+    } else if (kind_at(heap, extent.first) == page_extent_head) {
         stats->live_blocks++;
         stats->live_bytes += bytes;
     } else {
-        stats->free_runs++;
+        stats->free_extents++;
         stats->free_bytes += bytes;
-        if (area.first + uint64_t{area.count} == top_of(heap))
+        if (extent.first + uint64_t{extent.count} == top_of(heap))
             bytes += (heap->first_table_page - top_of(heap)) * page_bytes; // goes on where nothing was used yet
         if (bytes > stats->largest_free_bytes)
             stats->largest_free_bytes = bytes;
@@ -70,14 +70,14 @@ double availability(const ty_heap *heap, uint64_t free_bytes) {
     if (free_bytes == 0)
         return 1;
     availability_sum sum(free_bytes);
-    area_walk walk(heap);
-    page_run area;
-    while (walk.next(&area)) {
-        if (kind_at(heap, area.first) == page_span) {
-            const class_info &info = heap->classes[heap->descriptors[area.first].size_class];
-            sum.add(info.block_bytes, info.blocks - count_allocated(heap, info, area.first));
-        } else if (kind_at(heap, area.first) == page_free) {
-            sum.add(area.count * page_bytes, 1);
+    extent_walk walk(heap);
+    page_extent extent;
+    while (walk.next(&extent)) {
+        if (kind_at(heap, extent.first) == page_span) {
+            const class_info &info = heap->classes[heap->descriptors[extent.first].size_class];
+            sum.add(info.block_bytes, info.blocks - count_allocated(heap, info, extent.first));
+        } else if (kind_at(heap, extent.first) == page_free) {
+            sum.add(extent.count * page_bytes, 1);
         }
     }
     return sum.mean(free_bytes);
@@ -126,12 +126,12 @@ ty_status heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {
     found.touched_bytes = top_of(heap) * page_bytes;
     if (top_of(heap) < heap->first_table_page)
         found.largest_free_bytes = (heap->first_table_page - top_of(heap)) * page_bytes;
-    area_walk walk(heap);
-    page_run area;
-    while (walk.next(&area))
-        add_area(heap, area, &found);
+    extent_walk walk(heap);
+    page_extent extent;
+    while (walk.next(&extent))
+        add_extent(heap, extent, &found);
     if (walk.damaged())
-        return tables_damaged("no area starts there", heap, walk.page());
+        return tables_damaged("no extent starts there", heap, walk.page());
     if (heap->checks != nullptr)
         heap->checks->calls->subtract_freed(heap, &found);
     touched_parts touched(heap);

@@ -16,19 +16,19 @@ class verification {
 public:
     verification(ty_heap *heap, ty_problem_callback *callback, void *context)
         : heap_(heap), callback_(callback), context_(context) {}
-    ty_status run();
+    ty_status extent();
 
 private:
     [[gnu::format(printf, 2, 3)]] void problem(const char *format, ...);
     void check_header();
-    void check_areas();
-    void check_area(page_run area);
-    void check_span(page_run area);
-    void check_span_count(page_run area, uint32_t used);
-    void check_run(page_run area);
-    void check_free(page_run area);
+    void check_extents();
+    void check_extent(page_extent extent);
+    void check_span(page_extent extent);
+    void check_span_count(page_extent extent, uint32_t used);
+    void check_run(page_extent extent);
+    void check_free(page_extent extent);
     void check_inside(uint64_t from, uint64_t end);
-    void check_no_blocks(page_run area);
+    void check_no_blocks(page_extent extent);
     void check_tree();
     bool check_node(uint32_t page);
     void check_above_top();
@@ -101,13 +101,13 @@ void verification::check_header() {
                 figure(top_of(heap_)));
 }
 
-void verification::check_areas() {
-    area_walk walk(heap_);
-    page_run area;
-    while (walk.next(&area)) {
-        check_area(area);
+void verification::check_extents() {
+    extent_walk walk(heap_);
+    page_extent extent;
+    while (walk.next(&extent)) {
+        check_extent(extent);
         if (problems_ > 1000) {
-            problem("too many problems: the rest of the areas is not looked at");
+            problem("too many problems: the rest of the extents is not looked at");
             return;
         }
     }
@@ -118,91 +118,93 @@ void verification::check_areas() {
         return;
     const page_descriptor &head = heap_->descriptors[walk.page()];
     if (!is_head(heap_, walk.page()))
-        problem("H1: an area should start at page %llu, but it has no head bit", figure(walk.page()));
+        problem("H1: an extent should start at page %llu, but it has no head bit", figure(walk.page()));
     else
-        problem("H1: the area at page %llu has kind %u, class %u, length %u: impossible below top %llu",
+        problem("H1: the extent at page %llu has kind %u, class %u, length %u: impossible below top %llu",
                 figure(walk.page()), head.kind, head.size_class, head.length, figure(top_of(heap_)));
 }
 
-void verification::check_area(page_run area) {
-    uint64_t end = uint64_t{area.first} + area.count;
-    uint64_t inner = next_head(heap_, area.first + uint64_t{1}, end);
+void verification::check_extent(page_extent extent) {
+    uint64_t end = uint64_t{extent.first} + extent.count;
+    uint64_t inner = next_head(heap_, extent.first + uint64_t{1}, end);
     if (inner != end)
-        problem("H1: page %llu, inside the area at page %u, has a head bit", figure(inner), area.first);
-    page_kind kind = kind_at(heap_, area.first);
+        problem("H1: page %llu, inside the extent at page %u, has a head bit", figure(inner), extent.first);
+    page_kind kind = kind_at(heap_, extent.first);
     if (kind != page_free)
-        used_pages_ += area.count;
+        used_pages_ += extent.count;
     if (kind == page_span)
-        check_span(area);
-    else if (kind == page_run_head)
-        check_run(area);
+        check_span(extent);
+    else if (kind == page_extent_head)
+        check_run(extent);
     else
-        check_free(area);
+        check_free(extent);
     before_free_ = kind == page_free;
 }
 
-void verification::check_span(page_run area) {
-    uint32_t size_class = heap_->descriptors[area.first].size_class;
+void verification::check_span(page_extent extent) {
+    uint32_t size_class = heap_->descriptors[extent.first].size_class;
     const class_info &info = heap_->classes[size_class];
-    if (area.first % area.count != 0)
-        problem("H4: the span at page %u does not start at a multiple of its %u pages", area.first, area.count);
-    for (uint32_t i = 0; i < area.count; i++) {
-        const page_descriptor &page = heap_->descriptors[area.first + i];
+    if (extent.first % extent.count != 0)
+        problem("H4: the span at page %u does not start at a multiple of its %u pages", extent.first, extent.count);
+    for (uint32_t i = 0; i < extent.count; i++) {
+        const page_descriptor &page = heap_->descriptors[extent.first + i];
         if (page.kind != page_span || page.size_class != size_class)
-            problem("H4: page %u of the span at page %u has kind %u, class %u; the span's class is %u", area.first + i,
-                    area.first, page.kind, page.size_class, size_class);
+            problem("H4: page %u of the span at page %u has kind %u, class %u; the span's class is %u",
+                    extent.first + i, extent.first, page.kind, page.size_class, size_class);
         if (page.zero != 0 || page.length != 0 || page.left != 0 || page.right != 0)
             problem("H4: the descriptor of page %u of the span at page %u has fields set that spans have not",
-                    area.first + i, area.first);
+                    extent.first + i, extent.first);
     }
-    const std::atomic<uint64_t> *words = bitmap_of(heap_, area.first);
+    const std::atomic<uint64_t> *words = bitmap_of(heap_, extent.first);
     uint32_t used = 0;
-    for (uint32_t i = 0; i < area.count * bitmap_words_per_page; i++) {
+    for (uint32_t i = 0; i < extent.count * bitmap_words_per_page; i++) {
         uint64_t word = words[i].load(std::memory_order_relaxed);
         uint64_t beyond = i < info.words ? word & ~word_mask(info, i) : word;
         if (beyond != 0)
             problem("H5: the span at page %u has %u block%s, but bits beyond are set in word %u of its bitmap",
-                    area.first, info.blocks, plural(info.blocks), i);
+                    extent.first, info.blocks, plural(info.blocks), i);
         used += count_bits(word & ~beyond);
     }
-    check_span_count(area, used);
+    check_span_count(extent, used);
 }
 
-void verification::check_span_count(page_run area, uint32_t used) {
+void verification::check_span_count(page_extent extent, uint32_t used) {
     if (used == 0)
-        problem("H8: the span at page %u is empty", area.first);
-    uint32_t number = heap_->writable ? number_of(heap_, area.first) : 0;
+        problem("H8: the span at page %u is empty", extent.first);
+    uint32_t number = heap_->writable ? number_of(heap_, extent.first) : 0;
     if (number != 0 && heap_->states[number].used != used)
-        problem("H5: the span at page %u has %u bit%s set in its bitmap, but blocks allocated: %u", area.first, used,
+        problem("H5: the span at page %u has %u bit%s set in its bitmap, but blocks allocated: %u", extent.first, used,
                 plural(used), heap_->states[number].used);
 }
 
-void verification::check_run(page_run area) {
-    const page_descriptor &head = heap_->descriptors[area.first];
+void verification::check_run(page_extent extent) {
+    const page_descriptor &head = heap_->descriptors[extent.first];
     if (head.size_class != 0 || head.zero != 0 || head.left != 0 || head.right != 0)
-        problem("H6: the descriptor of the run at page %u has fields set that runs have not", area.first);
-    check_inside(area.first + uint64_t{1}, uint64_t{area.first} + area.count);
-    check_no_blocks(area);
+        problem("H6: the descriptor of the run at page %u has fields set that runs have not", extent.first);
+    check_inside(extent.first + uint64_t{1}, uint64_t{extent.first} + extent.count);
+    check_no_blocks(extent);
 }
 
-void verification::check_free(page_run area) {
-    uint64_t last = uint64_t{area.first} + area.count - 1;
-    const page_descriptor &head = heap_->descriptors[area.first];
+void verification::check_free(page_extent extent) {
+    uint64_t last = uint64_t{extent.first} + extent.count - 1;
+    const page_descriptor &head = heap_->descriptors[extent.first];
     const page_descriptor &tail = heap_->descriptors[last];
     if (head.size_class != 0 || head.zero != 0)
-        problem("H3: the descriptor of the free run at page %u has fields set that free runs have not", area.first);
-    if (area.count > 1 && (tail.size_class != 0 || tail.zero != 0 || tail.left != 0 || tail.right != 0))
-        problem("H2: the descriptor of page %llu, the last of the free run at page %u, has fields set that it has not",
-                figure(last), area.first);
-    if (area.count > 1 && (tail.kind != page_free_tail || tail.length != area.count))
-        problem("H2: the free run at page %u has %u page%s, but its last page says kind %u, length %u", area.first,
-                area.count, plural(area.count), tail.kind, tail.length);
+        problem("H3: the descriptor of the free extent at page %u has fields set that free extents have not",
+                extent.first);
+    if (extent.count > 1 && (tail.size_class != 0 || tail.zero != 0 || tail.left != 0 || tail.right != 0))
+        problem(
+            "H2: the descriptor of page %llu, the last of the free extent at page %u, has fields set that it has not",
+            figure(last), extent.first);
+    if (extent.count > 1 && (tail.kind != page_free_tail || tail.length != extent.count))
+        problem("H2: the free extent at page %u has %u page%s, but its last page says kind %u, length %u", extent.first,
+                extent.count, plural(extent.count), tail.kind, tail.length);
     if (before_free_)
-        problem("H2: the free run at page %u is a neighbour of the one before it", area.first);
-    if (tree_of(heap_).lower_bound(area.count, area.first) != area.first)
-        problem("H3: the free run at page %u is not in the tree", area.first);
-    check_inside(area.first + uint64_t{1}, last);
-    check_no_blocks(area);
+        problem("H2: the free extent at page %u is a neighbour of the one before it", extent.first);
+    if (tree_of(heap_).lower_bound(extent.count, extent.first) != extent.first)
+        problem("H3: the free extent at page %u is not in the tree", extent.first);
+    check_inside(extent.first + uint64_t{1}, last);
+    check_no_blocks(extent);
     free_runs_++;
 }
 
@@ -213,12 +215,12 @@ void verification::check_inside(uint64_t from, uint64_t end) {
     }
 }
 
-void verification::check_no_blocks(page_run area) {
-    const std::atomic<uint64_t> *words = bitmap_of(heap_, area.first);
-    for (uint64_t i = 0; i < uint64_t{area.count} * bitmap_words_per_page; i++) {
+void verification::check_no_blocks(page_extent extent) {
+    const std::atomic<uint64_t> *words = bitmap_of(heap_, extent.first);
+    for (uint64_t i = 0; i < uint64_t{extent.count} * bitmap_words_per_page; i++) {
         if (words[i].load(std::memory_order_relaxed) != 0)
             return problem("H5: page %llu belongs to no span, but bits of its bitmap are set",
-                           figure(area.first + i / bitmap_words_per_page));
+                           figure(extent.first + i / bitmap_words_per_page));
     }
 }
 
@@ -228,27 +230,27 @@ bool verification::check_node(uint32_t page) {
     if (last_node_ != 0) {
         const page_descriptor &last = descriptors[last_node_];
         if (last.length > node.length || (last.length == node.length && last_node_ >= page))
-            problem("H3: the free run at page %u stands in the tree behind the one at page %u", page, last_node_);
+            problem("H3: the free extent at page %u stands in the tree behind the one at page %u", page, last_node_);
     }
     for (uint32_t child : {node.left, node.right}) {
-        if (child != 0 && run_tree::priority(child) > run_tree::priority(page))
-            problem("H3: the free run at page %u stands in the tree below the one at page %u", child, page);
+        if (child != 0 && extent_tree::priority(child) > extent_tree::priority(page))
+            problem("H3: the free extent at page %u stands in the tree below the one at page %u", child, page);
     }
     if (!is_head(heap_, page))
-        problem("H3: the tree holds page %u, where no free run starts", page);
+        problem("H3: the tree holds page %u, where no free extent starts", page);
     last_node_ = page;
     return ++nodes_ <= free_runs_;
 }
 
 void verification::check_tree() {
-    run_tree tree = tree_of(heap_);
+    extent_tree tree = tree_of(heap_);
     bool sound =
         tree.each([](uint32_t page, void *self) { return static_cast<verification *>(self)->check_node(page); }, this);
     if (!sound)
-        problem("H3: the tree of free runs holds a page that is no free run");
+        problem("H3: the tree of free extents holds a page that is no free extent");
     else if (nodes_ != free_runs_)
-        problem("H3: the tree holds %s free runs than the %llu that there are", nodes_ > free_runs_ ? "more" : "fewer",
-                figure(free_runs_));
+        problem("H3: the tree holds %s free extents than the %llu that there are",
+                nodes_ > free_runs_ ? "more" : "fewer", figure(free_runs_));
 }
 
 void verification::check_above_top() {
@@ -281,11 +283,11 @@ bool verification::leads_to_block(uint64_t offset) const {
     if (page < first_user_page || page >= top_of(heap_))
         return false;
     uint64_t head = head_before(heap_, page);
-    page_run area;
-    if (head < first_user_page || !area_at_head(heap_, head, &area) || page >= head + area.count)
+    page_extent extent;
+    if (head < first_user_page || !extent_at_head(heap_, head, &extent) || page >= head + extent.count)
         return false;
     if (kind_at(heap_, head) != page_span)
-        return kind_at(heap_, head) == page_run_head;
+        return kind_at(heap_, head) == page_extent_head;
     const class_info &info = heap_->classes[heap_->descriptors[head].size_class];
     uint64_t block = (offset - head * page_bytes) / info.block_bytes;
     return block < info.blocks &&
@@ -326,9 +328,9 @@ void verification::check_roots() {
         problem("roots: bytes behind the last one are set");
 }
 
-ty_status verification::run() {
+ty_status verification::extent() {
     check_header();
-    check_areas();
+    check_extents();
     check_tree();
     check_above_top();
     check_roots();
@@ -345,7 +347,7 @@ ty_status verification::run() {
 
 ty_status heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context) {
     callback_pause paused(heap);
-    return verification(heap, callback, context).run();
+    return verification(heap, callback, context).extent();
 }
 
 } // namespace taiyen

@@ -12,14 +12,14 @@ bool call_back(const ty_heap *heap, ty_block block, ty_block_callback *callback,
     return callback(&block, context);
 }
 
-bool each_in_span(const ty_heap *heap, page_run area, ty_block_callback *callback, void *context) {
-    const class_info &info = heap->classes[heap->descriptors[area.first].size_class];
-    const std::atomic<uint64_t> *words = bitmap_of(heap, area.first);
+bool each_in_span(const ty_heap *heap, page_extent extent, ty_block_callback *callback, void *context) {
+    const class_info &info = heap->classes[heap->descriptors[extent.first].size_class];
+    const std::atomic<uint64_t> *words = bitmap_of(heap, extent.first);
     for (uint32_t i = 0; i < info.words; i++) {
         uint64_t word = words[i].load(std::memory_order_relaxed) & word_mask(info, i);
         for (; word != 0; word &= word - 1) {
             uint64_t index = uint64_t{i} * 64 + static_cast<unsigned>(__builtin_ctzll(word));
-            ty_block block{page_address(heap, area.first) + index * info.block_bytes, info.block_bytes};
+            ty_block block{page_address(heap, extent.first) + index * info.block_bytes, info.block_bytes};
             if (!call_back(heap, block, callback, context))
                 return false;
         }
@@ -37,39 +37,39 @@ void copy_live(const ty_heap *heap, const class_info &info, uint64_t head, uint6
         live[i] = words[i].load(std::memory_order_relaxed) & word_mask(info, i);
 }
 
-ty_area area_of_kind(ty_area_kind kind, void *address, size_t bytes) {
+ty_extent extent_of_kind(ty_extent_kind kind, void *address, size_t bytes) {
     return {kind, address, bytes, 0, 0, 0, nullptr};
 }
 
-// live: room for a bitmap, which the area then leads to.
-ty_area describe_area(const ty_heap *heap, page_run pages, uint64_t (&live)[live_words_max]) {
-    ty_area area = area_of_kind(TY_AREA_FREE, page_address(heap, pages.first), pages.count * page_bytes);
-    if (kind_at(heap, pages.first) == page_run_head) {
-        area.kind = TY_AREA_RUN;
-        area.block_size_bytes = area.size_bytes;
-        area.block_count = area.live_count = 1;
+// live: room for a bitmap, which the extent then leads to.
+ty_extent describe_extent(const ty_heap *heap, page_extent pages, uint64_t (&live)[live_words_max]) {
+    ty_extent extent = extent_of_kind(TY_EXTENT_FREE, page_address(heap, pages.first), pages.count * page_bytes);
+    if (kind_at(heap, pages.first) == page_extent_head) {
+        extent.kind = TY_EXTENT_BLOCK;
+        extent.block_size_bytes = extent.size_bytes;
+        extent.block_count = extent.live_count = 1;
     } else if (kind_at(heap, pages.first) == page_span) {
         const class_info &info = heap->classes[heap->descriptors[pages.first].size_class];
-        area.kind = TY_AREA_SPAN;
-        area.block_size_bytes = info.block_bytes;
-        area.block_count = info.blocks;
-        area.live_count = count_allocated(heap, info, pages.first);
+        extent.kind = TY_EXTENT_SPAN;
+        extent.block_size_bytes = info.block_bytes;
+        extent.block_count = info.blocks;
+        extent.live_count = count_allocated(heap, info, pages.first);
         copy_live(heap, info, pages.first, live);
-        area.live = live;
+        extent.live = live;
     }
-    return area;
+    return extent;
 }
 
-ty_status end_of_walk(const area_walk &walk, const ty_heap *heap) {
-    return walk.damaged() ? tables_damaged("no area starts there", heap, walk.page()) : TY_OK;
+ty_status end_of_walk(const extent_walk &walk, const ty_heap *heap) {
+    return walk.damaged() ? tables_damaged("no extent starts there", heap, walk.page()) : TY_OK;
 }
 
 } // namespace
 
-bool area_walk::next(page_run *area) {
-    if (next_ >= top_of(heap_) || !area_at_head(heap_, next_, area))
+bool extent_walk::next(page_extent *extent) {
+    if (next_ >= top_of(heap_) || !extent_at_head(heap_, next_, extent))
         return false;
-    next_ += area->count;
+    next_ += extent->count;
     return true;
 }
 
@@ -83,14 +83,14 @@ uint32_t count_allocated(const ty_heap *heap, const class_info &info, uint64_t h
 
 ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *context) {
     callback_pause paused(heap);
-    area_walk walk(heap);
-    page_run area;
-    while (walk.next(&area)) {
+    extent_walk walk(heap);
+    page_extent extent;
+    while (walk.next(&extent)) {
         bool go_on = true;
-        if (kind_at(heap, area.first) == page_span) {
-            go_on = each_in_span(heap, area, callback, context);
-        } else if (kind_at(heap, area.first) == page_run_head) {
-            ty_block block{page_address(heap, area.first), area.count * page_bytes};
+        if (kind_at(heap, extent.first) == page_span) {
+            go_on = each_in_span(heap, extent, callback, context);
+        } else if (kind_at(heap, extent.first) == page_extent_head) {
+            ty_block block{page_address(heap, extent.first), extent.count * page_bytes};
             go_on = call_back(heap, block, callback, context);
         }
         if (!go_on)
@@ -99,34 +99,34 @@ ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *cont
     return end_of_walk(walk, heap);
 }
 
-ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *context) {
+ty_status heap_each_extent(ty_heap *heap, ty_extent_callback *callback, void *context) {
     callback_pause paused(heap);
-    ty_area area = area_of_kind(TY_AREA_CONTROL, heap->base, header_pages * page_bytes);
+    ty_extent extent = extent_of_kind(TY_EXTENT_CONTROL, heap->base, header_pages * page_bytes);
     uint64_t live[live_words_max]{};
-    if (!callback(&area, context))
+    if (!callback(&extent, context))
         return TY_OK;
-    area_walk walk(heap);
-    page_run pages;
+    extent_walk walk(heap);
+    page_extent pages;
     while (walk.next(&pages)) {
-        area = describe_area(heap, pages, live);
-        if (!callback(&area, context))
+        extent = describe_extent(heap, pages, live);
+        if (!callback(&extent, context))
             return TY_OK;
     }
     if (walk.damaged())
         return end_of_walk(walk, heap);
     uint64_t top = top_of(heap);
-    area = area_of_kind(TY_AREA_FREE, page_address(heap, top), (heap->first_table_page - top) * page_bytes);
-    if (area.size_bytes != 0 && !callback(&area, context))
+    extent = extent_of_kind(TY_EXTENT_FREE, page_address(heap, top), (heap->first_table_page - top) * page_bytes);
+    if (extent.size_bytes != 0 && !callback(&extent, context))
         return TY_OK;
     char *tables = page_address(heap, heap->first_table_page);
-    area = area_of_kind(TY_AREA_CONTROL, tables, heap->limit_bytes - heap->first_table_page * page_bytes);
-    callback(&area, context);
+    extent = extent_of_kind(TY_EXTENT_CONTROL, tables, heap->limit_bytes - heap->first_table_page * page_bytes);
+    callback(&extent, context);
     return TY_OK;
 }
 
 // What was never used counts as in use: it is not dirty but where tables stood before a growth, and there the zeros
 // that replaced them matter (H7).
-page_area heap_area_at(ty_heap *heap, uint64_t page) {
+page_extent_use heap_extent_at(ty_heap *heap, uint64_t page) {
     uint64_t pages = heap->limit_bytes / page_bytes;
     uint64_t top = top_of(heap);
     if (page < first_user_page)
@@ -136,15 +136,15 @@ page_area heap_area_at(ty_heap *heap, uint64_t page) {
     if (page >= top)
         return {top, heap->first_table_page - top, false};
     uint64_t head = head_before(heap, page);
-    page_run area;
-    if (head < first_user_page || !area_at_head(heap, head, &area) || page >= head + area.count)
+    page_extent extent;
+    if (head < first_user_page || !extent_at_head(heap, head, &extent) || page >= head + extent.count)
         return {page, 1, false}; // damaged: better saved than left out
-    return {area.first, area.count, kind_at(heap, head) == page_free};
+    return {extent.first, extent.count, kind_at(heap, head) == page_free};
 }
 
-page_area heap_area_now(ty_heap *heap, uint64_t page) {
+page_extent_use heap_extent_now(ty_heap *heap, uint64_t page) {
     os::lock_guard guard(heap->pages_lock);
-    return heap_area_at(heap, page);
+    return heap_extent_at(heap, page);
 }
 
 } // namespace taiyen

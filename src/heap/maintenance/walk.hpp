@@ -1,4 +1,4 @@
-// Going over a heap's areas from the first user page to top. Paused heaps only.
+// Going over a heap's extents from the first user page to top. Paused heaps only.
 #pragma once
 
 #include "../pages/pages.hpp"
@@ -6,11 +6,11 @@
 
 namespace taiyen {
 
-class area_walk {
+class extent_walk {
 public:
-    explicit area_walk(const ty_heap *heap, uint64_t from = first_user_page) : heap_(heap), next_(from) {}
+    explicit extent_walk(const ty_heap *heap, uint64_t from = first_user_page) : heap_(heap), next_(from) {}
     // False: the end, or damaged().
-    bool next(page_run *area);
+    bool next(page_extent *extent);
     bool damaged() const { return next_ != top_of(heap_); }
     uint64_t page() const { return next_; }
 

@@ -15,10 +15,10 @@ constexpr uint64_t slack_min = 2048;
 constexpr uint64_t long_runs_kept = 3;
 constexpr uint64_t long_runs_shift = 2;
 
-// When a round over the free runs found nothing to give back, the next one waits until so many pages more are held.
+// When a round over the free extents found nothing to give back, the next one waits until so many pages more are held.
 constexpr uint64_t barren_growth = 512;
 
-// A call of decay looks at so many free runs, and takes so many away at once.
+// A call of decay looks at so many free extents, and takes so many away at once.
 constexpr uint32_t decay_looks = 256;
 constexpr uint32_t decay_runs = 32;
 
@@ -30,17 +30,17 @@ bool is_touched(const ty_heap *heap, uint64_t page) {
     return heap->memory.touched[page / 64].load(std::memory_order_relaxed) >> page % 64 & 1;
 }
 
-// The bits of a free run are cleared.
-void forget_touched(ty_heap *heap, page_run run) {
-    heap->memory.idle -= count_touched(heap, run.first, run.count);
-    mark_touched(heap, run.first, run.count, false);
+// The bits of a free extent are cleared.
+void forget_touched(ty_heap *heap, page_extent extent) {
+    heap->memory.idle -= count_touched(heap, extent.first, extent.count);
+    mark_touched(heap, extent.first, extent.count, false);
 }
 
 // Nobody can take these pages meanwhile. That one of them does not read as zeros spoils it for all: the kernel refuses
 // where memory is locked, and that seldom changes.
-void give_back(ty_heap *heap, page_run run) {
-    split_at_ends(heap, run);
-    if (!heap->owner.give_back(heap->owner.context, page_address(heap, run.first), run.count * page_bytes))
+void give_back(ty_heap *heap, page_extent extent) {
+    split_at_ends(heap, extent);
+    if (!heap->owner.give_back(heap->owner.context, page_address(heap, extent.first), extent.count * page_bytes))
         heap->memory.zeros.store(fault("pages_that_stay_count_as_zeros"), std::memory_order_relaxed);
 }
 
@@ -102,17 +102,17 @@ bool start_round(page_memory &memory) {
     return found;
 }
 
-// The next free run of a round, which takes the long ones in the order of their lengths, and then, where they are given
-// back, the short ones. none: there is no more, or the tree is damaged (verify tells).
+// The next free extent of a round, which takes the long ones in the order of their lengths, and then, where they are
+// given back, the short ones. none: there is no more, or the tree is damaged (verify tells).
 [[gnu::cold]] uint32_t next_free_run(ty_heap *heap, const bounds &bounds) {
     page_memory &memory = heap->memory;
-    run_tree tree = tree_of(heap);
+    extent_tree tree = tree_of(heap);
     bool in_short = memory.next_length < page_memory::long_run_pages;
     for (;;) {
         if (in_short && !gives_short_runs(memory, bounds))
-            return run_tree::none;
+            return extent_tree::none;
         uint32_t page = tree.lower_bound(memory.next_length, memory.next);
-        if (page != run_tree::none && page != run_tree::damaged) {
+        if (page != extent_tree::none && page != extent_tree::damaged) {
             uint32_t length = heap->descriptors[page].length;
             if (!in_short || length < page_memory::long_run_pages) {
                 memory.next_length = length;
@@ -121,33 +121,33 @@ bool start_round(page_memory &memory) {
             }
         }
         if (in_short)
-            return run_tree::none;
+            return extent_tree::none;
         in_short = true;
         memory.next_length = 1;
         memory.next = 0;
     }
 }
 
-// Free runs with memory become areas in use, so that nobody takes them meanwhile. Under pages_lock.
-[[gnu::cold]] uint32_t withdraw_some(ty_heap *heap, page_run *runs) {
+// Free runs with memory become extents in use, so that nobody takes them meanwhile. Under pages_lock.
+[[gnu::cold]] uint32_t withdraw_some(ty_heap *heap, page_extent *extents) {
     page_memory &memory = heap->memory;
     bounds bounds = bounds_of(memory);
     uint32_t count = 0;
     for (uint32_t looks = 0; looks < decay_looks && count < decay_runs && cached_pages(memory) > bounds.enough;
          looks++) {
         uint32_t page = next_free_run(heap, bounds);
-        if (page == run_tree::none) {
+        if (page == extent_tree::none) {
             if (!start_round(memory))
                 break;
             continue;
         }
-        page_run run;
-        if (!area_at_head(heap, page, &run) || count_touched(heap, run.first, run.count) == 0 ||
-            !withdraw_free(heap, run))
+        page_extent extent;
+        if (!extent_at_head(heap, page, &extent) || count_touched(heap, extent.first, extent.count) == 0 ||
+            !withdraw_free(heap, extent))
             continue; // it has no memory, or is damaged: verify tells
-        forget_touched(heap, run);
+        forget_touched(heap, extent);
         memory.found = true;
-        runs[count++] = run;
+        extents[count++] = extent;
     }
     memory.due.store(is_due(memory, bounds, bounds.enough), std::memory_order_relaxed);
     return count;
@@ -166,14 +166,14 @@ void note_taken(ty_heap *heap, uint64_t first, uint64_t count) {
     memory.longest = larger(memory.longest, count);
 }
 
-void note_freed(ty_heap *heap, page_run run, page_run emptied) {
+void note_freed(ty_heap *heap, page_extent extent, page_extent emptied) {
     if (!watched(heap))
         return;
     page_memory &memory = heap->memory;
-    mark_touched(heap, run.first, run.count - (run.count > 1 && fault("freed_page_counts_as_zeros")), true);
+    mark_touched(heap, extent.first, extent.count - (extent.count > 1 && fault("freed_page_counts_as_zeros")), true);
     mark_touched(heap, emptied.first, emptied.count, false);
-    memory.idle += run.count - emptied.count;
-    memory.used -= run.count;
+    memory.idle += extent.count - emptied.count;
+    memory.used -= extent.count;
     if (memory.idle <= slack(memory, memory.used)) // nothing is due, whatever the peak was: the clock is not looked at
         return;
     start_period_if_over(memory);
@@ -185,13 +185,13 @@ void note_freed(ty_heap *heap, page_run run, page_run emptied) {
     return cached_pages(heap->memory) <= bounds_of(heap->memory).enough;
 }
 
-void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from) {
-    uint64_t end = uint64_t{run.first} + run.count;
+void zero_pages(const ty_heap *heap, page_extent extent, uint64_t fresh_from) {
+    uint64_t end = uint64_t{extent.first} + extent.count;
     bool known = watched(heap) && heap->memory.zeros.load(std::memory_order_relaxed);
     auto may_be_dirty = [&](uint64_t page) {
         return page < fresh_from ? !known || is_touched(heap, page) : watched(heap) && is_touched(heap, page);
     };
-    for (uint64_t page = run.first; page < end;) {
+    for (uint64_t page = extent.first; page < end;) {
         uint64_t stop = page;
         while (stop < end && may_be_dirty(stop))
             stop++;
@@ -200,37 +200,37 @@ void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from) {
     }
 }
 
-void split_at_ends(ty_heap *heap, page_run run) {
+void split_at_ends(ty_heap *heap, page_extent extent) {
     bool advise = heap->memory.parts_move.load(std::memory_order_relaxed);
-    uint64_t end = uint64_t{run.first} + run.count;
-    for (uint64_t page : {uint64_t{run.first}, end - 1}) {
+    uint64_t end = uint64_t{extent.first} + extent.count;
+    for (uint64_t page : {uint64_t{extent.first}, end - 1}) {
         uint64_t start = page & ~(huge_page_pages - 1);
-        bool whole = run.first <= start && start + huge_page_pages <= end;
+        bool whole = extent.first <= start && start + huge_page_pages <= end;
         if (!whole && note_small_pages(heap, page, 1) && advise)
             os::split_huge_page(page_address(heap, page));
     }
 }
 
 [[gnu::cold]] void decay(ty_heap *heap) {
-    page_run runs[decay_runs];
+    page_extent extents[decay_runs];
     heap->pages_lock.lock();
-    uint32_t count = withdraw_some(heap, runs);
+    uint32_t count = withdraw_some(heap, extents);
     heap->pages_lock.unlock();
     for (uint32_t i = 0; i < count; i++)
-        give_back(heap, runs[i]);
+        give_back(heap, extents[i]);
     os::lock_guard guard(heap->pages_lock);
     for (uint32_t i = 0; i < count; i++)
-        return_withdrawn(heap, runs[i]);
+        return_withdrawn(heap, extents[i]);
 }
 
-size_t purge_run(ty_heap *heap, page_run run) {
-    forget_touched(heap, run);
-    char *start = page_address(heap, run.first);
-    size_t before = os::resident_bytes(start, run.count * page_bytes);
+size_t purge_run(ty_heap *heap, page_extent extent) {
+    forget_touched(heap, extent);
+    char *start = page_address(heap, extent.first);
+    size_t before = os::resident_bytes(start, extent.count * page_bytes);
     if (before == 0)
         return 0;
-    give_back(heap, run);
-    size_t after = os::resident_bytes(start, run.count * page_bytes);
+    give_back(heap, extent);
+    size_t after = os::resident_bytes(start, extent.count * page_bytes);
     return before > after ? before - after : 0;
 }
 

@@ -2,7 +2,7 @@
 // "Free pages and their memory".
 #pragma once
 
-#include "runs.hpp"
+#include "page_extents.hpp"
 
 namespace taiyen {
 
@@ -11,19 +11,19 @@ namespace taiyen {
 // All under pages_lock; nothing is done for a heap whose owner takes no memory back. Of what was freed, the pages of
 // emptied have no memory.
 void note_taken(ty_heap *heap, uint64_t first, uint64_t count);
-void note_freed(ty_heap *heap, page_run run, page_run emptied);
+void note_freed(ty_heap *heap, page_extent extent, page_extent emptied);
 
 // Whether memory that is faulted in now is not what decay would give back. Under pages_lock.
 bool may_hold_more(const ty_heap *heap);
 
-// Zeroes pages of a run that was just taken, but those that read as zeros: from fresh_from on, as take_pages has told,
-// and those whose memory was given back, unless memory was moved there. Without a lock.
-void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from);
+// Zeroes pages of an extent that was just taken, but those that read as zeros: from fresh_from on, as take_pages has
+// told, and those whose memory was given back, unless memory was moved there. Without a lock.
+void zero_pages(const ty_heap *heap, page_extent extent, uint64_t fresh_from);
 
-// Of a run that nobody else can take now, memory is about to be moved or given back. The huge pages of which only a
+// Of an extent that nobody else can take now, memory is about to be moved or given back. The huge pages of which only a
 // part goes are known to be in small pages then. Once parts move in a heap they become such beforehand, which is faster
 // while they are mapped whole. Without a lock.
-void split_at_ends(ty_heap *heap, page_run run);
+void split_at_ends(ty_heap *heap, page_extent extent);
 
 // Gives memory of free pages back: bounded work, the rest is left for the next call. The thread has entered and holds
 // no lock of the heap.
@@ -34,7 +34,7 @@ inline void decay_if_due(ty_heap *heap) {
         decay(heap);
 }
 
-// The same for all of a free run; how much was resident. Paused heaps only, whose owner takes memory back.
-size_t purge_run(ty_heap *heap, page_run run);
+// The same for all of a free extent; how much was resident. Paused heaps only, whose owner takes memory back.
+size_t purge_run(ty_heap *heap, page_extent extent);
 
 } // namespace taiyen

@@ -2,7 +2,7 @@
 // back; the others have none. They change under pages_lock; a run's own may be read by who has it.
 #pragma once
 
-#include "runs.hpp"
+#include "page_extents.hpp"
 
 namespace taiyen {
 
@@ -20,8 +20,8 @@ bool note_small_pages(ty_heap *heap, uint64_t first, uint64_t count);
 // given back. True: some was known of. Without a lock.
 bool forget_small_pages(const ty_heap *heap, uint64_t first, uint64_t count);
 
-// The whole huge pages among these, of a run that nobody else can take, have neither memory nor a page table, as far as
-// is known: others can move there whole, and are not split. They read as zeros.
+// The whole huge pages among these, of an extent that nobody else can take, have neither memory nor a page table, as
+// far as is known: others can move there whole, and are not split. They read as zeros.
 bool is_vacant(const ty_heap *heap, uint64_t first, uint64_t count);
 
 } // namespace taiyen

@@ -6,8 +6,8 @@
 namespace taiyen {
 namespace {
 
-// A sweep looks at so many areas when a thread needs another span.
-constexpr uint32_t sweep_areas = 64;
+// A sweep looks at so many extents when a thread needs another span.
+constexpr uint32_t sweep_extents = 64;
 
 // Puts the free blocks of a word of the current span into the cache: the next that has any, round and round. (H5)
 bool next_word(const ty_heap *heap, const class_info &info, class_cache &entry) {
@@ -62,25 +62,25 @@ struct found_span {
     uint32_t size_class;
 };
 
-// Goes on with the sweep, for a bounded number of areas; false: it was over already. No lock is held.
+// Goes on with the sweep, for a bounded number of extents; false: it was over already. No lock is held.
 bool sweep_on(ty_heap *heap) {
     if (heap->swept.load(std::memory_order_relaxed))
         return false;
-    found_span found[sweep_areas];
+    found_span found[sweep_extents];
     uint32_t count = 0;
     {
         os::lock_guard guard(heap->pages_lock);
         uint64_t page = heap->sweep_next;
-        for (uint32_t areas = 0; areas < sweep_areas && page < heap->sweep_end; areas++) {
-            page = next_head(heap, page, heap->sweep_end); // areas may have merged since the last time
-            page_run area;
-            if (page >= heap->sweep_end || !area_at_head(heap, page, &area)) {
+        for (uint32_t extents = 0; extents < sweep_extents && page < heap->sweep_end; extents++) {
+            page = next_head(heap, page, heap->sweep_end); // extents may have merged since the last time
+            page_extent extent;
+            if (page >= heap->sweep_end || !extent_at_head(heap, page, &extent)) {
                 page = page < heap->sweep_end ? page + 1 : page; // damaged: verify tells; here it only is no span
                 continue;
             }
             if (kind_of(heap->descriptors[page]) == page_span)
-                found[count++] = {area.first, heap->descriptors[page].size_class};
-            page += area.count;
+                found[count++] = {extent.first, heap->descriptors[page].size_class};
+            page += extent.count;
         }
         heap->sweep_next = page;
         if (page >= heap->sweep_end)
@@ -354,7 +354,7 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
     const bool kept =
         which == give_up::nothing ? fault("paused_heap_has_kept_runs") : fault("ended_thread_keeps_its_runs");
     if (!kept)
-        free_kept_runs(cache);
+        free_kept_extents(cache);
     for (uint32_t size_class = 0; size_class < cache->heap->class_count; size_class++)
         settle_class(cache, size_class, which);
 }

@@ -6,7 +6,7 @@
 
 namespace taiyen {
 
-// The largest block of a class. Larger requests are runs of pages.
+// The largest block of a class. Larger requests are extents of pages.
 inline constexpr uint32_t small_bytes_max = 32768;
 
 // A class as the fast path needs it. A class that does not exist has no blocks.

@@ -35,7 +35,7 @@ struct heap_header {
     uint64_t bitmaps_offset;     // uint64_t[limit / page][bitmap_words_per_page]
     uint64_t heads_offset;       // one bit a page
     uint64_t top_page;           // H7
-    uint32_t tree_root;          // H3; 0: no free run
+    uint32_t tree_root;          // H3; 0: no free extent
     uint32_t class_table;        // a ty_class_table
     uint32_t class_count;
     uint32_t zero;
@@ -57,20 +57,20 @@ struct heap_roots {
 };
 
 enum page_kind : uint8_t {
-    page_inside = 0,    // inside a run, or never used: the whole descriptor is zero (H6)
-    page_span = 1,      // any page of a span (H4)
-    page_run_head = 2,  // the head of a run that is one block
-    page_free = 3,      // the head of a free run
-    page_free_tail = 4, // the last page of a free run of two pages or more
-    page_run_kept = 5,  // the head of a run that a thread freed and keeps; never in a heap that is paused (K2)
+    page_inside = 0,      // inside a run, or never used: the whole descriptor is zero (H6)
+    page_span = 1,        // any page of a span (H4)
+    page_extent_head = 2, // the head of an extent that is one block
+    page_free = 3,        // the head of a free extent
+    page_free_tail = 4,   // the last page of a free extent of two pages or more
+    page_extent_kept = 5, // the head of an extent that a thread freed and keeps; never in a heap that is paused (K2)
 };
 
 struct page_descriptor {
     uint8_t kind;       // a page_kind
     uint8_t size_class; // of a span
     uint16_t zero;
-    uint32_t length; // in pages: of a run or free run, at its head; of a free run also at its tail (H2)
-    uint32_t left;   // of a free run's head: its children in the tree (H3); 0: none
+    uint32_t length; // in pages: of a run or free extent, at its head; of a free extent also at its tail (H2)
+    uint32_t left;   // of a free extent's head: its children in the tree (H3); 0: none
     uint32_t right;
 };
 

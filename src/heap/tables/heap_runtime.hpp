@@ -135,7 +135,7 @@ inline constexpr uint32_t safepoint_checked = 4; // the heap is checked: no call
 inline constexpr uint32_t safepoint_holds =
     8; // threads hold blocks: only the fast path of blocks/magazine.hpp is for it
 
-// Runs that a thread freed and keeps for itself, by their pages; run_cache.hpp has the rules (K1, K2).
+// Runs that a thread freed and keeps for itself, by their pages; extent_cache.hpp has the rules (K1, K2).
 inline constexpr uint32_t kept_pages_max = 16;    // of one
 inline constexpr uint32_t kept_pages_total = 512; // of a thread
 inline constexpr uint32_t kept_runs_max = 32;     // of a length
@@ -192,7 +192,7 @@ inline bool is_part_of(const thread_cache *cache, const void *entry) {
 // What is known of the memory of free pages; page_memory.hpp has the functions, and P1. Guarded by pages_lock, but due.
 // Counts are of pages.
 struct page_memory {
-    static constexpr uint32_t long_run_pages = 64; // free runs of fewer are given back last (page_memory.cpp)
+    static constexpr uint32_t long_run_pages = 64; // free extents of fewer are given back last (page_memory.cpp)
     // A bit a page; NULL where the owner takes no memory back. Of a free page: it may be resident. Of one in use: what
     // it was when it was taken.
     std::atomic<uint64_t> *touched = nullptr;
@@ -208,12 +208,12 @@ struct page_memory {
     uint64_t longest_before = 0;
     uint64_t period_start = 0;
     uint64_t period_ns = uint64_t{50} * 1000 * 1000;
-    uint32_t next_length = long_run_pages; // free run for decay to look at: of so many pages or more,
+    uint32_t next_length = long_run_pages; // free extent for decay to look at: of so many pages or more,
     uint32_t next = 0;                     // and from here on
-    bool found = false;                    // some, in this round over the free runs
+    bool found = false;                    // some, in this round over the free extents
     uint64_t barren = 0;      // so many pages were held when a round in this period found nothing; 0: none did
-    bool gives_short = false; // short runs, too
-    uint64_t next_donor = 0;  // area for who wants memory to look at
+    bool gives_short = false; // short extents, too
+    uint64_t next_donor = 0;  // extent for who wants memory to look at
     std::atomic<bool> due{false};
     std::atomic<bool> zeros{false}; // free pages whose bit is clear read as zeros
 };
@@ -280,7 +280,7 @@ struct ty_heap {
     uint16_t slot;      // in the address table
     bool writable;
     bool left;                    // to the parent process: not writable
-    std::atomic<bool> keeps_runs; // threads keep short runs that they free
+    std::atomic<bool> keeps_runs; // threads keep short extents that they free
     taiyen::check_hooks *checks;  // NULL: none; set before the heap is used
 
     alignas(64) taiyen::class_info classes[256];       // those from class_count on have no blocks
@@ -341,7 +341,7 @@ namespace taiyen {
 inline uint64_t top_of(const ty_heap *heap) {
     return heap->top.load(std::memory_order_relaxed);
 }
-// Without the lock a head may become that of a kept run (K1).
+// Without the lock a head may become that of a kept extent (K1).
 inline uint8_t kind_of(const page_descriptor &page) {
     return __atomic_load_n(&page.kind, __ATOMIC_RELAXED);
 }

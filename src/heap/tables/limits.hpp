@@ -1,4 +1,4 @@
-// Limits of what a heap's blocks take, in pages. They are counted and held in runs.cpp.
+// Limits of what a heap's blocks take, in pages. They are counted and held in page_extents.cpp.
 #pragma once
 
 #include "heap_runtime.hpp"

@@ -2,8 +2,8 @@
 //
 // P2: memory that a program has not touched is not resident out of proportion. A heap that grows asks for huge pages
 //     for as much more as was found in use, and 32 MiB. What tells is a part of it that stays in small pages till then.
-//     Where areas are made (maintenance/areas.cpp) it asks for those of which at most a sixteenth is no page of a live
-//     block.
+//     Where extents are made (maintenance/make_extents.cpp) it asks for those of which at most a sixteenth is no page
+//     of a live block.
 #pragma once
 
 #include "heap_runtime.hpp"

@@ -81,7 +81,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
 [[gnu::cold]] void rest_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
     heap->cached->rest(cache);
-    free_kept_runs(cache);
+    free_kept_extents(cache);
     unlink_from_thread(cache);
     cache->next_resting = heap->resting_caches;
     heap->resting_caches = cache;

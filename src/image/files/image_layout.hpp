@@ -9,7 +9,7 @@ namespace taiyen {
 
 inline constexpr uint64_t page_bytes = 4096;
 
-// ---- Image: [header area][heap pages][page checksums]
+// ---- Image: [header extent][heap pages][page checksums]
 
 inline constexpr uint64_t image_magic_1 = 0x6d696e6579696154; // "Taiyenim"
 inline constexpr uint32_t image_version_1 = 1;                // may be read, and is upgraded, if it was closed in order

@@ -20,9 +20,9 @@ struct free_ranges {
     bool failed = false;
     ~free_ranges() { free(items); }
 
-    static bool add(const ty_area *area, void *context) {
+    static bool add(const ty_extent *extent, void *context) {
         auto &self = *static_cast<free_ranges *>(context);
-        if (area->kind != TY_AREA_FREE || area->size_bytes < os::segment_bytes)
+        if (extent->kind != TY_EXTENT_FREE || extent->size_bytes < os::segment_bytes)
             return true;
         if (self.count == self.capacity) {
             size_t wanted = self.capacity ? self.capacity * 2 : 64;
@@ -34,8 +34,8 @@ struct free_ranges {
             self.items = static_cast<range *>(grown);
             self.capacity = wanted;
         }
-        uint64_t first = uint64_t(static_cast<const char *>(area->address) - self.base) / page_bytes;
-        self.items[self.count++] = {first, area->size_bytes / page_bytes};
+        uint64_t first = uint64_t(static_cast<const char *>(extent->address) - self.base) / page_bytes;
+        self.items[self.count++] = {first, extent->size_bytes / page_bytes};
         return true;
     }
 };
@@ -69,7 +69,7 @@ ty_status settle_sums(image &im) {
 ty_status punch_free_pages(image &im) {
     free_ranges free_pages;
     free_pages.base = im.base;
-    if (ty_status status = heap_each_area(im.heap, free_ranges::add, &free_pages))
+    if (ty_status status = heap_each_extent(im.heap, free_ranges::add, &free_pages))
         return status;
     if (free_pages.failed)
         return failure(TY_E_MEMORY, "list the free pages of a heap")

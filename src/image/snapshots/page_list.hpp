@@ -27,8 +27,9 @@ struct page_choice {
     uint64_t limit = UINT64_MAX; // of the list
     uint64_t first = 0;
     uint64_t end = UINT64_MAX;
-    const os::page_set *but = nullptr;                                 // without these
-    page_area (*area_at)(ty_heap *heap, uint64_t page) = heap_area_at; // heap_area_now: the heap is not paused
+    const os::page_set *but = nullptr; // without these
+    page_extent_use (*extent_at)(ty_heap *heap,
+                                 uint64_t page) = heap_extent_at; // heap_extent_now: the heap is not paused
 };
 
 // The dirty pages that are worth writing: not those of free runs, whose content does not matter.

@@ -19,16 +19,16 @@ constexpr unsigned rounds_max = 8;          // to get there
 struct running_snapshot {
     image &im;
     const image_running &running;
-    page_area header, tables; // the heap's own pages
-    uint64_t used_pages = 0;  // at the pause
-    os::page_set stored{};    // pages of blocks that tables() stored into
-    page_list ahead{};        // of the tables, copied before the pause, and again where they were stored to since
-    page_list paused{};       // other pages copied within the pause
-    page_list blocks{};       // and after it
+    page_extent_use header, tables; // the heap's own pages
+    uint64_t used_pages = 0;        // at the pause
+    os::page_set stored{};          // pages of blocks that tables() stored into
+    page_list ahead{};              // of the tables, copied before the pause, and again where they were stored to since
+    page_list paused{};             // other pages copied within the pause
+    page_list blocks{};             // and after it
 
     running_snapshot(image &of, const image_running &by)
-        : im(of), running(by), header(heap_area_at(of.heap, 0)),
-          tables(heap_area_at(of.heap, heap_limit(of.heap) / page_bytes - 1)) {}
+        : im(of), running(by), header(heap_extent_at(of.heap, 0)),
+          tables(heap_extent_at(of.heap, heap_limit(of.heap) / page_bytes - 1)) {}
     ~running_snapshot() { stored.destroy(); }
     running_snapshot(const running_snapshot &) = delete;
     running_snapshot &operator=(const running_snapshot &) = delete;
@@ -36,8 +36,8 @@ struct running_snapshot {
 
 ty_status collect_tables(running_snapshot &snapshot) {
     image &im = snapshot.im;
-    for (page_area area : {snapshot.header, snapshot.tables})
-        if (ty_status status = im.tracker.collect_part({area.first, area.count}, im.dirty))
+    for (page_extent_use extent : {snapshot.header, snapshot.tables})
+        if (ty_status status = im.tracker.collect_part({extent.first, extent.count}, im.dirty))
             return status;
     return TY_OK;
 }
@@ -46,9 +46,9 @@ ty_status collect_tables(running_snapshot &snapshot) {
 template <class Call>
 void each_of_tables(const running_snapshot &snapshot, Call call) {
     const os::page_set &dirty = snapshot.im.dirty;
-    for (page_area area : {snapshot.header, snapshot.tables}) {
-        const uint64_t end = area.first + area.count;
-        for (uint64_t page = dirty.next(area.first); page < end; page = dirty.next(page + 1))
+    for (page_extent_use extent : {snapshot.header, snapshot.tables}) {
+        const uint64_t end = extent.first + extent.count;
+        for (uint64_t page = dirty.next(extent.first); page < end; page = dirty.next(page + 1))
             call(page);
     }
 }
@@ -176,7 +176,7 @@ ty_status collect_blocks(running_snapshot &snapshot) {
     choice.first = snapshot.header.count;
     choice.end = std::min(snapshot.tables.first, snapshot.used_pages); // the others read as zeros, by the tables (H7)
     choice.but = &snapshot.stored;
-    choice.area_at = heap_area_now;
+    choice.extent_at = heap_extent_now;
     return select_pages(im.heap, im.dirty, choice, &snapshot.blocks);
 }
 

@@ -24,8 +24,9 @@ void finish_in_flight(image &im) {
     }
 }
 
-// For a look at the areas of a heap that goes on: spans that are empty become free runs, and nobody waits for the look.
-void settle_areas(ty_heap *heap) {
+// For a look at the extents of a heap that goes on: spans that are empty become free runs, and nobody waits for the
+// look.
+void settle_extents(ty_heap *heap) {
     heap_pause(heap);
     heap_resume(heap);
 }
@@ -68,12 +69,12 @@ ty_status select_pages(ty_heap *heap, const os::page_set &dirty, const page_choi
     if (ty_status status = list->create(capacity))
         return status;
     uint64_t end = choice.end < dirty.page_count() ? choice.end : dirty.page_count();
-    page_area area{};
+    page_extent_use extent{};
     for (uint64_t page = dirty.next(choice.first); page < end && list->count < capacity;) {
-        if (page - area.first >= area.count)
-            area = choice.area_at(heap, page);
-        if (area.free) {
-            page = dirty.next(area.first + area.count);
+        if (page - extent.first >= extent.count)
+            extent = choice.extent_at(heap, page);
+        if (extent.free) {
+            page = dirty.next(extent.first + extent.count);
             continue;
         }
         if (!choice.but || !choice.but->contains(page))
@@ -225,8 +226,8 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
     page_list list;
     page_choice choice;
     choice.limit = limit_pages ? limit_pages : UINT64_MAX;
-    choice.area_at = heap_area_now;
-    settle_areas(heap);
+    choice.extent_at = heap_extent_now;
+    settle_extents(heap);
     ty_status status = im.tracker.collect(im.dirty);
     if (!status)
         status = select_pages(heap, im.dirty, choice, &list);
@@ -293,8 +294,8 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *c
     } else if (!status) {
         page_list list;
         page_choice choice;
-        choice.area_at = heap_area_now;
-        settle_areas(heap);
+        choice.extent_at = heap_extent_now;
+        settle_extents(heap);
         status = select_pages(heap, now, choice, &list);
         *pages = list.count;
         if (!status && cells != nullptr)

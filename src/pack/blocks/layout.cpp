@@ -9,42 +9,42 @@ namespace taiyen::pack {
 
 uint64_t layout::live_blocks() const {
     uint64_t count = 0;
-    for (const area &a : areas)
+    for (const extent &a : extents)
         count += a.live;
     return count;
 }
 
 uint64_t layout::live_bytes() const {
     uint64_t bytes = 0;
-    for (const area &a : areas)
+    for (const extent &a : extents)
         bytes += a.live * a.block_bytes;
     return bytes;
 }
 
-void layout::add(const ty_area &a) {
-    bool run = a.kind == TY_AREA_RUN;
-    if ((!run && a.kind != TY_AREA_SPAN) || a.live_count == 0)
+void layout::add(const ty_extent &a) {
+    bool run = a.kind == TY_EXTENT_BLOCK;
+    if ((!run && a.kind != TY_EXTENT_SPAN) || a.live_count == 0)
         return;
     uint64_t offset = reinterpret_cast<uint64_t>(a.address) - base;
-    area made{offset / stream_page_bytes,
-              a.size_bytes / stream_page_bytes,
-              a.block_size_bytes,
-              bits.size(),
-              static_cast<uint32_t>(a.block_count),
-              static_cast<uint32_t>(a.live_count),
-              run};
-    areas.push_back(made);
+    extent made{offset / stream_page_bytes,
+                a.size_bytes / stream_page_bytes,
+                a.block_size_bytes,
+                bits.size(),
+                static_cast<uint32_t>(a.block_count),
+                static_cast<uint32_t>(a.live_count),
+                run};
+    extents.push_back(made);
     if (!run)
         bits.insert(bits.end(), a.live, a.live + made.words());
 }
 
 void layout::leave_out(const void *block) {
     uint64_t offset = reinterpret_cast<uint64_t>(block) - base;
-    auto above = std::upper_bound(areas.begin(), areas.end(), offset / stream_page_bytes,
-                                  [](uint64_t page, const area &a) { return page < a.first_page; });
-    if (above == areas.begin())
+    auto above = std::upper_bound(extents.begin(), extents.end(), offset / stream_page_bytes,
+                                  [](uint64_t page, const extent &a) { return page < a.first_page; });
+    if (above == extents.begin())
         return;
-    area &a = above[-1];
+    extent &a = above[-1];
     uint64_t index = (offset - a.first_page * stream_page_bytes) / a.block_bytes;
     if (index >= a.blocks || !is_live(a, index) || a.live == 0)
         return;
@@ -54,18 +54,18 @@ void layout::leave_out(const void *block) {
 }
 
 void layout::drop_empty() {
-    std::erase_if(areas, [](const area &a) { return a.live == 0; });
+    std::erase_if(extents, [](const extent &a) { return a.live == 0; });
 }
 
 // PK1.
 std::vector<sequence> layout::content_order() const {
     std::map<uint64_t, sequence> by_size;
     sequence runs{0, {}, 0};
-    for (uint32_t i = 0; i < areas.size(); i++) {
-        sequence &to = areas[i].run ? runs : by_size[areas[i].block_bytes];
-        to.block_bytes = areas[i].run ? 0 : areas[i].block_bytes;
-        to.areas.push_back(i);
-        to.live_blocks += areas[i].live;
+    for (uint32_t i = 0; i < extents.size(); i++) {
+        sequence &to = extents[i].run ? runs : by_size[extents[i].block_bytes];
+        to.block_bytes = extents[i].run ? 0 : extents[i].block_bytes;
+        to.extents.push_back(i);
+        to.live_blocks += extents[i].live;
     }
     std::vector<sequence> order;
     for (auto &[bytes, one] : by_size)
@@ -76,8 +76,8 @@ std::vector<sequence> layout::content_order() const {
 }
 
 void content_cursor::find() {
-    for (; at_ < sequence_->areas.size(); at_++, index_ = 0) {
-        const area &a = places_->areas[sequence_->areas[at_]];
+    for (; at_ < sequence_->extents.size(); at_++, index_ = 0) {
+        const extent &a = places_->extents[sequence_->extents[at_]];
         if (a.run) {
             if (index_ < a.bytes())
                 return;
@@ -96,7 +96,7 @@ void content_cursor::find() {
 }
 
 // How many blocks from here on are live, of most.
-uint64_t content_cursor::live_run(const area &a, uint64_t most) const {
+uint64_t content_cursor::live_run(const extent &a, uint64_t most) const {
     uint64_t end = std::min<uint64_t>(a.blocks, index_ + most);
     for (uint64_t i = index_; i < end;) {
         uint64_t rest = 64 - i % 64;
@@ -109,7 +109,7 @@ uint64_t content_cursor::live_run(const area &a, uint64_t most) const {
 }
 
 content_cursor::stretch content_cursor::next(uint64_t most_bytes) {
-    const area &a = places_->areas[sequence_->areas[at_]];
+    const extent &a = places_->extents[sequence_->extents[at_]];
     stretch found{places_->address(a), 0};
     if (a.run) {
         found.address += index_;

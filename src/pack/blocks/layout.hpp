@@ -1,5 +1,5 @@
-// Which blocks a heap has, where: its areas with the bits of their live blocks, and the order in which their content is
-// packed.
+// Which blocks a heap has, where: its extents with the bits of their live blocks, and the order in which their content
+// is packed.
 #pragma once
 
 #include "../format/format.hpp"
@@ -11,7 +11,7 @@ namespace taiyen::pack {
 
 inline constexpr size_t size_classes_max = 128; // of a heap
 
-struct area {
+struct extent {
     uint64_t first_page;
     uint64_t pages;
     uint64_t block_bytes; // of a run: of all its pages
@@ -24,10 +24,10 @@ struct area {
     uint32_t words() const { return run ? 0 : (blocks + 63) / 64; }
 };
 
-// The areas of blocks of one size, or (block_bytes 0) the runs.
+// The extents of blocks of one size, or (block_bytes 0) the runs.
 struct sequence {
     uint64_t block_bytes;
-    std::vector<uint32_t> areas; // in order of address
+    std::vector<uint32_t> extents; // in order of address
     uint64_t live_blocks;
 };
 
@@ -36,20 +36,20 @@ public:
     uint64_t base = 0;
     uint64_t limit_bytes = 0;
     ty_class_table classes = TY_CLASSES_CACHE_LINE;
-    std::vector<area> areas; // in order of address; none without a live block
+    std::vector<extent> extents; // in order of address; none without a live block
     std::vector<uint64_t> bits;
 
-    char *address(const area &a) const { return reinterpret_cast<char *>(base + a.first_page * stream_page_bytes); }
-    bool is_live(const area &a, uint64_t block) const {
+    char *address(const extent &a) const { return reinterpret_cast<char *>(base + a.first_page * stream_page_bytes); }
+    bool is_live(const extent &a, uint64_t block) const {
         return a.run || (bits[a.bits + block / 64] >> (block % 64) & 1) != 0;
     }
     uint64_t live_blocks() const;
     uint64_t live_bytes() const;
     uint64_t end_page() const {
-        return areas.empty() ? first_block_page : areas.back().first_page + areas.back().pages;
+        return extents.empty() ? first_block_page : extents.back().first_page + extents.back().pages;
     }
 
-    void add(const ty_area &a); // spans, runs; others are left out
+    void add(const ty_extent &a); // spans, runs; others are left out
     // The block that starts at this address is no part of it any more.
     void leave_out(const void *block);
     void drop_empty();
@@ -63,7 +63,7 @@ class content_cursor {
 public:
     content_cursor(const layout &places, const sequence &of) : places_(&places), sequence_(&of) { find(); }
 
-    bool at_end() const { return at_ == sequence_->areas.size(); }
+    bool at_end() const { return at_ == sequence_->extents.size(); }
     // The next stretch of neighbours, of most bytes at the most, or of one block if that is longer.
     struct stretch {
         char *address;
@@ -75,12 +75,12 @@ public:
 
 private:
     void find(); // the next live block from here on
-    uint64_t live_run(const area &a, uint64_t most) const;
+    uint64_t live_run(const extent &a, uint64_t most) const;
 
     const layout *places_;
     const sequence *sequence_;
     size_t at_ = 0;
-    uint64_t index_ = 0; // in the area, or the byte in the run
+    uint64_t index_ = 0; // in the extent, or the byte in the run
 };
 
 } // namespace taiyen::pack

@@ -8,8 +8,8 @@ using namespace taiyen::pack;
 
 namespace {
 
-// A page's table is for heaps in which it is no larger than so many bytes an area, or small anyway.
-constexpr uint64_t table_pages_an_area = 4096;
+// A page's table is for heaps in which it is no larger than so many bytes an extent, or small anyway.
+constexpr uint64_t table_pages_an_extent = 4096;
 constexpr uint64_t table_pages_min = uint64_t{1} << 20;
 constexpr uint64_t span_pages_max = 16;
 
@@ -35,17 +35,17 @@ ty_moves::ty_moves(layout &&old, char *base, const ty_size_class *classes, size_
 
 void ty_moves::index_pages() {
     uint64_t end = old_.end_page();
-    if (end > table_pages_min && end / table_pages_an_area > old_.areas.size())
+    if (end > table_pages_min && end / table_pages_an_extent > old_.extents.size())
         return;
     pages_.resize(end);
-    for (uint32_t i = 0; i < old_.areas.size(); i++)
-        for (uint64_t page = 0; page < old_.areas[i].pages; page++)
-            pages_[old_.areas[i].first_page + page] = i + 1;
+    for (uint32_t i = 0; i < old_.extents.size(); i++)
+        for (uint64_t page = 0; page < old_.extents[i].pages; page++)
+            pages_[old_.extents[i].first_page + page] = i + 1;
 }
 
 void ty_moves::count_ranks() {
     ranks_.resize(old_.bits.size());
-    for (const area &a : old_.areas) {
+    for (const extent &a : old_.extents) {
         uint32_t before = 0;
         for (uint32_t word = 0; word < a.words(); word++) {
             ranks_[a.bits + word] = static_cast<uint16_t>(before);
@@ -54,38 +54,38 @@ void ty_moves::count_ranks() {
     }
 }
 
-uint64_t ty_moves::rank(const area &a, uint64_t index) const {
+uint64_t ty_moves::rank(const extent &a, uint64_t index) const {
     if (a.run)
         return 0;
     uint64_t below = (uint64_t{1} << (index % 64)) - 1;
     return ranks_[a.bits + index / 64] + static_cast<unsigned>(std::popcount(old_.bits[a.bits + index / 64] & below));
 }
 
-const area *ty_moves::find(uint64_t offset) const {
+const extent *ty_moves::find(uint64_t offset) const {
     uint64_t page = offset / stream_page_bytes;
     if (!pages_.empty())
-        return page < pages_.size() && pages_[page] != 0 ? &old_.areas[pages_[page] - 1] : nullptr;
-    auto above = std::upper_bound(old_.areas.begin(), old_.areas.end(), page,
-                                  [](uint64_t wanted, const area &a) { return wanted < a.first_page; });
-    return above != old_.areas.begin() && page - above[-1].first_page < above[-1].pages ? &above[-1] : nullptr;
+        return page < pages_.size() && pages_[page] != 0 ? &old_.extents[pages_[page] - 1] : nullptr;
+    auto above = std::upper_bound(old_.extents.begin(), old_.extents.end(), page,
+                                  [](uint64_t wanted, const extent &a) { return wanted < a.first_page; });
+    return above != old_.extents.begin() && page - above[-1].first_page < above[-1].pages ? &above[-1] : nullptr;
 }
 
 void *ty_moves::moved(const void *old_address) const {
     uint64_t offset = reinterpret_cast<uint64_t>(old_address) - old_.base;
-    const area *a = find(offset);
+    const extent *a = find(offset);
     if (a == nullptr)
         return nullptr;
-    uint64_t in_area = offset - a->first_page * stream_page_bytes;
-    uint64_t index = in_area / a->block_bytes;
+    uint64_t in_extent = offset - a->first_page * stream_page_bytes;
+    uint64_t index = in_extent / a->block_bytes;
     if (index >= a->blocks || !old_.is_live(*a, index))
         return nullptr;
-    return block(*a, index) + in_area % a->block_bytes;
+    return block(*a, index) + in_extent % a->block_bytes;
 }
 
-char *ty_moves::block(const area &a, uint64_t index) const {
+char *ty_moves::block(const extent &a, uint64_t index) const {
     if (places_.empty())
         return base_ + a.first_page * stream_page_bytes + index * a.block_bytes;
-    const area_place &to = places_[static_cast<size_t>(&a - old_.areas.data())];
+    const extent_place &to = places_[static_cast<size_t>(&a - old_.extents.data())];
     if (to.row == no_row)
         return base_ + to.first * stream_page_bytes;
     const row &r = rows_[to.row];
@@ -94,10 +94,10 @@ char *ty_moves::block(const area &a, uint64_t index) const {
     return base_ + (r.first_page + span * r.span_pages) * stream_page_bytes + number % r.per_span * r.block_bytes;
 }
 
-uint64_t ty_moves::new_block_bytes(const area &a) const {
+uint64_t ty_moves::new_block_bytes(const extent &a) const {
     if (places_.empty())
         return a.block_bytes;
-    const area_place &to = places_[static_cast<size_t>(&a - old_.areas.data())];
+    const extent_place &to = places_[static_cast<size_t>(&a - old_.extents.data())];
     return to.row == no_row ? a.block_bytes : rows_[to.row].block_bytes;
 }
 
@@ -125,25 +125,25 @@ uint32_t ty_moves::row_for(uint64_t block_bytes, bool run, const ty_size_class *
 }
 
 void ty_moves::add_to_row(uint64_t block_bytes, const sequence &of, const ty_size_class *classes, size_t class_count) {
-    uint32_t number = row_for(block_bytes, old_.areas[of.areas.front()].run, classes, class_count);
-    for (uint32_t i : of.areas) {
+    uint32_t number = row_for(block_bytes, old_.extents[of.extents.front()].run, classes, class_count);
+    for (uint32_t i : of.extents) {
         places_[i] = {rows_[number].count, number};
-        rows_[number].count += old_.areas[i].live;
+        rows_[number].count += old_.extents[i].live;
     }
 }
 
 // Runs that no class of the new heap has room for stay runs, in their order.
 void ty_moves::plan(const ty_size_class *classes, size_t class_count) {
-    places_.assign(old_.areas.size(), {0, no_row});
+    places_.assign(old_.extents.size(), {0, no_row});
     uint64_t small_max = class_count != 0 ? classes[class_count - 1].block_bytes : 0;
     for (const sequence &of : old_.content_order()) {
         if (of.block_bytes != 0) {
             add_to_row(of.block_bytes, of, classes, class_count);
             continue;
         }
-        for (uint32_t i : of.areas)
-            if (old_.areas[i].block_bytes <= small_max)
-                add_to_row(old_.areas[i].block_bytes, {0, {i}, 1}, classes, class_count);
+        for (uint32_t i : of.extents)
+            if (old_.extents[i].block_bytes <= small_max)
+                add_to_row(old_.extents[i].block_bytes, {0, {i}, 1}, classes, class_count);
     }
 }
 
@@ -170,13 +170,13 @@ void ty_moves::place_rows() {
             r.first_page = place(r.count * r.span_pages);
     for (size_t i = 0; i < places_.size(); i++)
         if (places_[i].row == no_row)
-            places_[i].first = place(old_.areas[i].pages);
+            places_[i].first = place(old_.extents[i].pages);
     end_page_ = end;
 }
 
 void ty_moves::note_old_sizes() {
     bool differ = false;
-    for (const area &a : old_.areas) {
+    for (const extent &a : old_.extents) {
         old_sizes_.emplace_back(block(a, 0) - base_, a.block_bytes); // where its first live block is
         differ |= new_block_bytes(a) != a.block_bytes;
     }
@@ -202,7 +202,7 @@ uint64_t ty_moves::moved_blocks() const {
     if (is_offset())
         return 0;
     uint64_t count = 0;
-    for (const area &a : old_.areas)
+    for (const extent &a : old_.extents)
         for (uint64_t i = 0; i < a.blocks; i++)
             if (old_.is_live(a, i))
                 count +=
@@ -210,15 +210,15 @@ uint64_t ty_moves::moved_blocks() const {
     return count;
 }
 
-std::vector<ty_area> ty_moves::new_areas(std::vector<uint64_t> *bits) const {
-    std::vector<ty_area> made;
+std::vector<ty_extent> ty_moves::new_extents(std::vector<uint64_t> *bits) const {
+    std::vector<ty_extent> made;
     auto add = [&](uint64_t page, uint64_t pages, uint64_t block_bytes, uint64_t fit, uint64_t live,
                    const uint64_t *words) {
-        made.push_back({words != nullptr ? TY_AREA_SPAN : TY_AREA_RUN, base_ + page * stream_page_bytes,
+        made.push_back({words != nullptr ? TY_EXTENT_SPAN : TY_EXTENT_BLOCK, base_ + page * stream_page_bytes,
                         pages * stream_page_bytes, block_bytes, fit, live, words});
     };
     if (places_.empty()) {
-        for (const area &a : old_.areas)
+        for (const extent &a : old_.extents)
             add(a.first_page, a.pages, a.block_bytes, a.blocks, a.live, a.run ? nullptr : old_.bits.data() + a.bits);
         return made;
     }
@@ -244,6 +244,6 @@ std::vector<ty_area> ty_moves::new_areas(std::vector<uint64_t> *bits) const {
     }
     for (size_t i = 0; i < places_.size(); i++)
         if (places_[i].row == no_row)
-            add(places_[i].first, old_.areas[i].pages, old_.areas[i].bytes(), 1, 1, nullptr);
+            add(places_[i].first, old_.extents[i].pages, old_.extents[i].bytes(), 1, 1, nullptr);
     return made;
 }

@@ -18,8 +18,8 @@ struct row {
     uint64_t first_page;
 };
 
-// Where an area's blocks go: the first one's number in a row, or (row none) the page of a run.
-struct area_place {
+// Where an extent's blocks go: the first one's number in a row, or (row none) the page of a run.
+struct extent_place {
     uint64_t first;
     uint32_t row;
 };
@@ -41,17 +41,17 @@ struct ty_moves {
     uint64_t used_bytes() const;   // of the new heap, from its base on
 
     void *moved(const void *old_address) const;
-    // Of a live block of an area.
-    char *block(const taiyen::pack::area &a, uint64_t index) const;
-    // What a block of the area has room for in its new place.
-    uint64_t new_block_bytes(const taiyen::pack::area &a) const;
+    // Of a live block of an extent.
+    char *block(const taiyen::pack::extent &a, uint64_t index) const;
+    // What a block of the extent has room for in its new place.
+    uint64_t new_block_bytes(const taiyen::pack::extent &a) const;
     // What a block had room for before, whose place is now here and has room for so much.
     uint64_t old_block_bytes(const void *place, uint64_t place_bytes) const;
-    // The new heap's areas. Their bitmaps are the caller's to keep.
-    std::vector<ty_area> new_areas(std::vector<uint64_t> *bits) const;
+    // The new heap's extents. Their bitmaps are the caller's to keep.
+    std::vector<ty_extent> new_extents(std::vector<uint64_t> *bits) const;
 
 private:
-    const taiyen::pack::area *find(uint64_t offset) const;
+    const taiyen::pack::extent *find(uint64_t offset) const;
     void index_pages();
     void count_ranks();
     void plan(const ty_size_class *classes, size_t class_count);
@@ -60,14 +60,14 @@ private:
     uint32_t row_for(uint64_t block_bytes, bool run, const ty_size_class *classes, size_t class_count);
     void place_rows();
     void note_old_sizes();
-    uint64_t rank(const taiyen::pack::area &a, uint64_t index) const; // among the live blocks of the area
+    uint64_t rank(const taiyen::pack::extent &a, uint64_t index) const; // among the live blocks of the extent
 
     taiyen::pack::layout old_;
     char *base_;
-    std::vector<uint32_t> pages_; // by page: its area's number + 1; empty where areas are too sparse for it
-    std::vector<uint16_t> ranks_; // by word of the bits: live blocks of the area before it
+    std::vector<uint32_t> pages_; // by page: its extent's number + 1; empty where extents are too sparse for it
+    std::vector<uint16_t> ranks_; // by word of the bits: live blocks of the extent before it
     std::vector<taiyen::pack::row> rows_;
-    std::vector<taiyen::pack::area_place> places_; // by area
+    std::vector<taiyen::pack::extent_place> places_; // by extent
     // From a new offset on, blocks had so many bytes before. Empty: as many as their places.
     std::vector<std::pair<uint64_t, uint64_t>> old_sizes_;
     uint64_t end_page_ = 0;

@@ -1,7 +1,7 @@
 // The packed stream: what stands in it, in format version 1. Everything is little-endian, of fixed width and without
 // padding. docs/reference.md, "The packed stream", describes it for others.
 //
-//   header | frames of areas | frames of roots | frames of content | end
+//   header | frames of extents | frames of roots | frames of content | end
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct stream_header {
     uint64_t limit_bytes;
     uint32_t kind;    // a ty_kind: of the heap that was packed
     uint32_t classes; // a ty_class_table
-    uint64_t areas;
+    uint64_t extents;
     uint64_t roots;
     uint64_t live_blocks;
     uint64_t live_bytes;
@@ -33,7 +33,7 @@ struct stream_header {
 };
 
 enum class frame_type : uint32_t {
-    areas = 1,   // area_record, each followed by its bitmap
+    extents = 1, // extent_record, each followed by its bitmap
     roots = 2,   // root_record
     content = 3, // the bytes of blocks, in the order of content_order
     end = 4,     // no bytes
@@ -55,7 +55,7 @@ struct frame_header {
 // A run (block_bytes 0: one block of all its pages), or a span with live blocks of block_bytes each. Areas are in order
 // of their pages. A span's bitmap follows: bit n % 64 of word n / 64 says that block n is live, in as many words as its
 // blocks take.
-struct area_record {
+struct extent_record {
     uint32_t first_page;
     uint32_t pages;
     uint32_t block_bytes;
@@ -69,11 +69,11 @@ struct root_record {
 
 inline constexpr size_t stream_header_bytes_1 = 128;
 inline constexpr size_t frame_header_bytes_1 = 40;
-inline constexpr size_t area_record_bytes_1 = 16;
+inline constexpr size_t extent_record_bytes_1 = 16;
 inline constexpr size_t root_record_bytes_1 = 56;
 static_assert(sizeof(stream_header) == stream_header_bytes_1 && offsetof(stream_header, checksum) == 120);
 static_assert(sizeof(frame_header) == frame_header_bytes_1 && offsetof(frame_header, header_checksum) == 32);
-static_assert(sizeof(area_record) == area_record_bytes_1);
+static_assert(sizeof(extent_record) == extent_record_bytes_1);
 static_assert(sizeof(root_record) == root_record_bytes_1);
 
 } // namespace taiyen::pack

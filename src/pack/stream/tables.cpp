@@ -36,7 +36,7 @@ private:
     size_t at_ = 0;
 };
 
-bool is_possible(const area_record &record, uint64_t first_free_page, uint64_t limit_pages) {
+bool is_possible(const extent_record &record, uint64_t first_free_page, uint64_t limit_pages) {
     uint64_t bytes = record.block_bytes;
     bool placed = record.first_page >= first_free_page && record.pages != 0 && record.first_page < limit_pages &&
                   record.pages <= limit_pages - record.first_page && record.zero == 0;
@@ -47,7 +47,7 @@ bool is_possible(const area_record &record, uint64_t first_free_page, uint64_t l
            bytes <= record.pages * stream_page_bytes;
 }
 
-bool read_bitmap(record_reader &from, area &a, std::vector<uint64_t> &bits) {
+bool read_bitmap(record_reader &from, extent &a, std::vector<uint64_t> &bits) {
     a.bits = bits.size();
     bits.resize(bits.size() + a.words());
     uint64_t *words = bits.data() + a.bits;
@@ -59,23 +59,23 @@ bool read_bitmap(record_reader &from, area &a, std::vector<uint64_t> &bits) {
     return a.live != 0 && !beyond;
 }
 
-bool read_area(record_reader &from, layout *places) {
-    area_record record;
+bool read_extent(record_reader &from, layout *places) {
+    extent_record record;
     if (!from.get(&record, sizeof record) ||
         !is_possible(record, places->end_page(), places->limit_bytes / stream_page_bytes))
         return false;
     bool run = record.block_bytes == 0;
     uint64_t bytes = uint64_t{record.pages} * stream_page_bytes;
-    area a{record.first_page,
-           record.pages,
-           run ? bytes : record.block_bytes,
-           0,
-           run ? 1 : static_cast<uint32_t>(bytes / record.block_bytes),
-           run ? 1u : 0u,
-           run};
+    extent a{record.first_page,
+             record.pages,
+             run ? bytes : record.block_bytes,
+             0,
+             run ? 1 : static_cast<uint32_t>(bytes / record.block_bytes),
+             run ? 1u : 0u,
+             run};
     if (!run && !read_bitmap(from, a, places->bits))
         return false;
-    places->areas.push_back(a);
+    places->extents.push_back(a);
     return true;
 }
 
@@ -97,20 +97,20 @@ ty_status check_header(const stream_header &header) {
         return refuse_stream(TY_E_DAMAGED, "its header has an impossible place", 16);
     if (header.kind < TY_VOLATILE || header.kind > TY_TRANSACTIONAL || header.classes > TY_CLASSES_DENSE)
         return refuse_stream(TY_E_DAMAGED, "its header has an impossible kind", 32);
-    if (header.roots > TY_ROOT_COUNT_MAX || header.areas > header.limit_bytes / stream_page_bytes)
+    if (header.roots > TY_ROOT_COUNT_MAX || header.extents > header.limit_bytes / stream_page_bytes)
         return refuse_stream(TY_E_DAMAGED, "its header has impossible counts", 40);
     return TY_OK;
 }
 
 } // namespace
 
-ty_status write_areas(const layout &of, packer &with, frame_writer &to) {
+ty_status write_extents(const layout &of, packer &with, frame_writer &to) {
     std::vector<uint8_t> raw;
-    for (const area &a : of.areas) {
-        area_record record{static_cast<uint32_t>(a.first_page), static_cast<uint32_t>(a.pages),
-                           a.run ? 0 : static_cast<uint32_t>(a.block_bytes), 0};
+    for (const extent &a : of.extents) {
+        extent_record record{static_cast<uint32_t>(a.first_page), static_cast<uint32_t>(a.pages),
+                             a.run ? 0 : static_cast<uint32_t>(a.block_bytes), 0};
         if (raw.size() + sizeof record + a.words() * sizeof(uint64_t) > chunk_bytes) {
-            if (ty_status status = to.put_table(frame_type::areas, raw, with))
+            if (ty_status status = to.put_table(frame_type::extents, raw, with))
                 return status;
             raw.clear();
         }
@@ -118,7 +118,7 @@ ty_status write_areas(const layout &of, packer &with, frame_writer &to) {
         if (!a.run)
             append(raw, of.bits.data() + a.bits, a.words() * sizeof(uint64_t));
     }
-    return raw.empty() ? TY_OK : to.put_table(frame_type::areas, raw, with);
+    return raw.empty() ? TY_OK : to.put_table(frame_type::extents, raw, with);
 }
 
 ty_status write_roots(const std::vector<root> &roots, packer &with, frame_writer &to) {
@@ -144,27 +144,27 @@ ty_status read_tables(frame_reader &from, stream_header *read, layout *places, s
     places->classes = static_cast<ty_class_table>(header.classes);
     unpacker with;
     std::vector<uint8_t> packed, raw;
-    while (places->areas.size() < header.areas || roots->size() < header.roots) {
+    while (places->extents.size() < header.extents || roots->size() < header.roots) {
         frame_header frame;
         uint64_t at = from.offset();
         if (ty_status status = from.read_frame(&frame, &packed))
             return status;
-        bool areas = places->areas.size() < header.areas;
+        bool extents = places->extents.size() < header.extents;
         raw.resize(frame.raw_bytes);
-        if (frame.type != static_cast<uint32_t>(areas ? frame_type::areas : frame_type::roots) ||
+        if (frame.type != static_cast<uint32_t>(extents ? frame_type::extents : frame_type::roots) ||
             frame.plane_width != 0 || raw.empty() ||
             !with.unpack(codec_id{frame.codec}, packed.data(), packed.size(), raw.data(), raw.size()))
             return refuse_stream(TY_E_DAMAGED, "a frame of its tables makes no sense", at);
         record_reader records(raw);
         bool good = true;
         while (good && !records.at_end())
-            good = areas ? read_area(records, places) : read_root(records, header.limit_bytes, roots);
-        if (!good || places->areas.size() > header.areas || roots->size() > header.roots)
-            return refuse_stream(TY_E_DAMAGED, areas ? "an area of it makes no sense" : "a root of it makes no sense",
-                                 at);
+            good = extents ? read_extent(records, places) : read_root(records, header.limit_bytes, roots);
+        if (!good || places->extents.size() > header.extents || roots->size() > header.roots)
+            return refuse_stream(TY_E_DAMAGED,
+                                 extents ? "an extent of it makes no sense" : "a root of it makes no sense", at);
     }
     if (places->live_blocks() != header.live_blocks || places->live_bytes() != header.live_bytes)
-        return refuse_stream(TY_E_DAMAGED, "its areas do not have the blocks that its header says", 0);
+        return refuse_stream(TY_E_DAMAGED, "its extents do not have the blocks that its header says", 0);
     return TY_OK;
 }
 

@@ -13,7 +13,7 @@ struct root {
     uint64_t offset; // from the base
 };
 
-ty_status write_areas(const layout &of, packer &with, frame_writer &to);
+ty_status write_extents(const layout &of, packer &with, frame_writer &to);
 ty_status write_roots(const std::vector<root> &roots, packer &with, frame_writer &to);
 
 // The header and the tables of a stream, which may say anything: what is returned fits together, and lies in the heap

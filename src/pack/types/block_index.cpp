@@ -7,31 +7,31 @@ namespace taiyen::pack {
 ty_status block_index::build(ty_heap *heap) {
     *this = block_index();
     base_ = static_cast<char *>(ty_heap_base(heap));
-    if (ty_status status = ty_each_area(heap, collect_area, this))
+    if (ty_status status = ty_each_extent(heap, collect_extent, this))
         return status;
     count_ranks();
     return TY_OK;
 }
 
-bool block_index::collect_area(const ty_area *area, void *context) {
-    if (area->block_count != 0 && area->live_count != 0)
-        static_cast<block_index *>(context)->add(*area);
+bool block_index::collect_extent(const ty_extent *extent, void *context) {
+    if (extent->block_count != 0 && extent->live_count != 0)
+        static_cast<block_index *>(context)->add(*extent);
     return true;
 }
 
-void block_index::add(const ty_area &from) {
+void block_index::add(const ty_extent &from) {
     auto offset = static_cast<size_t>(static_cast<char *>(from.address) - base_);
-    area to{offset, from.block_size_bytes, from.block_count, bits_.size(), 0};
+    extent to{offset, from.block_size_bytes, from.block_count, bits_.size(), 0};
     // Exact while offset * (what the reciprocal is too large by) stays below a whole.
     if (from.size_bytes < size_t{1} << 20 && from.block_size_bytes < size_t{1} << 20)
         to.reciprocal = ((uint64_t{1} << shift) + to.block_bytes - 1) / to.block_bytes;
-    areas_.push_back(to);
+    extents_.push_back(to);
     bits_.resize(bits_.size() + (to.blocks + 63) / 64);
     size_t last = (offset + from.size_bytes + page_bytes - 1) / page_bytes;
     if (pages_.size() < last)
         pages_.resize(last);
     for (size_t page = offset / page_bytes; page < last; ++page)
-        pages_[page] = static_cast<uint32_t>(areas_.size());
+        pages_[page] = static_cast<uint32_t>(extents_.size());
     for (size_t n = 0; n < to.blocks; n += 64)
         bits_[to.first_word + n / 64] = from.live ? from.live[n / 64] : 1; // a run is one block
 }

@@ -1,6 +1,6 @@
 // Which live block an address lies in, in constant time, for a heap that nobody changes meanwhile.
 //
-// A table of 4 bytes a page leads to the area; an area knows its block size with a reciprocal for the division, and
+// A table of 4 bytes a page leads to the extent; an extent knows its block size with a reciprocal for the division, and
 // where its bits begin; a bit a block says whether it lives, and a count every 64 bits how many live before it. Blocks
 // are numbered in order of address: their *ordinal*.
 //
@@ -24,7 +24,7 @@ struct found_block {
 
 class block_index {
 public:
-    // Errors: as ty_each_area. Throws std::bad_alloc.
+    // Errors: as ty_each_extent. Throws std::bad_alloc.
     ty_status build(ty_heap *heap);
 
     size_t size() const { return live_; }
@@ -37,7 +37,7 @@ public:
         size_t page = offset / page_bytes;
         if (page >= pages_.size() || pages_[page] == 0)
             return false;
-        const area &in = areas_[pages_[page] - 1];
+        const extent &in = extents_[pages_[page] - 1];
         return find_in(in, offset - in.offset, found);
     }
 
@@ -45,7 +45,7 @@ public:
     template <class function>
     void each(const function &callback) const {
         size_t ordinal = 0;
-        for (const area &in : areas_)
+        for (const extent &in : extents_)
             for (size_t n = 0; n < in.blocks; ++n)
                 if (is_live(in, n))
                     callback(found_block{base_ + in.offset + n * in.block_bytes, in.block_bytes, ordinal++});
@@ -55,7 +55,7 @@ private:
     static constexpr size_t page_bytes = 4096;
     static constexpr unsigned shift = 40; // of reciprocals
 
-    struct area {
+    struct extent {
         size_t offset; // from base_
         size_t block_bytes;
         size_t blocks;
@@ -63,17 +63,17 @@ private:
         uint64_t reciprocal; // 0: the division is done
     };
 
-    static bool collect_area(const ty_area *area, void *context);
-    void add(const ty_area &area);
+    static bool collect_extent(const ty_extent *extent, void *context);
+    void add(const ty_extent &extent);
     void count_ranks();
 
-    static size_t number_of(const area &in, size_t offset) {
+    static size_t number_of(const extent &in, size_t offset) {
         return in.reciprocal ? (offset * in.reciprocal) >> shift : offset / in.block_bytes;
     }
-    bool is_live(const area &in, size_t number) const {
+    bool is_live(const extent &in, size_t number) const {
         return (bits_[in.first_word + number / 64] >> (number % 64) & 1) != 0;
     }
-    bool find_in(const area &in, size_t offset, found_block &found) const {
+    bool find_in(const extent &in, size_t offset, found_block &found) const {
         size_t number = number_of(in, offset);
         if (number >= in.blocks || !is_live(in, number))
             return false;
@@ -85,8 +85,8 @@ private:
     }
 
     char *base_ = nullptr;
-    std::vector<uint32_t> pages_; // 0: no blocks there; else the area's number + 1
-    std::vector<area> areas_;
+    std::vector<uint32_t> pages_; // 0: no blocks there; else the extent's number + 1
+    std::vector<extent> extents_;
     std::vector<uint64_t> bits_;
     std::vector<uint32_t> ranks_; // live blocks before each word of bits_
     size_t live_ = 0;

@@ -1,6 +1,6 @@
 // What a transaction has changed: ranges, words, and the memory to note them in.
 #pragma once
 
-#include "area.hpp"
+#include "arena.hpp"
 #include "ranges.hpp"
 #include "word_table.hpp"

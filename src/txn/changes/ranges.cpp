@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t entry_limit_first = 4096;
 constexpr uint64_t word_limit_first = 32768;
-constexpr size_t kept_bytes = size_t{4} << 20; // of each area, from one transaction to the next
+constexpr size_t kept_bytes = size_t{4} << 20; // of each arena, from one transaction to the next
 constexpr uint64_t most_bytes = uint64_t{16} << 30;
 constexpr size_t few_max = 16;
 constexpr size_t insertion_max = 40;
@@ -154,7 +154,7 @@ ty_status range_cache::create(char *base, uint64_t heap_words) {
     base_ = base;
     uint64_t most = std::min(most_bytes, std::max(heap_words * 32, uint64_t{64} << 20));
     ty_status status = entries_.create(most);
-    for (area *each : {&before_, &whole_, &sorting_, &merged_})
+    for (arena *each : {&before_, &whole_, &sorting_, &merged_})
         if (status == TY_OK)
             status = each->create(each == &sorting_ ? 2 * most : most);
     if (status == TY_OK)
@@ -171,7 +171,7 @@ ty_status range_cache::create(char *base, uint64_t heap_words) {
 }
 
 void range_cache::destroy() {
-    for (area *each : {&entries_, &before_, &whole_, &sorting_, &merged_})
+    for (arena *each : {&entries_, &before_, &whole_, &sorting_, &merged_})
         each->destroy();
 }
 
@@ -184,7 +184,7 @@ void range_cache::reset() {
     if (next_ != nullptr) {
         size_t words = static_cast<size_t>(next_before_ - before_.as<uint64_t>());
         if (std::max({count() * 2 * sizeof(range_entry), words * 8, whole_count_ * sizeof(range_entry)}) > kept_bytes)
-            for (area *each : {&entries_, &before_, &whole_, &sorting_, &merged_})
+            for (arena *each : {&entries_, &before_, &whole_, &sorting_, &merged_})
                 each->trim(kept_bytes);
     }
     next_ = entries_.as<range_entry>();
@@ -320,7 +320,7 @@ const range_entry *range_cache::sort(const range_entry *entries, size_t count) {
 }
 
 // The pieces of overlapping entries are fewer than twice the entries.
-ty_status range_cache::merge_into(area &out, const range_entry *entries, size_t count, size_t *merged_count) {
+ty_status range_cache::merge_into(arena &out, const range_entry *entries, size_t count, size_t *merged_count) {
     if (ty_status status = sorting_.provide(2 * count * sizeof(range_entry)))
         return status;
     if (ty_status status = out.provide(2 * count * sizeof(range_entry)))

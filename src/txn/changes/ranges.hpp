@@ -5,7 +5,7 @@
 #pragma once
 
 #include "../../log/log.hpp"
-#include "area.hpp"
+#include "arena.hpp"
 
 #include <cstring>
 
@@ -91,7 +91,7 @@ public:
 private:
     ty_status make_room(size_t entries, uint64_t words);
     ty_status compact();
-    ty_status merge_into(area &out, const range_entry *entries, size_t count, size_t *merged_count);
+    ty_status merge_into(arena &out, const range_entry *entries, size_t count, size_t *merged_count);
     const range_entry *sort(const range_entry *entries, size_t count);
     void set_limits();
 
@@ -102,11 +102,11 @@ private:
     range_entry *end_; // up to here an entry and a word fit
     uint64_t *next_before_;
 
-    area entries_;
-    area before_;
-    area whole_;
-    area sorting_;            // two arrays of entries: sort goes from one to the other
-    area merged_;             // entries
+    arena entries_;
+    arena before_;
+    arena whole_;
+    arena sorting_;           // two arrays of entries: sort goes from one to the other
+    arena merged_;            // entries
     size_t whole_count_;      // in whole_
     bool only_words_ = false; // single words are all that was added since it was empty, and no limit has grown
     size_t barrier_;          // entries before it stay as they are

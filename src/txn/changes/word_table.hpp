@@ -1,7 +1,7 @@
 // A hash table from a block's word number to a number. Open addressing, no tombstones.
 #pragma once
 
-#include "area.hpp"
+#include "arena.hpp"
 
 namespace taiyen {
 
@@ -36,7 +36,7 @@ private:
     size_t place(uint64_t word) const; // its slot, or the empty one where it would be
     ty_status grow();
 
-    area slots_;
+    arena slots_;
     size_t count_;
     size_t capacity_; // a power of two, at least twice the count
     unsigned shift_;

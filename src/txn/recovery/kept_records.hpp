@@ -42,7 +42,7 @@ private:
     };
     static size_t padded(size_t size) { return (size + 7) & ~size_t{7}; }
 
-    area memory_;
+    arena memory_;
     size_t limit_;
     size_t size_;
     bool whole_;

@@ -92,7 +92,7 @@ public:
 
 private:
     static constexpr size_t most = record_pending_max + 1;
-    area memory_; // their heads, and behind these what is copied, with 8 bytes before each that can be read
+    arena memory_; // their heads, and behind these what is copied, with 8 bytes before each that can be read
     size_t used_ = 0;
     uint32_t count_ = 0;
 };

@@ -215,7 +215,7 @@ ty_status reservations_create(txn_runtime &rt) {
     reservations *r = rt.reserved = ::new (memory) reservations{};
     r->first_free = no_number;
     ty_status status = r->numbers.create(heap_limit(rt.heap) / 8);
-    for (area *each : {&r->entries.memory, &r->free_places.memory})
+    for (arena *each : {&r->entries.memory, &r->free_places.memory})
         if (status == TY_OK)
             status = each->create(size_t{16} << 30);
     if (status != TY_OK)

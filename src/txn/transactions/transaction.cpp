@@ -295,12 +295,12 @@ ty_status transaction_create(txn_runtime &rt) {
     ty_status status = txn->ranges.create(rt.base, words);
     if (status == TY_OK)
         status = txn->block_numbers.create(words);
-    area *areas[] = {
+    arena *arenas[] = {
         &txn->blocks.memory,      &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
         &txn->objects.memory,     &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
         &txn->overlays.memory,    &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
         &txn->rolled_back.memory, &txn->told_variables.memory};
-    for (area *each : areas)
+    for (arena *each : arenas)
         if (status == TY_OK)
             status = each->create(size_t{16} << 30);
     if (status == TY_OK)
@@ -316,12 +316,12 @@ void transaction_destroy(txn_runtime &rt) {
         return;
     write_faults_destroy(rt);
     objects_destroy(rt);
-    area *areas[] = {
+    arena *arenas[] = {
         &txn->blocks.memory,      &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
         &txn->objects.memory,     &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
         &txn->overlays.memory,    &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
         &txn->rolled_back.memory, &txn->told_variables.memory};
-    for (area *each : areas)
+    for (arena *each : arenas)
         each->destroy();
     txn->block_numbers.destroy();
     txn->ranges.destroy();

@@ -49,10 +49,10 @@ struct rollback_entry {
     size_t bytes;
 };
 
-// A growing array in an area.
+// A growing array in an arena.
 template <class T>
 struct txn_array {
-    area memory;
+    arena memory;
     size_t count;
 
     T *begin() const { return memory.as<T>(); }
@@ -113,7 +113,7 @@ struct ty_txn {
     taiyen::txn_array<taiyen::word_range> overlays;
     taiyen::txn_array<taiyen::range_entry> found; // write_faults.cpp
     taiyen::record_words changed;
-    taiyen::area encoded;
+    taiyen::arena encoded;
 };
 
 namespace taiyen {

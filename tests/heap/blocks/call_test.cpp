@@ -217,7 +217,7 @@ TEST(heap_call, look_ups) {
     EXPECT_EQ(heap_block_of(&block, &block), TY_E_NOT_FOUND);
 }
 
-TEST(heap_call, areas_tile_the_heap) {
+TEST(heap_call, extents_tile_the_heap) {
     memory_heap memory(TY_CLASSES_CACHE_LINE);
     for (int i = 0; i < 100; i++)
         allocate(memory.heap, static_cast<size_t>(i) * 97);
@@ -225,13 +225,13 @@ TEST(heap_call, areas_tile_the_heap) {
         char *next;
         size_t live = 0;
     } walked{memory.base};
-    EXPECT_EQ(heap_each_area(
+    EXPECT_EQ(heap_each_extent(
                   memory.heap,
-                  [](const ty_area *area, void *context) {
+                  [](const ty_extent *extent, void *context) {
                       walk *w = static_cast<walk *>(context);
-                      EXPECT_EQ(area->address, w->next);
-                      w->next += area->size_bytes;
-                      w->live += area->live_count;
+                      EXPECT_EQ(extent->address, w->next);
+                      w->next += extent->size_bytes;
+                      w->live += extent->live_count;
                       return true;
                   },
                   &walked),

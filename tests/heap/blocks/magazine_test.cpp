@@ -52,7 +52,7 @@ protected:
     }
     void expect_empty() {
         EXPECT_EQ(stats().live_blocks, 0u);
-        EXPECT_EQ(stats().free_runs, 1u);
+        EXPECT_EQ(stats().free_extents, 1u);
         EXPECT_EQ(problems_of(memory.heap), "");
         EXPECT_EQ(wrong_blocks.size(), 0u);
     }

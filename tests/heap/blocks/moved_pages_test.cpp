@@ -105,16 +105,16 @@ void expect_known(const movable_heap &memory, bool exact) {
     EXPECT_EQ(problems_of(heap), "");
     pause_guard paused(heap);
     uint64_t idle = 0, used = 0;
-    area_walk walk(heap);
-    page_run area;
-    while (walk.next(&area)) {
-        uint64_t end = uint64_t{area.first} + area.count;
-        if (kind_at(heap, area.first) != page_free) {
-            used += area.count;
+    extent_walk walk(heap);
+    page_extent extent;
+    while (walk.next(&extent)) {
+        uint64_t end = uint64_t{extent.first} + extent.count;
+        if (kind_at(heap, extent.first) != page_free) {
+            used += extent.count;
             continue;
         }
-        idle += count_touched(heap, area.first, area.count);
-        for (uint64_t page = area.first, stop; exact && page < end; page = stop) {
+        idle += count_touched(heap, extent.first, extent.count);
+        for (uint64_t page = extent.first, stop; exact && page < end; page = stop) {
             page = next_with_touched(heap, page, end, false);
             stop = next_with_touched(heap, page, end, true);
             EXPECT_EQ(os::resident_bytes(page_address(heap, page), (stop - page) * page_bytes), 0u);

@@ -44,13 +44,13 @@ struct movable_heap : memory_heap {
 void expect_known(ty_heap *heap) {
     pause_guard paused(heap);
     uint64_t idle = 0, used = 0;
-    area_walk walk(heap);
-    page_run area;
-    while (walk.next(&area)) {
-        if (kind_at(heap, area.first) == page_free)
-            idle += count_touched(heap, area.first, area.count);
+    extent_walk walk(heap);
+    page_extent extent;
+    while (walk.next(&extent)) {
+        if (kind_at(heap, extent.first) == page_free)
+            idle += count_touched(heap, extent.first, extent.count);
         else
-            used += area.count;
+            used += extent.count;
     }
     EXPECT_EQ(idle, heap->memory.idle);
     EXPECT_EQ(used, heap->memory.used);
@@ -353,11 +353,11 @@ TEST(heap_recycle, moves_that_fail_lose_nothing) {
 // neighbours.
 TEST(heap_recycle, pages_that_are_there_already_stay) {
     mixed_runs runs(256 << 10, 64);
-    area_walk walk(runs.memory.heap);
-    page_run area;
-    while (walk.next(&area)) { // reading brings in a page of zeros
-        for (uint64_t page = area.first;
-             kind_at(runs.memory.heap, area.first) == page_free && area.count == 64 && page < area.first + area.count;
+    extent_walk walk(runs.memory.heap);
+    page_extent extent;
+    while (walk.next(&extent)) { // reading brings in a page of zeros
+        for (uint64_t page = extent.first; kind_at(runs.memory.heap, extent.first) == page_free && extent.count == 64 &&
+                                           page < extent.first + extent.count;
              page += 23) {
             if (count_touched(runs.memory.heap, page, 1) == 0) {
                 EXPECT_EQ(*static_cast<volatile char *>(page_address(runs.memory.heap, page)), 0);
@@ -412,7 +412,7 @@ TEST(heap_recycle, threads_recycle_at_once) {
     expect_known(memory.heap);
     ty_heap_stats stats{};
     EXPECT_EQ(heap_get_stats(memory.heap, &stats), TY_OK);
-    EXPECT_EQ(stats.free_runs, 1u);
+    EXPECT_EQ(stats.free_extents, 1u);
 }
 
 } // namespace

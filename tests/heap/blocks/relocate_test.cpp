@@ -169,7 +169,7 @@ void expect_empty(ty_heap *heap) {
     ty_heap_stats stats{};
     EXPECT_EQ(heap_get_stats(heap, &stats), TY_OK);
     EXPECT_EQ(stats.live_blocks, 0u);
-    EXPECT_LE(stats.free_runs, 1u);
+    EXPECT_LE(stats.free_extents, 1u);
 }
 
 int refuse_moves(os::sys::call which) {
@@ -260,13 +260,13 @@ TEST(heap_relocate, a_block_that_shrinks_fills_a_hole) {
     memset(block, 7, mb);
     ty_heap_stats stats{};
     ASSERT_EQ(heap_get_stats(heap, &stats), TY_OK);
-    size_t free_runs = stats.free_runs;
+    size_t free_extents = stats.free_extents;
     char *moved = static_cast<char *>(heap_resize(block, 190'000));
     EXPECT_EQ(moved, hole);
     for (size_t i = 0; i < 190'000; i++)
         ASSERT_EQ(moved[i], 7);
     ASSERT_EQ(heap_get_stats(heap, &stats), TY_OK);
-    EXPECT_LE(stats.free_runs, free_runs);
+    EXPECT_LE(stats.free_extents, free_extents);
     char *small = static_cast<char *>(heap_resize(moved, 100)); // from a run of pages among the small ones
     ASSERT_NE(small, moved);
     EXPECT_LT(heap_usable_size(small), 128u);

@@ -2,7 +2,7 @@
 // found and used again; the index of free runs depends on the set of free runs alone.
 // Method: direct cases on heaps in memory.
 #include "../heap_fixture.hpp"
-#include "src/heap/pages/run_tree.hpp"
+#include "src/heap/pages/extent_tree.hpp"
 #include "src/heap/tables/provide.hpp"
 #include <algorithm>
 
@@ -118,7 +118,7 @@ TEST(heap_lifecycle, raise_a_little_so_that_old_and_new_tables_overlap) {
 std::vector<uint32_t> tree_of_runs(const std::vector<uint32_t> &order, const std::vector<uint32_t> &removed) {
     std::vector<page_descriptor> descriptors(5000);
     uint32_t root = 0;
-    run_tree tree(descriptors.data(), &root, descriptors.size());
+    extent_tree tree(descriptors.data(), &root, descriptors.size());
     for (uint32_t page : order) {
         descriptors[page] = {page_free, 0, 0, 1 + page % 7, 0, 0};
         EXPECT_TRUE(tree.insert(page));
@@ -154,7 +154,7 @@ TEST(heap_run_tree, its_shape_depends_on_the_set_alone) {
 TEST(heap_run_tree, lower_bound_is_best_fit_then_lowest) {
     std::vector<page_descriptor> descriptors(5000);
     uint32_t root = 0;
-    run_tree tree(descriptors.data(), &root, descriptors.size());
+    extent_tree tree(descriptors.data(), &root, descriptors.size());
     random_source random{6};
     std::vector<std::pair<uint32_t, uint32_t>> model;
     for (int i = 0; i < 20'000; i++) {
@@ -172,7 +172,8 @@ TEST(heap_run_tree, lower_bound_is_best_fit_then_lowest) {
         auto wanted =
             std::make_pair(static_cast<uint32_t>(random.below(55)), static_cast<uint32_t>(random.below(5000)));
         auto found = std::lower_bound(model.begin(), model.end(), wanted);
-        ASSERT_EQ(tree.lower_bound(wanted.first, wanted.second), found == model.end() ? run_tree::none : found->second);
+        ASSERT_EQ(tree.lower_bound(wanted.first, wanted.second),
+                  found == model.end() ? extent_tree::none : found->second);
     }
 }
 

@@ -246,7 +246,7 @@ TEST_P(heap_model, random_operations) {
         plain.check();
         ty_heap_stats stats{};
         ASSERT_EQ(heap_get_stats(memory.heap, &stats), TY_OK);
-        ASSERT_EQ(stats.free_runs, 1u) << "all free pages are one run again";
+        ASSERT_EQ(stats.free_extents, 1u) << "all free pages are one run again";
         ASSERT_GT(stats.availability, 0.95);
     }
 }

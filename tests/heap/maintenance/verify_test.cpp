@@ -65,7 +65,7 @@ void expect_named(used_heap &memory, const char *words) {
 
 TEST(heap_verify, names_h1_heads) {
     used_heap memory;
-    size_t run = memory.find(page_run_head, 3);
+    size_t run = memory.find(page_extent_head, 3);
     head_words(memory)[(run + 1) / 64] ^= uint64_t{1} << (run + 1) % 64;
     expect_named(memory, "H1: page");
     head_words(memory)[(run + 1) / 64] ^= uint64_t{1} << (run + 1) % 64;
@@ -74,7 +74,7 @@ TEST(heap_verify, names_h1_heads) {
     expect_named(memory, "has no head bit");
     head_words(memory)[run / 64] ^= uint64_t{1} << run % 64;
     descriptors_of(memory)[run].length += 100'000;
-    expect_named(memory, "H1: the area at page");
+    expect_named(memory, "H1: the extent at page");
 }
 
 TEST(heap_verify, names_h2_free_runs) {
@@ -117,14 +117,14 @@ TEST(heap_verify, names_h5_bitmaps) {
     bitmap_words(memory, span)[7] ^= uint64_t{1} << 63;
     expect_named(memory, "H5:");
     bitmap_words(memory, span)[7] ^= uint64_t{1} << 63;
-    size_t run = memory.find(page_run_head, 2);
+    size_t run = memory.find(page_extent_head, 2);
     bitmap_words(memory, run + 1)[0] = 1;
     expect_named(memory, "belongs to no span");
 }
 
 TEST(heap_verify, names_h6_insides_of_runs) {
     used_heap memory;
-    size_t run = memory.find(page_run_head, 3);
+    size_t run = memory.find(page_extent_head, 3);
     descriptors_of(memory)[run + 1].left = 1;
     expect_named(memory, "H6: the descriptor of page");
 }
@@ -171,7 +171,8 @@ TEST(heap_verify, names_each_field_that_must_be_zero) {
     heap_header &header = header_of(memory);
     page_descriptor *pages = descriptors_of(memory);
     auto &roots = *reinterpret_cast<heap_roots *>(memory.base + page_bytes);
-    const size_t free = memory.find(page_free, 3), run = memory.find(page_run_head, 3), span = memory.find(page_span);
+    const size_t free = memory.find(page_free, 3), run = memory.find(page_extent_head, 3),
+                 span = memory.find(page_span);
     const size_t tail = free + pages[free].length - 1, top = memory.top();
     struct {
         void *field;
@@ -276,7 +277,7 @@ TEST(heap_verify, names_roots_that_lead_nowhere) {
 bool ignore_block(const ty_block *, void *) {
     return true;
 }
-bool ignore_area(const ty_area *, void *) {
+bool ignore_extent(const ty_extent *, void *) {
     return true;
 }
 
@@ -286,7 +287,7 @@ void use_everything(used_heap &memory, random_source &random) {
     ty_block block;
     static_cast<void>(heap_verify(memory.heap, nullptr, nullptr));
     static_cast<void>(heap_each_block(memory.heap, ignore_block, nullptr));
-    static_cast<void>(heap_each_area(memory.heap, ignore_area, nullptr));
+    static_cast<void>(heap_each_extent(memory.heap, ignore_extent, nullptr));
     static_cast<void>(heap_get_stats(memory.heap, &stats));
     std::vector<void *> blocks(memory.blocks.begin(), memory.blocks.end());
     for (int i = 0; i < 200; i++) {
@@ -312,7 +313,7 @@ void use_everything(used_heap &memory, random_source &random) {
     }
     heap_pause(memory.heap);
     for (uint64_t page = 0; page < small_limit / page_bytes; page++)
-        EXPECT_NE(heap_area_at(memory.heap, page).count, 0u);
+        EXPECT_NE(heap_extent_at(memory.heap, page).count, 0u);
     heap_resume(memory.heap);
     static_cast<void>(heap_purge(memory.heap, nullptr));
     static_cast<void>(heap_verify(memory.heap, nullptr, nullptr));

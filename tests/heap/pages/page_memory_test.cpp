@@ -42,11 +42,11 @@ void free_but_each(std::vector<char *> &blocks, size_t keep) {
 uint64_t recount_idle(ty_heap *heap) {
     pause_guard paused(heap);
     uint64_t idle = 0;
-    area_walk walk(heap);
-    page_run area;
-    while (walk.next(&area)) {
-        for (uint64_t page = area.first; kind_at(heap, area.first) == page_free && page < area.first + area.count;
-             page++)
+    extent_walk walk(heap);
+    page_extent extent;
+    while (walk.next(&extent)) {
+        for (uint64_t page = extent.first;
+             kind_at(heap, extent.first) == page_free && page < extent.first + extent.count; page++)
             idle += heap->memory.touched[page / 64].load() >> page % 64 & 1;
     }
     return idle;
@@ -55,10 +55,10 @@ uint64_t recount_idle(ty_heap *heap) {
 uint64_t recount_used(ty_heap *heap) {
     pause_guard paused(heap);
     uint64_t used = 0;
-    area_walk walk(heap);
-    page_run area;
-    while (walk.next(&area))
-        used += kind_at(heap, area.first) != page_free ? area.count : 0;
+    extent_walk walk(heap);
+    page_extent extent;
+    while (walk.next(&extent))
+        used += kind_at(heap, extent.first) != page_free ? extent.count : 0;
     return used;
 }
 
@@ -160,13 +160,13 @@ TEST(heap_page_memory, room_for_three_of_the_longest_runs_is_kept_within_a_bound
     expect_about(idle_beside_runs_of(64 * mebibyte), 40 * mebibyte); // half of 1/16 and 1/4
 }
 
-// Else each free would look at thousands of areas.
+// Else each free would look at thousands of extents.
 TEST(heap_page_memory, where_nothing_was_found_nobody_looks_until_there_is_more) {
     heap_with_short_runs memory;
     page_memory &known = memory.heap->memory;
     known.period_ns = UINT64_MAX;
     auto free_one = [&] { EXPECT_EQ(heap_free(touched_blocks(memory.heap, 65'536, 1).front()), TY_OK); };
-    for (int i = 0; i < 20; i++) // a call looks at a quarter of the areas
+    for (int i = 0; i < 20; i++) // a call looks at a quarter of the extents
         free_one();
     EXPECT_NE(known.barren, 0u);
     uint64_t next = known.next;
@@ -322,7 +322,7 @@ TEST(heap_page_memory, threads_decay_at_once) {
     EXPECT_EQ(recount_used(memory.heap), memory.heap->memory.used);
     ty_heap_stats stats{};
     EXPECT_EQ(heap_get_stats(memory.heap, &stats), TY_OK);
-    EXPECT_EQ(stats.free_runs, 1u);
+    EXPECT_EQ(stats.free_extents, 1u);
 }
 
 } // namespace

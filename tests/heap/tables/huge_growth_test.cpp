@@ -1,6 +1,6 @@
 // Goal: what a program does not touch of its blocks is not resident out of proportion, although huge pages are asked
-// for; blocks that are written whole get huge pages as before, and so do areas that are made (P2). Method: blocks and
-// areas of which little or all is written; the kernel's count of resident pages, and the process's of faults.
+// for; blocks that are written whole get huge pages as before, and so do extents that are made (P2). Method: blocks and
+// extents of which little or all is written; the kernel's count of resident pages, and the process's of faults.
 #include "../heap_fixture.hpp"
 
 namespace taiyen::test {
@@ -121,21 +121,21 @@ TEST_F(huge_growth_of, blocks_that_are_written_whole_after_others_that_were_not)
 }
 
 // Areas are made in one call, before anything is written: nothing could be found in use.
-struct areas_with : huge_growth_of {
-    std::vector<ty_area> areas;
+struct extents_with : huge_growth_of {
+    std::vector<ty_extent> extents;
 
-    void add_run(uint64_t page, uint64_t pages) {
-        areas.push_back({TY_AREA_RUN, page_address(memory.heap, page), pages * page_bytes, 0, 0, 0, nullptr});
+    void add_extent(uint64_t page, uint64_t pages) {
+        extents.push_back({TY_EXTENT_BLOCK, page_address(memory.heap, page), pages * page_bytes, 0, 0, 0, nullptr});
     }
     void make() {
         size_t made;
-        ASSERT_EQ(heap_make_areas(memory.heap, areas.data(), areas.size(), &made), TY_OK) << ty_error_text();
+        ASSERT_EQ(heap_make_extents(memory.heap, extents.data(), extents.size(), &made), TY_OK) << ty_error_text();
     }
-    // A write in each page of runs, as who makes areas does; resident is no more than these and some megabytes.
-    size_t faults_of_runs() {
+    // A write in each page of runs, as who makes extents does; resident is no more than these and some megabytes.
+    size_t faults_of_extents() {
         size_t before = faults();
-        for (const ty_area &area : areas)
-            write(static_cast<char *>(area.address), area.size_bytes, page_bytes);
+        for (const ty_extent &extent : extents)
+            write(static_cast<char *>(extent.address), extent.size_bytes, page_bytes);
         return faults() - before;
     }
     void expect_resident_beyond_touched(size_t most) {
@@ -146,59 +146,59 @@ struct areas_with : huge_growth_of {
 
 constexpr size_t unproven_bytes = 40 * mebibyte; // of a heap that grows (P2), and control pages
 
-TEST_F(areas_with, nothing_free_between_them) {
+TEST_F(extents_with, nothing_free_between_them) {
     if (!kernel_has_huge_pages())
         GTEST_SKIP() << "no huge pages";
     for (uint64_t i = 1; i < 256; i++)
-        add_run(i * huge_page_pages, huge_page_pages);
+        add_extent(i * huge_page_pages, huge_page_pages);
     make();
-    size_t faulted = faults_of_runs();
+    size_t faulted = faults_of_extents();
     EXPECT_LT(faulted, faults_max(touched_bytes));
 }
 
-TEST_F(areas_with, little_free_between_them) {
+TEST_F(extents_with, little_free_between_them) {
     if (!kernel_has_huge_pages())
         GTEST_SKIP() << "no huge pages";
     for (uint64_t i = 1; i < 256; i++)
-        add_run(i * huge_page_pages, huge_page_pages - huge_page_pages / 16);
+        add_extent(i * huge_page_pages, huge_page_pages - huge_page_pages / 16);
     make();
-    size_t faulted = faults_of_runs();
+    size_t faulted = faults_of_extents();
     EXPECT_LT(faulted, faults_max(touched_bytes));
     expect_resident_beyond_touched(touched_bytes / 15 + mebibyte);
 }
 
-TEST_F(areas_with, an_eighth_free_between_them) {
+TEST_F(extents_with, an_eighth_free_between_them) {
     for (uint64_t i = 1; i < 256; i++)
-        add_run(i * huge_page_pages, huge_page_pages * 7 / 8);
+        add_extent(i * huge_page_pages, huge_page_pages * 7 / 8);
     make();
-    faults_of_runs();
+    faults_of_extents();
     expect_resident_beyond_touched(unproven_bytes);
 }
 
 // The ends of long runs are as good as free: a part of a huge page is theirs.
-TEST_F(areas_with, long_ones_and_much_free) {
+TEST_F(extents_with, long_ones_and_much_free) {
     for (uint64_t i = 1; i < 256; i++)
-        add_run(i * 4 * huge_page_pages, huge_page_pages * 3 / 2);
+        add_extent(i * 4 * huge_page_pages, huge_page_pages * 3 / 2);
     make();
-    faults_of_runs();
+    faults_of_extents();
     expect_resident_beyond_touched(unproven_bytes);
 }
 
 // Spans of which one block is live, and so one page.
-TEST_F(areas_with, a_live_block_in_each_span) {
+TEST_F(extents_with, a_live_block_in_each_span) {
     const uint32_t size_class = memory.heap->class_of[1024 / 8];
     const class_info &info = memory.heap->classes[size_class];
     const uint64_t one[16] = {uint64_t{1} << 5};
     for (uint64_t page = huge_page_pages; page < 200 * huge_page_pages; page += info.pages)
-        areas.push_back({TY_AREA_SPAN, page_address(memory.heap, page), 0, info.block_bytes, 0, 1, one});
+        extents.push_back({TY_EXTENT_SPAN, page_address(memory.heap, page), 0, info.block_bytes, 0, 1, one});
     make();
-    for (const ty_area &area : areas)
-        write(static_cast<char *>(area.address) + 5 * info.block_bytes, 1, 1);
+    for (const ty_extent &extent : extents)
+        write(static_cast<char *>(extent.address) + 5 * info.block_bytes, 1, 1);
     expect_resident_beyond_touched(unproven_bytes);
 }
 
 // All pages of spans hold live blocks, though not all blocks are live.
-TEST_F(areas_with, a_live_block_in_each_page_of_spans) {
+TEST_F(extents_with, a_live_block_in_each_page_of_spans) {
     if (!kernel_has_huge_pages())
         GTEST_SKIP() << "no huge pages";
     const uint32_t size_class = memory.heap->class_of[512 / 8];
@@ -209,11 +209,11 @@ TEST_F(areas_with, a_live_block_in_each_page_of_spans) {
     for (uint64_t i = 7; i < info.blocks; i += page_bytes / 512, count++)
         live[i / 64] |= uint64_t{1} << i % 64;
     for (uint64_t page = huge_page_pages; page < 200 * huge_page_pages; page += info.pages)
-        areas.push_back({TY_AREA_SPAN, page_address(memory.heap, page), 0, 512, 0, count, live});
+        extents.push_back({TY_EXTENT_SPAN, page_address(memory.heap, page), 0, 512, 0, count, live});
     make();
     size_t before = faults();
-    for (const ty_area &area : areas)
-        write(static_cast<char *>(area.address) + size_t{7} * 512, info.pages * page_bytes - size_t{7} * 512,
+    for (const ty_extent &extent : extents)
+        write(static_cast<char *>(extent.address) + size_t{7} * 512, info.pages * page_bytes - size_t{7} * 512,
               page_bytes);
     const size_t faulted = faults() - before;
     EXPECT_LT(faulted, faults_max(touched_bytes));

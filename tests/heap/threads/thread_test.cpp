@@ -86,7 +86,7 @@ TEST_P(heap_threads, blocks_that_others_free) {
     EXPECT_EQ(live_blocks(memory.heap), 0u);
     ty_heap_stats stats{};
     EXPECT_EQ(heap_get_stats(memory.heap, &stats), TY_OK);
-    EXPECT_EQ(stats.free_runs, 1u) << "no span is left over when all threads have ended";
+    EXPECT_EQ(stats.free_extents, 1u) << "no span is left over when all threads have ended";
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
@@ -241,22 +241,22 @@ TEST(heap_thread, nothing_changes_while_paused) {
             while (!done.load())
                 churn(memory.heap, between, i + 1, 100);
         });
-    auto areas = [&] {
+    auto extents = [&] {
         std::vector<std::pair<uint64_t, bool>> all;
         for (uint64_t page = 0; page < memory.limit / 4096;) {
-            page_area area = heap_area_at(memory.heap, page);
-            EXPECT_EQ(area.first, page);
-            all.emplace_back(area.count, area.free);
-            page += area.count;
+            page_extent_use extent = heap_extent_at(memory.heap, page);
+            EXPECT_EQ(extent.first, page);
+            all.emplace_back(extent.count, extent.free);
+            page += extent.count;
         }
         return all;
     };
     for (int i = 0; i < 100; i++) {
         heap_pause(memory.heap);
-        auto before = areas();
+        auto before = extents();
         for (int k = 0; k < 20; k++)
             os::yield();
-        EXPECT_EQ(areas(), before);
+        EXPECT_EQ(extents(), before);
         heap_resume(memory.heap);
     }
     done.store(true);

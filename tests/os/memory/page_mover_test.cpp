@@ -47,18 +47,18 @@ struct refusing {
     ~refusing() { sys::hook = nullptr; }
 };
 
-struct area {
+struct extent {
     static constexpr size_t bytes = 64 * mb;
     char *base = nullptr;
     page_mover mover;
 
-    explicit area(memory_hint hint = memory_hint::huge) {
+    explicit extent(memory_hint hint = memory_hint::huge) {
         void *memory = nullptr;
         EXPECT_EQ(map_memory(bytes, hint, &memory), TY_OK) << ty_error_text();
         base = static_cast<char *>(memory);
         mover.start(base, bytes);
     }
-    ~area() {
+    ~extent() {
         mover.stop();
         unmap_memory(base, bytes);
     }
@@ -94,7 +94,7 @@ int mapping_count() {
 
 // Whether this kernel lets this process move pages: the mover leaves nothing at the old place.
 bool kernel_moves() {
-    area memory;
+    extent memory;
     memset(memory.base, 1, 4 * mb);
     memory.mover.move(memory.base, memory.base + 16 * mb, 4 * mb);
     return resident_bytes(memory.base, 4 * mb) == 0;
@@ -103,7 +103,7 @@ bool kernel_moves() {
 } // namespace
 
 TEST(page_mover, content_of_any_size_and_offset_arrives) {
-    area memory;
+    extent memory;
     uint64_t seed = 7;
     for (int i = 0; i < rounds; i++) {
         size_t from = next_random(seed) % (4 * mb) / (i % 3 == 0 ? 1 : page_bytes) * (i % 3 == 0 ? 1 : page_bytes);
@@ -121,7 +121,7 @@ TEST(page_mover, whole_huge_pages_are_moved_and_no_mapping_is_split) {
     if (!kernel_moves())
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
     for (memory_hint hint : {memory_hint::huge, memory_hint::none}) {
-        area memory(hint);
+        extent memory(hint);
         char *first = memory.base + page_bytes, *second = memory.base + 32 * mb + page_bytes;
         std::vector<char> content = filled(first, 16 * mb, 3);
         memory.mover.move(first, second, 16 * mb);
@@ -141,7 +141,7 @@ TEST(page_mover, whole_huge_pages_are_moved_and_no_mapping_is_split) {
 TEST(page_mover, what_lies_in_several_mappings_is_moved) {
     if (!kernel_moves())
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
-    area memory(memory_hint::none);
+    extent memory(memory_hint::none);
     int mappings = mapping_count();
     for (size_t at : {2 * mb, 6 * mb, 36 * mb})
         advise_huge(memory.base + at, 2 * mb);
@@ -165,7 +165,7 @@ TEST(page_mover, what_is_told_of_the_places_is_so) {
     if (!kernel_moves())
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
     for (memory_hint hint : {memory_hint::huge, memory_hint::none}) {
-        area memory(hint);
+        extent memory(hint);
         std::vector<char> content = filled(memory.base + mb, 12 * mb, 13);
         memset(memory.base + 38 * mb, 0, page_bytes);
         memset(memory.base + 9 * mb, 0, mb);
@@ -186,7 +186,7 @@ TEST(page_mover, what_is_told_of_the_places_is_so) {
 }
 
 TEST(page_mover, pages_that_were_never_touched_stay_so) {
-    area memory;
+    extent memory;
     size_t bytes = 20 * mb;
     memset(memory.base + 40 * mb, 9, bytes); // what is there is not to shine through
     std::vector<char> content(bytes, 0);
@@ -207,7 +207,7 @@ TEST(page_mover, pages_are_handed_over_up_to_one_that_stands_in_the_way) {
     if (!kernel_moves())
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
     for (memory_hint hint : {memory_hint::huge, memory_hint::none}) {
-        area memory(hint);
+        extent memory(hint);
         char *from = memory.base + 5 * page_bytes, *to = memory.base + 33 * mb;
         std::vector<char> content = filled(from, 100 * page_bytes, 5);
         EXPECT_EQ(memory.mover.hand_over(from, to, 100 * page_bytes), 100 * page_bytes);
@@ -221,7 +221,7 @@ TEST(page_mover, pages_are_handed_over_up_to_one_that_stands_in_the_way) {
         EXPECT_EQ(memcmp(from, content.data(), 40 * page_bytes), 0);
         EXPECT_EQ(memcmp(to + 40 * page_bytes, content.data() + 40 * page_bytes, 60 * page_bytes), 0);
     }
-    area memory;
+    extent memory;
     memory.base[0] = 1;
     refusing all(0);
     EXPECT_EQ(memory.mover.hand_over(memory.base, memory.base + 32 * mb, page_bytes), 0u);
@@ -231,7 +231,7 @@ TEST(page_mover, pages_are_handed_over_up_to_one_that_stands_in_the_way) {
 
 TEST(page_mover, what_the_kernel_refuses_is_copied) {
     for (int succeed = 0; succeed < 8; succeed++) {
-        area memory;
+        extent memory;
         std::vector<char> content = filled(memory.base, 12 * mb, 11);
         {
             refusing calls(succeed);
@@ -250,8 +250,9 @@ TEST(page_mover, pages_that_moved_uncounted_are_not_copied_over) {
     static int calls;
     static size_t moved;
     for (size_t pages : {1, 7, 512}) {
-        area memory(memory_hint::none);
-        ASSERT_EQ(madvise(memory.base, area::bytes, MADV_NOHUGEPAGE), 0); // else the hook's copy faults a huge page in
+        extent memory(memory_hint::none);
+        ASSERT_EQ(madvise(memory.base, extent::bytes, MADV_NOHUGEPAGE),
+                  0); // else the hook's copy faults a huge page in
         memory.mover.move(memory.base + 16 * mb, memory.base + 20 * mb, 2 * mb); // has its descriptor now
         std::vector<char> content = filled(memory.base, 8 * mb, 14);
         from = memory.base, to = memory.base + 32 * mb, calls = 0, moved = pages * page_bytes;
@@ -279,8 +280,8 @@ TEST(page_mover_alone, nothing_is_lost_while_the_kernel_compacts_memory) {
         while (!stop && pwrite(compact, "1", 1, 0) == 1) {
         }
     });
-    area memory(memory_hint::none);
-    ASSERT_EQ(madvise(memory.base, area::bytes, MADV_NOHUGEPAGE), 0); // small pages are what the kernel miscounts
+    extent memory(memory_hint::none);
+    ASSERT_EQ(madvise(memory.base, extent::bytes, MADV_NOHUGEPAGE), 0); // small pages are what the kernel miscounts
     char *first = memory.base, *second = memory.base + 32 * mb;
     std::vector<char> content = filled(first, 16 * mb, 15);
     for (int i = 0; i < 20 * rounds; i++, std::swap(first, second))
@@ -293,7 +294,7 @@ TEST(page_mover_alone, nothing_is_lost_while_the_kernel_compacts_memory) {
 
 // Pages that a child may still read are not moved under it; the child has its own memory, and its own mover.
 TEST(page_mover, parent_and_child_keep_what_they_had) {
-    area memory;
+    extent memory;
     std::vector<char> content = filled(memory.base, 8 * mb, 5);
     memory.mover.move(memory.base, memory.base + 32 * mb, 8 * mb);
     pid_t child = fork();
@@ -318,7 +319,7 @@ TEST(page_mover, parent_and_child_keep_what_they_had) {
 TEST(page_mover, a_program_that_closes_every_file_loses_nothing) {
     pid_t child = fork();
     if (child == 0) {
-        auto memory = std::make_unique<area>();
+        auto memory = std::make_unique<extent>();
         std::vector<char> content = filled(memory->base, 8 * mb, 8);
         memory->mover.move(memory->base, memory->base + 32 * mb, 8 * mb);
         int null = open("/dev/null", O_RDWR);
@@ -347,7 +348,7 @@ TEST(page_mover, a_program_that_closes_every_file_loses_nothing) {
 TEST(page_mover, a_number_that_is_another_files_stays_open) {
     pid_t child = fork();
     if (child == 0) {
-        auto memory = std::make_unique<area>();
+        auto memory = std::make_unique<extent>();
         memory->mover.move(memory->base, memory->base + 32 * mb, 8 * mb);
         int null = open("/dev/null", O_RDWR);
         std::vector<int> numbers;
@@ -366,7 +367,7 @@ TEST(page_mover, a_number_that_is_another_files_stays_open) {
 }
 
 TEST(page_mover, threads_move_at_the_same_time) {
-    area memory;
+    extent memory;
     std::vector<std::thread> threads;
     for (size_t part = 0; part < 4; part++) {
         threads.emplace_back([&, part] {

@@ -79,17 +79,17 @@ TEST(pack_hostile, any_byte_changed) {
     }
 }
 
-// A stream made by hand: one frame of areas, and no content.
-std::string with_areas(const std::vector<area_record> &areas, const std::vector<uint64_t> &bits,
-                       const std::function<void(stream_header &)> &change = nullptr) {
+// A stream made by hand: one frame of extents, and no content.
+std::string with_extents(const std::vector<extent_record> &extents, const std::vector<uint64_t> &bits,
+                         const std::function<void(stream_header &)> &change = nullptr) {
     stream_header header{};
     header.magic = stream_magic_1;
     header.version = stream_version_1;
     header.base = reinterpret_cast<uint64_t>(next_base());
     header.limit_bytes = uint64_t{64} << 20;
     header.kind = TY_VOLATILE;
-    header.areas = areas.size();
-    for (const area_record &a : areas) {
+    header.extents = extents.size();
+    for (const extent_record &a : extents) {
         uint64_t live = a.block_bytes != 0 && !bits.empty() ? static_cast<uint64_t>(__builtin_popcountll(bits[0])) : 1;
         header.live_blocks += live;
         header.live_bytes += live * (a.block_bytes != 0 ? a.block_bytes : a.pages * stream_page_bytes);
@@ -98,12 +98,12 @@ std::string with_areas(const std::vector<area_record> &areas, const std::vector<
         change(header);
     header.checksum = checksum_of(&header, offsetof(stream_header, checksum));
     std::string raw;
-    for (const area_record &a : areas) {
+    for (const extent_record &a : extents) {
         raw.append(reinterpret_cast<const char *>(&a), sizeof a);
         if (a.block_bytes != 0)
             raw.append(reinterpret_cast<const char *>(bits.data()), bits.size() * 8);
     }
-    frame_header frame{static_cast<uint32_t>(frame_type::areas),
+    frame_header frame{static_cast<uint32_t>(frame_type::extents),
                        0,
                        0,
                        static_cast<uint32_t>(raw.size()),
@@ -123,30 +123,30 @@ void expect_refused(const std::string &stream, const char *what) {
     EXPECT_EQ(nullptr, heap);
 }
 
-TEST(pack_hostile, areas_that_cannot_be) {
-    const char *area = "an area of it makes no sense";
-    expect_refused(with_areas({{2, 1, 0, 0}}, {}), "it is cut off"); // sound so far: the content is missing
-    expect_refused(with_areas({{1, 1, 0, 0}}, {}), area);
-    expect_refused(with_areas({{2, 0, 0, 0}}, {}), area);
-    expect_refused(with_areas({{2, 1, 0, 1}}, {}), area);
-    expect_refused(with_areas({{2, UINT32_MAX, 0, 0}}, {}), area);
-    expect_refused(with_areas({{UINT32_MAX, 1, 0, 0}}, {}), area);
-    expect_refused(with_areas({{2, 2, 0, 0}, {3, 1, 0, 0}}, {}), area); // they overlap
-    expect_refused(with_areas({{4, 1, 0, 0}, {2, 1, 0, 0}}, {}), area); // not in order
-    expect_refused(with_areas({{3, 2, 64, 0}}, {1, 0}), area);          // not at a multiple of its length
-    expect_refused(with_areas({{3, 3, 64, 0}}, {1, 0, 0}), area);
-    expect_refused(with_areas({{32, 32, 64, 0}}, std::vector<uint64_t>(32, 1)), area);
-    expect_refused(with_areas({{2, 1, 12, 0}}, {1}), area);
-    expect_refused(with_areas({{2, 1, 8192, 0}}, {1}), area);
-    expect_refused(with_areas({{2, 1, 64, 0}}, {0}), area);                        // no live block
-    expect_refused(with_areas({{2, 1, 128, 0}}, {~uint64_t{0}}), area);            // more than fit
-    expect_refused(with_areas({{2, 1, 64, 0}}, {}), area);                         // no bitmap
-    expect_refused(with_areas({{2, 1, 56, 0}}, {1, 0}), "areas that no heap has"); // no such class
+TEST(pack_hostile, extents_that_cannot_be) {
+    const char *extent = "an extent of it makes no sense";
+    expect_refused(with_extents({{2, 1, 0, 0}}, {}), "it is cut off"); // sound so far: the content is missing
+    expect_refused(with_extents({{1, 1, 0, 0}}, {}), extent);
+    expect_refused(with_extents({{2, 0, 0, 0}}, {}), extent);
+    expect_refused(with_extents({{2, 1, 0, 1}}, {}), extent);
+    expect_refused(with_extents({{2, UINT32_MAX, 0, 0}}, {}), extent);
+    expect_refused(with_extents({{UINT32_MAX, 1, 0, 0}}, {}), extent);
+    expect_refused(with_extents({{2, 2, 0, 0}, {3, 1, 0, 0}}, {}), extent); // they overlap
+    expect_refused(with_extents({{4, 1, 0, 0}, {2, 1, 0, 0}}, {}), extent); // not in order
+    expect_refused(with_extents({{3, 2, 64, 0}}, {1, 0}), extent);          // not at a multiple of its length
+    expect_refused(with_extents({{3, 3, 64, 0}}, {1, 0, 0}), extent);
+    expect_refused(with_extents({{32, 32, 64, 0}}, std::vector<uint64_t>(32, 1)), extent);
+    expect_refused(with_extents({{2, 1, 12, 0}}, {1}), extent);
+    expect_refused(with_extents({{2, 1, 8192, 0}}, {1}), extent);
+    expect_refused(with_extents({{2, 1, 64, 0}}, {0}), extent);                        // no live block
+    expect_refused(with_extents({{2, 1, 128, 0}}, {~uint64_t{0}}), extent);            // more than fit
+    expect_refused(with_extents({{2, 1, 64, 0}}, {}), extent);                         // no bitmap
+    expect_refused(with_extents({{2, 1, 56, 0}}, {1, 0}), "extents that no heap has"); // no such class
 }
 
 TEST(pack_hostile, headers_that_cannot_be) {
     auto with = [](const std::function<void(stream_header &)> &change) {
-        return with_areas({{2, 1, 0, 0}}, {}, change);
+        return with_extents({{2, 1, 0, 0}}, {}, change);
     };
     const char *place = "an impossible place", *kind = "an impossible kind", *counts = "impossible counts";
     expect_refused(with([](stream_header &h) { h.base += 4096; }), place);
@@ -157,7 +157,7 @@ TEST(pack_hostile, headers_that_cannot_be) {
     expect_refused(with([](stream_header &h) { h.kind = 9; }), kind);
     expect_refused(with([](stream_header &h) { h.classes = 2; }), kind);
     expect_refused(with([](stream_header &h) { h.roots = 64; }), counts);
-    expect_refused(with([](stream_header &h) { h.areas = UINT64_MAX; }), counts);
+    expect_refused(with([](stream_header &h) { h.extents = UINT64_MAX; }), counts);
     expect_refused(with([](stream_header &h) { h.live_blocks++; }), "do not have the blocks");
     expect_refused(with([](stream_header &h) { h.live_bytes++; }), "do not have the blocks");
     ty_heap *heap = nullptr;

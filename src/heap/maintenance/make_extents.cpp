@@ -1,4 +1,4 @@
-// Making the live blocks of whole areas, as ty_each_area has told of them: a span at a time, in one pause.
+// Making the live blocks of whole extents, as ty_each_extent has told of them: a span at a time, in one pause.
 #include "../blocks/blocks.hpp"
 #include "../spans/spans.hpp"
 #include "../threads/threads.hpp"
@@ -7,18 +7,18 @@
 namespace taiyen {
 namespace {
 
-ty_status refuse(const ty_area &area, const char *what) {
-    return failure(TY_E_ARGUMENT, "make the area at %p: %s", area.address, what)
-        .remedy("hand in areas as ty_each_area tells them of a heap with the same base and class table");
+ty_status refuse(const ty_extent &extent, const char *what) {
+    return failure(TY_E_ARGUMENT, "make the extent at %p: %s", extent.address, what)
+        .remedy("hand in extents as ty_each_extent tells them of a heap with the same base and class table");
 }
 
 // The pages that bytes from an address on are, where blocks can lie there.
-bool pages_of(const ty_heap *heap, const void *address, uint64_t bytes, page_run *run) {
+bool pages_of(const ty_heap *heap, const void *address, uint64_t bytes, page_extent *extent) {
     const uint64_t offset = offset_in(heap, address);
     const uint64_t first = first_user_page * page_bytes, end = heap->first_table_page * page_bytes;
     if (offset < first || offset >= end || bytes == 0 || bytes > end - offset || (offset | bytes) % page_bytes != 0)
         return false;
-    *run = {static_cast<uint32_t>(offset / page_bytes), static_cast<uint32_t>(bytes / page_bytes)};
+    *extent = {static_cast<uint32_t>(offset / page_bytes), static_cast<uint32_t>(bytes / page_bytes)};
     return true;
 }
 
@@ -29,54 +29,54 @@ bool find_class(const ty_heap *heap, size_t block_bytes, uint32_t *size_class) {
     return heap->classes[*size_class].block_bytes == block_bytes;
 }
 
-// No bits past the last block, and as many as the area says.
-bool bitmap_fits(const class_info &info, const ty_area &area) {
+// No bits past the last block, and as many as the extent says.
+bool bitmap_fits(const class_info &info, const ty_extent &extent) {
     size_t count = 0;
     for (uint32_t i = 0; i < info.words; i++) {
-        if ((area.live[i] & ~word_mask(info, i)) != 0)
+        if ((extent.live[i] & ~word_mask(info, i)) != 0)
             return false;
-        count += count_bits(area.live[i]);
+        count += count_bits(extent.live[i]);
     }
-    return count == area.live_count;
+    return count == extent.live_count;
 }
 
 // H4, H5. A span without live blocks is none.
-ty_status make_span_area(ty_heap *heap, const ty_area &area) {
+ty_status make_span_extent(ty_heap *heap, const ty_extent &extent) {
     uint32_t size_class;
-    if (!find_class(heap, area.block_size_bytes, &size_class))
-        return refuse(area, "the heap has no size class of such blocks");
+    if (!find_class(heap, extent.block_size_bytes, &size_class))
+        return refuse(extent, "the heap has no size class of such blocks");
     const class_info &info = heap->classes[size_class];
     const size_t bytes = info.pages * page_bytes;
-    if ((area.size_bytes != 0 && area.size_bytes != bytes) ||
-        (area.block_count != 0 && area.block_count != info.blocks))
-        return refuse(area, "spans of its size class have another size in this heap");
-    page_run pages;
-    if (!pages_of(heap, area.address, bytes, &pages) || head_of_span(info, pages.first) != pages.first)
-        return refuse(area, "no span of its size class can start there");
-    if (area.live == nullptr || !bitmap_fits(info, area))
-        return refuse(area, "its bitmap of live blocks is missing, or does not fit its counts");
-    return area.live_count != 0 ? make_span_at(heap, size_class, pages.first, area.live) : TY_OK;
+    if ((extent.size_bytes != 0 && extent.size_bytes != bytes) ||
+        (extent.block_count != 0 && extent.block_count != info.blocks))
+        return refuse(extent, "spans of its size class have another size in this heap");
+    page_extent pages;
+    if (!pages_of(heap, extent.address, bytes, &pages) || head_of_span(info, pages.first) != pages.first)
+        return refuse(extent, "no span of its size class can start there");
+    if (extent.live == nullptr || !bitmap_fits(info, extent))
+        return refuse(extent, "its bitmap of live blocks is missing, or does not fit its counts");
+    return extent.live_count != 0 ? make_span_at(heap, size_class, pages.first, extent.live) : TY_OK;
 }
 
 // The text of who finds the pages taken says what it is about, and not what to do.
-ty_status in_use(const ty_area &area) {
-    return failure(TY_E_EXISTS, "make the area at %p: some of it is in use", area.address)
-        .remedy("make areas where the heap has no blocks, each once");
+ty_status in_use(const ty_extent &extent) {
+    return failure(TY_E_EXISTS, "make the extent at %p: some of it is in use", extent.address)
+        .remedy("make extents where the heap has no blocks, each once");
 }
 
-ty_status make_run_area(ty_heap *heap, const ty_area &area) {
-    page_run pages;
-    if (!pages_of(heap, area.address, area.size_bytes, &pages))
-        return refuse(area, "it is no run of whole pages in the heap's blocks");
+ty_status make_block_extent(ty_heap *heap, const ty_extent &extent) {
+    page_extent pages;
+    if (!pages_of(heap, extent.address, extent.size_bytes, &pages))
+        return refuse(extent, "it is no run of whole pages in the heap's blocks");
     os::lock_guard guard(heap->pages_lock);
     ty_status status = take_pages_at(heap, pages);
     if (status == TY_OK)
-        heap->descriptors[pages.first] = {page_run_head, 0, 0, pages.count, 0, 0};
+        heap->descriptors[pages.first] = {page_extent_head, 0, 0, pages.count, 0, 0};
     return status;
 }
 
 // In how many pages of a span live blocks lie. From page to page, not from block to block.
-uint64_t filled_pages(const ty_heap *heap, page_run span) {
+uint64_t filled_pages(const ty_heap *heap, page_extent span) {
     const class_info &info = heap->classes[heap->descriptors[span.first].size_class];
     const std::atomic<uint64_t> *words = bitmap_of(heap, span.first);
     uint64_t filled = 0;
@@ -98,9 +98,9 @@ uint64_t filled_pages(const ty_heap *heap, page_run span) {
     return filled;
 }
 
-// P2: whoever makes areas writes their blocks, so huge pages are asked for where at most a sixteenth of one is no page
-// of a live block. There are not so many stretches of them that the process runs out of mappings. At the first place
-// the header is in small pages already.
+// P2: whoever makes extents writes their blocks, so huge pages are asked for where at most a sixteenth of one is no
+// page of a live block. There are not so many stretches of them that the process runs out of mappings. At the first
+// place the header is in small pages already.
 constexpr uint64_t filled_pages_min = huge_page_pages - huge_page_pages / 16;
 constexpr unsigned filled_stretches_max = 1024;
 
@@ -117,11 +117,13 @@ void ask_for_filled(ty_heap *heap, uint64_t first, uint64_t end) {
         place = next;
         filled = 0;
     };
-    area_walk walk(heap, first);
-    for (page_run area; walk.page() < end && walk.next(&area);) {
-        const page_kind kind = kind_at(heap, area.first);
-        const uint64_t used = kind == page_run_head ? area.count : kind == page_span ? filled_pages(heap, area) : 0;
-        for (uint64_t page = area.first; page < walk.page();) { // a run may be at several places, a span is at one
+    extent_walk walk(heap, first);
+    for (page_extent extent; walk.page() < end && walk.next(&extent);) {
+        const page_kind kind = kind_at(heap, extent.first);
+        const uint64_t used = kind == page_extent_head ? extent.count
+                              : kind == page_span      ? filled_pages(heap, extent)
+                                                       : 0;
+        for (uint64_t page = extent.first; page < walk.page();) { // a run may be at several places, a span is at one
             const uint64_t here = page / huge_page_pages, behind = (here + 1) * huge_page_pages;
             const uint64_t pages = (walk.page() < behind ? walk.page() : behind) - page;
             if (here != place)
@@ -135,27 +137,27 @@ void ask_for_filled(ty_heap *heap, uint64_t first, uint64_t end) {
 
 } // namespace
 
-ty_status heap_make_areas(ty_heap *heap, const ty_area *areas, size_t count, size_t *made) {
+ty_status heap_make_extents(ty_heap *heap, const ty_extent *extents, size_t count, size_t *made) {
     *made = 0;
     if (!heap->writable)
-        return not_writable("make areas", heap);
+        return not_writable("make extents", heap);
     if (checks_all(heap))
-        return unsupported_by_checks("make areas", heap);
+        return unsupported_by_checks("make extents", heap);
     pause_guard paused(heap, pause_to::change); // as in heap_alloc_at
     uint64_t first = UINT64_MAX, end = 0;
     for (; *made < count; ++*made) {
-        const ty_area &area = areas[*made];
+        const ty_extent &extent = extents[*made];
         ty_status status = TY_OK;
-        if (area.kind == TY_AREA_SPAN)
-            status = make_span_area(heap, area);
-        else if (area.kind == TY_AREA_RUN)
-            status = make_run_area(heap, area);
+        if (extent.kind == TY_EXTENT_SPAN)
+            status = make_span_extent(heap, extent);
+        else if (extent.kind == TY_EXTENT_BLOCK)
+            status = make_block_extent(heap, extent);
         if (status == TY_E_EXISTS)
-            return in_use(area);
+            return in_use(extent);
         if (status != TY_OK)
             return status;
-        const uint64_t page = offset_in(heap, area.address) / page_bytes;
-        if (area.kind == TY_AREA_RUN || (area.kind == TY_AREA_SPAN && area.live_count != 0)) {
+        const uint64_t page = offset_in(heap, extent.address) / page_bytes;
+        if (extent.kind == TY_EXTENT_BLOCK || (extent.kind == TY_EXTENT_SPAN && extent.live_count != 0)) {
             first = page < first ? page : first;
             end = page >= end ? page + 1 : end;
         }

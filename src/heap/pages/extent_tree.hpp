@@ -1,16 +1,16 @@
-// The index of free runs: a treap in the descriptors of their heads, in order (length, page), so that best fit, lowest
-// first, is its lower bound. A node's priority is a hash of its page number: the shape depends on the set of free runs
-// alone, not on history (H3).
+// The index of free extents: a treap in the descriptors of their heads, in order (length, page), so that best fit,
+// lowest first, is its lower bound. A node's priority is a hash of its page number: the shape depends on the set of
+// free extents alone, not on history (H3).
 //
-// Nothing read is believed: a child that is not the head of a free run below the end, or a walk longer than any sound
-// tree's, is damage.
+// Nothing read is believed: a child that is not the head of a free extent below the end, or a walk longer than any
+// sound tree's, is damage.
 #pragma once
 
 #include "../tables/tables.hpp"
 
 namespace taiyen {
 
-class run_tree {
+class extent_tree {
 public:
     static constexpr uint32_t none = 0;
     static constexpr uint32_t damaged = UINT32_MAX;
@@ -18,7 +18,7 @@ public:
     static constexpr uint32_t depth_max = 1024;
 
     // end: pages at or beyond it are no nodes.
-    run_tree(page_descriptor *descriptors, uint32_t *root, uint64_t end)
+    extent_tree(page_descriptor *descriptors, uint32_t *root, uint64_t end)
         : descriptors_(descriptors), root_(root), end_(end) {}
 
     // The descriptor of the page says free and its length. False: damaged (then the tree may be too).

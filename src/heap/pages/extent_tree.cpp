@@ -1,9 +1,9 @@
-#include "run_tree.hpp"
+#include "extent_tree.hpp"
 
 namespace taiyen {
 
 // A bijection, so that no two pages have the same priority.
-uint32_t run_tree::priority(uint32_t page) {
+uint32_t extent_tree::priority(uint32_t page) {
     uint32_t hash = page * 0x9e3779b1u;
     hash ^= hash >> 16;
     hash *= 0x85ebca6bu;
@@ -13,7 +13,7 @@ uint32_t run_tree::priority(uint32_t page) {
 }
 
 // H3.
-bool run_tree::insert(uint32_t page) {
+bool extent_tree::insert(uint32_t page) {
     uint32_t *link = root_;
     uint32_t depth = 0;
     while (*link != none) {
@@ -49,7 +49,7 @@ bool run_tree::insert(uint32_t page) {
     return rest == none;
 }
 
-bool run_tree::remove(uint32_t page) {
+bool extent_tree::remove(uint32_t page) {
     uint32_t *link = root_;
     for (uint32_t depth = 0; *link != page; depth++) {
         if (!node(*link) || depth > depth_max)
@@ -66,7 +66,7 @@ bool run_tree::remove(uint32_t page) {
 }
 
 // Puts two trees, all of left before all of right, at *link.
-bool run_tree::merge(uint32_t left, uint32_t right, uint32_t *link) {
+bool extent_tree::merge(uint32_t left, uint32_t right, uint32_t *link) {
     uint32_t depth = 0;
     while (left != none && right != none) {
         if (!node(left) || !node(right) || ++depth > depth_max) {
@@ -87,7 +87,7 @@ bool run_tree::merge(uint32_t left, uint32_t right, uint32_t *link) {
     return true;
 }
 
-uint32_t run_tree::lower_bound(uint32_t length, uint32_t page) const {
+uint32_t extent_tree::lower_bound(uint32_t length, uint32_t page) const {
     uint32_t best = none;
     uint32_t at = *root_;
     for (uint32_t depth = 0; at != none; depth++) {
@@ -104,7 +104,7 @@ uint32_t run_tree::lower_bound(uint32_t length, uint32_t page) const {
     return best;
 }
 
-bool run_tree::each(bool (*visit)(uint32_t, void *), void *context) const {
+bool extent_tree::each(bool (*visit)(uint32_t, void *), void *context) const {
     uint32_t path[depth_max];
     uint32_t depth = 0;
     uint64_t visited = 0;

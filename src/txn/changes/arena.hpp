@@ -6,7 +6,7 @@
 
 namespace taiyen {
 
-class area {
+class arena {
 public:
     ty_status create(size_t most_bytes) { return memory_.create_aside(most_bytes); }
     void destroy() { memory_.destroy(); } // also of what was never created

@@ -1,4 +1,4 @@
-#include "area.hpp"
+#include "arena.hpp"
 
 namespace taiyen {
 namespace {
@@ -12,7 +12,7 @@ size_t whole_steps(size_t bytes) {
 } // namespace
 
 // Twice as much each time; where there is not so much, what is needed.
-ty_status area::grow(size_t bytes) {
+ty_status arena::grow(size_t bytes) {
     if (bytes > memory_.most())
         return failure(TY_E_MEMORY, "keep %zu byte%s of a transaction: the most are %zu", bytes, plural(bytes),
                        memory_.most())
@@ -23,7 +23,7 @@ ty_status area::grow(size_t bytes) {
     return memory_.provide(wanted) == TY_OK ? TY_OK : memory_.provide(bytes);
 }
 
-void area::trim(size_t kept_bytes) {
+void arena::trim(size_t kept_bytes) {
     size_t kept = whole_steps(kept_bytes);
     if (kept < memory_.provided())
         static_cast<void>(os::decommit(memory_.as<char>() + kept, memory_.provided() - kept)); // else it is merely kept

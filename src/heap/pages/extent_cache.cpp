@@ -1,35 +1,35 @@
-#include "run_cache.hpp"
+#include "extent_cache.hpp"
 
 namespace taiyen {
 
 // K1.
-bool keep_run(thread_cache *cache, uint64_t page) {
+bool keep_extent(thread_cache *cache, uint64_t page) {
     ty_heap *heap = cache->heap;
     kept_runs &kept = cache->kept;
     page_descriptor &head = heap->descriptors[page];
-    if (!heap->keeps_runs.load(std::memory_order_relaxed) || kind_of(head) != page_run_head)
+    if (!heap->keeps_runs.load(std::memory_order_relaxed) || kind_of(head) != page_extent_head)
         return false;
     uint32_t pages = head.length;
     if (pages == 0 || pages > kept_pages_max || kept.counts[pages] == kept_runs_max ||
         kept.pages + pages > kept_pages_total)
         return false;
-    if (!claim_run(head))
+    if (!claim_extent(head))
         return false; // freed by another thread, just now
     kept.firsts[pages][kept.counts[pages]++] = static_cast<uint32_t>(page);
     kept.pages += pages;
     return true;
 }
 
-// One of the kept runs of just this length, of which there are some.
-static page_run take_last(thread_cache *cache, uint32_t pages) {
+// One of the kept extents of just this length, of which there are some.
+static page_extent take_last(thread_cache *cache, uint32_t pages) {
     kept_runs &kept = cache->kept;
     uint32_t first = kept.firsts[pages][--kept.counts[pages]];
     kept.pages -= pages;
-    unclaim_run(cache->heap->descriptors[first]);
+    unclaim_extent(cache->heap->descriptors[first]);
     return {first, pages};
 }
 
-page_run take_kept_run(thread_cache *cache, uint64_t pages) {
+page_extent take_kept_extent(thread_cache *cache, uint64_t pages) {
     uint64_t most = pages + (pages + 3) / 8;
     for (; pages <= most && pages <= kept_pages_max; pages++)
         if (cache->kept.counts[pages] != 0)
@@ -37,7 +37,7 @@ page_run take_kept_run(thread_cache *cache, uint64_t pages) {
     return {};
 }
 
-[[gnu::cold]] bool free_kept_runs(thread_cache *cache) {
+[[gnu::cold]] bool free_kept_extents(thread_cache *cache) {
     if (cache->kept.pages == 0)
         return false;
     os::lock_guard guard(cache->heap->pages_lock);

@@ -1,4 +1,4 @@
-#include "runs.hpp"
+#include "page_extents.hpp"
 
 #include "../tables/tables.hpp"
 #include "page_memory.hpp"
@@ -7,18 +7,18 @@
 namespace taiyen {
 namespace {
 
-// How many free runs are tried for an alignment before one is taken that is sure to hold it.
+// How many free extents are tried for an alignment before one is taken that is sure to hold it.
 constexpr uint32_t aligned_tries_max = 16;
 
-// What is short takes the end of a free run of so many pages, not its start: the block before it may want to grow.
+// What is short takes the end of a free extent of so many pages, not its start: the block before it may want to grow.
 constexpr uint32_t roomy_run_pages = 256;
 
-// Of so many free runs that fit, and no more than the pages wanted, one is chosen by its memory; for runs from so many
-// pages on.
+// Of so many free extents that fit, and no more than the pages wanted, one is chosen by its memory; for runs from so
+// many pages on.
 constexpr uint32_t choices_max = 64;
 constexpr uint64_t chosen_pages_min = 8;
 
-// Makes [first, first + count) a free run: descriptors, head bit, tree (H1, H2, H3).
+// Makes [first, first + count) a free extent: descriptors, head bit, tree (H1, H2, H3).
 bool make_free(ty_heap *heap, uint64_t first, uint64_t count) {
     uint32_t head = static_cast<uint32_t>(first);
     uint32_t length = static_cast<uint32_t>(count);
@@ -29,18 +29,18 @@ bool make_free(ty_heap *heap, uint64_t first, uint64_t count) {
     return tree_of(heap).insert(head);
 }
 
-// Takes a free run out of the tree and clears its marks, so that its pages belong to nobody (H6).
-bool unmake_free(ty_heap *heap, page_run run) {
-    if (!tree_of(heap).remove(run.first))
+// Takes a free extent out of the tree and clears its marks, so that its pages belong to nobody (H6).
+bool unmake_free(ty_heap *heap, page_extent extent) {
+    if (!tree_of(heap).remove(extent.first))
         return false;
-    heap->descriptors[run.first] = {};
-    heap->descriptors[run.first + run.count - 1] = {};
-    clear_head(heap, run.first);
+    heap->descriptors[extent.first] = {};
+    heap->descriptors[extent.first + extent.count - 1] = {};
+    clear_head(heap, extent.first);
     return true;
 }
 
-// The checked length of the free run that starts at page; 0: damaged. Only the part up to used_end is about to be used,
-// so only there is it made sure that no other area starts.
+// The checked length of the free extent that starts at page; 0: damaged. Only the part up to used_end is about to be
+// used, so only there is it made sure that no other extent starts.
 uint32_t free_length(const ty_heap *heap, uint64_t page, uint64_t used_end) {
     const page_descriptor &head = heap->descriptors[page];
     uint64_t top = top_of(heap);
@@ -54,16 +54,16 @@ uint32_t free_length(const ty_heap *heap, uint64_t page, uint64_t used_end) {
     return next_head(heap, page + 1, used_end) == used_end ? head.length : 0;
 }
 
-// Cuts [at, at + count) out of a free run that holds it; the rest stays free. The head bit of `at` is set.
-bool carve(ty_heap *heap, page_run free_run, uint64_t at, uint64_t count) {
-    if (!unmake_free(heap, free_run))
+// Cuts [at, at + count) out of a free extent that holds it; the rest stays free. The head bit of `at` is set.
+bool carve(ty_heap *heap, page_extent free_extent, uint64_t at, uint64_t count) {
+    if (!unmake_free(heap, free_extent))
         return false;
     set_head(heap, at);
     bool sound = true;
-    if (at > free_run.first)
-        sound = make_free(heap, free_run.first, at - free_run.first);
+    if (at > free_extent.first)
+        sound = make_free(heap, free_extent.first, at - free_extent.first);
     uint64_t behind = at + count;
-    uint64_t end = uint64_t{free_run.first} + free_run.count;
+    uint64_t end = uint64_t{free_extent.first} + free_extent.count;
     if (end > behind)
         sound = make_free(heap, behind, end - behind) && sound;
     return sound;
@@ -79,9 +79,9 @@ uint64_t align_page_down(const ty_heap *heap, uint64_t page, uint64_t align_page
     return ((base_page + page) & ~(align_pages - 1)) - base_page;
 }
 
-// The free run that ends at page, as its descriptor tells; count 0 if none does. False: damaged.
-bool free_run_before(const ty_heap *heap, uint64_t page, page_run *run) {
-    *run = {};
+// The free extent that ends at page, as its descriptor tells; count 0 if none does. False: damaged.
+bool free_run_before(const ty_heap *heap, uint64_t page, page_extent *extent) {
+    *extent = {};
     if (page == first_user_page)
         return true;
     const page_descriptor &last = heap->descriptors[page - 1];
@@ -93,18 +93,18 @@ bool free_run_before(const ty_heap *heap, uint64_t page, page_run *run) {
         head = page - last.length;
     else
         return kind != page_free_tail && kind != page_free;
-    *run = {static_cast<uint32_t>(head), last.length};
+    *extent = {static_cast<uint32_t>(head), last.length};
     const page_descriptor &first = heap->descriptors[head];
     return first.kind == page_free && first.length == last.length && is_head(heap, head);
 }
 
-// The free run that starts at page; count 0 if none does. False: damaged.
-bool free_run_at(const ty_heap *heap, uint64_t page, page_run *run) {
-    *run = {};
+// The free extent that starts at page; count 0 if none does. False: damaged.
+bool free_run_at(const ty_heap *heap, uint64_t page, page_extent *extent) {
+    *extent = {};
     if (page >= top_of(heap) || kind_of(heap->descriptors[page]) != page_free)
         return true;
-    *run = {static_cast<uint32_t>(page), free_length(heap, page, page + 1)};
-    return run->count != 0;
+    *extent = {static_cast<uint32_t>(page), free_length(heap, page, page + 1)};
+    return extent->count != 0;
 }
 
 ty_status limit_reached(const ty_heap *heap, uint64_t pages) {
@@ -143,25 +143,25 @@ void count_released(ty_heap *heap, uint64_t pages) {
         heap->beyond_soft = false;
 }
 
-// Raises top (H7) so that [at, at + count) lies below it, at being at or above the start of a free run that ends at
+// Raises top (H7) so that [at, at + count) lies below it, at being at or above the start of a free extent that ends at
 // top, or top itself. What lies between becomes free.
-ty_status rise(ty_heap *heap, page_run ending, uint64_t at, uint64_t count) {
+ty_status rise(ty_heap *heap, page_extent ending, uint64_t at, uint64_t count) {
     uint64_t top = top_of(heap);
     uint64_t new_top = at + count;
     if (at > heap->first_table_page || count > heap->first_table_page - at)
         return limit_reached(heap, count);
     uint64_t from = ending.count != 0 ? ending.first : top;
     if (ending.count != 0 && next_head(heap, from + 1, top) != top)
-        return tables_damaged("an area starts inside a free run", heap, from);
+        return tables_damaged("an extent starts inside a free extent", heap, from);
     if (ty_status status = provide_pages(heap, new_top); status != TY_OK)
         return status;
     if (ending.count != 0 && !unmake_free(heap, ending))
-        return tables_damaged("a free run is not in the tree", heap, from);
+        return tables_damaged("a free extent is not in the tree", heap, from);
     heap->top.store(new_top, std::memory_order_release);
     heap->header->top_page = new_top;
     set_head(heap, at);
-    if (at > from && !fault("gap_below_the_top_in_no_area") && !make_free(heap, from, at - from))
-        return tables_damaged("the tree of free runs is wrong", heap, from);
+    if (at > from && !fault("gap_below_the_top_in_no_extent") && !make_free(heap, from, at - from))
+        return tables_damaged("the tree of free extents is wrong", heap, from);
     return TY_OK;
 }
 
@@ -172,9 +172,10 @@ struct fit_search {
     uint32_t tries;
 };
 
-// The next free run to take an aligned run from, and where in it. *at 0: there is none. False: damaged.
-bool next_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, fit_search *from, page_run *run, uint64_t *at) {
-    run_tree tree = tree_of(heap);
+// The next free extent to take an aligned run from, and where in it. *at 0: there is none. False: damaged.
+bool next_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, fit_search *from, page_extent *extent,
+              uint64_t *at) {
+    extent_tree tree = tree_of(heap);
     *at = 0;
     for (;; from->tries++) {
         uint64_t sure = count + align_pages - 1;
@@ -187,13 +188,13 @@ bool next_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, fit_search *f
             }
         }
         uint32_t page = tree.lower_bound(from->length, from->page);
-        if (page == run_tree::none || page == run_tree::damaged)
-            return page == run_tree::none;
+        if (page == extent_tree::none || page == extent_tree::damaged)
+            return page == extent_tree::none;
         uint64_t aligned = align_page(heap, page, align_pages);
         from->length = heap->descriptors[page].length;
         from->page = page + 1;
         if (aligned + count <= uint64_t{page} + from->length) {
-            *run = {page, from->length};
+            *extent = {page, from->length};
             *at = aligned;
             return free_length(heap, page, aligned + count) == from->length;
         }
@@ -201,33 +202,33 @@ bool next_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, fit_search *f
 }
 
 // What a place costs: pages that have no memory, which must be moved there or faulted in; and what it leaves over,
-// since longer free runs are worth keeping.
-uint64_t cost_of(const ty_heap *heap, page_run free_run, uint64_t at, uint64_t count) {
-    return (count - count_touched(heap, at, count)) + (free_run.count - count);
+// since longer free extents are worth keeping.
+uint64_t cost_of(const ty_heap *heap, page_extent free_extent, uint64_t at, uint64_t count) {
+    return (count - count_touched(heap, at, count)) + (free_extent.count - count);
 }
 
 // The best fit, and where in it. *at 0: none fits. False: damaged. Where free pages differ in whether they have memory,
 // that counts, too: the best of the first choices.
-bool find_fit(ty_heap *heap, const wanted_place &wanted, page_run *run, uint64_t *at) {
+bool find_fit(ty_heap *heap, const wanted_place &wanted, page_extent *extent, uint64_t *at) {
     uint64_t count = wanted.before + wanted.count + wanted.room;
     *at = 0;
     if (count > UINT32_MAX)
         return true;
     fit_search search{static_cast<uint32_t>(count), 0, 0};
-    if (!next_fit(heap, count, wanted.align_pages, &search, run, at))
+    if (!next_fit(heap, count, wanted.align_pages, &search, extent, at))
         return false;
     if (*at == 0 || heap->memory.touched == nullptr || heap->memory.idle == 0 || !wanted.with_memory)
         return true;
-    uint64_t cost = cost_of(heap, *run, *at, count);
-    for (uint32_t i = 1; i < choices_max && i < count && run->count - count < cost; i++) {
-        page_run other;
+    uint64_t cost = cost_of(heap, *extent, *at, count);
+    for (uint32_t i = 1; i < choices_max && i < count && extent->count - count < cost; i++) {
+        page_extent other;
         uint64_t other_at;
         if (!next_fit(heap, count, wanted.align_pages, &search, &other, &other_at))
             return false;
         if (other_at == 0 || other.count - count >= cost)
             break;
         if (uint64_t other_cost = cost_of(heap, other, other_at, count); other_cost < cost) {
-            *run = other;
+            *extent = other;
             *at = other_at;
             cost = other_cost;
         }
@@ -243,7 +244,7 @@ ty_status tables_damaged(const char *what, const ty_heap *heap, uint64_t page) {
         .remedy("run verify on the heap to see what else is wrong; restore it from a backup");
 }
 
-run_tree tree_of(ty_heap *heap) {
+extent_tree tree_of(ty_heap *heap) {
     return {heap->descriptors, &heap->header->tree_root, top_of(heap)};
 }
 
@@ -284,40 +285,40 @@ uint64_t head_before(const ty_heap *heap, uint64_t page) {
     return index * 64 + 63 - static_cast<unsigned>(__builtin_clzll(word));
 }
 
-bool area_at_head(const ty_heap *heap, uint64_t page, page_run *area) {
+bool extent_at_head(const ty_heap *heap, uint64_t page, page_extent *extent) {
     const page_descriptor &head = heap->descriptors[page];
     uint8_t kind = kind_of(head);
     uint64_t length = head.length;
     if (kind == page_span)
         length = heap->classes[head.size_class].pages; // 0 for a class that does not exist
-    else if (kind != page_run_head && kind != page_free)
+    else if (kind != page_extent_head && kind != page_free)
         length = 0;
-    *area = {static_cast<uint32_t>(page), static_cast<uint32_t>(length)};
+    *extent = {static_cast<uint32_t>(page), static_cast<uint32_t>(length)};
     return length != 0 && length <= top_of(heap) - page && is_head(heap, page);
 }
 
 ty_status take_pages_in(ty_heap *heap, const wanted_place &wanted, uint32_t *first) {
     uint64_t top = top_of(heap);
-    page_run run{};
+    page_extent extent{};
     uint64_t at;
     if (!within_hard_limit(heap, wanted.count))
         return hard_limit_reached(heap, wanted.count);
-    if (!find_fit(heap, wanted, &run, &at))
-        return tables_damaged("the free run, or the tree of free runs, is wrong", heap, run.first);
+    if (!find_fit(heap, wanted, &extent, &at))
+        return tables_damaged("the free extent, or the tree of free extents, is wrong", heap, extent.first);
     if (at != 0) {
         at += wanted.before;
-        if (wanted.at_end && run.count >= roomy_run_pages)
-            at = align_page_down(heap, uint64_t{run.first} + run.count - wanted.count, wanted.align_pages);
-        if (!carve(heap, run, at, wanted.count))
-            return tables_damaged("a free run is not in the tree", heap, run.first);
+        if (wanted.at_end && extent.count >= roomy_run_pages)
+            at = align_page_down(heap, uint64_t{extent.first} + extent.count - wanted.count, wanted.align_pages);
+        if (!carve(heap, extent, at, wanted.count))
+            return tables_damaged("a free extent is not in the tree", heap, extent.first);
     } else {
-        if (!free_run_before(heap, top, &run))
-            return tables_damaged("the last free run is wrong", heap, top - 1);
-        at = align_page(heap, run.count != 0 ? run.first : top, wanted.align_pages) + wanted.before;
-        if (ty_status status = rise(heap, run, at, wanted.count + wanted.room); status != TY_OK)
+        if (!free_run_before(heap, top, &extent))
+            return tables_damaged("the last free extent is wrong", heap, top - 1);
+        at = align_page(heap, extent.count != 0 ? extent.first : top, wanted.align_pages) + wanted.before;
+        if (ty_status status = rise(heap, extent, at, wanted.count + wanted.room); status != TY_OK)
             return status;
         if (wanted.room != 0 && !make_free(heap, at + wanted.count, wanted.room))
-            return tables_damaged("the tree of free runs is wrong", heap, at);
+            return tables_damaged("the tree of free extents is wrong", heap, at);
     }
     count_taken(heap, at, wanted.count);
     *first = static_cast<uint32_t>(at);
@@ -330,42 +331,43 @@ ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32
     return take_pages_in(heap, {count, align_pages, 0, 0, at_end, count >= chosen_pages_min}, first);
 }
 
-ty_status take_better_place(ty_heap *heap, page_run run, uint32_t *first) {
-    page_run before, behind, fitting{};
+ty_status take_better_place(ty_heap *heap, page_extent extent, uint32_t *first) {
+    page_extent before, behind, fitting{};
     uint64_t at;
     *first = 0;
-    if (!free_run_before(heap, run.first, &before) || !free_run_at(heap, uint64_t{run.first} + run.count, &behind) ||
-        !find_fit(heap, {run.count, 1, 0, 0, false, false}, &fitting, &at))
-        return tables_damaged("a free run near it, or the tree of free runs, is wrong", heap, run.first);
-    bool better = before.count != 0 && behind.count != 0 && at != 0 && at < run.first;
-    if (!better || !within_hard_limit(heap, run.count))
+    if (!free_run_before(heap, extent.first, &before) ||
+        !free_run_at(heap, uint64_t{extent.first} + extent.count, &behind) ||
+        !find_fit(heap, {extent.count, 1, 0, 0, false, false}, &fitting, &at))
+        return tables_damaged("a free extent near it, or the tree of free extents, is wrong", heap, extent.first);
+    bool better = before.count != 0 && behind.count != 0 && at != 0 && at < extent.first;
+    if (!better || !within_hard_limit(heap, extent.count))
         return TY_OK;
-    if (!carve(heap, fitting, at, run.count))
-        return tables_damaged("a free run is not in the tree", heap, fitting.first);
-    heap->descriptors[at] = {page_run_head, 0, 0, run.count, 0, 0};
-    count_taken(heap, at, run.count);
+    if (!carve(heap, fitting, at, extent.count))
+        return tables_damaged("a free extent is not in the tree", heap, fitting.first);
+    heap->descriptors[at] = {page_extent_head, 0, 0, extent.count, 0, 0};
+    count_taken(heap, at, extent.count);
     *first = static_cast<uint32_t>(at);
     return TY_OK;
 }
 
-static ty_status take_free_at(ty_heap *heap, page_run wanted) {
+static ty_status take_free_at(ty_heap *heap, page_extent wanted) {
     uint64_t top = top_of(heap);
     uint64_t end = uint64_t{wanted.first} + wanted.count;
-    page_run run;
+    page_extent extent;
     if (end > top) {
-        if (!free_run_before(heap, top, &run))
-            return tables_damaged("the last free run is wrong", heap, top - 1);
-        if (wanted.first >= (run.count != 0 ? run.first : top))
-            return rise(heap, run, wanted.first, wanted.count);
+        if (!free_run_before(heap, top, &extent))
+            return tables_damaged("the last free extent is wrong", heap, top - 1);
+        if (wanted.first >= (extent.count != 0 ? extent.first : top))
+            return rise(heap, extent, wanted.first, wanted.count);
     } else {
         uint64_t head = head_before(heap, wanted.first);
         if (head < first_user_page)
-            return tables_damaged("no area holds it", heap, wanted.first);
+            return tables_damaged("no extent holds it", heap, wanted.first);
         if (heap->descriptors[head].kind == page_free) {
-            run = {static_cast<uint32_t>(head), heap->descriptors[head].length};
-            if (end <= uint64_t{run.first} + run.count) {
-                if (free_length(heap, head, end) == 0 || !carve(heap, run, wanted.first, wanted.count))
-                    return tables_damaged("a free run is wrong", heap, head);
+            extent = {static_cast<uint32_t>(head), heap->descriptors[head].length};
+            if (end <= uint64_t{extent.first} + extent.count) {
+                if (free_length(heap, head, end) == 0 || !carve(heap, extent, wanted.first, wanted.count))
+                    return tables_damaged("a free extent is wrong", heap, head);
                 return TY_OK;
             }
         }
@@ -374,7 +376,7 @@ static ty_status take_free_at(ty_heap *heap, page_run wanted) {
                    static_cast<void *>(page_address(heap, wanted.first)));
 }
 
-ty_status take_pages_at(ty_heap *heap, page_run wanted) {
+ty_status take_pages_at(ty_heap *heap, page_extent wanted) {
     ty_status status = take_free_at(heap, wanted);
     if (status == TY_OK)
         count_taken(heap, wanted.first, wanted.count);
@@ -382,24 +384,24 @@ ty_status take_pages_at(ty_heap *heap, page_run wanted) {
 }
 
 // Pages in use become free, joined with what is free on both sides.
-static ty_status join_free(ty_heap *heap, page_run run) {
-    uint64_t first = run.first;
-    uint64_t end = first + run.count;
-    page_run before, behind;
+static ty_status join_free(ty_heap *heap, page_extent extent) {
+    uint64_t first = extent.first;
+    uint64_t end = first + extent.count;
+    page_extent before, behind;
     if (next_head(heap, first + 1, end) != end)
-        return tables_damaged("an area starts inside another one", heap, first);
+        return tables_damaged("an extent starts inside another one", heap, first);
     if (!free_run_before(heap, first, &before))
-        return tables_damaged("the free run before it is wrong", heap, first);
+        return tables_damaged("the free extent before it is wrong", heap, first);
     if (fault("free_neighbours_not_joined"))
         behind = {};
     else if (!free_run_at(heap, end, &behind))
-        return tables_damaged("the free run behind it is wrong", heap, end);
+        return tables_damaged("the free extent behind it is wrong", heap, end);
     if (before.count != 0 && !unmake_free(heap, before))
-        return tables_damaged("a free run is not in the tree", heap, before.first);
+        return tables_damaged("a free extent is not in the tree", heap, before.first);
     if (behind.count != 0 && !unmake_free(heap, behind)) {
         if (before.count != 0)
             make_free(heap, before.first, before.count);
-        return tables_damaged("a free run is not in the tree", heap, behind.first);
+        return tables_damaged("a free extent is not in the tree", heap, behind.first);
     }
     if (!fault("descriptor_stays_inside_a_free_run"))
         heap->descriptors[first] = {};
@@ -407,44 +409,45 @@ static ty_status join_free(ty_heap *heap, page_run run) {
     if (before.count != 0)
         first = before.first;
     if (!make_free(heap, first, end + behind.count - first))
-        return tables_damaged("the tree of free runs is wrong", heap, first);
+        return tables_damaged("the tree of free extents is wrong", heap, first);
     return TY_OK;
 }
 
-ty_status release_pages(ty_heap *heap, page_run run, page_run emptied) {
-    if (ty_status status = join_free(heap, run); status != TY_OK)
+ty_status release_pages(ty_heap *heap, page_extent extent, page_extent emptied) {
+    if (ty_status status = join_free(heap, extent); status != TY_OK)
         return status;
-    count_released(heap, run.count);
-    note_freed(heap, run, emptied);
+    count_released(heap, extent.count);
+    note_freed(heap, extent, emptied);
     return TY_OK;
 }
 
-bool withdraw_free(ty_heap *heap, page_run run) {
-    if (free_length(heap, run.first, uint64_t{run.first} + run.count) != run.count || !unmake_free(heap, run))
+bool withdraw_free(ty_heap *heap, page_extent extent) {
+    if (free_length(heap, extent.first, uint64_t{extent.first} + extent.count) != extent.count ||
+        !unmake_free(heap, extent))
         return false;
-    heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
-    set_head(heap, run.first);
+    heap->descriptors[extent.first] = {page_extent_head, 0, 0, extent.count, 0, 0};
+    set_head(heap, extent.first);
     return true;
 }
 
-void return_withdrawn(ty_heap *heap, page_run run) {
-    static_cast<void>(join_free(heap, run));
+void return_withdrawn(ty_heap *heap, page_extent extent) {
+    static_cast<void>(join_free(heap, extent));
 }
 
-ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_from) {
-    uint64_t end = uint64_t{run.first} + run.count;
-    uint64_t more = count - run.count;
+ty_status grow_extent(ty_heap *heap, page_extent extent, uint32_t count, uint64_t *fresh_from) {
+    uint64_t end = uint64_t{extent.first} + extent.count;
+    uint64_t more = count - extent.count;
     uint64_t top = top_of(heap);
-    page_run behind;
+    page_extent behind;
     *fresh_from = top;
     if (!within_hard_limit(heap, more))
         return hard_limit_reached(heap, more);
     if (!free_run_at(heap, end, &behind))
-        return tables_damaged("the free run behind it is wrong", heap, end);
+        return tables_damaged("the free extent behind it is wrong", heap, end);
     ty_status status;
     if (behind.count >= more) {
         if (free_length(heap, end, end + more) == 0 || !carve(heap, behind, end, more))
-            return tables_damaged("a free run is wrong", heap, end);
+            return tables_damaged("a free extent is wrong", heap, end);
     } else if (end + behind.count == top) {
         if (status = rise(heap, behind, end, more); status != TY_OK)
             return status;
@@ -452,44 +455,45 @@ ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_
         return TY_E_MEMORY;
     }
     clear_head(heap, end);
-    heap->descriptors[run.first].length = count;
+    heap->descriptors[extent.first].length = count;
     count_taken(heap, end, more);
     return TY_OK;
 }
 
-ty_status shrink_run(ty_heap *heap, page_run run, uint32_t count) {
-    page_run tail{run.first + count, run.count - count};
-    if (next_head(heap, run.first + 1, uint64_t{run.first} + run.count) != uint64_t{run.first} + run.count)
-        return tables_damaged("an area starts inside another one", heap, run.first);
-    heap->descriptors[run.first].length = count;
+ty_status shrink_run(ty_heap *heap, page_extent extent, uint32_t count) {
+    page_extent tail{extent.first + count, extent.count - count};
+    if (next_head(heap, extent.first + 1, uint64_t{extent.first} + extent.count) !=
+        uint64_t{extent.first} + extent.count)
+        return tables_damaged("an extent starts inside another one", heap, extent.first);
+    heap->descriptors[extent.first].length = count;
     ty_status status = release_pages(heap, tail);
     if (status != TY_OK)
-        heap->descriptors[run.first].length = run.count;
+        heap->descriptors[extent.first].length = extent.count;
     return status;
 }
 
-ty_status split_run(ty_heap *heap, page_run run, uint32_t count) {
-    uint64_t end = uint64_t{run.first} + run.count;
-    if (next_head(heap, run.first + uint64_t{1}, end) != end)
-        return tables_damaged("an area starts inside another one", heap, run.first);
-    heap->descriptors[run.first].length = count;
-    heap->descriptors[run.first + count] = {page_run_head, 0, 0, run.count - count, 0, 0};
-    set_head(heap, run.first + count);
+ty_status split_run(ty_heap *heap, page_extent extent, uint32_t count) {
+    uint64_t end = uint64_t{extent.first} + extent.count;
+    if (next_head(heap, extent.first + uint64_t{1}, end) != end)
+        return tables_damaged("an extent starts inside another one", heap, extent.first);
+    heap->descriptors[extent.first].length = count;
+    heap->descriptors[extent.first + count] = {page_extent_head, 0, 0, extent.count - count, 0, 0};
+    set_head(heap, extent.first + count);
     return TY_OK;
 }
 
-ty_status join_runs(ty_heap *heap, page_run run) {
-    uint64_t end = uint64_t{run.first} + run.count;
-    page_run behind;
-    if (end >= top_of(heap) || heap->descriptors[end].kind != page_run_head)
+ty_status join_runs(ty_heap *heap, page_extent extent) {
+    uint64_t end = uint64_t{extent.first} + extent.count;
+    page_extent behind;
+    if (end >= top_of(heap) || heap->descriptors[end].kind != page_extent_head)
         return failure(TY_E_ARGUMENT, "join the blocks at %p: no run starts behind it",
-                       static_cast<void *>(page_address(heap, run.first)))
+                       static_cast<void *>(page_address(heap, extent.first)))
             .remedy("join what a split has made");
-    if (!area_at_head(heap, end, &behind))
-        return tables_damaged("the run is wrong", heap, end);
+    if (!extent_at_head(heap, end, &behind))
+        return tables_damaged("the extent is wrong", heap, end);
     clear_head(heap, end);
     heap->descriptors[end] = {};
-    heap->descriptors[run.first].length = run.count + behind.count;
+    heap->descriptors[extent.first].length = extent.count + behind.count;
     return TY_OK;
 }
 

@@ -20,7 +20,7 @@ ty_heap_stats stats_of(ty_heap *heap) {
     return stats;
 }
 
-TEST(heap_run_cache, a_freed_run_is_allocated_next_and_is_no_block_meanwhile) {
+TEST(heap_extent_cache, a_freed_run_is_allocated_next_and_is_no_block_meanwhile) {
     keeping_heap memory;
     char *block = memory.alloc(run_bytes);
     std::memset(block, 1, run_bytes);
@@ -40,7 +40,7 @@ TEST(heap_run_cache, a_freed_run_is_allocated_next_and_is_no_block_meanwhile) {
     EXPECT_EQ(heap_free(block), TY_OK);
 }
 
-TEST(heap_run_cache, one_that_is_a_little_longer_is_as_good) {
+TEST(heap_extent_cache, one_that_is_a_little_longer_is_as_good) {
     keeping_heap memory;
     char *block = memory.alloc(run_bytes);
     std::memset(block, 1, run_bytes);
@@ -55,11 +55,11 @@ TEST(heap_run_cache, one_that_is_a_little_longer_is_as_good) {
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
-TEST(heap_run_cache, a_pause_and_the_end_of_a_thread_free_what_is_kept) {
+TEST(heap_extent_cache, a_pause_and_the_end_of_a_thread_free_what_is_kept) {
     keeping_heap memory;
     EXPECT_EQ(heap_free(memory.alloc(run_bytes)), TY_OK);
     EXPECT_NE(memory.used(), 0u);
-    EXPECT_EQ(stats_of(memory.heap).free_runs, 1u);
+    EXPECT_EQ(stats_of(memory.heap).free_extents, 1u);
     EXPECT_EQ(memory.used(), 0u);
     std::thread([&] { EXPECT_EQ(heap_free(memory.alloc(run_bytes)), TY_OK); }).join();
     EXPECT_EQ(memory.used(), 0u);
@@ -69,7 +69,7 @@ TEST(heap_run_cache, a_pause_and_the_end_of_a_thread_free_what_is_kept) {
     EXPECT_EQ(stats_of(memory.heap).live_blocks, 0u);
 }
 
-TEST(heap_run_cache, a_thread_keeps_few) {
+TEST(heap_extent_cache, a_thread_keeps_few) {
     keeping_heap memory;
     std::vector<char *> blocks;
     for (size_t pages = 5; pages <= 20; pages++)
@@ -79,10 +79,10 @@ TEST(heap_run_cache, a_thread_keeps_few) {
         EXPECT_EQ(heap_free(block), TY_OK);
     EXPECT_LE(memory.used(), kept_pages_total);
     EXPECT_GE(memory.used(), kept_pages_total - kept_pages_max);
-    EXPECT_EQ(stats_of(memory.heap).free_runs, 1u);
+    EXPECT_EQ(stats_of(memory.heap).free_extents, 1u);
 }
 
-TEST(heap_run_cache, a_full_heap_takes_what_is_kept) {
+TEST(heap_extent_cache, a_full_heap_takes_what_is_kept) {
     keeping_heap memory;
     std::vector<char *> blocks;
     for (int i = 0; i < 8; i++)
@@ -98,7 +98,7 @@ TEST(heap_run_cache, a_full_heap_takes_what_is_kept) {
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
-TEST(heap_run_cache, nothing_is_kept_where_pages_are_counted_against_a_limit) {
+TEST(heap_extent_cache, nothing_is_kept_where_pages_are_counted_against_a_limit) {
     keeping_heap memory;
     ty_heap_limits limits{};
     limits.hard_bytes = 64 * run_bytes;
@@ -142,7 +142,7 @@ void race_frees(bool other_is_full) {
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
-TEST(heap_run_cache, of_two_frees_at_once_one_is_refused) {
+TEST(heap_extent_cache, of_two_frees_at_once_one_is_refused) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "a program that frees twice at once has a race, and is told so";
 #endif
@@ -150,7 +150,7 @@ TEST(heap_run_cache, of_two_frees_at_once_one_is_refused) {
     race_frees(true);
 }
 
-TEST(heap_run_cache, threads_keep_and_give_while_the_heap_is_verified) {
+TEST(heap_extent_cache, threads_keep_and_give_while_the_heap_is_verified) {
     keeping_heap memory;
     constexpr size_t slots = 64;
     std::atomic<char *> shared[slots]{};
@@ -175,7 +175,7 @@ TEST(heap_run_cache, threads_keep_and_give_while_the_heap_is_verified) {
         thread.join();
     for (std::atomic<char *> &each : shared)
         EXPECT_EQ(heap_free(each.load()), TY_OK);
-    EXPECT_EQ(stats_of(memory.heap).free_runs, 1u);
+    EXPECT_EQ(stats_of(memory.heap).free_extents, 1u);
     EXPECT_EQ(memory.used(), 0u);
 }
 
