@@ -280,7 +280,7 @@ ALLOWED = (
     ("src/sim/cut.cpp", '#include "../os/os.hpp"'),
     ("src/heap/heap.hpp", '#include "../os/os.hpp"'),
     ("src/heap/tables/heap_layout.hpp", "#include <taiyen/heap.h>"),
-    ("src/heap/pages/pages.hpp", '#include "runs.hpp"'),
+    ("src/heap/pages/pages.hpp", '#include "page_extents.hpp"'),
     ("src/heap/pages/page_extents.hpp", '#include "../heap.hpp"'),
     ("src/heap/spans/ok.cpp", '#include "../pages/pages.hpp"'),
     ("src/heap/blocks/magazine.hpp", "#include <atomic>"),

@@ -112,12 +112,12 @@ TEST_F(draw_test, finds_by_name_id_box_and_layer) {
     EXPECT_EQ(run("layer hide land; select all"), "hide layer land\nselected 1,981 entities\n");
     EXPECT_EQ(run("select box 0 0 0 0"), "nothing is selected\n");
     // The index names what a look at each entity does.
-    const box extents[] = {{-10, 35, 30, 60}, {-180, -90, 0, 0}, {100, -45, 160, -10}, {5, 5, 6, 6}};
-    for (const box &extent : extents) {
+    const box areas[] = {{-10, 35, 30, 60}, {-180, -90, 0, 0}, {100, -45, 160, -10}, {5, 5, 6, 6}};
+    for (const box &area : areas) {
         uint64_t expected = 0;
         for (uint32_t id = 1; id < session_->content()->new_id; ++id)
-            expected += find_entity(session_->content(), id)->bounds.overlaps(extent);
-        EXPECT_EQ(tree_search(&session_->content()->index, extent).size(), expected);
+            expected += find_entity(session_->content(), id)->bounds.overlaps(area);
+        EXPECT_EQ(tree_search(&session_->content()->index, area).size(), expected);
     }
 }
 
