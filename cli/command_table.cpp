@@ -132,8 +132,8 @@ const std::vector<command> all {
          "the metrics of a heap: blocks, roots, log, undo",
          "Tells what 'taiyen info' tells, and looks into the heap: blocks by size class,\n"
          "how full its pages are, what is free and can be used, named roots and their\n"
-         "blocks (with their types, where the heap keeps descriptors of them), how full log\n"
-         "and undo are, and what the image does not hold yet. Works while another process has the\n"
+         "blocks (with their types, where the heap keeps descriptors), how full log and\n"
+         "undo are, and what the image does not hold yet. Works while another process has the\n"
          "heap open: it looks at a copy of the files then, which takes a while and space\n"
          "of a large heap. --watch shows it again and again: in place on a terminal, one\n"
          "behind the other elsewhere.",

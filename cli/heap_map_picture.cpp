@@ -70,7 +70,7 @@ private:
         const ty_heap_stats &stats = model_.stats;
         const std::tuple<const char *, std::string, std::string> metrics[] = {
             {"Live", text::size(stats.live_bytes), "in " + text::counted(stats.live_blocks, "block")},
-            {"Free", text::size(stats.free_bytes), "incl. " + text::counted(stats.free_extents, "free run")},
+            {"Free", text::size(stats.free_bytes), "incl. " + text::counted(stats.free_extents, "free extent")},
             {"Control data", text::size(stats.control_bytes), "header and tables"},
             {"Page efficiency", text::percent(page_efficiency()), "live of used pages' bytes"},
             {"Availability", text::percent(stats.availability), "of free space is usable"},
@@ -271,7 +271,7 @@ private:
             {"How full",
              "The stronger the colour, the more of the page is in use; a pale page has room for more blocks.",
              &picture::fill_swatch},
-            {"Large blocks", "Each is a run of whole pages of its own; a dark edge marks where one starts.",
+            {"Large blocks", "Each is an extent of whole pages of its own; a dark edge marks where one starts.",
              &picture::large_swatch},
             {"Free pages", "Were used before and are ready to be used again.", &picture::free_swatch},
             {"Control data", "The heap's own header and tables, kept apart from the blocks.", &picture::control_swatch},

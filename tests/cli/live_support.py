@@ -52,8 +52,8 @@ class Live:
         with urllib.request.urlopen(self.url + name, timeout=timeout) as answer:
             return answer.read().decode()
 
-    def figures(self):
-        return json.loads(self.get("figures"))
+    def metrics(self):
+        return json.loads(self.get("metrics"))
 
     def end(self):
         """The exit code and what was said on stderr."""

@@ -161,7 +161,7 @@ ty_status heap_split_run(ty_heap *heap, void *address, size_t kept_bytes) {
     if (block.small || kept_bytes == 0 || kept_bytes % page_bytes != 0 || kept_bytes >= block.bytes)
         return failure(TY_E_ARGUMENT, "split the block at %p of %llu bytes behind %zu", address,
                        static_cast<unsigned long long>(block.bytes), kept_bytes)
-            .remedy("only runs are split, between pages");
+            .remedy("only extents are split, between pages");
     os::lock_guard guard(heap->pages_lock);
     return split_run(heap, block.extent, static_cast<uint32_t>(kept_bytes / page_bytes));
 }
@@ -173,7 +173,7 @@ ty_status heap_join_runs(ty_heap *heap, void *address) {
         return status;
     if (block.small)
         return failure(TY_E_ARGUMENT, "join the block at %p: it is a small one", address)
-            .remedy("only runs are joined");
+            .remedy("only extents are joined");
     os::lock_guard guard(heap->pages_lock);
     return join_runs(heap, block.extent);
 }

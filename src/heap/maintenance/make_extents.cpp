@@ -67,7 +67,7 @@ ty_status in_use(const ty_extent &extent) {
 ty_status make_block_extent(ty_heap *heap, const ty_extent &extent) {
     page_extent pages;
     if (!pages_of(heap, extent.address, extent.size_bytes, &pages))
-        return refuse(extent, "it is no run of whole pages in the heap's blocks");
+        return refuse(extent, "it is no extent of whole pages in the heap's blocks");
     os::lock_guard guard(heap->pages_lock);
     ty_status status = take_pages_at(heap, pages);
     if (status == TY_OK)

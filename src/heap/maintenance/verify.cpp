@@ -180,7 +180,7 @@ void verification::check_span_count(page_extent extent, uint32_t used) {
 void verification::check_run(page_extent extent) {
     const page_descriptor &head = heap_->descriptors[extent.first];
     if (head.size_class != 0 || head.zero != 0 || head.left != 0 || head.right != 0)
-        problem("H6: the descriptor of the run at page %u has fields set that runs have not", extent.first);
+        problem("H6: the descriptor of the extent at page %u has fields set that extents have not", extent.first);
     check_inside(extent.first + uint64_t{1}, uint64_t{extent.first} + extent.count);
     check_no_blocks(extent);
 }
@@ -211,7 +211,7 @@ void verification::check_free(page_extent extent) {
 void verification::check_inside(uint64_t from, uint64_t end) {
     for (uint64_t page = from; page < end; page++) {
         if (!all_zero(heap_->descriptors[page]))
-            return problem("H6: the descriptor of page %llu, inside a run, is not zero", figure(page));
+            return problem("H6: the descriptor of page %llu, inside an extent, is not zero", figure(page));
     }
 }
 

@@ -486,7 +486,7 @@ ty_status join_runs(ty_heap *heap, page_extent extent) {
     uint64_t end = uint64_t{extent.first} + extent.count;
     page_extent behind;
     if (end >= top_of(heap) || heap->descriptors[end].kind != page_extent_head)
-        return failure(TY_E_ARGUMENT, "join the blocks at %p: no run starts behind it",
+        return failure(TY_E_ARGUMENT, "join the blocks at %p: no extent starts behind it",
                        static_cast<void *>(page_address(heap, extent.first)))
             .remedy("join what a split has made");
     if (!extent_at_head(heap, end, &behind))

@@ -41,7 +41,7 @@ TEST(heap_call, refused_pointers_are_described) {
     EXPECT_TRUE(said(heap_free(small), "freed already"));
     EXPECT_TRUE(said(heap_free(small + 8), "inside a free block"));
     EXPECT_EQ(heap_free(run), TY_OK);
-    EXPECT_TRUE(said(heap_free(run), "in a free run"));
+    EXPECT_TRUE(said(heap_free(run), "in a free extent"));
     char *first = allocate(memory.heap, 320); // of 102 in 8 pages, where a 103rd one would start but not end
     EXPECT_EQ((first - memory.base) % (8 * static_cast<ptrdiff_t>(page_bytes)), 0);
     EXPECT_TRUE(said(heap_free(first + 102 * 320), "inside a free block"));
@@ -73,7 +73,7 @@ TEST(heap_call, requests_that_cannot_be_met) {
     EXPECT_EQ(problems_of(memory.heap), "");
     for (char *block : blocks)
         EXPECT_EQ(heap_free(block), TY_OK);
-    EXPECT_NE(allocate(memory.heap, size_t{3} << 20), nullptr) << "all of it is one run again";
+    EXPECT_NE(allocate(memory.heap, size_t{3} << 20), nullptr) << "all of it is one extent again";
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
@@ -175,7 +175,7 @@ TEST(heap_call, resize_in_place_uses_the_room_behind) {
     EXPECT_EQ(heap_resize_in_place(run, 101 * page_bytes), TY_E_MEMORY);
     EXPECT_EQ(heap_resize_in_place(run, 100 * page_bytes), TY_OK);
     EXPECT_EQ(heap_free(behind), TY_OK);
-    EXPECT_EQ(heap_resize(run, 200 * page_bytes), run) << "into the free run behind and above it";
+    EXPECT_EQ(heap_resize(run, 200 * page_bytes), run) << "into the free extent behind and above it";
     EXPECT_EQ(problems_of(memory.heap), "");
     EXPECT_EQ(heap_resize(run, 1), run);
     EXPECT_EQ(heap_usable_size(run), page_bytes);

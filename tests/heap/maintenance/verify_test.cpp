@@ -81,14 +81,14 @@ TEST(heap_verify, names_h2_free_runs) {
     used_heap memory;
     size_t free = memory.find(page_free, 3);
     descriptors_of(memory)[free + descriptors_of(memory)[free].length - 1].length--;
-    expect_named(memory, "H2: the free run at page");
+    expect_named(memory, "H2: the free extent at page");
 }
 
 TEST(heap_verify, names_h3_the_tree) {
     used_heap memory;
     uint32_t root = header_of(memory).tree_root;
     uint32_t left = descriptors_of(memory)[root].left;
-    ASSERT_NE(left, 0u) << "the test needs more free runs";
+    ASSERT_NE(left, 0u) << "the test needs more free extents";
     descriptors_of(memory)[root].left = 0;
     expect_named(memory, "is not in the tree");
     descriptors_of(memory)[root].left = left;
@@ -96,7 +96,7 @@ TEST(heap_verify, names_h3_the_tree) {
     expect_named(memory, "H3:");
     std::swap(descriptors_of(memory)[root].left, descriptors_of(memory)[root].right);
     header_of(memory).tree_root = static_cast<uint32_t>(memory.find(page_span));
-    expect_named(memory, "H3: the tree of free runs holds a page that is no free run");
+    expect_named(memory, "H3: the tree of free extents holds a page that is no free extent");
 }
 
 TEST(heap_verify, names_h4_spans) {
@@ -185,17 +185,17 @@ TEST(heap_verify, names_each_field_that_must_be_zero) {
         {&header.classes[header.class_count], sizeof header.classes[0], "header: size class"},
         {&header.classes[size_class_count_max - 1], sizeof header.classes[0], "header: size class"},
         {&header.service_root, sizeof header.service_root, "header: the service root leads to"},
-        {&pages[free].size_class, 1, "H3: the descriptor of the free run at page"},
-        {&pages[free].zero, 2, "H3: the descriptor of the free run at page"},
+        {&pages[free].size_class, 1, "H3: the descriptor of the free extent at page"},
+        {&pages[free].zero, 2, "H3: the descriptor of the free extent at page"},
         {&pages[tail].size_class, 1, "H2: the descriptor of page"},
         {&pages[tail].zero, 2, "H2: the descriptor of page"},
         {&pages[tail].left, 4, "H2: the descriptor of page"},
         {&pages[tail].right, 4, "H2: the descriptor of page"},
         {&pages[free + 1], sizeof pages[0], "H6: the descriptor of page"},
-        {&pages[run].size_class, 1, "H6: the descriptor of the run"},
-        {&pages[run].zero, 2, "H6: the descriptor of the run"},
-        {&pages[run].left, 4, "H6: the descriptor of the run"},
-        {&pages[run].right, 4, "H6: the descriptor of the run"},
+        {&pages[run].size_class, 1, "H6: the descriptor of the extent"},
+        {&pages[run].zero, 2, "H6: the descriptor of the extent"},
+        {&pages[run].left, 4, "H6: the descriptor of the extent"},
+        {&pages[run].right, 4, "H6: the descriptor of the extent"},
         {&pages[span].zero, 2, "H4: the descriptor of page"},
         {&pages[span].length, 4, "H4: the descriptor of page"},
         {&pages[span].left, 4, "H4: the descriptor of page"},
