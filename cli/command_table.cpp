@@ -133,8 +133,8 @@ const std::vector<command> all {
          "Tells what 'taiyen info' tells, and looks into the heap: blocks by size class,\n"
          "how full its pages are, what is free and can be used, named roots and their\n"
          "blocks (with their types, where the heap keeps descriptors), how full log and\n"
-         "undo are, and what the image does not hold yet. Works while another process has the\n"
-         "heap open: it looks at a copy of the files then, which takes a while and space\n"
+         "undo are, and what the image does not hold yet. Works while another process has\n"
+         "the heap open: it reads a copy of the files then, which takes a while and space\n"
          "of a large heap. --watch shows it again and again: in place on a terminal, one\n"
          "behind the other elsewhere.",
          {&as_json, &watch, &every, &journal, &log_file},
@@ -163,8 +163,8 @@ const std::vector<command> all {
          "the roots and blocks of a heap, or one block as hex",
          "Prints a heap's named roots, and the address of each block, by size class. With\n"
          "--block, the bytes of the block that the address lies in, where it lies, the\n"
-         "roots that lead there, its type and fields where the heap keeps descriptors and a\n"
-         "root leads to it, and which of its words lead to blocks or into code. The text\n"
+         "roots that lead there, its type and fields where the heap keeps descriptors and\n"
+         "a root leads to it, and which of its words lead to blocks or into code. The text\n"
          "has the first 4,096 bytes of a block, JSON has all. A heap that is open\n"
          "elsewhere is dumped as it was durable when the command began.",
          {&block, &entries_as_json, &journal, &log_file},

@@ -51,7 +51,7 @@ inline void expect_each_deleted_line_named(ty_heap *heap, const ty_types *comple
     size_t deleted = 0;
     for (size_t n = 0; n < lines.size(); ++n) {
         if (lines[n].starts_with("type "))
-            type = lines[n].substr(7, lines[n].rfind('"') - 7);
+            type = lines[n].substr(6, lines[n].rfind('"') - 6);
         bool field = lines[n].starts_with("  field ");
         if (!field && !lines[n].starts_with("  trace"))
             continue;
