@@ -6,6 +6,7 @@
 #include "../../src/os/calls/syscalls.hpp"
 #include "../../src/txn/transactions/txn_runtime.hpp"
 #include "fixture.hpp"
+#include "tests/effort.hpp"
 #include "tests/stats.hpp"
 
 #include <atomic>
@@ -386,7 +387,7 @@ TEST(board, looks_are_whole) {
     });
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
-    for (int i = 0; i < 2000 && !HasFailure();) {
+    for (int i = 0; i < taiyen::test::effort(2000) && !HasFailure();) {
         ty_board_figures figures{};
         figures.struct_size = sizeof figures;
         if (ty_board_read(look.board, 0, &figures) != TY_OK)

@@ -2,6 +2,7 @@
 // interrupted at any call of the destination (SP2 to SP4). Method: a destination that fails from the n-th call on, as a
 // kill does, over a real folder; states of a source_model.
 #include "support.hpp"
+#include "tests/effort.hpp"
 
 #include <ctime>
 #include <mutex>
@@ -86,7 +87,7 @@ TEST(upkeep_test, interrupted_at_any_call) {
     options.merged = 2;
     options.base_bytes = 4000; // nearly always
     uint64_t shipped = 0;
-    for (uint64_t calls = 0; calls < 36 && !HasFailure(); ++calls) {
+    for (uint64_t calls = 0; calls < 36 && !HasFailure(); calls += stride(1)) {
         source.open();
         source.transactions(4);
         source.close();

@@ -3,6 +3,7 @@
 // or some at a time, and it is verified each time, then they are put back. A block ends at its span's end, or the next
 // one's begin, so a wild read of more than that is a signal or a wrong count.
 #include "support.hpp"
+#include "tests/effort.hpp"
 
 #include <random>
 
@@ -93,7 +94,7 @@ TEST_F(damaged_values, bytes_are_changed) {
     std::mt19937 dice(7);
     std::size_t told = 0, changed = 0;
     for (const ty_block &block : blocks) {
-        for (int turn = 0; turn < 60; ++turn) {
+        for (int turn = 0; turn < taiyen::test::effort(60); ++turn) {
             auto *byte = static_cast<uint8_t *>(block.address) +
                          dice() % (turn % 2 && block.size_bytes > 32 ? 32 : block.size_bytes);
             const uint8_t before = *byte;
@@ -124,7 +125,7 @@ TEST_F(damaged_values, words_are_changed) {
             return at;
         }
     };
-    for (int turn = 0; turn < 20000; ++turn) {
+    for (int turn = 0; turn < taiyen::test::effort(20000); ++turn) {
         uint64_t *words[3], before[3];
         for (int i = 0; i < 3; ++i) { // one to three of them
             const ty_block &block = blocks[dice() % blocks.size()];

@@ -3,6 +3,7 @@
 // changes of a tree of all containers, with parts that are stored several times, beside the model; copies of the model
 // say what is to come back. check_stores tells of stores that no transaction was told of.
 #include "support.hpp"
+#include "tests/effort.hpp"
 
 #include <taiyen/undo.hpp>
 #include <unistd.h>
@@ -15,7 +16,7 @@ class with_classes : public testing::TestWithParam<ty_class_table> {};
 INSTANTIATE_TEST_SUITE_P(all, with_classes, testing::Values(TY_CLASSES_LINE, TY_CLASSES_PACKED));
 
 TEST_P(with_classes, changed_at_random) {
-    for (uint64_t seed = 1; seed <= 6; ++seed) {
+    for (uint64_t seed = 1; seed <= uint64_t(taiyen::test::effort(6)); ++seed) {
         taiyen::heap_options options;
         options.classes = GetParam();
         taiyen::heap heap = taiyen::heap::create(options).value();

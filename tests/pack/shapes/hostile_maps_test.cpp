@@ -2,6 +2,7 @@
 // from ending, nor lead it out of live blocks. Method: maps whose keys are addresses; words of their blocks get
 // addresses of other blocks of that size, and a fix calls the hooks of the maps, with nothing moved.
 #include "fixture.hpp"
+#include "tests/effort.hpp"
 #include <random>
 #include <taiyen/containers.hpp>
 #include <taiyen/shapes.hpp>
@@ -66,7 +67,7 @@ struct heap_of_maps {
 } // namespace
 
 TEST(hostile_maps, links_to_other_blocks) {
-    for (unsigned seed = 0; seed < 150; ++seed) {
+    for (unsigned seed = 0; seed < unsigned(effort(150)); ++seed) {
         std::mt19937 dice(seed);
         heap_of_maps one(seed % 3 ? 2000 : 5);
         std::vector<void **> links = one.links();

@@ -3,6 +3,7 @@
 // remains at random places; a census, and then an unpacking with each layout.
 #include "../support.hpp"
 #include "fixture.hpp"
+#include "tests/effort.hpp"
 
 using namespace taiyen::test;
 
@@ -88,7 +89,7 @@ ty_status move(const packed &stream, const ty_shapes *shapes, ty_layout layout, 
 
 TEST(shapes_one_answer, census_and_moves) {
     size_t refused = 0;
-    constexpr unsigned heaps = 300;
+    const auto heaps = static_cast<unsigned>(effort(300));
     for (unsigned seed = 0; seed < heaps; ++seed) {
         random_heap one(seed, seed % 2 ? TY_CLASSES_PACKED : TY_CLASSES_LINE);
         const census_result census = take_census(one.heap, one.shapes.get());

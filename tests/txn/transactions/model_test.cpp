@@ -554,7 +554,7 @@ void run(uint64_t seed, ty_class_table classes, int transactions, int crash_ever
 
 TEST(model, transactions_of_all_kinds) {
     for (uint64_t seed = 1; seed <= 4 && !HasFatalFailure(); seed++)
-        run(seed, seed % 2 != 0 ? TY_CLASSES_LINE : TY_CLASSES_PACKED, 25000, 0);
+        run(seed, seed % 2 != 0 ? TY_CLASSES_LINE : TY_CLASSES_PACKED, effort(25000), 0);
     EXPECT_GT(refused, 0) << "no commit met a full disk and a full log";
 }
 
