@@ -313,9 +313,8 @@ private:
         bool durable = false;
         known_of_group known;
         ty_status status = txn_open(path, options, &heap, nullptr, &dtxn_resolver);
-        const bool lasts = image_kind(heap) == TY_TRANSACTIONAL && !fault("vote_of_an_asked_heap_not_durable");
-        if (!status && lasts) // what it says is to last
-            status = txn_durable(heap, 0, true, &durable);
+        if (!status && image_kind(heap) == TY_TRANSACTIONAL && !fault("vote_of_an_asked_heap_not_durable"))
+            status = txn_durable(heap, 0, true, &durable); // what it says is to last
         if (!status)
             status = know(heap, what_.key, nullptr, &known);
         const vote given = status ? unknown(path, ty_error_text()) : vote_of(known, path);

@@ -176,6 +176,37 @@ TEST(dtxn_test, waits_for_a_heap_that_is_missing) {
     EXPECT_GT(waited, 0);
 }
 
+// A heap that is asked can be read, but not opened: what asks it says so. (It ended the process.)
+TEST(dtxn_test, asks_a_heap_that_cannot_be_opened) {
+    static ty_status (*open_any)(void *context, const char *path, uint32_t flags, ty_file **file);
+    disk files;
+    const auto [begun, end] = events_of_second_dtxn(files);
+    int refused = 0;
+    for (uint64_t event = begun; event <= end; ++event) {
+        SCOPED_TRACE(event);
+        disk cut(os::sim_power_cut(files.get(), event, os::sim_cut::keep_all, 1));
+        ty_storage guarded = *cut.storage();
+        open_any = guarded.open;
+        guarded.open = [](void *context, const char *path, uint32_t flags, ty_file **file) {
+            const bool writes = (flags & TY_OPEN_WRITE) && strncmp(path, paths[1], strlen(paths[1])) == 0;
+            return writes ? TY_E_PERMISSION : open_any(context, path, flags, file);
+        };
+        ty_open_options options = with_log(cut);
+        options.storage = &guarded;
+        ty_heap *heap = nullptr;
+        const ty_status status = ty_open(paths[0], &options, &heap, nullptr);
+        EXPECT_TRUE(status == TY_OK || status == TY_E_IN_DOUBT) << ty_error_text();
+        refused += status == TY_E_IN_DOUBT;
+        if (heap) {
+            EXPECT_OK(ty_discard(heap));
+        }
+        heaps after(cut);
+        ASSERT_OK(after.open());
+        EXPECT_EQ(after.number(0), after.number(1));
+    }
+    EXPECT_GT(refused, 0);
+}
+
 TEST(dtxn_test, is_its_threads) {
     disk files;
     joined_heaps in(files);
