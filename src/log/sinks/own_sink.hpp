@@ -1,4 +1,4 @@
-// What the library's own sinks have in common: a table, and how it ends.
+// What the library's own sinks share: a table of functions, and how to end them.
 #pragma once
 
 #include "../log.hpp"
@@ -10,7 +10,7 @@ struct own_sink {
     void (*destroy)(own_sink *self);
     ty_status (*protect)(own_sink *self, const storage_file &like); // N4; NULL: nothing to protect
     ty_status (*flush)(own_sink *self);                             // NULL: nothing to flush
-    ty_status (*check)(own_sink *self); // whether what is written to it is found again; NULL: yes
+    ty_status (*check)(own_sink *self); // whether what is written to it is still reached by its name; NULL: yes
 };
 
 } // namespace taiyen
