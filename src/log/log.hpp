@@ -24,7 +24,7 @@ struct log_mark {
 };
 // A place in a log, as a snapshot stores it: the snapshot holds the records with LSNs up to `lsn`. All others lie
 // behind the marks of their log streams. Some of the former may, too: readers skip these. With one log stream none do,
-// and at[0].LSN is the LSN.
+// and at[0].lsn is the LSN.
 struct log_marks {
     uint64_t lsn = 0;
     uint32_t count = 1; // of log streams
@@ -206,9 +206,9 @@ struct log_piece {
 ty_status log_append_together(log *l, const log_piece *pieces, size_t count);
 size_t log_record_max(const log *l); // half the buffer
 
-// Waits until all records up to `LSN`, as far as they are appended or being appended, are durable; writes them itself
-// if no other thread does. log stream: the caller's own, whose frame it writes; the threads of the others are asked to
-// write at the same time. Does not wait for a log stream with nothing up to `LSN`.
+// Waits until all records up to `lsn`, as far as they are appended or being appended, are durable; writes them itself
+// if no other thread does. stream: the caller's own, whose frame it writes; the threads of the others are asked to
+// write at the same time. Does not wait for a log stream with nothing up to `lsn`.
 // A failed write leaves the log *broken*: TY_E_IO (or what the sink returned) here and from every append, until
 // log_continue.
 ty_status log_wait(log *l, uint64_t lsn, uint32_t stream = 0);

@@ -95,7 +95,7 @@ struct generation_start_1 {
     uint64_t previous_generation; // of the frames before it, or of the snapshot that it continues
     uint64_t lsn;                 // of the last transaction before those that follow
     uint64_t wrap; // 1: the writer continues at the ring's front. 0: it begins (an open, or a snapshot in place of a
-                   // write): no write is in flight, and up to `LSN` everything is durable (L4)
+                   // write): no write is in flight, and up to `lsn` everything is durable (L4)
 };
 static_assert(sizeof(generation_start_1) == 32);
 
