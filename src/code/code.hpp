@@ -1,5 +1,5 @@
-// The façade of the layer of code: heaps that know the program's code. docs/design/code.md tells how it works;
-// record_layout.hpp is what stands in a heap.
+// The façade of the code layer: heaps that know the program's code. docs/design/code.md describes how it works;
+// record_layout.hpp defines what a heap stores.
 #pragma once
 
 #include "code_words.hpp"
@@ -8,19 +8,19 @@
 
 namespace taiyen {
 
-// What one open does about code. judge is told of what the open has found before any of its files is changed; finish
-// comes when the heap is open.
+// What one open does about code. judge sees what the open has found before any of its files is changed; finish comes
+// when the heap is open.
 //
-// CD4: a refusal comes from judge, where the files are as they were; what finish does may only fail for want of room.
+// CD4: a refusal comes from judge, while the files are unchanged; finish may fail only for lack of room.
 // CD5: words and record change in one step: a transaction, or one snapshot; before that, no word of this process's
 //      objects is in any of the heap's files.
 class code_session {
 public:
     explicit code_session(const ty_open_options &options) : mode_(options.mode), wanted_(options.code) {}
     open_judge judge() { return {this, judge_heap}; }
-    // *heap is open; on a failure it has been discarded, and is NULL. report may be NULL.
+    // *heap is open; on failure it has been discarded, and is NULL. report may be NULL.
     ty_status finish(ty_heap **heap, ty_report *report);
-    // As part of ty_note_code, of a heap that is open for writing.
+    // As part of ty_note_code, for a heap that is open for writing.
     ty_status note(ty_heap *heap);
 
 private:
@@ -52,7 +52,7 @@ private:
     list<object_fate> fates_;
     translator translator_;
     words_found words_;
-    list<char> objects_block_, symbols_block_, numbers_block_; // to be kept; empty: what stands there stays
+    list<char> objects_block_, symbols_block_, numbers_block_; // to be stored; empty: the stored block stays
 };
 
 // ty_each_code_word.
@@ -64,7 +64,7 @@ ty_status count_near_code_words(ty_heap *heap, uint64_t *words);
 // ty_each_unreachable.
 ty_status each_unreachable(ty_heap *heap, ty_site_callback *callback, void *context);
 
-// What a heap that is open was made with.
+// The code option that an open heap was created with.
 ty_code code_of(ty_heap *heap);
 
 } // namespace taiyen

@@ -16,7 +16,7 @@ uint64_t checksum_of(const code_head_1 *head) {
     return checksum(head + 1, head->bytes - sizeof first, checksum(&first, sizeof first));
 }
 
-// The block that a root leads to, or NULL: there is none.
+// The block that a root points to, or NULL if there is none.
 ty_status find_block(ty_heap *heap, const char *root, uint64_t magic, size_t item_bytes, const code_head_1 **found) {
     void *address = heap_root(heap, root);
     if (!address)
@@ -97,7 +97,7 @@ struct collecting {
     list<code_symbol_1> symbols;
     list<char> names;
     list<code_table_1> tables;
-    list<uint32_t> files; // of the object that is read: where the name of each stands in the names
+    list<uint32_t> files; // of the object that is read: offsets of their names in `names`
 
     ty_status add_name(const char *file, const char *name, uint32_t *at) {
         const size_t file_bytes = file ? strlen(file) + 1 : 0, name_bytes = strlen(name) + 1;
@@ -130,7 +130,7 @@ struct collecting {
         const char *end = strpbrk(name, ":?");
         return end ? size_t(end - name) : 0;
     }
-    // Of several files of one name it is not certain which one a symbol is of.
+    // If several files have one name, it is uncertain which of them a symbol belongs to.
     void mark_doubtful(uint64_t first_symbol) {
         const auto sooner = [this](uint32_t one, uint32_t other) {
             const char *a = name_of(one), *b = name_of(other);
@@ -171,7 +171,7 @@ ty_status add_object(const os::loaded_object &object, const code_record &before,
     bool is_known = known;
     if (ty_status status = known ? copy_table(before, *known, all) : os::each_symbol(object, add, &all, &is_known))
         return status;
-    if (!is_known) // its file may be there again when it is asked next
+    if (!is_known) // its file may exist again at the next call
         return TY_OK;
     all.mark_doubtful(table.first);
     table.count = all.symbols.count() - table.first;
@@ -193,7 +193,7 @@ const code_table_1 *code_record::table_of(const code_build_1 &build) const {
     return nullptr;
 }
 
-// CD1.
+// CD1: what is read from a code record was checked.
 ty_status record_find(ty_heap *heap, code_record *found) {
     *found = {};
     if (ty_status status = find_block(heap, code_root_name, code_magic_1, sizeof(code_object_1), &found->head);
@@ -247,7 +247,7 @@ ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &obj
     return TY_OK;
 }
 
-// Of a block that was made here.
+// For a block that was just created, so that it needs no checks.
 void view_symbols(const list<char> &block, code_record *record) {
     record->symbols_head = reinterpret_cast<const code_head_1 *>(block.begin());
     record->tables = reinterpret_cast<const code_table_1 *>(record->symbols_head + 1);
@@ -266,7 +266,7 @@ ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_
         return failure(TY_E_MEMORY, "keep a program's symbols: there are more than 2 GiB")
             .remedy("strip the program, or make the heap with TY_CODE_PINNED");
     for (code_symbol_1 &symbol : all.symbols)
-        symbol.name += uint32_t(names_at); // below code_own, still
+        symbol.name += uint32_t(names_at); // still below code_own
     const code_head_1 head{};
     if (ty_status status = append(block, &head, 1))
         return status;
@@ -274,7 +274,7 @@ ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_
         return status;
     if (ty_status status = append(block, all.symbols.begin(), all.symbols.count()))
         return status;
-    const char end = '\0'; // also where there are no names
+    const char end = '\0'; // even if there are no names
     if (ty_status status = append(block, all.names.begin(), all.names.count()))
         return status;
     if (ty_status status = append(block, &end, 1))

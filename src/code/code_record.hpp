@@ -1,4 +1,4 @@
-// What stands in a heap about its code, and what of it is to stand there. docs/design/code.md.
+// The record of code in a heap, and how its new blocks are made. docs/design/code.md.
 #pragma once
 
 #include "../txn/txn.hpp"
@@ -10,7 +10,7 @@ namespace taiyen {
 
 // CD1: what is read here was checked: sizes, counts, offsets, names that end, and the checksum.
 struct code_record {
-    const code_head_1 *head = nullptr; // NULL: the heap knows nothing of code
+    const code_head_1 *head = nullptr; // NULL: the heap has no record of code
     const code_object_1 *objects = nullptr;
     uint64_t count = 0;
     const code_head_1 *symbols_head = nullptr; // NULL: there is no such block
@@ -37,7 +37,7 @@ ty_status record_find(ty_heap *heap, code_record *found);
 ty_status objects_of_process(list<os::loaded_object> *objects);
 code_build_1 build_of(const os::loaded_object &object);
 
-// The blocks as they are to be.
+// The new content of the blocks.
 ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &objects, list<char> *block);
 // Symbols of builds that `before` has are taken from there, the others from the objects' files.
 ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_record &before, list<char> *block);

@@ -35,7 +35,7 @@ struct finding {
     known_numbers known;
     bool believes_begins;
 
-    // Who keeps an array's end keeps its begin, or where it is within, near by.
+    // Code that stores an array's end usually stores its begin, or a position within it, nearby.
     static bool has_begin(const uint64_t *word, const ty_block &of, uint64_t from) {
         constexpr ptrdiff_t near_by = 4; // words
         const auto *first = static_cast<const uint64_t *>(of.address);
@@ -57,7 +57,7 @@ struct finding {
     }
 };
 
-// CD7.
+// CD7: words that stood in the heap before are not taken for this process's addresses.
 ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
     auto &all = *static_cast<finding *>(context);
     auto &found = all.found;
@@ -102,8 +102,8 @@ struct history_search {
     history_words &found;
 };
 
-// Whether a word of which some bytes are known may lead into a range. Addresses of one range have at most two upper
-// halves; what is not known of the lower one may be anything.
+// Whether a word of which some bytes are known may point into a range. Addresses of one range have at most two upper
+// halves; unknown bytes of the lower half may be anything.
 bool may_lead(uint64_t value, uint64_t known, uint64_t begin, uint64_t end) {
     constexpr uint64_t upper = 0xffffffff00000000;
     for (uint64_t half : {begin & upper, end & upper})
@@ -115,15 +115,15 @@ bool may_lead(uint64_t value, uint64_t known, uint64_t begin, uint64_t end) {
     return false;
 }
 
-// Whether it is good no more to have a word put back of which these bytes are known, if it leads into the object.
+// Whether a word with these known bytes must not be put back any more, if it points into the object.
 bool is_spoilt(const object_fate &object, const translator &words, uint64_t value, uint64_t known) {
     if (object.what != fate::same)
         return true;
-    // Of parts of a word it is not known which variable it leads to.
+    // From parts of a word it is unknown which variable it points to.
     return known == UINT64_MAX ? words.is_replaced(value, object) : words.may_be_replaced();
 }
 
-// The upper half of a word is as it is when this entry alone is put back; of the lower one, bytes that it does not have
+// The upper half of a word is final when this entry alone is put back; bytes of the lower half that it does not have
 // may be put back by other entries.
 bool look_at_history(uint64_t value, uint64_t known, void *context) {
     constexpr uint64_t upper = 0xffffffff00000000;
@@ -145,7 +145,7 @@ ty_status each_word(ty_heap *heap, const code_record &own, address_range range, 
     return walk.status ? walk.status : status;
 }
 
-// CD3.
+// CD3: each word that must be repointed is found once.
 ty_status find_words(ty_heap *heap, const code_record &own, translator &words, bool believes_begins,
                      words_found *found) {
     finding all{words, *found, {heap, own}, believes_begins};

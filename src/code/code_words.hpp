@@ -1,16 +1,16 @@
-// The words of a heap that lead into code.
+// The words of a heap that point into code.
 #pragma once
 
 #include "fates.hpp"
 
 namespace taiyen {
 
-// Calls for each word at a multiple of 8 that is an address of the range, in a live block that is none of the library's
-// own. The heap is paused meanwhile. Expected: TY_E_DAMAGED, and what the visit returns, which ends it.
+// Calls back for each word at a multiple of 8 that is an address of the range, in a live block that is not the
+// library's own. The heap is paused meanwhile. Expected: TY_E_DAMAGED, and what the visit returns, which ends it.
 using word_visit = ty_status(void *context, uint64_t *word, const ty_block &block);
 ty_status each_word(ty_heap *heap, const code_record &own, address_range range, word_visit *visit, void *context);
 
-// Which words are known to be numbers. Asked for words in the order of their addresses.
+// The words that are known to be numbers. Queried in the order of their addresses.
 class known_numbers {
 public:
     known_numbers(ty_heap *heap, const code_record &record)
@@ -31,7 +31,7 @@ private:
     const code_number_1 *next_, *end_;
 };
 
-// Where a word is to be another one.
+// A word that must change.
 struct repointing {
     uint64_t *word;
     uint64_t value;
@@ -40,27 +40,27 @@ struct words_found {
     list<repointing> repoint;
     list<code_number_1> numbers;
     uint64_t lost = 0;
-    uint64_t unnamed = 0;   // that lead to nothing that had a name
-    uint64_t lost_word = 0; // the first of those that are lost; without, of the others
+    uint64_t unnamed = 0;   // that point to nothing that had a name
+    uint64_t lost_word = 0; // the first of the lost ones; if none is lost, of the others
     const object_fate *lost_object = nullptr;
     ty_block lost_block{};
-    bool doubtful = false; // the first one is: the end of one thing, or the begin of another
+    bool doubtful = false; // the first one is: the end of one variable, or the begin of another
 };
-// The words that lie where these objects do, and are numbers for that (CD7), in the order of their places.
+// The words that lie in the range of these objects, and so must be numbers (CD7), in the order of their offsets.
 ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address_range> &objects,
                        list<code_number_1> *numbers);
 
-// What addresses the history of undo holds that lead into objects of the record that are not at their places, or to
-// what another program replaces there.
+// Addresses in the history of undo that point into objects of the record that are not at their places, or to symbols
+// that another program replaces there.
 struct history_words {
     uint64_t count = 0;
     const object_fate *object = nullptr; // of the first one
 };
 ty_status find_in_history(ty_heap *heap, const list<object_fate> &fates, const translator &words, history_words *found);
 
-// CD3: each word that the translator leads on stands there once.
-// CD7: what stands in the heap before it is open in this process is none of this process's addresses, unless the same
-//      object lay there before: such words are numbers, and stay that until something else stands there.
+// CD3: each word that the translator repoints is listed once.
+// CD7: words in the heap from before it was opened in this process are not this process's addresses, unless the same
+//      object lay there before: such words are numbers, and stay numbers until their value changes.
 // believes_begins: what may be the end of one variable and the begin of another is the begin.
 ty_status find_words(ty_heap *heap, const code_record &own, translator &words, bool believes_begins,
                      words_found *found);

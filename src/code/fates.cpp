@@ -18,7 +18,7 @@ bool has_build(const code_object_1 &before, const os::loaded_object &now) {
     return is_program(before) == now.program && before.build == build_of(now);
 }
 
-// The only one of the objects that the test holds for; NULL: there is none, or several (*several).
+// The only object for which the test holds; NULL: none, or several (*several).
 template <class Test>
 const os::loaded_object *find_only(const list<os::loaded_object> &objects, Test &&holds, bool *several) {
     const os::loaded_object *found = nullptr;
@@ -33,8 +33,8 @@ const os::loaded_object *find_only(const list<os::loaded_object> &objects, Test 
     return found;
 }
 
-// Whether the record has another object of the same build, and of the same name if that is asked for. One that was gone
-// when the other one came, of the same name, is the same file, at its place of before.
+// Whether the record has another object of the same build, and, if by_name, of the same name. One of the same name that
+// was gone when the other one appeared is the same file, at its earlier place.
 bool has_twin(const code_record &record, const code_object_1 &object, bool by_name) {
     for (uint64_t n = 0; n < record.count; ++n) {
         const code_object_1 &other = record.objects[n];
@@ -57,7 +57,7 @@ bool may_be_renamed(const code_record &record, const code_object_1 &before, cons
                         [&](const os::loaded_object &one) { return has_name(before, one); });
 }
 
-// Of copies of one file, which have one build, the names tell which is which.
+// Copies of one file have one build: their names distinguish them.
 object_fate find_fate(const code_record &record, const code_object_1 &before, const list<os::loaded_object> &objects) {
     const object_fate missing{&before, nullptr, fate::missing};
     bool several = false;
@@ -74,7 +74,7 @@ object_fate find_fate(const code_record &record, const code_object_1 &before, co
         return {&before, now, now->load == before.load ? fate::same : fate::moved};
     if (now)
         return missing;
-    // One that the record has as it is, is another one: plug-ins of several folders may have one name.
+    // An object that the record has unchanged is another one: plug-ins in several folders may have one name.
     const auto known = [&](const os::loaded_object &one) {
         return std::any_of(record.objects, record.objects + record.count,
                            [&](const code_object_1 &other) { return has_build(other, one) && has_name(other, one); });
@@ -185,7 +185,7 @@ ty_status translator::index_names(size_t n) {
 
 namespace {
 
-// Whether the process has the objects that the record has, and in the same order.
+// Whether the process has the objects that the record has, in the same order.
 bool are_same(const list<object_fate> &fates, const list<os::loaded_object> &now) {
     size_t n = 0;
     for (const object_fate &object : fates) {
@@ -232,7 +232,7 @@ ty_status translator::create(const code_record &before, const code_record &after
 
 void translator::add_range(uint64_t begin, uint64_t end) {
     begin_ = std::min(begin_, begin);
-    end_ = std::max(end_, end + 1); // and what is right behind it
+    end_ = std::max(end_, end + 1); // also the address right behind it
 }
 
 bool translator::is_here(uint64_t word) const {
@@ -242,7 +242,7 @@ bool translator::is_here(uint64_t word) const {
     return false;
 }
 
-// The last one of those at or before the place.
+// The last of its symbols at or before the offset.
 const code_symbol_1 *translator::symbol_before(const code_record &record, const code_table_1 *table, uint64_t offset) {
     if (!table)
         return nullptr;
@@ -253,7 +253,7 @@ const code_symbol_1 *translator::symbol_before(const code_record &record, const 
     return at != first ? at - 1 : nullptr;
 }
 
-// The symbol of this build that is one of the build before; NULL: there is none, or not for certain. Looked for once.
+// The symbol of the new build that matches one of the old build; NULL: none, or uncertain. Searched for once.
 const code_symbol_1 *translator::find_symbol(const code_symbol_1 &symbol, const names &index) const {
     static const code_symbol_1 none{};
     const code_symbol_1 *&looked_up = index.now[size_t(&symbol - (before_.symbols + index.table->first))];
@@ -265,13 +265,13 @@ const code_symbol_1 *translator::find_symbol(const code_symbol_1 &symbol, const 
     return looked_up == &none ? nullptr : looked_up;
 }
 
-// Whether this build has nothing for certain of a name that was.
+// Whether the new build certainly lacks a name that the old one had.
 bool translator::is_gone(const code_symbol_1 &symbol, const names &index) const {
     const char *name = before_.name_of(symbol);
     return name_is_certain(name) && index.before.find(name) && !index.after.find(name);
 }
 
-// Where a place within a symbol, or right behind it, is now, as an offset; UINT64_MAX: nowhere, or not for certain.
+// Where a place within a symbol, or right behind it, is now, as an offset; UINT64_MAX: nowhere, or uncertain.
 uint64_t translator::find_by_name(const code_symbol_1 &symbol, uint64_t within, const names &index) const {
     const code_symbol_1 *after = find_symbol(symbol, index);
     if (!after)
@@ -285,7 +285,7 @@ uint64_t translator::find_by_name(const code_symbol_1 &symbol, uint64_t within, 
     return (fault("word_leads_to_the_symbols_old_place") ? symbol.value : after->value) + within;
 }
 
-// What ends where the offset is, of data: an address right behind an array leads there.
+// The data symbol that ends at the offset: an address right behind an array points there.
 const code_symbol_1 *translator::symbol_that_ends(const code_symbol_1 *first, const code_symbol_1 *at,
                                                   uint64_t offset) const {
     while (at >= first && at->value == offset)
@@ -297,7 +297,7 @@ const code_symbol_1 *translator::symbol_that_ends(const code_symbol_1 *first, co
     return nullptr;
 }
 
-// CD2.
+// CD2: a word is repointed to what it pointed to.
 code_word translator::find_in_other_build(uint64_t word, const object_fate &object, const names &index) const {
     const uint64_t offset = word - object.before->load, load = object.now->load;
     code_word found{code_word::lost, 0, &object, 0, false};
@@ -316,22 +316,22 @@ code_word translator::find_in_other_build(uint64_t word, const object_fate &obje
         if (now == UINT64_MAX)
             continue;
         if (found.what == code_word::leads_on && found.value != load + now)
-            return {code_word::lost, 0, &object, 0, false}; // two names of one place lead to different ones
+            return {code_word::lost, 0, &object, 0, false}; // two names of one place now have different addresses
         found = {code_word::leads_on, load + now, &object, 0, false};
     }
-    if (gone) // the linker may have had it as one with another one of the same code; and it was the one that is meant
+    if (gone) // the linker may have merged it with another one of the same code; and the missing one may be meant
         return {code_word::lost, 0, &object, 0, false};
     const code_symbol_1 *ended = symbol_that_ends(first, last, offset);
     const uint64_t end = ended ? find_by_name(*ended, ended->size, index) : UINT64_MAX;
     const uint64_t array = ended ? object.before->load + ended->value : 0;
-    if (end != UINT64_MAX && !named && index.before.is_whole()) // what has no name may begin there: a literal
+    if (end != UINT64_MAX && !named && index.before.is_whole()) // something without a name may begin there: a literal
         return {code_word::leads_on, load + end, &object, array, true};
     if (end != UINT64_MAX && found.what == code_word::leads_on && found.value != load + end)
         found.array = array;
     return named || !index.before.is_whole() ? found : code_word{code_word::unnamed, 0, &object, 0, false};
 }
 
-// Right behind an object, the last of its arrays may end there; but not where another one begins.
+// Right behind an object, its last array may end there; but not where another object begins.
 const object_fate *translator::find_object(uint64_t word, size_t *n) const {
     const object_fate *ends = nullptr;
     for (const object_fate &object : *fates_) {
@@ -345,7 +345,7 @@ const object_fate *translator::find_object(uint64_t word, size_t *n) const {
     return ends;
 }
 
-// Which object has a place; NULL: none.
+// The object that has an address; NULL if none.
 const object_fate *translator::find_now(const void *place) const {
     const auto address = reinterpret_cast<uint64_t>(place);
     for (const object_fate &object : *fates_)
@@ -366,10 +366,10 @@ bool translator::had(const object_fate &object, const char *name) const {
     return false;
 }
 
-// Of symbols of one name that several objects have, the dynamic linker gives all the first one's: so it does with a
-// copy of a library's variable that a program has (a copy relocation of the psABI). Not with constants, of which each
-// is as good as the other: tables of functions, and what C++ knows of types. Nor with functions of C++: those that
-// several objects have are of one text.
+// If several objects have a symbol of one name, the dynamic linker gives all of them the first one's: it does so for a
+// program's copy of a library's variable (a copy relocation of the psABI). Excluded are constants, of which each copy
+// serves as well as another: tables of functions, and type information of C++. So are functions of C++: all copies have
+// the same text.
 bool translator::is_replaced(const code_symbol_1 &symbol, const code_record &record, const object_fate &object) const {
     const char *name = record.name_of(symbol);
     const bool is_cpp = !strncmp(name, "_Z", 2), is_constant = !strncmp(name, "_ZT", 3);
@@ -378,7 +378,7 @@ bool translator::is_replaced(const code_symbol_1 &symbol, const code_record &rec
     char plain[looked_at_bytes_max];
     const size_t bytes = strcspn(name, "@");
     if (bytes >= sizeof plain)
-        return true; // for all that is known
+        return true; // cannot be ruled out
     memcpy(plain, name, bytes);
     plain[bytes] = '\0';
     const void *used = os::find_for_all(plain);
@@ -393,7 +393,7 @@ bool translator::is_replaced(const code_symbol_1 &symbol, const code_record &rec
     return !by || ((by->before > object.before || !had(*by, plain)) && !fault("replaced_symbol_not_noticed"));
 }
 
-// The program's own is the first one, but where it keeps it to itself.
+// The program's own symbol is the first one, unless the program hides it.
 bool translator::is_hidden_now(const code_symbol_1 &symbol, const object_fate &object) const {
     if (object.what != fate::changed)
         return false;
@@ -401,8 +401,8 @@ bool translator::is_hidden_now(const code_symbol_1 &symbol, const object_fate &o
     return now && (now->name & code_own);
 }
 
-// Static data of templates and the like are one for all that are loaded, also for those that else see nothing of each
-// other (STB_GNU_UNIQUE): the first one that was loaded has it.
+// Static data of templates and the like exist once for all loaded objects, even for those that otherwise see no symbols
+// of each other (STB_GNU_UNIQUE): the first loaded object has them.
 bool translator::is_unique_elsewhere(const char *name, const object_fate &object) const {
     for (const object_fate &other : *fates_) {
         const bool was_before = other.before < object.before && !was_gone(*other.before),
@@ -413,7 +413,7 @@ bool translator::is_unique_elsewhere(const char *name, const object_fate &object
     return false;
 }
 
-// That it may be counts, too: no symbols of the library are known, and the program is another one.
+// A possible replacement counts, too: no symbols of the library are known, and the program is another one.
 bool translator::is_replaced(uint64_t word, const object_fate &object) const {
     if (!may_be_replaced_ || object.what == fate::missing || is_of_kernel(*object.before))
         return false;

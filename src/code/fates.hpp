@@ -1,4 +1,4 @@
-// What became of the objects that a heap has recorded, and where words that lead into them lead now.
+// Object matching: what became of the objects that a heap has recorded, and where words that point into them point now.
 #pragma once
 
 #include "code_record.hpp"
@@ -9,7 +9,7 @@ enum class fate : uint8_t {
     same,    // the same build at the same place
     moved,   // the same build elsewhere
     changed, // another build
-    missing, // not loaded now; or there are several that it may be
+    missing, // not loaded now; or several objects match
 };
 struct object_fate {
     const code_object_1 *before;
@@ -21,11 +21,11 @@ ty_status find_fates(const code_record &record, const list<os::loaded_object> &o
 // The symbols of one build, by their names.
 class name_index {
 public:
-    ty_status create(const code_record &record, const code_table_1 *table); // NULL: there are none
-    // The only one of that name (or the first of those that are at one place); NULL: there is none, or not for certain,
-    // as others of that name have numbers (find_first_of_name).
+    ty_status create(const code_record &record, const code_table_1 *table); // NULL: no symbols
+    // The only one of that name (or the first of those at one address); NULL: none, or uncertain, as other symbols of
+    // that name have numbers (find_first_of_name).
     const code_symbol_1 *find(const char *name) const;
-    // Whether it has those, too, that a single source file knows; what was stripped has not.
+    // Whether it also has the symbols that are local to a source file; stripped objects lack them.
     bool is_whole() const { return whole_; }
 
 private:
@@ -41,11 +41,11 @@ private:
 
 struct code_word {
     enum { elsewhere, stays, leads_on, lost, unnamed } what;
-    uint64_t value;            // leads_on: as it is to be
-    const object_fate *object; // lost, or unnamed (it leads to nothing that had a name): into which one it leads
-    uint64_t array;            // of leads_on: not 0: what ends at the word began there
-    bool is_end; // it leads on if it is that end, and to nothing that had a name if not; else the other way:
-                 // it leads elsewhere if it is that end
+    uint64_t value;            // leads_on: the new value
+    const object_fate *object; // lost, or unnamed (nothing there had a name): the object that it points into
+    uint64_t array;            // leads_on: not 0: what ends at the word began there
+    bool is_end; // it leads on if it is that end, and to nothing that had a name if not; else the other way: it leads
+                 // elsewhere if it is that end
 };
 
 struct address_range {
@@ -53,8 +53,8 @@ struct address_range {
     uint64_t end;
 };
 
-// CD2: a word leads on to what it led to: in the same build by as much as its object has moved, in another one to the
-//      symbol of the same name that alone has it, in both builds.
+// CD2: a word is repointed to what it pointed to: in the same build by as much as its object has moved, in another
+//      build to the symbol of the same name that is the only one of that name, in both builds.
 class translator {
 public:
     translator() = default;
@@ -68,11 +68,11 @@ public:
     // Whether an object of this process lies there.
     bool is_here(uint64_t word) const;
     code_word look_up(uint64_t word); // of that range
-    // Whether the word led to a variable or function that nobody gets by its name now, as another object's is first.
-    // Whether or not the object lies where it lay; `object` has the word.
+    // Whether the word pointed to a variable or function that no code gets by its name now, as another object's symbol
+    // is first. Whether or not the object lies where it lay; `object` has the word.
     bool is_replaced(uint64_t word, const object_fate &object) const;
     bool may_be_replaced() const { return may_be_replaced_; } // in any object
-    // For a person: the name of what a word leads to, or its place.
+    // For people: the name of what a word points to, or its offset.
     void describe(uint64_t word, const object_fate &object, char *text, size_t bytes) const;
 
 private:
@@ -101,7 +101,7 @@ private:
     const object_fate *find_object(uint64_t word, size_t *n) const;
     const code_symbol_1 *symbol_that_ends(const code_symbol_1 *first, const code_symbol_1 *at, uint64_t offset) const;
     ty_status index_names(size_t n);
-    // Of what lies where it lay, only numbers that are known go on, and what others replace does not.
+    // In objects at their old place, only known numbers and replaced symbols matter.
     bool looks_at(const object_fate &object) const {
         return object.what != fate::same || before_.number_count || may_be_replaced_;
     }
@@ -115,7 +115,7 @@ private:
     bool program_changed_ = false;
     bool may_be_replaced_ = false; // other objects are loaded, or in another order
     list<known> known_;
-    uint64_t begin_ = UINT64_MAX, end_ = 0; // of all that is looked at
+    uint64_t begin_ = UINT64_MAX, end_ = 0; // of everything that is inspected
 };
 
 } // namespace taiyen

@@ -1,4 +1,4 @@
-// Whether a heap may be opened by this process. docs/design/code.md, "An open".
+// The compatibility check: whether this process may open a heap. docs/design/code.md, "An open".
 #include "code.hpp"
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t low_end = uint64_t{1} << 32; // numbers below look like addresses of programs that lie there
+constexpr uint64_t low_end = uint64_t{1} << 32; // lower numbers look like addresses of programs that lie there
 constexpr const char *start_remedy =
     "start the same program by ty_pin_code (first thing in main) with the same libraries, LD_PRELOAD, LD_LIBRARY_PATH, "
     "size of /etc/ld.so.cache and ulimit -s; "
@@ -32,7 +32,7 @@ ty_status refuse_other_kind(ty_code wanted, ty_code is) {
         .remedy("leave the option code out, or make another heap");
 }
 
-// CD6.
+// CD6: a pinned heap is opened only where its code lies as it did.
 ty_status refuse_pinned(const object_fate &object, bool compatible) {
     const char *name = object.before->name;
     if (object.what == fate::changed && !compatible)
@@ -62,7 +62,7 @@ ty_status code_session::look_at_unbound(ty_heap *heap) {
     return make_blocks(wanted_);
 }
 
-// Words that lead into what the record has in a place where something else lies now are its addresses, or numbers.
+// Words that point into an object's old place, where another object lies now, are its addresses, or numbers.
 ty_status code_session::check_what_was_there(ty_heap *heap, const list<code_number_1> &words) const {
     known_numbers known(heap, before_);
     for (const code_number_1 &one : words) {
@@ -77,7 +77,7 @@ ty_status code_session::check_what_was_there(ty_heap *heap, const list<code_numb
     return TY_OK;
 }
 
-// CD7: of what lies now where the record has nothing. Words that the record has as numbers stay that.
+// CD7, for objects at places where the record has nothing. Words that the record has as numbers stay numbers.
 ty_status code_session::keep_numbers(ty_heap *heap, ty_code binding) {
     list<address_range> come;
     list<code_number_1> found, all;
@@ -96,7 +96,7 @@ ty_status code_session::keep_numbers(ty_heap *heap, ty_code binding) {
     code_number_1 *place = nullptr;
     if (ty_status status = all.extend(found.count() + before_.number_count, &place))
         return status;
-    // A number of the record whose word has changed since counts no more, and is not told twice.
+    // A number of the record whose word has changed since does not count any more, and is listed only once.
     const auto sooner = [](const code_number_1 &a, const code_number_1 &b) { return a.offset < b.offset; };
     code_number_1 *end = std::set_union(found.begin(), found.end(), before_.numbers,
                                         before_.numbers + before_.number_count, place, sooner);
@@ -115,7 +115,7 @@ ty_status code_session::make_blocks(ty_code binding) {
     return known ? TY_OK : make_symbols_block(objects_, before_, &symbols_block_);
 }
 
-// Whether the record says what is loaded now.
+// Whether the record matches what is loaded now.
 bool code_session::knows_all() const {
     if (before_.count != objects_.count())
         return false;
@@ -159,9 +159,9 @@ ty_status code_session::look_at_pinned() {
     bool missing = false;
     for (object_fate &object : fates_) {
         if (object.what != fate::same && is_of_kernel(*object.before))
-            object.what = fate::missing; // of no matter where no words lead there: the program has no say in it
+            object.what = fate::missing; // irrelevant where no words point there: the program has no influence on it
         else if (object.what == fate::changed && compatible && object.now->load == object.before->load)
-            object.what = fate::same; // the program knows
+            object.what = fate::same; // the program vouches for it
         else if (object.what == fate::moved ||
                  (object.what == fate::changed && !fault("pinned_heap_opened_by_another_build")))
             return refuse_pinned(object, compatible);
@@ -180,7 +180,7 @@ ty_status code_session::look_at_pinned() {
     return reads_only() || (knows_all() && !compatible) ? TY_OK : make_blocks(TY_CODE_PINNED);
 }
 
-// Numbers are no addresses of what lies low: CD2.
+// CD2: at low addresses a number cannot be told from an address.
 ty_status code_session::check_fixed() const {
     for (const object_fate &object : fates_) {
         if (object.what == fate::same)
@@ -198,7 +198,7 @@ ty_status code_session::check_fixed() const {
     return TY_OK;
 }
 
-// CD5: what lies in the file itself does not change in one step.
+// CD5: an archive heap's file does not change in one step.
 ty_status code_session::check_one_step() const {
     if (reads_only() || words_.repoint.count() == 0 || image_kind(heap_) != TY_ARCHIVE)
         return TY_OK;
@@ -207,7 +207,7 @@ ty_status code_session::check_one_step() const {
         .remedy("open it with the option kind TY_SNAPSHOT");
 }
 
-// CD8: an undo would bring them back.
+// CD8: an undo would put them back.
 ty_status code_session::check_history() const {
     history_words found;
     if (reads_only())
@@ -252,7 +252,7 @@ ty_status code_session::look_at_mapped() {
     return fault("history_not_searched_for_code") ? TY_OK : check_history();
 }
 
-// CD4.
+// CD4: nothing in the files has changed yet.
 ty_status code_session::look(ty_heap *heap) {
     heap_ = heap;
     if (wanted_ == TY_CODE_IGNORED)

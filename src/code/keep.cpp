@@ -1,4 +1,4 @@
-// What an open for writing leaves in the heap: the record, and words that lead to where the code is now.
+// What an open for writing stores in the heap: the record, and words repointed to where the code is now.
 #include "code.hpp"
 
 #include <cstdio>
@@ -7,12 +7,12 @@
 namespace taiyen {
 namespace {
 
-// A block and its root. Where there is room, it stands where the one before it stood: a heap may be full.
+// A block and its root. If it fits, it takes the place of the previous one: a heap may be full.
 struct new_block {
     const list<char> &content;
     const char *root;
     const code_head_1 *before;
-    bool has_addresses; // of code: what is allocated where the one before stood may never be written, and looked at
+    bool has_addresses; // of code: memory of the previous one, allocated again, may stay unwritten, and be scanned
 
     void *place_of_before(ty_heap *heap) const {
         ty_block block;
@@ -82,7 +82,7 @@ void add_text(ty_report &report, const char *text) {
 
 } // namespace
 
-// CD5.
+// CD5: words and record change in one transaction.
 ty_status code_session::keep_in_transaction(ty_heap *heap) {
     ty_txn_options options = TY_TXN_OPTIONS_INIT;
     options.stores = TY_STORES_DECLARED;
@@ -100,12 +100,12 @@ ty_status code_session::keep_in_transaction(ty_heap *heap) {
         return TY_OK;
     ty_error error;
     ty_error_detail(&error);
-    if (txn_current(heap) == txn) // else a commit that failed has ended it
+    if (txn_current(heap) == txn) // else the failed commit has ended it
         static_cast<void>(txn_rollback(txn));
     return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
 
-// CD5.
+// CD5: words and record change in one step.
 ty_status code_session::keep(ty_heap *heap) {
     if (objects_block_.count() == 0 && symbols_block_.count() == 0 && words_.repoint.count() == 0)
         return TY_OK;
@@ -125,7 +125,7 @@ ty_status code_session::keep(ty_heap *heap) {
     return txn_snapshot_wait(heap, epoch);
 }
 
-// An open for reading has memory of its own, whose pages are closed to stores.
+// An open for reading has private memory, whose pages are protected against stores.
 ty_status code_session::repoint_private() {
     char *open = nullptr;
     ty_status status = TY_OK;
@@ -151,7 +151,7 @@ constexpr bool looks_always = true;
 constexpr bool looks_always = false;
 #endif
 
-// CD9: of a heap that knows nothing of code, whether it should.
+// CD9: reports words of code in a heap without a record.
 void add_faults(ty_heap *heap, ty_report &report) {
     auto count_one = [](const ty_code_word *, void *context) {
         ++*static_cast<uint64_t *>(context);
@@ -159,7 +159,7 @@ void add_faults(ty_heap *heap, ty_report &report) {
     };
     uint64_t count = 0;
     if (looks_always ? each_code_word(heap, count_one, &count) : count_near_code_words(heap, &count))
-        return; // damaged: whoever uses the block is told
+        return; // damaged: a call that uses the block reports it
     report.lost_code_words = count;
     if (count == 0)
         return;
@@ -200,7 +200,7 @@ ty_status code_session::finish(ty_heap **heap, ty_report *report) {
 
 namespace {
 
-// As it stands in the record, without what is of the running process alone.
+// As it is in the record, without what only the running process has.
 os::loaded_object kept_object(const code_object_1 &before) {
     os::loaded_object object{};
     object.load = before.load;
@@ -227,10 +227,10 @@ bool code_session::is_new(const os::loaded_object &object) const {
                         [&](const object_fate &one) { return one.what == fate::same && one.now == &object; });
 }
 
-// Those that are gone stay in the record: words may lead into them, and they may come again. But not where something
-// else lies now.
+// Objects that are gone stay in the record: words may point into them, and they may be loaded again. But not where
+// another object lies now.
 ty_status code_session::note(ty_heap *heap) {
-    if (image_kind(heap) == TY_TRANSACTIONAL) // before it waits for who waits for this thread's transaction
+    if (image_kind(heap) == TY_TRANSACTIONAL) // before it waits for threads that wait for this thread's transaction
         if (ty_status status = txn_begin_check(heap))
             return status;
     const os::lock_guard alone(image_notes_lock(heap)); // what is read here is freed by the next note

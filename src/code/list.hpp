@@ -1,4 +1,4 @@
-// Rows that grow, without the C++ run-time library.
+// Growable arrays, without the C++ run-time library.
 #pragma once
 
 #include "../os/os.hpp"

@@ -8,14 +8,14 @@
 namespace taiyen {
 namespace {
 
-constexpr size_t number_bytes_max = 32; // of those that are numbered, for the longest name that may be the first
+constexpr size_t number_bytes_max = 32; // of numbered names, for the longest name that may be the first
 
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-// The number at a place of a mangled name that is no length of a name: S1_, T0_, A10_, of a constructor or destructor
-// (C or D and a digit), Dv4_, Li5E, Lin5E.
+// A number in a mangled name that is not the length of a name: S1_, T0_, A10_, of a constructor or destructor (C or D
+// and a digit), Dv4_, Li5E, Lin5E.
 bool is_other_number(const char *name, size_t at) {
     const char last = name[at - 1];
     const auto literal = [name](size_t type) { return type >= 1 && name[type - 1] == 'L'; };
@@ -35,10 +35,10 @@ size_t discriminator_bytes(const char *at) {
     return end > 2 && at[end] == '_' ? end + 1 : 0;
 }
 
-// A mangled name, gone through by its parts. Names within it follow their length.
+// A mangled name, read part by part. Names within it follow their length.
 struct mangled {
     const char *name; // with its _Z
-    char *first;      // the name without discriminators, as far as it was read; NULL: nobody wants it
+    char *first;      // the name without discriminators, as far as it was read; NULL: not wanted
     size_t at = 2, kept = 0;
     bool counted = false;
     bool odd = false; // it is not understood
@@ -55,7 +55,7 @@ struct mangled {
         discriminated = discriminated || bytes;
         at += bytes;
     }
-    // A length and what it is the length of; or a number of another kind.
+    // A length and the name of that length; or a number of another kind.
     void read_number(size_t length) {
         const bool other = is_other_number(name, at), of_literal = name[at - 1] == 'L'; // L4Kind0E
         size_t number = 0, digits = 0;
@@ -109,7 +109,7 @@ bool begins(const char *name, const char *with) {
     return !strncmp(name, with, strlen(with));
 }
 
-// Rust numbers closures, and what it makes of them, by their order: `NC` in names of the newer kind.
+// Rust numbers closures, and code generated from them, by their order: `NC` in names of the newer mangling.
 bool is_of_closure(const char *own) {
     return strstr(own, "$closure$") || strstr(own, "{closure") ||
            (begins(own, "_R") && (strstr(own, "NC") || strstr(own, "NS")));
@@ -120,7 +120,7 @@ bool may_be_counted(const char *name) {
     return strchr(name + 2, 'Z') || strstr(name, "Ul") || strstr(name, "Ut");
 }
 
-// The last discriminator of a name that is not understood, wherever it stands.
+// Leaves out the last discriminator of a name that is not understood, wherever it stands.
 bool leave_out_last(const char *name, char *first) {
     for (size_t at = strlen(name); at-- > 2;)
         if (const size_t bytes = discriminator_bytes(name + at)) {
@@ -131,13 +131,13 @@ bool leave_out_last(const char *name, char *first) {
     return false;
 }
 
-// Of a linker that has all files' functions in one: the file says nothing.
+// Where a linker merges the functions of all files, the file name says nothing.
 bool says_no_file(const char *name, const char *own) {
     return own == name + 1 || begins(name, "ld-temp.o:") || begins(name, "<artificial>:");
 }
 
-// Where the number of a name such as counter.0 begins, with the dot; NULL: it has none. That of `.__uniq.` is a sum of
-// the source file's path (clang's -funique-internal-linkage-names).
+// Where the number of a name such as counter.0 begins, with the dot; NULL if it has none. The number of `.__uniq.` is a
+// hash of the source file's path (clang's -funique-internal-linkage-names).
 const char *number_at_end(const char *name) {
     constexpr const char *of_path = ".__uniq.";
     const char *end = name + strlen(name), *digits = end;
@@ -152,19 +152,19 @@ const char *number_at_end(const char *name) {
 
 } // namespace
 
-// CD2.
+// CD2: the name alone identifies the symbol in both builds.
 bool name_is_certain(const char *name) {
     if (strlen(name) >= looked_at_bytes_max - number_bytes_max)
         return false;
     const char *own = behind_file(name);
     if (says_no_file(name, own) || strchr(name, code_doubtful) || number_at_end(own) || is_of_closure(own))
         return false;
-    if (strstr(own, "_block_invoke") || strstr(own, ".localalias")) // of clang's blocks; by GCC, or not, as it pleases
+    if (strstr(own, "_block_invoke") || strstr(own, ".localalias")) // of clang's blocks; GCC emits the latter at will
         return false;
     if (!is_mangled(own))
         return true;
     if (begins(own, "_ZGR") || begins(own, "_ZTv") || begins(own, "_ZTh") || begins(own, "_ZTc"))
-        return false; // what a reference keeps alive, by its order; thunks
+        return false; // temporaries bound to a reference, numbered by their order; thunks
     if (!may_be_counted(own))
         return true;
     mangled all{own, nullptr};

@@ -1,6 +1,6 @@
-// What a heap that knows its code keeps of it: up to three blocks, led to by roots of these names, in format version 1.
-// The first two hold offsets within themselves alone, so they stay good where a heap is packed and its blocks move; of
-// the third one, what has moved counts no more.
+// What a heap with known code stores about it: up to three blocks, pointed to by roots of these names, in format
+// version 1. The first two contain only offsets within themselves, so they stay valid when a heap is packed and its
+// blocks move; in the third one, entries whose words have moved do not count any more.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,26 @@ inline constexpr uint64_t symbols_magic_1 = 0x79736e6579696154; // "Taiyensy"
 inline constexpr uint64_t numbers_magic_1 = 0x756e6e6579696154; // "Taiyennu"
 inline constexpr uint32_t code_version_1 = 1;
 
-// Of all.
+// The header of each block.
 struct code_head_1 {
     uint64_t magic;
     uint32_t version;
     uint32_t binding;  // ty_code: pinned or mapped
-    uint64_t bytes;    // of all, with this
-    uint64_t count;    // of code_object_1, code_table_1 or code_number_1, that follow
-    uint64_t checksum; // of all, with this field zero
+    uint64_t bytes;    // of the block, including this header
+    uint64_t count;    // of the following code_object_1, code_table_1 or code_number_1
+    uint64_t checksum; // of the block, with this field zero
 };
 static_assert(sizeof(code_head_1) == 40);
 
 struct code_build_1 {
     uint8_t bytes[32];
-    uint64_t count; // of bytes that are the build; the others are 0
+    uint64_t count; // bytes of the build id; the others are 0
 };
 
 enum code_object_flag : uint64_t {
     code_program = 1, // it is the program
     code_gone = 2,    // it was not loaded any more when the heap's record was made
-    code_kernel = 4,  // it is what the kernel maps itself
+    code_kernel = 4,  // it is mapped by the kernel itself
 };
 struct code_object_1 {
     uint64_t load;
@@ -57,25 +57,25 @@ inline bool was_gone(const code_object_1 &object) {
     return object.flags & code_gone;
 }
 
-// Behind the file's name in a symbol's name, instead of a colon: the object has several files of that name.
+// Replaces the colon behind the file's name in a symbol's name: the object has several files of that name.
 inline constexpr char code_doubtful = '?';
 
-// The symbols of one build, in the order of their values. Behind the tables stand all symbols, then all names.
+// The symbols of one build, in the order of their values. All symbols follow the tables, then all names.
 struct code_table_1 {
     code_build_1 build;
     uint64_t first; // of its symbols, among all
     uint64_t count;
 };
 struct code_symbol_1 {
-    uint64_t value; // less the object's load
-    uint32_t size;  // UINT32_MAX: that, or more; 0: of a function, of which its first byte alone is known
+    uint64_t value; // relative to the object's load address
+    uint32_t size;  // UINT32_MAX: that, or more; 0: of a function, of which only its first byte is known
     uint32_t name;  // offset of the name from the block's start; it ends with a 0. The highest bit: code_own
 };
 inline constexpr uint32_t code_own = uint32_t{1} << 31; // no other object reaches the symbol by its name
 // In the order of their offsets.
 struct code_number_1 {
     uint64_t offset; // of the word, from the heap's base
-    uint64_t value;  // it counts while this stands there
+    uint64_t value;  // the entry counts while the word has this value
 };
 static_assert(sizeof(code_number_1) == 16);
 static_assert(sizeof(code_table_1) == 56 && sizeof(code_symbol_1) == 16);

@@ -1,17 +1,17 @@
-// Words that lead into code, told to a person or a program.
+// Words that point into code, listed for a person or a program.
 #include "code.hpp"
 
 namespace taiyen {
 namespace {
 
-constexpr uint64_t low_end = uint64_t{1} << 32; // numbers look like addresses below
+constexpr uint64_t low_end = uint64_t{1} << 32; // below, numbers look like addresses
 
 struct named_range {
     const char *name;
     address_range range;
 };
 
-// Where words lead into code. Of a heap without a record these are many ranges, but in two regions alone.
+// The ranges of code that words may point into. Without a record these are many ranges, but in only two regions.
 class code_ranges {
 public:
     ty_status add(const char *name, uint64_t begin, uint64_t end, size_t region = 0) {
@@ -32,7 +32,7 @@ public:
     address_range range() const {
         return {std::min(hulls_[0].begin, hulls_[1].begin), std::max(hulls_[0].end, hulls_[1].end)};
     }
-    // NULL: it leads to none.
+    // NULL: it points into none.
     const named_range *find(uint64_t word) const {
         if (std::none_of(std::begin(hulls_), std::end(hulls_), [word](const auto &hull) { return has(hull, word); }))
             return nullptr;
@@ -78,7 +78,7 @@ ty_status tell_word(void *context, uint64_t *word, const ty_block &block) {
     return TY_OK;
 }
 
-// CD9: blocks from the roots on, the nearest first.
+// CD9: blocks reached from the roots, the nearest first.
 class sample {
 public:
     sample(ty_heap *heap, const code_ranges &ranges) : heap_(heap), ranges_(ranges) {}

@@ -1,11 +1,12 @@
-// Blocks of a heap that nothing leads to.
+// Unreachable blocks of a heap.
 #include "../undo/undo.hpp"
 #include "code.hpp"
 
 namespace taiyen {
 namespace {
 
-// M9. Marks what is reached: a word that is an address within a live block leads to it, whatever else it may be.
+// M9: a block is unreachable if no root leads to it. A word that is an address within a live block counts as a pointer
+//     to it, whatever else it may be.
 class marking {
 public:
     explicit marking(ty_heap *heap) : heap_(heap) {}
@@ -17,7 +18,7 @@ public:
         if (ty_status status = states_.extend(blocks_.count(), &states))
             return status;
         std::fill_n(states, blocks_.count(), unreachable);
-        return each(each_own_block); // these lead nowhere: undo's have old bytes
+        return each(each_own_block); // these point to nothing: undo's hold old bytes
     }
     ty_status mark() {
         if (ty_status status = reach(heap_service_root(heap_)))
@@ -33,7 +34,7 @@ public:
         }
         return status;
     }
-    // What is left stands in front.
+    // Moves the unreachable blocks to the front.
     const ty_block *left(size_t *count) {
         *count = 0;
         for (size_t n = 0; n < blocks_.count(); n++)
@@ -51,7 +52,7 @@ private:
     }
     static bool take_block(const ty_block *block, void *context) {
         auto &self = *static_cast<marking *>(context);
-        if (self.states_.count()) { // of the library's own
+        if (self.states_.count()) { // the library's own
             const size_t n = self.find(block->address);
             if (n < self.blocks_.count())
                 self.states_[n] = own;

@@ -1,5 +1,5 @@
-// The simulated disk behind the storage table: names, locks, faults, capacity and what the program sees.
-// storage_sim_memory.cpp does the mappings, storage_sim_cut.cpp the power cut.
+// The simulated disk behind the storage table: names, locks, faults, capacity and the program's view.
+// storage_sim_memory.cpp implements mappings, storage_sim_cut.cpp the power cut.
 #include "storage_sim_disk.hpp"
 
 #include "../os/os.hpp"
@@ -21,7 +21,7 @@ handle &handle_of(ty_file *file) {
     return *reinterpret_cast<handle *>(file);
 }
 
-// Counts an operation, and says whether the fault hits it.
+// Counts an operation, and returns whether the fault hits it.
 bool fails(sim_disk &disk, sim_operation operation) {
     ++disk.operations[static_cast<size_t>(std::countr_zero(static_cast<uint32_t>(operation)))];
     if (!(disk.fault.operations & operation) || (disk.fault_fired && !disk.fault.forever)) {
@@ -73,7 +73,7 @@ bool room_for(const sim_disk &disk, uint64_t pages) {
     return used <= disk.capacity && pages <= (disk.capacity - used) / page_size;
 }
 
-// A change of content: what the program sees changes at once, what the disk holds is in doubt. (D1)
+// A change of content: the program sees it at once, on the disk it is in doubt. (D1)
 void happen(sim_disk &disk, live_file &file, event what) {
     apply_event(what, file.now);
     mirror_event(what, file);
@@ -175,7 +175,7 @@ ty_status write_file(sim_disk &disk, const handle &open, sim_operation operation
         return misaligned(open, "write the file", offset);
     }
     uint64_t pages = bytes / page_size;
-    if (fails(disk, operation)) { // a write that fails may have written a part: which one, its count decides
+    if (fails(disk, operation)) { // a failing write may write a part: the operation's count decides which
         uint64_t count = disk.operations[static_cast<size_t>(std::countr_zero(static_cast<uint32_t>(operation)))];
         uint64_t done = (count * 7919) % (pages + 1);
         write_pages(disk, open, offset, buffer,

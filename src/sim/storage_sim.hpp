@@ -1,14 +1,14 @@
-// A simulated disk behind the storage seam. Files live in memory (memfd, so that they can be mapped). What is written
+// A simulated disk behind the storage table. Files live in memory (memfd, so that they can be mapped). What is written
 // stays in doubt, sector by sector, until the file is flushed; a power cut then keeps, drops, tears, reorders or
 // trashes it. Every change is recorded as an event, so that an explorer can cut the power at any of them afterwards.
 //
 // S1: after a cut, a sector that was flushed and not written since holds its flushed bytes.
 // S2: a sector in doubt holds its bytes of the last flush, of any write since, or (trash) arbitrary bytes. What a
-//     failed flush covered stays in doubt whatever flush succeeds later, until it is written again.
-//     write_durable is two events, a write in doubt and its settling: a cut between the two may tear it. The settled
-//     write is as flushed, older changes of the file's size and space with it; other writes stay in doubt.
-// S3: names, sizes, allocations and punches in doubt may each be there or not; names of a folder in their order. A file
-//     whose name is not there is gone, whatever was flushed.
+//     failed flush covered stays in doubt whatever flush succeeds later, until it is written again. write_durable is
+//     two events, a write in doubt and making it durable: a cut between the two may tear it. The durable write counts
+//     as flushed, and with it older changes of the file's size and space; other writes stay in doubt.
+// S3: names, sizes, allocations and punches in doubt may each survive or not; names of a folder in their order. A file
+//     whose name does not survive is gone, whatever was flushed.
 // S4: the same events and the same seed give the same disk.
 #pragma once
 
@@ -37,18 +37,19 @@ sim_event sim_event_at(const sim_disk *disk, uint64_t event);
 enum class sim_cut {
     keep_all, // everything in doubt reached the disk
     drop_all, // nothing did
-    random,   // each sector and each change of names, sizes and space: a coin toss (reorders)
+    random,   // a coin toss for each sector and each change of names, sizes and space (reorders)
     prefix,   // a random prefix in order of time, the last write torn
     trash,    // as random, but some sectors that were in doubt hold garbage
-    // No cut: only the process died. Everything is there, what was in doubt still is, and the events go on from here.
+    // No cut: only the process died. Everything is there, what was in doubt still is, and the events continue from
+    // here.
     process_death,
 };
 
 // A new disk that holds what would be found after the power fails just before event number `event` (all events: at the
-// end). The source is not changed and need not be idle. Nothing is locked or open on the new disk.
+// end). The source is not changed and need not be idle. On the new disk no file is locked or open.
 sim_disk *sim_power_cut(const sim_disk *disk, uint64_t event, sim_cut cut, uint64_t seed);
 
-// Which operation fails, and how. Counted are calls to the table's functions of the kinds in `operations`, from
+// Which operation fails, and how. Counts calls of the table's functions of the kinds in `operations`, from
 // sim_set_fault on. next_data is a read; unmap never fails, write_back is a map; rename, remove and flush_directory are
 // names; write_durable is an operation of its own. A write that fails may have written a part.
 enum sim_operation : uint32_t {
@@ -75,12 +76,12 @@ void sim_set_fault(sim_disk *disk, sim_fault fault);
 uint64_t sim_operation_count(const sim_disk *disk, uint32_t operations);
 
 // A full disk: writes and allocations that would need more than so many bytes in all files together fail with
-// TY_E_SPACE; a write then takes the part that fits. A hole takes no space.
+// TY_E_SPACE; a write then writes the part that fits. A hole takes no space.
 void sim_set_capacity(sim_disk *disk, uint64_t bytes);
 uint64_t sim_used_bytes(const sim_disk *disk);
 
 // Called by the writing thread before each durable write and after it (done), without the disk's lock: so a test can
-// hold one back until another has overtaken it. NULL: none. Not while a write is under way.
+// delay one until another has overtaken it. NULL: none. Must not change while a write is under way.
 using sim_write_hook = void(void *context, bool done);
 void sim_set_write_hook(sim_disk *disk, sim_write_hook *hook, void *context);
 

@@ -1,5 +1,5 @@
-// The content of a simulated file: pages by number, sparse, shared between copies until one of them changes. Copying
-// one is a few hundred pointers, so that a disk can be rebuilt at any event cheaply.
+// The content of a simulated file: pages by number, sparse, shared between copies until one of them changes. A copy is
+// a few hundred pointers, so that a disk can be rebuilt at any event cheaply.
 #pragma once
 
 #include <array>
@@ -31,11 +31,11 @@ public:
 
     void read(uint64_t offset, void *buffer, uint64_t bytes) const;
     void extend(uint64_t size) { size_ = size > size_ ? size : size_; }
-    void resize(uint64_t size); // what is cut off is gone
+    void resize(uint64_t size); // content behind the new end is lost
     void fill_holes(uint64_t offset, uint64_t bytes);
     uint64_t holes(uint64_t offset, uint64_t bytes) const;
     void punch(uint64_t offset, uint64_t bytes);
-    void drop_beyond_size(); // what lies behind the end of the file reads as zeros if the file grows again
+    void drop_beyond_size(); // content behind the end of the file reads as zeros if the file grows again
 
 private:
     static constexpr uint64_t chunk_pages = 64;

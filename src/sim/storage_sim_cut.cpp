@@ -1,4 +1,4 @@
-// The power cut: decides what becomes of everything in doubt, and makes a new disk of the outcome.
+// The power cut: decides what becomes of everything in doubt, and builds a new disk from the outcome.
 #include "storage_sim_disk.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ public:
         }
     }
 
-    // Of names, sizes, allocations, punches and the growth by a write.
+    // For names, sizes, allocations, punches and the growth by a write.
     bool keeps(uint64_t event) {
         switch (cut_) {
         case sim_cut::keep_all:
@@ -54,7 +54,7 @@ public:
         }
     }
 
-    // Called once before a write's pages are asked for.
+    // Called once before a write's pages are queried.
     void start_write(uint64_t event, size_t pages) {
         torn_ = cut_ == sim_cut::prefix && event == first_lost_;
         torn_sectors_ = torn_ ? dice_.below(pages * 8 + 1) : 0;
@@ -99,7 +99,8 @@ private:
     int mode_ = 0;
 };
 
-// One page of a write: its surviving sectors over what was there. (S2, S4)
+// One page of a write: its surviving sectors over the old content. (S2: a sector in doubt is old, new, or trash. S4:
+// the seed alone decides.)
 void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t trash, verdict &judge, content &to) {
     if (kept == 0xff && trash == 0) {
         to.put(number, written);
@@ -124,7 +125,7 @@ void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t tr
     to.put(number, std::move(mixed));
 }
 
-// S1.
+// S1: a flushed sector survives.
 content cut_file(const replayed_file &file, const std::vector<event> &events, verdict &judge) {
     content result = file.durable;
     for (const doubt &one : file.doubts) {
@@ -180,7 +181,7 @@ std::vector<uint64_t> doubts_in_time(const replay &at) {
     return all;
 }
 
-// Moves the disk's cursor to the event; forwards it is a few steps, backwards it starts from a checkpoint. (D2)
+// Moves the disk's cursor to the event: forwards by single steps, backwards from a checkpoint. (D2)
 const replay &replay_at(const sim_disk &disk, uint64_t event) {
     constexpr uint64_t checkpoint_every = 256;
     if (disk.cursor.next_event > event || event - disk.cursor.next_event > checkpoint_every) {
@@ -200,7 +201,7 @@ const replay &replay_at(const sim_disk &disk, uint64_t event) {
     return disk.cursor;
 }
 
-// The disk as another process finds it after the one that used it died: its history goes on.
+// The disk as another process finds it after the process that used it died: its history continues.
 sim_disk *continue_disk(const sim_disk &disk, uint64_t event) {
     sim_disk *result = sim_create();
     result->start = disk.start;

@@ -1,13 +1,13 @@
 // The parts of the simulated disk: what happened (events), what is durable and what is in doubt at a moment (replay),
 // and the files as the program sees them now (live_file).
 //
-// The event list is the truth. `replay` is derived from it: at event n it knows, for each file, the content of the last
-// flush and the events since, so that a power cut at n only has to decide about those.
+// The event list is authoritative. `replay` is derived from it: at event n it knows, for each file, the content of the
+// last flush and the events since, so that a power cut at n only has to decide about those.
 //
 // D1: `names`, `live` and each `live_file::now` are the result of all events.
-// D2: a replay at n is the result of the first n events alone; moving it forward gives the same as making it anew.
+// D2: a replay at n is the result of the first n events alone; moving it forward gives the same as rebuilding it.
 // D3: a write that a failed flush covered stays in doubt for ever, whatever flush succeeds later (the kernel forgets
-//     that the page was dirty), except where a later write that was flushed lies over it.
+//     that the page was dirty), unless a later flushed write lies over it.
 #pragma once
 
 #include "../os/os.hpp"
@@ -59,8 +59,8 @@ void apply_name(const event &what, name_map &names);
 struct doubt {
     uint64_t event;
     bool forgotten = false;       // by a failed flush (D3)
-    std::vector<uint8_t> settled; // a byte a page, a bit a sector: overwritten by something durable. Empty: none
-    bool size_settled = false;    // a later size is durable: this write does not let the file grow any more
+    std::vector<uint8_t> settled; // a byte a page, a bit a sector: overwritten by durable content. Empty: none
+    bool size_settled = false;    // a later size is durable: this write does not grow the file any more
 };
 
 struct replayed_file {
@@ -84,7 +84,7 @@ struct mapping {
     bool shared;
 };
 
-// A file as the program sees it. Once it has been mapped, a memfd mirrors it, and holds the truth about what a shared
+// A file as the program sees it. Once it has been mapped, a memfd mirrors it, and is authoritative for what a shared
 // mapping has written.
 struct live_file {
     content now;
@@ -99,7 +99,7 @@ struct live_file {
     ~live_file();
 };
 
-// What a ty_file of the simulated storage really is.
+// The object behind a ty_file of the simulated storage.
 struct handle {
     file_number file;
     live_file *live;

@@ -14,8 +14,8 @@ namespace taiyen::os::sim {
 
 namespace {
 
-// Writes neighbouring pages to the memfd. It takes all of them or the machine is out of memory; then the test cannot go
-// on, and its next read tells.
+// Writes neighbouring pages to the memfd. It writes all of them, unless the machine is out of memory; then the test
+// cannot continue, and its next read fails.
 class row_writer {
 public:
     explicit row_writer(int fd) : fd_(fd) {}
@@ -68,7 +68,7 @@ bool overlaps(const mapping &one, const char *address, uint64_t bytes) {
     return address < one.address + one.bytes && one.address < address + bytes;
 }
 
-// The whole pages of the file's range [offset, end) that differ from what the file is known to hold, as writes.
+// The whole pages of the file's range [offset, end) that differ from the file's known content, as writes.
 void compare(const live_file &file, file_number number, uint64_t offset, uint64_t end, std::vector<event> &changes) {
     page buffer;
     for (uint64_t at = offset; at < end; at += page_size) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned sectors_per_page = page_size / sector_bytes;
 
-// Takes the sectors of [offset, end) out of the doubt: something durable lies over them now.
+// Removes the sectors of [offset, end) from the doubt: durable content lies over them now.
 void settle_range(doubt &old, const event &written, uint64_t offset, uint64_t end) {
     if (old.settled.empty()) {
         old.settled.resize(written.pages.size());
@@ -29,7 +29,7 @@ bool is_settled(const doubt &old, const event &written, const content &durable) 
     return settled == written.pages.size() && !grows;
 }
 
-// What of the doubt is not settled yet.
+// Applies the part of the doubt that durable content has not overwritten.
 void apply_doubt(const doubt &one, const event &what, content &to) {
     if (one.settled.empty() && !one.size_settled) {
         apply_event(what, to);
@@ -57,7 +57,7 @@ void apply_doubt(const doubt &one, const event &what, content &to) {
     }
 }
 
-// The doubts that `settles` names become durable.
+// The doubts that `settles` selects become durable.
 template <class Settles>
 void settle_file(replayed_file &file, const std::vector<event> &events, Settles &&settles) {
     std::vector<doubt> kept;
@@ -80,7 +80,7 @@ void settle_file(replayed_file &file, const std::vector<event> &events, Settles 
     file.doubts = std::move(kept);
 }
 
-// A flush of a folder makes its names durable; other folders' stay in doubt. (S3)
+// A flush of a folder makes its names durable; those of other folders stay in doubt. (S3)
 void settle_names(replay &at, const std::string &folder, const std::vector<event> &events) {
     std::erase_if(at.name_doubts, [&](uint64_t number) {
         if (folder_of(events[number].path) != folder && !fault("simulated_flush_settles_all_folders")) {
@@ -121,7 +121,7 @@ void apply_event(const event &what, content &to) {
     }
 }
 
-// D1.
+// D1: names are the result of all events.
 void apply_name(const event &what, name_map &names) {
     switch (what.kind) {
     case event_kind::create:
@@ -139,7 +139,7 @@ void apply_name(const event &what, name_map &names) {
     }
 }
 
-// S2.
+// S2: what is written is in doubt until it is flushed.
 void replay::step(const std::vector<event> &events) {
     const event &what = events[next_event];
     switch (what.kind) {
@@ -163,7 +163,7 @@ void replay::step(const std::vector<event> &events) {
     case event_kind::flush:
         settle_file(files[what.file], events, [](const doubt &one) {
             return !one.forgotten || fault("simulated_flush_covers_what_failed_before");
-        }); // D3
+        }); // D3: not what a failed flush covered
         break;
     case event_kind::settle:
         settle_file(files[what.file], events, [&](const doubt &one) {

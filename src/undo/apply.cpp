@@ -1,4 +1,4 @@
-// Undo, redo and cancel: transactions are taken back, entry by entry from the newest on, and done again.
+// Undo, redo and cancel: transactions are reversed, entry by entry from the newest on, and redone.
 #include "undo_runtime.hpp"
 
 #include <cstring>
@@ -54,7 +54,8 @@ ty_status join_tail(undo &u, const undo_entry &entry) {
     return TY_OK;
 }
 
-// Takes an operation on a block back: what it holds is live again, or the other way round. (U2)
+// Reverses an operation on a block: a block that it keeps becomes live again, or the other way round. (U2: a block is
+// kept for exactly one entry.)
 ty_status reverse_block(undo &u, const undo_entry &entry) {
     const bool kept = kind_of(entry) == undo_kind::free;
     switch (kind_of(entry)) {
@@ -125,7 +126,7 @@ ty_status undo_entry_at(undo &u, uint64_t place) {
     }
 }
 
-// Data change places with what is recorded, so that this can be taken back.
+// Data are swapped with what is recorded, so that this can be reversed.
 ty_status redo_entry_at(undo &u, uint64_t place) {
     const undo_entry &entry = u.forth().at(place);
     switch (kind_of(entry)) {
@@ -139,7 +140,7 @@ ty_status redo_entry_at(undo &u, uint64_t place) {
     }
 }
 
-// Takes entries of redo back that were done already: [first, end), the last one done is the first.
+// Reverses entries of redo that were already redone: [first, end), the last one redone is the first.
 ty_status reverse_redo(undo &u, uint64_t first, uint64_t end) {
     for (uint64_t place = first; place < end; place++) {
         const undo_entry &entry = u.forth().at(place);
@@ -153,7 +154,7 @@ ty_status reverse_redo(undo &u, uint64_t first, uint64_t end) {
     return TY_OK;
 }
 
-// What a procedure allocated in an undo is of no use after the redo: it allocates anew in the next one.
+// What a procedure allocated in an undo is useless after the redo: the next undo allocates again.
 void free_what_procedures_made(undo &u, uint64_t first, uint64_t end) {
     for (uint64_t place = first; place < end; place++) {
         const undo_entry &entry = u.forth().at(place);
@@ -163,7 +164,7 @@ void free_what_procedures_made(undo &u, uint64_t first, uint64_t end) {
     }
 }
 
-// Does redo's entries [first, end) and takes them out. *half_done: it failed, and what was done of them stays.
+// Redoes redo's entries [first, end) and removes them. *half_done: it failed, and what was redone of them stays.
 ty_status redo_entries(undo &u, uint64_t first, uint64_t end, uint64_t payload, bool *half_done) {
     *half_done = false;
     for (uint64_t place = end; place > first; place--) {
@@ -189,7 +190,8 @@ ty_status give_up(undo &u, const char *what) {
         .remedy("check the heap's content, or go back to its last snapshot: ty_discard");
 }
 
-// Undoes entries, newest first; redo has the mirror of them from u.partial on, as far as it can hold it (U5).
+// Undoes entries, newest first; redo has their mirror from u.partial on, as far as it can hold it (U5: a failure is
+// reversed).
 ty_status take_back(undo &u, uint64_t first, uint64_t end) {
     undo_ring &forth = u.forth();
     if (forth.empty())
@@ -221,7 +223,7 @@ ty_status take_back(undo &u, uint64_t first, uint64_t end) {
 
 } // namespace
 
-// U1.
+// U1: undo's transactions behind the cursor match redo's one to one.
 ty_status undo_back(ty_heap *heap) {
     constexpr const char *call = "undo";
     undo *u;
@@ -241,7 +243,7 @@ ty_status undo_back(ty_heap *heap) {
         return status;
     u->set(undo_cycle, true);
     c.cursor = first;
-    u->undoable--; // U7
+    u->undoable--; // U7: counted along
     if (u->redo_lost) {
         u->set(undo_redo_lost, u->fixed());
         drop_redo(*u);
@@ -283,7 +285,7 @@ ty_status undo_forth(ty_heap *heap) {
     if (status)
         return status;
     u->control->cursor = mark.peer;
-    u->undoable++; // U7
+    u->undoable++; // U7: counted along
     u->redoable--;
     return TY_OK;
 }
@@ -306,7 +308,7 @@ ty_status undo_cancel(ty_heap *heap) {
     }
     if (fault("cancel_forgets_what_can_be_redone"))
         drop_redo(*u);
-    drop_partial(*u); // U8: not more
+    drop_partial(*u); // U8: only this; what can be redone stays
     back.cut(c.open_begin, c.open_payload);
     u->set(undo_open, false);
     u->set(undo_full, false);

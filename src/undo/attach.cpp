@@ -11,7 +11,7 @@ constexpr uint64_t undo_bytes_default = uint64_t{16} << 20;
 constexpr uint64_t bytes_an_entry = 64;
 constexpr uint64_t entries_min = 16;
 
-// The sizes that options ask for.
+// The sizes that the options ask for.
 undo_control control_for(ty_heap *heap, const ty_undo_options &options) {
     undo_control c{};
     c.magic = undo_magic_1;
@@ -114,8 +114,7 @@ ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_byte
 
 namespace {
 
-// The block that a heap's service root leads to, if it is undo's; NULL: there is none. What a log left there that was
-// detached is removed.
+// The block that a heap's service root points to, if it is undo's; else NULL. Removes what a detached log left there.
 ty_status find_buffers(ty_heap *heap, undo_control **control, uint64_t *bytes) {
     *control = nullptr;
     void *root = heap_service_root(heap);
@@ -147,7 +146,7 @@ ty_status make_buffers(ty_heap *heap, const ty_undo_options &options, undo **mad
     memcpy(block, &control, sizeof control);
     ty_status status = undo_create(heap, static_cast<undo_control *>(block), heap_usable_size(block), made);
     if (status)
-        static_cast<void>(heap_free(block)); // it was just made
+        static_cast<void>(heap_free(block)); // it was just allocated
     else
         heap_set_service_root(heap, block);
     return status;
@@ -160,10 +159,10 @@ bool has_history(undo &u) {
 void remove_buffers(ty_heap *heap, undo *u, void *block) {
     undo_destroy(u);
     heap_set_service_root(heap, nullptr);
-    static_cast<void>(heap_free(block)); // it is live: that was looked at
+    static_cast<void>(heap_free(block)); // it is live: this was checked
 }
 
-// Buffers that are in the heap already.
+// Takes over buffers that are already in the heap.
 ty_status take_up(ty_heap *heap, undo_control *control, uint64_t bytes, undo **taken) {
     if (ty_status status = check_control(*control, bytes))
         return status;
@@ -224,11 +223,11 @@ ty_status undo_attach(ty_heap *heap, const ty_undo_options *options) {
                 .remedy("attach with NULL for options, and clear or detach it first");
         }
         undo *made;
-        ty_status status = make_buffers(heap, asked, &made); // before the old ones go: it may fail
+        ty_status status = make_buffers(heap, asked, &made); // before the old ones are freed: it may fail
         undo_destroy(u);
         if (status)
             return status;
-        static_cast<void>(heap_free(control)); // it is live: find_buffers has looked
+        static_cast<void>(heap_free(control)); // it is live: find_buffers has checked
         u = made;
     } else if (u == nullptr) {
         if (ty_status status = make_buffers(heap, asked, &u))
@@ -263,7 +262,7 @@ ty_status undo_detach(ty_heap *heap, bool keep_history) {
         return TY_OK;
     if (undo_attach(heap, nullptr) == TY_OK)
         return undo_detach(heap, false);
-    // Of buffers that make no sense, no entry is believed: what they held stays in the heap.
+    // In invalid buffers no entry is believed: what they kept stays in the heap.
     heap_set_service_root(heap, nullptr);
     if (heap_find_block(heap, root, &block) && block.address == root)
         return heap_free(root);

@@ -1,4 +1,4 @@
-// Allocating, freeing and resizing with a record of how it is taken back. No bytes are copied for it but the end of
+// Allocating, freeing and resizing with a record of how to reverse it. No bytes are copied for that, except the end of
 // what shrinks within a page or a small block.
 #include "undo_runtime.hpp"
 
@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-// Smaller blocks keep their memory until ty_heap_purge: asking the kernel about them would cost more than it gives.
+// Smaller blocks keep their memory until ty_heap_purge: system calls for them would cost more than they gain.
 constexpr uint64_t give_back_bytes = uint64_t{1} << 20;
 
 struct own_block {
@@ -16,7 +16,7 @@ struct own_block {
     bool run;
 };
 
-// A live block of the heap that undo does not hold.
+// A live block of the heap that undo does not keep.
 ty_status find_own(undo &u, const char *call, const void *block, own_block *own) {
     if (ty_status status = heap_block_at(u.heap, call, block, &own->bytes, &own->run))
         return status;
@@ -30,7 +30,7 @@ ty_status find_own(undo &u, const char *call, const void *block, own_block *own)
     return TY_OK;
 }
 
-// Of the call on a heap: where it records. nowhere is refused here.
+// Where a call on a heap records. nowhere is refused here.
 ty_status route_of_blocks(undo *u, const char *call, undo_route *route) {
     if (ty_status status = find_route(u, call, route))
         return status;
@@ -42,7 +42,7 @@ ty_status route_of_blocks(undo *u, const char *call, undo_route *route) {
     return TY_OK;
 }
 
-// While the heap is full, the oldest transactions that hold blocks go.
+// While the heap is full, the oldest transactions that keep blocks are forgotten.
 void *alloc_block(undo &u, size_t size, size_t alignment) {
     for (;;) {
         void *block = heap_alloc(u.heap, size, alignment, false);
@@ -62,14 +62,14 @@ void push_block(undo &u, undo_kind kind, uint64_t offset, uint64_t bytes, uint64
         u.kept.insert(block_offset(entry), bytes);
 }
 
-// What is kept is not read before an undo: its memory may go where the image has it. For pages only.
+// A kept block is not read before an undo: its memory may be evicted where the image holds it. For pages only.
 void give_back(undo &u, uint64_t offset, uint64_t bytes) {
     size_t released;
-    if (bytes >= give_back_bytes) // a failure means that the memory is merely kept
+    if (bytes >= give_back_bytes) // on failure the memory is merely kept
         static_cast<void>(image_evict(u.heap, u.base + offset, bytes, &released));
 }
 
-// Bytes of a block from a place in it on.
+// Records the bytes of a block from an offset on.
 bool record_from(undo &u, const own_block &own, uint64_t first) {
     if (first >= own.bytes)
         return true;
@@ -81,20 +81,21 @@ bool record_from(undo &u, const own_block &own, uint64_t first) {
     return room != undo_room::refused;
 }
 
-// U8. What a block grows by is written without a record, and what can be redone may have bytes there. They begin at the
-// size that was asked for before, which is not known: in a small block anywhere, else in the last page.
+// U8: what can be redone stays until a transaction ends. The bytes that a block grows by are written without a record,
+//     and redo may hold their content. They begin at the size that was requested before, which is unknown: anywhere in
+//     a small block, else in the last page.
 uint64_t first_of_redo(const undo &u, const own_block &own) {
     if (!u.is(undo_cycle) || !u.is(undo_open))
         return UINT64_MAX;
     return own.run ? own.bytes - os::page_bytes : 0;
 }
 
-// What lies behind the new size may be written without a record when the block is larger again: so it is recorded now.
+// What lies behind the new size may be written without a record when the block grows again: so it is recorded now.
 bool record_end(undo &u, const own_block &own, size_t size) {
     return record_from(u, own, std::min<uint64_t>(size, first_of_redo(u, own)));
 }
 
-// The block moves: the old one is kept, as it is.
+// The block moves: the old one is kept, unchanged.
 void *resize_by_moving(undo &u, const own_block &own, size_t size) {
     char *old = u.base + own.offset;
     undo_room room = make_room(u, *u.target, 2, 0, false, own.bytes);
@@ -114,7 +115,7 @@ void *resize_by_moving(undo &u, const own_block &own, size_t size) {
     return block;
 }
 
-// The pages behind stay as they are, as a block of their own that is kept.
+// The pages behind stay unchanged, as a kept block of their own.
 void *shrink_run(undo &u, const own_block &own, size_t size, uint64_t kept) {
     char *block = u.base + own.offset;
     uint64_t end = kept - size;

@@ -1,4 +1,4 @@
-// What is made sure of before bytes of the buffers are believed, and before anything is taken back.
+// The checks before bytes of the buffers are believed, and before anything is reversed.
 #include "undo_runtime.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ bool state_is_sound(undo &u) {
         c.cursor > back.entries_end || c.label[sizeof c.label - 1] != 0)
         return false;
     if (u.is(undo_open)) {
-        bool mark_fits = back.entries_end == c.open_begin || u.back().has_room(0, 0); // U4: its end has to write one
+        bool mark_fits = back.entries_end == c.open_begin || u.back().has_room(0, 0); // U4: ending it must write a mark
         if (!mark_fits || c.open_begin < c.cursor || c.open_begin > back.entries_end)
             return false;
         return u.is(undo_cycle) || (c.open_begin == c.cursor && u.forth().empty());
@@ -37,7 +37,7 @@ bool state_is_sound(undo &u) {
     return u.is(undo_cycle) || (c.cursor == back.entries_end && u.forth().empty());
 }
 
-// Goes over a ring's entries as they were written: where the payload of each must stand follows from those before it.
+// Walks a ring's entries in the order of writing: where the payload of each must stand follows from those before it.
 class chain_walk {
 public:
     chain_walk(const undo &u, const undo_ring &ring)
@@ -85,8 +85,8 @@ private:
     uint64_t marks_ = 0;
 };
 
-// The chain of undo: the cursor, and what is open, stand between transactions. *undone: transactions from the cursor
-// on.
+// The chain of undo: the cursor, and the open transaction, stand between transactions. *undone: transactions from the
+// cursor on.
 ty_status check_back(undo &u, uint64_t *undone) {
     const undo_ring_places &places = *u.back().places;
     chain_walk walk(u, u.back());
@@ -112,12 +112,12 @@ ty_status check_back(undo &u, uint64_t *undone) {
     if (!ends || walk.payload() != places.payload_end)
         return damaged(u, "the end of undo makes no sense");
     *undone = walk.marks() - done;
-    u.undoable = done; // U7
+    u.undoable = done; // U7: counted here once
     u.redoable = *undone;
     return TY_OK;
 }
 
-// The chain of redo, whose transactions stand against those of undo from the last closed one to the cursor (U1).
+// The chain of redo, whose transactions match those of undo from the last closed one back to the cursor (U1).
 ty_status check_forth(undo &u, uint64_t undone) {
     const undo_ring_places &places = *u.forth().places;
     chain_walk walk(u, u.forth());
@@ -152,7 +152,7 @@ ty_status check_kept(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
     return TY_OK;
 }
 
-// An entry of an operation on a block is none on the block that the entry lies in, which would be held, and freed.
+// An entry must not name the block in which the entry itself lies: that would be kept, and freed.
 bool spares_buffers(const undo &u, const undo_entry &entry) {
     const uint64_t buffers = u.offset_of(u.control);
     return entry.address != buffers && block_offset(entry) != buffers;
@@ -160,7 +160,7 @@ bool spares_buffers(const undo &u, const undo_entry &entry) {
 
 } // namespace
 
-// U3.
+// U3: a kept block is live, with the size in its entry.
 bool block_is(const undo &u, uint64_t offset, uint64_t bytes) {
     ty_block block;
     return heap_find_block(u.heap, u.base + offset, &block) && block.address == u.base + offset &&
@@ -202,7 +202,7 @@ bool entry_is_sound(const undo &u, const undo_ring &ring, const undo_entry &entr
     return false;
 }
 
-// U6.
+// U6: nothing read from the buffers is believed before it is checked.
 ty_status check_control(const undo_control &control, uint64_t block_bytes) {
     if (block_bytes < sizeof control || control.magic != undo_magic_1)
         return failure(TY_E_DAMAGED, "attach undo: the heap's service block is none of it");
@@ -227,7 +227,7 @@ ty_status check_control(const undo_control &control, uint64_t block_bytes) {
 ty_status check_buffers(undo &u) {
     if (!places_are_sound(u.back()) || !places_are_sound(u.forth()) || !state_is_sound(u))
         return damaged(u, "the places in the buffers make no sense, or an undo was under way");
-    for (undo_ring &ring : u.rings) // U7
+    for (undo_ring &ring : u.rings) // U7: the recorded bytes are counted
         ring.recorded = ring.count_recorded(ring.places->entries_begin, ring.places->entries_end);
     uint64_t undone = 0;
     if (!(u.control->flags & undo_volatile)) {
@@ -269,7 +269,7 @@ ty_status check_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) 
     return TY_OK;
 }
 
-// U5.
+// U5: nothing changes before the whole transaction is validated.
 ty_status check_step(undo &u, undo_ring &ring, uint64_t end, uint64_t *first) {
     const undo_entry &last = ring.at(end - 1);
     bool sound = kind_of(last) == undo_kind::mark && entry_is_sound(u, ring, last) &&

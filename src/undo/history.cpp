@@ -1,10 +1,10 @@
-// What a program can ask: the list of transactions, and the figures.
+// What a program can query: the list of transactions, and the statistics.
 #include "undo_runtime.hpp"
 
 namespace taiyen {
 namespace {
 
-// Goes over undo's closed transactions from the newest on. False: damaged, and the detail says so.
+// Walks undo's closed transactions from the newest on. On damage next() fails, and the detail says so.
 class step_walk {
 public:
     explicit step_walk(undo &u) : u_(u), end_(u.is(undo_open) ? u.control->open_begin : u.back().places->entries_end) {}
@@ -31,7 +31,7 @@ private:
     uint64_t entries_ = 0;
 };
 
-// The undo that is asked: what is attached; of a heap that is open for reading only, what it holds.
+// The undo to query: the attached one; for a heap that is open for reading only, its buffers.
 class asked_undo {
 public:
     asked_undo() = default;
@@ -49,14 +49,14 @@ public:
         return TY_OK;
     }
 
-    // What was recorded outside the heap is another process's.
+    // What was recorded outside the heap belongs to another process.
     bool is_out_of_reach() const { return detached_ != nullptr && detached_->control->flags & undo_volatile; }
 
 private:
     undo *detached_ = nullptr;
 };
 
-// U7: nothing of it is counted here.
+// U7: counted along, so nothing is counted here.
 void tell_recorded(undo &u, ty_undo_stats *s) {
     s->undoable = u.undoable;
     s->redoable = u.redoable;
@@ -121,7 +121,7 @@ ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats) {
 void undo_tell(ty_heap *heap) {
     undo *u = undo_of(heap);
     told_undo told{};
-    if (u != nullptr && u->running != undo_run::none) // a procedure has called: the undo that runs it tells
+    if (u != nullptr && u->running != undo_run::none) // called by a procedure: the undo that runs it publishes
         return;
     if (u != nullptr)
         told = {1,

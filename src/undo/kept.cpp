@@ -7,7 +7,7 @@ namespace taiyen {
 
 namespace {
 
-// Whole pages of memory: what is cleared is given back.
+// Whole pages of memory: clearing them releases them.
 constexpr uint64_t slots_min = os::page_bytes / sizeof(uint64_t);
 constexpr uint64_t counts_per_page = os::page_bytes / sizeof(uint16_t);
 
@@ -29,7 +29,7 @@ ty_status kept_blocks::create(uint64_t blocks_max, uint64_t pages) {
 
 void kept_blocks::clear() {
     count_ = bytes_ = 0;
-    if (os::decommit(slots_, slot_count_ * sizeof(uint64_t))) // zeros at once; else by hand
+    if (os::decommit(slots_, slot_count_ * sizeof(uint64_t))) // this makes zeros at once; else clear by hand
         memset(slots_, 0, slot_count_ * sizeof(uint64_t));
     if (os::decommit(pages_, page_count_ * sizeof(uint16_t)))
         memset(pages_, 0, page_count_ * sizeof(uint16_t));
@@ -60,7 +60,7 @@ void kept_blocks::insert(uint64_t offset, uint64_t bytes) {
     count_pages(offset, bytes, 1);
 }
 
-// Those behind it that were put there because their own slot was taken move up.
+// Entries behind it that are there because their own slot was taken move up.
 void kept_blocks::erase(uint64_t offset, uint64_t bytes) {
     const uint64_t mask = slot_count_ - 1;
     uint64_t hole = slot_of(offset);

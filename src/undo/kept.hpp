@@ -1,4 +1,4 @@
-// The blocks that undo holds: a volatile set that is made anew from the entries at each attach, of a fixed room, so
+// The blocks that undo keeps: a volatile set that is rebuilt from the entries at each attach, of a fixed capacity, so
 // that recording allocates nothing.
 #pragma once
 
@@ -14,15 +14,15 @@ public:
     void clear(); // covered pages, too
 
     bool contains(uint64_t offset) const;
-    void insert(uint64_t offset, uint64_t bytes); // there is room, and it is not in it
-    void erase(uint64_t offset, uint64_t bytes);  // it is in it
-    // One at or behind a slot, which starts at 0 and goes on; false: there is none. For who erases them all.
+    void insert(uint64_t offset, uint64_t bytes); // there is room, and it is not in the set
+    void erase(uint64_t offset, uint64_t bytes);  // it is in the set
+    // The next one at or behind a slot, which starts at 0; false: no more. For a caller that erases them all.
     bool next(uint64_t *slot, uint64_t *offset) const;
 
-    // Counts pages for what is not held, and not to be recorded either.
+    // Counts pages for blocks that are not kept, but must not be recorded either.
     void cover(uint64_t offset, uint64_t bytes) { count_pages(offset, bytes, 1); }
 
-    // Whether pages that the bytes lie in have kept blocks (or covered ones): a cheap look, which needs a second one.
+    // Whether pages that the bytes lie in have kept (or covered) blocks: a cheap check, which needs a second one.
     bool may_touch(uint64_t offset, uint64_t bytes) const {
         uint64_t last = (offset + bytes - 1) / os::page_bytes;
         for (uint64_t page = offset / os::page_bytes; page <= last; page++)

@@ -1,10 +1,10 @@
-// Which blocks of a heap are the library's own: undo's buffers, and what it holds; or what the layer below has there.
+// Which blocks of a heap are the library's own: undo's buffers and kept blocks; or those of the layer below.
 #include "undo_runtime.hpp"
 
 namespace taiyen {
 namespace {
 
-// U2.
+// U2: a block is kept for exactly one entry.
 ty_status add_kept(const undo &u, own_blocks &found) {
     uint64_t slot = 0, offset = 0;
     for (; u.kept.next(&slot, &offset); slot++)
@@ -13,7 +13,7 @@ ty_status add_kept(const undo &u, own_blocks &found) {
     return found.add(u.offset_of(u.control));
 }
 
-// The block of undo's buffers in a heap; NULL: it has none.
+// The block of undo's buffers in a heap; NULL if it has none.
 undo_control *buffers_of(ty_heap *heap, uint64_t *bytes) {
     void *root = heap_service_root(heap);
     ty_block block;

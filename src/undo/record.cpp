@@ -15,7 +15,7 @@ ty_status not_open(const undo *u, const char *call) {
     return failure(TY_E_ARGUMENT, "%s: no transaction is open", call).remedy("call ty_undo_begin first");
 }
 
-// U3.
+// U3: the bytes of a kept block are not touched.
 ty_status check_recorded(const undo &u, uint64_t offset, uint64_t bytes) {
     uint64_t end = heap_used_bytes(u.heap);
     if (offset < u.first_offset || offset > end || bytes > end - offset)
@@ -29,7 +29,7 @@ ty_status check_recorded(const undo &u, uint64_t offset, uint64_t bytes) {
     return TY_OK;
 }
 
-// Where the fast path does not go on.
+// Continues where the fast path cannot.
 [[gnu::noinline]] ty_status record_slowly(undo *u, const void *address, size_t bytes) {
     undo_route route;
     if (ty_status status = find_route(u, "record for an undo", &route))
@@ -125,7 +125,7 @@ ty_status undo_record_procedure(ty_heap *heap, uint64_t id, const void *argument
     if (route != undo_route::ring)
         return TY_OK;
     undo_ring &ring = *u->target;
-    if (bytes > ring.payload_bytes) // and the sums below stay small
+    if (bytes > ring.payload_bytes) // so that the sums below stay small
         bytes = ring.payload_bytes;
     switch (make_room(*u, ring, 1, sizeof(undo_call) + padded(bytes), true, 0)) {
     case undo_room::refused:
@@ -155,14 +155,14 @@ ty_status undo_end(ty_heap *heap) {
             .remedy(u->fixed() ? "undo is off now; ty_undo_clear switches it on again" : "use a larger buffer");
     }
     if (u->back().places->entries_end != c.open_begin) {
-        if (u->is(undo_cycle)) // U8
+        if (u->is(undo_cycle)) // U8: now redo is dropped
             end_cycle(*u);
         undo_mark mark{};
         mark.time_unix_ns = os::unix_time_ns();
         memcpy(mark.label, c.label, sizeof mark.label);
         u->back().close(c.open_begin, c.open_payload, mark);
         c.cursor = u->back().places->entries_end;
-        u->undoable++; // U7
+        u->undoable++; // U7: counted along
     }
     u->set(undo_open, false);
     u->target = nullptr;

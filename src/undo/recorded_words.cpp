@@ -1,4 +1,4 @@
-// The words that an undo or redo may put back, for who must know what they lead to.
+// The words that an undo or redo may put back, for a layer that must know what they point to.
 #include "undo_runtime.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct visiting {
     void *context;
     bool stopped;
 
-    // What a word is when some of its bytes are put back, over the others as they are now.
+    // The word after some of its bytes are put back, over the current value of the others.
     void look_at_part(uint64_t word, uint64_t first, uint64_t last, const char *bytes) {
         uint64_t value = 0, known = 0;
         ty_block block;
@@ -68,7 +68,7 @@ ty_status undo_each_recorded_word(ty_heap *heap, undo_word_visit *visit, void *c
         if (ty_status status = read_detached(heap, &read))
             return status == TY_E_MEMORY ? status : TY_OK;
     undo *of = attached ? attached : read;
-    // Volatile bytes end with the session, and there are none of a session before.
+    // Volatile bytes end with the session, and none are left of an earlier one.
     if (of && (attached || !(of->control->flags & undo_volatile))) {
         visiting all{*of, visit, context, false};
         for (const undo_ring &ring : of->rings)

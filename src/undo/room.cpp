@@ -1,5 +1,4 @@
-// Room for what is recorded, made by forgetting whole transactions from the oldest one on; and how things are
-// forgotten.
+// Room for what is recorded, made by forgetting whole transactions from the oldest one on; and how they are forgotten.
 #include "undo_runtime.hpp"
 
 #include <algorithm>
@@ -9,7 +8,7 @@ namespace {
 
 // Forgets the oldest closed transaction of a ring up to a place. False: there is none.
 bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payload) {
-    uint64_t &transactions = &ring == &u.back() ? u.undoable : u.redoable; // U7
+    uint64_t &transactions = &ring == &u.back() ? u.undoable : u.redoable; // U7: counted along
     const uint64_t first = ring.places->entries_begin;
     if (first == closed_end)
         return false;
@@ -18,7 +17,7 @@ bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payloa
         place++;
     release_entries(u, ring, first, place);
     u.forgotten++;
-    if (place == closed_end || !entry_is_sound(u, ring, ring.at(place))) { // something wrote over it
+    if (place == closed_end || !entry_is_sound(u, ring, ring.at(place))) { // the entry was overwritten
         ring.drop(closed_end, closed_payload);
         transactions = 0;
         return true;
@@ -30,7 +29,7 @@ bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payloa
     return true;
 }
 
-// The oldest of redo is the newest of undo: that can be neither redone nor undone any more. (U1)
+// The oldest transaction of redo is the newest of undo: it can be neither redone nor undone any more. (U1)
 bool evict_redo(undo &u) {
     if (!evict(u, u.forth(), u.partial, u.partial_payload))
         return false;
@@ -42,8 +41,8 @@ bool evict_redo(undo &u) {
     return true;
 }
 
-// Something of what is not the open transaction goes: the oldest that can be undone; where there is none, or none may
-// go, what can be redone (U8). False: there is nothing.
+// Forgets something other than the open transaction: the oldest one that can be undone; if there is none, or none may
+// be forgotten, everything that can be redone (U8). False: nothing is left to forget.
 bool forget_for_open(undo &u) {
     const undo_control &c = *u.control;
     const bool cycle = u.is(undo_cycle);
@@ -69,7 +68,7 @@ void close_gap(undo &u) {
         const undo_entry entry = back.at(place);
         if (entry_is_sound(u, back, entry))
             back.pull(entry);
-        else // something wrote over it: an undo will say so
+        else // the entry was overwritten: an undo will report it
             back.push(entry.address, entry.bytes, entry.what);
     }
 }
@@ -85,7 +84,7 @@ undo_room refuse(undo &u) {
 
 } // namespace
 
-// U4.
+// U4: recording makes room first, and then neither fails nor allocates.
 undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, bool one_piece, uint64_t kept_bytes) {
     const bool redo = &ring == &u.forth();
     if (redo && u.redo_lost)
@@ -98,7 +97,8 @@ undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, 
                     u.kept.bytes() <= kept_max - kept_bytes;
         if (fits)
             return undo_room::there;
-        // What an open transaction leaves in redo while it is taken back is of no use behind that: nothing goes for it.
+        // What an open transaction adds to redo while it is cancelled is useless afterwards: nothing is forgotten for
+        // it.
         if (redo ? u.fixed() || u.is(undo_open) || !evict_redo(u) : !forget_for_open(u))
             break;
     }
@@ -124,8 +124,8 @@ bool evict_for_memory(undo &u) {
 
 void release_kept(undo &u, uint64_t offset, uint64_t bytes) {
     u.kept.erase(offset, bytes);
-    if (block_is(u, offset, bytes))                    // else others have freed it, and it is theirs
-        static_cast<void>(heap_free(u.base + offset)); // what damaged tables keep is no part of the history any more
+    if (block_is(u, offset, bytes))                    // else others have freed it, and own it now
+        static_cast<void>(heap_free(u.base + offset)); // what damaged tables keep is no longer part of the history
 }
 
 void release_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {

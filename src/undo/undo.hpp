@@ -1,4 +1,4 @@
-// The façade of the undo layer. docs/design/undo.md tells how it works.
+// The façade of the undo layer. docs/design/undo.md describes how it works.
 #pragma once
 
 #include "../txn/txn.hpp"
@@ -6,8 +6,8 @@
 
 namespace taiyen {
 
-// The functions of undo.h, with arguments checked for NULL by the caller.
-ty_status undo_attach(ty_heap *heap, const ty_undo_options *options); // NULL: whatever there is, or the defaults
+// The functions of undo.h; the caller has checked the arguments for NULL.
+ty_status undo_attach(ty_heap *heap, const ty_undo_options *options); // NULL: the existing buffers, or the defaults
 ty_status undo_detach(ty_heap *heap, bool keep_history);
 ty_status undo_begin(ty_heap *heap, const char *label);
 ty_status undo_record(ty_heap *heap, const void *address, size_t bytes);
@@ -23,13 +23,13 @@ ty_status undo_exit(ty_heap *heap);
 ty_status undo_clear(ty_heap *heap);
 ty_status undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context);
 ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats);
-// Tells the image's layer what there is to be undone and redone, for who looks from another thread. After each call
-// that changes that; O(1).
+// Publishes in the image layer what can be undone and redone, for readers on other threads. Called after each call that
+// changes it; O(1).
 void undo_tell(ty_heap *heap);
 
-// Calls for each word of the heap that recorded bytes may put back, in no order, until the callback returns false: its
-// value, and a mask of the bytes of it that are put back; the others are as they are now. Arguments of procedures
-// count, in words from their begin. Buffers that make no sense have none: nothing is undone from these. Attached or
+// Calls back for each word of the heap that recorded bytes may put back, in no order, until the callback returns false:
+// with its value, and a mask of its bytes that are put back; the others have their current value. Arguments of
+// procedures count, as words from their start. Invalid buffers have no words: nothing is undone from them. Attached or
 // not. Nothing in the heap changes. Expected: TY_E_MEMORY.
 using undo_word_visit = bool(uint64_t value, uint64_t recorded, void *context);
 ty_status undo_each_recorded_word(ty_heap *heap, undo_word_visit *visit, void *context);

@@ -1,9 +1,9 @@
-// The persistent form of the undo buffers: one block of the heap, its service root, in format version 1.
+// The persistent format of the undo buffers: one block of the heap, its service root, in format version 1.
 //
 //   control | entries of undo | entries of redo | recorded bytes of undo | recorded bytes of redo
 //
-// The last two are missing where the buffers are volatile. Places in the rings are counted up for ever; a place's slot
-// is its remainder by the ring's size.
+// The last two are missing where the buffers are volatile. Places in the rings count up for ever; a place's slot is its
+// remainder modulo the ring's size.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,25 @@ inline constexpr uint32_t undo_version_1 = 1;
 
 // One recorded change, or the mark that closes a transaction.
 enum class undo_kind : uint8_t {
-    data = 1,      // these bytes are to be put back
-    procedure = 2, // this procedure is to be called
-    alloc = 3,     // this block was allocated: to be held
-    free = 4,      // this block was freed, and is kept: to be live again
-    grow = 5,      // this run grew by a tail: to be split off and held
-    shrink = 6,    // this run lost its tail, which is kept: to be joined again
+    data = 1,      // put these bytes back
+    procedure = 2, // call this procedure
+    alloc = 3,     // this block was allocated: keep it
+    free = 4,      // this block was freed, and is kept: make it live again
+    grow = 5,      // this run grew by a tail: split that off and keep it
+    shrink = 6,    // this run lost its tail, which is kept: join it again
     mark = 7,      // the entries before it are one transaction
 };
 
 struct undo_entry {
     uint64_t address; // offset in the heap; the procedure's id; of a mark: how many entries it closes
     uint64_t bytes;   // of the data, arguments, block, or tail; of a mark: sizeof(undo_mark)
-    uint64_t what; // undo_kind; bit 8: undo_mirrored; from bit 16 on the payload's offset in its ring, or of grow and
+    uint64_t what; // undo_kind; bit 8: undo_mirrored; from bit 16 on the payload's offset in its ring, or for grow and
                    // shrink the bytes before the tail
 };
-inline constexpr uint64_t undo_mirrored = uint64_t{1} << 8; // made by undoing an entry, not by a procedure
+inline constexpr uint64_t undo_mirrored = uint64_t{1} << 8; // recorded by undoing an entry, not by a procedure
 inline constexpr unsigned undo_place_shift = 16;
 
-// What a procedure's arguments follow.
+// Precedes a procedure's arguments.
 struct undo_call {
     uint64_t expected; // a ty_status
 };
@@ -61,7 +61,7 @@ enum undo_flag : uint32_t {
     undo_volatile = 2,
 };
 enum undo_state : uint32_t {
-    undo_open = 1,       // a transaction
+    undo_open = 1,       // a transaction is open
     undo_full = 2,       // and it does not fit
     undo_cycle = 4,      // under way
     undo_off = 8,        // by a full fixed buffer
@@ -73,8 +73,8 @@ struct undo_control {
     uint64_t magic;
     uint32_t version;
     uint32_t flags;            // undo_flag
-    uint64_t entry_count;      // that each ring has
-    uint64_t payload_bytes[2]; // that each has
+    uint64_t entry_count;      // of each ring
+    uint64_t payload_bytes[2]; // of each ring
     uint64_t kept_bytes_max;
     uint32_t state; // undo_state
     uint32_t zero;

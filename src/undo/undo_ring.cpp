@@ -16,7 +16,7 @@ void undo_ring::push_procedure(uint64_t id, const void *arguments, uint64_t byte
     push(id, bytes, what_of(undo_kind::procedure, at));
 }
 
-// The end is not behind the bytes, and all that lies between is of no use: so the first ones go first.
+// The end is never behind the bytes, and everything between is unused: so copying the first bytes first is safe.
 void undo_ring::pull(undo_entry entry) {
     constexpr uint64_t low = (uint64_t{1} << undo_place_shift) - 1;
     const uint64_t bytes = payload_of(entry);
@@ -54,7 +54,7 @@ void undo_ring::swap(uint64_t offset, char *memory, uint64_t bytes) {
     std::swap_ranges(memory + first, memory + bytes, payload);
 }
 
-// Entries and payload lie in one piece each, or in two where they go round the end.
+// Entries and payload are contiguous, or in two pieces where they wrap round the end.
 uint64_t undo_ring::checksum_of(uint64_t first, uint64_t count, const undo_mark &mark) const {
     uint64_t sum = checksum(&mark, offsetof(undo_mark, checksum));
     uint64_t slot = first % entry_count;
@@ -84,7 +84,7 @@ void undo_ring::close(uint64_t first, uint64_t payload_begin, undo_mark &mark) {
     push(count, sizeof mark, what_of(undo_kind::mark, at));
 }
 
-// U7.
+// U7: what the entries have recorded.
 uint64_t undo_ring::count_recorded(uint64_t first, uint64_t end) const {
     uint64_t bytes = 0;
     for (uint64_t place = first; place < end; place++)

@@ -1,5 +1,5 @@
-// A ring of entries and the ring of bytes that belongs to it. Bytes of data may go round the end; those of procedures
-// and marks lie in one piece, and skip the end where they do not fit. Entries are walked both ways.
+// A ring of entries and the ring of bytes that belongs to it. Bytes of data may wrap round the end; those of procedures
+// and marks are contiguous, and skip the end where they do not fit. Entries are walked both ways.
 #pragma once
 
 #include "undo.hpp"
@@ -21,7 +21,7 @@ inline uint64_t what_of(undo_kind kind, uint64_t place, uint64_t flags = 0) {
 inline uint64_t padded(uint64_t bytes) {
     return (bytes + 7) & ~uint64_t{7};
 }
-// Of an entry: what it takes in the ring of bytes.
+// The bytes that an entry takes in the ring of bytes.
 inline uint64_t payload_of(const undo_entry &entry) {
     switch (kind_of(entry)) {
     case undo_kind::data:
@@ -41,7 +41,7 @@ inline bool in_one_piece(undo_kind kind) {
 inline bool holds(const undo_entry &entry) {
     return kind_of(entry) == undo_kind::free || kind_of(entry) == undo_kind::shrink;
 }
-// What it has recorded, as the figures count it.
+// The bytes that it has recorded, as the statistics count them.
 inline uint64_t recorded_of(const undo_entry &entry) {
     return kind_of(entry) == undo_kind::data || kind_of(entry) == undo_kind::procedure ? entry.bytes : 0;
 }
@@ -61,7 +61,7 @@ struct undo_ring {
     uint64_t end_offset; // of places->payload_end
     uint64_t recorded;   // U7: bytes that the entries have recorded
 
-    // Room that is kept for the mark: it may have to skip nearly its own size.
+    // Room reserved for the mark: it may have to skip nearly its own size.
     static constexpr uint64_t mark_room = 2 * sizeof(undo_mark);
 
     undo_entry &at(uint64_t place) const { return entries[place % entry_count]; }
@@ -74,7 +74,7 @@ struct undo_ring {
         const uint64_t mark = fault("records_take_the_room_of_the_mark") ? 0 : mark_room;
         return used_entries() + count < entry_count + (mark == 0) && used_bytes() + bytes + mark <= payload_bytes;
     }
-    // What skipping the end takes for bytes in one piece.
+    // The bytes that skipping the end takes, for contiguous bytes.
     uint64_t skip_for(uint64_t bytes) const {
         return end_offset + bytes > payload_bytes ? payload_bytes - end_offset : 0;
     }
@@ -102,10 +102,10 @@ struct undo_ring {
         push(address, bytes, what_of(undo_kind::data, at));
     }
     void push_procedure(uint64_t id, const void *arguments, uint64_t bytes, ty_status expected);
-    // An entry that was pushed before, and lies behind the end with its bytes: both move to the end.
+    // Moves an entry that was pushed before, and lies behind the end with its bytes, to the end.
     void pull(undo_entry entry);
 
-    // Bytes from an offset on, which may go round the end.
+    // Bytes from an offset on, which may wrap round the end.
     void copy_in(uint64_t offset, const void *from, uint64_t bytes);
     void copy_out(uint64_t offset, void *to, uint64_t bytes) const;
     void swap(uint64_t offset, char *memory, uint64_t bytes);
@@ -121,9 +121,9 @@ struct undo_ring {
     // The ring ends, or begins, at these places from now on.
     void cut(uint64_t entries_end, uint64_t payload_end);
     void drop(uint64_t entries_begin, uint64_t payload_begin);
-    // The first place again, for an empty ring: then what lies in one piece need not skip anything.
+    // Back to the first place, for an empty ring: then contiguous bytes need not skip anything.
     void restart() { *places = {}, recorded = 0, refresh(); }
-    // Of entries that somebody else has written.
+    // For entries that were not pushed here.
     uint64_t count_recorded(uint64_t first, uint64_t end) const;
     void refresh() {
         end_slot = places->entries_end % entry_count;

@@ -1,20 +1,20 @@
-// What is known of a heap with undo while it is attached; shared by the files of this layer.
+// The runtime state of a heap with undo while it is attached; shared by the files of this layer.
 //
 // U1: the entries of undo before the cursor are done; those from it on, up to the open transaction, are undone, and its
-//     transactions there stand one to one against those in redo, newest against oldest.
+//     transactions there match those in redo one to one, newest against oldest.
 // U2: a block is kept for exactly one entry: a free or shrink before the cursor in undo or in the open transaction, or
 //     one in redo. The set of kept blocks is exactly these.
 // U3: a kept block is live in the heap, with the size that its entry says, and its bytes are not touched.
 // U4: recording makes room first, by whole transactions, and then neither fails nor allocates.
-// U5: nothing is changed by an undo or redo before all of the transaction is validated; and what fails later is
-//     reversed, as far as redo holds it.
+// U5: an undo or redo changes nothing before the whole transaction is validated; a later failure is reversed, as far as
+//     redo holds it.
 // U6: no byte read from the buffers is used as a size or place before it is checked: at the attach for the chain of all
 //     entries, by the checksum for what was closed.
-// U7: `undoable` and `redoable` are how many transactions stand before the cursor in undo, and in redo; `recorded` of
-//     each ring is what its entries say. They are counted along: no call but those that list or attach looks at all.
-// U8: what can be redone goes when a transaction ends that has recorded something, and not before: one that is
-//     cancelled, or empty, leaves it. Only where the open transaction has no room besides, and nothing older can go,
-//     it goes at once.
+// U7: `undoable` and `redoable` are the numbers of transactions before the cursor in undo, and in redo; `recorded` of
+//     each ring is what its entries say. They are counted along: only calls that list or attach walk the entries.
+// U8: redo is dropped when a transaction ends that has recorded something, and not before: one that is cancelled, or
+//     empty, leaves it. Only if the open transaction has no other room, and nothing older can be forgotten, it is
+//     dropped at once.
 #pragma once
 
 #include "kept.hpp"
@@ -22,11 +22,11 @@
 
 namespace taiyen {
 
-// What a procedure that runs records, and where.
+// Whether a procedure is running, and for what.
 enum class undo_run : uint8_t { none, undoing, redoing };
 
 struct undo : heap_service {
-    undo_ring *target; // what is recorded goes there; NULL: there is more to it
+    undo_ring *target; // what is recorded goes there; NULL: take the slow path
     char *base;
     uint64_t first_offset; // of blocks
     uint64_t end_offset;
@@ -36,18 +36,18 @@ struct undo : heap_service {
     undo_control *control;
     uint64_t buffer_bytes; // of the block that starts with control
     uint64_t forgotten;
-    uint64_t undoable; // U7
+    uint64_t undoable; // U7: counted along
     uint64_t redoable;
     bool reattached;
     bool lost_volatile;
     char *outside; // volatile buffers
     uint64_t outside_bytes;
 
-    // While a transaction is taken back or done again:
+    // While a transaction is undone or redone:
     undo_run running;
     bool redo_lost;   // redo will not hold this transaction
-    bool unrecorded;  // something was changed that it does not hold
-    uint64_t partial; // where in redo's entries, and payload, what it holds of it begins
+    bool unrecorded;  // something was changed that redo does not hold
+    uint64_t partial; // where in redo's entries, and payload, its part of the transaction begins
     uint64_t partial_payload;
 
     undo_ring &back() { return rings[0]; }
@@ -63,7 +63,7 @@ struct undo : heap_service {
     bool in_blocks(uint64_t offset, uint64_t bytes) const {
         return offset >= first_offset && offset <= end_offset && bytes <= end_offset - offset;
     }
-    // Where the payload behind undo's transactions that are done begins.
+    // Where the payload behind undo's done transactions begins.
     uint64_t payload_at_cursor() {
         uint64_t cursor = control->cursor;
         return cursor == back().places->entries_begin ? back().places->payload_begin
@@ -80,19 +80,19 @@ ty_status find_undo(ty_heap *heap, const char *call, undo **found);
 
 // ---- attach.cpp
 
-// The volatile side of buffers in a block of so many bytes, whose sizes are sound. Nothing in the heap changes.
+// The runtime state of buffers in a block of so many bytes, whose sizes are sound. Nothing in the heap changes.
 ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_bytes, undo **made);
-void undo_destroy(undo *u); // NULL: nothing to do
+void undo_destroy(undo *u); // NULL: does nothing
 
 // ---- own_blocks.cpp
 
-// The buffers that a heap has and that nothing is attached to, checked as an attach does; to be destroyed. *found NULL:
-// it has none. Nothing in the heap changes.
+// The buffers of a heap to which no undo is attached, checked as an attach does; the caller destroys them. *found NULL:
+// the heap has none. Nothing in the heap changes.
 ty_status read_detached(ty_heap *heap, undo **found);
 
 // ---- record.cpp
 
-// What becomes of a record.
+// Where a record goes.
 enum class undo_route {
     ring,    // it goes to u->target
     plain,   // the call does what its plain form does: undo is off, or redo will not hold the transaction
@@ -107,15 +107,15 @@ ty_status find_route(undo *u, const char *call, undo_route *route);
 bool block_is(const undo &u, uint64_t offset, uint64_t bytes);
 // Whether bytes touch a kept block or the buffers.
 bool touches_kept(const undo &u, uint64_t offset, uint64_t bytes);
-// The header of the buffers in a block of so many bytes. Expected: TY_E_DAMAGED, TY_E_FORMAT.
+// Checks the header of the buffers in a block of so many bytes. Expected: TY_E_DAMAGED, TY_E_FORMAT.
 ty_status check_control(const undo_control &control, uint64_t block_bytes);
-// All of the buffers in the heap; the kept blocks go to u.held (U2, U3). Of volatile ones, what they hold.
+// Checks all of the buffers in the heap; the kept blocks go to u.kept (U2, U3). Of volatile buffers, what the heap has.
 ty_status check_buffers(undo &u);
-// An entry: that what it names lies in the ring and among the heap's blocks (U6).
+// Whether what an entry names lies in the ring and among the heap's blocks (U6).
 bool entry_is_sound(const undo &u, const undo_ring &ring, const undo_entry &entry);
-// The closed transaction whose mark stands before a place (U5); *first is its first entry.
+// Checks the closed transaction whose mark stands before a place (U5); *first is its first entry.
 ty_status check_step(undo &u, undo_ring &ring, uint64_t end, uint64_t *first);
-// Entries that are to be taken back: those of a closed transaction, or of the open one.
+// Checks entries that are to be reversed: those of a closed transaction, or of the open one.
 ty_status check_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end);
 
 // ---- room.cpp
@@ -125,21 +125,21 @@ enum class undo_room {
     none,    // an undo is under way, and redo does not hold it (any more)
     refused, // the transaction does not fit; the detail says so
 };
-// Room in a ring for one payload, so many entries, and blocks to be held (U4).
+// Makes room in a ring for one payload, so many entries, and blocks to keep (U4).
 undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, bool one_piece, uint64_t kept_bytes);
-// Forgets the oldest transactions up to one that holds blocks; false: there was none.
+// Forgets the oldest transactions up to one that keeps blocks; false: there was none.
 bool evict_for_memory(undo &u);
-// Ends the holding of a block, and frees it.
+// Keeps a block no longer, and frees it.
 void release_kept(undo &u, uint64_t offset, uint64_t bytes);
-// Of all blocks that these entries hold.
+// The same for all blocks that these entries keep.
 void release_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end);
-// All that is kept is freed, and nothing is there to be undone, redone or ended.
+// Frees everything that is kept; afterwards nothing can be undone, redone or ended.
 void forget_all(undo &u);
-// Redo is emptied, and undo's undone transactions are cut off; an open one moves to their place.
+// Empties redo, and cuts off undo's undone transactions; an open one moves to their place.
 void drop_redo(undo &u);
-// The same, and the cycle is over.
+// The same, and ends the cycle.
 void end_cycle(undo &u);
-// What redo holds of a transaction that is being taken back goes.
+// Removes redo's part of a transaction that is being cancelled.
 void drop_partial(undo &u);
 
 } // namespace taiyen

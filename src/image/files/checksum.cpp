@@ -19,7 +19,8 @@ uint64_t header_checksum(const journal_header_1 &header) {
 }
 
 uint64_t header_checksum(const chunk_header_1 &header) {
-    // The field itself stands in the middle of the page: what is before it seeds what is behind it.
+    // The checksum field stands in the middle of the page: the sum of what is before it seeds the sum of what is behind
+    // it.
     uint64_t before = checksum(&header, offsetof(chunk_header_1, checksum));
     return checksum(header.entries, sizeof header.entries, before);
 }

@@ -1,4 +1,4 @@
-// What is in a heap's files: headers, checksums, the journal.
+// The content of a heap's files: headers, checksums, the journal.
 #pragma once
 
 #include "checksum.hpp"

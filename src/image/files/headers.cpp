@@ -32,7 +32,8 @@ image_mark mark_of(const image_header_2 &header) {
     return mark;
 }
 
-// I20: of another number of log streams is only the mark of a snapshot from before the heap had this log.
+// I20: marks in several log streams are durable with their epoch. A mark with another number of streams is from a
+//      snapshot before the heap had this log.
 void set_mark(image_header_2 &header, const image_mark &mark) {
     const image_mark at_begin = mark_at_begin(mark.lsn, header.log_streams);
     const image_mark &fits = mark.count == at_begin.count ? mark : at_begin;
@@ -78,7 +79,7 @@ const char *wrong_field(const image_header_2 &header) {
         header.limit_bytes % heap_granule_bytes)
         return "limit";
     if (header.base == 0 || header.base % heap_granule_bytes ||
-        header.base > (uint64_t{1} << 47) - header.limit_bytes) // no sum that may wrap
+        header.base > (uint64_t{1} << 47) - header.limit_bytes) // not a sum, which might overflow
         return "base";
     if (header.sums_offset % page_bytes || header.sums_offset < image_pages_offset_1 + header.limit_bytes ||
         header.sums_offset > image_file_bytes(heap_limit_max))
@@ -150,7 +151,7 @@ ty_status read_slots(const storage_file &image, header_slots *found) {
         found->contents[i] = judge_slot(header);
         if (found->contents[i] == slot_content::valid && header.version == image_version_1) {
             header.open = {1, checksum(header.identity, sizeof header.identity)};
-            header.journal_next = journal_front_2; // of a journal that is made anew
+            header.journal_next = journal_front_2; // of a journal that is recreated
         }
     }
     return TY_OK;
@@ -164,7 +165,7 @@ bool reserved_set(const image_header_2 &header) {
            memcmp(header.log_more + more, zeros, (log_streams_max_2 - 1 - more) * sizeof(log_place_2));
 }
 
-// What all headers of a heap say alike.
+// Fields that are the same in all headers of a heap.
 const char *contradiction_of(const image_header_2 &a, const image_header_2 &b) {
     return memcmp(a.identity, b.identity, sizeof a.identity) ? "identity"
            : a.base != b.base                                ? "base"
@@ -264,7 +265,7 @@ ty_status read_code_places(const storage_file &image, code_places_2 *places) {
     return TY_OK;
 }
 
-// CD9.
+// CD9: words of code are reported also after other processes had the heap open.
 void add_code_place(code_places_2 &places, const code_zones_2 &zones) {
     uint64_t left = 0;
     for (uint64_t n = 0; n < places.count; ++n)
@@ -300,7 +301,7 @@ ty_status read_doubtful_header(const storage_file &image, image_header_2 *header
     }
     bool repaired = false;
     if (ty_status status = read_header(image, header, &repaired))
-        return status; // why
+        return status; // the reason
     return failure(TY_E_FORMAT, "salvage a heap of format version %u", header->version)
         .at(image.path)
         .remedy("open it with the version of the library that wrote it, and close it");
@@ -309,13 +310,13 @@ ty_status read_doubtful_header(const storage_file &image, image_header_2 *header
 ty_status flush_image(const storage_file &image, header_state &state) {
     ty_status status = image.flush();
     if (status && state.in_doubt)
-        state.current.number -= 1; // not believed written: the next write goes to the same slot; the other is durable
+        state.current.number -= 1; // not believed: the next write goes to the same slot; the other one is durable
     state.in_doubt = false;
     state.flush_failed = state.flush_failed || status;
     return status;
 }
 
-// I2.
+// I2: a slot is overwritten only while the other one is durable.
 ty_status write_header(const storage_file &image, header_state &state) {
     if (state.in_doubt && !fault("header_written_beside_an_unflushed_one")) {
         if (ty_status status = flush_image(image, state))
@@ -330,7 +331,7 @@ ty_status write_header(const storage_file &image, header_state &state) {
     state.places.number = next.number;
     state.places.checksum = places_checksum(state.places);
     memcpy(page.bytes + code_places_offset_2, &state.places, sizeof state.places);
-    // A failed write may have torn the slot; the number stays, so that a retry goes to the same one.
+    // A failed write may have torn the slot; the number stays, so that a retry goes to the same slot.
     uint64_t slot = next.number % image_slot_count_1;
     if (ty_status status = image.write(slot * image_slot_bytes_1, page.bytes, sizeof page))
         return status;

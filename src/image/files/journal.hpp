@@ -1,4 +1,4 @@
-// The journal: batches on disk, and how they are found again.
+// The journal, a redo journal of pages: batches on disk, and how they are found again.
 #pragma once
 
 #include "../../os/os.hpp"
@@ -23,7 +23,7 @@ struct page_copies {
     void release();
 };
 
-// A complete batch, durable, waiting to be checkpointed. Owned by the list it is in.
+// A complete batch, durable, waiting to be checkpointed. Owned by the list that it is in.
 struct batch {
     batch *next = nullptr;
     uint64_t epoch = 0;
@@ -51,46 +51,46 @@ struct batch_list {
 
 // The journal's header, which binds it to its image.
 //
-// I8: an open acknowledges a batch, and checkpoints one, only when both headers of the image durably name it, and the
+// I8: an open acknowledges or checkpoints a batch only when both headers of the image durably name that open, and the
 //     journal's header did before them.
-// I9: an acknowledged batch lies before the size that the journal's header durably says, and the file had that size
-//     durably before.
+// I9: an acknowledged batch lies before the size that the journal's header durably says, and the file durably had that
+//     size before.
 // I10: a slot of the journal's header is overwritten only while the other one is durable, names an open that the image
 //      names, and says a size that the file has.
 struct journal_head {
     journal_header_2 header{}; // as last written and flushed, or read
     uint32_t next_slot = 0;    // where the next one goes (I10)
-    uint64_t sized_bytes = 0;  // so long the file was at its last successful flush
+    uint64_t sized_bytes = 0;  // length of the file at its last successful flush
     bool other_slot_damaged = false;
-    bool in_doubt = false; // a write of it failed: next_slot may hold one that says what is not so
+    bool in_doubt = false; // a write of it failed: next_slot may hold a header that is not true
 };
 
-// The header of a journal that holds nothing, in both slots.
+// Writes the header of an empty journal to both slots.
 ty_status write_first_header(const storage_file &journal, const image_header_2 &image, journal_head *head);
 
-// Writes `next` with the next number, and flushes: then it is the head's. Any other write is flushed with it.
+// Writes `next` with the next number, and flushes; then it is the head's header. Other writes are flushed with it.
 ty_status write_journal_header(const storage_file &journal, journal_head &head, const journal_header_2 &next);
 
-// What a journal is to an image.
+// Whether a journal belongs to an image.
 enum class journal_fit {
     fits,
-    superseded, // the image is clean, and this one is older, or never held anything: of no consequence
+    superseded, // the image is clean, and this journal is older or never held anything: it is ignored
 };
 // Reads the header. Errors: TY_E_FORMAT, TY_E_DAMAGED (also: cut short), TY_E_MISMATCH (of another heap, older or newer
 // than the image, or of a copy of the heap).
 ty_status read_journal_head(const storage_file &journal, const image_header_2 &image, journal_head *head,
                             journal_fit *fit);
 
-// What a journal says to somebody who may not have its image.
+// What a journal says to a reader that may not have its image.
 struct journal_trace {
     bool found = false; // a header; an empty file has none
-    bool used = false;  // it may hold what was acknowledged, or belong to a log that does, unless there is none
+    bool used = false;  // it may hold acknowledged content, or belong to a non-empty log that does
     uint8_t heap_identity[16] = {};
 };
-// What is no journal is refused.
+// A file that is not a journal is refused.
 ty_status read_journal_trace(const storage_file &journal, bool log_is_empty, journal_trace *trace);
 
-// Where in the chain of epochs a reader stands.
+// The position of a reader in the chain of epochs.
 struct journal_position {
     uint64_t epoch;
     uint64_t nonce;
@@ -103,44 +103,45 @@ struct journal_scan {
     uint64_t discarded = 0; // incomplete ones behind them
 };
 
-// Reads all complete batches behind `from`, checking every checksum. A batch that is incomplete although a later one
-// follows, or although `durable_epoch` says that it was acknowledged, is TY_E_DAMAGED; one whose predecessor is another
-// than the image's is TY_E_MISMATCH. Nothing is written.
+// Reads all complete batches behind `from` and checks every checksum. A batch that is incomplete although a later one
+// follows, or although `durable_epoch` says that it was acknowledged, is TY_E_DAMAGED; one whose predecessor differs
+// from the image's is TY_E_MISMATCH. Writes nothing.
 ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], journal_position from,
                        uint64_t durable_epoch, uint64_t page_limit, journal_scan *scan);
 
-// Looks through the whole journal for tables of batches behind `epoch`, whole or damaged, and tells what is left of
-// their entries: what such a batch would have brought to the image. A chunk without a believable header is known by its
-// pages: one of them is what its entry says. What cannot be read is left out.
+// Searches the whole journal for tables of batches behind `epoch`, intact or damaged, and reports the entries that are
+// left of them: what such a batch would have brought to the image. A chunk without a valid header is recognized by its
+// pages: one of them matches its entry. What cannot be read is left out.
 struct entry_sink {
     void *context;
     ty_status (*entry)(void *context, const chunk_entry_1 &entry);
 };
 ty_status find_later_entries(const storage_file &journal, uint64_t epoch, uint64_t page_limit, const entry_sink &sink);
 
-// What stands in the journal's file beside an image.
+// The content of the journal's file beside an image.
 struct journal_contents {
     journal_head head;
-    bool missing = false; // or of no consequence, and closed again: a writing open makes one
+    bool missing = false; // or ignored, and closed again: a writing open creates one
     journal_scan scan;
 };
 
-// Opens it (locked, but to look at it), checks that it is the image's, and reads what it holds beyond the image.
+// Opens it (locked, except for `look`), checks that it is the image's, and reads what it holds beyond the image.
 enum class journal_use { look, read, write };
 ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header_2 &image,
                        journal_contents *contents);
 
-// Of an image that has none, an archive's: one that became a snapshot heap has a journal, and then this image is older.
+// For an image that has no journal, an archive's: if a journal exists, the heap became a snapshot heap, and this image
+// is older.
 ty_status check_no_journal(const ty_storage &storage, const char *path, const image_header_2 &image);
 
-// What a layer with a log needs to know of the epoch that header and batches restore.
+// What a layer with a log needs to know about the epoch that header and batches restore.
 image_log log_of(const image_header_2 &header, const batch_list &batches);
 
-// Reads a batch's pages from the journal piece by piece, checks each page once more, and hands it on.
-// Errors: TY_E_DAMAGED, TY_E_IO, and what the sink returns.
+// Reads a batch's pages from the journal piece by piece, checks each page again, and passes it on. Errors:
+// TY_E_DAMAGED, TY_E_IO, and those that the sink returns.
 struct page_sink {
     void *context;
-    // Pages lie behind one another in memory and in the batch: copies[0..count).
+    // Pages are contiguous in memory and in the batch: copies[0..count).
     ty_status (*pages)(void *context, const page_copy *copies, size_t count, const char *bytes);
 };
 ty_status read_batch(const storage_file &journal, const batch &b, const page_sink &sink);

@@ -33,7 +33,7 @@ slot judge_slot(const char *page) {
     return result;
 }
 
-// Reads as much of the slots as there is.
+// Reads as much of the slots as the file has.
 ty_status read_slots(const storage_file &journal, uint64_t file_bytes, slot slots[journal_slot_count_2]) {
     io_buffer buffer;
     if (ty_status status = buffer.create(journal_front_2))
@@ -47,7 +47,7 @@ ty_status read_slots(const storage_file &journal, uint64_t file_bytes, slot slot
     return TY_OK;
 }
 
-// The newest valid slot; journal_slot_count_2: there is none.
+// The newest valid slot; journal_slot_count_2 if no slot is valid.
 uint32_t newest_slot(const slot slots[journal_slot_count_2]) {
     uint32_t best = journal_slot_count_2;
     for (uint32_t i = 0; i < journal_slot_count_2; ++i)
@@ -68,7 +68,7 @@ const char *remedy_for(const image_header_2 &image, const char *otherwise) {
 constexpr const char *restore_both = "put the journal of the heap's last open back, name it with journal_path, or "
                                      "restore all files of the heap from copies made together";
 
-// No slot is valid: why?
+// Returns the reason why no slot is valid.
 ty_status refuse_unreadable(const storage_file &journal, const image_header_2 &image,
                             const slot slots[journal_slot_count_2]) {
     for (uint32_t i = 0; i < journal_slot_count_2; ++i)
@@ -98,7 +98,7 @@ ty_status refuse_older(const storage_file &journal) {
         .remedy("%s", restore_both);
 }
 
-// I8. The image is not what the journal's last open left.
+// I8: the files name the open that wrote them. The image is not what the journal's last open left.
 ty_status refuse_other_open(const storage_file &journal, const image_header_2 &image, const journal_header_2 &header) {
     if (header.open.number < image.open.number)
         return refuse_older(journal);
@@ -126,7 +126,7 @@ ty_status check_numbers(const storage_file &journal, const journal_header_2 &hea
         .remedy("%s", restore_both);
 }
 
-// A valid header of this version.
+// Checks a valid header of this version.
 ty_status check_header(const storage_file &journal, const image_header_2 &image, const journal_header_2 &header,
                        uint64_t file_bytes, journal_fit *fit) {
     if (memcmp(header.identity, image.identity, sizeof header.identity))
@@ -140,7 +140,7 @@ ty_status check_header(const storage_file &journal, const image_header_2 &image,
     }
     uint64_t wanted = header.size_bytes > journal_front_2 && !fault("journal_that_was_cut_passes_for_a_crash")
                           ? header.size_bytes
-                          : journal_front_2; // I9
+                          : journal_front_2; // I9: acknowledged batches lie before it
     if (file_bytes >= wanted)
         return TY_OK;
     *fit = journal_fit::superseded;
@@ -185,7 +185,7 @@ ty_status write_journal_header(const storage_file &journal, journal_head &head, 
     return TY_OK;
 }
 
-// I10.
+// I10: the slot to overwrite next is one without which the journal can be read.
 ty_status read_journal_head(const storage_file &journal, const image_header_2 &image, journal_head *head,
                             journal_fit *fit) {
     *fit = journal_fit::fits;
@@ -210,8 +210,8 @@ ty_status read_journal_head(const storage_file &journal, const image_header_2 &i
         *fit = journal_fit::superseded;
         return is_clean(image) ? TY_OK : refuse_older(journal);
     }
-    // What was read may be in doubt: it can be overwritten while the other one would do. Where that would not, this one
-    // is durable: the image was written, or the file cut, after its flush.
+    // The header that was read may be in doubt: it can be overwritten if the other one suffices. If the other one would
+    // not, this one is durable: the image was written, or the file cut, after its flush.
     const slot &other = slots[1 - best];
     bool other_would_do = other.content == slot_content::valid && names_open(other.header, image.open) &&
                           other.header.size_bytes <= file_bytes;
@@ -235,14 +235,14 @@ ty_status read_journal_trace(const storage_file &journal, bool log_is_empty, jou
     if (best == journal_slot_count_2 && !version_1) {
         if (slots[0].content == slot_content::nothing && fault("short_file_of_somebody_replaced"))
             return TY_OK;
-        if (slots[0].content == slot_content::nothing) // whoever made it, it was not this library
+        if (slots[0].content == slot_content::nothing) // whatever created it, it was not this library
             slots[0].content = slot_content::foreign;
         return refuse_unreadable(journal, image_header_2{}, slots);
     }
     const journal_header_2 &header = slots[version_1 ? 0 : best].header;
-    // The first batch changes the header, as closing does. One that names an open and took no batch may be of a heap
-    // all of whose work is in its log; where there is none, it was left by a creation that failed, and the heap had
-    // nothing. One of version 1 was cut to its header when the heap was closed.
+    // The first batch changes the header, as closing does. A header that names an open and took no batch may be of a
+    // heap all of whose changes are in its log; without a log, a failed creation left it, and the heap had nothing. A
+    // journal of version 1 was cut to its header when the heap was closed.
     uint64_t writes_before = log_is_empty && header.previous.number ? 2 : 1;
     trace->found = true;
     trace->used = version_1 ? file_bytes > page_bytes : header.number > writes_before;

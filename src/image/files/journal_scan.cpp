@@ -1,4 +1,4 @@
-// Finding the batches of a journal: what a reader believes, and what it refuses.
+// Finding the batches of a journal: what a reader accepts, and what it refuses.
 #include "checksum.hpp"
 #include "journal.hpp"
 
@@ -18,7 +18,7 @@ struct expectation {
 
 struct candidate {
     batch *found = nullptr; // complete
-    bool started = false;   // its first chunk's header is there
+    bool started = false;   // its first chunk's header was found
     uint64_t attempt = 0;
     uint64_t nonce = 0;
     uint64_t end = 0;
@@ -60,7 +60,7 @@ bool marks_possible(const log_marks_2 &marks) {
     return marks.streams <= log_streams_max_2 && highest <= counter_max_2;
 }
 
-// A chunk that counts, or would, if this library knew its version: the chain must not seem to end there.
+// A chunk that counts, or would if this library knew its version: the chain must not seem to end there.
 bool is_other_version(const chunk_header_1 &header, const expectation &expected) {
     return header.version != image_version_2 && header.epoch >= expected.epoch &&
            !memcmp(header.identity, expected.identity, sizeof header.identity) && header_is_whole(header);
@@ -83,7 +83,7 @@ ty_status check_counters(const storage_file &journal, const chunk_header_1 &head
         .remedy("restore image and journal from a copy");
 }
 
-// What a chunk's header is, in a batch that started with `first`.
+// Whether a chunk's header continues the batch that started with `first`.
 bool continues(const chunk_header_1 &header, const chunk_header_1 &first, uint32_t index) {
     return header_is_sound(header) && header.nonce == first.nonce && header.epoch == first.epoch &&
            header.index == index && !memcmp(header.identity, first.identity, sizeof header.identity);
@@ -95,7 +95,7 @@ bool begins(const chunk_header_1 &header, const expectation &expected) {
            !memcmp(header.identity, expected.identity, sizeof header.identity);
 }
 
-// Adds a chunk's pages; false: a page is not what its entry says (or impossible).
+// Adds a chunk's pages; false: a page does not match its entry, or the entry is impossible.
 bool add_pages(const chunk_header_1 &header, const char *pages, uint64_t offset, uint64_t page_limit, batch *b,
                uint64_t *damage_offset) {
     for (uint32_t i = 0; i < header.count; ++i) {
@@ -128,7 +128,7 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
             readable = buffer.bytes();
         if (readable < page_bytes)
             break;
-        // Its header alone first: mostly there is no chunk, and memory that is not read into stays untouched.
+        // Read the header alone first: usually there is no chunk, and the rest of the buffer stays untouched.
         if (ty_status status = journal.read(offset, buffer.data(), page_bytes)) {
             batch_destroy(b);
             return status;
@@ -177,15 +177,15 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
     return TY_OK;
 }
 
-// A chunk that contradicts the end of the chain: of a later epoch, or of another line of snapshots.
+// A chunk that contradicts the end of the chain: of a later epoch, or of another history of snapshots.
 struct contradiction {
-    uint64_t epoch = 0; // 0: there is none
+    uint64_t epoch = 0; // 0: none
     uint64_t offset = 0;
 };
 
-// A batch is begun only when the one before it is durable. So where a chunk of a later epoch stands behind the place of
-// the batch that is expected, that batch was acknowledged, and what is wrong with it is damage. Its own first header
-// may be gone: then the next sound one, of the same batch or of the next, is at most one chunk away.
+// A batch is begun only when the one before it is durable. So if a chunk of a later epoch stands behind the place of
+// the expected batch, that batch was acknowledged, and what is wrong with it is damage. Its own first header may be
+// lost: then the next valid header, of the same batch or of the next, is at most one chunk away.
 ty_status find_contradiction(const storage_file &journal, uint64_t place, uint64_t size, const expectation &expected,
                              io_buffer &buffer, contradiction *found) {
     constexpr uint64_t look_bytes = uint64_t{256} << 10;
@@ -208,7 +208,7 @@ ty_status find_contradiction(const storage_file &journal, uint64_t place, uint64
                 *found = {header.epoch, at + i};
                 return TY_OK;
             }
-            if (header.epoch == expected.epoch) { // go on behind it
+            if (header.epoch == expected.epoch) { // continue behind it
                 next = at + i + chunk_bytes(header.count);
                 end = next + reach;
                 break;
@@ -228,7 +228,7 @@ failure damaged_batch(const storage_file &journal, uint64_t epoch, uint64_t offs
 
 } // namespace
 
-// I3.
+// I3: an incomplete batch is not believed, unless it is known to have been acknowledged: then it is damage.
 ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], journal_position from,
                        uint64_t durable_epoch, uint64_t page_limit, journal_scan *scan) {
     uint64_t size = 0;
@@ -263,7 +263,7 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
             at = {expected.epoch, best->nonce, best->end};
             continue;
         }
-        // The chain ends here: rightly so?
+        // The chain ends here. Is that its end, or damage?
         for (int i = 0; i < place_count; ++i) {
             const candidate &c = candidates[i];
             scan->discarded += c.started;
@@ -291,7 +291,7 @@ namespace {
 
 constexpr uint64_t looked_pages = 256; // at once
 
-// What cannot be read is zeros.
+// What cannot be read becomes zeros.
 void read_what_can_be(const storage_file &journal, uint64_t offset, char *pages, uint64_t count) {
     if (!journal.read(offset, pages, count * page_bytes))
         return;

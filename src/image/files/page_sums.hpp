@@ -1,4 +1,4 @@
-// The checksums of the image's pages, kept beside them.
+// The checksums of the image's pages, stored behind them.
 #pragma once
 
 #include "../../os/os.hpp"
@@ -13,19 +13,19 @@ public:
     ty_status start(const storage_file &image, uint64_t table_offset);
 
     ty_status get(uint64_t page, uint64_t *sum); // 0: unknown
-    ty_status set(uint64_t page, uint64_t sum);  // kept until another block is used or write() is called
-    // All unknown; touches only blocks that have been written. They are written again even where all was unknown: an
-    // earlier flush of that may have failed.
+    ty_status set(uint64_t page, uint64_t sum);  // buffered until another block is used or write() is called
+    // Makes all unknown; touches only blocks that have been written. They are written again even where all was unknown
+    // already: an earlier flush may have failed.
     ty_status clear_range(uint64_t first, uint64_t count);
-    ty_status write(); // whatever is still kept
+    ty_status write(); // whatever is still buffered
     // Whether the sector of this page's checksum is damaged.
     ty_status is_damaged(uint64_t page, bool *damaged);
-    // The first block at or behind `block` that was ever written; beyond the table: none.
+    // The first block at or behind `block` that was ever written; a number beyond the table if none was.
     ty_status next_block(uint64_t block, uint64_t *found) const;
-    // All blocks that were written, as they are; what is damaged becomes unknown.
+    // Writes all blocks that were ever written again, unchanged; damaged sums become unknown.
     ty_status write_again(uint64_t page_count);
 
-    // Copies the table for so many pages from one place to another, for a growth.
+    // Copies the table for so many pages from one place to another, when the heap is grown.
     static ty_status copy(const storage_file &image, uint64_t from, uint64_t to, uint64_t bytes);
 
 private:
@@ -34,8 +34,8 @@ private:
 
     const storage_file *image_ = nullptr;
     uint64_t table_offset_ = 0;
-    uint64_t block_ = UINT64_MAX; // that buffer_ holds
-    uint64_t damaged_ = 0;        // bit i: of its sectors
+    uint64_t block_ = UINT64_MAX; // in buffer_
+    uint64_t damaged_ = 0;        // bit i: its sector i is damaged
     bool changed_ = false;
     io_buffer buffer_;
 };

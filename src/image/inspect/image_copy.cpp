@@ -1,5 +1,5 @@
 // Copies of image and journal, taken while another process may write to them. docs/design/image.md, "Copies of files in
-// use", tells why they belong together.
+// use", explains why they belong together.
 #include "../files/files.hpp"
 #include "../image.hpp"
 
@@ -21,19 +21,19 @@ struct image_copy {
     char *journal_path = nullptr;
     storage_file journal, journal_to;
     bool journal_copied = false; // the copies have a file for it
-    bool current = false;        // but for new batches, if the headers are still the same
+    bool current = false;        // except for new batches, if the headers are still the same
 
     image_header_2 header{};
-    io_buffer slots; // of the headers, as they were copied, and room to compare
+    io_buffer slots; // the header slots as they were copied, and room to compare
     io_buffer buffer;
-    journal_position newest{}; // batch, that was copied
-    image_log told{};          // as of that
+    journal_position newest{}; // batch that was copied
+    image_log told{};          // as of that batch
 };
 
 namespace {
 
-// Brings the pages that the image holds, and did not hold when they were read last, to the copy. The copy's table of
-// page checksums tells what it holds (I21).
+// Copies the pages that the image holds now, but did not hold when they were last read. The copy's table of page
+// checksums shows what the copy holds (I21: the copies belong together).
 class changed_pages {
 public:
     explicit changed_pages(image_copy &copy) : copy_(copy) {}
@@ -61,13 +61,13 @@ public:
     }
 
 private:
-    // A copy of the same layout; what it holds stays.
+    // A copy of the same layout keeps its content.
     ty_status begin() {
         const uint64_t bytes = image_file_bytes(copy_.header.limit_bytes);
         uint64_t size = 0;
         if (ty_status status = copy_.image_to.get_size(&size))
             return status;
-        if (size != bytes && size) // of a limit that is raised: the table lies elsewhere
+        if (size != bytes && size) // a limit was grown: the table lies elsewhere
             if (ty_status status = copy_.image_to.set_size(0))
                 return status;
         if (size != bytes)
@@ -117,7 +117,7 @@ ty_status copy_journal_range(image_copy &copy, uint64_t start, uint64_t end) {
     return TY_OK;
 }
 
-// The header's slots and these batches. The file is as long as a header that was read before says (I9).
+// The header's slots and these batches. The file is at least as long as a header that was read before says (I9).
 ty_status copy_journal_parts(image_copy &copy, const batch_list &batches) {
     if (ty_status status = copy_journal_range(copy, 0, journal_front_2))
         return status;
@@ -160,7 +160,7 @@ ty_status find_new_batches(const image_copy &copy, journal_scan *scan) {
     return scan_journal(copy.journal, copy.header.identity, copy.newest, 0, copy.header.limit_bytes / page_bytes, scan);
 }
 
-// While the headers stay as they are, all that can be new are batches behind those that were copied.
+// While the headers stay the same, only batches behind those that were copied can be new.
 ty_status copy_new_batches(image_copy &copy) {
     if (!copy.journal.is_open())
         return TY_OK;
@@ -182,8 +182,8 @@ ty_status read_slots(const image_copy &copy, char *to) {
     return copy.image.read(0, to, slots_bytes);
 }
 
-// What was copied of the log ends there. It is written over only before the mark of a durable batch (L1): so if the
-// newest one has its mark behind that end, frames may have been lost to the copy.
+// log_end is where the copy of the log ends. The log is overwritten only before the mark of a durable batch (L1): so if
+// the newest batch has its mark behind that end, the copy may lack frames.
 ty_status log_may_be_cut(image_copy &copy, const image_mark &log_end, bool *cut) {
     journal_scan scan;
     ty_status status = find_new_batches(copy, &scan);
@@ -215,7 +215,7 @@ ty_status image_copy_begin(const char *path, const ty_open_options &options, cop
         return status;
     if (ty_status status = copy->image.open(path, 0))
         return status;
-    (void)copy->image.hold(true); // without it there may be more rounds
+    (void)copy->image.hold(true); // without it the copy may take more rounds
     return copies.add(path, copy->image.allocated_bytes(), &copy->image_to);
 }
 

@@ -25,7 +25,7 @@ void take_header(const image_header_2 &header, ty_info *info) {
     info->log_identity = header.log_identity;
 }
 
-// What an open would do, as far as image and journal tell.
+// What an open would do, as far as image and journal show.
 void foretell(const journal_contents &contents, bool receives, ty_info *info) {
     const journal_scan &scan = contents.scan;
     const char *text = "opens at once";
@@ -36,7 +36,7 @@ void foretell(const journal_contents &contents, bool receives, ty_info *info) {
                       : scan.discarded ? TY_RECOVERY_CRASHED_WRITING
                                        : TY_RECOVERY_CRASHED_CHECKPOINTING;
         text = "reads the snapshots that the image does not hold yet from the journal, and opens";
-    } else if (scan.discarded && !info->closed) { // what is behind the end of one that was closed is nothing
+    } else if (scan.discarded && !info->closed) { // behind the end of one that was closed, nothing counts
         info->found = TY_RECOVERY_CRASHED_WRITING;
         text = "opens with the last complete snapshot; an incomplete one never counted";
     } else if (!info->closed) {
@@ -48,18 +48,18 @@ void foretell(const journal_contents &contents, bool receives, ty_info *info) {
              receives ? "; it receives the transactions of another heap, and nobody else writes to it" : "");
 }
 
-// The journal is read, or what an open would be refused for is told.
+// Reads the journal; a failure is what an open would be refused for.
 ty_status look_at_journal(storage_file &journal, const char *path, const image_header_2 &header,
                           journal_contents *contents, ty_info *info) {
     if (!has_journal(info->kind))
         return check_no_journal(*journal.storage, path, header);
     ty_status status = read_journal(journal, path, journal_use::look, header, contents);
     if (journal.is_open())
-        (void)journal.get_size(&info->journal_bytes); // what fails is told already
+        (void)journal.get_size(&info->journal_bytes); // a failure is reported already
     return status;
 }
 
-// *mixed: the files changed while they were read, so that what was read is of no one moment.
+// *mixed: the files changed while they were read: what was read is not of one moment.
 ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
                     const char *given_journal_path, ty_error *refusal, bool locks, bool *mixed) {
     size_t struct_size = info->struct_size;
@@ -115,7 +115,8 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
 
 } // namespace
 
-// A heap in use is read once more where it changed meanwhile. What does not become whole so is told as it was read.
+// A heap in use is read again if it changed meanwhile. If the last attempt is still mixed, it is reported as it was
+// read.
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
                           const char *journal_path, ty_error *refusal, bool locks) {
     constexpr int readings_max = 50;
@@ -133,7 +134,7 @@ void image_tell_refusal(const ty_error &refusal, ty_info *info) {
     (void)report_error(refusal); // its fields as one line
     const size_t length = strlen(before) + strlen(ty_error_text());
     const char *name = strrchr(refusal.path, '/');
-    if (length > most && name) { // what to do counts more than where the file is
+    if (length > most && name) { // the remedy matters more than the file's place
         constexpr size_t kept_min = 24;
         const size_t droppable = strlen(refusal.path) - std::min(strlen(name), kept_min);
         const size_t dropped = std::min(length - most + 3, droppable);

@@ -1,5 +1,5 @@
-// Notes of others in the image's file (docs/design/image.md). They are written beside the process that has the
-// heap open: nothing else is ever written where they are.
+// Notes of other programs in the image's file (docs/design/image.md). They are written while another process may have
+// the heap open: that process never writes where they are.
 #include "../files/files.hpp"
 #include "../image.hpp"
 
@@ -24,14 +24,14 @@ ty_status open_image(const char *path, const ty_storage &storage, image_note_slo
     return slots.image.open(path, writes ? TY_OPEN_WRITE : 0);
 }
 
-constexpr int readings_max = 3; // a slot that is read while it is written is not whole either
+constexpr int readings_max = 3; // a slot that is read while it is written is not valid either
 
 bool is_whole(const note_slot_2 &slot, uint32_t note, uint64_t n) {
     return slot.magic == note_magic_2 && slot.checksum == checksum_of(slot) && slot.note == note &&
            slot.bytes <= sizeof slot.content && slot.number % note_slot_count_2 == n && slot.number <= counter_max_2;
 }
 
-// The newest one that is whole; number 0: there is none. *damaged: there was one.
+// Finds the newest valid note; number 0: no note. *damaged: both slots were written, and neither is valid.
 ty_status look_at_slots(const image_note_slots &slots, uint32_t note, note_slot_2 *newest, bool *damaged) {
     uint64_t written = 0, whole = 0;
     *newest = {};
@@ -45,11 +45,11 @@ ty_status look_at_slots(const image_note_slots &slots, uint32_t note, note_slot_
         written += memcmp(&page, &zeros, sizeof page) != 0;
         if (!is_whole(slot, note, n))
             continue;
-        ++whole; // another heap's is none of this one
+        ++whole; // a valid note of another heap does not count for this one
         if (slot.number > newest->number && !memcmp(slot.heap_identity, slots.heap, sizeof slots.heap))
             *newest = slot;
     }
-    *damaged = written == note_slot_count_2 && whole == 0; // I25
+    *damaged = written == note_slot_count_2 && whole == 0; // I25: damaged, not missing
     return TY_OK;
 }
 
@@ -66,14 +66,15 @@ ty_status read_slots(const image_note_slots &slots, uint32_t note, note_slot_2 *
                 "(taiyen repair), which is published under another name");
 }
 
-// Under the turn. I25: what is in doubt is written over where it is, and the other slot is durable meanwhile.
+// The caller has the file's turn. I25: a note in doubt is overwritten in place, and the other slot is durable
+// meanwhile.
 ty_status write_slot(image_note_slots &slots, uint32_t note, const void *bytes, size_t size) {
     image_note_slots::state &state = slots.notes[note];
     note_slot_2 next{};
     io_page page;
     if (ty_status status = read_slots(slots, note, &next))
         return status;
-    if (state.seen && state.number != next.number) // I25
+    if (state.seen && state.number != next.number) // I25: only a writer that has read the current note
         return failure(TY_E_BUSY, "write a note of a heap: another one has written it meanwhile")
             .at(slots.image.path)
             .remedy("read it, and decide again");
@@ -108,7 +109,7 @@ ty_status flush_notes(image_note_slots &slots, image_note_slots::state &state) {
     return TY_OK;
 }
 
-// I25: the first one of a note goes to both slots, one after the other.
+// I25: the first write of a note goes to both slots, one after the other.
 ty_status write_slots(image_note_slots &slots, uint32_t note, const void *bytes, size_t size) {
     ty_status status = write_slot(slots, note, bytes, size);
     if (!status && slots.notes[note].number == 1 && !(status = flush_notes(slots, slots.notes[note])))
@@ -142,7 +143,7 @@ ty_status image_note_read(const char *path, const ty_storage &storage, image_not
         return failure(TY_E_FORMAT, "read a note of a heap: it is longer than any that is known here")
             .at(path)
             .remedy("use a newer version of the library");
-    slots.notes[note] = {true, false, false, newest.number}; // it may be another process's, which has not flushed it
+    slots.notes[note] = {true, false, false, newest.number}; // another process may have written it, and not flushed it
     *size = newest.number ? newest.bytes : 0;
     memcpy(bytes, newest.content, *size);
     return TY_OK;

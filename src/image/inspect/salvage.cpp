@@ -1,7 +1,7 @@
-// A new image of a damaged one and its journal: the last good epoch, and what is wrong with it.
+// A new image from a damaged one and its journal: the last good epoch, and what is wrong with it.
 //
-// Nothing of the files is believed but what its checksum confirms, or what cannot be told: bytes of a damaged page are
-// taken as they are, and told of.
+// Nothing in the files is believed unless its checksum confirms it, or it cannot be checked at all: bytes of a damaged
+// page are taken as they are, and reported.
 #include "../files/files.hpp"
 #include "../image.hpp"
 
@@ -25,7 +25,7 @@ struct damaged_files {
     bool doubtful = false;
     uint64_t image_bytes = 0;
     journal_scan scan;          // batches up to the last good epoch
-    bool journal_whole = false; // it is the image's, and no batch is missing that it held, as far as it tells
+    bool journal_whole = false; // it is the image's, and as far as can be seen lacks no batch that it held
 
     explicit damaged_files(const ty_storage &storage) : image{&storage}, journal{&storage} {}
     damaged_files(const damaged_files &) = delete;
@@ -50,12 +50,12 @@ struct teller {
     static void tell(void *self, const char *text) { static_cast<teller *>(self)->tell(text); }
 };
 
-// The image is the heap, whatever its journal holds.
+// Whether the image is the heap, whatever its journal holds.
 bool needs_no_journal(const damaged_files &files) {
     return !files.doubtful && is_clean(files.header);
 }
 
-// Whatever is wrong with the journal ends the chain of batches, and is told.
+// Anything wrong with the journal ends the chain of batches, and is reported.
 void read_doubtful_journal(damaged_files &files, teller &told) {
     const image_header_2 &header = files.header;
     if (files.journal.open(files.journal_path, 0)) {
@@ -77,8 +77,8 @@ void read_doubtful_journal(damaged_files &files, teller &told) {
     }
 }
 
-// I22: while batches are checkpointed, the image has pages of newer epochs than its headers say; it is of one moment
-// only with all of these batches.
+// I22: a page not reported is what its checksum says. While batches are checkpointed, the image has pages of newer
+//      epochs than its headers say; it is of one moment only with all of these batches.
 bool may_be_mixed(const damaged_files &files) {
     if (!has_journal(ty_kind(files.header.kind)))
         return files.doubtful || files.header.state != uint32_t(image_state::closed);
@@ -86,7 +86,7 @@ bool may_be_mixed(const damaged_files &files) {
            (files.doubtful || (!files.journal_whole && !fault("mixture_of_snapshots_not_reported")));
 }
 
-// A number that is another one where anything was read that decides what the last good epoch is.
+// A number that changes with anything that decides which epoch is the last good one.
 uint64_t state_of(const damaged_files &files) {
     uint64_t state = checksum(&files.header, sizeof files.header);
     for (const batch *b = files.scan.batches.first; b; b = b->next)
@@ -160,7 +160,7 @@ private:
     }
     static uint64_t offset_of(uint64_t page) { return image_pages_offset_1 + page * page_bytes; }
 
-    // 0: not known.
+    // 0: unknown.
     uint64_t sum_of(uint64_t page) {
         const uint64_t block = page / sums_per_block_1;
         uint64_t sum = 0;
@@ -168,7 +168,7 @@ private:
             return 0;
         return sum;
     }
-    bool is_to_be_cleared(uint64_t page) const { // by a growth that was not finished
+    bool is_to_be_cleared(uint64_t page) const { // by an unfinished growth
         const uint64_t offset = offset_of(page);
         return offset >= files_.header.clear_offset && offset - files_.header.clear_offset < files_.header.clear_bytes;
     }
@@ -181,7 +181,7 @@ private:
             told_.sinks.page(page, missing, told_.sinks.context);
     }
 
-    // I22: what the image has of batches behind the last good epoch, as far as the journal still tells.
+    // I22: finds the pages that the image has of batches behind the last good epoch, as far as the journal still shows.
     ty_status find_later_pages() {
         if (!files_.journal.is_open() || needs_no_journal(files_))
             return TY_OK;
@@ -198,7 +198,7 @@ private:
         if (checksum(buffer_.data(), page_bytes) == entry.sum)
             later_.insert(entry.page);
     }
-    // The stretches of the image that hold data, as far as the file goes.
+    // The ranges of the image that hold data, as far as the file goes.
     ty_status copy_pages() {
         const uint64_t end_of_file = files_.image_bytes / page_bytes * page_bytes;
         const uint64_t end_of_pages = std::min(image_pages_offset_1 + files_.header.limit_bytes, end_of_file);
@@ -217,7 +217,7 @@ private:
         }
         return TY_OK;
     }
-    // I22.
+    // I22: a page whose content differs from its checksum is reported.
     ty_status copy_piece(uint64_t offset, uint64_t bytes) {
         const bool whole = files_.image.read(offset, buffer_.data(), bytes) == TY_OK;
         for (uint64_t i = 0; i < bytes; i += page_bytes) {
@@ -241,7 +241,7 @@ private:
         return out_.write(offset, buffer_.data(), bytes);
     }
 
-    // I22: pages that were written, says the table, and are not there.
+    // I22: reports pages that were written according to the table, and are missing.
     void tell_holes() {
         static constexpr char zeros[page_bytes] = {};
         const uint64_t zero_sum = checksum(zeros, page_bytes), pages = files_.header.limit_bytes / page_bytes;
@@ -271,7 +271,8 @@ private:
         told_.tell(text);
     }
 
-    // I23: by page 0 an open knows the heap, and what of it is used.
+    // I23: an open identifies the heap by page 0, which also says how much of it is used. What is known without it is
+    //      put back.
     ty_status repair_header() {
         const void *base = reinterpret_cast<const void *>(files_.header.base);
         const uint64_t limit = files_.header.limit_bytes;
@@ -291,7 +292,7 @@ private:
         tell_what_was_cut(page.data());
         return TY_OK;
     }
-    // From the last piece on.
+    // Searches from the last piece backwards.
     ty_status find_described_end(const heap_page_range &descriptors, uint64_t *found) {
         const uint64_t first = offset_of(descriptors.first);
         *found = 0;
@@ -310,7 +311,7 @@ private:
         }
         return TY_OK;
     }
-    // I22: of pages behind the end of a file that is cut, no checksum is there, either.
+    // I22: where the file was cut, checksums of the pages behind its end are missing, too.
     void tell_what_was_cut(const void *header_page) {
         const uint64_t bytes = std::max(files_.image_bytes, image_pages_offset_1);
         const uint64_t there = (bytes - image_pages_offset_1) / page_bytes;
@@ -348,14 +349,14 @@ private:
     teller &told_;
     ty_salvage_report &report_;
     os::page_set renewed_; // that a batch has
-    os::page_set later_;   // that a batch has which is not in the new image
+    os::page_set later_;   // of batches that are not in the new image
     os::page_set read_;
     bool header_told_ = false;
     page_sums sums_;
     io_buffer buffer_;
 };
 
-// Of an archive heap that was closed in order: it needs neither checksums nor other files.
+// The header of an archive heap that was closed cleanly: it needs neither checksums nor other files.
 image_header_2 header_of_archive(const image_header_2 &damaged, uint64_t epoch) {
     image_header_2 header{};
     header.magic = image_magic_1;
@@ -383,7 +384,7 @@ ty_status write_image(damaged_files &files, storage_file &out, teller &told, ty_
         return status;
     header_state state;
     state.current = header_of_archive(files.header, report.epoch);
-    static_cast<void>(read_code_places(files.image, &state.places)); // a damaged image may have none: it is advice
+    static_cast<void>(read_code_places(files.image, &state.places)); // a damaged image may have none: they are a hint
     return write_header_twice(out, state);
 }
 
@@ -452,7 +453,7 @@ ty_status image_salvage(const char *path, const ty_open_options &options, const 
     return status;
 }
 
-// X30: it is read from the epoch that was salvaged, or not at all.
+// X30: the log is replayed in whole transactions, from the epoch that was salvaged, or not at all.
 ty_status image_salvage_log(const char *path, const ty_open_options &options, uint64_t state, storage_file *image,
                             ty_info *info, image_log *log) {
     damaged_files files(*options.storage);

@@ -34,7 +34,7 @@ public:
         return buffer_.create(piece_pages * page_bytes);
     }
 
-    // All stretches of the image: those that hold data, and the holes between them.
+    // All ranges of the image: those that hold data, and the holes between them.
     ty_status run() {
         uint64_t total = 0;
         if (ty_status status = each_piece(&total, nullptr))
@@ -84,14 +84,14 @@ private:
     static uint64_t page_at(uint64_t offset) { return (offset - image_pages_offset_1) / page_bytes; }
     static uint64_t offset_of(uint64_t page) { return image_pages_offset_1 + page * page_bytes; }
 
-    // Pages [first, end) have no data: none of them may have been written, but with zeros.
+    // Pages [first, end) have no data: all that was ever written to them must be zeros.
     ty_status check_hole(uint64_t first, uint64_t end) {
         static constexpr char zeros[page_bytes] = {};
         const uint64_t zero_sum = checksum(zeros, page_bytes);
         uint64_t missing = first; // from there to `page`
         for (uint64_t page = first; page < end; ++page) {
             uint64_t expected = 0;
-            if (page == first || page % sums_per_block_1 == 0) { // what was never written has no checksums either
+            if (page == first || page % sums_per_block_1 == 0) { // pages never written have no checksums either
                 uint64_t block = 0;
                 if (ty_status status = sums_.next_block(page / sums_per_block_1, &block))
                     return status;
@@ -113,8 +113,8 @@ private:
         return TY_OK;
     }
 
-    // The checksums themselves. Where a process died, those that it was writing may be torn: the next open's close
-    // writes them again.
+    // The checksums themselves. Where a process died, those that it was writing may be torn: the close after the next
+    // open writes them again.
     ty_status check_sums() {
         const uint64_t pages = header_.limit_bytes / page_bytes;
         const uint64_t blocks = (pages + sums_per_block_1 - 1) / sums_per_block_1;
@@ -123,7 +123,7 @@ private:
             if (status || block >= blocks)
                 return status;
             const uint64_t first = block * sums_per_block_1, end = std::min(first + sums_per_block_1, pages);
-            bool torn = false; // by a checkpoint that goes on
+            bool torn = false; // by a checkpoint that was interrupted, and continues at the next open
             for (uint64_t page = first; page < end; ++page)
                 torn = torn || pending_.contains(page);
             for (uint64_t page = first; page < end && !torn; page += sums_per_sector_1)
@@ -145,7 +145,7 @@ private:
         return TY_OK;
     }
 
-    // A path may be long, and what is told of its pages stands behind it.
+    // A path may be long, and the text about its pages follows it.
     [[gnu::format(printf, 2, 3)]] void tell(const char *format, ...) {
         char text[TY_STORAGE_PATH_MAX + 256];
         va_list arguments;
@@ -172,7 +172,7 @@ private:
     ty_status check_piece(uint64_t offset, uint64_t bytes) {
         uint64_t first = page_at(offset);
         if (image_.read(offset, buffer_.data(), bytes)) {
-            report(ty_error_text()); // which part cannot be read is a finding like any other
+            report(ty_error_text()); // an unreadable part is a finding like any other
             return TY_OK;
         }
         for (uint64_t i = 0; i < bytes / page_bytes; ++i) {

@@ -1,4 +1,4 @@
-// Closing: a last snapshot, everything checkpointed, unused disk space given back.
+// Closing: a last snapshot, everything checkpointed, unused disk space released.
 #include "../files/files.hpp"
 #include "../snapshots/snapshots.hpp"
 
@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-// Free pages of the heap whose disk space is worth giving back.
+// Free pages of the heap whose disk space is worth releasing.
 struct free_ranges {
     struct range {
         uint64_t first;
@@ -40,7 +40,7 @@ struct free_ranges {
     }
 };
 
-// Whether the image holds anything in a range of pages.
+// Whether the image holds data in a range of pages.
 ty_status holds_data(const image &im, const free_ranges::range &range, bool *holds) {
     uint64_t start = 0, end = 0;
     uint64_t offset = image_pages_offset_1 + range.first * page_bytes;
@@ -49,8 +49,8 @@ ty_status holds_data(const image &im, const free_ranges::range &range, bool *hol
     return status == TY_E_NOT_FOUND ? TY_OK : status;
 }
 
-// Checksums that a dead process, or a failed close, may have left half-written are whole again, durably, before a
-// header says that the heap was closed: scrub then takes a damaged one for damage.
+// Rewrites checksums that a dead process, or a failed close, may have left half-written, durably, before a header says
+// that the heap was closed: scrub then treats a damaged one as damage.
 ty_status settle_sums(image &im) {
     if (!im.sums_in_doubt)
         return TY_OK;
@@ -105,7 +105,7 @@ ty_status punch_free_pages(image &im) {
     return TY_OK;
 }
 
-// Nothing that the journal holds is needed any more: it becomes as short as one that was just made.
+// Nothing in the journal is needed any more: it becomes as short as a new one.
 ty_status empty_journal(image &im) {
     journal_header_2 next = im.head.header;
     if (next.size_bytes > journal_front_2 || (im.open_named && next.previous.number)) {
@@ -121,7 +121,7 @@ ty_status empty_journal(image &im) {
     return TY_OK;
 }
 
-// settled: of a heap with a log, whose last snapshot holds all that is in it.
+// settled: the heap has a log, and the last snapshot holds everything in it.
 ty_status write_closed(image &im, bool settled) {
     im.header.current.state = uint32_t(image_state::closed);
     im.header.current.log_settled = settled;
@@ -131,9 +131,9 @@ ty_status write_closed(image &im, bool settled) {
     return flush_image(im.backing, im.header);
 }
 
-// If it fails, the heap stays in use, and the disk may hold what it said it did not write: a header that calls the heap
-// closed. As far as the disk plays along, that one is written over at once; else before the next batch counts (I8), or
-// before the next snapshot of an archive heap (I16), which takes none any more where a flush failed (I3).
+// On failure the heap stays in use, and the disk may hold what it failed to acknowledge: a header that says that the
+// heap is closed. If the disk permits, that header is overwritten at once; else before the next batch counts (I8), or
+// before the next snapshot of an archive heap (I16), which can take no more snapshots where a flush failed (I3).
 ty_status mark_closed(image &im, bool settled) {
     ty_status status = write_closed(im, settled);
     if (!status)
@@ -149,14 +149,14 @@ ty_status mark_closed(image &im, bool settled) {
     return report_error(error);
 }
 
-// After the last snapshot: the image takes everything, and the journal shrinks. Whatever fails, nothing is lost, and it
-// can be done again.
+// After the last snapshot: everything is checkpointed, and the journal shrinks. On any failure nothing is lost, and
+// this can be repeated.
 ty_status settle_files(image &im) {
     if (im.kind == TY_ARCHIVE) {
         if (ty_status status = mark_closed(im, false))
             return status;
-        // Where a power cut tears a header in the next open, the other slot has to say the same: an archive heap has no
-        // journal that tells. It is closed already, so a failure here takes nothing away but that.
+        // If a power cut tears a header in the next open, the other slot must say the same: an archive heap has no
+        // journal that could. The heap is already closed, so a failure here costs nothing else.
         (void)write_closed(im, false);
         return TY_OK;
     }
@@ -203,15 +203,14 @@ ty_status image_close(ty_heap *heap, const image_mark *mark) {
     return TY_OK;
 }
 
-// I3.
+// I3: a failed batch is not believed.
 ty_status image_discard(ty_heap *heap) {
     image *im = image_of(heap);
     if (im->fork.forked() || im->read_only)
         return teardown_after(im, TY_OK);
     worker_stop(*im);
-    // Closed in order, as far as the disk plays along: a header that says otherwise costs the next open a flush and the
-    // reading of the journal. An archive heap's memory may be on the disk half-way; and so may a snapshot that failed,
-    // or its end.
+    // Closed cleanly, if the disk permits: a header that says otherwise costs the next open a flush and a scan of the
+    // journal. An archive heap's memory may be on the disk in part; so may a snapshot that failed, or its last chunks.
     const bool clean = im->kind != TY_ARCHIVE &&
                        (im->writer.failed_epoch <= im->durable_epoch || fault("closed_after_a_failed_snapshot"));
     if (clean && settle_sums(*im) == TY_OK)

@@ -1,4 +1,4 @@
-// New heaps. The image is made under another name and renamed once it is whole (I6).
+// New heaps. The image is created under another name and renamed once it is whole (I6).
 #include "../files/files.hpp"
 #include "open_steps.hpp"
 
@@ -9,10 +9,10 @@
 namespace taiyen {
 namespace {
 
-constexpr uintptr_t base_alignment = uintptr_t{1} << 30; // places for new heaps are so far apart
+constexpr uintptr_t base_alignment = uintptr_t{1} << 30; // distance between places for new heaps
 constexpr int place_attempts = 64;
 
-// Whether the heap's name is taken: looked at again once PATH-creating is locked, since its previous owner may have
+// Whether the heap's name is taken: checked again once PATH-creating is locked, since its previous owner may have
 // finished meanwhile.
 ty_status check_name_free(const image &im) {
     storage_file probe{im.backing.storage};
@@ -25,7 +25,7 @@ ty_status check_name_free(const image &im) {
     return failure(TY_E_EXISTS, "create a heap: there is a file of that name").at(im.image_path).remedy("open it");
 }
 
-// Maps the new image where it fits: at the base asked for, or at a place that follows from the identity.
+// Maps the new image: at the base asked for, or at a place derived from the identity.
 ty_status map_new(image &im, void *wanted_base) {
     image_header_2 &header = im.header.current;
     uint32_t flags = TY_MAP_WRITE | (im.kind == TY_ARCHIVE ? TY_MAP_SHARED : 0);
@@ -47,7 +47,7 @@ ty_status map_new(image &im, void *wanted_base) {
     return status;
 }
 
-// The pages that formatting touched go to their places directly: there is nothing to protect yet.
+// The pages that formatting touched are written to their places directly: there is nothing to protect yet.
 ty_status write_formatted_pages(const image &im) {
     page_sums sums;
     if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
@@ -77,7 +77,7 @@ ty_status format_heap(image &im, const ty_open_options &options) {
     return im.kind == TY_ARCHIVE ? im.backing.write_back(im.base, im.mapped_bytes) : write_formatted_pages(im);
 }
 
-// Whole, a file gets its name (I6).
+// Gives a complete file its name (I6).
 ty_status name_file(const storage_file &file, const char *creation_path, const char *path) {
     const ty_storage *storage = file.storage;
     if (ty_status status = os::call_whole(storage->rename, storage->context, creation_path, path))
@@ -99,10 +99,10 @@ bool journal_exists(const image &im) {
 
 } // namespace
 
-// N4.
+// N4: the journal gets the access rights of the image.
 ty_status create_journal(image &im, bool *made) {
     *made = false;
-    im.journal.close(); // one that is of no consequence
+    im.journal.close(); // one that is ignored
     const bool replaces = journal_exists(im);
     char *creation_path = path_with(im.journal_path, creation_suffix);
     if (!creation_path)
@@ -127,7 +127,7 @@ ty_status create_journal(image &im, bool *made) {
 
 namespace {
 
-// Its heap may need it although nothing stands in it yet: a heap that died is not opened without its journal.
+// Its heap may need the journal even if it is empty: a heap that died is not opened without it.
 ty_status refuse_other_heap(const image &im, const journal_trace &trace) {
     char identity[2 * sizeof trace.heap_identity + 1];
     for (size_t i = 0; i < sizeof trace.heap_identity; ++i)
@@ -143,8 +143,8 @@ ty_status refuse_other_heap(const image &im, const journal_trace &trace) {
 
 } // namespace
 
-// I7. A creation that died may leave a journal, which looks like that of a heap that died before its first batch. It is
-// known by its name, beside an image that is missing.
+// I7: an open that is refused has changed nothing. A creation that died may leave a journal, which looks like that of a
+//     heap that died before its first batch. It is recognized by its name, beside a missing image.
 ty_status check_journal_place(image &im) {
     ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE);
     if (status == TY_E_NOT_FOUND)
@@ -163,14 +163,14 @@ ty_status check_journal_place(image &im) {
 }
 
 void remove_files(image &im) {
-    im.backing.remove_quietly(im.image_path); // first: the others are of no heap then
+    im.backing.remove_quietly(im.image_path); // first: the other files then belong to no heap
     if (has_journal(im.kind) && im.journal.is_open())
         im.journal.remove_quietly(im.journal_path);
 }
 
 namespace {
 
-// Asked first of all: what is there may be another heap's, with a journal that says nothing of it.
+// Called first of all: an existing log may be another heap's, whose journal does not mention it.
 ty_status check_log(image &im, const image_open_hook *hook) {
     if (im.kind != TY_TRANSACTIONAL)
         return TY_OK;
@@ -186,8 +186,8 @@ ty_status check_log(image &im, const image_open_hook *hook) {
     return TY_OK;
 }
 
-// The log of the layer above comes last before the header: whatever fails or crashes before the image has its name, it
-// is a log of no heap, and holds nothing.
+// The log of the layer above is created last before the header: on any failure or crash before the image has its name,
+// it is a log of no heap, and empty.
 ty_status make_log(const image &im, const image_open_hook *hook) {
     return im.kind == TY_TRANSACTIONAL ? hook->make(hook->context) : TY_OK;
 }
@@ -227,7 +227,7 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
             status = name_file(im.backing, creation_path, im.image_path);
         if (!status && fault("image_named_before_it_is_whole"))
             status = write_header_twice(im.backing, im.header);
-        if (status && made_journal) // not one that was there
+        if (status && made_journal) // not one that existed before
             im.journal.remove_quietly(im.journal_path);
         im.backing.path = im.image_path;
     }

@@ -17,7 +17,7 @@ ty_status check_fits_reader(const image &im, const opening &state) {
         .remedy("open it for writing once: that checkpoints them");
 }
 
-// An open that fails from here on leaves what a process leaves that dies after its open: the same heap.
+// An open that fails from here on leaves the same as a process that dies after its open: the same heap.
 ty_status checkpoint_early(image &im, opening &state) {
     batch_list &batches = state.journal.scan.batches;
     if (ty_status status = begin_open(im, state))
@@ -27,7 +27,7 @@ ty_status checkpoint_early(image &im, opening &state) {
     im.durable_epoch = batches.last->epoch;
     im.unapplied = batches;
     batches = {};
-    return checkpoint_batches(im); // I8
+    return checkpoint_batches(im); // I8: names the open first
 }
 
 } // namespace taiyen

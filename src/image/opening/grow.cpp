@@ -1,10 +1,10 @@
-// A larger limit for existing files. The page checksums move to the new end; their old place becomes heap pages.
+// Growing the limit of existing files. The page checksums move to the new end; their old place becomes heap pages.
 #include "../files/files.hpp"
 #include "open_steps.hpp"
 
 namespace taiyen {
 
-// I1.
+// I1: the old table is cleared only when both headers durably name the new one.
 ty_status finish_clearing(image &im) {
     image_header_2 &header = im.header.current;
     if (!header.clear_bytes)
@@ -27,11 +27,11 @@ ty_status finish_clearing(image &im) {
     return write_header_twice(im.backing, im.header);
 }
 
-// I2.
+// I2: both headers name the new table only after it is durable.
 ty_status grow_files(image &im, uint64_t limit_bytes) {
     image_header_2 &header = im.header.current;
     uint64_t table_bytes = sums_table_bytes(header.limit_bytes);
-    // Behind the heap's pages, and behind the old table: a small growth of a large heap would have them overlap.
+    // Behind the heap's pages, and behind the old table: with a small growth of a large heap the two would overlap.
     uint64_t new_table = image_pages_offset_1 + limit_bytes;
     if (new_table < header.sums_offset + table_bytes)
         new_table = header.sums_offset + table_bytes;

@@ -1,5 +1,5 @@
-// Opening: what the files are, what belongs to the heap, and how its memory comes to be. Nothing is written before all
-// of it is known to be sound (I7).
+// Opening: reading the files, checking which of them belong to the heap, and mapping its memory. Nothing is written
+// before all of it is known to be sound (I7).
 #include "../files/files.hpp"
 #include "../snapshots/snapshots.hpp"
 #include "open_steps.hpp"
@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
 
 ty_status image_create(const char *path, const ty_open_options &options, image **made) {
-    void *memory = nullptr; // not by malloc: it has addresses of the heap's, which lead to no block (M11)
+    void *memory = nullptr; // not from malloc: it holds heap addresses that are in no block (M11)
     if (os::map_memory(sizeof(image), os::memory_hint::none, &memory))
         return failure(TY_E_MEMORY, "open a heap").at(path).remedy("free memory, or raise the process's limits");
     image *im = new (memory) image{};
@@ -64,7 +64,7 @@ ty_recovery_state judge_files(const image_header_2 &header, const journal_scan &
     return scan.batches.count ? TY_RECOVERY_CRASHED_CHECKPOINTING : TY_RECOVERY_CRASHED;
 }
 
-// An archive heap gets a journal. A crash in between leaves an archive heap and a journal that holds nothing.
+// Adds a journal to an archive heap. A crash in between leaves an archive heap and an empty journal.
 ty_status attach_journal(image &im, opening &state) {
     image_header_2 &header = im.header.current;
     bool made = false;
@@ -79,7 +79,7 @@ ty_status attach_journal(image &im, opening &state) {
     return TY_OK;
 }
 
-// The files of an existing heap, from its name to its memory.
+// Opens the files of an existing heap, from its name to its memory.
 ty_status open_files(image &im, opening &state) {
     if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_OPEN_WRITE))
         return status;
@@ -128,8 +128,8 @@ ty_status ask_for_log(const image &im, opening &state) {
         .remedy("open it through the transaction layer");
 }
 
-// A detach died between its two headers: the older one names a log still, and the newer one may not be durable. The
-// older one must not be what a power cut leaves when another log is in the place of the one that it names.
+// A detach died between its two headers: the older one still names a log, and the newer one may not be durable. A power
+// cut must not leave the older one when another log has replaced the one that it names.
 ty_status finish_detach(image &im, const opening &state) {
     if (ty_status status = settle_journal(im, state.journal.scan.batches))
         return status;
@@ -142,8 +142,8 @@ bool detach_unfinished(const image &im, const opening &state) {
     return state.hook && state.other_log && !im.header.current.log_identity && state.log.identity;
 }
 
-// The log that the header is to name. But for an unfinished detach, it is there before anything else is written: where
-// it was missing, a header that does not need it must not be torn before, as the other one may need it.
+// Creates the log that the header is to name. Except for an unfinished detach, this precedes any other write: where the
+// log was missing, a header that does not need it must not be torn first, as the other header may need it.
 ty_status make_log(image &im, const opening &state) {
     if (detach_unfinished(im, state))
         if (ty_status status = finish_detach(im, state))
@@ -151,12 +151,12 @@ ty_status make_log(image &im, const opening &state) {
     return state.hook ? state.hook->make(state.hook->context) : TY_OK;
 }
 
-// Whether the heap's pages lie in the image as they will when the open is done.
+// Whether the heap's pages already lie in the image where they will be after the open.
 bool pages_stay(const image &im, uint64_t limit_bytes) {
     return im.read_only || (limit_bytes == im.header.current.limit_bytes && im.header.current.clear_bytes == 0);
 }
 
-// The heap's memory, or the certainty that it can be had. The reading of a log works on it.
+// Takes the heap's memory, or checks that it can be taken. Reading a log needs it.
 ty_status check_memory(image &im, opening &state, uint64_t limit_bytes, bool checkpoints) {
     const bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.header.current.kind != TY_TRANSACTIONAL;
     if (pages_stay(im, limit_bytes) && !checkpoints) {
@@ -171,7 +171,7 @@ ty_status check_memory(image &im, opening &state, uint64_t limit_bytes, bool che
     return probe_heap(im, state);
 }
 
-// Threads and staging memory (I7).
+// Threads and staging memory, before any file is changed (I7).
 ty_status make_ready(image &im, const opening &state) {
     if (ty_status status = im.fork.start())
         return status;
@@ -179,13 +179,14 @@ ty_status make_ready(image &im, const opening &state) {
         return TY_OK;
     if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
         return status;
-    // Once a process, and before its first thread if that can be: with several, the kernel takes 10 ms to register it.
+    // Once a process, and before its first thread if possible: with several threads, the kernel takes 10 ms to register
+    // it.
     static_cast<void>(os::process_barrier_available());
     return worker_start(im); // they have nothing to do before the heap is open
 }
 
-// The layer above takes what it needs, as early as can be: its part of the memory must be in its place. Then it may
-// refuse what is there.
+// The layer above takes what it needs, as early as possible: its part of the memory must be in place. Then it may
+// refuse the heap.
 ty_status start_upper(image &im, opening &state) {
     const bool grows = im.heap && !im.read_only && heap_limit(im.heap) != im.mapped_bytes;
     if (!im.heap || grows)
@@ -202,7 +203,7 @@ ty_status start_upper(image &im, opening &state) {
     return state.hook->judge(state.hook->context, im.heap);
 }
 
-// What the header is to say from now on: a log or none, and this version of the format.
+// Changes what the header says: a log or none, and this version of the format.
 ty_status change_header(image &im, opening &state) {
     image_header_2 &header = im.header.current;
     state.upgraded = header.version != image_version_2;
@@ -216,9 +217,9 @@ ty_status change_header(image &im, opening &state) {
     return write_header_twice(im.backing, im.header);
 }
 
-// A journal or log that is missing is made before anything else: the older header may need one, and the newer one is in
-// doubt while it is written again. That one says that it is not needed; until there is one, it must stay. (I3) A log
-// that is made anew is not the one that the older header names: then that header is written first (change_header).
+// A missing journal or log is created before anything else: the older header may need one, and the newer one is in
+// doubt while it is written again. The newer one says that none is needed; until a file exists, it must stay (I3). A
+// recreated log is not the one that the older header names: then that header is written first (change_header).
 ty_status settle_files(image &im, opening &state) {
     const uint64_t named_log = im.header.current.log_identity;
     const bool replaces_log = named_log && state.log.identity && named_log != state.log.identity;
@@ -248,7 +249,7 @@ ty_status settle_files(image &im, opening &state) {
     return renew_batches(im, state.journal.scan.batches);
 }
 
-// Whatever refuses the open does so here, where that can be: nothing is changed yet (I7).
+// Everything that refuses the open does so here, if possible: nothing is changed yet (I7).
 ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches, bool checkpoints) {
     if (im.read_only)
         if (ty_status status = check_fits_reader(im, state))
@@ -263,7 +264,7 @@ ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attach
     return ask_for_log(im, state);
 }
 
-// Changes of the files that the open asks for, or that an earlier one left unfinished.
+// Changes the files as the open asks, or completes changes that an earlier open left unfinished.
 ty_status change_files(image &im, opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind) && !im.read_only;
@@ -276,7 +277,7 @@ ty_status change_files(image &im, opening &state) {
     if (ty_status status = check_all(im, state, limit_bytes, attaches, checkpoints); status || im.read_only)
         return status;
     if (im.journal.is_open() && !attaches)
-        if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may be others now
+        if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may have changed
             return status;
     if (ty_status status = settle_files(im, state))
         return status;
@@ -299,19 +300,19 @@ ty_status change_files(image &im, opening &state) {
     return TY_OK;
 }
 
-// What the files say is done.
+// The files now say that the heap is open: the heap starts.
 ty_status start_heap(image &im, opening &state) {
     if (im.read_only)
         return TY_OK;
     if (ty_status status = begin_open(im, state))
         return status;
-    os::lock_guard guard(im.work); // from here on the header is the checkpointer's
+    os::lock_guard guard(im.work); // from here on the checkpointer owns the header
     im.checkpoint_wanted = im.unapplied.first != nullptr;
     im.changed.notify_all();
     return TY_OK;
 }
 
-// A growth is finished by the heap itself; what it moved becomes durable with a snapshot of its own.
+// The heap itself finishes a growth; what it moved becomes durable with a snapshot of its own.
 ty_status grow_heap(image &im) {
     if (im.read_only || heap_limit(im.heap) == im.mapped_bytes)
         return TY_OK;
@@ -405,19 +406,19 @@ void take_over_batches(image &im, opening &state) {
     const batch *newest = state.journal.scan.batches.last;
     os::lock_guard guard(im.work);
     im.durable_epoch = newest ? newest->epoch : header.epoch;
-    state.report.epoch = im.durable_epoch; // a growth goes on to an epoch of its own
+    state.report.epoch = im.durable_epoch; // a growth continues to an epoch of its own
     im.durable_nonce = newest ? newest->nonce : header.nonce;
     im.durable_mark = newest ? newest->mark : mark_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
     const bool has_marks = header.log_streams && !fault("entries_where_the_marks_stand");
-    im.chunk_pages = has_marks ? chunk_pages_with_marks_2 : chunk_pages_1; // I20
+    im.chunk_pages = has_marks ? chunk_pages_with_marks_2 : chunk_pages_1; // I20: each chunk has room for the marks
     im.unapplied = state.journal.scan.batches;
     state.journal.scan.batches = {};
 }
 
-// Before anything is built on that, it is durable where that matters.
+// The mark must be durable before anything that needs it is built on it.
 ty_status mark_open(image &im, const opening &state) {
-    if (state.options.code != TY_CODE_IGNORED) { // whose process has no part in what words lead to
+    if (state.options.code != TY_CODE_IGNORED) { // else words of code do not depend on this process
         const os::code_zones zones = os::find_code_zones();
         add_code_place(im.header.places,
                        {zones.program_begin, zones.program_end, zones.libraries_begin, zones.libraries_end});
@@ -458,7 +459,7 @@ heap_owner snapshot_owner(image &im) {
         os::dump(address, bytes, true);
         return TY_OK;
     };
-    // Free pages lose their private copies; what shows then is what the image holds, which nobody needs either.
+    // Free pages lose their private copies; what the image holds shows then, and is not needed either.
     owner.give_back = [](void *, void *address, size_t bytes) {
         (void)os::decommit(address, bytes);
         return false;

@@ -1,4 +1,4 @@
-// What an open asks of a heap's files before it changes anything (I7).
+// The checks of a heap's files before an open changes anything (I7: a refused open has changed nothing).
 #include "open_steps.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ ty_status check_features(const image &im) {
         .remedy("open it read-only, or use a newer version of the library");
 }
 
-// Asked before anything is changed (I7).
+// Checked before anything is changed (I7).
 ty_status check_attach(image &im) {
     if (im.header.current.state != uint32_t(image_state::closed))
         return failure(TY_E_DAMAGED, "attach a journal to an archive heap that was not closed in order")
@@ -38,7 +38,7 @@ ty_status check_attach(image &im) {
     return check_journal_place(im);
 }
 
-// What is written from here on must be readable for ever: no heap comes to such numbers by itself.
+// What is written from here on must always be readable: no heap reaches such numbers by itself.
 ty_status check_counters(const image &im, const opening &state) {
     constexpr uint64_t most = counter_begin_max_2;
     const journal_header_2 &journal = state.journal.head.header;

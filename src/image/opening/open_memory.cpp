@@ -1,4 +1,4 @@
-// How the memory of a heap comes to be: the image mapped, and over it what the image does not hold yet.
+// The memory of a heap: the image mapped, and over it what the image does not hold yet.
 #include "../snapshots/snapshots.hpp"
 #include "open_steps.hpp"
 
@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-// Another open of this process that has the addresses.
+// Another open in this process that has the addresses.
 struct owner {
     const image &wanted;
     bool same_heap = false;
@@ -21,7 +21,7 @@ void look_at_owner(const heap_image *found, void *context) {
     who.same_path = strcmp(im.image_path, who.wanted.image_path) == 0;
 }
 
-// A heap has one place, and its copies have the same.
+// A heap has one address range, and its copies have the same.
 ty_status address_taken(const image &im, ty_status status) {
     const image_header_2 &header = im.header.current;
     void *base = reinterpret_cast<void *>(header.base);
@@ -40,7 +40,7 @@ ty_status address_taken(const image &im, ty_status status) {
         .remedy("close that one (%s), or open this one in another process", there);
 }
 
-// The image at its address.
+// Maps the image at its address.
 ty_status map_image(image &im, bool writable) {
     const image_header_2 &header = im.header.current;
     uint32_t flags =
@@ -67,10 +67,10 @@ ty_status copy_to_heap(void *context, const page_copy *copies, size_t count, con
     return TY_OK;
 }
 
-// Maps the image and puts the pages of batches that it does not hold yet over it.
+// Maps the image and copies the pages of batches that it does not hold yet over it.
 ty_status map_heap(image &im, opening &state) {
     bool restores = state.journal.scan.batches.count != 0;
-    // A log is replayed even where nothing is to be changed: image_freeze protects the heap then.
+    // A log is replayed even if nothing may be changed: image_freeze protects the heap then.
     if (ty_status status = map_image(im, !im.read_only || restores || im.kind == TY_TRANSACTIONAL))
         return status;
     for (const batch *b = state.journal.scan.batches.first; b; b = b->next)
@@ -81,7 +81,7 @@ ty_status map_heap(image &im, opening &state) {
     return TY_OK;
 }
 
-// What batches hold of pages [first, first + count) is put over what is mapped.
+// Copies what batches hold of pages [first, first + count) over what is mapped.
 ty_status restore_pages(const image &im, const batch_list &batches, uint64_t first, uint64_t count) {
     io_buffer buffer;
     if (ty_status status = buffer.create(page_bytes))
@@ -100,9 +100,9 @@ ty_status restore_pages(const image &im, const batch_list &batches, uint64_t fir
     return TY_OK;
 }
 
-// Pages never used become anonymous memory: a first touch costs a page of zeros, and not a page of the kernel's file
-// cache besides; and on a file system in memory that is full, it would be a SIGBUS. Everywhere else reading ahead pays,
-// unless memory cannot hold the heap: then it pushes out pages in use. (I15)
+// Unused pages become anonymous memory: a first touch then costs a page of zeros, without a page of the kernel's file
+// cache; and on a full file system in memory, it would raise SIGBUS (I15). For all other pages reading ahead pays,
+// unless memory cannot hold the heap: then it would push out pages in use.
 ty_status prepare_memory(image &im) {
     if (heap_used_bytes(im.heap) > memory_for(0) / 4)
         os::advise_random(im.base, im.mapped_bytes);
@@ -130,13 +130,13 @@ ty_status start_tracking(image &im, ty_tracking tracking) {
     return TY_OK;
 }
 
-// What the service root leads to; NULL: nothing that has a first word.
+// The block of the service root; NULL if there is none, or it has no first word.
 const char *service_of(const ty_heap *heap) {
     const auto *service = static_cast<const char *>(heap_service_root(heap));
     return service && uintptr_t(service) % sizeof(uint64_t) == 0 ? service : nullptr;
 }
 
-// What heap_attach and the layer above look at, of the heap as it will be.
+// Assembles what heap_attach and the layer above inspect, as the heap will be.
 ty_status look_into_heap(image &im, opening &state) {
     const batch_list &batches = state.journal.scan.batches;
     if (ty_status status = restore_pages(im, batches, 0, heap_header_pages))
@@ -156,13 +156,13 @@ ty_status look_into_heap(image &im, opening &state) {
 
 } // namespace
 
-// What is mapped becomes a heap. Of one that is mapped privately nothing reaches the files (I5).
+// Makes the mapped memory a heap. From a private mapping nothing reaches the files (I5).
 ty_status start_memory(image &im, const opening &state) {
     heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
     bool writable = !im.read_only || im.kind == TY_TRANSACTIONAL; // until image_freeze
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
         return status;
-    memcpy(im.identity, im.header.current.identity, sizeof im.identity); // which other opens may look at from here on
+    memcpy(im.identity, im.header.current.identity, sizeof im.identity); // other opens may read it from here on
     heap_set_image(im.heap, &im);
     leave_unused_out_of_dumps(im);
     if (ty_status status = prepare_memory(im))

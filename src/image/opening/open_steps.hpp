@@ -5,7 +5,7 @@
 
 namespace taiyen {
 
-// What an open learns on its way.
+// What an open learns as it proceeds.
 struct opening {
     ty_open_options options{};
     ty_report report{};
@@ -13,7 +13,7 @@ struct opening {
     bool upgraded = false;             // from format version 1
     bool made = false;                 // the heap's files, under their names
     bool begun = false;                // begin_open was called
-    bool upper_started = false;        // the hook's start was
+    bool upper_started = false;        // the hook's start was called
     bool judged = false;               // and its judge
     uint64_t checkpointed_batches = 0; // before the heap was mapped
     uint64_t checkpointed_pages = 0;
@@ -25,14 +25,15 @@ struct opening {
     ~opening() { journal.scan.batches.clear(); }
 };
 
-// create.cpp: makes the files of a new heap and leaves them open, locked, mapped and formatted in `im` (I6).
-// TY_E_EXISTS: somebody else was faster. hook may be NULL.
+// create.cpp: creates the files of a new heap and leaves them open, locked, mapped and formatted in `im` (I6).
+// TY_E_EXISTS: another open was faster. hook may be NULL.
 ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook);
 
-// create.cpp: makes a journal that holds nothing, in place of none or of one that is of no consequence: whole before it
-// has its name, which is durable when it returns. Failing, it leaves none that it made; *made: there was none.
+// create.cpp: creates an empty journal where there is none, or one that is ignored: whole before it has its name, which
+// is durable when it returns. On failure it leaves none that it created; *made: there was none before.
 ty_status create_journal(image &im, bool *made);
-// Before it, where the image knows of none: refuses if there is one that may be needed, and locks what is there.
+// Called before it, where the image knows no journal: refuses if there is one that may be needed, and locks what
+// exists.
 ty_status check_journal_place(image &im);
 
 // open_checks.cpp: refusals, before anything is changed (I7). Locks the image; TY_E_BUSY: it is open elsewhere.
@@ -41,44 +42,44 @@ ty_status check_features(const image &im);
 ty_status check_counters(const image &im, const opening &state);
 ty_status check_attach(image &im);
 
-// open_memory.cpp: the image mapped, and what batches hold beyond it; a heap of it, and its written pages tracked.
+// open_memory.cpp: maps the image and what batches hold beyond it; makes a heap of it, and tracks its written pages.
 ty_status take_memory(image &im, opening &state);
-ty_status start_memory(image &im, const opening &state); // the same of what is mapped
-// Whether that could be done, asked before the files are changed (I7): whether the place is free,
+ty_status start_memory(image &im, const opening &state); // the same for what is mapped
+// Whether that could be done, checked before the files are changed (I7): whether the addresses are free,
 ty_status probe_address(const image &im, uint64_t limit_bytes);
-// and whether a heap is there. Also finds the service word.
+// and whether they will hold a heap. Also finds the service word.
 ty_status probe_heap(image &im, opening &state);
-// The same word of a heap that is there with all its memory.
+// The same word of a heap that is mapped completely.
 void read_service_word(const ty_heap *heap, opening &state);
 
-// open.cpp: the header says that the heap is open; where its kind needs it, all files durably name this open (I8).
-// Does nothing the second time.
+// open.cpp: the header says that the heap is open; where its kind needs it, all files durably name this open (I8). Does
+// nothing the second time.
 ty_status begin_open(image &im, opening &state);
 
 // early_checkpoint.cpp: whether the batches are more than memory may hold.
 bool exceeds_memory(const opening &state);
-// TY_E_MEMORY where that is so for a heap that is opened for reading, which must take them all.
+// TY_E_MEMORY if so for a heap that is opened for reading, which must keep them all in memory.
 ty_status check_fits_reader(const image &im, const opening &state);
-// Checkpoints the batches before the heap is mapped. The files were checked and settled, and all of them name their
-// heap.
+// Checkpoints the batches before the heap is mapped. The files were checked and made durable, and all of them name
+// their heap.
 ty_status checkpoint_early(image &im, opening &state);
 
-// grow.cpp: the file takes a larger limit; the heap's own tables follow later.
+// grow.cpp: grows the limit of the file; the heap's own tables follow later.
 ty_status grow_files(image &im, uint64_t limit_bytes);
 
 // grow.cpp: clears what a growth left to clear, if anything.
 ty_status finish_clearing(image &im);
 
-// settle.cpp: makes durable what the open believes, the newest batch and the header. Nothing is changed.
+// settle.cpp: makes durable what the open believes, the newest batch and the header. Changes nothing.
 ty_status settle_journal(image &im, const batch_list &batches);
-// The journal's name. Nothing is changed, and no other folder is flushed later: it may be renamed while the heap is
-// open.
+// The journal's name. Changes nothing, and no other folder is flushed later: the journal may be renamed while the heap
+// is open.
 ty_status settle_name(const image &im);
 ty_status settle_image(image &im, bool other_slot_damaged);
-// After both: what a flush alone may not make durable. A write that a failed flush covered stays in doubt whatever is
-// flushed later, and the process that saw it fail may have died. So unless the header knows of the newest batch, all of
-// them are written once more, beside the old ones, which stay as they are until both headers name the new place. Where
-// the disk has no room for that, the flush was all. O(bytes of the batches).
+// After both: rewrites what a flush alone may not make durable. A write that a failed flush covered stays in doubt
+// whatever is flushed later, and the process that saw the failure may have died. So unless the header names the newest
+// batch as durable, all batches are written again, beside the old ones, which stay unchanged until both headers name
+// the new place. Where the disk has no room for that, the flush must do. O(bytes of the batches).
 ty_status renew_batches(image &im, batch_list &batches);
 
 } // namespace taiyen

@@ -1,6 +1,6 @@
-// What an open finds may be there without being durable: the process that wrote it died before its flush. What is built
-// on that would go with it at a power cut. So a writing open flushes what it believes before it goes on, and writes
-// once more what a flush alone may not make durable.
+// What an open finds in the files may not be durable: the process that wrote it died before its flush. What is built on
+// it would be lost with it in a power cut. So a writing open flushes what it believes before it continues, and rewrites
+// what a flush alone may not make durable.
 #include "open_steps.hpp"
 
 #include <algorithm>
@@ -14,8 +14,9 @@ bool known_durable(const image &im, const batch_list &batches) {
     return !batches.last || batches.last->epoch <= im.header.current.durable_epoch;
 }
 
-// Where no batch is: in front of all, if there is room, else behind. But not where the first one is looked for before
-// the front: a scan of what a power cut leaves would take its copy, and miss the copy of the next.
+// Finds a place that no batch uses: in front of all, if there is room, else behind. But not where a scan looks for the
+// first batch before it looks at the front: a scan after a power cut would take the copy of the first, and miss the
+// copy of the next.
 uint64_t place_beside(const batch_list &batches, uint64_t journal_next) {
     uint64_t lowest = UINT64_MAX, highest = journal_front_2;
     for (const batch *b = batches.first; b; b = b->next) {
@@ -41,8 +42,8 @@ ty_status copy_in_journal(const storage_file &journal, uint64_t from, uint64_t t
     return TY_OK;
 }
 
-// What the process before wrote may not be durable, and what it took away again may come back: a batch of which no
-// chunk is left here, but the disk still has all.
+// What the previous process wrote may not be durable, and what it erased may come back: a batch of which no chunk is
+// left here, but which the disk still has.
 bool journal_in_doubt(const image &im, const batch_list &batches) {
     return !known_durable(im, batches) ||
            (im.header.current.state != uint32_t(image_state::closed) && !fault("removed_batch_not_made_durable"));
@@ -50,14 +51,15 @@ bool journal_in_doubt(const image &im, const batch_list &batches) {
 
 } // namespace
 
-// A journal that was never used may have been made by an open that died before its name was durable.
+// A journal that was never used may be from an open that died before the journal's name was durable.
 ty_status settle_name(const image &im) {
     if (im.head.header.number != 1 || fault("journal_name_not_durable"))
         return TY_OK;
     return os::call_whole(im.journal.storage->flush_directory, im.journal.storage->context, im.journal.path);
 }
 
-// I3 for the newest epoch. A header that a power cut tore is written again: the other one was durable then.
+// I3 for the newest epoch: it is durable before anything is built on it. A header that a power cut tore is rewritten:
+// the other one was durable then.
 ty_status settle_journal(image &im, const batch_list &batches) {
     if (im.journal.is_open() && journal_in_doubt(im, batches) &&
         !(fault("open_does_not_flush_the_journal") && batches.first))
@@ -69,7 +71,7 @@ ty_status settle_journal(image &im, const batch_list &batches) {
     return write_journal_header(im.journal, im.head, im.head.header);
 }
 
-// I1.
+// I1: a batch is dropped only while another copy is durable.
 ty_status renew_batches(image &im, batch_list &batches) {
     if (known_durable(im, batches) || fault("believed_batches_not_renewed"))
         return TY_OK;
@@ -79,7 +81,7 @@ ty_status renew_batches(image &im, batch_list &batches) {
         return status;
     ty_status status = im.journal.allocate(place, bytes);
     if (status == TY_E_SPACE)
-        return TY_OK; // the flush is all that can be had
+        return TY_OK; // only the flush is possible
     if (status && status != TY_E_UNSUPPORTED)
         return status;
     if ((status = flush_image(im.backing, im.header))) // the other header may still need what is beside the batches
@@ -88,10 +90,10 @@ ty_status renew_batches(image &im, batch_list &batches) {
     for (const batch *b = batches.first; b && !status; to += b->end - b->start, b = b->next)
         status = copy_in_journal(im.journal, b->start, to, b->end - b->start, buffer);
     if (!status && !fault("renewed_batches_not_flushed"))
-        status = im.journal.flush(); // some file systems find out only then that they are full
+        status = im.journal.flush(); // some file systems detect only then that they are full
     if (status)
         return status == TY_E_SPACE ? TY_OK : status;
-    if (to > im.head.header.size_bytes) { // I9
+    if (to > im.head.header.size_bytes) { // I9: batches lie before this size
         journal_header_2 next = im.head.header;
         next.size_bytes = im.head.sized_bytes = to;
         if ((status = write_journal_header(im.journal, im.head, next)))
@@ -110,18 +112,18 @@ ty_status renew_batches(image &im, batch_list &batches) {
     return write_header_twice(im.backing, im.header);
 }
 
-// I2 for the header; and I6 for a creation whose end nobody saw. A header whose flush failed, in a process that then
-// died, stays in doubt whatever is flushed: so it is written again, to its own slot, while the other one is still as it
-// was.
+// I2 for the header (it is durable before the other one is overwritten); and I6 for a creation whose end no process
+// saw. A header whose flush failed, in a process that then died, stays in doubt whatever is flushed: so it is
+// rewritten, to its own slot, while the other one is still as it was.
 ty_status settle_image(image &im, bool other_slot_damaged) {
     image_header_2 &header = im.header.current;
     bool opened_before = header.number > image_slot_count_1;
     if (other_slot_damaged) {
-        im.header.in_doubt = true; // the only one there is: the next write, to the other slot, flushes first
+        im.header.in_doubt = true; // the only valid one: the next write, to the other slot, flushes first
     } else {
         header.number -= 1;
-        // Both headers of an archive heap that was closed say the same: the other one is durable and would do, and this
-        // one's slot is written again when the heap is marked as open (I16).
+        // Both headers of a closed archive heap say the same: the other one is durable and suffices, and the slot of
+        // this one is rewritten when the heap is marked as open (I16).
         if (im.kind != TY_ARCHIVE || header.state != uint32_t(image_state::closed))
             if (ty_status status = write_header(im.backing, im.header))
                 return status;

@@ -1,18 +1,18 @@
-// Archive heaps: the image alone, mapped shared. A snapshot is durable, but the kernel may write pages before.
+// Archive heaps: the image alone, mapped shared. A snapshot is durable, but the kernel may write pages before it.
 #include "image_runtime.hpp"
 
 namespace taiyen {
 namespace {
 
-// A store into a hole of a full disk would be a SIGBUS: so blocks come first.
+// A store into a hole of a full disk would raise SIGBUS: so blocks are allocated first.
 ty_status provide_blocks(void *context, void *address, size_t bytes) {
     image &im = *static_cast<image *>(context);
     os::dump(address, bytes, true);
     return give_blocks(im, uint64_t(static_cast<char *>(address) - im.base) / page_bytes, bytes / page_bytes);
 }
 
-// After a failed flush the kernel takes the pages for clean, and writes them no more: the next flush succeeds, whatever
-// the disk holds.
+// After a failed flush the kernel treats the pages as clean and does not write them again: the next flush succeeds,
+// whatever the disk holds.
 ty_status check_believable(const image &im) {
     if (!im.header.flush_failed)
         return TY_OK;
@@ -22,7 +22,8 @@ ty_status check_believable(const image &im) {
         .remedy("copy what is needed to another heap, discard this one, and look for disk errors in the system log");
 }
 
-// The mapping is the parent's, too: a block that the child made or freed would be made or freed there. (Y3)
+// The mapping is shared with the parent: a block that the child allocated or freed would be allocated or freed there,
+// too. (Y3: a fork leaves the child no lock and no pause of others.)
 void leave_to_parent(void *context) {
     image &im = *static_cast<image *>(context);
     if (!fault("child_allocates_in_the_parents_archive"))
@@ -38,7 +39,7 @@ heap_owner archive_owner(image &im) {
     return owner;
 }
 
-// I16.
+// I16: before a page changes, both headers say that the archive heap is open.
 ty_status archive_mark_open(image &im) {
     if (fault("second_open_header_not_flushed")) {
         if (ty_status status = write_header(im.backing, im.header))
@@ -50,12 +51,12 @@ ty_status archive_mark_open(image &im) {
     return TY_OK;
 }
 
-// I3.
+// I3: an epoch is acknowledged only after its flush succeeded.
 ty_status archive_snapshot(image &im, uint64_t *epoch) {
     if (ty_status status = check_believable(im))
         return status;
     const bool named = image_open_named(im.heap) || fault("pages_written_beside_a_closed_header");
-    if (!named) // a close failed, and the disk did not take that back
+    if (!named) // a close failed, and could not be undone on disk
         if (ty_status status = archive_mark_open(im))
             return status;
     uint64_t started_ns = os::now_ns();

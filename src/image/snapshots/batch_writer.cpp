@@ -8,22 +8,22 @@
 namespace taiyen {
 namespace {
 
-constexpr uint32_t prefetch_pages = 2; // so far ahead
-constexpr size_t prefetch_bytes = 256; // and so much: measured, 150 to 115 ms for 100,000 scattered pages
+constexpr uint32_t prefetch_pages = 2; // how far ahead
+constexpr size_t prefetch_bytes = 256; // and how much: measured, 150 to 115 ms for 100,000 scattered pages
 constexpr size_t slots_min = 2;        // one is filled while the other is written
 constexpr size_t staging_step_bytes = size_t{15} << 20; // beyond what is needed at once
-// Disk blocks are allocated in steps, each a part of what there is: with each the journal's header is written (I9).
+// Disk blocks are allocated in steps, each a fraction of the current size: each step writes the journal's header (I9).
 constexpr uint64_t journal_step_bytes = uint64_t{1} << 20;
 constexpr uint64_t journal_step_part = 8;
 
-// No batch of so many pages in so many rows is longer: each row may end with a chunk that is not full, the last one
-// with one that is empty.
+// The most bytes that a batch of so many pages in so many rows takes: each row may end with a chunk that is not full,
+// the last row with an empty one.
 uint64_t batch_bytes(const image &im, uint64_t pages, uint32_t rows) {
     uint64_t chunks = (pages + im.chunk_pages - 1) / im.chunk_pages;
     return (pages + (chunks ? chunks : 1) + rows - 1) * page_bytes;
 }
 
-// Allocates disk blocks up to `end`, so that a full disk is known before anything is written.
+// Allocates disk blocks up to `end`, so that a full disk is detected before anything is written.
 ty_status allocate_journal(image &im, uint64_t end) {
     batch_writer &writer = im.writer;
     if (end <= writer.allocated_end)
@@ -35,15 +35,15 @@ ty_status allocate_journal(image &im, uint64_t end) {
         wanted = end;
         status = im.journal.allocate(writer.allocated_end, wanted - writer.allocated_end);
     }
-    if (status == TY_E_UNSUPPORTED) // this storage cannot: writes will tell
+    if (status == TY_E_UNSUPPORTED) // the storage cannot allocate: writes will fail instead
         status = im.journal.set_size(wanted);
     if (status == TY_OK)
         writer.allocated_end = wanted;
     return status;
 }
 
-// Where a batch of so many bytes (0: not known) may be written; false: nowhere before the journal is checkpointed.
-// Under work. (I1)
+// Finds where a batch of so many bytes (0: unknown) may be written; false: nowhere before the journal is checkpointed
+// (I1: no waiting batch is overwritten). Under work.
 bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
     const batch *oldest = im.unapplied.first;
     if (!oldest) {
@@ -51,7 +51,7 @@ bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
         return true;
     }
     *position = im.journal_end;
-    if (im.journal_end <= oldest->start) // the newest batch is in front of the oldest: room lies between them
+    if (im.journal_end <= oldest->start) // the newest batch is in front of the oldest: the free space lies between them
         return bytes && *position + bytes <= oldest->start;
     if (bytes && (journal_front_2 + bytes <= oldest->start || fault("batch_written_over_waiting_ones")))
         *position = journal_front_2;
@@ -110,7 +110,7 @@ void fill_chunk(const image &im, char *memory, const uint64_t *pages, uint32_t c
         return;
     }
     for (uint32_t i = 0; i < count; ++i) {
-        // Dirty pages lie scattered: the walk of their page tables overlaps with the copy before.
+        // Dirty pages are scattered: prefetching overlaps their page-table walks with the copy before.
         if (i + prefetch_pages < count)
             for (size_t byte = 0; byte < prefetch_bytes; byte += 64)
                 __builtin_prefetch(im.base + pages[i + prefetch_pages] * page_bytes + byte);
@@ -118,7 +118,7 @@ void fill_chunk(const image &im, char *memory, const uint64_t *pages, uint32_t c
     }
 }
 
-// Waits for an empty slot, writing chunks meanwhile. Fails when the batch does.
+// Waits for an empty slot and writes chunks meanwhile. Fails when the batch does.
 ty_status take_slot(image &im, uint32_t *slot) {
     for (;;) {
         {
@@ -137,7 +137,7 @@ ty_status take_slot(image &im, uint32_t *slot) {
     }
 }
 
-// I20.
+// I20: marks in several log streams are durable with their epoch.
 void put_mark(chunk_header_1 &header, const image_mark &mark) {
     header.log_position = mark.at[0].position;
     header.log_generation = mark.at[0].generation;
@@ -151,7 +151,7 @@ void put_mark(chunk_header_1 &header, const image_mark &mark) {
     memcpy(&header.entries[chunk_pages_with_marks_2], &marks, sizeof marks);
 }
 
-// Hands a filled chunk on.
+// Passes a filled chunk on.
 ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
     batch_writer &writer = im.writer;
     auto *header = reinterpret_cast<chunk_header_1 *>(writer.ring.slot_memory(slot));
@@ -186,9 +186,9 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
 
 } // namespace
 
-// The heap's pages may be written by others meanwhile (early write-back, running snapshots): a torn copy is then
-// superseded by a later one, since the page was protected before it was copied, or by a log's record of the store
-// (I17). ThreadSanitizer need not know.
+// Other threads may write to the page meanwhile (early write-back, running snapshots): a torn copy is then superseded
+// by a later one, since the page was protected before it was copied, or by a log record of the store (I17: it is in the
+// batch, or dirty again). So ThreadSanitizer ignores this function.
 [[gnu::no_sanitize_thread]] void copy_page(char *to, const char *from) {
 #if defined(__SANITIZE_THREAD__)
     for (size_t i = 0; i < page_bytes; i += sizeof(uint64_t))
@@ -218,7 +218,7 @@ void staging::destroy() {
     *this = {};
 }
 
-// In steps, so that it is rare; less where there is not so much.
+// In large steps, so that it is rare; in smaller ones where memory is short.
 bool staging::has_memory(uint32_t slot) {
     size_t needed = (size_t{slot} + 1) * staging_slot_bytes;
     size_t before = memory.provided();
@@ -317,13 +317,13 @@ ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last
         done += n;
         if (ty_status status = publish_chunk(im, slot, n, last && done == count))
             return status;
-    } while (done < count); // once the last chunk is handed on, the batch is no longer ours
+    } while (done < count); // once the last chunk is passed on, the batch is no longer this thread's
     return TY_OK;
 }
 
 namespace {
 
-// Without a lock; the slot is ours.
+// Without a lock; this thread owns the slot.
 void sum_chunk(const staging &ring, uint32_t slot) {
     char *memory = ring.slot_memory(slot);
     auto *header = reinterpret_cast<chunk_header_1 *>(memory);
@@ -332,7 +332,7 @@ void sum_chunk(const staging &ring, uint32_t slot) {
     header->checksum = header_checksum(*header);
 }
 
-// Writes a summed chunk and empties its slot. Under work, which it gives up meanwhile.
+// Writes a summed chunk and empties its slot. Under work, which is released meanwhile.
 void write_chunk(image &im, uint32_t number) {
     batch_writer &writer = im.writer;
     const staging_slot *slot = &writer.ring.slots[number];
@@ -377,7 +377,7 @@ bool writer_help(image &im) {
     if (summed || (writer.may_write() && !writer.failing))
         write_chunk(im, slot);
     else
-        ring.put(ring.summed, slot); // who ends a write takes it
+        ring.put(ring.summed, slot); // the thread that ends a write takes it
     writer.active -= 1;
     im.changed.notify_all();
     return true;
@@ -390,14 +390,14 @@ bool writer_ready(const batch_writer &writer) {
 
 namespace {
 
-// I3, I9: makes the batch that is written durable, and what the journal's header is to say of it.
+// I3, I9: makes the current batch durable, and first the journal's header that covers it.
 ty_status flush_batch(image &im) {
     const uint64_t end = im.writer.allocated_end;
     journal_header_2 next = im.head.header;
     if (end <= next.size_bytes && next.previous.number == 0 &&
         (!im.head.in_doubt || fault("journal_header_in_doubt_stays")))
         return im.journal.flush();
-    if (end > im.head.sized_bytes) { // I9: a header that a power cut leaves must not tell of bytes that it takes
+    if (end > im.head.sized_bytes) { // I9: a header that survives a power cut must not cover bytes that do not
         if (ty_status status = im.journal.flush())
             return status;
         im.head.sized_bytes = end;
@@ -407,12 +407,12 @@ ty_status flush_batch(image &im) {
     return write_journal_header(im.journal, im.head, next);
 }
 
-// A batch that failed may stand in the journal whole. It was never acknowledged; but a process that reads it back could
-// build on it, although no later flush makes durable what a failed one covered. So it loses its first header.
+// A failed batch may stand complete in the journal. It was never acknowledged; but a process that reads it back could
+// build on it, although no later flush makes durable what a failed one covered. So its first header is erased.
 void invalidate_batch(const image &im) {
     io_buffer zeros;
     if (!zeros.create(page_bytes))
-        (void)im.journal.write(im.writer.target->start, zeros.data(), page_bytes); // the first failure is told
+        (void)im.journal.write(im.writer.target->start, zeros.data(), page_bytes); // the first failure is reported
 }
 
 } // namespace
@@ -426,13 +426,13 @@ void writer_finish(image &im) {
     bool names = !failed && !im.open_named &&
                  !(fault("first_batch_of_an_open_that_no_file_names") && im.head.header.number == 1);
     if (names)
-        im.checkpointing = true; // the image's header is ours
+        im.checkpointing = true; // this thread owns the image's header
     im.work.unlock();
-    ty_status status = names ? name_open(im, nullptr) : TY_OK; // I8
+    ty_status status = names ? name_open(im, nullptr) : TY_OK; // I8: named before anything is acknowledged
     if (!status && !failed)
-        status = fault("journal_flush_left_out") ? TY_OK : flush_batch(im); // I3
+        status = fault("journal_flush_left_out") ? TY_OK : flush_batch(im); // I3: acknowledged only after the flush
     if (!failed && !status)
-        status = im.backing.check(); // the journal is of no use without it
+        status = im.backing.check(); // without the image the journal is useless
     ty_error error = status ? keep_error() : ty_error{};
     failed = failed || status;
     if (failed && !fault("failed_batch_stays_whole"))
@@ -443,7 +443,7 @@ void writer_finish(image &im) {
     if (status) {
         writer.failing = true;
         writer.error = error;
-        writer.allocated_end = im.head.sized_bytes; // what a failed flush covered is asked for again
+        writer.allocated_end = im.head.sized_bytes; // allocate again what a failed flush covered
     }
     if (failed)
         batch_failed(im);

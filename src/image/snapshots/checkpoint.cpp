@@ -1,4 +1,5 @@
-// Checkpoint: the batches' pages go to their places in the image (I1).
+// Checkpoint: the batches' pages are written to their places in the image (I1: only while the journal durably has
+// them).
 #include "../files/files.hpp"
 #include "image_runtime.hpp"
 
@@ -8,7 +9,7 @@
 namespace taiyen {
 namespace {
 
-// Which copies a newer copy of the same page makes superfluous, over all batches in order.
+// Copies that a newer copy of the same page makes superfluous, over all batches in order.
 class superseded_copies {
 public:
     superseded_copies() = default;
@@ -18,7 +19,7 @@ public:
 
     ty_status find(const batch *first, const batch *last) {
         uint64_t count = 0, previous = 0;
-        bool ascending = true; // then nothing is there twice
+        bool ascending = true; // then no page is there twice
         for (const batch *b = first;; b = b->next) {
             for (size_t i = 0; i < b->copies.count; ++i, ++count) {
                 ascending = ascending && (count == 0 || b->copies.items[i].page > previous);
@@ -100,7 +101,7 @@ struct checkpoint_sink {
         return TY_OK;
     }
 
-    // A snapshot that is being written comes first: somebody waits for it.
+    // A snapshot that is being written comes first: a thread waits for it.
     void lend_a_hand() {
         while (writer_help(*im)) {
         }
@@ -110,7 +111,7 @@ struct checkpoint_sink {
     }
 };
 
-// Brings the image itself to the content of `last`, durably.
+// Brings the image to the content of `last`, durably.
 ty_status write_pages(image &im, const batch *first, const batch *last) {
     superseded_copies superseded;
     if (ty_status status = superseded.find(first, last))
@@ -133,11 +134,11 @@ ty_status write_pages(image &im, const batch *first, const batch *last) {
 
 ty_status checkpoint_until(image &im, const batch *first, const batch *last, bool open_named) {
     image_header_2 &header = im.header.current;
-    // I8: an older image must not seem to need nothing once its batches are gone.
+    // I8: without its batches, an older image must not look as if it needed none.
     if (!open_named && !fault("checkpointed_by_an_open_that_no_file_names"))
         if (ty_status status = name_open(im, nullptr))
             return status;
-    // Where only writing the headers failed, one of them may say already that the image holds a batch: then a restore
+    // If only writing the headers failed, one of them may already say that the image holds a batch: then a restore
     // would not repair its pages, and they must not be written again (I1).
     while (first != last && first->epoch <= header.epoch && !fault("checkpointed_pages_written_again"))
         first = first->next;
@@ -180,10 +181,10 @@ ty_status checkpoint_batches(image &im) {
     if (!status || fault("batches_dropped_after_a_failed_checkpoint")) {
         uint64_t checkpointed = last->epoch;
         while (im.unapplied.first && im.unapplied.first->epoch <= checkpointed)
-            im.unapplied.pop(); // I1: both headers say so, durably
+            im.unapplied.pop(); // I1: both headers durably say so
     }
     im.changed.notify_all();
-    writer_trim(im); // a quiet moment, most likely
+    writer_trim(im); // likely a quiet moment
     return status;
 }
 
@@ -194,7 +195,7 @@ ty_status image_work(ty_heap *heap) {
     if (!has_journal(im.kind))
         return TY_OK;
     os::lock_guard guard(im.work);
-    while (im.writer.open && im.writer.sealed) { // what was started counts as work, too
+    while (im.writer.open && im.writer.sealed) { // a batch that was started counts as work, too
         uint64_t epoch = im.writer.target->epoch;
         im.work.unlock();
         ty_status status = image_snapshot_wait(heap, epoch);
@@ -208,7 +209,7 @@ ty_status image_work(ty_heap *heap) {
         im.work.lock();
         return status;
     }
-    while (im.checkpointing) // what began before may fail of what is over
+    while (im.checkpointing) // a checkpoint that began earlier may fail for a reason that no longer holds
         im.changed.wait(im.work);
     im.checkpoint_error.status = TY_OK;
     im.checkpoint_wanted = im.checkpoint_waited_for = true;

@@ -1,4 +1,4 @@
-// Which private copies go when memory is short, and how. The heap is paused meanwhile.
+// Evicting private copies when memory is short: which ones, and how. The heap is paused meanwhile.
 #include "image_runtime.hpp"
 
 #include <algorithm>
@@ -7,12 +7,12 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t gap_pages = 16;     // given back along with their neighbours, for fewer calls
-constexpr uint64_t visits_a_page = 16; // pages looked at for one that goes
+constexpr uint64_t gap_pages = 16;     // evicted along with their neighbours, for fewer calls
+constexpr uint64_t visits_a_page = 16; // pages inspected for one that is evicted
 constexpr uint64_t pieces_max = 4096;  // of anonymous memory: each may be a mapping of its own
 constexpr int put_back_attempts = 16;
 
-// Pages that must keep their copies (I14).
+// Pages that must keep their copies (I14: the image does not hold them).
 struct kept_pages {
     const image &im;
     os::page_set being_written;
@@ -45,7 +45,7 @@ char *address_of(const image &im, uint64_t page) {
     return im.base + page * page_bytes;
 }
 
-// The copies in a range go, and are no longer noted. Returns how many there were.
+// The copies in a range are gone: removes them from the notes. Returns how many there were.
 uint64_t forget(image &im, pages gone) {
     private_copies &copies = im.copies;
     uint64_t before = copies.pages.count();
@@ -85,7 +85,7 @@ pages piece_around(const image &im, uint64_t page) {
     return piece;
 }
 
-// Whether putting the piece on the file is worth the copies of what is kept of it; never where others may write.
+// Whether mapping the file over the piece is worth the copies of its kept pages; never where other threads may write.
 bool worth_filing(const image &im, const kept_pages &kept, pages piece) {
     uint64_t stay = 0, go = 0;
     for (uint64_t page = piece.first; page < piece.end; ++page) {
@@ -99,7 +99,7 @@ bool worth_filing(const image &im, const kept_pages &kept, pages piece) {
     return go > stay;
 }
 
-// A mapping of the file in another place that shows the same as the piece does. NULL: there is none.
+// Maps the file in another place, with the same content as the piece. Returns NULL on failure.
 char *map_beside(const image &im, const kept_pages &kept, pages piece, bool read_only) {
     const size_t bytes = piece.count() * page_bytes;
     void *place = nullptr;
@@ -120,14 +120,14 @@ char *map_beside(const image &im, const kept_pages &kept, pages piece, bool read
     return nullptr;
 }
 
-// The storage's own record of the mapping that was moved away goes, too, unless somebody took the place meanwhile.
+// The storage's own record of the mapping that was moved away is removed, too, unless its place was reused meanwhile.
 void forget_place(const image &im, char *place, size_t bytes) {
     void *reserved = nullptr;
     if (!os::reserve(reinterpret_cast<uintptr_t>(place), bytes, page_bytes, &reserved))
         (void)im.backing.unmap(place, bytes);
 }
 
-// Moving failed, and left nothing there, perhaps. What was there is beside it.
+// Moving failed, and may have left nothing there. What was there is in `beside`.
 void put_back(const image &im, pages piece, const char *beside) {
     const size_t bytes = piece.count() * page_bytes;
     for (int attempt = 0; attempt < put_back_attempts; ++attempt)
@@ -137,8 +137,8 @@ void put_back(const image &im, pages piece, const char *beside) {
         }
 }
 
-// A piece of anonymous memory becomes a mapping of the file, without the copies that need not be kept. *moved: copies
-// of kept pages lie in it, which the tracker reports once more.
+// Replaces a piece of anonymous memory by a mapping of the file, without the copies that need not be kept. *moved: it
+// holds copies of kept pages, which the tracker reports again.
 bool file_piece(image &im, const kept_pages &kept, pages piece, bool *moved) {
     bool read_only = false;
     if (!worth_filing(im, kept, piece) || im.tracker.needs_protection(piece.first, piece.count(), &read_only))
@@ -156,7 +156,7 @@ bool file_piece(image &im, const kept_pages &kept, pages piece, bool *moved) {
         im.copies.filed.insert_range(piece.first, piece.count());
         os::advise_random(address_of(im, piece.first), bytes);
     }
-    // Where the kernel refuses, the next collect tells.
+    // Where the kernel refuses, the next collect fails.
     for (int attempt = 0; attempt < put_back_attempts && im.tracker.track_again(piece.first, piece.count());
          ++attempt) {
     }
@@ -164,7 +164,7 @@ bool file_piece(image &im, const kept_pages &kept, pages piece, bool *moved) {
     return !failed;
 }
 
-// One stretch of copies from `page` on; returns where to go on.
+// Evicts one range of copies from `page` on; returns where to continue.
 uint64_t evict_from(image &im, const kept_pages &kept, uint64_t page, uint64_t most, uint64_t *gone, bool *moved) {
     if (!shows_file(im, page)) {
         pages piece = piece_around(im, page);
@@ -183,14 +183,14 @@ uint64_t evict_from(image &im, const kept_pages &kept, uint64_t page, uint64_t m
     return row.end;
 }
 
-// How many copies are too many. In bytes: what is noted, and what is left of memory.
+// How many copies are too many: by the bound in bytes, or by the memory that is left.
 uint64_t excess_pages(image &im, uint64_t written) {
     private_copies &copies = im.copies;
     if (copies.bound_bytes) {
         uint64_t bound = copies.bound_bytes / page_bytes, there = copies.pages.count() + written;
         return there > bound ? there - bound / 4 * 3 : 0;
     }
-    // The next snapshot will need as much as this one, and its staging memory.
+    // The next snapshot will need as much memory as this one, and its staging memory.
     os::memory_room room = copies.memory.now();
     uint64_t needed = room.limit / 4 + std::max(written, copies.last_pages) * page_bytes * 3 / 2;
     return room.available < needed ? (needed - room.available) / page_bytes + room.limit / 16 / page_bytes : 0;
@@ -201,7 +201,7 @@ void start_noting(image &im) {
     uint64_t page_count = im.dirty.page_count();
     if (copies.pages.create(page_count) || copies.filed.create(page_count)) {
         copies.pages.destroy();
-        return; // without memory for this there is none to save
+        return; // without memory for the notes, evicting is not possible either
     }
     if (!copies.bound_bytes)
         copies.memory.start();
@@ -224,7 +224,7 @@ uint64_t image_reader_allowed() {
     return memory_for(0) / 2;
 }
 
-// Pages that have no copy must not be noted: what goes in a pause is counted by notes.
+// Pages without a copy must not be noted: the notes count what a pause evicts.
 void copies_start(image &im, const batch_list &restored) {
     if (im.read_only || heap_used_bytes(im.heap) <= copies_allowed(im.copies.bound_bytes))
         return;
@@ -255,7 +255,7 @@ bool copies_pressed(image &im) {
     private_copies &copies = im.copies;
     if (heap_used_bytes(im.heap) <= copies_allowed(copies.bound_bytes))
         return false;
-    if (!copies.noted) { // a heap that fitted when it was opened: any page in use may have a copy
+    if (!copies.noted) { // the heap fitted when it was opened: any used page may have a copy
         start_noting(im);
         if (copies.noted)
             copies.pages.insert_range(0, std::min(heap_used_bytes(im.heap), im.mapped_bytes) / page_bytes);
@@ -263,7 +263,7 @@ bool copies_pressed(image &im) {
     }
     if (!copies.noted || !excess_pages(im, copies.last_pages))
         return false;
-    (void)checkpoint_batches(im); // if it fails nothing is given back, and whoever waits for it is told
+    (void)checkpoint_batches(im); // on failure nothing is evicted, and a thread that waits for it gets the error
     return true;
 }
 
@@ -271,7 +271,8 @@ void copies_evict(image &im, uint64_t written) {
     private_copies &copies = im.copies;
     {
         os::lock_guard guard(im.work);
-        if (im.unapplied.first && !fault("page_given_back_before_its_batch_is_checkpointed")) // I14
+        // I14: the image does not hold what is in these batches.
+        if (im.unapplied.first && !fault("page_given_back_before_its_batch_is_checkpointed"))
             return;
     }
     uint64_t wanted = std::min(excess_pages(im, written), std::max(private_copies::least_a_pause, 2 * written));

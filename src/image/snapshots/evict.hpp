@@ -1,4 +1,4 @@
-// Private copies of pages that the image holds can go: so a heap may be larger than memory. docs/design/image.md,
+// Eviction of private copies of pages that the image holds: so a heap may be larger than memory. docs/design/image.md,
 // "Heaps larger than memory".
 #pragma once
 
@@ -10,47 +10,48 @@ namespace taiyen {
 struct image;
 struct batch_list;
 
-// Under control, but for the bound, which is constant from the open on.
+// Under control, except the bound, which is constant from the open on.
 struct private_copies {
-    uint64_t bound_bytes; // of private copies; 0: by what the machine and the control group have left
+    uint64_t bound_bytes; // of private copies; 0: what the machine and the control group have left
 
-    os::memory_watch memory; // from where copies are noted, without a bound
+    os::memory_watch memory; // used from when copies are noted, if there is no bound
 
-    bool noted;          // whether pages are noted below: since the heap is so large that it may not fit
-    os::page_set pages;  // written since they were last given back, and so perhaps private; nothing else is
-    os::page_set filed;  // of memory that was anonymous at the open: shows the file now
-    uint64_t hand;       // where the next round goes on
+    bool noted;          // whether pages are noted below: once the heap is so large that it may not fit
+    os::page_set pages;  // written since they were last evicted, and so possibly private; no other page is
+    os::page_set filed;  // of memory that was anonymous at the open: maps the file now
+    uint64_t hand;       // where the next round continues
     uint64_t last_pages; // that the last snapshot wrote
 
-    // For who looks without the lock: 1 more than the pages that are noted; 0: none are.
+    // For readers without the lock: 1 more than the number of noted pages; 0: pages are not noted.
     std::atomic<uint64_t> told;
     void tell() { told.store(noted ? pages.count() + 1 : 0, std::memory_order_relaxed); }
 
-    // Adds the pages that others may write to although the heap is paused. NULL: nobody does.
+    // Adds the pages that other threads may write although the heap is paused. NULL: no thread does.
     void (*being_written)(void *context, os::page_set &pages);
     void *being_written_context;
 
-    // In one pause no more than so many pages go, or twice what a snapshot writes. Tests lower them.
+    // One pause evicts at most so many pages, or twice what a snapshot writes. Tests lower them.
     static inline uint64_t least_a_pause = 8192;
-    static inline uint64_t piece_pages_min = 512; // of anonymous memory that is put back on the file at once
+    static inline uint64_t piece_pages_min = 512; // of anonymous memory that is replaced by the file at once
     static inline uint64_t memory_bytes = 0; // of the machine or the control group; 0: as the kernel says. Tests set it
 };
 
-// The memory that a heap may have, for defaults: of the machine or the control group, or the bound of the options.
+// The memory that defaults assume for a heap: of the machine or the control group, or the bound of the options.
 uint64_t memory_for(uint64_t bound_bytes);
-// How many private copies need not be looked at.
+// How many private copies are allowed before they are counted.
 uint64_t copies_allowed(uint64_t bound_bytes);
 
 // From here on under control.
-// Notes what is private at the open, of a heap that may not fit. restored: batches whose pages were put over the image.
+// Notes what is private at the open of a heap that may not fit. restored: batches whose pages were copied over the
+// image.
 void copies_start(image &im, const batch_list &restored);
 void copies_stop(image &im);
-// Whether copies are to go, as far as can be told before the heap is paused; then all batches are checkpointed if that
-// can be. Nothing but a comparison for a heap that fits.
+// Whether copies must be evicted, as far as is known before the heap is paused; if so, checkpoints all batches if
+// possible. Costs one comparison for a heap that fits.
 bool copies_pressed(image &im);
-// Gives copies back, after a collect, within the same pause. written: pages that this snapshot is about to write.
+// Evicts copies after a collect, within the same pause. written: pages that this snapshot is about to write.
 void copies_evict(image &im, uint64_t written);
-// These pages are private now.
+// Notes that these pages are private now.
 void copies_note(image &im, const uint64_t *pages, uint64_t count);
 // Whether a page shows the file once its private copy is gone; fresh memory would show zeros.
 bool shows_file(const image &im, uint64_t page);

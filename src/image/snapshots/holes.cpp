@@ -1,4 +1,4 @@
-// Holes of the image (I15).
+// Holes of the image (I15: on a file system in memory, no hole is touched through the mapping).
 #include "image_runtime.hpp"
 #include "tracking.hpp"
 
@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-// Where the file system allocates nothing beforehand (ext2): pages that have a hole are written as they are.
+// Where the file system cannot preallocate (ext2): pages that have a hole are written with their own content.
 ty_status write_as_it_is(const storage_file &file, uint64_t from, uint64_t end) {
     io_page page;
     for (uint64_t at = from; at < end; at += page_bytes) {
@@ -23,7 +23,7 @@ ty_status write_holes(const storage_file &file, uint64_t from, uint64_t end) {
         uint64_t data = end, data_end = end;
         ty_status status = file.next_data(at, &data, &data_end);
         if (status && status != TY_E_NOT_FOUND)
-            return status == TY_E_UNSUPPORTED ? TY_OK : status; // nor can it tell
+            return status == TY_E_UNSUPPORTED ? TY_OK : status; // nor can it find holes
         const bool none = status == TY_E_NOT_FOUND || data >= end;
         const uint64_t first_data = none ? end : data / page_bytes * page_bytes;
         if ((status = write_as_it_is(file, at, none ? end : first_data + (data % page_bytes ? page_bytes : 0))))
@@ -70,7 +70,7 @@ ty_status fill_used_holes(const image &im) {
     return TY_OK;
 }
 
-// What cannot be had, for lack of mappings maybe, stays a hole: it can be read while the file system has room.
+// A hole that cannot be covered, perhaps for lack of mappings, stays: it can be read while the file system has room.
 void cover_holes(const image &im, bool writable) {
     if (!im.holes_take_memory || !im.read_only)
         return;

@@ -1,5 +1,4 @@
-// What an open image is asked for, and small changes of its state: who may write, purge, statistics, errors of its
-// work.
+// Calls on an open image, and small changes of its state: who may write, purge, statistics, errors of background work.
 #include "../files/files.hpp"
 #include "image_runtime.hpp"
 
@@ -64,7 +63,7 @@ bool image_open_named(ty_heap *heap) {
     return im->open_named;
 }
 
-// N3.
+// N3: nothing is acknowledged in a file that no name leads to.
 ty_status check_files(const image &im) {
     ty_status status = im.backing.check();
     return status || !im.journal.is_open() ? status : im.journal.check();
@@ -138,7 +137,7 @@ uint64_t image_epoch(ty_heap *heap) {
     image *im = image_of(heap);
     if (!im)
         return 0;
-    if (im->fork.forked()) // the lock may be held by a thread that the child has not got; nothing changes here any more
+    if (im->fork.forked()) // a thread that the child does not have may hold the lock; nothing changes in a child
         return im->durable_epoch;
     os::lock_guard guard(im->work);
     return im->durable_epoch;
@@ -189,7 +188,7 @@ metrics_page *image_metrics(ty_heap *heap) {
 
 namespace {
 
-// Gives private copies in [first, first + count) back that the image holds unchanged. Under control; nobody writes to
+// Evicts private copies in [first, first + count) that the image holds unchanged. Under control; no thread writes to
 // these pages. Does nothing while a batch holds what is not in the image yet. (I14)
 ty_status evict_copies(image &im, uint64_t first, uint64_t count, size_t *released) {
     {
@@ -216,7 +215,8 @@ ty_status evict_copies(image &im, uint64_t first, uint64_t count, size_t *releas
 
 } // namespace
 
-// Memory of free pages, and private copies that the image holds unchanged. (I4)
+// Releases memory of free pages, and evicts private copies that the image holds unchanged. (I4: a clean page is in a
+// durable epoch.)
 ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "purge"))
@@ -225,7 +225,7 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
     if (ty_status status = heap_purge(heap, &released))
         return status;
     if (has_journal(im.kind)) {
-        // Only what no batch holds any more is in the image for certain.
+        // Only what no batch holds any more is certain to be in the image.
         if (ty_status status = image_work(heap))
             return status;
         os::lock_guard guard(im.control);

@@ -1,4 +1,4 @@
-// What the image keeps for a layer that has a log: which log, and where each epoch stands in it.
+// What the image stores for a layer that has a log: which log, and where each epoch stands in it.
 #include "image_runtime.hpp"
 
 #include <cstring>
@@ -8,19 +8,19 @@ namespace taiyen {
 void set_log(image_header_2 &header, const image_log_choice &log) {
     header.kind = uint32_t(log.identity ? TY_TRANSACTIONAL : TY_SNAPSHOT);
     header.log_identity = log.identity;
-    header.log_settled = log.identity != 0; // nothing stands in it yet
+    header.log_settled = log.identity != 0; // it is empty so far
     header.log_streams = log.identity && log.streams > 1 ? log.streams : 0;
     header.features_incompatible &= ~feature_log_streams_2;
     if (header.log_streams)
         header.features_incompatible |= feature_log_streams_2;
     memset(header.log_more, 0, sizeof header.log_more);
-    // A log begins at position 0. Transactions that the heap holds already keep their numbers while it has logs.
+    // A log begins at offset 0. Transactions that the heap holds already keep their LSNs while it has logs.
     set_mark(header, mark_at_begin(log.identity ? header.log_lsn : 0, header.log_streams));
 }
 
 namespace {
 
-// I20: a snapshot from before the heap had this log says nothing of it.
+// I20: marks are durable with their epoch. A snapshot from before the heap had this log has none for it.
 image_mark mark_of(const image_header_2 &header, const batch &last) {
     const image_mark begin = mark_at_begin(last.mark.lsn, header.log_streams);
     const image_place &place = last.mark.at[0];
@@ -51,15 +51,15 @@ image_log log_with(const image &im, const batch_list &batches) {
 
 namespace {
 
-// Changes what both headers say, durably. On a failure the header is as it was; one slot may say so and be durable, and
-// be believed all the same.
+// Changes both headers, durably. On failure the header in memory is as it was; one slot may durably have the change,
+// and be believed.
 template <class Change>
 ty_status change_header(image &im, Change change) {
     {
         os::lock_guard guard(im.work);
         while (im.checkpointing)
             im.changed.wait(im.work);
-        im.checkpointing = true; // the header is ours
+        im.checkpointing = true; // this thread owns the header
     }
     const image_header_2 before = im.header.current;
     change(im.header.current);
@@ -77,12 +77,12 @@ ty_status change_header(image &im, Change change) {
 
 } // namespace
 
-// Where that fails and a slot says that there is no log, the log is of no consequence to it.
+// If that fails and one slot says that there is no log, that header ignores the log.
 ty_status image_detach_log(ty_heap *heap) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "detach a log"))
         return status;
-    // A batch that the image does not hold yet would bring its mark along.
+    // A batch that the image does not hold yet would bring its mark back.
     if (ty_status status = checkpoint_batches(im))
         return status;
     os::lock_guard control_guard(im.control);

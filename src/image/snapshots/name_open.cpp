@@ -2,8 +2,9 @@
 //
 //   journal {open, previous} --flush--> log {open, previous} --> image, both headers --flush--> journal {open}
 //
-// At each step the image names an open that journal and log accept; behind the last one, the one before is accepted no
-// more. That step is flushed with a batch: until there is one, an older image and this journal are the right content.
+// At each step the image names an open that journal and log accept; after the last step, the previous open is no longer
+// accepted. That step is flushed with a batch: until there is one, an older image and this journal are the right
+// content.
 #include "image_runtime.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ open_identity_2 next_open(const image &im) {
 }
 
 ty_status prepare_open(image &im, const image_open_hook *hook) {
-    if (ty_status status = flush_image(im.backing, im.header)) // both of its headers name the open before
+    if (ty_status status = flush_image(im.backing, im.header)) // both of its headers name the previous open
         return status;
     journal_header_2 next = im.head.header;
     next.previous = im.header.current.open;
@@ -35,7 +36,7 @@ ty_status prepare_open(image &im, const image_open_hook *hook) {
     return TY_OK;
 }
 
-// The last step, at once: an image from before knows nothing of this log, and commits come without a batch.
+// The last step, at once: an older image does not know this log, and commits come without a batch.
 ty_status refuse_older_image(image &im) {
     journal_header_2 next = im.head.header;
     next.previous = {};
@@ -44,7 +45,7 @@ ty_status refuse_older_image(image &im) {
 
 } // namespace
 
-// I8.
+// I8: nothing is acknowledged or checkpointed before the files name the open.
 ty_status name_open(image &im, const image_open_hook *hook) {
     if (!im.open_prepared)
         if (ty_status status = prepare_open(im, hook))

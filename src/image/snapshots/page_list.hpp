@@ -32,10 +32,10 @@ struct page_choice {
                                  uint64_t page) = heap_extent_at; // heap_extent_now: the heap is not paused
 };
 
-// The dirty pages that are worth writing: not those of free runs, whose content does not matter.
+// The dirty pages that are worth writing: not those of free extents, whose content does not matter.
 ty_status select_pages(ty_heap *heap, const os::page_set &dirty, const page_choice &choice, page_list *list);
 
-// They leave the dirty set: a batch that is being written has them. (I4)
+// Removes them from the dirty set: they are in a batch that is being written. (I4)
 void move_to_flight(image &im, const page_list &list);
 
 } // namespace taiyen

@@ -1,7 +1,7 @@
-// Snapshots of heaps whose blocks others store into meanwhile: docs/design/image.md, "Running snapshots".
+// Snapshots of heaps whose blocks other threads store into meanwhile: docs/design/image.md, "Running snapshots".
 //
 //   running: copy tables ahead
-//   paused:  tables() -> copy what of the tables was stored since
+//   paused:  tables() -> copy what was stored to the tables since
 //   running: resumed() -> collect -> copy blocks -> settle() -> last chunks
 #include "image_runtime.hpp"
 #include "page_list.hpp"
@@ -53,7 +53,7 @@ void each_of_tables(const running_snapshot &snapshot, Call call) {
     }
 }
 
-// Of pages that were copied ahead, those that were stored to since; the others that are dirty stay so.
+// Copies again the pages copied ahead that were stored to since; the other dirty pages stay dirty.
 uint64_t copy_again(running_snapshot &snapshot) {
     image &im = snapshot.im;
     const uint64_t *first = snapshot.ahead.pages, *end = first + snapshot.ahead.count;
@@ -70,7 +70,8 @@ uint64_t copy_again(running_snapshot &snapshot) {
     return count;
 }
 
-// I18. So that the pause grows with what is stored at a time, not with the heap.
+// I18: the tables are those of the pause. Copying ahead makes the pause depend on the rate of stores, not on the heap's
+//      size.
 ty_status copy_ahead(running_snapshot &snapshot) {
     image &im = snapshot.im;
     page_list &list = snapshot.ahead;
@@ -174,7 +175,7 @@ ty_status collect_blocks(running_snapshot &snapshot) {
         return status;
     page_choice choice;
     choice.first = snapshot.header.count;
-    choice.end = std::min(snapshot.tables.first, snapshot.used_pages); // the others read as zeros, by the tables (H7)
+    choice.end = std::min(snapshot.tables.first, snapshot.used_pages); // H7: unused pages read as zeros
     choice.but = &snapshot.stored;
     choice.extent_at = heap_extent_now;
     return select_pages(im.heap, im.dirty, choice, &snapshot.blocks);
@@ -198,14 +199,14 @@ ty_status write_pages(running_snapshot &snapshot, const image_mark &mark, uint64
     move_to_flight(im, blocks);
     im.copies.last_pages = blocks.count + ahead.count + paused.count;
     if (!fault("batch_counts_before_the_log_is_durable"))
-        if (ty_status status = snapshot.running.settle(snapshot.running.context)) // I19
+        if (ty_status status = snapshot.running.settle(snapshot.running.context)) // I19: the log is durable first
             return status;
     if (fault("stores_behind_the_pause_count_as_clean"))
         move_to_flight(im, paused);
     return writer_add(im, paused.pages, paused.count, true, im.aside.copies);
 }
 
-// The batch fails, and what it was to hold is dirty (I4).
+// The batch fails, and its pages are dirty again (I4).
 void give_up(image &im) {
     writer_abandon(im);
     if (!fault("pages_of_an_abandoned_batch_forgotten"))
@@ -240,7 +241,7 @@ void pages_aside::release() {
     capacity = 0;
 }
 
-// What a tracker sees does not change while the heap is open.
+// What a tracker detects does not change while the heap is open.
 bool image_can_run(ty_heap *heap) {
     const image *im = image_of(heap);
     return im && has_journal(im->kind) && !im->read_only && im->tracker.sees_racing_writes();
@@ -249,7 +250,7 @@ bool image_can_run(ty_heap *heap) {
 ty_status write_running(image &im, const image_mark *given, const image_running &running, uint64_t started_ns,
                         uint64_t *epoch) {
     running_snapshot snapshot(im, running);
-    (void)copies_pressed(im); // for image_evict_copies: here nothing is given back, as others store (I14)
+    (void)copies_pressed(im); // for image_evict_copies: here nothing is evicted, as other threads store (I14)
     if (ty_status status = snapshot.stored.create(im.dirty.page_count()))
         return status;
     uint64_t pause_ns = 0;

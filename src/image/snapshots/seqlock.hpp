@@ -1,4 +1,4 @@
-// Words that one thread tells and another reads meanwhile, without a lock: all of one telling, or none.
+// A seqlock: words that one thread writes and others read meanwhile, without a lock: all words of one write, or none.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ public:
         const uint64_t turn = turn_.load(std::memory_order_relaxed);
         turn_.store(turn + 1, std::memory_order_relaxed);
         for (size_t i = 0; i < count; ++i)
-            words_[i].store(from[i], std::memory_order_release); // pairs with read: who sees it sees the odd turn
+            words_[i].store(from[i], std::memory_order_release); // pairs with read: it then sees the odd turn, too
         turn_.store(turn + 2, std::memory_order_release);
     }
-    // False: they are being told, and *words is as it was.
+    // False: a write is under way, and *words is unchanged.
     bool read(void *words) const {
         uint64_t read[count];
         const uint64_t turn = turn_.load(std::memory_order_acquire);
@@ -33,7 +33,7 @@ public:
     }
 
 private:
-    std::atomic<uint64_t> turn_{0}; // odd while they are told
+    std::atomic<uint64_t> turn_{0}; // odd while the words are written
     std::atomic<uint64_t> words_[count]{};
 };
 

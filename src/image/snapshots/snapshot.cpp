@@ -1,4 +1,4 @@
-// Snapshots: which pages go into a batch, and who waits for what.
+// Snapshots: which pages go into a batch, and which thread waits for what.
 #include "image_runtime.hpp"
 #include "page_list.hpp"
 #include "tracking.hpp"
@@ -24,15 +24,15 @@ void finish_in_flight(image &im) {
     }
 }
 
-// For a look at the extents of a heap that goes on: spans that are empty become free runs, and nobody waits for the
-// look.
+// Before the extents of a running heap are read: empty spans become free extents, without the heap being paused during
+// the read.
 void settle_extents(ty_heap *heap) {
     heap_pause(heap);
     heap_resume(heap);
 }
 
-// The batch for the pages of the list; whatever fails, they stay dirty. last: it is complete with them, and its mark.
-// Under control.
+// Writes the batch of the list's pages; on any failure they stay dirty. last: the mark, if the batch is complete with
+// these pages. Under control.
 ty_status write_batch(image &im, const page_list &list, const image_mark *last, uint64_t started_ns, uint64_t *epoch) {
     if (!im.writer.open) // opened and sealed under control only
         if (ty_status status = writer_open(im, last ? list.count : 0))
@@ -47,8 +47,7 @@ ty_status write_batch(image &im, const page_list &list, const image_mark *last, 
     return status;
 }
 
-// Batches that the journal's limit does not allow to pile up any longer are checkpointed first, before anybody is
-// paused.
+// If the batches exceed the journal's limit, they are checkpointed first, before any thread is paused.
 ty_status keep_journal_bounded(image &im) {
     {
         os::lock_guard guard(im.work);
@@ -110,12 +109,12 @@ void settle_outcome(image &im) {
     if (outcome == batch_outcome::failed && !fault("pages_of_a_failed_batch_forgotten"))
         im.dirty.merge(im.in_flight);
     if (outcome != batch_outcome::none)
-        im.in_flight.clear(); // I4
+        im.in_flight.clear(); // I4: clean only once durable
 }
 
 namespace {
 
-// A snapshot of a heap that nobody stores into: all within one pause.
+// A snapshot of a heap that no thread stores into: all within one pause.
 ty_status write_standing(image &im, const image_mark *given, uint64_t started_ns, uint64_t *epoch) {
     bool pressed = copies_pressed(im);
     image_mark mark = given ? *given : im.durable_mark; // no batch is under way
@@ -154,7 +153,7 @@ ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, const imag
             .at(im.image_path)
             .remedy("stop all stores meanwhile, or track writes by the kernel or by signals");
     os::lock_guard guard(im.control);
-    if (ty_status status = check_files(im)) // also where nothing is to be written
+    if (ty_status status = check_files(im)) // even if there is nothing to write
         return status;
     if (im.kind == TY_ARCHIVE)
         return archive_snapshot(im, epoch);
@@ -221,7 +220,7 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
     settle_outcome(im);
     if (ty_status status = keep_journal_bounded(im))
         return status;
-    if (!im.tracker.sees_racing_writes()) // only the snapshot's pause is a moment to collect at
+    if (!im.tracker.sees_racing_writes()) // then pages can be collected only in the snapshot's pause
         return TY_OK;
     page_list list;
     page_choice choice;
@@ -231,12 +230,12 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
     ty_status status = im.tracker.collect(im.dirty);
     if (!status)
         status = select_pages(heap, im.dirty, choice, &list);
-    // The pages are protected: who writes to one from now on makes it dirty again, whatever the copy caught.
+    // The pages are protected: a later write makes its page dirty again, whatever the copy caught.
     uint64_t epoch = 0;
     if (!status && list.count)
         status = write_batch(im, list, nullptr, started_ns, &epoch);
     if (!status && im.thread_count == 0)
-        while (writer_help(im)) // nobody else does it before the next snapshot; a failure shows there
+        while (writer_help(im)) // no other thread does it before the next snapshot, which reports a failure
             ;
     if (!status)
         move_to_flight(im, list);
@@ -245,7 +244,7 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
 
 namespace {
 
-// What a read-only heap tells instead of dirty pages: those that the journal holds and the image does not.
+// What a read-only heap reports instead of dirty pages: those that the journal holds and the image does not.
 ty_status waiting_pages(const image &im, os::page_set &pages) {
     if (ty_status status = pages.create(im.mapped_bytes / page_bytes))
         return status;
@@ -255,7 +254,7 @@ ty_status waiting_pages(const image &im, os::page_set &pages) {
     return TY_OK;
 }
 
-// The pages that are dirty now, those of free runs included; for a read-only heap, the ones that wait.
+// The pages that are dirty now, including those of free extents; for a read-only heap, the ones that wait.
 ty_status pages_now(image &im, const char *operation, os::page_set &pages) {
     if (im.read_only && has_journal(im.kind))
         return waiting_pages(im, pages);

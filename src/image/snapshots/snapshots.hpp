@@ -1,4 +1,4 @@
-// An open image: snapshots, the batches that they write, checkpointing them, giving memory back.
+// An open image: snapshots, the batches that they write, checkpoints, eviction.
 #pragma once
 
 #include "image_runtime.hpp"

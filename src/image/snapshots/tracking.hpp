@@ -1,4 +1,4 @@
-// What a heap's tracker is told: by which method to find written pages, and where.
+// How a heap's tracker is set up: by which method it finds written pages, and where.
 #pragma once
 
 #include "image_runtime.hpp"

@@ -5,13 +5,13 @@
 namespace taiyen {
 namespace {
 
-// Odd, so that multiplying by it can be undone. A flipped bit of a checksum thereby gives a position far from any that
-// can be.
+// Odd, so that multiplication by it can be undone. A flipped bit of a checksum thereby yields an offset far from any
+// possible one.
 constexpr uint64_t spread = 0x9e3779b97f4a7c15;
 
 constexpr uint64_t inverse_of(uint64_t odd) {
     uint64_t inverse = odd;
-    for (int i = 0; i < 6; ++i) // each step doubles the bits that are right
+    for (int i = 0; i < 6; ++i) // each step doubles the number of correct bits
         inverse *= 2 - odd * inverse;
     return inverse;
 }
@@ -23,7 +23,7 @@ uint64_t frame_hash(uint64_t log, const uint8_t *frame, uint32_t payload_bytes) 
     return checksum(frame + summed, sizeof(frame_header_1) - summed + payload_bytes, log);
 }
 
-// What is left of the stored checksum without the hash.
+// The stored checksum without the hash.
 uint64_t frame_rest(uint64_t log, const uint8_t *frame, uint32_t payload_bytes) {
     frame_header_1 header;
     memcpy(&header, frame, sizeof header);
@@ -45,7 +45,7 @@ ring_geometry geometry_of(const log_header_2 &header, uint32_t stream) {
             count > 1 ? uint32_t{sizeof(frame_claim_3)} : 0};
 }
 
-// L8.
+// L8: a frame is valid in one log stream.
 uint64_t ring_identity(uint64_t log, uint32_t stream) {
     return stream == 0 || fault("frame_valid_in_another_stream") ? log : checksum(&stream, sizeof stream, log);
 }

@@ -1,4 +1,4 @@
-// The header of a log: checked at every open, and written by each that writes.
+// The header of a log: checked at every open, and written by each writing open.
 #include "frame.hpp"
 
 #include <cstring>
@@ -43,7 +43,7 @@ bool is_valid(const log_header_2 &header) {
            header.checksum == header_checksum(header) && geometry_possible(header);
 }
 
-// No slot is valid; the first one tells why.
+// No slot is valid; the first one shows why.
 ty_status refuse_unreadable(const log_header_2 &header, const char *name) {
     if (header.magic != log_magic_1)
         return failure(TY_E_FORMAT, "read the log: it is not a log of Taiyen").at(name, 0).remedy("check the path");
@@ -75,11 +75,11 @@ ty_status check_header(const log_header_2 &header, const ty_log_sink &sink, cons
     return TY_OK;
 }
 
-// What the two slots hold.
+// The content of the two slots.
 struct header_slots {
     log_header_2 slots[log_slot_count_2]{};
     bool valid[log_slot_count_2]{};
-    uint32_t newest = log_slot_count_2; // that many: none is valid
+    uint32_t newest = log_slot_count_2; // log_slot_count_2: none is valid
     uint64_t distance = 0;              // from the first to the second
 
     bool any() const { return newest != log_slot_count_2; }
@@ -96,7 +96,7 @@ ty_status read_slot(const ty_log_sink &sink, uint64_t offset, const io_buffer &b
     return TY_OK;
 }
 
-// Where the second slot is, the first one says; where that is torn, the second one, wherever it is.
+// The first slot says where the second one is; if the first is torn, the second is searched for.
 ty_status read_slots(const ty_log_sink &sink, const io_buffer &buffer, header_slots *found) {
     if (ty_status status = read_slot(sink, 0, buffer, &found->slots[0]))
         return status;
@@ -214,7 +214,7 @@ ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_ide
     header.open = open;
     header.previous = previous;
     const size_t slot = other_would_do || fault("newest_log_header_overwritten") ? there.newest : other;
-    return write_slot(sink, buffer, slot * there.distance, header); // L7
+    return write_slot(sink, buffer, slot * there.distance, header); // L7: over the older header
 }
 
 } // namespace taiyen

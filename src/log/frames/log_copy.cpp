@@ -70,7 +70,7 @@ ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity
     *end = contents.end;
     if (ty_status status = log_copier(sink, to).run(header, from, *end))
         return status;
-    // What is valid still was not written over while it was copied.
+    // What is still valid was not overwritten while it was copied.
     reader.end = end;
     if (ty_status status = log_scan(sink, name, identity, from, reader, &contents))
         return status;

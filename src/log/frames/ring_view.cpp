@@ -6,12 +6,12 @@
 namespace taiyen {
 namespace {
 
-// A read is of half of what has been read so far, within these: of a short log little memory is touched, and a long one
-// is read by large pieces.
+// A read is half of what has been read so far, within these bounds: a short log touches little memory, and a long one
+// is read in large pieces.
 constexpr uint64_t first_read_bytes = uint64_t{64} << 10;
 constexpr uint64_t read_bytes_max = uint64_t{4} << 20;
 constexpr uint64_t ahead_bytes_min = uint64_t{2} << 20; // less is not worth a thread
-static_assert(read_bytes_max >= frame_bytes_max_1);     // what a frame lacks is one read
+static_assert(read_bytes_max >= frame_bytes_max_1);     // the rest of a frame is one read
 
 } // namespace
 
@@ -76,7 +76,7 @@ uint8_t *ring_view::room_in(unsigned buffer) const {
     return reinterpret_cast<uint8_t *>(buffers_[buffer].data()) + ring_.frame_bytes_max;
 }
 
-// What is in memory from `place` on is kept, and lies before what is read, in the other buffer.
+// What is in memory from `place` on is kept: it moves to the other buffer, before what is read.
 ty_status ring_view::load(uint64_t place, uint64_t bytes) {
     uint64_t kept = place >= place_ && place < place_ + held_ ? place_ + held_ - place : 0;
     bool goes_on = place + kept == place_ + held_;
@@ -103,7 +103,7 @@ ty_status ring_view::load(uint64_t place, uint64_t bytes) {
     return TY_OK;
 }
 
-// L12.
+// L12: a frame that seems to be missing is read again.
 void ring_view::forget() {
     if (ahead_.is_under_way())
         ahead_.end();
@@ -119,7 +119,7 @@ void ring_view::begin_ahead() {
         ahead_.begin(ring_.offset + ahead_place_, room_in(1 - current_), ahead_bytes_);
 }
 
-// Whether what is wanted has been read ahead, into the buffer that is free.
+// Whether the wanted bytes were read ahead, into the free buffer.
 bool ring_view::take_ahead(uint64_t place, uint64_t bytes, uint64_t *count) {
     if (!ahead_.is_under_way())
         return false;

@@ -1,4 +1,4 @@
-// Reading the ring: a piece of it in memory, whose front and end only move on, until another place is asked for.
+// Reading the ring: a window of it in memory that only moves forward, until another place is asked for.
 #pragma once
 
 #include "frame.hpp"
@@ -7,7 +7,7 @@
 
 namespace taiyen {
 
-// One read of a sink by a thread of its own. The caller alone begins and ends it; its thread is made by the first one.
+// One read of a sink in a thread of its own. Only the caller begins and ends it; the first read creates the thread.
 class read_ahead {
 public:
     explicit read_ahead(const ty_log_sink &sink) : sink_(sink) {}
@@ -15,10 +15,10 @@ public:
     read_ahead &operator=(const read_ahead &) = delete;
     ~read_ahead();
 
-    // Without a thread nothing is begun. None is under way.
+    // Begins nothing if there is no thread. No read is under way.
     void begin(uint64_t offset, void *buffer, uint64_t bytes);
     bool is_under_way() const { return state_.load(std::memory_order_relaxed) >= state::wanted; }
-    // Waits for its end. False: it failed, and the caller reads again, to have the error for itself.
+    // Waits for its end. False: it failed, and the caller reads again to get the error itself.
     bool end();
 
 private:
@@ -29,7 +29,7 @@ private:
 
     const ty_log_sink &sink_;
     os::thread thread_;
-    // Hands the rest to the thread (wanted) and back (done), with release and acquire.
+    // Passes the other fields to the thread (wanted) and back (done), with release and acquire.
     std::atomic<uint32_t> state_{state::no_thread};
     uint64_t offset_ = 0;
     void *buffer_ = nullptr;
@@ -39,7 +39,7 @@ private:
 
 class ring_view {
 public:
-    // reads_ahead: what follows is read by a thread meanwhile, once much has been read.
+    // reads_ahead: once much has been read, a thread reads what follows meanwhile.
     ring_view(const ty_log_sink &sink, const ring_geometry &ring, bool reads_ahead)
         : sink_(sink), ring_(ring), reads_ahead_(reads_ahead), ahead_(sink) {}
     ty_status create();
@@ -52,7 +52,7 @@ public:
         *found = data_ + (place - place_);
         return TY_OK;
     }
-    // What is wanted next is read anew.
+    // The next bytes are read from the sink again.
     void forget();
 
 private:
@@ -70,10 +70,10 @@ private:
     uint64_t place_ = 0;
     uint64_t held_ = 0;
     uint64_t next_read_;
-    uint64_t total_read_bytes_ = 0; // since it was made, or was to forget
+    uint64_t total_read_bytes_ = 0; // since construction, or since forget()
     uint64_t ahead_place_ = 0;
     uint64_t ahead_bytes_ = 0;
-    read_ahead ahead_; // last: its thread ends before the buffers go
+    read_ahead ahead_; // last: its thread ends before the buffers are destroyed
 };
 
 } // namespace taiyen

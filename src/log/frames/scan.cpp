@@ -39,7 +39,8 @@ private:
     log_contents &contents_;
     bool gap_ = false; // behind it only marked records count
     bool bounded_ = false;
-    uint32_t last_stream_ = log_streams_max; // of the record told last before any gap, and before its frame
+    // Of the record passed on last before any gap: its log stream, and the place before its frame.
+    uint32_t last_stream_ = log_streams_max;
     log_mark last_place_{};
 
     uint32_t count_ = 0;
@@ -47,8 +48,8 @@ private:
     alignas(stream_reader) char memory_[log_streams_max][sizeof(stream_reader)];
 };
 
-// All that was handed on is in a snapshot that is taken here; the place of each log stream may be before records that
-// are as well.
+// A snapshot taken here holds every record passed on; the place of a log stream may be before records that it holds,
+// too.
 ty_status scanner::end_frame() {
     if (!reader_.frame || gap_ || (count_ == 1 && at(0).repeats()))
         return TY_OK;
@@ -58,7 +59,7 @@ ty_status scanner::end_frame() {
     return reader_.frame(reader_.context, here);
 }
 
-// To the next record of a log stream.
+// Moves to the next record of a log stream.
 ty_status scanner::advance(uint32_t p) {
     for (;;) {
         stream_reader::event what;
@@ -72,7 +73,7 @@ ty_status scanner::advance(uint32_t p) {
     }
 }
 
-// L11.
+// L11: behind a missing record only marked ones are passed on.
 ty_status scanner::take(const log_record &record) {
     contents_.highest = record.lsn;
     if (!gap_ && record.lsn != contents_.end.lsn + 1 && !fault("reader_goes_on_behind_a_gap"))
@@ -109,7 +110,7 @@ ty_status scanner::merge() {
         bounded_ = record.lsn > reader_.up_to;
         if (bounded_)
             return TY_OK;
-        // L8.
+        // L8: each LSN is in one log stream.
         if (record.lsn <= contents_.highest)
             return failure(TY_E_DAMAGED, "read the log: transaction %llu is in it twice",
                            (unsigned long long)record.lsn)
@@ -117,7 +118,7 @@ ty_status scanner::merge() {
                 .remedy("restore the heap's files from a backup");
         if (ty_status status = take(record))
             return status;
-        bounded_ = contents_.end.lsn >= reader_.up_to; // what follows need not be looked for
+        bounded_ = contents_.end.lsn >= reader_.up_to; // what follows is not needed
         if (bounded_)
             return TY_OK;
         if (ty_status status = advance(first))
@@ -125,14 +126,15 @@ ty_status scanner::merge() {
     }
 }
 
-// L15.
+// L15: a later reading can continue where this one ended.
 void scanner::note_next() {
     contents_.next = {contents_.end.lsn, count_};
     for (uint32_t p = 0; p < count_; ++p)
         contents_.next.at[p] = p == last_stream_ ? last_place_ : at(p).here();
 }
 
-// Of a ring in use: behind the last frame, or before the first one that begins with a later record than the limit.
+// Reads a ring in use: *end is behind the last frame, or before the first one that begins with a record beyond the
+// limit.
 ty_status scanner::read_to(uint32_t p, uint64_t limit, log_mark *end) {
     for (bool first = true;;) {
         stream_reader::event what;
@@ -147,8 +149,9 @@ ty_status scanner::read_to(uint32_t p, uint64_t limit, log_mark *end) {
     }
 }
 
-// L13. The rings are read one after the other, so a frame may claim what a ring that was read before it did not show
-// yet. All of that was written before the claim was, and can be read now. It claims no more than that.
+// L13: what is read beside a writer is as whole as a log that a crash left. The rings are read one after the other, so
+//      a frame may claim records that a ring read earlier did not show yet. All of them were written before the claim,
+//      and can be read now. Frames read now claim no more than that.
 ty_status scanner::find_ends(log_marks *ends) {
     *ends = {from_.lsn, count_};
     for (uint32_t p = 0; p < count_; ++p)
@@ -168,7 +171,7 @@ uint64_t scanner::claimed() {
     return highest;
 }
 
-// L9: what is missing, a frame says, had been durable.
+// L9: a frame claims that the missing record had been durable.
 ty_status scanner::check_claims() {
     if (claimed() <= contents_.end.lsn || bounded_ || fault("lost_frame_ends_the_log"))
         return TY_OK;

@@ -1,4 +1,4 @@
-// Reading one ring of a log. docs/design/log.md tells where one ends, and when its end is damage.
+// Reading one ring of a log. docs/design/log.md describes where a ring ends, and when its end is damage.
 #include "stream_reader.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t any_generation = 1; // is none, but not 0
+constexpr uint64_t any_generation = 1; // not a valid one, but not 0
 
 generation_start_1 start_in(const found_frame &frame) {
     generation_start_1 start;
@@ -15,7 +15,7 @@ generation_start_1 start_in(const found_frame &frame) {
     return start;
 }
 
-// A wrap that was in flight when its generation died may still lie at the ring's front when the next generation comes
+// A wrap that was in flight when its generation died may still lie at the ring's front when the next generation gets
 // there.
 bool is_dead_wrap(const found_frame &frame, uint64_t generation) {
     return frame.generation_start && start_in(frame).wrap && start_in(frame).previous_generation != generation &&
@@ -30,7 +30,7 @@ ty_status stream_reader::damaged(const char *what, uint64_t position) const {
         .remedy("transactions from here on are unreadable: restore the heap's files from a backup");
 }
 
-// generation: to which a frame that starts none belongs.
+// generation: that of the frame, unless it starts one.
 ty_status stream_reader::look_at(uint64_t place, uint64_t generation, found_frame *frame) {
     *frame = {};
     const uint8_t *bytes = nullptr;
@@ -79,7 +79,7 @@ ty_status stream_reader::next_frame(found_frame *frame, bool *found) {
 }
 
 // L5: what a generation continues must have been read, or be in the snapshot that the reading started from. Where one
-// of several rings begins anew, that may be in others, and the frames that follow claim it (L9).
+//     of several rings begins a generation, it may be in other rings, and the frames that follow claim it (L9).
 ty_status stream_reader::take_generation_start(const found_frame &frame) {
     const generation_start_1 start = start_in(frame);
     const bool in_all = ring_.claim_bytes && !start.wrap;
@@ -94,7 +94,7 @@ ty_status stream_reader::take_generation_start(const found_frame &frame) {
     return TY_OK;
 }
 
-// L9.
+// L9: the frame claims what had been durable in all log streams.
 void stream_reader::take_claim(const found_frame &frame) {
     if (ring_.claim_bytes) {
         frame_claim_3 claim;
@@ -103,7 +103,7 @@ void stream_reader::take_claim(const found_frame &frame) {
     }
 }
 
-// In the frame whose records are being told.
+// Finds the next record in the current frame.
 ty_status stream_reader::next_record(bool *found) {
     *found = false;
     while (!*found && at_ < frame_.payload_bytes) {
@@ -131,8 +131,8 @@ ty_status stream_reader::next_record(bool *found) {
     return TY_OK;
 }
 
-// L4: a frame says that all before it but the last few were durable. Once these hold all that was read when the
-// generation started, what is not known to be durable begins behind them.
+// L4: a frame says that all frames before it but the last few were durable. Once the durable ones hold everything that
+//     was read when the generation started, what is not known to be durable begins behind them.
 void stream_reader::note_boundary(const found_frame &frame) {
     before_[generation_frames_ % frames_unstable_1] = {position_, generation_, counted_};
     if (frame.unstable <= generation_frames_) { // else the generation's start itself is among them
@@ -160,9 +160,9 @@ ty_status stream_reader::take(const found_frame &frame) {
     return TY_OK;
 }
 
-// L1, L5: what was written one or more wraps of the ring later lies on what was free because a snapshot held it. The
-// front of the ring tells of it after each wrap. A start of another log, or of another log stream, looks like one of
-// any wrap there, but its generation is none of this one's.
+// L1, L5: frames of one or more wraps later lie where the ring was free because a snapshot held the old content. The
+// front of the ring shows this after each wrap. A start of another log, or of another log stream, looks there like one
+// of an arbitrary wrap, but its generation does not match this log stream.
 ty_status stream_reader::check_wrap(const found_frame &frame, uint64_t reach) const {
     bool later = frame.plausible && frame.from >= position_ && frame.position >= reach &&
                  (frame.generation_start ? is_generation(log_, start_in(frame).generation)
@@ -172,8 +172,9 @@ ty_status stream_reader::check_wrap(const found_frame &frame, uint64_t reach) co
     return in_use_ ? overwritten() : damaged("it was overwritten after a snapshot that is missing", position_);
 }
 
-// L6. Goes through what lies behind the place where no frame follows, as far as frames can lie that were in flight with
-// the one missing. A generation start there that continues no more than what was read goes on (L4).
+// L6: a readable end is not taken for the acknowledged end. Searches behind the place where no frame follows, as far as
+//     frames can lie that were in flight with the missing one. A generation start there that continues no more than
+//     what was read is continued with (L4).
 ty_status stream_reader::look_behind_gap(uint64_t generation, found_frame *frame, bool *found) {
     bool was_durable = false;
     unsigned behind = 0;
@@ -197,7 +198,7 @@ ty_status stream_reader::look_behind_gap(uint64_t generation, found_frame *frame
     return was_durable ? damaged("frames that were written are not there, and later ones are", position_) : TY_OK;
 }
 
-// The generation of a frame that follows at a position, if it is one at all; else 0.
+// The generation of a frame that follows at this offset, or 0 if there is none.
 ty_status stream_reader::generation_at(uint64_t position, uint64_t *generation) {
     found_frame frame;
     if (ty_status status = look_at(position % ring_.bytes, any_generation, &frame))
@@ -210,8 +211,8 @@ ty_status stream_reader::generation_at(uint64_t position, uint64_t *generation) 
     return TY_OK;
 }
 
-// What is missing may be a generation's start: then it took one block, and frames of a generation unknown so far follow
-// it.
+// The missing frame may be a generation's start: then it took one block, and frames of a generation unknown so far
+// follow it.
 ty_status stream_reader::end_or_damage(found_frame *frame, bool *found) {
     uint64_t generations[3] = {generation_, 0, 0};
     uint64_t front = next_front(ring_, position_);
@@ -229,7 +230,8 @@ ty_status stream_reader::end_or_damage(found_frame *frame, bool *found) {
     return check_wrap(*frame, reach_of(position_));
 }
 
-// L14. Of the ring's front: in a later wrap than the reading stands in, the writer may be past this place again.
+// L14: a reader that the writer has passed gets TY_E_BUSY. If the ring's front shows a later wrap than the reading is
+//      in, the writer may have passed this place again.
 ty_status stream_reader::missing_while_in_use(ty_status damage) {
     if (damage == TY_E_DAMAGED && fault("lost_frame_taken_for_one_being_written"))
         return TY_OK;
@@ -243,8 +245,8 @@ ty_status stream_reader::missing_while_in_use(ty_status damage) {
     return later ? overwritten() : damaged("frames that were written are not there, and later ones are", position_);
 }
 
-// L12. What lies behind this place may have been written since it was looked at, and then shows that a frame had been
-// here. So the place is looked at once more after that.
+// L12: a frame is missing only if it is not found when read again. What lies behind this place may have been written
+//      since the place was read, and then shows that a frame had been here. So the place is read once more after that.
 ty_status stream_reader::find_while_in_use(found_frame *frame, bool *found) {
     view_.forget();
     if (ty_status status = next_frame(frame, found); status || *found)
@@ -284,7 +286,8 @@ ty_status stream_reader::begin(const log_mark &from, uint64_t lsn) {
     position_ = from.position;
     generation_ = from.generation;
     counted_ = repeated_until_ = from.lsn;
-    reached_ = fault("records_of_the_snapshot_replayed_again") ? from.lsn : std::max(from.lsn, lsn); // L11
+    // L11: records that the snapshot holds are not passed on.
+    reached_ = fault("records_of_the_snapshot_replayed_again") ? from.lsn : std::max(from.lsn, lsn);
     tail_ = from;
     return view_.create();
 }

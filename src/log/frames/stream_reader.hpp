@@ -1,4 +1,4 @@
-// Reading one ring back, record by record. docs/design/log.md tells where a ring ends, and when its end is damage.
+// Reading one ring back, record by record. docs/design/log.md describes where a ring ends, and when its end is damage.
 #pragma once
 
 #include "ring_view.hpp"
@@ -27,19 +27,19 @@ public:
     stream_reader(const stream_reader &) = delete;
     stream_reader &operator=(const stream_reader &) = delete;
 
-    // Records up to the LSN are in the snapshot that the reading starts from, and are not told.
+    // Records up to the LSN are in the snapshot that the reading starts from, and are not passed on.
     ty_status begin(const log_mark &from, uint64_t lsn);
 
     enum class event : uint8_t { record, frame_end, end };
-    // record: the next one, which no generation told before. It lies in memory until the next call. frame_end: of a
-    // frame, all of whose records were told. end: behind which, while the ring is in use, more may be found later.
+    // record: the next one that no earlier generation had. It stays in memory until the next call. frame_end: all
+    // records of a frame were passed on. end: while the ring is in use, more may be found behind it later.
     ty_status next(event *what);
     const log_record &record() const { return record_; }
 
-    // Where a reading could begin that gives the record told last, and all behind it; or, where none was told since,
-    // what is behind the frame.
+    // Where a reading could begin that returns the last record passed on, and all behind it; or, if none was passed on
+    // since, what is behind the frame.
     log_mark here() const { return has_frame_ ? before_frame_ : log_mark{position_, generation_, counted_}; }
-    // A generation that repeats what was read (L4) is not through with it.
+    // A generation that repeats what was read (L4) has not finished repeating.
     bool repeats() const { return counted_ < reached_; }
     // Of the whole reading, once it has ended.
     log_mark end() const { return {position_, generation_, reached_}; }
@@ -78,8 +78,9 @@ private:
     const bool in_use_;
     ring_view view_;
 
-    // Where the reading stands: behind the frame whose records are being told. counted_: the LSN by this generation's
-    // count; it is behind reached_ while the generation repeats what may not have been durable before it (L4).
+    // Where the reading stands: behind the frame whose records are being passed on. counted_: the LSN by this
+    // generation's count; it is below reached_ while the generation repeats what may not have been durable before it
+    // (L4).
     uint64_t position_ = 0;
     uint64_t generation_ = 0;
     uint64_t counted_ = 0;
@@ -92,13 +93,13 @@ private:
     uint64_t claimed_ = 0; // L9: by frames that were read
 
     bool has_frame_ = false;
-    found_frame frame_{}; // whose records are being told
+    found_frame frame_{}; // whose records are being passed on
     size_t at_ = 0;       // in its payload
     log_mark before_frame_{};
     log_record record_{};
 };
 
-// The records of one log stream behind the LSN, from one place to another where an earlier reading ended.
+// Reads the records of one log stream behind the LSN, from one place to another where an earlier reading ended.
 ty_status log_scan_stream(const ty_log_sink &sink, const char *name, const log_identity &identity, uint32_t stream,
                           const log_mark &from, uint64_t lsn, const log_mark &end, void *context,
                           ty_status (*record)(void *context, const log_record &record));

@@ -1,5 +1,5 @@
 // Writes records. Changed words are gathered, without a branch for each, until there are enough for an item, whose
-// smallest form is then computed exactly. Long runs of words that changed whole, or became zero, go past that.
+// smallest form is then computed exactly. Long runs of words that changed completely, or became zero, bypass that.
 #include "record.hpp"
 
 #include "record_decode.hpp"
@@ -17,7 +17,8 @@ constexpr size_t block_words = 4;     // compared at once in long ranges
 constexpr size_t run_words = 16;      // from which a run is an item of its own: its head is smaller than so many tokens
 constexpr size_t copied_words = 4096; // at once, while the cache still holds what was compared
 constexpr unsigned full_bytes = 6;    // a word with so many changed bytes is as cheap whole
-// Whole words are stored, and the place moved on by less. The nine bytes for each word hold that already: a margin.
+// A store writes a whole word, and the output advances by less. The nine bytes for each word cover that already: a
+// margin.
 constexpr size_t scribble_bytes = 8;
 
 struct mask_shape {
@@ -64,7 +65,7 @@ unsigned width_of(uint64_t value) {
     return static_cast<unsigned>(std::bit_width(value));
 }
 
-// A seventh of the width, rounded up, for all widths there are: in fewer instructions than a division by 7.
+// A seventh of the width, rounded up, correct for all possible widths: in fewer instructions than a division by 7.
 unsigned varint_bytes(uint64_t value) {
     return (width_of(value | 1) * 9 + 64) / 64;
 }
@@ -121,7 +122,7 @@ struct item_choice {
     uint8_t mask; // of all words together
 };
 
-// Makes the words' masks; returns how many bytes changed.
+// Computes the words' masks; returns how many bytes changed.
 uint64_t make_masks(record_words &g) {
     uint64_t changed = 0;
     for (size_t i = 0; i < g.count; i++) {
@@ -131,7 +132,7 @@ uint64_t make_masks(record_words &g) {
     return changed;
 }
 
-// The smallest form with a mask, where there is one that is smaller; returns the bytes of the values.
+// Chooses the smallest form with a mask, if one is smaller; returns the bytes of the values.
 uint64_t choose_masked(const record_words &g, uint64_t differences, uint64_t changed, uint64_t bytes,
                        item_choice *chosen) {
     uint8_t mask = bits_of_changed_bytes(differences);
@@ -147,7 +148,7 @@ uint64_t choose_masked(const record_words &g, uint64_t differences, uint64_t cha
     return bytes;
 }
 
-// What of a token is beyond its first byte and the bytes of its word.
+// The bytes of a token beyond its first byte and the bytes of its word.
 unsigned far_bytes(uint64_t distance) {
     return distance > record_near_max ? varint_bytes(distance - record_near_max - 1) : 0;
 }
@@ -159,10 +160,9 @@ uint64_t bytes_as_tokens(const record_words &g) {
     return bytes;
 }
 
-// Makes distances (from the word behind the one before), and masks where they matter, and computes what each form would
-// take. Where at most one byte of each word changed, no mask is better. What tokens would take is computed only where
-// it could be less: a word that doesn't become zero needs the bytes that changed, and the token for the nearest is
-// shortest.
+// Computes distances (from the word behind the one before), masks where they matter, and the size of each form. If at
+// most one byte of each word changed, no mask is better. The size as tokens is computed only where it could be smaller:
+// a word that does not become zero needs the bytes that changed, and the token of the nearest word is the shortest.
 item_choice choose(record_words &g, uint64_t next) {
     const size_t count = g.count;
     const uint64_t first = g.place[0] - next;
@@ -202,7 +202,7 @@ item_choice choose(record_words &g, uint64_t next) {
 }
 
 uint8_t *put_tokens(uint8_t *at, const record_words &g) {
-    const size_t count = g.count; // a register: what `at` writes could be anything
+    const size_t count = g.count; // in a register: `at` may alias any memory
     for (size_t i = 0; i < count; i++) {
         uint64_t value = g.value[i], distance = g.place[i];
         bool near = distance <= record_near_max;
@@ -221,7 +221,7 @@ uint8_t *put_tokens(uint8_t *at, const record_words &g) {
 }
 
 uint8_t *put_distances(uint8_t *at, const record_words &g, item_choice chosen) {
-    const size_t count = g.count; // a register: what `at` writes could be anything
+    const size_t count = g.count; // in a register: `at` may alias any memory
     if (chosen.first_apart)
         at = put_varint(at, g.place[0]);
     uint64_t pending = 0; // fewer than 8 bits between two words
@@ -237,7 +237,7 @@ uint8_t *put_distances(uint8_t *at, const record_words &g, item_choice chosen) {
 }
 
 uint8_t *put_values(uint8_t *at, const record_words &g, item_choice chosen) {
-    const size_t count = g.count; // a register: what `at` writes could be anything
+    const size_t count = g.count; // in a register: `at` may alias any memory
     if (chosen.item <= static_cast<unsigned>(record_item::all_bytes)) {
         for (size_t i = 0; i < count; i++)
             at = put_low_bytes(at, g.value[i], chosen.item);
@@ -251,7 +251,7 @@ uint8_t *put_values(uint8_t *at, const record_words &g, item_choice chosen) {
     return at;
 }
 
-// Writes an item of the words, which becomes distances on the way; next: the word behind the last one written.
+// Writes an item of the words, and turns them into distances; next: the word behind the last one written.
 uint8_t *put_item(uint8_t *at, record_words &g, uint64_t next) {
     item_choice chosen = choose(g, next);
     at = put_head(at, chosen.item, g.count);
@@ -268,7 +268,7 @@ uint8_t *put_item(uint8_t *at, record_words &g, uint64_t next) {
     return put_values(at, g, chosen);
 }
 
-// Writes what was gathered; returns 0, the count of what is gathered then.
+// Writes what was gathered; returns 0, the new count.
 size_t flush(encoder &e, size_t count) {
     if (count == 0)
         return 0;
@@ -279,7 +279,7 @@ size_t flush(encoder &e, size_t count) {
     return 0;
 }
 
-// Two words at once: every 64-bit processor has such registers, and the compiler does without where one has not.
+// Two words at once: every 64-bit processor has such registers, and without them the compiler emulates them.
 using pair = uint64_t __attribute__((vector_size(16)));
 using pair_bytes = uint8_t __attribute__((vector_size(16)));
 
@@ -298,7 +298,8 @@ bool any(pair words) {
     return (words[0] | words[1]) != 0;
 }
 
-// A range, read without a branch for what it has: nothing before is zeros, and whole is a difference in all bits.
+// A range, read without branches for its variants: without `before` the old words are zeros, and a whole range differs
+// in all bits.
 struct range_view {
     explicit range_view(const word_range &range)
         : now(range.now), before(range.before ? range.before : zeros), kept(range.before ? SIZE_MAX : 0),
@@ -309,11 +310,11 @@ struct range_view {
     static constexpr uint64_t zeros[2] = {};
     const uint64_t *now;
     const uint64_t *before;
-    size_t kept; // of an index
+    size_t kept; // mask of an index
     uint64_t forced;
 };
 
-// Returns how many are gathered: a register, where a member would be stored and loaded for each word.
+// Returns how many are gathered: in a register, where a member would be stored and loaded for each word.
 size_t gather(record_words &g, size_t count, uint64_t word, uint64_t value, uint64_t difference) {
     g.place[count] = word;
     g.value[count] = value;
@@ -321,7 +322,7 @@ size_t gather(record_words &g, size_t count, uint64_t word, uint64_t value, uint
     return count + (difference != 0);
 }
 
-// What four words have in common, without a branch for each.
+// Properties that four words share, without a branch for each.
 struct block {
     static_assert(block_words == 4);
     block(const range_view &view, size_t i)
@@ -329,7 +330,7 @@ struct block {
                                                                                     view.differences(i + 2)} {}
 
     bool nothing() const { return !any(differences[0] | differences[1]); }
-    // Of each word at most one byte is unchanged, and none is zero.
+    // In each word at most one byte is unchanged, and no word is zero.
     bool full() const {
         pair first = where_byte_zero(differences[0]) & 0x8080808080808080;
         pair second = where_byte_zero(differences[1]) & 0x8080808080808080;
@@ -344,8 +345,8 @@ struct block {
     pair differences[2];
 };
 
-// Where the run of words to be logged whole ends that reached i: a word that is cheaper otherwise ends it only if it
-// is unchanged, or the next is cheaper too.
+// Where the run of words to be logged whole ends that reached i: a word that is cheaper in another form ends it only if
+// it is unchanged, or the next is cheaper too.
 size_t full_run_end(const range_view &view, size_t i, size_t count) {
     auto cheaper = [&](size_t k) {
         return view.now[k] == 0 || shapes[bits_of_changed_bytes(view.difference(k))].changed < full_bytes;
@@ -386,7 +387,7 @@ void put_zero_run(encoder &e, const word_range &range, size_t from, size_t to) {
     }
 }
 
-// The words of a short range, or of a long one's rest. `count` are gathered; returns how many are then.
+// Gathers the words of a short range, or the rest of a long one. `count` are gathered; returns the new count.
 size_t gather_short(encoder &e, size_t count, const word_range &range, size_t from) {
     range_view view(range);
     for (size_t i = from; i < range.count; i++) {
@@ -399,7 +400,7 @@ size_t gather_short(encoder &e, size_t count, const word_range &range, size_t fr
 
 size_t gather_long(encoder &e, size_t count, const word_range &range) {
     range_view view(range);
-    size_t full = 0, cleared = 0; // so many of the last words gathered were, in blocks
+    size_t full = 0, cleared = 0; // words at the end of what was gathered, in whole blocks
     size_t i = 0;
     while (i + block_words <= range.count) {
         block next(view, i);
@@ -439,7 +440,8 @@ uint8_t *put_bytes(uint8_t *at, const void *bytes, uint32_t count) {
     return at + count;
 }
 
-// Blocks are told by their distance from the last one, either way: small numbers, whatever the sign, are small varints.
+// Blocks are encoded by their distance from the last one, in either direction: small numbers of either sign are short
+// varints.
 uint8_t *put_place(uint8_t *at, uint64_t word, uint64_t *last) {
     auto distance = static_cast<int64_t>(word - *last);
     *last = word;
@@ -549,7 +551,7 @@ ty_status record_look(const uint8_t *bytes, size_t size, record_view *view) {
     return TY_OK;
 }
 
-// X27.
+// X27: a prepared record, pending ones before it, and their outcome are neighbours in the log.
 ty_status record_order::step(const record_view &view) {
     const bool ends = view.role == record_role::outcome;
     const bool unexpected = ends ? none() || (view.outcome == record_outcome::committed && !prepared_) : prepared_;

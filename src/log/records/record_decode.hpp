@@ -1,4 +1,4 @@
-// Reads records: see record.hpp. Nothing of a record is believed before it is checked.
+// Reads records: see record.hpp. Nothing in a record is believed before it is checked.
 #pragma once
 
 #include "record.hpp"
@@ -58,13 +58,13 @@ struct record_cursor {
         return false;
     }
 
-    // A count in the lower half of an item's first byte, or behind it. Zero is none.
+    // A count in the lower half of an item's first byte, or behind it. Zero is invalid.
     bool count(uint8_t head, uint64_t *value) {
         *value = head & 15;
         return (*value || varint(value)) && *value;
     }
 
-    // The bytes of the mask, which are there: as many as bytes_of_mask.
+    // The bytes of the mask, as many as bytes_of_mask, which are in the record.
     uint64_t masked(uint8_t mask) {
         uint64_t from = load(at), value = 0;
         at += bytes_of_mask(mask);
@@ -81,7 +81,7 @@ struct record_cursor {
     }
 };
 
-// Goes through the items of a record.
+// Reads the items of a record.
 template <class Sink>
 class record_decoder {
 public:
@@ -94,7 +94,7 @@ public:
     // How far it got: where the damage is.
     const uint8_t *at() const { return cursor_.at; }
 
-    // TY_E_DAMAGED is without a detail where damaged() says so: the caller knows the offset.
+    // TY_E_DAMAGED has no detail if damaged() is true: the caller knows the offset.
     ty_status run() {
         while (cursor_.at != cursor_.end) {
             const uint8_t *start = cursor_.at;
@@ -125,7 +125,7 @@ private:
         return TY_E_DAMAGED;
     }
 
-    // Moves on to a word at a distance from the next one; false: out of the scope.
+    // Moves to a word at a distance from the next one; false: outside the scope.
     bool reach(uint64_t *next, uint64_t distance) const {
         *next += distance; // neither is more than 2^56
         return distance < record_word_limit && *next >= scope_.first && *next < scope_.end;
@@ -141,7 +141,7 @@ private:
             return damaged();
         uint8_t shape = *cursor_.at++;
         unsigned width = shape & record_width_bits;
-        // Each word has a byte at least, unless they become zero: so count is small where products are made of it.
+        // Each word has at least one byte, unless the words become zero: so count is small where it is multiplied.
         if (count > (item ? cursor_.left() : record_zero_words_max) || width > record_width_max || shape >> 7)
             return damaged();
         uint8_t one_mask = 0;
@@ -178,8 +178,8 @@ private:
         uint64_t first;
     };
 
-    // Calls value(cursor, word, index) for each word. What the sink stores could be anything, so all that moves is in
-    // registers here, and in tokens().
+    // Calls value(cursor, word, index) for each word. What the sink stores may alias any memory, so everything that
+    // changes is in registers here, and in tokens().
     template <class Value>
     ty_status each(const row &given, Value value) {
         const row r = given;
@@ -295,7 +295,7 @@ private:
         return sink_.word(word, mask, value << (8 * field.start));
     }
 
-    // A block's place; false: not there, or out of the scope.
+    // A block's place; false: missing, or outside the scope.
     bool place(uint64_t *word) {
         uint64_t folded = 0;
         if (!cursor_.varint(&folded))
@@ -362,7 +362,7 @@ ty_status record_decode_in_place(const uint8_t *bytes, size_t size, record_scope
 template <class Sink>
 ty_status record_decode(const uint8_t *bytes, size_t size, record_scope scope, Sink &sink) {
     uint8_t copy[2 * sizeof(uint64_t)] = {};
-    if (size < sizeof(uint64_t)) { // so that eight bytes before the end can be read
+    if (size < sizeof(uint64_t)) { // so that the eight bytes before the end can be read
         if (size)
             memcpy(copy + sizeof(uint64_t), bytes, size);
         bytes = copy + sizeof(uint64_t);

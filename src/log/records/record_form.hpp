@@ -1,11 +1,11 @@
-// The form of a record, shared by its writer and its reader. docs/design/log.md tells it under "Records".
+// The format of a record, shared by its writer and its reader. docs/design/log.md describes it under "Records".
 #pragma once
 
 #include <cstdint>
 
 namespace taiyen {
 
-// An item starts with a byte. Its upper half says what it is; the lower half is a count (0: a varint follows), or the
+// An item starts with a byte. Its upper half is the kind; the lower half is a count (0: a varint follows), or the
 // operation.
 enum class record_item : uint8_t {
     // 0 to 8: so many low bytes of each word; 0: words that become zero
@@ -18,12 +18,12 @@ enum class record_item : uint8_t {
 // Lower half where the upper half is `operation`; else an operation_kind.
 inline constexpr uint8_t record_part_starts = 0;
 inline constexpr uint8_t record_root_removed = 6;
-// The first item of a record, and of no other place: a length and as many bytes of the program's. What follows counts
-// if an outcome says so.
+// The first item of a record, and nowhere else: a length and so many bytes of the program. What follows counts if an
+// outcome says so.
 inline constexpr uint8_t record_prepared = 7;
 // A record by itself. Its second byte is a record_outcome.
 inline constexpr uint8_t record_outcome_follows = 8;
-// The first item of a record, likewise. What follows counts with the prepared record behind it.
+// Also only the first item of a record. What follows counts with the prepared record behind it.
 inline constexpr uint8_t record_pending = 9;
 
 // The second byte of items other than tokens and operations.
@@ -33,14 +33,14 @@ inline constexpr unsigned record_width_max = 56; // so that a distance is read w
 inline constexpr uint64_t record_zero_words_max =
     4096; // of one item: the reader's work is bounded by the record's size
 
-// The byte that a word in an item of tokens starts with: lower half its kind, upper half the distance.
+// The first byte of a word in an item of tokens: lower half its kind, upper half the distance.
 inline constexpr unsigned record_near_max = 14; // 15: a varint follows, of what is beyond 15
 inline constexpr uint8_t token_zero = 0, token_masked = 13;
-struct token_field { // bytes of the word that follow; the others are as they were
+struct token_field { // bytes of the word that follow; the others are unchanged
     uint8_t start;
     uint8_t bytes;
 };
-// 0: becomes zero; 1 to 8: low bytes; 9 to 12: low bytes of the upper half; 13: a mask and the bytes it says; 14, 15:
+// 0: becomes zero; 1 to 8: low bytes; 9 to 12: low bytes of the upper half; 13: a mask and the bytes it names; 14, 15:
 // the high bytes, which are what changes in floating-point numbers that hold integers.
 inline constexpr token_field token_fields[16] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}, {0, 6}, {0, 7},
                                                  {0, 8}, {4, 1}, {4, 2}, {4, 3}, {4, 4}, {0, 0}, {6, 2}, {5, 3}};

@@ -1,4 +1,4 @@
-// Making a ring, ending it, and freeing its space. ring_runtime.hpp tells how it works.
+// Creating and ending a ring, and freeing its space. ring_runtime.hpp describes how it works.
 #include "ring_runtime.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ void drop_repeated(log_ring *r) {
 
 namespace {
 
-// A durable snapshot holds all up to the LSN.
+// A durable snapshot holds everything up to the LSN.
 void forget_repeated(log_ring *r, uint64_t lsn) {
     drop_repeated(r);
     r->durable_lsn = lsn;
@@ -92,7 +92,7 @@ ty_status ring_set_up(log_ring *r, uint32_t stream, const log_options &options, 
     return status;
 }
 
-// X11: the thread asks for no file any more when this returns.
+// X11: the log's thread ends before the image that it reads. When this returns, the thread uses no file.
 void ring_rest(log_ring *r) {
     if (!r->has_thread)
         return;
@@ -121,7 +121,7 @@ log_mark ring_mark_now(log_ring *r) {
     os::lock_guard guard(r->lock);
     if (r->gathering && is_filled(r, *r->gathering))
         seal_full(r);
-    // The LSN is what a reader counts on from: one of many appends some that its last one does not tell.
+    // A reader counts on from this LSN: with several rings it may differ from the LSN of the last append.
     const uint64_t lsn = r->one_of_many ? r->counted : r->last.load(std::memory_order_relaxed);
     return {r->position, r->generation, lsn};
 }
@@ -129,7 +129,7 @@ log_mark ring_mark_now(log_ring *r) {
 void ring_release(log_ring *r, const log_mark &mark, uint64_t lsn) {
     wakes w;
     r->lock.lock();
-    if (mark.position > r->released_position) { // L1
+    if (mark.position > r->released_position) { // L1: free only behind a durable snapshot
         r->released_position = fault("snapshot_releases_what_it_does_not_hold") ? r->position : mark.position;
         if (r->gathering)
             set_room(r, *r->gathering);
@@ -140,7 +140,7 @@ void ring_release(log_ring *r, const log_mark &mark, uint64_t lsn) {
         r->released_lsn = std::max(r->released_lsn, lsn);
         renew_durable(r);
         note_everybody(r, w);
-    } else if (lsn > r->durable.load(std::memory_order_relaxed)) { // L2
+    } else if (lsn > r->durable.load(std::memory_order_relaxed)) { // L2: the snapshot makes its records durable
         r->durable.store(lsn, std::memory_order_release);
         note_everybody(r, w);
     }
@@ -163,7 +163,7 @@ void ring_continue(log_ring *r, const log_mark &mark, uint64_t lsn) {
     r->oldest = r->next_write = r->end;
     r->position = r->released_position = mark.position;
     r->released_lsn = lsn;
-    forget_repeated(r, lsn); // L5
+    forget_repeated(r, lsn); // L5: the snapshot holds them, so the count stays without gaps
     r->generation_pending = !fault("old_generation_goes_on_behind_a_snapshot");
     r->counted = lsn;
     r->last.store(lsn, std::memory_order_release);

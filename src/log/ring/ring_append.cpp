@@ -6,7 +6,7 @@
 
 namespace taiyen {
 
-// L1.
+// L1: a frame stays within the free space of the ring.
 void set_room(log_ring *r, slot &s) {
     uint64_t left = r->geometry.bytes - s.from % r->geometry.bytes;
     uint64_t free = ring_end(r) - s.from + (fault("ring_room_one_block_too_much") ? r->geometry.block_bytes : 0);
@@ -23,7 +23,7 @@ void set_room(log_ring *r, slot &s) {
     s.payload_max = bytes > sizeof(frame_header_1) ? static_cast<uint32_t>(bytes - sizeof(frame_header_1)) : 0;
 }
 
-// L3. That a wrap is pending goes into the next generation's start, for readers (L6).
+// L3: frames are written in order. A pending wrap is recorded in the next generation's start, for readers (L6).
 void seal(log_ring *r) {
     slot &s = *r->gathering;
     r->gathering = nullptr;
@@ -61,7 +61,7 @@ slot &gather(log_ring *r) {
 
 // ---- Generations
 
-// Whether the ring has room for a generation's start and all that is to be repeated, whatever frames it makes.
+// Whether the ring has room for a generation's start and everything that must be repeated, whatever frames it takes.
 bool has_room_for_generation(const log_ring *r) {
     uint64_t free = ring_end(r) - r->position;
     if (!r->repeated.size)
@@ -73,7 +73,7 @@ bool has_room_for_generation(const log_ring *r) {
            free;
 }
 
-// A slot is free.
+// The caller made sure that a slot is free.
 void begin_generation(log_ring *r, uint64_t lsn) {
     slot &s = gather(r);
     generation_start_1 start{make_generation(r->identity), r->generation, lsn, r->wrap_pending};
@@ -85,8 +85,8 @@ void begin_generation(log_ring *r, uint64_t lsn) {
     r->generation_pending = false;
 }
 
-// What does not fit before the ring's end goes to its front, in a generation of its own: thereby a reader can tell what
-// was written in which wrap.
+// What does not fit before the ring's end goes to its front, in a generation of its own: so a reader can tell wraps
+// apart.
 bool has_room_for_wrap(const log_ring *r) {
     return next_front(r->geometry, r->position) + r->geometry.block_bytes <= ring_end(r);
 }
@@ -97,7 +97,7 @@ bool is_repeating(const log_ring *r) {
     return r->repeated.done < r->repeated.size;
 }
 
-// How long the next one is, and how much further the LSN is behind it.
+// The length of the next one, and the step to its LSN.
 struct repeated_record {
     size_t bytes;
     uint64_t step;
@@ -131,7 +131,7 @@ void repeat_record(log_ring *r, slot &s) {
         drop_repeated(r);
 }
 
-// The gathering frame cannot take more. False: nothing can until a snapshot frees space.
+// The gathering frame is full. False: there is no room until a snapshot frees space.
 bool make_way(log_ring *r) {
     slot &s = *r->gathering;
     if (s.limit == room_limit::free_space)
@@ -146,7 +146,7 @@ bool make_way(log_ring *r) {
     return true;
 }
 
-// Starts a generation if need be. False: there is no room. A slot is free.
+// Starts a generation if necessary. False: there is no room. The caller made sure that a slot is free.
 bool start_frames(log_ring *r) {
     if (r->generation_pending) {
         if (!has_room_for_generation(r))
@@ -163,7 +163,7 @@ bool start_frames(log_ring *r) {
     return true;
 }
 
-// What make_room sees to, where there is nothing to do, as nearly always.
+// What make_room ensures, in the usual case that there is nothing to do.
 bool has_room(const log_ring *r, size_t bytes) {
     const slot *s = r->gathering;
     return s && s->payload + bytes <= s->payload_max && !is_repeating(r) && !is_broken(r);
@@ -201,7 +201,7 @@ uint8_t *end_of(const slot &s) {
     return s.memory + sizeof(frame_header_1) + s.payload;
 }
 
-// Under the lock, which it gives up if it fails.
+// Under the lock, which is released on failure.
 inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool may_wait) {
     const size_t reserved = length_bytes(bytes) + (r->one_of_many ? step_bytes_max : 0);
     if (!has_room(r, reserved + bytes)) [[unlikely]] {
@@ -216,7 +216,7 @@ inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool m
     r->reserved = reserved;
     *place = end_of(*r->gathering) + reserved;
     if (r->one_of_many) {
-        // L10: its LSN, that is still to be taken, is above all that are appended by now.
+        // L10: its LSN, still to be taken, is above all that are appended by now
         r->was_durable = r->durable.load(std::memory_order_relaxed) == nothing_pending;
         if (r->was_durable && !fault("taken_lsn_does_not_hold_durable_back"))
             r->durable.store(log_last(r->all), std::memory_order_relaxed);
@@ -224,7 +224,7 @@ inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool m
     return TY_OK;
 }
 
-// The lengths before a record's bytes, which close up to them: how many bytes these took.
+// Writes the lengths before a record's bytes, and moves the record up to them: returns how many bytes they took.
 size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t lsn, bool marked) {
     uint8_t *at = end_of(s), step[step_bytes_max];
     const size_t length = length_bytes(bytes);
@@ -237,7 +237,7 @@ size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t lsn, bool marked) 
     return length + step_bytes;
 }
 
-// In the place that was reserved.
+// Writes the record in the reserved place.
 inline void put_record(log_ring *r, size_t bytes, uint64_t lsn, bool marked) {
     slot &s = *r->gathering;
     const size_t taken = put_heads(r, s, bytes, lsn, marked);
@@ -246,7 +246,7 @@ inline void put_record(log_ring *r, size_t bytes, uint64_t lsn, bool marked) {
     r->last.store(lsn, std::memory_order_release);
 }
 
-// Gives up the lock. first: the LSN of the first record that was put since begin_append.
+// Releases the lock. first: the LSN of the first record that was put since begin_append.
 inline void end_append(log_ring *r, size_t bytes, uint64_t lsn, bool marked, uint64_t first) {
     wakes w;
     if (bytes) {

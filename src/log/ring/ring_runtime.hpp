@@ -1,16 +1,16 @@
-// Inside a log: its rings. In a ring appends gather in frames in memory; who wants a record durable writes the frame
-// that holds it.
+// Inside a log: its rings. In a ring, appended records gather in frames in memory; a thread that wants a record durable
+// writes the frame that holds it.
 //
 //   gathering --(full, wanted, or a mark)--> sealed --write_next--> writing --end_write--> written --settle--> free
 //
 // Frames are numbered; frame n lies in slot n % slot_count. [oldest, next_write) are being written, or written while an
 // older one is not; [next_write, end) are sealed, the last of them perhaps gathering.
 //
-// Who waits does so on the word of its frame's slot, which changes when the frame is durable, when somebody who waits
-// for it must write, and when the log breaks. A durable record is seen without the lock.
+// A thread waits on the word of its frame's slot, which changes when the frame is durable, when a thread that waits for
+// it must write, and when the log breaks. Whether a record is durable is read without the lock.
 //
-// ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp makes, ends, and frees space. rings.cpp has
-// what is done with all rings of a log. Of their locks a thread holds one at a time.
+// ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp creates, ends, and frees space. rings.cpp
+// has the operations on all rings of a log. A thread holds one of their locks at a time.
 #pragma once
 
 #include "../frames/frames.hpp"
@@ -20,9 +20,10 @@
 
 namespace taiyen {
 
-// L6 rests on the first: frames begun and not known to be durable. Only one that can take no more is written beside
-// another: the fewer there are, the more each holds (log.md). While so many are in flight, another one can gather, also
-// across the ring's end: one that is sealed there, the start of a generation, and the one behind it.
+// L6 (a crash is not taken for damage) rests on the first: the most frames begun and not known to be durable. Only a
+// frame that can take no more is written beside another: the fewer frames, the more each holds (log.md). While so many
+// are in flight, another one can gather, even across the ring's end: one that is sealed there, the start of a
+// generation, and the one behind it.
 constexpr uint64_t writes_in_flight_max = frames_unstable_1;
 constexpr unsigned slot_count = frames_unstable_1 + 3;
 
@@ -33,16 +34,16 @@ struct slot {
     uint8_t *memory;
     frame_state state;
     bool generation_start;
-    bool waited;          // somebody may wait for it
-    uint32_t committers;  // who wanted it durable
+    bool waited;          // a thread may wait for it
+    uint32_t committers;  // threads that wanted it durable
     uint32_t payload;     // bytes so far
     uint32_t payload_max; // that buffer and ring have room for
-    room_limit limit;     // why it is no more
+    room_limit limit;     // what limits payload_max
     uint64_t generation;
     uint64_t from;
-    uint64_t end; // position; once it is sealed
+    uint64_t end; // offset; once it is sealed
     uint64_t first_lsn;
-    uint64_t last_lsn; // of the last record in it; 0: there is none
+    uint64_t last_lsn; // of the last record in it; 0: none
     wait_word changed;
 };
 
@@ -55,12 +56,12 @@ struct repeated_records {
     uint64_t last = 0; // LSN of the last one
 };
 
-// L10: a ring of several that has nothing to be made durable holds nobody up.
+// L10: an idle ring of several delays no commit.
 inline constexpr uint64_t nothing_pending = UINT64_MAX;
 
 struct alignas(64) log_ring {
     // Constant.
-    log *all; // whose ring it is
+    log *all; // the log of the ring
     bool one_of_many;
     uint64_t identity; // ring_identity
     ring_geometry geometry;
@@ -68,16 +69,16 @@ struct alignas(64) log_ring {
     bool has_thread;
     os::thread thread;
 
-    os::mutex lock{os::lock_rank::log}; // guards all that follows, but what is atomic
+    os::mutex lock{os::lock_rank::log}; // guards all that follows, except what is atomic
     slot slots[slot_count];
     slot *gathering = nullptr; // the newest one, if it is not sealed
     uint64_t oldest = 0;
     uint64_t next_write = 0;
     uint64_t end = 0;
-    uint64_t wanted = 0; // frames before it are to be written by the thread, where nobody else does
+    uint64_t wanted = 0; // the thread writes the frames before it, if no other thread does
     uint64_t in_flight = 0;
     uint64_t position;          // where the newest sealed frame ends
-    uint64_t released_position; // L1: nothing behind it is written over
+    uint64_t released_position; // L1: nothing behind it is overwritten
     uint64_t released_lsn = 0;  // a durable snapshot holds all records up to it
     uint64_t generation;        // of the frame before `position`
     bool generation_pending;    // the next frame starts one, with durable_lsn
@@ -85,20 +86,20 @@ struct alignas(64) log_ring {
     uint64_t durable_lsn;
     repeated_records repeated;
     uint64_t counted; // the LSN by the generation's count: repeated records count again
-    size_t reserved;  // between log_append_begin and log_append_end: bytes left for the length, and the step;
-    bool was_durable; // and whether all records were durable
+    size_t reserved;  // between log_append_begin and log_append_end: bytes left for the length and the step
+    bool was_durable; // also between them: whether all records were durable
     log_metrics metrics;
-    uint32_t returning = 0; // committers of frames that became durable since a write began, who were not back since
+    uint32_t returning = 0; // committers of frames that became durable since a write began, and have not returned since
     bool stopping = false;
-    bool thread_asleep = false; // until it is woken; else it looks again by itself
+    bool thread_asleep = false; // until it is woken; else it checks again by itself
     bool draining = false;      // log_continue waits until nothing is in flight
     os::idle_poller_trial idle_poller_trial;
 
     std::atomic<uint32_t> drained_word{0};
     std::atomic<uint32_t> thread_word{0};
     std::atomic<uint64_t> last; // the highest LSN appended
-    // All records of this ring up to it are durable. The only ring of a log: the last durable one. One of many: where
-    // some are not durable, the LSN before the first of them, or a lower one; nothing_pending where all are.
+    // All records of this ring up to it are durable. The only ring of a log: the LSN of the last durable record. One of
+    // many: if some are not durable, the LSN before the first of them, or a lower one; nothing_pending if all are.
     std::atomic<uint64_t> durable;
     patience waiting;
 };
@@ -113,14 +114,14 @@ struct log {
     log_ring *rings;
     uint64_t recovered;
     bool has_idle_poller;
-    os::idle_poller idle_poller; // over who alone writes a frame that is waited for
+    os::idle_poller idle_poller; // runs while one thread alone writes a frame and waits for it
     std::atomic<bool> idle_poller_taken{false};
 
     os::mutex error_lock{os::lock_rank::work_errors};
     ty_error error; // why it is broken; guarded by error_lock
     std::atomic<bool> broken{false};
     std::atomic<uint64_t> durable_seen{0}; // by log_durable(), of several rings
-    // log_wait_beyond(): who waits makes itself known before it looks at the second one, and that before log_durable().
+    // log_wait_beyond(): a waiting thread counts itself in `feeds`, then reads durable_changes, then log_durable().
     std::atomic<uint32_t> feeds{0};
     std::atomic<uint32_t> durable_changes{0};
 };
@@ -146,7 +147,7 @@ inline uint64_t ring_end(const log_ring *r) {
     return r->released_position + r->geometry.bytes;
 }
 
-// Words to be changed under the lock, and their sleepers woken after it: who wakes needs it.
+// Words that are changed under the lock, and whose sleepers are woken after it: a woken thread needs the lock.
 struct wakes {
     wait_word *all[slot_count];
     unsigned all_count = 0;
@@ -186,30 +187,30 @@ void break_log(log *l, ty_status status, uint64_t offset);
 void wake_everybody(log *l);
 // More is durable, or may be. Without a lock.
 void notify_feeds(log *l);
-// One of many: what `durable` says follows from its frames. Under the lock.
+// One of many: derives `durable` from the ring's frames. Under the lock.
 void renew_durable(log_ring *r);
-// Who waits for the frame: a caller, or nobody, as the thread writes it.
+// Whether a caller waits for the frame, or the library's thread writes it.
 enum class waiting_for_it : bool { nobody, caller };
-// Writes the next frame; can_write() holds. Gives the lock up.
+// Writes the next frame; can_write() holds. Releases the lock.
 void write_next(log_ring *r, waiting_for_it who = waiting_for_it::caller);
-// Waits until something becomes of the frame. Gives the lock up.
+// Waits until the frame's state changes. Releases the lock.
 void wait_for(log_ring *r, uint64_t frame);
-// The thread; its argument is the ring.
+// The thread's main function; its argument is the ring.
 void *write_behind(void *argument);
-// The wait of a caller for one ring. own: it has appended there, and comes back to append again.
+// The wait of a caller for one ring. own: it has appended there, and will append there again.
 ty_status ring_wait(log_ring *r, uint64_t lsn, bool own);
-// Has the ring's thread write what is not durable up to the LSN, where nobody does.
+// Has the ring's thread write what is not durable up to the LSN, if no other thread does.
 void ring_ask(log_ring *r, uint64_t lsn);
 
 // ---- ring_append.cpp
 
-// How much the frame may hold: at most a buffer, not beyond the ring's end, and (L1) not beyond what the ring has free.
+// How much the frame may hold: at most a buffer, not beyond the ring's end, and (L1) not beyond the ring's free space.
 void set_room(log_ring *r, slot &s);
-// L3: positions are given in the order in which frames are numbered and written.
+// L3: offsets are assigned in the order in which frames are numbered and written.
 void seal(log_ring *r);
 void seal_full(log_ring *r); // and has the thread write it
-// Starts the generation if need be, repeats what it must, and sees that the gathering frame has room for so many bytes.
-// The lock may be given up and taken again. TY_E_SPACE has no detail.
+// Starts the generation if necessary, repeats the records that must be, and ensures that the gathering frame has room
+// for so many bytes. The lock may be released and taken again. TY_E_SPACE has no detail.
 ty_status make_room(log_ring *r, size_t bytes);
 
 // ---- ring.cpp
@@ -221,7 +222,7 @@ void ring_resume(log_ring *r);
 void drop_repeated(log_ring *r);
 log_mark ring_mark_now(log_ring *r);
 void ring_release(log_ring *r, const log_mark &mark, uint64_t lsn);
-// Up to the point where waiters may go on.
+// Up to the point where waiters may continue.
 void ring_continue(log_ring *r, const log_mark &mark, uint64_t lsn);
 log_metrics ring_metrics(log_ring *r);
 

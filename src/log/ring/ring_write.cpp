@@ -1,4 +1,4 @@
-// Writing frames, waiting for them, and waking who waits.
+// Writing frames, waiting for them, and waking threads that wait.
 #include "ring_runtime.hpp"
 
 #include <algorithm>
@@ -7,13 +7,13 @@
 namespace taiyen {
 namespace {
 
-// What nobody waits for is written when it is so old, or up to twice: so the thread does not write what a committer is
-// about to, and what a block is filled up with is a small share of what is written.
+// A frame that no thread waits for is written when it is this old, or up to twice that: so the thread does not write
+// what a committer is about to, and the padding of blocks is a small share of what is written.
 constexpr uint64_t linger_ns = 4000000;
 
-// Those whose commits have just become durable are likely to commit again: who could write a frame lets others run
-// until they are back, as long as one comes back within this time, a fraction of a write. A lone committer is back
-// itself.
+// Threads whose commits have just become durable are likely to commit again: a thread that could write a frame lets
+// others run until they return, as long as one returns within this time, a fraction of a write. A lone committer has
+// itself returned.
 constexpr uint64_t return_ns_max = 20000;
 
 } // namespace
@@ -40,7 +40,8 @@ bool can_write(log_ring *r) {
     return is_filled(r, s) && r->next_write - r->oldest <= others_max;
 }
 
-// L10. What is to be repeated and not in frames yet is not durable either.
+// L10: a commit waits for all records up to its own. Records to be repeated that are not in frames yet are not durable
+//      either.
 void renew_durable(log_ring *r) {
     uint64_t durable = r->repeated.size ? r->durable_lsn : nothing_pending;
     for (uint64_t n = r->oldest; n < r->end; ++n)
@@ -68,7 +69,7 @@ void settle(log_ring *r, wakes &w) {
         renew_durable(r);
 }
 
-// If more may be written and somebody waits for it, one of these is to do it; else the thread.
+// If more may be written and threads wait for it, one of them must write it; else the library's thread.
 void pass_on(log_ring *r, wakes &w) {
     if (!can_write(r))
         return;
@@ -83,7 +84,7 @@ void pass_on(log_ring *r, wakes &w) {
 
 void fill_header(const log_ring *r, slot &s, uint32_t unstable) {
     if (r->one_of_many && !s.generation_start) {
-        const frame_claim_3 claim{log_durable(r->all)}; // L9
+        const frame_claim_3 claim{log_durable(r->all)}; // L9: claims what is durable in all log streams
         memcpy(s.memory + sizeof(frame_header_1), &claim, sizeof claim);
     }
     frame_header_1 header{};
@@ -95,7 +96,7 @@ void fill_header(const log_ring *r, slot &s, uint32_t unstable) {
     memcpy(s.memory, &header, sizeof header);
 }
 
-// Whether the log is of use still.
+// Whether the log is still usable.
 bool end_write(log_ring *r, slot &s, uint64_t bytes, ty_status status, wakes &w) {
     if (--r->in_flight == 0 && r->draining) {
         r->drained_word.fetch_add(1, std::memory_order_relaxed);
@@ -113,7 +114,7 @@ bool end_write(log_ring *r, slot &s, uint64_t bytes, ty_status status, wakes &w)
     return true;
 }
 
-// Where others wait, too, they keep the processors awake. The idle poller runs for one wait at a time.
+// If others wait, too, they keep the processors awake. The idle poller runs for one wait at a time.
 class write_watch {
 public:
     write_watch(log_ring *r, const slot &s, waiting_for_it who)
@@ -172,7 +173,7 @@ void write_next(log_ring *r, waiting_for_it who) {
     watch.begin();
     os::not_cancelable whole; // the sink may be the program's
     ty_status status = l.sink->write(l.sink->context, offset, s.memory, bytes);
-    if (!status && l.check && !fault("commit_to_a_removed_image_counts")) // N3
+    if (!status && l.check && !fault("commit_to_a_removed_image_counts")) // N3: the files are still there
         status = l.check(l.context);
     watch.end();
 
@@ -198,17 +199,17 @@ void wait_for(log_ring *r, uint64_t frame) {
 
 namespace {
 
-// Somebody wants the frame durable.
+// A thread wants the frame durable.
 void note_committer(log_ring *r, uint64_t frame) {
     ++slot_of(r, frame).committers;
     if (r->returning > 0)
         --r->returning;
 }
 
-// Whether to let others run before the frame that could be written now is.
+// Whether to let others run before the next frame is written.
 struct gathering {
-    uint32_t returning = 0; // when it last looked
-    uint64_t since_ns = 0;  // that they are so many
+    uint32_t returning = 0; // at the last check
+    uint64_t since_ns = 0;  // since this number is unchanged
     bool ended = false;
 
     bool goes_on(log_ring *r) {
@@ -223,7 +224,8 @@ struct gathering {
     void end() { ended = true; }
 };
 
-// The last one that has records up to the LSN. One that has none yet may get none, and is then written by nobody.
+// The last frame that has records up to the LSN. A frame without records may never get any, and then no thread writes
+// it.
 uint64_t frame_of(log_ring *r, uint64_t lsn) {
     uint64_t found = r->oldest;
     for (uint64_t n = r->oldest; n < r->end; ++n) {
@@ -241,7 +243,7 @@ uint64_t frame_of(log_ring *r, uint64_t lsn) {
 
 void *write_behind(void *argument) {
     log_ring *r = static_cast<log_ring *>(argument);
-    uint64_t due = 0; // what had been appended when it last looked
+    uint64_t due = 0; // what had been appended at the last check
     for (;;) {
         r->lock.lock();
         if (r->stopping)
@@ -279,7 +281,7 @@ ty_status ring_wait(log_ring *r, uint64_t lsn, bool own) {
             return TY_OK;
         }
         ty_status status = is_broken(r) ? broken_failure(r->all) : TY_OK;
-        if (!status && r->repeated.size) // it may be one of these
+        if (!status && r->repeated.size) // the record may be one of these
             status = make_room(r, 0);
         if (status) {
             r->lock.unlock();

@@ -1,4 +1,4 @@
-// A log: what is done with all of its rings. ring_runtime.hpp tells how one works.
+// A log: operations on all of its rings. ring_runtime.hpp describes how a ring works.
 #include "ring_runtime.hpp"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ bool is_durable(const log_ring &r, uint64_t lsn) {
     return r.durable.load(std::memory_order_acquire) >= lsn;
 }
 
-// L10: an LSN up to which all is durable, over several rings. What is appended from now on is above the highest one
-// that was appended before anything is looked at; each ring knows the first of those that may not be durable.
+// L10: an LSN up to which everything is durable, over several rings. What is appended from now on is above the highest
+//      LSN that was appended before any ring is read; each ring knows its first LSN that may not be durable.
 uint64_t durable_of_all(log *l) {
     uint64_t durable = log_last(l);
     for (uint32_t p = 0; p < l->count; ++p)
@@ -112,7 +112,8 @@ size_t log_record_max(const log *l) {
 ty_status log_wait(log *l, uint64_t lsn, uint32_t stream) {
     if (l->count == 1)
         return ring_wait(l->rings, lsn, true);
-    // It writes one itself: its own, or the first that it must wait for. The others are written meanwhile.
+    // This thread writes one ring itself: its own, or the first that it must wait for. The others are written
+    // meanwhile.
     uint32_t own = stream;
     for (uint32_t p = 0; p < l->count && is_durable(l->rings[own], lsn); ++p)
         own = p;
@@ -187,7 +188,7 @@ void break_log(log *l, ty_status status, uint64_t offset) {
     if (l->broken.load(std::memory_order_relaxed))
         return;
     ty_error_detail(&l->error);
-    if (l->error.status != status) { // a sink of the user's that says nothing
+    if (l->error.status != status) { // a program's sink that sets no detail
         l->error = {};
         l->error.status = status;
     }

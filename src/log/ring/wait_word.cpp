@@ -12,7 +12,7 @@ bool patience::take_turn(uint64_t *now) {
     if (*now - before <= long_turn_ns)
         return true;
     if (before < paid_at_ns_.exchange(*now, std::memory_order_relaxed))
-        return false; // another thread waited for the same one
+        return false; // another thread already paid for the same turn
     int32_t credit = credit_.load(std::memory_order_relaxed);
     credit_.store(std::max(credit - long_turn_price, 0), std::memory_order_relaxed);
     if (credit < long_turn_price)
@@ -48,7 +48,7 @@ void wait_word::wait(uint32_t seen, patience &patience) {
     if (patience.sees_change(word_, seen))
         return;
     sleepers_.fetch_add(1);
-    os::wait_on(word_, seen); // looks at the word again
+    os::wait_on(word_, seen); // reads the word again
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
-// A sink on a file. Its blocks are written once when it is made, so that later writes overwrite: that is four times as
-// fast as writing to blocks that were only allocated, and cannot fail for want of space.
+// A sink on a file. Its blocks are written once when it is created, so that later writes overwrite: that is four times
+// as fast as writing to blocks that were only allocated, and cannot fail for lack of space.
 #include "own_sink.hpp"
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ struct file_sink {
 
 namespace {
 
-constexpr uint64_t fill_bytes = uint64_t{4} << 20; // a write
+constexpr uint64_t fill_bytes = uint64_t{4} << 20; // per write
 
 ty_status read_file(void *context, uint64_t offset, void *buffer, size_t bytes) {
     return static_cast<file_sink *>(context)->file.read(offset, buffer, bytes);
@@ -71,7 +71,7 @@ ty_status fill_with_zeros(const storage_file &file, uint64_t size_bytes) {
     return file.flush();
 }
 
-// Failing, it leaves no file.
+// On failure it leaves no file.
 ty_status create(file_sink &self, const char *creation_path, uint64_t size_bytes, const storage_file *like) {
     if (ty_status status = self.file.open_for_creation(creation_path, like))
         return status;
@@ -108,12 +108,12 @@ ty_status open(file_sink &self, bool writable) {
     uint64_t size = 0;
     ty_status status = self.file.get_size(&size);
     self.own.table.size_bytes = size / TY_STORAGE_BLOCK * TY_STORAGE_BLOCK;
-    if (!status && size && size < TY_STORAGE_BLOCK) // somebody else's
+    if (!status && size && size < TY_STORAGE_BLOCK) // a file of another program
         return failure(TY_E_FORMAT, "use a file that is not a log").at(self.path).remedy("check the path");
     return status;
 }
 
-// Hands the sink on, or what failed.
+// Returns the sink, or the failure.
 ty_status finish(file_sink *self, ty_status status, ty_log_sink **sink) {
     if (!status)
         *sink = &self->own.table;

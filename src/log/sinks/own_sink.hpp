@@ -1,4 +1,4 @@
-// What the library's own sinks have in common: a table, and how it ends.
+// What the library's own sinks share: a table of functions, and how to end them.
 #pragma once
 
 #include "../log.hpp"
@@ -8,9 +8,10 @@ namespace taiyen {
 struct own_sink {
     ty_log_sink table; // first: the caller's pointer is to it
     void (*destroy)(own_sink *self);
-    ty_status (*protect)(own_sink *self, const storage_file &like); // N4; NULL: nothing to protect
-    ty_status (*flush)(own_sink *self);                             // NULL: nothing to flush
-    ty_status (*check)(own_sink *self); // whether what is written to it is found again; NULL: yes
+    // N4: gives it the access rights of `like`. NULL: nothing to protect.
+    ty_status (*protect)(own_sink *self, const storage_file &like);
+    ty_status (*flush)(own_sink *self); // NULL: nothing to flush
+    ty_status (*check)(own_sink *self); // whether what is written to it is still reached by its name; NULL: yes
 };
 
 } // namespace taiyen
