@@ -11,7 +11,7 @@ size_t whole_steps(size_t bytes) {
 
 } // namespace
 
-// Twice as much each time; where there is not so much, what is needed.
+// Doubles the memory each time; if there is not that much, provides what is needed.
 ty_status arena::grow(size_t bytes) {
     if (bytes > memory_.most())
         return failure(TY_E_MEMORY, "keep %zu byte%s of a transaction: the most are %zu", bytes, plural(bytes),
@@ -26,7 +26,8 @@ ty_status arena::grow(size_t bytes) {
 void arena::trim(size_t kept_bytes) {
     size_t kept = whole_steps(kept_bytes);
     if (kept < memory_.provided())
-        static_cast<void>(os::decommit(memory_.as<char>() + kept, memory_.provided() - kept)); // else it is merely kept
+        static_cast<void>(
+            os::decommit(memory_.as<char>() + kept, memory_.provided() - kept)); // on failure the memory is merely kept
 }
 
 } // namespace taiyen
