@@ -5,7 +5,6 @@
 // its own heap, as far as it can have them without waiting; if it cannot, it releases all, and starts again with the
 // one that it could not have. So nobody waits for it meanwhile, and each waiting thread gets what it waits for: in the
 // end it has all, and meets nobody. (std::lock() takes its locks in this way.)
-// meets nobody. (std::lock() takes its locks so.)
 #include "members.hpp"
 
 namespace taiyen {
