@@ -26,8 +26,8 @@ private:
     // After an exception the program is not called again: false ends a walk, and nothing more is reported.
     static Result call(Things... things, void *self) {
         auto &guard = *static_cast<callback_guard *>(self);
-        os::not_cancelable
-            whole; // the call has files open and memory mapped meanwhile (Y5: callbacks are not cancelled)
+        // Y5: callbacks are not cancelled. The call has files open and memory mapped meanwhile.
+        os::not_cancelable whole;
         if constexpr (std::is_void_v<Result>) {
             auto invoke = [&] { guard.callback_(things..., guard.context_); };
             if (!guard.caught_.any())

@@ -14,8 +14,8 @@ inline constexpr size_t metrics_request_bytes_2 = 4096; // at the front; others 
 
 // BD2: all that the program reads of a metrics page.
 struct metrics_request_2 {
-    std::atomic<uint32_t>
-        asked; // a change means that a reader asks. The reader that changes it also wakes the thread that waits for it
+    // A change means that a reader asks. The reader that changes it also wakes the thread that waits for it.
+    std::atomic<uint32_t> asked;
 };
 
 inline constexpr uint32_t metrics_classes_max_2 = 128;

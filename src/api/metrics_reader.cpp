@@ -56,7 +56,7 @@ bool makes_sense(const ty_metrics_page &page, const metrics_content_2 &content) 
            memcmp(content.identity, page.identity, sizeof page.identity) == 0;
 }
 
-// Whether there is a new, complete sample.
+// Whether there is a new sample, complete (BD1).
 bool take(const ty_metrics_page &page, metrics_content_2 *content, uint64_t *turn) {
     const metrics_2 &shown = page.shown();
     const uint64_t before = shown.turn.load(std::memory_order_acquire);
@@ -65,7 +65,7 @@ bool take(const ty_metrics_page &page, metrics_content_2 *content, uint64_t *tur
     metrics_copy_2(content, &shown.content);
     std::atomic_thread_fence(std::memory_order_acquire);
     *turn = before;
-    return fault("torn_metrics_page_accepted") || shown.turn.load(std::memory_order_relaxed) == before; // BD1
+    return fault("torn_metrics_page_accepted") || shown.turn.load(std::memory_order_relaxed) == before;
 }
 
 ty_status await(ty_metrics_page &page, uint64_t wait_ms) {

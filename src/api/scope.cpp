@@ -18,8 +18,8 @@ constinit thread_local scopes entered{};
 
 void *alloc_in(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
     if (alignment <= 16) {
-        size_t whole =
-            alignment == 16 && size < 16 ? 16 : size; // blocks whose sizes are multiples of 16 start at multiples of 16
+        // Blocks whose sizes are multiples of 16 start at multiples of 16.
+        size_t whole = alignment == 16 && size < 16 ? 16 : size;
         return zeroed ? ty_alloc_zeroed(heap, whole) : ty_alloc(heap, whole);
     }
     void *block = ty_alloc_aligned(heap, size, alignment);

@@ -212,6 +212,8 @@ int xa_end(XID *xid, int rmid, long flags) {
     return XA_OK;
 }
 
+// ---- Ends
+
 // A branch is removed from the list before its end lets the next one in, and put back if it did not end.
 struct ending {
     manager *of = nullptr;

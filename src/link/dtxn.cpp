@@ -44,8 +44,7 @@ ty_status give_up(ty_dtxn *dtxn, ty_status status) {
             static_cast<void>(txn_rollback(dtxn->txns[n]));
     uint32_t told = 0;
     const uint32_t prepared = (1u << dtxn->prepared_resource_managers) - 1;
-    static_cast<void>(
-        tell_resource_managers(group, dtxn->id, prepared, false, &told)); // if it fails, a recovery does it
+    static_cast<void>(tell_resource_managers(group, dtxn->id, prepared, false, &told)); // else a recovery does
     if (dtxn->what.by == decided_by::agent)
         group.agent->rollback(group.agent->context);
     free_dtxn(dtxn);

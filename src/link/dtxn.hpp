@@ -45,8 +45,7 @@ struct dtxn_entry_3 {
     uint64_t apart; // not 0: heaps with the same value continue together, whatever their numbers are
     uint32_t bytes; // of the entry, with its members; a multiple of 8
     uint32_t members;
-    uint32_t
-        own; // which of the members this heap is; for a copy with an identity of its own: which one it is a copy of
+    uint32_t own; // which of the members this heap is; a copy with an identity of its own: which it is a copy of
     uint32_t unused;
 };
 // JO6: whether two heaps have the same last distributed transaction of a group, or continue together as they are.

@@ -108,7 +108,7 @@ ty_status inbox_take(ty_txn *txn, const char *source, uint64_t number, ty_taken 
         return status;
     source_1 *known = find_source(box, name);
     const uint64_t last = known ? known->last : 0;
-    if (number <= last || (number - last > 1 && !fault("message_taken_behind_a_gap"))) { // OB3
+    if (number <= last || (number - last > 1 && !fault("message_taken_behind_a_gap"))) { // OB3: the next message only
         *taken = number <= last ? TY_MESSAGE_DOUBLE : TY_MESSAGE_GAP;
         return TY_OK;
     }
@@ -141,7 +141,8 @@ ty_status inbox_last(ty_heap *heap, const char *source, uint64_t *number) {
         const source_1 *known = find_source(box, padded_name(source));
         *number = known ? known->last : 0;
     }
-    const ty_status status = txn_durable(heap, 0, !fault("receipt_before_it_is_durable"), &durable); // OB4
+    // OB4: what is reported as taken is durable.
+    const ty_status status = txn_durable(heap, 0, !fault("receipt_before_it_is_durable"), &durable);
     if (status)
         *number = 0;
     return status;

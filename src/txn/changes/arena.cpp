@@ -26,8 +26,7 @@ ty_status arena::grow(size_t bytes) {
 void arena::trim(size_t kept_bytes) {
     size_t kept = whole_steps(kept_bytes);
     if (kept < memory_.provided())
-        static_cast<void>(
-            os::decommit(memory_.as<char>() + kept, memory_.provided() - kept)); // on failure the memory is merely kept
+        static_cast<void>(os::decommit(memory_.as<char>() + kept, memory_.provided() - kept)); // else it is merely kept
 }
 
 } // namespace taiyen

@@ -103,8 +103,7 @@ ty_status refuse(const concurrent_heap &all, const ty_atomic_options &options) {
         return refuse_forked();
     if (all.rt == nullptr)
         return TY_OK;
-    if (all.rt->receives.load(std::memory_order_relaxed) &&
-        !options.reads_only) // LK7: nobody else writes to a heap that receives
+    if (all.rt->receives.load(std::memory_order_relaxed) && !options.reads_only) // LK7: nobody else writes
         return refuse_received(*all.rt, call);
     if (all.rt->spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(*all.rt, call);
@@ -118,6 +117,8 @@ ty_status refuse(const concurrent_heap &all, const ty_atomic_options &options) {
             .remedy("end it first: no transaction runs meanwhile");
     return TY_OK;
 }
+
+// ---- A body within a body
 
 ty_status refuse_irrevocable_within() {
     return failure(TY_E_ARGUMENT, "run an irrevocable transaction within another one")
@@ -154,6 +155,8 @@ ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atom
     *committed = status == TY_OK;
     return status;
 }
+
+// ---- Until it commits
 
 void note_end(const ty_atomic_txn &txn, body_call &call) {
     call.too_long = txn.too_long;
@@ -456,7 +459,7 @@ namespace {
 [[gnu::noinline]] ty_status store_slowly(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return bytes != 0 ? not_in_blocks("store", address, bytes) : TY_OK;
-    if (is_own(*txn, address, bytes) && !fault("own_block_stored_at_the_commit")) // X32
+    if (is_own(*txn, address, bytes) && !fault("own_block_stored_at_the_commit")) // X32: it is in the block at once
         return store_own(*txn, address, value, bytes);
     uint32_t half;
     if (stm::is_half(address, bytes)) {

@@ -160,9 +160,8 @@ struct ty_atomic_txn : taiyen::running_body {
     taiyen::pile<taiyen::block_note> frees;
     taiyen::block_index freed;
     taiyen::own_blocks_of_txn own_blocks;
-    taiyen::pile<taiyen::stm::written_word>
-        own_before; // old values in blocks of its own, for parts that are rolled back
-    uint32_t parts; // number of parts that run
+    taiyen::pile<taiyen::stm::written_word> own_before; // old values in own blocks, for parts that are rolled back
+    uint32_t parts;                                     // number of parts that run
     taiyen::pile<taiyen::root_note> roots;
     bool has_rwlock; // it is alone, and no snapshot is taken meanwhile: it may commit by one
     taiyen::commit_way way;

@@ -8,10 +8,8 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t record_words_worth_making = uint64_t{8}
-                                               << 20; // with more words, it is not tried whether they fit a record
-constexpr uint8_t void_record =
-    0xf0; // "a part starts", with nothing after it: a timestamp without changes (X23: every timestamp is in the log)
+constexpr uint64_t record_words_worth_making = uint64_t{8} << 20; // with more it is not tried whether they fit a record
+constexpr uint8_t void_record = 0xf0; // "a part starts", with nothing after it: a timestamp without changes (X23)
 
 ty_atomic_txn &txn_of(stm::transaction &own) {
     return *static_cast<ty_atomic_txn *>(own.upper);
@@ -257,6 +255,8 @@ void put_words_back(ty_atomic_txn &txn, const stm::write_set &writes) {
     for (const stm::written_word &written : writes)
         __atomic_store_n(written.word, *held++, __ATOMIC_RELEASE);
 }
+
+// ---- The recorder
 
 // Takes the thread's own log stream, or one that no other thread has just now. Threads that wait for the disk share the
 // first: so one write serves all of them.

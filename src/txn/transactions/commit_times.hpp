@@ -10,7 +10,8 @@
 namespace taiyen {
 
 struct commit_times {
-    static constexpr uint32_t asynchronous_every = 64; // asynchronous ones, which may take less time than a clock read
+    // One in so many asynchronous commits is timed, as they may take less time than a clock read.
+    static constexpr uint32_t asynchronous_every = 64;
 
     std::atomic<bool> wanted{false};
     std::atomic<uint32_t> turn{0};

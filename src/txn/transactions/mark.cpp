@@ -8,10 +8,8 @@ namespace {
 // ThreadSanitizer would report a race with the stores of other threads; but this store loses none of them.
 [[gnu::no_sanitize_thread]] void store_to(char *byte) {
 #if defined(__x86_64__)
-    asm volatile("lock orb $0, %0"
-                 : "+m"(*byte)
-                 :
-                 : "memory"); // the compiler may turn an atomic OR with 0 into a plain load
+    // Assembly, as the compiler may turn an atomic OR with 0 into a plain load.
+    asm volatile("lock orb $0, %0" : "+m"(*byte) : : "memory");
 #else
     __atomic_fetch_or(byte, 0, __ATOMIC_SEQ_CST);
 #endif

@@ -49,8 +49,8 @@ void drop_ended() {
             sections[i - 1] = sections[--section_count];
 }
 
-ty_status refuse_forked(const txn_runtime &rt,
-                        const char *call) { // a thread that does not exist in the child may be inside
+// A thread that does not exist in the child may be inside.
+ty_status refuse_forked(const txn_runtime &rt, const char *call) {
     if (rt.txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("use the heap in the process that opened it, or open it in the child");

@@ -90,6 +90,7 @@ ty_status snapshots_take(txn_runtime &rt, bool rwlock_held);
 
 // ---- snapshots_beside.cpp
 
+// Whether snapshots of the heap can be collected while others commit.
 bool snapshots_can_run_beside(txn_runtime &rt);
 // lock.
 ty_status snapshot_start_beside(txn_runtime &rt, log_marks *mark, uint64_t *epoch);

@@ -87,8 +87,8 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
         log_continue(rt.log, s.pending_mark);
     else
         log_release(rt.log, s.pending_mark);
-    snapshots_set_due_log_bytes(
-        rt, log_get_metrics(rt.log).fullest_bytes); // what is in use now came after the checkpoint LSN
+    // What is in use now came after the checkpoint LSN.
+    snapshots_set_due_log_bytes(rt, log_get_metrics(rt.log).fullest_bytes);
 }
 
 namespace {

@@ -115,8 +115,7 @@ void *thread_main(void *argument) {
             more = s.free_count != 0;
         }
         if (snapshots_due(rt))
-            (void)snapshots_take(rt,
-                                 false); // an error is kept, for ty_run_background_work and ty_background_work_status
+            (void)snapshots_take(rt, false); // it keeps an error
         if (!more)
             os::wait_on(s.signal, seen, sleep_ns(rt, s));
     }
@@ -189,11 +188,9 @@ void snapshot_if_due(txn_runtime &rt, bool rwlock_held, bool tell, bool look, me
     if (rt.threads && memory != memory_answer::now) {
         if (tell || (look && much_is_logged(rt)))
             snapshots_wake(s);
-    } else if ((rwlock_held || !must_not_wait()) &&
-               (look ? snapshots_due(rt)
-                     : dirty_enough(rt, s))) { // X31: a thread in a body waits for nobody on another heap
-        (void)snapshots_take(rt,
-                             rwlock_held); // an error is kept, for ty_run_background_work and ty_background_work_status
+    } else if ((rwlock_held || !must_not_wait()) && (look ? snapshots_due(rt) : dirty_enough(rt, s))) {
+        // X31: a thread in a body waits for nobody on another heap.
+        (void)snapshots_take(rt, rwlock_held); // it keeps an error
     }
 }
 

@@ -27,8 +27,9 @@ void clear_blocks(ty_txn *txn) {
 void transaction_finish(ty_txn *txn) {
     if (txn->blocks.count != 0)
         clear_blocks(txn);
-    if (txn->objects.count != 0 && (!txn->rt->grouped.load(std::memory_order_relaxed) ||
-                                    fault("object_unlocked_before_the_dtxn_is_durable"))) // X29
+    // X29: locks are held until what waits for one outcome has it.
+    if (txn->objects.count != 0 &&
+        (!txn->rt->grouped.load(std::memory_order_relaxed) || fault("object_unlocked_before_the_dtxn_is_durable")))
         objects_unlock(txn);
     txn->ranges.reset();
     clear(txn->roots);
@@ -42,7 +43,8 @@ void transaction_finish(ty_txn *txn) {
         write_faults_end(*txn->rt);
     txn->in_dtxn = txn->scoped = false;
     txn->owner.store(0, std::memory_order_relaxed);
-    if (txn->rt->grouped.load(std::memory_order_relaxed) && !fault("rwlock_released_before_the_dtxn_is_durable")) // X29
+    if (txn->rt->grouped.load(std::memory_order_relaxed) &&
+        !fault("rwlock_released_before_the_dtxn_is_durable")) // X29, as above
         return;
     others_go_on(*txn->rt);
     txn->rt->rwlock.unlock();
@@ -75,7 +77,7 @@ ty_status refuse_begin(const txn_runtime &rt) {
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
     if (ty_status status = refuse_forked(rt, call))
         return status;
-    if (rt.receives.load(std::memory_order_relaxed) && !fault("program_writes_to_a_standby")) // LK7
+    if (rt.receives.load(std::memory_order_relaxed) && !fault("program_writes_to_a_standby")) // LK7: nobody else writes
         return refuse_received(rt, call);
     if (rt.spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(rt, call);
@@ -363,12 +365,11 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         return status;
     if (ty_status status = thread_ends_watch())
         return status;
+    // X31: a thread in a body waits for nobody on another heap.
     if (!options.no_wait && !must_not_wait())
         rt->rwlock.lock();
     else if (!rt->rwlock.try_lock())
-        return options.no_wait ? busy()
-                               : bodies_give_way({obstacle::kind::rwlock, nullptr, &rt->rwlock,
-                                                  nullptr}); // X31: a thread in a body waits for nobody on another heap
+        return options.no_wait ? busy() : bodies_give_way({obstacle::kind::rwlock, nullptr, &rt->rwlock, nullptr});
     stop_others(*rt);
     ty_status status = TY_OK;
     if (rt->spoiled.load(std::memory_order_relaxed) && !fault("transaction_enters_a_spoiled_heap")) // while this waited

@@ -136,8 +136,7 @@ class layout {
 public:
     template <class T>
     T *place(char *base, uint64_t count) {
-        T *at =
-            reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(base) + bytes_); // base NULL: only the size is computed
+        T *at = reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(base) + bytes_); // NULL: only the size is computed
         bytes_ += (count * sizeof(T) + os::page_bytes - 1) & ~(os::page_bytes - 1);
         return at;
     }
