@@ -1,7 +1,7 @@
 // When the resource managers of groups are notified, and of what.
 //
-// JO4: a resource manager commits what the first heap has, and nothing else. The first heap keeps the last number
-//     alone: so the next distributed transaction waits until all resource managers know the outcome of this one.
+// JO4: a resource manager commits what the first heap has, and nothing else. The first heap keeps only the last
+//     number: so the next distributed transaction waits until all resource managers know the outcome of this one.
 #include "group.hpp"
 
 #include <cstring>
