@@ -4,7 +4,7 @@ namespace taiyen {
 
 namespace {
 
-constexpr size_t path_bytes_max = 4096; // PATH_MAX of Linux, with the closing zero
+constexpr size_t path_bytes_max = 4096; // PATH_MAX of Linux, with the terminating zero
 
 size_t struct_size_of(const void *given) {
     size_t bytes;
@@ -28,7 +28,7 @@ ty_status check_struct_size(size_t bytes, const char *call, const char *name, co
 
 } // namespace
 
-// O1, O2.
+// O1: structs of other lengths count as if filled with zeros. O2: nothing beyond struct_size is read.
 [[gnu::cold]] ty_status copy_options(const void *given, void *known, size_t known_bytes, const char *call,
                                      const char *name, const char *init) {
     const size_t bytes = struct_size_of(given);
@@ -107,7 +107,7 @@ ty_status check_checks(unsigned checks, const char *call) {
 }
 
 ty_status check_alignment(ty_heap *heap, size_t alignment, const char *call) {
-    if ((alignment & (alignment - 1)) != 0 || alignment > heap_limit(heap)) // 0: as any block is
+    if ((alignment & (alignment - 1)) != 0 || alignment > heap_limit(heap)) // 0: the default of any block
         return failure(TY_E_ARGUMENT, "%s: the alignment is %zu", call, alignment)
             .remedy("give a power of two up to the heap's limit of %zu bytes", heap_limit(heap));
     return TY_OK;

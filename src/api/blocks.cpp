@@ -5,7 +5,7 @@
 
 using namespace taiyen;
 
-// What is not to burden the plain calls on volatile heaps: those go on to the heap layer without a frame of their own.
+// Kept out of the plain calls on volatile heaps: those go straight to the heap layer, without a frame of their own.
 namespace {
 
 void *alloc_in_txn(const plain_calls *calls, ty_heap *heap, size_t size, size_t alignment) {

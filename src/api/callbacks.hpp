@@ -1,5 +1,5 @@
-// A program's callback, made safe to be called amid the library's work (Y6): what it throws ends the calls of it, and
-// is thrown again by the API function that has called it.
+// Makes a program's callback safe to be called within the library's work (Y6: nothing stays locked after a callback has
+// thrown): an exception ends the calls of it, and is rethrown by the API function.
 #pragma once
 
 #include "../os/os.hpp"
@@ -13,20 +13,21 @@ class callback_guard {
 public:
     callback_guard(Callback *called, void *context) : callback_(called), context_(context) {}
 
-    // What is handed on in place of the callback (NULL if that is), with this object as context.
+    // Passed on in place of the callback (NULL if that is), with this object as context.
     Callback *callback() const { return callback_ != nullptr ? call : nullptr; }
     bool any() const { return caught_.any(); }
-    // Throws, or gives the status on.
+    // Rethrows, or returns the status.
     ty_status end(ty_status status) {
         caught_.rethrow();
         return status;
     }
 
 private:
-    // After an exception the program is called no more: false ends a walk, and nothing further is told.
+    // After an exception the program is not called again: false ends a walk, and nothing more is reported.
     static Result call(Things... things, void *self) {
         auto &guard = *static_cast<callback_guard *>(self);
-        os::not_cancelable whole; // the call has files open and memory mapped meanwhile (Y5)
+        // Y5: callbacks are not cancelled. The call has files open and memory mapped meanwhile.
+        os::not_cancelable whole;
         if constexpr (std::is_void_v<Result>) {
             auto invoke = [&] { guard.callback_(things..., guard.context_); };
             if (!guard.caught_.any())

@@ -1,4 +1,4 @@
-// The functions of checks.h. Apart from those of heap.h, so that a program without checks is linked without them.
+// The functions of checks.h. Separate from those of heap.h, so that a program without checks is linked without them.
 #include "arguments.hpp"
 #include "callbacks.hpp"
 

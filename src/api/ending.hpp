@@ -14,7 +14,7 @@ inline void release(heap_service *service) {
         service->release(service);
 }
 
-// Ends the heap by the function. Of one that a scope has entered, variables are told of that lead to its blocks.
+// Ends the heap by the function. For one that a scope has entered, reports variables that lead to its blocks.
 template <class End>
 ty_status end_heap(ty_heap *heap, const char *path, End &&end) {
     end_watch *watch = heap_end_watch(heap);

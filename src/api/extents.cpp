@@ -1,4 +1,4 @@
-// ty_make_extents. In a file of its own: programs that do without are linked without its texts.
+// ty_make_extents. In a file of its own: programs that do not use it are linked without its texts.
 #include "arguments.hpp"
 #include "plain.hpp"
 #include <taiyen/taiyen.h>

@@ -8,7 +8,7 @@ using namespace taiyen;
 
 namespace {
 
-// A change feed may know a heap that is closed by now.
+// A change feed may refer to a heap that is closed by now.
 ty_status check_feed(const ty_feed *feed, const char *call) {
     if (ty_status status = check_pointer(feed, call, "the change feed"))
         return status;

@@ -1,5 +1,5 @@
-// The functions of heap.h about heaps as wholes. Those about blocks, and those that look at heaps, are apart, so that
-// a program is linked with what it calls.
+// The functions of heap.h about whole heaps. Those about blocks, and those that inspect heaps, are in other files, so
+// that a program is linked only with what it calls.
 #include "arguments.hpp"
 #include "ending.hpp"
 #include "node_heaps.hpp"

@@ -1,4 +1,4 @@
-// The functions of heap.h that look at a heap.
+// The functions of heap.h that inspect a heap.
 #include "../heap/heap.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"

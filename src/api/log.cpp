@@ -1,4 +1,4 @@
-// The functions of log.h that make sinks.
+// The functions of log.h that create sinks.
 #include "../log/log.hpp"
 #include "arguments.hpp"
 #include <taiyen/taiyen.h>

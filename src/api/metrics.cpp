@@ -15,8 +15,8 @@ constexpr uint64_t second_ns = 1000000000;
 constexpr uint64_t lease_ns = 3 * second_ns;
 constexpr uint64_t look_every_ns = second_ns / 5;
 
-// Counting blocks and dirty pages makes allocations and snapshots wait: it takes a two-hundredth of the time at the
-// most, and is left out where it could take long at once.
+// Counting blocks and dirty pages makes allocations and snapshots wait: it takes at most a two-hundredth of the time,
+// and is skipped where one count could take long.
 constexpr uint64_t count_every_ns = second_ns;
 constexpr uint64_t count_share = 200;
 constexpr size_t counted_bytes_max = size_t{4} << 30;
@@ -30,7 +30,7 @@ struct metrics_page {
     os::fork_guard fork;
     std::atomic<uint32_t> stopping{0};
     std::atomic<uint32_t> ended{0};
-    uint64_t turns = 0; // of its content: never read back (BD2)
+    uint64_t turns = 0; // of its content: never read back (BD2: nothing that others write to the page does harm)
     uint64_t count_after_ns = 0;
     metrics_content_2 content{};
 
@@ -120,7 +120,7 @@ bool add_class(const ty_class_stats *stats, void *context) {
     return true;
 }
 
-// Cells of a power of two of pages, as few pages as the touched part lets them have.
+// The cell size is the smallest power of two of pages with which the cells cover the touched part.
 dirty_cells make_cells(metrics_content_2 &c) {
     uint64_t cell_bytes = os::page_bytes;
     while ((c.touched_bytes + cell_bytes - 1) / cell_bytes > metrics_cells_max_2)
@@ -149,7 +149,7 @@ void count(metrics_page &b, uint64_t now_ns) {
     b.count_after_ns = end_ns + (pause_ns > count_every_ns ? pause_ns : count_every_ns);
 }
 
-// BD1: a reader that sees the same even turn before and after has one look.
+// BD1: a reader that sees the same even turn before and after has one complete sample.
 void show(metrics_page &b) {
     metrics_2 &shown = b.shown();
     shown.turn.store(++b.turns, std::memory_order_relaxed);
@@ -177,7 +177,7 @@ void look(metrics_page &b, uint64_t now_ns) {
 void *run(void *argument) {
     metrics_page &b = *static_cast<metrics_page *>(argument);
     std::atomic<uint32_t> &asked = b.request().asked;
-    uint32_t answered = 0; // as the memory is at first: somebody may have asked before this thread ran
+    uint32_t answered = 0; // the memory's initial value: a reader may have asked before this thread ran
     uint64_t until_ns = 0;
     while (!b.stopping.load(std::memory_order_acquire)) {
         const uint32_t seen = asked.load(std::memory_order_acquire);
@@ -186,7 +186,7 @@ void *run(void *argument) {
             until_ns = now_ns + lease_ns;
         answered = seen;
         const bool wanted = now_ns < until_ns;
-        txn_time_commits(b.heap, wanted); // BD3
+        txn_time_commits(b.heap, wanted); // BD3: without a reader nothing is counted
         if (wanted) {
             look(b, now_ns);
             os::wait_on(b.stopping, 0, look_every_ns);
@@ -230,7 +230,7 @@ void start(ty_heap *heap) {
         return;
     auto *b = new (memory) metrics_page{};
     b->heap = heap;
-    if (make(*b)) // BD4
+    if (make(*b)) // BD4: a heap works without a metrics page
         give_up(b);
     else
         image_set_metrics(heap, b);
@@ -243,7 +243,8 @@ void metrics_start(ty_heap *heap, const ty_open_options &options) {
         start(heap);
 }
 
-// Others may turn the number back at any moment, so one wake need not be enough (BD2).
+// Other processes may change the number back at any moment, so one wake need not be enough (BD2: what they write does
+// no harm).
 metrics_stopped metrics_stop(ty_heap *heap) {
     metrics_page *b = image_metrics(heap);
     if (b == nullptr)

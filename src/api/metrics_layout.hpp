@@ -1,5 +1,5 @@
-// The form of a metrics page: memory in which a program that has a heap open tells others of it. Fixed-width, no
-// padding; only what runs on one machine reads it.
+// The layout of a metrics page: memory in which a program that has a heap open publishes its metrics. Fixed-width, no
+// padding; only processes on the same machine read it.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,12 @@ namespace taiyen {
 
 inline constexpr uint64_t metrics_magic_2 = 0x64626e6579696154; // "Taiyenbd"
 inline constexpr uint32_t metrics_version_2 = 2;
-inline constexpr size_t metrics_request_bytes_2 = 4096; // at the front, which others may write to
+inline constexpr size_t metrics_request_bytes_2 = 4096; // at the front; others may write to it
 
 // BD2: all that the program reads of a metrics page.
 struct metrics_request_2 {
-    std::atomic<uint32_t> asked; // another number: somebody looks. Who changes it wakes who waits for that
+    // A change means that a reader asks. The reader that changes it also wakes the thread that waits for it.
+    std::atomic<uint32_t> asked;
 };
 
 inline constexpr uint32_t metrics_classes_max_2 = 128;
@@ -111,7 +112,7 @@ inline constexpr size_t metrics_bytes_2 = metrics_request_bytes_2 + 16384;
 static_assert(metrics_request_bytes_2 + sizeof(metrics_2) <= metrics_bytes_2);
 
 inline constexpr size_t metrics_name_bytes_2 = 48;
-// What /proc shows the memory as.
+// The name of the memory in /proc.
 inline void metrics_name_2(const uint8_t *identity, char (&name)[metrics_name_bytes_2]) {
     static constexpr char front[] = "taiyen-", digits[] = "0123456789abcdef";
     size_t at = 0;
@@ -126,7 +127,7 @@ inline void metrics_name_2(const uint8_t *identity, char (&name)[metrics_name_by
     name[at] = 0;
 }
 
-// Others read, or write, meanwhile: word by word.
+// Copied word by word, as other processes read, or write, meanwhile.
 inline void metrics_copy_2(void *to, const void *from) {
     using word [[gnu::may_alias]] = uint64_t;
     auto *words = static_cast<word *>(to);

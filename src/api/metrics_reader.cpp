@@ -1,4 +1,4 @@
-// The functions of metrics.h. Everything on a metrics page is another process's word, and may be anything.
+// The functions of metrics.h. Everything on a metrics page was written by another process, and is not trusted.
 #include "../txn/txn.hpp"
 #include "arguments.hpp"
 #include "metrics_layout.hpp"
@@ -46,7 +46,7 @@ ty_status find(const char *path, const ty_storage &storage, ty_metrics_page &pag
         .remedy("use the tool of the version of the library that the program is linked with");
 }
 
-// BD2: what counts how much of the content is there, and what others divide by.
+// BD2: checks the counts of the content, and the sizes that are divided by.
 bool makes_sense(const ty_metrics_page &page, const metrics_content_2 &content) {
     const uint64_t cell = content.dirty_cell_bytes;
     if (content.dirty_cells > metrics_cells_max_2 || cell % os::page_bytes != 0 || (cell & (cell - 1)) != 0 ||
@@ -56,7 +56,7 @@ bool makes_sense(const ty_metrics_page &page, const metrics_content_2 &content) 
            memcmp(content.identity, page.identity, sizeof page.identity) == 0;
 }
 
-// Whether there is another look, whole.
+// Whether there is a new sample, complete (BD1).
 bool take(const ty_metrics_page &page, metrics_content_2 *content, uint64_t *turn) {
     const metrics_2 &shown = page.shown();
     const uint64_t before = shown.turn.load(std::memory_order_acquire);
@@ -65,7 +65,7 @@ bool take(const ty_metrics_page &page, metrics_content_2 *content, uint64_t *tur
     metrics_copy_2(content, &shown.content);
     std::atomic_thread_fence(std::memory_order_acquire);
     *turn = before;
-    return fault("torn_metrics_page_accepted") || shown.turn.load(std::memory_order_relaxed) == before; // BD1
+    return fault("torn_metrics_page_accepted") || shown.turn.load(std::memory_order_relaxed) == before;
 }
 
 ty_status await(ty_metrics_page &page, uint64_t wait_ms) {

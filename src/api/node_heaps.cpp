@@ -6,7 +6,7 @@ namespace taiyen {
 namespace {
 
 constinit os::mutex heaps_lock{os::lock_rank::registry};
-ty_heap *heaps[os::numa_nodes_max]; // by heaps_lock
+ty_heap *heaps[os::numa_nodes_max]; // guarded by heaps_lock
 
 } // namespace
 

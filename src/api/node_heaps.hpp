@@ -1,4 +1,4 @@
-// The heaps of the machine's nodes, one each, made when they are asked for.
+// The heaps of the machine's NUMA nodes, one each, created on demand.
 #pragma once
 
 #include "../heap/heap.hpp"
@@ -6,7 +6,7 @@
 namespace taiyen {
 
 ty_status node_heap(unsigned node, ty_heap **heap);
-// A heap goes away: if it is one of these, the next call makes another.
+// Called when a heap ends: if it is one of these, the next call creates another.
 void forget_node_heap(const ty_heap *heap);
 
 } // namespace taiyen

@@ -9,7 +9,7 @@
 using namespace taiyen;
 
 struct ty_notes {
-    const char *path; // behind it
+    const char *path; // allocated behind the struct
     ty_open_options options;
     image_note_slots slots;
 };

@@ -27,7 +27,7 @@ ty_status check_heap_and_name(ty_heap *heap, const char *name, const char *call)
     return check_name(name, TY_OUTBOX_NAME_MAX, call, "the outbox's name");
 }
 
-// A transaction of this thread that is under way: what is read of the heap is its to read.
+// Checks for a transaction of this thread that is under way: only then may this thread read the heap.
 ty_status check_txn(ty_txn *txn, const char *call) {
     if (ty_status status = check_pointer(txn, call, "the transaction"))
         return status;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t log_bytes_max = size_t{1} << 40;
 
-// Which heaps a call is for, and what it says to others.
+// Refuses heaps that the call is not for.
 ty_status check_in_files(ty_heap *heap, const char *call) {
     if (ty_status status = check_heap(heap, call))
         return status;
@@ -108,13 +108,13 @@ ty_status check_open_options(const ty_open_options &options, const char *call) {
     return check_log_options(options, call);
 }
 
-// The storage that a call is to use: the caller's, checked, or the built-in one.
+// The storage that a call uses: the caller's, checked, or the built-in one.
 ty_status choose_storage(const ty_storage *given, const char *call, const ty_storage **storage) {
     *storage = given ? given : ty_storage_default();
     return given ? check_storage(given, call) : TY_OK;
 }
 
-// Of an open that is asked for nothing else.
+// The options of an open without any others.
 ty_open_options options_of(const ty_storage *storage, const char *log_path) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.storage = storage;

@@ -1,5 +1,5 @@
-// The plain calls on transactional heaps take part in the thread's transaction. While no such heap is open, all that
-// the others pay is one load.
+// The plain calls on transactional heaps take part in the thread's transaction. While no such heap is open, calls on
+// other heaps pay only one load.
 #pragma once
 
 #include "../txn/txn.hpp"

@@ -26,7 +26,7 @@ struct salvage_guards {
     }
 };
 
-// The path of the image, resolved, in malloc's memory, and what the options say.
+// The image's path, resolved, allocated by malloc, and the checked options.
 ty_status take_arguments(const char *path, const ty_open_options *options, const char *call, ty_open_options *used,
                          char **resolved) {
     if (ty_status status = check_path(path, call, "the path"))

@@ -14,18 +14,19 @@ struct scopes {
 };
 constinit thread_local scopes entered{};
 
-// ---- What the drop-in calls, with the thread in no scope.
+// ---- Called by the drop-in, while the thread is in no scope.
 
 void *alloc_in(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
     if (alignment <= 16) {
-        size_t whole = alignment == 16 && size < 16 ? 16 : size; // multiples of 16 stand at such
+        // Blocks whose sizes are multiples of 16 start at multiples of 16.
+        size_t whole = alignment == 16 && size < 16 ? 16 : size;
         return zeroed ? ty_alloc_zeroed(heap, whole) : ty_alloc(heap, whole);
     }
     void *block = ty_alloc_aligned(heap, size, alignment);
     return block != nullptr && zeroed ? memset(block, 0, size) : block;
 }
 
-// The heap may have been closed in the scope, so each call looks.
+// The heap may have been closed within the scope, so each call checks.
 void *alloc(void *of, size_t size, size_t alignment, bool zeroed, const void *caller) {
     auto *heap = static_cast<ty_heap *>(of);
     if (check_heap(heap, "allocate a block"))
@@ -34,12 +35,12 @@ void *alloc(void *of, size_t size, size_t alignment, bool zeroed, const void *ca
     if (block == nullptr)
         return nullptr;
     if (const plain_calls *transactional = calls_for(heap))
-        transactional->note_scoped(transactional->current(heap), block); // M11
+        transactional->note_scoped(transactional->current(heap), block); // M11: the scope has allocated it
     heap_note_block(block, caller);
     return block;
 }
 
-// M11.
+// M11: blocks that a rollback has kept are resized without a transaction.
 void *resize_in(const plain_calls *transactional, void *block, size_t size) {
     if (transactional->is_kept(block))
         return transactional->resize_kept(block, size);
@@ -60,7 +61,7 @@ void *resize(void *block, size_t size, const void *caller) {
 bool free_block(void *block) {
     heap_forget_block(block);
     const plain_calls *transactional = calls_for_block(block);
-    if (transactional != nullptr && transactional->is_kept(block)) // M11
+    if (transactional != nullptr && transactional->is_kept(block)) // M11: a rollback has kept the block
         return transactional->free_kept(block) == TY_OK;
     return ty_free(block) == TY_OK;
 }
@@ -75,7 +76,7 @@ constexpr os::current_malloc_calls calls = {alloc, resize, free_block, ty_usable
 
 constexpr const char *call = "enter a scope of the heap";
 
-// M8: stores of code that knows nothing of transactions must be found by themselves.
+// M8: a scope of a transactional heap is within a tracked transaction, as its code declares no stores.
 ty_status check_transaction(ty_heap *heap, const plain_calls *transactional) {
     ty_txn *txn;
     if (ty_status status = find_txn(transactional, heap, call, &txn))
@@ -89,7 +90,7 @@ ty_status check_transaction(ty_heap *heap, const plain_calls *transactional) {
     return TY_OK;
 }
 
-// Whether blocks can be had is asked by having one.
+// Allocates a block to find out whether one can be allocated.
 ty_status check_writable(ty_heap *heap) {
     void *block = ty_alloc(heap, 16);
     if (block != nullptr)
@@ -116,7 +117,7 @@ ty_status no_drop_in() {
         .remedy("link libtaiyen-malloc, or run the program with LD_PRELOAD=libtaiyen-malloc.so");
 }
 
-// Makes malloc that of the last scope, if there is one.
+// Redirects malloc to the last scope, if there is one.
 bool set_malloc(ty_heap *heap) {
     os::set_current_malloc *set = os::find_set_current_malloc();
     if (set == nullptr)
@@ -130,8 +131,8 @@ bool set_malloc(ty_heap *heap) {
     return true;
 }
 
-// M7: this copy of the library may lie in a plug-in, which is unloaded. The last thing that is done there, as objects
-// of the plug-in may free blocks in their destructors.
+// M7: this copy of the library may be in a plug-in that is unloaded. This runs last there, as objects of the plug-in
+// may free blocks in their destructors.
 [[gnu::destructor(101)]] void be_forgotten() {
     if (const os::drop_in_calls *drop_in = os::drop_in.load(std::memory_order_relaxed))
         drop_in->forget(&calls);

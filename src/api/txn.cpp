@@ -21,7 +21,7 @@ ty_status check_end(const ty_txn *txn, const char *call) {
     return txn_refuse_dtxn(txn, call);
 }
 
-// Bytes to read or write: no address is needed for none.
+// Bytes to read or write: for 0 bytes no address is needed.
 ty_status check_bytes(const void *address, size_t bytes, const char *call, const char *what) {
     return bytes != 0 ? check_pointer(address, call, what) : TY_OK;
 }
@@ -224,7 +224,7 @@ ty_status ty_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable) {
     if (ty_status status = check_heap(heap, call))
         return status;
     bool answer;
-    if (!durable && wait) // whoever waits knows the answer
+    if (!durable && wait) // a thread that waits knows the answer
         durable = &answer;
     if (ty_status status = check_pointer(durable, call, "the place for the answer"))
         return status;

@@ -8,7 +8,7 @@ using namespace taiyen;
 
 namespace {
 
-// After a call that changes what can be undone, whatever came of it.
+// Called after each call that changes what can be undone, whatever its result.
 ty_status told(ty_heap *heap, ty_status status) {
     undo_tell(heap);
     return status;

@@ -26,7 +26,7 @@ ty_status format_and_attach(void *base, size_t bytes, const ty_heap_options &opt
                os::reserve(reinterpret_cast<uintptr_t>(options.base), bytes, heap_granule_bytes, &base)) {
         if (options.limit_bytes != 0 || bytes == heap_granule_bytes)
             return status;
-        bytes /= 2; // as much as there is, where the program did not say
+        bytes /= 2; // take what there is, if the program gave no limit
     }
     if (ty_status status = options.numa_nodes != 0 ? os::bind_to_nodes(base, bytes, options.numa_nodes) : TY_OK) {
         static_cast<void>(os::release(base, bytes));
@@ -34,7 +34,7 @@ ty_status format_and_attach(void *base, size_t bytes, const ty_heap_options &opt
     }
     const ty_status status = format_and_attach(base, bytes, options, heap);
     if (status)
-        static_cast<void>(os::release(base, bytes)); // the first failure is the one to tell
+        static_cast<void>(os::release(base, bytes)); // the first failure is the one to report
     return status;
 }
 

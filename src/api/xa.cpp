@@ -1,8 +1,7 @@
 // The switch of xa.h: branches of global transactions over the public functions of transactions.
 //
-// XA1: a branch that was prepared ends by xa_commit or xa_rollback of its XID alone: while the process lives, and, by
-// the
-//      outcome that an open is told, after its death.
+// XA1: a prepared branch ends by xa_commit or xa_rollback of its XID alone: while the process lives, and, by the
+//     outcome that the next open gets, after its death.
 #include "xa_managers.hpp"
 #include <cstring>
 
@@ -42,7 +41,7 @@ ty_status open_heap(const char *path, asked *answer, ty_heap **heap) {
     return TY_OK;
 }
 
-// What is in doubt and is not of this switch is resolved by whom it belongs to: distributed transactions by themselves.
+// What is in doubt and not of this switch is resolved by its own layer: distributed transactions by themselves.
 ty_status open_or_learn(const char *path, ty_heap **heap, asked *answer) {
     *answer = {TY_OUTCOME_UNKNOWN, {}, false};
     ty_status status = open_heap(path, answer, heap);
@@ -134,7 +133,7 @@ int xa_close(char *, int rmid, long flags) {
 
 // ---- Work
 
-// The branch goes on, in the thread that began it.
+// Continues the branch, in the thread that began it.
 int rejoin(manager &of, const XID &xid, long flags) {
     branch *found = find_branch(of, xid);
     if (!found)
@@ -170,7 +169,7 @@ int xa_start(XID *xid, int rmid, long flags) {
         return rejoin(*found, *xid, flags);
     if (find_branch(*found, *xid))
         return XAER_DUPID;
-    if (!found->heap) // what is in doubt is to be resolved first
+    if (!found->heap) // what is in doubt must be resolved first
         return XAER_RMERR;
     bool is_own = false;
     for (const branch *each = found->branches; each; each = each->next)
@@ -215,11 +214,11 @@ int xa_end(XID *xid, int rmid, long flags) {
 
 // ---- Ends
 
-// A branch is taken out of the list before its end lets the next one in, and put back if it did not end.
+// A branch is removed from the list before its end lets the next one in, and put back if it did not end.
 struct ending {
     manager *of = nullptr;
     branch *one = nullptr;
-    int code = XA_OK; // where there is none
+    int code = XA_OK; // if there is no branch
 };
 
 ending find_ending(XID *xid, int rmid, long flags, long known) {
@@ -262,7 +261,7 @@ int xa_prepare(XID *xid, int rmid, long flags) {
     uint8_t description[description_head + XIDDATASIZE];
     ty_txn *txn = one.txn;
     if (!is_failed && !is_empty) {
-        one.state = branch_state::starting; // nobody else's
+        one.state = branch_state::starting; // reserved for this call
         const size_t bytes = describe(one.xid, description);
         lock.unlock();
         const ty_status status = ty_prepare(txn, description, bytes);
@@ -276,11 +275,11 @@ int xa_prepare(XID *xid, int rmid, long flags) {
         return status == TY_E_SPACE ? XA_RBTRANSIENT : XA_RBOTHER;
     }
     remove_branch(*what.of, &one);
-    static_cast<void>(take_back(txn)); // it has done nothing, or is not to count
+    static_cast<void>(take_back(txn)); // it has done nothing, or must not count
     return is_failed ? XA_RBROLLBACK : XA_RDONLY;
 }
 
-// XA1: of a process that is dead.
+// XA1: resolves a branch of a process that has crashed.
 int resolve(manager &of, branch *one, ty_outcome outcome) {
     const bool wrong = fault("xa_rolled_back_is_committed") && outcome != TY_OUTCOME_UNKNOWN;
     asked answer{wrong ? TY_OUTCOME_COMMIT : outcome, {}, false};
@@ -308,7 +307,7 @@ int commit_in_one(const ending &what) {
     }
     if (one.state != branch_state::idle || one.thread != thread_number())
         return XAER_PROTO;
-    one.state = branch_state::starting; // nobody else's
+    one.state = branch_state::starting; // reserved for this call
     lock.unlock();
     const ty_status status = ty_commit(one.txn);
     const bool over = !status || is_over(what);
@@ -390,7 +389,7 @@ int xa_recover(XID *xids, long count, int rmid, long flags) {
 int xa_forget(XID *xid, int rmid, long flags) {
     os::lock_guard guard(lock);
     const ending what = find_ending(xid, rmid, flags, TMNOFLAGS);
-    return what.code ? what.code : XAER_PROTO; // none is ended heuristically
+    return what.code ? what.code : XAER_PROTO; // no branch ends heuristically
 }
 
 int xa_complete(int *, int *, int, long) {

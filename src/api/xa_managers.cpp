@@ -15,7 +15,7 @@ namespace {
 constexpr char description_magic[4] = {'T', 'y', 'X', 'A'};
 constexpr long no_format = -1;
 
-constinit manager managers[managers_max] = {}; // by the lock, as the next two
+constinit manager managers[managers_max] = {}; // guarded by the lock, as are the next two
 constinit uint32_t generations = 0;
 constinit uint64_t threads = 0;
 thread_local uint32_t opened_generation[managers_max]; // of those that this thread has opened

@@ -1,4 +1,4 @@
-// What xa.cpp knows of resource managers and their branches: tables of the process.
+// The resource managers that xa.cpp knows, and their branches: tables of the process.
 #pragma once
 
 #include "../txn/txn.hpp"
@@ -17,7 +17,7 @@ enum class branch_state : uint8_t {
     idle,   // that thread has ended its work
     failed, // likewise, and it can only be rolled back
     prepared,
-    doubtful, // prepared by a process that is dead; the heap is not open
+    doubtful, // prepared by a process that has crashed; the heap is not open
 };
 
 struct branch {
@@ -28,14 +28,14 @@ struct branch {
     branch *next;
 };
 
-// A resource manager. What of it is under way with `busy` set is its caller's; all else is by the lock.
+// A resource manager. A call that has set `busy` owns what it works on; all else is guarded by the lock.
 struct manager {
     bool used;
     bool busy; // it is being opened, or closed
     int rmid;
     uint32_t opened;     // by how many threads
-    uint32_t generation; // another one each time that it is made known
-    uint32_t scanned;    // of the branches that xa_recover tells
+    uint32_t generation; // a new one each time that it is registered
+    uint32_t scanned;    // number of branches that xa_recover has returned
     bool scans;
     char path[MAXINFOSIZE];
     ty_heap *heap; // NULL: a branch is in doubt
@@ -43,20 +43,20 @@ struct manager {
 };
 
 extern os::mutex lock;
-extern os::condition changed; // `busy` was
+extern os::condition changed; // signals a change of `busy`
 
 // ---- XIDs
 
 bool is_xid(const XID *xid);
-size_t describe(const XID &xid, uint8_t *out); // how many bytes
-// False: it is none of a branch.
+size_t describe(const XID &xid, uint8_t *out); // returns the number of bytes
+// False: it does not describe a branch.
 bool read_description(const void *bytes, size_t size, XID *xid);
 
 // ---- With the lock held
 
-// The calling thread's, which no other one ever has.
+// Of the calling thread, unique in the process.
 uint64_t thread_number();
-// Once nobody opens or closes it; NULL: there is none.
+// Waits until no thread opens or closes it; NULL: there is none.
 manager *await_manager(int rmid);
 manager *new_manager(int rmid, const char *path); // NULL: there are too many
 bool is_opened_here(const manager &one);          // by this thread

@@ -12,7 +12,7 @@ struct known_agent {
     known_agent *next;
 };
 constinit os::mutex agents_lock{os::lock_rank::procedures};
-constinit known_agent *first_agent = nullptr; // guarded by agents_lock; an entry never changes, and never goes
+constinit known_agent *first_agent = nullptr; // guarded by agents_lock; an entry never changes, and is never removed
 
 const ty_last_agent *find(const char *name) {
     for (const known_agent *each = first_agent; each; each = each->next)

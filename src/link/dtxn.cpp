@@ -1,12 +1,11 @@
 // Distributed transactions from their begin to their end.
 //
 // JO2: a distributed transaction of several heaps writes its number to the table of each of them, as a part of itself,
-// and every heap of
-//      the group takes part. So who has the number has the distributed transaction; and a heap in doubt of it finds
-//      each of the others with this number, or with that of the distributed transaction before: or that one is of
-//      another moment.
-// JO3: nothing is committed before all heaps have their prepared records durably, and nobody who was told to commit is
-//      ever told to roll back.
+//     and every heap of the group takes part. So a heap that has the number has the distributed transaction; and a heap
+//     in doubt of it finds each of the others with this number, or with that of the distributed transaction before;
+//     otherwise the other is of another moment.
+// JO3: nothing is committed before all heaps have their prepared records durably, and no heap or resource manager that
+//     was notified to commit is ever notified to roll back.
 #include "group.hpp"
 
 #include <cstdlib>
@@ -15,7 +14,7 @@
 namespace taiyen {
 namespace {
 
-// Numbers of threads, none of which is used again.
+// Numbers of threads, never reused.
 constinit std::atomic<uint64_t> threads{0};
 thread_local uint64_t own_thread = 0;
 
@@ -29,7 +28,7 @@ uint64_t thread_number() {
 
 void free_dtxn(ty_dtxn *dtxn) {
     ty_group &group = *dtxn->group;
-    uint64_t thread = dtxn->thread; // another one may have the next distributed transaction already
+    uint64_t thread = dtxn->thread; // another thread may have the next distributed transaction already
     group.thread.compare_exchange_strong(thread, 0, std::memory_order_relaxed);
     if (dtxn->in_group)
         give_turn(group);
@@ -75,7 +74,8 @@ ty_status set_number_of(const ty_dtxn *dtxn, size_t n, const group_key &key) {
     return TY_OK;
 }
 
-// JO7. A heap that is none of these copies has nothing of their group.
+// JO7: an open gives the heaps a number that no older copy has. A heap that is none of these copies has no entry of
+// their group.
 ty_status set_number_of_copied(const ty_dtxn *dtxn, size_t n, const group_moment &moment) {
     for (size_t i = 0; i < moment.copied_count; ++i) {
         dtxn_entry_3 *entry;
@@ -96,7 +96,7 @@ ty_status set_number(ty_dtxn *dtxn, size_t n) {
 
 namespace {
 
-// What the agent keeps for the heaps: an identifier that none of them can ask for.
+// What the agent keeps for the heaps: returns an identifier that none of them can ask for.
 const char *past_id(ty_group &group) {
     if (!group.past_count)
         return nullptr;
@@ -121,10 +121,11 @@ void note_past(ty_dtxn *dtxn) {
     past_dtxn &one = group.past[group.past_count++];
     memcpy(one.id, dtxn->id, sizeof one.id);
     for (size_t n = 0; n < group.count; ++n)
-        one.outcomes[n] = dtxn->lsns[n] ? dtxn->lsns[n] + 1 : 0; // X27: the next record
+        one.outcomes[n] = dtxn->lsns[n] ? dtxn->lsns[n] + 1 : 0; // X27: the outcome is the next record
 }
 
-// It counts. A heap that cannot take the outcome keeps its transaction prepared, and is told again.
+// The distributed transaction is decided. A heap that cannot take the outcome keeps its transaction prepared, and gets
+// the outcome again later.
 ty_status finish(ty_dtxn *dtxn) {
     ty_group &group = *dtxn->group;
     if (dtxn->state != dtxn_state::decided) {
@@ -132,7 +133,7 @@ ty_status finish(ty_dtxn *dtxn) {
         if (dtxn->what.by == decided_by::agent)
             note_past(dtxn);
         if (group.resource_manager_count)
-            static_cast<void>(pay(group, dtxn->id)); // else the next begin does, or a recovery
+            static_cast<void>(pay(group, dtxn->id)); // if it fails, the next begin does it, or a recovery
     }
     bool all = true;
     for (size_t n = 0; n < group.count; ++n) {
@@ -163,7 +164,7 @@ size_t changed_heaps(const ty_dtxn *dtxn, size_t *which) {
     return count;
 }
 
-// One heap alone, or none: an ordinary commit. Nobody waits for its write but this thread.
+// One heap alone, or none: an ordinary commit. Only this thread waits for its write.
 ty_status commit_one(ty_dtxn *dtxn, size_t which) {
     ty_heap *heap = dtxn->group->heaps[which];
     uint64_t lsn = 0;
@@ -177,7 +178,7 @@ ty_status commit_one(ty_dtxn *dtxn, size_t which) {
     return txn_durable(heap, lsn, true, &durable);
 }
 
-// Which heaps take part with a prepared record: all of the group where they decide together.
+// Which heaps take part with a prepared record: all of the group if they decide together.
 bool is_prepared(const ty_dtxn *dtxn, size_t n) {
     switch (dtxn->what.by) {
     case decided_by::heaps:
@@ -190,8 +191,8 @@ bool is_prepared(const ty_dtxn *dtxn, size_t n) {
     return true;
 }
 
-// JO2, JO6: all heaps have the number of each distributed transaction, whoever decides. One that has no partner needs
-// it for resource managers alone; where an agent's transaction is all there is, the heaps have no part in it.
+// JO2, JO6: all heaps have the number of each distributed transaction, whoever decides. A heap without partners needs
+// it for resource managers alone; if only the agent's transaction has changed something, the heaps have no part in it.
 bool is_numbered(const ty_dtxn *dtxn) {
     size_t which = 0;
     if (dtxn->what.by == decided_by::agent)
@@ -214,7 +215,7 @@ ty_status prepare_heaps(ty_dtxn *dtxn) {
     return TY_OK;
 }
 
-// All at the same time: the logs' threads write all but the last, which this one writes.
+// All at the same time: the logs' threads write all but the last, which this thread writes.
 ty_status await_heaps(const ty_dtxn *dtxn) {
     const ty_group &group = *dtxn->group;
     size_t last = group.count;
@@ -280,7 +281,7 @@ ty_status decide_by_agent(ty_dtxn *dtxn) {
     return finish(dtxn);
 }
 
-// Its commit is in its log, or not yet: where the write failed, that stays open until a later one succeeds.
+// Its commit is in its log, or not yet: if the write failed, that stays open until a later one succeeds.
 ty_status ask_first_heap(ty_dtxn *dtxn) {
     bool durable = false;
     dtxn->state = dtxn_state::asking;
@@ -313,7 +314,7 @@ ty_status ask(ty_dtxn *dtxn) {
     return TY_OK;
 }
 
-// In an order that all groups have in common.
+// In an order that all groups share.
 ty_status take_rwlocks(ty_dtxn *dtxn, const ty_txn_options &options) {
     const ty_group &group = *dtxn->group;
     for (size_t n = 0; n < group.count; ++n)
@@ -391,7 +392,8 @@ ty_status dtxn_begin(ty_group *group, const ty_txn_options &options, ty_dtxn **b
     return TY_OK;
 }
 
-// JO7. It is decided by the heaps, also where an agent or resource managers decide on others: these have no part in it.
+// JO7: an open gives the heaps a number that no older copy has. The heaps decide, also where an agent or resource
+// managers decide on other distributed transactions: those have no part in it.
 ty_status dtxn_begin_moment(ty_group *group, const group_moment &moment) {
     ty_dtxn *dtxn = nullptr;
     const ty_txn_options options = TY_TXN_OPTIONS_INIT;

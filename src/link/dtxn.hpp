@@ -1,4 +1,5 @@
-// One transaction over several resources: what its files have in common. docs/design/distributed.md tells how it works.
+// One transaction over several resources: declarations shared by its files. docs/design/distributed.md describes how it
+// works.
 #pragma once
 
 #include "link.hpp"
@@ -7,15 +8,15 @@
 
 namespace taiyen {
 
-// Of a set of heaps, and of who decides: 128 bits of a hash. So each kind of distributed transaction has a number of
-// its own, whatever the order in which the program gives the heaps.
+// Identifies a set of heaps and the decider: 128 bits of a hash. So each kind of distributed transaction has a key of
+// its own, whatever the order in which the program passes the heaps.
 struct group_key {
     uint8_t bytes[16];
 
     bool operator==(const group_key &other) const { return memcmp(bytes, other.bytes, sizeof bytes) == 0; }
 };
 enum class decided_by : uint8_t { heaps = 1, first_heap = 2, agent = 3 };
-// Not ended by a zero where it lies in a heap.
+// Not zero-terminated if it lies in a heap.
 struct path_text {
     const char *at;
     size_t bytes;
@@ -32,28 +33,28 @@ struct member {
 };
 group_key key_of(const member *members, size_t count, decided_by by);
 
-// ---- dtxn_table.cpp: what a heap keeps of its groups, in the block of TY_DTXN_ROOT
+// ---- dtxn_table.cpp: what a heap records of its groups, in the block of TY_DTXN_ROOT
 
 // An entry of the table, as it lies in the heap. All of it was checked.
 struct dtxn_entry_3 {
     uint8_t key[16];
     uint64_t
         number; // of the last distributed transaction that this heap has committed as one of several heaps; 0: none yet
-    uint64_t count; // of the group's distributed transactions up to that one: of two heaps of different moments it
-                    // tells the older
-    uint64_t apart; // not 0: heaps that have the same here go on together, whatever their numbers are
+    uint64_t count; // of the group's distributed transactions up to that one: of two heaps of different moments, the
+                    // lower count is the older
+    uint64_t apart; // not 0: heaps with the same value continue together, whatever their numbers are
     uint32_t bytes; // of the entry, with its members; a multiple of 8
     uint32_t members;
-    uint32_t own; // which of the members this heap is; a copy under an identity of its own: which it is a copy of
+    uint32_t own; // which of the members this heap is; a copy with an identity of its own: which it is a copy of
     uint32_t unused;
 };
-// Whether two heaps have the same last distributed transaction of a group, or go on together as they are. JO6.
+// JO6: whether two heaps have the same last distributed transaction of a group, or continue together as they are.
 inline bool is_same_moment(uint64_t number, uint64_t apart, uint64_t other_number, uint64_t other_apart) {
     return apart == other_apart && (apart || number == other_number);
 }
-// NULL: the heap has none of the group. TY_E_DAMAGED: the root leads to something else.
+// NULL: the heap has no entry of the group. TY_E_DAMAGED: the root leads to something else.
 ty_status dtxn_find(ty_heap *heap, const group_key &key, dtxn_entry_3 **entry);
-// All entries, one behind the other; both NULL: there are none. TY_E_DAMAGED as above.
+// All entries, one after another; both NULL: none. TY_E_DAMAGED as above.
 ty_status dtxn_entries(ty_heap *heap, const dtxn_entry_3 **first, const dtxn_entry_3 **end);
 inline const dtxn_entry_3 *dtxn_next(const dtxn_entry_3 *entry) {
     return reinterpret_cast<const dtxn_entry_3 *>(reinterpret_cast<const char *>(entry) + entry->bytes);
@@ -65,20 +66,20 @@ inline group_key dtxn_key(const dtxn_entry_3 &entry) {
 }
 // The entry's n-th member.
 member dtxn_member(const dtxn_entry_3 &entry, uint32_t n);
-// Makes the entry, or gives it the members' present order and paths. *changed: it had another one, or none.
+// Creates the entry, or updates it with the members' present order and paths. *changed: it was different, or missing.
 ty_status dtxn_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
                        bool *changed);
-// Heaps that have the same there go on together (JO6). Of a heap without the entry, nothing.
+// Heaps with the same `apart` continue together (JO6). Does nothing to a heap without the entry.
 ty_status dtxn_set_apart(ty_txn *txn, const group_key &key, uint64_t apart, uint64_t count);
 
 // ---- places.cpp: where the files of a group lie
 
-// After a move of a heap's file from `then` to `now`, where one of another heap is looked for that lay at `other`.
+// How a file of another heap that lay at `other` is searched after a heap's file has moved from `then` to `now`.
 enum class placing : uint8_t {
-    alike, // as far apart as they were: a tree of folders has moved
+    alike, // at the same relative path: a tree of folders has moved
     beside // all of them are in one folder
 };
-// *place NULL: there is no such folder. To be freed.
+// *place NULL: there is no such folder. The caller frees it.
 ty_status place_after_move(path_text other, path_text then, const char *now, placing how, char **place);
 
 // ---- dtxn_text.cpp: descriptions and identifiers
@@ -86,15 +87,15 @@ ty_status place_after_move(path_text other, path_text then, const char *now, pla
 struct dtxn_description {
     decided_by by;
     group_key key;
-    uint64_t number; // random; another one for each distributed transaction
+    uint64_t number; // random, unique to the distributed transaction
     char agent[64];  // its name
 };
-// At `out`, of description_max bytes; how many.
+// Writes to `out`, which has description_max bytes; returns how many it wrote.
 size_t dtxn_describe(const dtxn_description &one, uint8_t *out);
-// False: it is none of this layer's.
+// False: it is not a description of this layer.
 bool dtxn_read(const void *bytes, size_t size, dtxn_description *one);
 void dtxn_id_of(const dtxn_description &one, char id[TY_DTXN_ID_BYTES]);
-// The part of an identifier that all distributed transactions of a group have in common.
+// The part of an identifier that all distributed transactions of a group share.
 inline constexpr size_t dtxn_prefix_bytes = 36; // "ty-", 32 digits, "-"
 bool dtxn_number_of(const char *id, uint64_t *number);
 

@@ -1,6 +1,6 @@
-// The block in which a heap keeps what it knows of its groups: for each, which heaps they are, and the last distributed
-// transaction that it has committed. It is an ordinary block behind a root, changed by transactions: so a distributed
-// transaction's number is in the heap if and only if the distributed transaction's other changes are.
+// The block in which a heap records its groups: for each, its heaps, and the last distributed transaction that it has
+// committed. It is an ordinary block behind a root, changed by transactions: so a distributed transaction's number is
+// in the heap if and only if the distributed transaction's other changes are.
 #include "dtxn.hpp"
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ struct dtxn_table_3 {
 };
 struct dtxn_member_3 {
     uint8_t identity[16];
-    uint32_t image_bytes, log_bytes, journal_bytes; // of the paths that follow, together filled up to a multiple of 8
+    uint32_t image_bytes, log_bytes, journal_bytes; // of the paths that follow, together padded to a multiple of 8
     uint32_t unused;
 };
 static_assert(sizeof(dtxn_table_3) == 16 && sizeof(dtxn_entry_3) == 56 && sizeof(dtxn_member_3) == 32);
@@ -41,7 +41,7 @@ ty_status damaged() {
         .remedy("take the root away, if it is the program's own");
 }
 
-// Whether an entry of so many bytes at the most is one.
+// Whether an entry, with `left` bytes to the table's end, is valid.
 bool is_entry(const dtxn_entry_3 &entry, uint64_t left) {
     if (left < sizeof entry || entry.bytes < sizeof entry || entry.bytes > left || entry.bytes % 8 ||
         entry.members < 1 || entry.members > TY_GROUP_HEAPS_MAX || entry.own >= entry.members)
@@ -62,7 +62,7 @@ bool is_entry(const dtxn_entry_3 &entry, uint64_t left) {
     return rest == 0;
 }
 
-// NULL, and TY_OK: there is none. All its entries were checked.
+// NULL, and TY_OK: there is no table. All its entries were checked.
 ty_status find_table(ty_heap *heap, dtxn_table_3 **table) {
     void *root = heap_root(heap, TY_DTXN_ROOT);
     *table = nullptr;
@@ -137,7 +137,7 @@ bool has_members(const dtxn_entry_3 &entry, const member *members) {
     return true;
 }
 
-// Another block for the table, without one of its entries (NULL: with all), and with room for `more` bytes at its end.
+// A new block for the table, without one of its entries (NULL: with all), and with room for `more` bytes at its end.
 ty_status rewrite(ty_txn *txn, dtxn_table_3 *table, const dtxn_entry_3 *gone, size_t more, char **room) {
     const uint64_t gone_bytes = gone ? gone->bytes : 0;
     const uint64_t kept = (table ? table->bytes : 0) - gone_bytes, bytes = kept + more;
@@ -218,7 +218,7 @@ ty_status dtxn_entries(ty_heap *heap, const dtxn_entry_3 **first, const dtxn_ent
     return TY_OK;
 }
 
-// The entry is written behind all others: where its members are as they were, nothing is.
+// Writes the entry behind all others; if its members are unchanged, writes nothing.
 ty_status dtxn_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
                        bool *changed) {
     dtxn_table_3 *table;

@@ -1,5 +1,5 @@
-// What stands in the record of a prepared transaction that is a part of a distributed transaction, and the distributed
-// transaction's identifier.
+// The description in a prepared record that is a part of a distributed transaction, and the distributed transaction's
+// identifier.
 #include "dtxn.hpp"
 
 #include <cstdio>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr char magic[8] = {'t', 'y', '-', 'j', 'o', 'i', 'n', 't'};
 
-// Of a description of version 1.
+// The head of a description of version 1.
 struct description_head_1 {
     char magic[8];
     uint8_t version;

@@ -11,17 +11,17 @@ using namespace taiyen;
 namespace {
 
 constexpr uint64_t poll_ns = 5'000'000;
-// What is closed, or goes on in a snapshot alone, shows in no new frame: where nothing is found, the heap's files are
-// looked at once in that time.
+// A close, or a change that is in a snapshot alone, shows in no new frame: so if nothing is found, the heap's files are
+// checked once in this time.
 constexpr uint64_t look_at_files_ns = 1'000'000'000;
 
 } // namespace
 
 struct ty_feed {
-    const char *path; // behind it
+    const char *path; // allocated behind the struct
     ty_open_options options;
     ty_heap *heap;
-    uint64_t looked_ns; // at the files; 0: not yet
+    uint64_t looked_ns; // when the files were checked; 0: not yet
 };
 
 namespace taiyen {
@@ -34,7 +34,7 @@ ty_status other_history(const ty_feed &f, const ty_feed_position &position) {
         .remedy("the files are not those that were followed, or were restored from older ones: begin with a base");
 }
 
-// LK3.
+// LK3: a change feed whose next record is gone reports it.
 ty_status gone(const ty_feed &f, const ty_feed_position &position, const snapshot_place &newest,
                ty_feed_position *base) {
     if (base)
@@ -45,10 +45,10 @@ ty_status gone(const ty_feed &f, const ty_feed_position &position, const snapsho
         .remedy("begin again with a base; a larger log (log_bytes) holds more");
 }
 
-// Hands the records of one reading on. LK1, LK2.
+// Passes the records of one reading on. LK1: all records in order, each bound to the one before. LK2: they are durable.
 struct teller {
     uint64_t log;
-    uint64_t last;     // LSN; behind which the next one is expected
+    uint64_t last;     // LSN; the next record must follow it
     uint64_t previous; // hashes
     uint64_t hash;
     bool again; // the position's last record is read first, once more
@@ -56,7 +56,7 @@ struct teller {
     ty_feed_callback *callback;
     void *context;
     uint64_t told = 0;
-    bool other = false; // that is another one
+    bool other = false; // the position's last record is another one
     bool stopped = false;
 
     ty_status stop() {
@@ -100,7 +100,7 @@ teller teller_at(const ty_feed_position &position, ty_feed_callback *callback, v
 struct reading {
     log_contents contents{};
     bool found = false; // the position's last record is there, or it has none
-    bool other = false; // there is another one
+    bool other = false; // another record is there
     bool more = false;  // there are records behind it
     uint64_t told = 0;
 };
@@ -120,7 +120,7 @@ ty_status scan(const log_view &view, const log_marks &from, log_reader &reader, 
     return t.stopped ? TY_OK : status;
 }
 
-// Nothing is told.
+// Passes no records on.
 ty_status look(const log_view &view, const ty_feed_position &position, reading *read) {
     teller t = teller_at(position, nullptr, nullptr);
     log_reader reader{};
@@ -129,8 +129,9 @@ ty_status look(const log_view &view, const ty_feed_position &position, reading *
     return status;
 }
 
-// LK2: what is told is durable: it is known to be durable, or flushed after it was seen. What the heap's open found in
-// its log was acknowledged, and perhaps told, by a process that died; the log need not know yet that it is durable.
+// LK2: records that are passed on are durable: known to be durable, or flushed after they were seen. What the heap's
+// open found in its log was acknowledged, and perhaps passed on, by a process that crashed; the log need not know yet
+// that it is durable.
 ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback,
                void *context, reading *read) {
     log_reader reader{};
@@ -144,7 +145,7 @@ ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *positio
     } else {
         const ty_status status = look(view, *position, &seen);
         *read = seen;
-        // One ring ends where what follows is missing; the next call tells of that.
+        // A single ring ends where a record is missing; the next call reports that.
         if (!seen.more || (status && position->streams > 1))
             return status;
         if (!fault("followed_before_it_is_durable"))
@@ -167,7 +168,7 @@ ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *positio
     return TY_OK;
 }
 
-// LK4: a copy that went on elsewhere has opens of its own.
+// LK4: a position of another history is refused; a copy that continued elsewhere has opens of its own.
 bool is_of_this_line(const log_header_2 &header, const ty_feed_position &position) {
     const log_open_2 open{position.open_number, position.open_random};
     if (header.open.number <= open.number)
@@ -175,7 +176,7 @@ bool is_of_this_line(const log_header_2 &header, const ty_feed_position &positio
     return header.previous.number != open.number || header.previous == open;
 }
 
-// Nothing was told: there is nothing, or what follows is not there any more, or is damaged.
+// No record was passed on: there is none, or the next one is gone, or damaged.
 ty_status judge(ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback, void *context,
                 ty_feed_position *base, ty_status status, reading read) {
     ty_error why;
@@ -234,11 +235,11 @@ ty_status look_at_files(ty_feed &f, const ty_feed_position &position, bool *more
     if (ty_status status = txn_newest_snapshot(f.path, f.options, &newest))
         return status;
     *more = newest.marks.lsn > position.lsn;
-    f.looked_ns = *more ? 0 : os::now_ns(); // the next reading looks for itself
+    f.looked_ns = *more ? 0 : os::now_ns(); // the next reading checks for itself
     return TY_OK;
 }
 
-// Until the log shows a frame behind its end.
+// Polls until the log shows a frame behind its end.
 ty_status poll(const log_view &view, const ty_feed_position &position, uint64_t timeout_ns, bool *more) {
     const uint64_t begun = os::now_ns();
     const std::atomic<uint32_t> nobody_wakes{0};
@@ -249,7 +250,7 @@ ty_status poll(const log_view &view, const ty_feed_position &position, uint64_t 
         return TY_OK;
     if (ty_status status = log_peek(*view.sink, view.header, first.contents.end, &print))
         return status;
-    // What was written before the block was looked at is found by this; what is written later changes the block.
+    // This finds what was written before the block was read; what is written later changes the block.
     *more = look(view, position, &second) != TY_OK || second.more || !(first.contents.end == second.contents.end);
     while (!*more) {
         const uint64_t waited = os::now_ns() - begun;
@@ -321,7 +322,7 @@ ty_status feed_wait(ty_feed *feed, const ty_feed_position &position, uint32_t ti
     if (feed->heap) {
         uint64_t durable = 0;
         ty_status status = txn_wait_beyond(feed->heap, position.lsn, 0, &durable);
-        if (!status && txn_recovered(feed->heap) <= position.lsn) // else it can be told, durable or not
+        if (!status && txn_recovered(feed->heap) <= position.lsn) // otherwise it can be passed on, durable or not
             status = txn_wait_beyond(feed->heap, position.lsn, timeout_ns, &durable);
         *more = !status && std::max(durable, txn_recovered(feed->heap)) > position.lsn;
         return status;
@@ -332,7 +333,7 @@ ty_status feed_wait(ty_feed *feed, const ty_feed_position &position, uint32_t ti
     log_view view;
     ty_status status = txn_open_log(feed->path, feed->options, &view);
     if (!status) {
-        *more = true; // a position that is of no use here is told by the next call
+        *more = true; // an unusable position is reported by the next call
         if (view.header.log_identity == position.log_identity && streams_of(view.header) == position.streams)
             status = poll(view, position, timeout_ns, more);
         txn_close_log(view);

@@ -1,4 +1,4 @@
-// Groups: their making and their end.
+// Groups from creation to end.
 #include "group.hpp"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ void set_members(ty_group &group, member *members) {
               [&](uint8_t a, uint8_t b) { return group.heaps[a] < group.heaps[b]; });
 }
 
-// JO6: what differs, and is to be accepted, gets the same mark in all heaps.
+// JO6: heaps that differ, and are accepted, get the same mark in all of them.
 ty_status change_table(const ty_group &group, size_t n, ty_txn *txn, const member *members, const group_moment &moment,
                        uint64_t apart) {
     bool changed = false;
@@ -55,7 +55,7 @@ ty_status change_table(const ty_group &group, size_t n, ty_txn *txn, const membe
     return TY_OK;
 }
 
-// Durable before the group's first distributed transaction: an open that finds one in doubt must find the others.
+// Durable before the group's first distributed transaction: an open that finds one in doubt must find the other heaps.
 ty_status note_group(const ty_group &group, size_t n, const member *members, const group_moment &moment,
                      uint64_t apart) {
     ty_heap *heap = group.heaps[n];
@@ -74,7 +74,7 @@ ty_status note_group(const ty_group &group, size_t n, const member *members, con
     return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
 
-// A distributed transaction that the calling thread leaves behind when it ends.
+// Whether the calling thread leaves a distributed transaction behind when it ends.
 bool has_dtxn(thread_end_watcher &watcher) {
     return static_cast<ty_group &>(watcher).thread.load(std::memory_order_relaxed) == thread_number();
 }
@@ -84,11 +84,11 @@ void end_dtxn(thread_end_watcher &watcher) {
     ty_dtxn *dtxn = group.dtxn;
     group.thread.store(0, std::memory_order_relaxed); // before another thread has the next distributed transaction
     if (dtxn->state == dtxn_state::open && !fault("dtxn_of_an_ended_thread_keeps_its_turn"))
-        static_cast<void>(dtxn_rollback(dtxn)); // nobody is there to be told
+        static_cast<void>(dtxn_rollback(dtxn)); // no one is left to report an error to
 }
 
-// What heaps know of their group, and that they are of one moment. Resource managers are told by the number that the
-// first heap had, before it gets another one.
+// Records the group in its heaps, and checks that they are of one moment. Resource managers are resolved by the number
+// that the first heap had, before it gets another one.
 ty_status begin_group(ty_group *group, const member *members, bool restored) {
     group_moment moment{};
     if (group->count < 2 && !group->resource_manager_count)
@@ -101,7 +101,7 @@ ty_status begin_group(ty_group *group, const member *members, bool restored) {
     while (!apart)
         os::random_bytes(&apart, sizeof apart);
     if (moment.differing_count)
-        moment.copied_count = 0; // they go on as they are
+        moment.copied_count = 0; // they continue as they are
     for (size_t n = 0; n < group->count; ++n)
         if (ty_status status = note_group(*group, n, members, moment, apart))
             return status;

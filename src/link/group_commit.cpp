@@ -1,13 +1,12 @@
-// Distributed transactions of one group that come at the same time share their durable writes.
+// Group commit: concurrent distributed transactions of one group share their durable writes.
 //
 // A distributed transaction that finds others waiting ends in memory, and its records are kept; the next one begins at
 // once, within the same hold of the reader-writer locks. One of the threads that wait writes what is kept, of several
 // distributed transactions: those before the last are pending, the last one is prepared, and its number, which all
-// heaps have then, decides on all of them (JO2).
+// heaps have then, decides on all of them (JO2: a heap that has the number has the distributed transaction).
 //
-// JO5: a distributed transaction that is in a group commit waits for the disk alone, and for no other distributed
-// transaction's program; and it is acknowledged
-//      when all heaps have it and those before it, and no sooner.
+// JO5: a distributed transaction in a group commit waits for the disk alone, and not for the program of another
+//     distributed transaction; and it is acknowledged when all heaps have it and those before it, and no sooner.
 #include "group.hpp"
 
 #include <cstdlib>
@@ -17,13 +16,13 @@
 namespace taiyen {
 namespace {
 
-// Readers and others wait for the reader-writer locks; then they are opened, however many distributed transactions
-// wait.
+// Readers and other threads wait for the reader-writer locks: after this many they are opened, however many distributed
+// transactions wait.
 constexpr size_t held_max = record_pending_max;
 
 void tell(waiting_thread &one, turn what) {
     one.told.store(uint32_t(what), std::memory_order_release);
-    os::wake_one(one.told); // it may be gone: then nobody is woken, or somebody who looks again
+    os::wake_one(one.told); // it may be gone: then the wake-up reaches no thread, or one that checks again
 }
 
 void tell_all(waiting_threads all, turn what) {
@@ -41,7 +40,7 @@ size_t bytes_kept(const group_commit &g, size_t n) {
     return g.batches[0].heaps[n].size + g.batches[1].heaps[n].size;
 }
 
-// How many bytes more the logs would take, with their heads, and an end.
+// Whether the logs have room for this many more bytes, with their heads, and an end.
 bool fits(const ty_group &group, const size_t *sizes) {
     const group_commit &g = group.grouped;
     for (size_t n = 0; n < group.count; ++n) {
@@ -52,7 +51,8 @@ bool fits(const ty_group &group, const size_t *sizes) {
     return true;
 }
 
-// Nobody is within them. Where a write has failed, or a log that failed cannot be repaired, the heaps are of no use.
+// No thread is within the locks. If a write has failed, or a log that failed cannot be repaired, the heaps can no
+// longer be used.
 void open_rwlocks(ty_group &group) {
     group_commit &g = group.grouped;
     for (size_t n = 0; n < group.count && !g.broken; ++n)
@@ -63,8 +63,8 @@ void open_rwlocks(ty_group &group) {
     g.held_count = 0;
 }
 
-// Lets the next distributed transaction begin, or opens the reader-writer locks where nobody is within them. The lock
-// is held, as for all from here on that take the group_commit alone.
+// Lets the next distributed transaction begin, or opens the reader-writer locks if no thread is within them. g.lock is
+// held, as in all functions from here on that take the group_commit alone.
 void go_on(ty_group &group) {
     group_commit &g = group.grouped;
     const bool idle = !g.flushing && g.batches[g.filled].count == 0;
@@ -102,8 +102,8 @@ ty_status append(const ty_group &group, const grouped_batch &batch, uint64_t *ls
     return TY_OK;
 }
 
-// JO3. A heap that cannot take the outcome is repaired before the reader-writer locks open: the distributed
-// transactions count all the same.
+// JO3: nothing is committed before all have their part durably. A heap that cannot take the outcome is repaired before
+// the reader-writer locks open: the distributed transactions count nevertheless.
 ty_status write(const ty_group &group, const grouped_batch &batch) {
     uint64_t lsns[TY_GROUP_HEAPS_MAX];
     if (ty_status status = append(group, batch, lsns))
@@ -124,8 +124,8 @@ void empty(grouped_batch &batch) {
     batch.count = 0;
 }
 
-// Writes one batch, with this thread's distributed transaction in it; where more has come meanwhile, one of that
-// batch's threads goes on.
+// Writes one batch, with this thread's distributed transaction in it; if more have come meanwhile, one of that batch's
+// threads continues.
 ty_status flush(ty_group &group, const waiting_thread &own) {
     group_commit &g = group.grouped;
     g.lock.lock();
@@ -142,7 +142,7 @@ ty_status flush(ty_group &group, const waiting_thread &own) {
     if (g.flushing)
         tell(*next.members.first, turn::flushes);
     else
-        lost = next.members.take(); // none, but after a failure
+        lost = next.members.take(); // empty, except after a failure
     if (waiting_thread *drainer = g.flushing ? nullptr : std::exchange(g.drainer, nullptr))
         tell(*drainer, turn::drained);
     go_on(group);
@@ -203,13 +203,13 @@ ty_status keep(ty_dtxn *dtxn, const encoded_dtxn &one, waiting_thread &own) {
     ++batch.count;
     batch.members.push(own);
     g.held = true;
-    own.flushes = !g.flushing; // nobody else will write this batch
+    own.flushes = !g.flushing; // no other thread will write this batch
     g.flushing = true;
     return TY_OK;
 }
 
-// Until nothing is kept, and nothing is being written. The thread's own distributed transaction is running, so nothing
-// is added.
+// Waits until nothing is kept, and nothing is being written. The thread's own distributed transaction is running, so
+// nothing is added.
 void drain(group_commit &g) {
     waiting_thread own;
     if (!g.flushing)
@@ -220,7 +220,7 @@ void drain(group_commit &g) {
     g.lock.lock();
 }
 
-// It has been kept, and ends in memory: its turn is over.
+// Its records have been kept: it ends in memory, and its turn is over.
 void end_grouped(ty_dtxn *dtxn) {
     ty_group &group = *dtxn->group;
     group_commit &g = group.grouped;

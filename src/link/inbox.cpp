@@ -1,7 +1,8 @@
-// What a heap has taken: a table of sources, in the order of their names, in one block behind a root.
+// The messages that a heap has taken: a table of sources, in the order of their names, in one block behind a root.
 //
-// OB3: a number is noted if and only if the one before was, by the transaction that has the message's effect.
-// OB4: what the sender is told to be taken is durable here. Else it would forget what a crash takes back.
+// OB3: a number is recorded if and only if the one before was, by the transaction that has the message's effect.
+// OB4: what is reported to the sender as taken is durable here. Otherwise the sender would forget what a crash takes
+//     back.
 #include "outbox.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ struct inbox_1 {
     uint64_t count; // of the entries behind it
 };
 struct source_1 {
-    char name[TY_SOURCE_NAME_MAX + 1]; // filled up with zeros
+    char name[TY_SOURCE_NAME_MAX + 1]; // padded with zeros
     uint64_t last;
 };
 static_assert(sizeof(inbox_1) == 16 && sizeof(source_1) == 72);
@@ -60,7 +61,7 @@ source_1 *find_source(inbox_1 *box, const padded_name &name) {
     return place < box->count && memcmp(found->name, name.text, sizeof found->name) == 0 ? found : nullptr;
 }
 
-// The table with one entry more or less, in a block of its own.
+// Copies the table, with one entry more or less, to a new block.
 ty_status replace(ty_txn *txn, inbox_1 *old, uint64_t kept_before, uint64_t left_out, const source_1 *added) {
     const uint64_t count = old ? old->count : 0, behind = count - kept_before - left_out;
     const uint64_t now = kept_before + behind + (added ? 1 : 0);
@@ -107,7 +108,7 @@ ty_status inbox_take(ty_txn *txn, const char *source, uint64_t number, ty_taken 
         return status;
     source_1 *known = find_source(box, name);
     const uint64_t last = known ? known->last : 0;
-    if (number <= last || (number - last > 1 && !fault("message_taken_behind_a_gap"))) { // OB3
+    if (number <= last || (number - last > 1 && !fault("message_taken_behind_a_gap"))) { // OB3: the next message only
         *taken = number <= last ? TY_MESSAGE_DOUBLE : TY_MESSAGE_GAP;
         return TY_OK;
     }
@@ -140,7 +141,8 @@ ty_status inbox_last(ty_heap *heap, const char *source, uint64_t *number) {
         const source_1 *known = find_source(box, padded_name(source));
         *number = known ? known->last : 0;
     }
-    const ty_status status = txn_durable(heap, 0, !fault("receipt_before_it_is_durable"), &durable); // OB4
+    // OB4: what is reported as taken is durable.
+    const ty_status status = txn_durable(heap, 0, !fault("receipt_before_it_is_durable"), &durable);
     if (status)
         *number = 0;
     return status;

@@ -1,4 +1,4 @@
-// The façade of the link layer: what leaves a heap for other places. docs/design/link.md tells how it works.
+// The façade of the link layer: what leaves a heap for other places. docs/design/link.md describes how it works.
 #pragma once
 
 #include "../txn/txn.hpp"
@@ -9,7 +9,7 @@
 
 namespace taiyen {
 
-// The functions of feed.h, with arguments checked for NULL by the caller, and structs that are whole.
+// The functions of feed.h; the caller has checked the arguments for NULL, and structs are complete.
 ty_status feed_open(const char *path, const ty_open_options &options, ty_heap *heap, ty_feed **feed);
 void feed_close(ty_feed *feed);
 ty_heap *follow_heap(const ty_feed *feed); // NULL: unknown
@@ -33,7 +33,7 @@ inline constexpr size_t agent_name_max = 63;
 // NULL: none of that name is registered.
 const ty_last_agent *agent_named(const char *name);
 ty_status agent_register(const ty_last_agent &agent);
-// What txn_open asks where the program gave no callback of its own.
+// The resolver that txn_open uses if the program gave no callback of its own.
 extern const in_doubt_resolver dtxn_resolver;
 
 bool dtxn_info_of(const void *description, size_t bytes, ty_dtxn_info *info);

@@ -1,16 +1,16 @@
-// Whether the heaps of a group are of one moment: what their tables say of the distributed transactions that they have
-// in common.
+// Whether the heaps of a group are of one moment: compares what their tables say of the distributed transactions that
+// they share.
 //
-// JO6: heaps go on together only if each of them has, of every group that two of them were in, the same last
-// distributed transaction, as
-//      themselves or as what they are copies of. Else they are of different moments, and the group is refused.
-//      And where a member lay lies that member, or a copy of it. Another heap there is refused: one that was made anew,
-//      or is of another group, while what was acknowledged is in the files that are missing.
-//      Heaps that go on as they are (`restored`) get the same mark in all that differs: it stands in for the number
-//      until the next distributed transaction of that group. The numbers stay: resource managers still ask for them.
+// JO6: heaps continue together only if each of them has, of every group that two of them were in, the same last
+//     distributed transaction, as themselves or as what they are copies of. Otherwise they are of different moments,
+//     and the group is refused.
+//     Where a member lay, that member must lie, or a copy of it. Another heap there is refused: it was recreated, or
+//     is of another group, while what was acknowledged is in the files that are missing.
+//     Heaps that continue as they are (`restored`) get the same mark in all that differs: it stands in for the number
+//     until the next distributed transaction of that group. The numbers stay: resource managers still ask for them.
 // JO7: each open of a group is a distributed transaction of all its heaps, durable before the open returns. So a copy
-// of a member from
-//      before it has a number that no heap can take for that of the distributed transaction before its own.
+//     of a member from before the open has a number that no heap can take for that of the distributed transaction
+//     before its own.
 #include "group.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 using role = uint8_t[16];
 
-// Whom the heap stands for among the entry's members.
+// The member that the heap stands for in the entry.
 member role_of(const dtxn_entry_3 &entry) {
     return dtxn_member(entry, entry.own);
 }
@@ -55,7 +55,7 @@ public:
     }
 
 private:
-    // What another heap says of the same group.
+    // Compares what other heaps have of the same group.
     ty_status look(size_t n, const dtxn_entry_3 &entry) {
         const group_key key = dtxn_key(entry);
         for (size_t other = 0; other < group_.count; ++other) {
@@ -65,7 +65,7 @@ private:
             if (ty_status status = dtxn_find(group_.heaps[other], key, &there))
                 return status;
             if (there && there->number) {
-                // Two that stand for the same member, a heap and a copy of it, are no partners.
+                // A heap and a copy of it stand for the same member, and are not partners.
                 if (!(fault("heaps_of_other_moments_are_a_group") && there->count != entry.count) &&
                     !is_same_moment(entry.number, entry.apart, there->number, there->apart) &&
                     !same_identity(role_of(*there).identity, role_of(entry).identity))
@@ -81,7 +81,7 @@ private:
         return is_copied(n, entry) ? keep(found_->copied, &found_->copied_count, key) : TY_OK;
     }
 
-    // JO6. Members that are not there.
+    // JO6: checks the places of members that are not in the group.
     ty_status look_at_places(size_t n, const dtxn_entry_3 &entry) {
         for (uint32_t m = 0; m < entry.members; ++m) {
             if (m == entry.own || is_there(dtxn_key(entry), dtxn_member(entry, m).identity))
@@ -127,7 +127,7 @@ private:
         return keep(found_->differing, &found_->differing_count, dtxn_key(entry));
     }
 
-    // Of heaps whose copies these are, whole: they go on in their place.
+    // Whether these heaps are copies of all the entry's members: then they continue in their place.
     bool is_copied(size_t n, const dtxn_entry_3 &entry) const {
         if (same_identity(role_of(entry).identity, image_identity(group_.heaps[n])))
             return false;
@@ -163,7 +163,7 @@ private:
 } // namespace
 
 // Within read sections of all heaps, taken in the order in which distributed transactions take their reader-writer
-// locks: no distributed transaction lies in between.
+// locks: so no distributed transaction lies in between.
 ty_status moments_compare(const ty_group &group, group_moment *found) {
     size_t within = 0;
     ty_status status = TY_OK;
@@ -177,7 +177,7 @@ ty_status moments_compare(const ty_group &group, group_moment *found) {
     return status;
 }
 
-// JO6.
+// JO6: heaps of a group continue together only if they are of one moment.
 ty_status moments_refuse(const ty_group &group, const group_moment &found) {
     if (!found.differing_count)
         return TY_OK;

@@ -1,10 +1,10 @@
 // Messages that leave a heap: a ring of them in one block behind a root, changed by transactions as the program's own
-// blocks are. There are no addresses in it.
+// blocks are. It holds no addresses.
 //
-// OB1: the messages that wait have the numbers from `first` to before `next`, in a row, each within the room and over
-//      none other.
-// OB2: a message is given to a reader once it is durable. Else a crash could take it back, and another one would have
-//      its number, which the receiver would take for a double.
+// OB1: the messages that wait have the consecutive numbers from `first` to before `next`, each within the room and
+//     overlapping no other.
+// OB2: a message is passed to a reader once it is durable. Otherwise a crash could take it back, and another one would
+//     have its number, which the receiver would take for a duplicate.
 #include "outbox.hpp"
 
 #include <algorithm>
@@ -24,13 +24,13 @@ struct outbox_1 {
     uint8_t stream[16]; // random
     uint64_t room;      // bytes behind this head, a multiple of 8
     uint64_t first;     // the number of the oldest message that waits
-    uint64_t next;      // of the one to be put next; first == next: none waits
+    uint64_t next;      // of the next message; first == next: none waits
     uint64_t head;      // where the oldest one lies
-    uint64_t tail;      // where the next one will
+    uint64_t tail;      // where the next one will lie
 };
 static_assert(sizeof(outbox_1) == 64);
-// The message follows, filled up to a multiple of 8. Behind the last one before the room's end there is one with the
-// number 0, if there is place for it: the next one lies at 0.
+// The message follows, padded to a multiple of 8. If there is room behind the last one before the room's end, a head
+// with the number 0 stands there: the next one lies at 0.
 struct message_1 {
     uint64_t number;
     uint64_t bytes;
@@ -82,7 +82,7 @@ bool has_place(const outbox_1 &box, uint64_t at) {
     return box.room - at >= sizeof(message_1);
 }
 
-// From the oldest message on. Nothing that it reads is believed: the block may be damaged.
+// Walks from the oldest message on. Nothing that it reads is trusted: the block may be damaged.
 class walk {
 public:
     explicit walk(outbox_1 &box) : box_(box), number_(box.first), at_(box.head) {}
@@ -90,7 +90,7 @@ public:
     bool at_end() const { return number_ == box_.next; }
     uint64_t number() const { return number_; }
     uint64_t place() const { return number_ == box_.next ? box_.tail : at_; }
-    // The message at hand; NULL: there is none where it should be.
+    // The current message; NULL: none is where it should be.
     const message_1 *message() {
         if (!has_place(box_, at_) || entry(at_)->number == 0)
             at_ = 0;
@@ -121,13 +121,13 @@ ty_status not_yet(const char *call, const char *name, uint64_t number, uint64_t 
                 "make it anew");
 }
 
-// Where `bytes` would lie; false: nowhere. *wraps: at the room's start, and what is left at its end stays empty.
+// Where `bytes` would lie; false: there is no room. *wraps: at the room's start, and the rest at its end stays empty.
 bool find_room(const outbox_1 &box, uint64_t bytes, bool *wraps) {
     const bool is_empty = box.first == box.next;
     *wraps = false;
     if (is_empty)
         return *wraps = true, bytes <= box.room;
-    if (box.tail <= box.head) // around the end already
+    if (box.tail <= box.head) // it has wrapped already
         return bytes <= (fault("message_over_one_that_waits") ? box.room : box.head) - box.tail;
     if (bytes <= box.room - box.tail)
         return true;
@@ -194,7 +194,7 @@ struct reading {
     batch copies;
 };
 
-// As many as fit, or one.
+// Copies as many messages as fit, but at least one.
 ty_status copy_some(ty_heap *heap, reading *one) {
     looking_at look(heap);
     outbox_1 *box;
@@ -230,7 +230,7 @@ ty_status copy_some(ty_heap *heap, reading *one) {
     return TY_OK;
 }
 
-// False: the callback wants no more.
+// False: the callback has ended the reading.
 bool call_back(reading *one, ty_message_callback *callback, void *context) {
     for (size_t at = 0; at < one->copies.used;) {
         auto *each = reinterpret_cast<copied *>(one->copies.memory + at);
@@ -243,7 +243,7 @@ bool call_back(reading *one, ty_message_callback *callback, void *context) {
     return true;
 }
 
-// What waits, in a block of its own. The old one is freed.
+// Moves the waiting messages to a new block. The old one is freed.
 ty_status move_to(ty_txn *txn, outbox_1 *old, outbox_1 *made, const char *name) {
     memcpy(made->stream, old->stream, sizeof made->stream);
     made->first = old->first;
@@ -358,7 +358,7 @@ ty_status outbox_read(ty_heap *heap, const char *name, uint64_t after, ty_messag
         if (one.copies.used == 0)
             return TY_OK;
         const bool lasts = !fault("message_given_before_it_is_durable");
-        if (ty_status status = txn_durable(heap, 0, lasts, &durable)) // OB2
+        if (ty_status status = txn_durable(heap, 0, lasts, &durable)) // OB2: what leaves an outbox is durable
             return status;
         if (!call_back(&one, callback, context))
             return TY_OK;
@@ -372,7 +372,7 @@ ty_status outbox_wait(ty_heap *heap, const char *name, uint64_t after, uint32_t 
         ty_txn_stats stats{};
         uint64_t durable;
         stats.struct_size = sizeof stats;
-        if (ty_status status = txn_get_stats(heap, &stats)) // before the look: what is put behind that ends the wait
+        if (ty_status status = txn_get_stats(heap, &stats)) // before the check: a message put after that ends the wait
             return status;
         if (ty_status status = is_more(heap, name, after, more))
             return status;

@@ -1,11 +1,11 @@
-// Outboxes and inboxes: what their files have in common. docs/design/outbox.md tells how they work.
+// Outboxes and inboxes: declarations shared by their files. docs/design/outbox.md describes how they work.
 #pragma once
 
 #include "link.hpp"
 
 namespace taiyen {
 
-// A read section, in which a thing of the heap can be looked at; or the thread's transaction, where `within`.
+// A read section of the heap; with `within`, the thread's transaction instead, if it has one.
 class looking_at {
 public:
     explicit looking_at(ty_heap *heap, bool within = false) : heap_(heap) {
@@ -29,7 +29,7 @@ private:
     ty_status status_;
 };
 
-// What lies behind a root: a block that begins with a magic of 8 bytes. NULL and TY_OK: there is no such root.
+// Finds the block that a root leads to, which begins with a magic of 8 bytes. NULL and TY_OK: there is no such root.
 template <class Head>
 ty_status find_behind(ty_heap *heap, const char *root, const char *magic, Head **head, size_t *block_bytes) {
     void *address = heap_root(heap, root);

@@ -1,19 +1,19 @@
-// Where the files of a group lie. A heap's table has the paths that its members had when the group was made last; where
-// the heap itself was moved since, or is a copy, the others are as far from it as they were, or beside it. What lies at
-// the old places is none of its then.
+// Where the files of a group lie. A heap's table has the paths that its members had when the group was last opened. If
+// the heap itself was moved since, or is a copy, the others are at the same relative paths, or beside it. Files at the
+// old places are then not its members.
 #include "dtxn.hpp"
 
 namespace taiyen {
 namespace {
 
-// Of the folder that the path names, with the slash.
+// Length of the path's folder, with the slash.
 size_t folder_bytes(const char *path, size_t bytes) {
     while (bytes > 0 && path[bytes - 1] != '/')
         --bytes;
     return bytes;
 }
 
-// Of what both begin with, in whole folders.
+// Length of the common prefix, in whole folders.
 size_t common_bytes(path_text one, path_text other) {
     size_t common = 0;
     for (size_t i = 0; i < one.bytes && i < other.bytes && one.at[i] == other.at[i]; ++i)

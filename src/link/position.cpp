@@ -13,7 +13,7 @@ uint64_t sum_of(const ty_feed_position &position) {
 
 } // namespace
 
-// LK1.
+// LK1: each record is bound to the one before.
 uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t lsn, const void *bytes, size_t size) {
     const uint64_t link[] = {previous, lsn, size, checksum(bytes, size, log)};
     return checksum(link, sizeof link, log);
@@ -23,7 +23,7 @@ void seal_position(ty_feed_position &position) {
     position.checksum = sum_of(position);
 }
 
-// LK4.
+// LK4: a position of another heap or history is refused.
 ty_status check_position(const ty_feed_position &position) {
     bool good = (position.checksum == sum_of(position) || fault("damaged_position_accepted")) &&
                 position.streams >= 1 && position.streams <= log_streams_max && position.has_record <= 1 &&

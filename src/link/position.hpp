@@ -1,4 +1,4 @@
-// Positions and hashes of records: what a change feed and a replica have in common.
+// Positions and hashes of records, shared by change feeds and replicas.
 #pragma once
 
 #include "link.hpp"
@@ -12,13 +12,13 @@ static_assert(log_streams_max == TY_LOG_STREAMS_MAX);
 uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t lsn, const void *bytes, size_t size);
 
 ty_feed_position position_of(const snapshot_place &base);
-// After each change of its fields.
+// Called after each change of its fields.
 void seal_position(ty_feed_position &position);
-// It comes from outside: whether it is one, and names a place that can be.
+// For a position from outside: whether it is valid, and names a possible place.
 ty_status check_position(const ty_feed_position &position);
-// Moves a position behind the record, if that is the next one, and unchanged; it is to be sealed then.
+// Moves a position behind the record, if the record is the next one, and unchanged; it must be sealed then.
 ty_status follow_step(ty_feed_position &position, const ty_feed_record &record);
-// Where a reading begins that gives the position's last record once more, if it has one, and all behind it.
+// The start of a reading that yields the position's last record once more, if it has one, and all behind it.
 log_marks marks_of(const ty_feed_position &position);
 void set_marks(ty_feed_position &position, const log_marks &marks);
 

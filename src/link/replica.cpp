@@ -1,4 +1,4 @@
-// A replica: takes the records that a change feed told, and has them done in a copy of the heap.
+// A replica: takes records from a change feed, and applies them to a copy of the heap.
 #include "position.hpp"
 
 #include <algorithm>
@@ -10,10 +10,10 @@ using namespace taiyen;
 
 struct ty_replica {
     receiving *heap;
-    ty_feed_position position;                      // behind the last record done
+    ty_feed_position position;                      // behind the last record applied
     ty_feed_position taken;                         // the same, or behind records that wait for an outcome
-    record_order order;                             // up to there
-    ty_feed_record waiting[record_pending_max + 1]; // these, in malloc's memory
+    record_order order;                             // up to `taken`
+    ty_feed_record waiting[record_pending_max + 1]; // records that wait, allocated by malloc
     size_t waiting_count;
 };
 
@@ -71,7 +71,7 @@ ty_status keep_waiting(ty_replica *replica, const ty_feed_record &record) {
     return TY_OK;
 }
 
-// Does records that were checked. The first `decided` of them end what waits: they are done with that.
+// Applies records that were checked. The first `decided` of them decide on what waits: they are applied with that.
 ty_status do_records(ty_replica *replica, const ty_feed_record *records, size_t decided, size_t count) {
     if (!replica->waiting_count || !count)
         return txn_replica_apply(*replica->heap, records, count);
@@ -100,8 +100,8 @@ void replica_end(ty_replica *replica) {
     free(replica);
 }
 
-// LK5: all are checked before the first one is done. What waits for an outcome is done with it: so whatever happens,
-// the heap holds all of that or nothing.
+// LK5: all are checked before the first one is applied. What waits for an outcome is applied with it: so whatever
+// happens, the heap holds all of it or nothing.
 ty_status receive(ty_replica *replica, const ty_feed_record *records, size_t count) {
     ty_feed_position at = replica->taken, done = replica->position;
     const uint64_t last = txn_received(*replica->heap);

@@ -1,12 +1,12 @@
-// What becomes of a distributed transaction's part that an open finds in doubt: the distributed transaction's other
-// heaps, or its agent, know.
+// Resolves a distributed transaction's part that an open finds in doubt: the distributed transaction's other heaps, or
+// its agent, know the outcome.
 //
-// JO1: a heap asks only what cannot change any more. Another heap of the group is opened for writing, so that what it
-//      found of its log is resolved; or it is itself being opened by this thread, and what it has in doubt is durable
-//      by then (X28). An open for reading changes nothing of the others: it looks at what their files hold.
+// JO1: a heap asks only for what cannot change any more. Another heap of the group is opened for writing, so that what
+//     it found in its log is resolved; or this thread is itself opening it, and what it has in doubt is durable by then
+//     (X28). An open for reading changes nothing of the others: it reads what their files hold.
 // JO2: each of the others has this distributed transaction or the one before. One that has neither is of another
-// moment, as are two of which
-//      one has it and the other, resolved, has not: then nothing is resolved, and no file is changed.
+//     moment; so are two of which one has it and the other, resolved, does not: then nothing is resolved, and no file
+//     is changed.
 #include "dtxn.hpp"
 
 #include <cstdio>
@@ -16,7 +16,7 @@
 namespace taiyen {
 namespace {
 
-// A heap that this thread is opening, and that has this in doubt.
+// A heap that this thread is opening, and that has this transaction in doubt.
 struct doubting {
     const ty_in_doubt_txn &in_doubt;
     ty_heap *heap;
@@ -25,7 +25,7 @@ struct doubting {
 };
 thread_local const doubting *innermost = nullptr;
 
-// What another heap of the group says of the distributed transaction.
+// The state of the distributed transaction in another heap of the group.
 enum class vote : uint8_t {
     has,      // it has committed it
     prepared, // it has it in doubt, too
@@ -38,7 +38,7 @@ enum class vote : uint8_t {
 struct known_of_group {
     bool has_entry = false;
     uint64_t number = 0;   // of the last distributed transaction that it has committed
-    uint64_t apart = 0;    // dtxn_entry_3
+    uint64_t apart = 0;    // as in dtxn_entry_3
     uint64_t in_doubt = 0; // of the one that it has in doubt; 0: none
 };
 
@@ -54,7 +54,7 @@ ty_status know(ty_heap *heap, const group_key &key, const ty_in_doubt_txn *in_do
     return TY_OK;
 }
 
-// Where the files of another heap are looked for; log and journal NULL: beside its image.
+// Where the files of another heap are searched; log and journal NULL: beside its image.
 struct member_files {
     char *image = nullptr, *log = nullptr, *journal = nullptr;
 
@@ -81,7 +81,7 @@ public:
 
     ty_outcome ask() {
         if (reads() && !in_doubt_.durable)
-            return TY_OUTCOME_COMMIT; // it can be asked
+            return TY_OUTCOME_COMMIT; // the outcome can be asked for
         return what_.by == decided_by::agent ? ask_agent() : ask_heaps();
     }
 
@@ -104,8 +104,8 @@ private:
         return vote::other;
     }
 
-    // A resolution by the agent is final: of a heap in use, whose distributed transaction may be under way, it is not
-    // asked for.
+    // A resolution by the agent is final: so it is not asked for a heap in use, whose distributed transaction may be
+    // under way.
     ty_outcome ask_agent() {
         const ty_last_agent *agent = agent_named(what_.agent);
         char id[TY_DTXN_ID_BYTES];
@@ -117,7 +117,7 @@ private:
         if (!agent || in_use())
             return TY_OUTCOME_UNKNOWN;
         if (!in_doubt_.durable)
-            return TY_OUTCOME_COMMIT; // it can be asked
+            return TY_OUTCOME_COMMIT; // the outcome can be asked for
         dtxn_id_of(what_, id);
         if (ty_status status = agent->resolve(agent->context, id, &committed)) {
             unknown(what_.agent, ty_status_name(status));
@@ -126,7 +126,7 @@ private:
         return committed ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
     }
 
-    // Committed if all of them have it; the first alone decides where there are resource managers.
+    // Committed if all of them have it; with resource managers, the first heap alone decides.
     ty_outcome ask_heaps() {
         dtxn_entry_3 *entry;
         if (dtxn_find(heap_, what_.key, &entry)) {
@@ -152,7 +152,7 @@ private:
         return decide(members, what_.by == decided_by::first_heap ? 1 : known, own);
     }
 
-    // All of them are asked.
+    // Asks all of them.
     ty_outcome decide(const member *members, uint32_t count, const member *own) {
         const member *with = nullptr, *without = nullptr;
         for (uint32_t n = 0; n < count; ++n) {
@@ -162,7 +162,7 @@ private:
             with = given == vote::has ? &members[n] : with;
             without = given == vote::has_not ? &members[n] : without;
         }
-        // What is in use goes on between two looks; others do not.
+        // A heap in use changes between two checks; others do not.
         if (with && without && !in_use() && !fault("contradiction_rolled_back")) {
             if (char *path = path_of(*without)) {
                 another_moment(path);
@@ -173,7 +173,7 @@ private:
         return without ? TY_OUTCOME_ROLLBACK : TY_OUTCOME_COMMIT;
     }
 
-    // JO2.
+    // JO2: a partner has the distributed transaction, or the one before.
     vote vote_of(const known_of_group &known, const char *path) {
         if (known.has_entry && known.number == what_.number)
             return vote::has;
@@ -227,7 +227,7 @@ private:
         return ask_files(one);
     }
 
-    // Where a file of another member is looked for. given: the option that names this heap's own.
+    // Where a file of another member is searched. given: the option that names this heap's own.
     ty_status place(path_text other, path_text then, const char *given, placing how, char **found) const {
         char *now = nullptr;
         if (!other.bytes) // beside the image
@@ -265,8 +265,8 @@ private:
         return vote::unknown;
     }
 
-    // Looks first, so that nothing is touched of another heap, or of one of another moment, and no log is made for one
-    // that has its own elsewhere.
+    // Inspects the files first, so that nothing of another heap, or of one of another moment, is touched, and no log is
+    // created for one that has its own elsewhere.
     vote ask_files_at(const member_files &files, const member &one, bool *missing) {
         const char *path = files.image;
         ty_open_options options = TY_OPEN_OPTIONS_INIT;
@@ -314,7 +314,7 @@ private:
         known_of_group known;
         ty_status status = txn_open(path, options, &heap, nullptr, &dtxn_resolver);
         if (!status && image_kind(heap) == TY_TRANSACTIONAL && !fault("vote_of_an_asked_heap_not_durable"))
-            status = txn_durable(heap, 0, true, &durable); // what it says is to last
+            status = txn_durable(heap, 0, true, &durable); // its answer must last
         if (!status)
             status = know(heap, what_.key, nullptr, &known);
         const vote given = status ? unknown(path, ty_error_text()) : vote_of(known, path);
@@ -331,7 +331,7 @@ private:
     const dtxn_description &what_;
     doubting here_;
     uint64_t before_ = 0; // the number of the distributed transaction before
-    uint64_t apart_ = 0;  // what stands in for it
+    uint64_t apart_ = 0;  // the mark that stands in for it
     member own_{};        // this heap
 };
 

@@ -1,8 +1,7 @@
-// Resource managers of groups: what they are told, and when.
+// When the resource managers of groups are notified, and of what.
 //
-// JO4: a resource manager commits what the first heap has, and nothing else. That keeps the last number alone: so the
-// next
-//      distributed transaction waits until all resource managers know of this one.
+// JO4: a resource manager commits what the first heap has, and nothing else. The first heap keeps only the last
+//     number: so the next distributed transaction waits until all resource managers know the outcome of this one.
 #include "group.hpp"
 
 #include <cstring>
@@ -10,7 +9,7 @@
 namespace taiyen {
 namespace {
 
-// Groups with resource managers. Two of the same key would not know what the other one still has to tell.
+// Groups with resource managers. Two with the same key would not know what the other one still has to notify.
 constinit os::mutex groups_lock{os::lock_rank::procedures};
 constinit ty_group *first_group = nullptr; // guarded by groups_lock
 

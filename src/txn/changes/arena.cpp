@@ -11,7 +11,7 @@ size_t whole_steps(size_t bytes) {
 
 } // namespace
 
-// Twice as much each time; where there is not so much, what is needed.
+// Doubles the memory each time; if there is not that much, provides what is needed.
 ty_status arena::grow(size_t bytes) {
     if (bytes > memory_.most())
         return failure(TY_E_MEMORY, "keep %zu byte%s of a transaction: the most are %zu", bytes, plural(bytes),

@@ -1,5 +1,5 @@
-// Memory that grows in place: its pages are provided as they are needed and given back on request. What lies in it
-// never moves.
+// Memory that grows in place: its pages are provided as they are needed and returned on request. Its content never
+// moves.
 #pragma once
 
 #include "../../os/os.hpp"
@@ -9,15 +9,15 @@ namespace taiyen {
 class arena {
 public:
     ty_status create(size_t most_bytes) { return memory_.create_aside(most_bytes); }
-    void destroy() { memory_.destroy(); } // also of what was never created
+    void destroy() { memory_.destroy(); } // also if it was never created
 
-    // Makes the first so many bytes usable. Expected: TY_E_MEMORY.
+    // Makes the first `bytes` bytes usable. Expected: TY_E_MEMORY.
     ty_status provide(size_t bytes) {
         if (bytes <= memory_.provided()) [[likely]]
             return TY_OK;
         return grow(bytes);
     }
-    // Gives the memory beyond so many bytes back; it stays provided.
+    // Returns the memory beyond `kept_bytes` to the kernel; it stays provided.
     void trim(size_t kept_bytes);
 
     template <class T>

@@ -1,4 +1,4 @@
-// What a transaction has changed: ranges, words, and the memory to note them in.
+// What a transaction has changed: ranges, words, and the memory that records them.
 #pragma once
 
 #include "arena.hpp"

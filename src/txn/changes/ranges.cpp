@@ -7,15 +7,15 @@ namespace {
 
 constexpr size_t entry_limit_first = 4096;
 constexpr uint64_t word_limit_first = 32768;
-constexpr size_t kept_bytes = size_t{4} << 20; // of each arena, from one transaction to the next
+constexpr size_t kept_bytes = size_t{4} << 20; // per arena, kept from one transaction to the next
 constexpr uint64_t most_bytes = uint64_t{16} << 30;
 constexpr size_t few_max = 16;
 constexpr size_t insertion_max = 40;
 constexpr unsigned digit_bits = 8;
 constexpr size_t digits = size_t{1} << digit_bits;
 
-// Few entries, in no order: counting how many come before each takes no branch that could be mispredicted. Equal ones
-// keep their order.
+// Ranks a few unordered entries: counting how many come before each takes no branch that could be mispredicted. Equal
+// ones keep their order.
 void rank(const range_entry *entries, size_t count, size_t *ranks) {
     for (size_t i = 0; i < count; i++) {
         const uint64_t key = entries[i].key;
@@ -36,8 +36,8 @@ void sort_by_rank(const range_entry *from, size_t count, range_entry *to) {
         to[ranks[i]] = from[i];
 }
 
-// Of words in rising order, repeated ones in the order in which they were declared: leaves the first of each, where it
-// has changed.
+// Takes words in rising order, repeated ones in the order of their declaration: keeps the first of each, if it has
+// changed.
 void keep_first_changes(record_words *words, size_t *different) {
     size_t kept = 0;
     uint64_t last = UINT64_MAX;
@@ -65,8 +65,8 @@ void sort_by_insertion(const range_entry *from, size_t count, range_entry *to) {
     }
 }
 
-// By the digits of the first word that differ; `from` stays as it is. Returns the array of the two that holds the
-// result.
+// Radix sort by those digits of the first word that differ; `from` stays as it is. Returns the one of the two arrays
+// that holds the result.
 range_entry *sort_by_digits(const range_entry *from, size_t count, uint64_t differing, range_entry *a, range_entry *b) {
     const range_entry *source = from;
     for (unsigned shift = range_entry::count_bits; shift < 64; shift += digit_bits) {
@@ -89,8 +89,8 @@ range_entry *sort_by_digits(const range_entry *from, size_t count, uint64_t diff
     return const_cast<range_entry *>(source);
 }
 
-// Entries that overlap, [0, count) in the order of their first words: goes over their words from the left, with those
-// that reach there in a heap whose top has the lowest copy (E1).
+// Takes the entries [0, count), which overlap, in the order of their first words. Walks over their words from the left;
+// the entries that cover the current word are in a heap whose top has the lowest copy (E1: the lowest copy counts).
 class overlap_walk {
 public:
     overlap_walk(range_entry *heap, range_entry *out) : heap_(heap), out_(out) {}
@@ -127,7 +127,7 @@ private:
         std::pop_heap(heap_, heap_ + size_, later);
         size_--;
     }
-    // Words of the top one, as far as no earlier one begins.
+    // Emits words of the top entry, up to where an earlier one begins.
     uint64_t emit(uint64_t at, const range_entry *entries, size_t *next, size_t count) {
         range_entry top = heap_[0];
         uint64_t end = top.end();
@@ -176,7 +176,7 @@ void range_cache::destroy() {
 }
 
 void range_cache::reset() {
-    if (only_words_) { // so it is in most transactions: nothing else is to be put back
+    if (only_words_) { // so in most transactions: nothing else has to be reset
         next_ = entries_.as<range_entry>();
         next_before_ = before_.as<uint64_t>();
         return;
@@ -290,7 +290,7 @@ void range_cache::restore(size_t from, size_t to) const {
 bool range_cache::may_touch(uint64_t since, uint64_t first, uint64_t end) const {
     constexpr size_t looked_at = 64;
     uint64_t now = stamp();
-    if (whole_count_ != 0 || now - since > looked_at) // another generation is far off, too
+    if (whole_count_ != 0 || now - since > looked_at) // another generation makes the difference large, too
         return true;
     const range_entry *entries = entries_.as<range_entry>();
     for (size_t i = count() - static_cast<size_t>(now - since); i < count(); i++)
@@ -319,7 +319,7 @@ const range_entry *range_cache::sort(const range_entry *entries, size_t count) {
     return a;
 }
 
-// The pieces of overlapping entries are fewer than twice the entries.
+// Overlapping entries split into fewer than twice as many pieces.
 ty_status range_cache::merge_into(arena &out, const range_entry *entries, size_t count, size_t *merged_count) {
     if (ty_status status = sorting_.provide(2 * count * sizeof(range_entry)))
         return status;
@@ -346,7 +346,7 @@ ty_status range_cache::merge_into(arena &out, const range_entry *entries, size_t
 ty_status range_cache::merged(const range_entry **sorted, size_t *sorted_count) {
     size_t declared = count() - compared_;
     const range_entry *entries = entries_.as<range_entry>() + compared_;
-    if (whole_count_ != 0) { // as the last ones for this time; their NULL is lower than any copy
+    if (whole_count_ != 0) { // appended for this call only; their NULL is lower than any copy
         if (ty_status status = entries_.provide((count() + whole_count_) * sizeof(range_entry)))
             return status;
         memcpy(next_, whole_.as<range_entry>(), whole_count_ * sizeof(range_entry));
@@ -356,7 +356,7 @@ ty_status range_cache::merged(const range_entry **sorted, size_t *sorted_count) 
     return merge_into(merged_, entries, declared + whole_count_, sorted_count);
 }
 
-// Of equal words the one declared first ranks first (E1).
+// Of equal words, the one that was declared first ranks first (E1: the earlier copy counts).
 bool range_cache::changed_words(record_words *changed, size_t *declared) const {
     const range_entry *entries = entries_.as<range_entry>();
     const size_t size = count();
@@ -383,7 +383,7 @@ bool range_cache::changed_words(record_words *changed, size_t *declared) const {
     return true;
 }
 
-// Merges the entries behind the barrier, and moves their copies together.
+// Merges the entries behind the barrier, and compacts their copies.
 ty_status range_cache::compact() {
     range_entry *entries = entries_.as<range_entry>() + barrier_;
     size_t size = count() - barrier_;

@@ -14,7 +14,7 @@ ty_status word_table::create(size_t most_entries) {
     count_ = 0;
     capacity_ = first_capacity;
     shift_ = 64 - static_cast<unsigned>(std::countr_zero(capacity_));
-    // Growing takes the old slots and the new ones at the same time.
+    // Growing needs the old slots and the new ones at the same time.
     if (ty_status status = slots_.create(std::bit_ceil(2 * most_entries + first_capacity) * 2 * sizeof(slot)))
         return status;
     return slots_.provide(capacity_ * sizeof(slot));
@@ -46,7 +46,7 @@ void word_table::change(uint64_t word, uint32_t value) {
     slots_.as<slot>()[place(word)].value = value;
 }
 
-// Those behind it that would not be found any more move up.
+// Entries behind it that would no longer be found move up.
 void word_table::erase(uint64_t word) {
     slot *slots = slots_.as<slot>();
     size_t hole = place(word);
@@ -65,7 +65,7 @@ void word_table::erase(uint64_t word) {
     count_--;
 }
 
-// The old slots move behind the new ones, and from there to their places.
+// Copies the old slots behind the new ones, and inserts them from there.
 ty_status word_table::grow() {
     size_t old_capacity = capacity_;
     if (ty_status status = slots_.provide(3 * old_capacity * sizeof(slot)))

@@ -11,13 +11,13 @@ public:
     void destroy() { slots_.destroy(); }
 
     static constexpr uint32_t none = UINT32_MAX;
-    uint32_t find(uint64_t word) const; // none: not there
-    // The word is not there. Expected: TY_E_MEMORY.
+    uint32_t find(uint64_t word) const; // none: not found
+    // Precondition: the word is not in the table. Expected: TY_E_MEMORY.
     ty_status insert(uint64_t word, uint32_t value);
-    void change(uint64_t word, uint32_t value); // the word is there, as for erase
+    void change(uint64_t word, uint32_t value); // the word must be in the table, as for erase
     void erase(uint64_t word);
     size_t count() const { return count_; }
-    // Calls back with each word that is there, until the callback gives another status than TY_OK.
+    // Calls back with each word of the table, until the callback returns another status than TY_OK.
     template <class Callback>
     ty_status each_word(Callback callback) const {
         for (size_t at = 0; count_ != 0 && at < capacity_; at++)
@@ -33,7 +33,7 @@ private:
         uint64_t value;
     };
     size_t home(uint64_t word) const { return word * 0x9e3779b97f4a7c15 >> shift_; }
-    size_t place(uint64_t word) const; // its slot, or the empty one where it would be
+    size_t place(uint64_t word) const; // its slot, or the empty one where it would go
     ty_status grow();
 
     arena slots_;

@@ -1,4 +1,4 @@
-// Bodies of the program, run as transactions until they commit or give up.
+// Runs the program's bodies as transactions until they commit or give up.
 #include "members.hpp"
 
 #include <cstring>
@@ -8,15 +8,15 @@ namespace {
 
 constexpr unsigned outers_max = 16;
 
-// A body on another heap that this one is within, as it was before this one's run: what that has done there, in parts,
-// is taken back with it.
+// A body on another heap around this one, with its state from before this one's run: what that run has done there, in
+// parts, is rolled back with it.
 struct outer_mark {
     ty_atomic_txn *txn;
     stm::transaction::part_mark words;
     block_mark blocks;
 };
 
-// What a body is called with, and what came of it.
+// What a body is called with, and its result.
 struct body_call {
     ty_atomic_txn *txn;
     ty_atomic_body *body;
@@ -26,16 +26,16 @@ struct body_call {
     uint32_t runs = 0;
     stm::attempts tried;
     os::caught thrown;       // by the last run
-    bool may_wait = true;    // else it is rolled back,
-    bool waits = false;      // and this says so
-    bool only_waits = false; // it is rolled back once it does not wait
-    // Of the last run, kept from the calls after its end: these may run transactions of their own.
+    bool may_wait = true;    // otherwise it is rolled back,
+    bool waits = false;      // and this reports it
+    bool only_waits = false; // it is rolled back once it no longer waits
+    // Results of the last run, kept from the callbacks after its end, which may run transactions of their own.
     bool too_long = false;
     bool log_failed = false;
     bool vouched = false;
     uint32_t ring = 0;
     uint64_t timestamp = 0;
-    // Bodies of this thread on other heaps that it is within: X31.
+    // The bodies of this thread on other heaps around it (X31).
     unsigned outer_count = 0;
     bool marked = false; // by a run that has not committed
     outer_mark outers[outers_max];
@@ -74,7 +74,7 @@ stm::verdict call_body(stm::transaction &own, void *context) {
     ty_atomic_txn &txn = *call.txn;
     blocks_forget(txn); // of a run that was lost
     txn.parts = 0;
-    // Calls after that one's end may have run transactions of their own.
+    // Callbacks after the end of the last run may have run transactions of their own.
     txn.mode = call.mode;
     txn.waits = txn.vouched = txn.too_long = txn.log_failed = false;
     call.thrown.forget();
@@ -92,7 +92,7 @@ stm::verdict call_body(stm::transaction &own, void *context) {
     }
     auto run = [&call] { call.status = call.body(call.txn, call.context); };
     if (!call.thrown.run(run) && own.lost() != TY_E_BUSY && !txn.waits)
-        return stm::verdict::roll_back; // and it is thrown again
+        return stm::verdict::roll_back; // the exception is rethrown
     call.waits = txn.waits && !call.may_wait && own.lost() == TY_OK;
     return call.waits || (call.only_waits && !txn.waits) ? stm::verdict::roll_back : verdict_of(txn, call.status);
 }
@@ -103,7 +103,7 @@ ty_status refuse(const concurrent_heap &all, const ty_atomic_options &options) {
         return refuse_forked();
     if (all.rt == nullptr)
         return TY_OK;
-    if (all.rt->receives.load(std::memory_order_relaxed) && !options.reads_only) // LK7
+    if (all.rt->receives.load(std::memory_order_relaxed) && !options.reads_only) // LK7: nobody else writes
         return refuse_received(*all.rt, call);
     if (all.rt->spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(*all.rt, call);
@@ -146,7 +146,7 @@ ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atom
     }
     if (txn.own->lost() != TY_OK)
         return txn.own->lost();
-    if (txn.waits) // the whole does: its body hands the status on, or not
+    if (txn.waits) // the whole transaction waits: its body returns the status, or not
         return TY_E_BUSY;
     if (status != TY_OK) {
         txn.own->back_to(words);
@@ -176,11 +176,11 @@ ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_ca
     return status;
 }
 
-// So that it commits whatever the log has room for: with the reader-writer lock held a snapshot can hold it in place of
-// a record. It does not sleep so: call.waits says that it asked to.
+// Lets it commit whatever room the log has: with the reader-writer lock held, a snapshot can hold it in place of a
+// record. It does not sleep with the lock held: call.waits reports that it asked to.
 ty_status run_with_rwlock(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
     txn_runtime *rt = txn.all->rt;
-    const bool takes = rt != nullptr && !txn.has_rwlock; // else it is held already: X31
+    const bool takes = rt != nullptr && !txn.has_rwlock; // else it is held already (X31)
     if (takes && !call.within())
         rt->rwlock.lock();
     else if (takes && !rt->rwlock.try_lock())
@@ -195,7 +195,7 @@ ty_status run_with_rwlock(ty_atomic_txn &txn, const ty_atomic_options &options, 
     return status;
 }
 
-// With nothing held. They do not change what is told of a failure.
+// Runs the callbacks that are due, with nothing held. They do not change the detail of a failure.
 ty_status call_due(ty_atomic_txn &txn, ty_status status) {
     ty_error error;
     if (status != TY_OK)
@@ -215,8 +215,8 @@ ty_status wait_alone(ty_atomic_txn &txn, const ty_atomic_options &options, body_
     return call_due(txn, status);
 }
 
-// Whether it is worth another run after a failure: the log has room, or goes on, perhaps by another thread's doing.
-// Else the failure to tell.
+// Makes another run worthwhile after a failure: the log has room, or continues, perhaps thanks to another thread.
+// Otherwise returns the failure.
 ty_status repair_log(ty_atomic_txn &txn, const body_call &call, ty_status status) {
     if (!call.log_failed)
         return status;
@@ -264,7 +264,7 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
     return ready;
 }
 
-// What is owed now and then, within no transaction of the heap.
+// Occasional work, within no transaction of the heap.
 void after_commit(ty_atomic_txn &txn) {
     txn.record.trim();
     txn.sorting.trim();
@@ -283,7 +283,7 @@ void after_commit(ty_atomic_txn &txn) {
 ty_status refuse_within_another(const ty_atomic_options &options) {
     if (options.irrevocable)
         return refuse_irrevocable_within();
-    if (in_irrevocable_body()) // it cannot be taken back, so this one would have to wait
+    if (in_irrevocable_body()) // it cannot be rolled back, so this one would have to wait
         return failure(TY_E_ARGUMENT, "run a transaction within an irrevocable one on another heap")
             .remedy("run it before, or by ty_atomic_on_commit; or let the outer one be no irrevocable one");
     const ty_status status = bodies_lost(nullptr);
@@ -430,7 +430,7 @@ ty_status atomic_lost(const ty_atomic_txn *txn) {
 
 namespace {
 
-// Pages that were never used may be no memory, and read as zeros for the heap (H7).
+// Pages that were never used may have no memory, and read as zeros (H7: pages from the top on read as zeros).
 [[gnu::always_inline]] inline bool is_in_use(const concurrent_heap &all, const void *address, size_t bytes) {
     const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(all.base);
     const uint64_t used = all.used_pages->load(std::memory_order_acquire) * os::page_bytes;
@@ -440,7 +440,7 @@ namespace {
 
 [[gnu::noinline]] ty_status load_slowly(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]] {
-        if (bytes <= txn->all->end_byte) // there is no such place for a value
+        if (bytes <= txn->all->end_byte) // no value can be that large
             memset(value, 0, bytes);
         return bytes != 0 ? not_in_blocks("load", address, bytes) : TY_OK;
     }
@@ -459,7 +459,7 @@ namespace {
 [[gnu::noinline]] ty_status store_slowly(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return bytes != 0 ? not_in_blocks("store", address, bytes) : TY_OK;
-    if (is_own(*txn, address, bytes) && !fault("own_block_stored_at_the_commit")) // X32
+    if (is_own(*txn, address, bytes) && !fault("own_block_stored_at_the_commit")) // X32: it is in the block at once
         return store_own(*txn, address, value, bytes);
     uint32_t half;
     if (stm::is_half(address, bytes)) {
@@ -473,12 +473,12 @@ namespace {
     return lost(*txn);
 }
 
-// A word, where the transaction has blocks of its own. Most such words are of the one that it made last.
+// Stores a word, where the transaction has blocks of its own. Most such words are in the one that it allocated last.
 [[gnu::noinline]] ty_status store_perhaps_own(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     uint64_t word;
     memcpy(&word, value, sizeof word);
     if (txn->own_blocks.last_holds(address, bytes) && txn->parts == 0 && txn->own->lost() == TY_OK) {
-        memcpy(address, &word, sizeof word); // X32
+        memcpy(address, &word, sizeof word); // X32: a store to an own block is in the block at once
         return TY_OK;
     }
     if (!is_own(*txn, address, bytes) && txn->own->store_at_once(static_cast<uint64_t *>(address), word, UINT64_MAX))
@@ -488,8 +488,8 @@ namespace {
 
 } // namespace
 
-// Words are common, and these two wait for memory: what they do for one must need few stores, to the stack too, or the
-// processor has no room to ask for the next word meanwhile (decision 28).
+// Words are common, and these two functions wait for memory: for a word they must make few stores, also to the stack,
+// or the processor has no room to request the next word meanwhile (decision 28).
 ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
     uint64_t word;
     if (!stm::is_word(address, bytes) || !is_in_use(*txn->all, address, bytes) ||

@@ -1,9 +1,10 @@
-// X31: what a thread does between two runs of its outermost body, after one that met another thread on another heap.
+// X31 (a thread in a body waits for nobody on another heap): what a thread does between two runs of its outermost body,
+// after one that met another thread on another heap.
 //
 // It waits for the one that it met, with nothing held. Then it takes the others that it has met in earlier runs, and
-// its own heap, as far as it can have them without waiting; else it lets all go, and begins with the one that it could
-// not have. So nobody waits for it meanwhile, and whoever waits gets what it waits for: in the end it has all, and
-// meets nobody. (std::lock() takes its locks so.)
+// its own heap, as far as it can have them without waiting; if it cannot, it releases all, and starts again with the
+// one that it could not have. So nobody waits for it meanwhile, and each waiting thread gets what it waits for: in the
+// end it has all, and meets nobody. (std::lock() takes its locks in this way.)
 #include "members.hpp"
 
 namespace taiyen {
@@ -36,7 +37,7 @@ void drop(const hold &taken) {
     taken.txn->has_rwlock = false;
 }
 
-// Where there is no room it is met again.
+// Without room for the note, it is met again.
 void note(ty_atomic_txn &outermost, ty_atomic_txn &wanted, bool with_rwlock) {
     for (unsigned i = 0; i < outermost.hold_count; i++)
         if (outermost.holds[i].txn == &wanted) {

@@ -1,4 +1,4 @@
-// Concurrent heaps from their making to their end, and what each thread has of one.
+// Concurrent heaps from creation to end, and the state of each thread on one.
 #include "members.hpp"
 
 #include <algorithm>
@@ -30,14 +30,14 @@ bool thread_is_member(thread_end_watcher &watcher) {
     return !all.fork.forked() && member_known(all) != nullptr;
 }
 
-// X9.
+// X9: what a thread had under way ends with it.
 void end_member(thread_end_watcher &watcher) {
     auto &all = static_cast<concurrent_heap &>(watcher);
     ty_atomic_txn &txn = *member_known(all);
     if (txn.own->runs() && !fault("body_outlives_its_thread"))
         txn.own->roll_back();
     bodies_forget();
-    way_forget(txn); // each of the heaps that it holds comes by here itself
+    way_forget(txn); // each of the heaps that it holds is called for itself
     txn.own->let_go();
     if (txn.has_rwlock)
         all.rt->rwlock.unlock();
@@ -53,7 +53,7 @@ void end_member(thread_end_watcher &watcher) {
     all.left.fetch_add(txn.retired.count(), std::memory_order_relaxed);
 }
 
-// Under the heap's lock. One whose thread has ended, or a new one.
+// Under the heap's lock. Takes one whose thread has ended, or a new one.
 ty_status take_member(concurrent_heap &all, ty_atomic_txn **taken) {
     if ((*taken = find_member(all, 0)) != nullptr)
         return TY_OK;
@@ -104,7 +104,7 @@ ty_status make_parts(concurrent_heap &all) {
 
 constinit os::mutex making_lock{os::lock_rank::members};
 
-// A volatile heap that was made to be one becomes one when it is first used so: a program that does without is linked
+// A volatile heap that was created as concurrent becomes so on first use: a program that does not use it is linked
 // without this layer.
 ty_status make_volatile(ty_heap *heap, concurrent_heap **made) {
     concurrent_heap *own = nullptr;

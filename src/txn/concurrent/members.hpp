@@ -1,23 +1,22 @@
-// Concurrent heaps: what one has, and what each thread has of it. docs/design/concurrent.md tells how they work.
+// The state of a concurrent heap, and of each thread on it. docs/design/concurrent.md describes how they work.
 //
 // A transaction of src/stm keeps its stores to itself until it commits. Blocks are allocated in the heap at once, and
-// freed after the commit, once nobody can read them any more.
+// freed after the commit, once no thread can read them any more.
 //
-// X26: A block that a transaction allocated is another's business only from the commit on: a rollback frees it, and so
-//      does a recovery from a snapshot that holds the block and not the commit (it is in the list of reserved blocks).
-// X22: A block that a commit frees stays in the heap until no transaction runs that began before it. A recovery from a
-//      snapshot that holds the commit frees it.
+// X26: A block that a transaction allocated is visible to others only from the commit on: a rollback frees it, and so
+//     does a recovery from a snapshot that holds the block and not the commit (the list of reserved blocks names it).
+// X22: A block that a commit frees stays in the heap until no transaction runs that began before the commit. A recovery
+//     from a snapshot that holds the commit frees it.
 // X23: The timestamp of a commit is its LSN in the log, and every timestamp is in the log: commits are recovered in the
-//      order of their timestamps, without a gap.
-// X24: Who changes the heap's blocks or roots for a transaction holds the registration latch meanwhile, and so is a
-// commit that
-//      frees, or makes blocks its own, from before its timestamp on. A snapshot closes the latch before it takes its
-//      own timestamp: each block is of one side or the other.
+//     order of their timestamps, without a gap.
+// X24: A thread that changes the heap's blocks or roots for a transaction holds the registration latch meanwhile; a
+//     commit that frees blocks, or makes blocks its own, holds it from before its timestamp on. A snapshot closes the
+//     latch before it takes its own timestamp: so each block is on one side or the other.
 // X25: A snapshot that is collected while others commit holds all that was stored up to its place in the log. It counts
-//      once the log durably holds all that it may have of later commits.
+//     once the log durably holds all that it may have of later commits.
 // X32: What a transaction stores to a block that it allocated is in the block at once, in the order of its stores,
-//      whether by ty_atomic_store or not; so it is never among the words that a commit stores. A part that is rolled
-//      back puts back what it has changed by ty_atomic_store in blocks of the whole.
+//     whether by ty_atomic_store or not; so it is never among the words that a commit stores. A part that is rolled
+//     back restores what it has changed by ty_atomic_store in blocks of the whole transaction.
 #pragma once
 
 #include "../../stm/stm.hpp"
@@ -44,16 +43,16 @@ struct root_note {
     void *before; // once it is set
 };
 
-// Bytes that grow and are used again.
+// A byte buffer that grows and is reused.
 class scratch {
 public:
     scratch() = default;
     ~scratch() { free(bytes_); }
     scratch(const scratch &) = delete;
     scratch &operator=(const scratch &) = delete;
-    // Expected: TY_E_MEMORY. What was there is gone.
+    // Expected: TY_E_MEMORY. The old content is lost.
     ty_status provide(size_t bytes);
-    void trim() { // beyond what most want
+    void trim() { // releases memory beyond what most uses need
         if (room_ > kept_bytes) [[unlikely]]
             release();
     }
@@ -71,7 +70,7 @@ private:
     size_t room_ = 0;
 };
 
-// Finds a block among the notes of a transaction. forget() comes where notes are taken back, or are another's.
+// Finds a block among the notes of a transaction. forget() is called when notes are removed, or replaced.
 class block_index {
 public:
     bool finds(const pile<block_note> &notes, uint64_t word);
@@ -84,18 +83,18 @@ public:
 private:
     bool cover(const pile<block_note> &notes);
 
-    scratch slots_;       // numbers of notes, from 1 on; 0: none
+    scratch slots_;       // indexes of notes, from 1 on; 0: none
     size_t capacity_ = 0; // a power of two
-    size_t covered_ = 0;  // so many notes are in it
+    size_t covered_ = 0;  // number of notes that are in it
 };
 
-// X22: what a thread's commits have freed, in the order of timestamps. Pushed by the thread, taken by any that gives
-// memory back; with the registration latch held, so that whoever has closed them sees all.
+// X22: what a thread's commits have freed, in the order of timestamps. Pushed by the thread, taken by any thread that
+// releases memory; with the registration latch held, so that a thread that has closed the latch sees all.
 class retired_blocks {
 public:
     ty_status reserve(size_t more);                               // expected: TY_E_MEMORY
     void push(uint64_t timestamp, const pile<block_note> &freed); // reserve() made room
-    // Of those that nobody can read who began behind the timestamp: at most so many.
+    // Takes up to `most` of those freed at or before the timestamp `oldest`: no running transaction began earlier.
     size_t take(uint64_t oldest, block_note *to, size_t most);
     size_t count() const { return count_.load(std::memory_order_relaxed); }
     size_t words() const { return words_.load(std::memory_order_relaxed); }
@@ -109,19 +108,19 @@ public:
 private:
     os::mutex lock_{os::lock_rank::leaving};
     pile<retired_block> blocks_;
-    size_t done_ = 0; // so many of them are taken
+    size_t done_ = 0; // number of those that are taken
     std::atomic<size_t> count_{0};
     std::atomic<size_t> words_{0}; // of these
 };
 
-// X32: which blocks are the transaction's own, as far as they lie; and what a part has to put back in them.
+// X32: which blocks are the transaction's own, and what a part has to restore in them.
 class own_blocks_of_txn {
 public:
     void add(const char *base, const block_note &made);
     bool may_hold(uint64_t word) const { return word >= low_ && word < high_; }
-    // The bytes of a word, or more, lie in one of them, of a word that it may hold.
+    // Whether the bytes lie in one of them; precondition: may_hold() of their first word.
     bool holds(ty_heap *heap, const char *base, const pile<block_note> &allocs, const void *address, size_t bytes);
-    // In the one that was made or found last.
+    // Whether they lie in the one that was allocated or found last.
     bool last_holds(const void *address, size_t bytes) const {
         const size_t offset = reinterpret_cast<uintptr_t>(address) - last_at_;
         return offset < last_bytes_ && bytes <= last_bytes_ - offset;
@@ -138,19 +137,19 @@ private:
     block_index index_;
     uintptr_t last_at_ = 0;
     size_t last_bytes_ = 0;
-    uint64_t low_ = UINT64_MAX, high_ = 0; // words
+    uint64_t low_ = UINT64_MAX, high_ = 0; // in words
 };
 
 struct concurrent_heap;
 
 enum class commit_way : uint8_t {
-    record,   // in the log
+    record,   // a record in the log
     snapshot, // a snapshot holds it in place of a record
 };
 
 } // namespace taiyen
 
-// A thread's transaction on a concurrent heap, used again and again.
+// A thread's transaction on a concurrent heap, reused from one to the next.
 struct ty_atomic_txn : taiyen::running_body {
     taiyen::concurrent_heap *all;
     ty_atomic_txn *next_member; // in the heap's list
@@ -161,22 +160,22 @@ struct ty_atomic_txn : taiyen::running_body {
     taiyen::pile<taiyen::block_note> frees;
     taiyen::block_index freed;
     taiyen::own_blocks_of_txn own_blocks;
-    taiyen::pile<taiyen::stm::written_word> own_before; // in blocks of its own, for parts that are rolled back
-    uint32_t parts;                                     // that run
+    taiyen::pile<taiyen::stm::written_word> own_before; // old values in own blocks, for parts that are rolled back
+    uint32_t parts;                                     // number of parts that run
     taiyen::pile<taiyen::root_note> roots;
     bool has_rwlock; // it is alone, and no snapshot is taken meanwhile: it may commit by one
     taiyen::commit_way way;
     ty_commit_mode mode;
     bool vouched; // its record may be recovered alone
-    bool waits;   // its body asked to
+    bool waits;   // its body asked to wait
 
     // Of its commit.
-    uint32_t stream; // of its own
-    uint32_t ring;   // that the record goes to
+    uint32_t stream; // its own log stream
+    uint32_t ring;   // the stream that the record goes to
     bool appending;  // a place in the log is held:
     uint8_t *place;
-    bool too_long;   // no record holds it
-    bool log_failed; // it had no room, or was broken
+    bool too_long;   // it is too long for a record
+    bool log_failed; // the log had no room, or was broken
     size_t roots_set;
     size_t record_bytes;
     taiyen::scratch record;
@@ -192,11 +191,11 @@ struct ty_atomic_txn : taiyen::running_body {
     hold holds[holds_max];
     unsigned hold_count;
 
-    std::atomic<uint32_t> at_latch; // X24
+    std::atomic<uint32_t> at_latch; // X24: it holds the registration latch
     taiyen::retired_blocks retired;
-    uint32_t ends;                 // of transactions since it was looked what can be freed
-    uint32_t commits;              // since it was looked whether a snapshot is due
-    uint64_t bytes_since;          // of records, likewise
+    uint32_t ends;                 // transactions since the last check of what can be freed
+    uint32_t commits;              // commits since the last check whether a snapshot is due
+    uint64_t bytes_since;          // bytes of records, likewise
     std::atomic<uint64_t> records; // metrics: written by this thread alone
     std::atomic<uint64_t> logged_bytes;
     std::atomic<uint64_t> snapshot_waits;
@@ -209,26 +208,26 @@ struct concurrent_heap : heap_service, other_writers, thread_end_watcher {
     ty_heap *heap;
     txn_runtime *rt; // NULL: volatile
     char *base;
-    uint64_t first_byte; // of what blocks can lie in, from the base
+    uint64_t first_byte; // range in which blocks can lie, from the base
     uint64_t end_byte;
     const std::atomic<uint64_t> *used_pages;
     stm::domain *domain;
     os::fork_guard fork;
 
-    alignas(8) uint64_t roots_version; // a word of the transactional memory: another one with every commit of roots
+    alignas(8) uint64_t roots_version; // a word of the transactional memory: every commit of roots changes it
 
     os::mutex lock{os::lock_rank::members}; // guards the list
-    ty_atomic_txn *first;                   // also those whose threads have ended, for the next thread that comes
+    ty_atomic_txn *first;                   // includes those whose threads have ended, for reuse by new threads
     os::mutex stop_lock{os::lock_rank::members};
     uint32_t stops;
     uint32_t members;
-    std::atomic<size_t> left; // blocks that threads have freed that have ended
+    std::atomic<size_t> left; // blocks freed by threads that have ended
     std::atomic<uint32_t> latch_closed;
-    size_t listed;                    // by the snapshot that is being collected
-    std::atomic<uint32_t> frees_wait; // X22: 1: a snapshot is being collected
+    size_t listed;                    // number of blocks that the current snapshot has listed
+    std::atomic<uint32_t> frees_wait; // X22: 1: a snapshot is being collected, so nothing is freed
 
     os::mutex leaving_lock{os::lock_rank::leaving};
-    word_table leaving; // blocks that are freed, and not given back yet
+    word_table leaving; // blocks whose free is deferred
 };
 
 inline uint64_t word_at(const concurrent_heap &all, const void *address) {
@@ -240,11 +239,11 @@ inline void *address_of(const concurrent_heap &all, uint64_t word) {
 
 // ---- members.cpp
 
-// Expected: TY_E_ARGUMENT with a detail (it is none), TY_E_MEMORY.
+// Expected: TY_E_ARGUMENT with a detail (the heap is not concurrent), TY_E_MEMORY.
 ty_status concurrent_of(ty_heap *heap, concurrent_heap **found);
-// The calling thread's, made by the first call. Expected: TY_E_MEMORY.
+// The calling thread's, created by the first call. Expected: TY_E_MEMORY.
 ty_status member_of(concurrent_heap &all, ty_atomic_txn **found);
-// Adds what members count by themselves.
+// Adds what members count themselves.
 void count_members(concurrent_heap &all, ty_atomic_stats *stats);
 // NULL: it has none yet.
 ty_atomic_txn *member_known(concurrent_heap &all);
@@ -254,12 +253,12 @@ void concurrent_destroy(concurrent_heap *all);
 
 // ---- snapshot_latch.cpp
 
-// X24. Nobody else's snapshot collects from the return of the one to the other.
+// X24: from latch_enter to latch_leave no other thread's snapshot collects.
 void latch_enter(ty_atomic_txn &txn);
 inline void latch_leave(ty_atomic_txn &txn) {
     txn.at_latch.store(0, std::memory_order_release);
 }
-void latch_close(concurrent_heap &all); // returns when nobody holds it
+void latch_close(concurrent_heap &all); // returns when no thread holds it
 void latch_open(concurrent_heap &all);
 extern const other_writers others_of_concurrent;
 
@@ -278,21 +277,21 @@ void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark);
 inline bool blocks_touched(const ty_atomic_txn &txn) {
     return (txn.allocs.count() | txn.frees.count() | txn.roots.count()) != 0;
 }
-// What a transaction that was rolled back allocated is freed; there are no notes then.
+// Frees what a transaction that was rolled back had allocated, and clears the notes.
 inline void blocks_forget(ty_atomic_txn &txn) {
     if (blocks_touched(txn)) [[unlikely]]
         blocks_back_to(txn, {0, 0, 0, 0});
 }
-// With the registration latch held, at a commit: before its timestamp, and once it has one. valid false: it is not in
-// force.
+// With the registration latch held, at a commit: before its timestamp, and once it has one. valid false: the commit
+// failed.
 ty_status blocks_prepare(ty_atomic_txn &txn);
 void blocks_settle(ty_atomic_txn &txn, uint64_t timestamp, bool valid);
-// X32. Whether all of it lies in a block of the transaction's own; and the store to it.
+// X32: whether all of the bytes lie in a block of the transaction's own; and the store to it.
 inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes);
 ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t bytes);
-// X22. Frees blocks that nobody can read any more; within no transaction.
+// X22: frees blocks that no thread can read any more. Called within no transaction.
 void retired_free_some(ty_atomic_txn &txn);
-// Stopped, or nobody uses the heap. False: there was nothing.
+// While transactions are stopped, or no thread uses the heap. False: there was nothing to free.
 bool retired_free_all(concurrent_heap &all);
 
 inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
@@ -302,11 +301,11 @@ inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
 
 // ---- elsewhere.cpp
 
-// X31. Of the outermost body, with nothing held: waits for what the last run met, and takes what the next one is to
-// have to itself. A failure is the transaction's.
+// X31: for the outermost body, with nothing held: waits for what the last run met, and takes what the next run needs to
+// itself. A failure is the transaction's.
 ty_status clear_the_way(ty_atomic_txn &txn, bool needs_rwlock);
 [[gnu::cold]] void holds_drop(ty_atomic_txn &txn, bool forget);
-// The outermost body has ended.
+// Called when the outermost body has ended.
 inline void way_forget(ty_atomic_txn &txn) {
     txn.hold_count = 0;
     txn.met = {};
@@ -314,7 +313,7 @@ inline void way_forget(ty_atomic_txn &txn) {
 
 // ---- atomically.cpp
 
-// Why the transaction cannot go on, with the detail.
+// Why the transaction cannot continue, with the detail.
 ty_status lost(const ty_atomic_txn &txn);
 inline void *lost_pointer(const ty_atomic_txn &txn) {
     static_cast<void>(lost(txn));

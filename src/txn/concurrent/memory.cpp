@@ -1,4 +1,5 @@
-// Blocks and roots in transactions of many threads. X26: noted before anybody can look. X22: retired, and freed later.
+// Blocks and roots in transactions of many threads. X26: an allocation is noted before another thread can see it. X22:
+// a freed block is retired, and freed later.
 #include "members.hpp"
 
 #include <algorithm>
@@ -8,18 +9,19 @@
 namespace taiyen {
 namespace {
 
-// To learn what can still be read costs some microseconds: so not for each block.
+// Finding out what can still be read takes some microseconds: so this is not done for each block.
 constexpr size_t retired_at_once = 64;              // blocks,
 constexpr size_t retired_words_at_once = 128 << 10; // words,
-constexpr uint32_t ends_at_once = 64;               // or transactions since the last look
-constexpr size_t few_blocks = 32;                   // are looked through, one by one
+constexpr uint32_t ends_at_once = 64;               // or transactions since the last check
+constexpr size_t few_blocks = 32;                   // are searched linearly
 
-// Whether a commit that the transaction may see has freed the block. One that is under way notes the block while it has
-// its stripe locked, and may fail yet: that is a conflict, as is one that came later. Who is alone waits for its end.
+// Whether a commit that the transaction may see has freed the block. A commit under way notes the block while it has
+// its stripe locked, and may still fail: that is a conflict, as is one that came later. A transaction that is alone
+// waits for its end.
 bool was_freed(ty_atomic_txn &txn, const void *block) {
     concurrent_heap &all = *txn.all;
     for (;; os::give_way()) {
-        os::lock_guard guard(all.leaving_lock); // nobody notes it between the two questions
+        os::lock_guard guard(all.leaving_lock); // no thread notes it between the two checks
         if (all.leaving.count() == 0 || all.leaving.find(word_at(all, block)) == word_table::none ||
             !txn.own->unchanged(block))
             return false;
@@ -28,7 +30,7 @@ bool was_freed(ty_atomic_txn &txn, const void *block) {
     }
 }
 
-// TY_E_BUSY: another has freed it. Its commit came first, as both have locked the block's stripe.
+// TY_E_BUSY: another thread has freed it. Its commit came first, as both have locked the block's stripe.
 ty_status enter_leaving(concurrent_heap &all, uint64_t word) {
     os::lock_guard guard(all.leaving_lock);
     if (all.leaving.find(word) != word_table::none && !fault("block_freed_twice_by_two_threads"))
@@ -45,7 +47,7 @@ size_t home_of(uint64_t word, size_t capacity) {
     return (word * 0x9e3779b97f4a7c15 >> 32) & (capacity - 1);
 }
 
-// A block of the transaction's own, or a live one of the heap.
+// Finds a block of the transaction's own, or a live one of the heap.
 ty_status find_block(ty_atomic_txn &txn, const char *call, void *block, block_note *found) {
     concurrent_heap &all = *txn.all;
     size_t bytes = 0;
@@ -63,8 +65,8 @@ ty_status freed_already(const char *call, const void *block) {
     return failure(TY_E_ARGUMENT, "%s %p: it is freed already", call, block).remedy("free a block once");
 }
 
-// A block that was live when the transaction saw it. Where another thread has freed it since, that is a conflict; the
-// stripe of the block's first word tells of it.
+// Checks a block that was live when the transaction saw it. If another thread has freed it since, that is a conflict,
+// which the stripe of the block's first word detects.
 ty_status check_live(ty_atomic_txn &txn, const char *call, void *block, block_note *found) {
     concurrent_heap &all = *txn.all;
     const uint64_t offset = reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(all.base);
@@ -87,7 +89,8 @@ bool some_leave(concurrent_heap &all) {
 
 bool give_all_back(ty_atomic_txn &txn);
 
-// Why there is none, where blocks are kept for those who may read them: no leak is to be looked for.
+// The error of a failed allocation, where freed blocks are kept for transactions that may read them: the user need not
+// search for a leak.
 ty_status short_of_memory(concurrent_heap &all, size_t size) {
     size_t words = 0;
     {
@@ -106,7 +109,7 @@ ty_status short_of_memory(concurrent_heap &all, size_t size) {
                 "sooner, or raise the heap's limit");
 }
 
-// With the registration latch held, for what others may look at. They are left where this has to wait.
+// With the registration latch held, for blocks that others may see. The latch is left where this has to wait.
 ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **block) {
     concurrent_heap &all = *txn.all;
     size_t bytes = 0;
@@ -123,14 +126,14 @@ ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **b
     if (status == TY_OK)
         txn.own_blocks.add(all.base, made);
     else
-        static_cast<void>(heap_free(*block)); // it was just made
+        static_cast<void>(heap_free(*block)); // it was just allocated
     return status;
 }
 
 void free_noted(ty_atomic_txn &txn, size_t from) {
     for (size_t i = txn.allocs.count(); i-- > from;)
         if (!fault("rollback_keeps_allocated_blocks"))
-            static_cast<void>(heap_free(address_of(*txn.all, txn.allocs[i].word))); // it is the transaction's
+            static_cast<void>(heap_free(address_of(*txn.all, txn.allocs[i].word))); // it is the transaction's own
     txn.allocs.cut(from);
     txn.own_blocks.forget();
     for (const block_note &left : txn.allocs)
@@ -144,7 +147,7 @@ ty_status set_root(ty_atomic_txn &txn, const root_note &root, void *address) {
 void take_roots_back(ty_atomic_txn &txn) {
     while (txn.roots_set != 0) {
         const root_note &root = txn.roots[--txn.roots_set];
-        static_cast<void>(set_root(txn, root, root.before)); // it was so a moment ago
+        static_cast<void>(set_root(txn, root, root.before)); // it had that value a moment ago
     }
 }
 
@@ -286,7 +289,7 @@ bool own_blocks_of_txn::holds(ty_heap *heap, const char *base, const pile<block_
     return index_.finds(allocs, start) && lies_in({start, around.size_bytes / 8});
 }
 
-// X32. A part that is rolled back knows what the bytes held.
+// X32: a store to an own block is in the block at once; a part that is rolled back keeps what the bytes held.
 ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t bytes) {
     if (txn.own->lost() != TY_OK)
         return lost(txn);
@@ -368,11 +371,11 @@ void free_retired(concurrent_heap &all, retired_blocks &retired, uint64_t oldest
     while (const size_t count = retired.take(oldest, taken, std::size(taken)))
         for (size_t i = 0; i < count; i++) {
             forget_leaving(all, taken[i].word);
-            static_cast<void>(heap_free(address_of(all, taken[i].word))); // it is live: it was leaving
+            static_cast<void>(heap_free(address_of(all, taken[i].word))); // it is live: its free was deferred
         }
 }
 
-// Under the heap's lock, with the registration latch held: those of threads that have ended; or of all.
+// Under the heap's lock, with the registration latch held: frees those of threads that have ended; or of all.
 void free_of_others(concurrent_heap &all, uint64_t oldest, bool of_all) {
     size_t left = 0;
     for (ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member) {
@@ -384,7 +387,7 @@ void free_of_others(concurrent_heap &all, uint64_t oldest, bool of_all) {
     all.left.store(left, std::memory_order_relaxed);
 }
 
-// With the registration latch held. Who closes the latch has the lock, and waits for this thread.
+// With the registration latch held. A thread that closes the latch has the lock, and waits for this one.
 void free_what_can_be(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
     if (all.frees_wait.load(std::memory_order_relaxed) != 0)
@@ -397,8 +400,9 @@ void free_what_can_be(ty_atomic_txn &txn) {
     all.lock.unlock();
 }
 
-// X22. With the registration latch held: room has run out, so all goes that nobody can read, whoever freed it; also
-// what this transaction itself could have read and has not. False: that has lost.
+// X22: a freed block stays while a transaction runs that may read it. With the registration latch held: as room has run
+// out, frees all that no transaction can read, whichever thread freed it; also what this transaction itself could have
+// read and has not. False: this transaction has lost.
 bool give_all_back(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
     if (!txn.own->renew())
@@ -406,7 +410,7 @@ bool give_all_back(ty_atomic_txn &txn) {
     for (;;) {
         if (all.frees_wait.load(std::memory_order_seq_cst) == 0 && all.lock.try_lock())
             break;
-        latch_leave(txn); // a snapshot closes it, and waits for nobody who has left it
+        latch_leave(txn); // a snapshot closes it, and waits for no thread that has left it
         if (all.frees_wait.load(std::memory_order_seq_cst) != 0)
             os::wait_on(all.frees_wait, 1);
         else
@@ -440,7 +444,7 @@ bool retired_free_all(concurrent_heap &all) {
     return true;
 }
 
-// ---- What a body calls
+// ---- Called by bodies
 
 void *atomic_alloc(ty_atomic_txn *txn, size_t size, size_t alignment) {
     if (txn->own->lost() != TY_OK)
@@ -475,7 +479,7 @@ ty_status atomic_free(ty_atomic_txn *txn, void *block) {
     return txn->frees.push(found);
 }
 
-// The new block is the transaction's own: what the program stores into it later by plain stores comes after this.
+// The new block is the transaction's own: plain stores of the program into it come after this.
 static bool copy_and_free(ty_atomic_txn *txn, void *block, void *made, size_t bytes) {
     return txn->own->load(block, made, bytes) && atomic_free(txn, block) == TY_OK;
 }
@@ -519,7 +523,7 @@ ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address) {
         }
     }
     void *found = heap_root(all.heap, name);
-    // A commit that sets roots does so with its stripe locked. If it did meanwhile, this sees it.
+    // A commit that sets roots does so with this word's stripe locked. If it did meanwhile, this detects it.
     if (!txn->own->unchanged(&all.roots_version))
         return lost(*txn);
     *address = found;
@@ -535,7 +539,7 @@ ty_status atomic_root_set(ty_atomic_txn *txn, const char *name, void *address) {
     if (!txn->own->store(&all.roots_version, &version, sizeof version))
         return lost(*txn);
     root_note root{};
-    memcpy(root.name, name, strlen(name)); // check_root has looked
+    memcpy(root.name, name, strlen(name)); // check_root has checked the length
     root.address = address;
     return txn->roots.push(root);
 }

@@ -1,4 +1,4 @@
-// Which blocks of a heap are this layer's own: read from what is known of an open heap, else from what lies in it.
+// Which blocks of a heap are this layer's own: from the runtime state of an open heap, or else from the heap's content.
 #include "members.hpp"
 
 #include <algorithm>
@@ -8,14 +8,14 @@ namespace {
 
 constexpr size_t first_bytes = size_t{64} << 10;
 
-// NULL: the heap is not concurrent, or nobody has used it so.
+// NULL: the heap is not concurrent, or was never used so.
 concurrent_heap *known_concurrent(ty_heap *heap, const txn_runtime *rt) {
     if (rt != nullptr)
         return static_cast<concurrent_heap *>(rt->others);
     return heap_may_be_concurrent(heap) ? static_cast<concurrent_heap *>(heap_service_of(heap)) : nullptr;
 }
 
-// X22.
+// X22: blocks that commits have freed stay while transactions may read them.
 ty_status add_leaving(concurrent_heap &all, own_blocks &found) {
     os::lock_guard guard(all.leaving_lock);
     return all.leaving.each_word([&](uint64_t word) { return found.add(word * 8); });

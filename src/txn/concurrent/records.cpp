@@ -1,5 +1,5 @@
-// What a concurrent heap keeps of a commit: its record in the log, made while the stripes of its words are locked, and
-// appended with its timestamp before anything is stored.
+// How a concurrent heap logs a commit: its record is encoded while the stripes of its words are locked, and appended
+// with its timestamp before anything is stored.
 #include "members.hpp"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t record_words_worth_making = uint64_t{8} << 20; // of more it is not tried whether they fit a record
-constexpr uint8_t void_record = 0xf0; // "a part starts", of which nothing follows: a timestamp without changes (X23)
+constexpr uint64_t record_words_worth_making = uint64_t{8} << 20; // with more it is not tried whether they fit a record
+constexpr uint8_t void_record = 0xf0; // "a part starts", with nothing after it: a timestamp without changes (X23)
 
 ty_atomic_txn &txn_of(stm::transaction &own) {
     return *static_cast<ty_atomic_txn *>(own.upper);
@@ -19,7 +19,7 @@ uint64_t load_word(const uint64_t *word) {
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-// The word as it will be.
+// The word's new value.
 uint64_t value_of(const stm::written_word &written, uint64_t before) {
     return (before & ~written.mask) | written.value;
 }
@@ -73,7 +73,7 @@ bool by_word(const block_note &a, const block_note &b) {
     return a.word < b.word;
 }
 
-// The block of sorted notes that the word lies in.
+// The block of the sorted notes in which the word lies.
 const block_note *block_around(const block_note *first, const block_note *end, uint64_t word) {
     const block_note *behind = std::upper_bound(first, end, block_note{word, 0}, by_word);
     if (behind == first)
@@ -82,7 +82,7 @@ const block_note *block_around(const block_note *first, const block_note *end, u
     return word - found->word < found->words ? found : nullptr;
 }
 
-// What the record is made of: operations, sorted notes, and of the words places, what they hold and what they will.
+// What the record consists of: operations, sorted notes, and the places of words with their old and new values.
 struct record_maker {
     ty_atomic_txn &txn;
     const stm::write_set &writes;
@@ -172,7 +172,7 @@ void record_maker::add_operations() {
     }
 }
 
-// Nobody else knows the block: what is stored to it can be there already.
+// No other thread knows an allocated block: what is stored to it can be there already.
 void record_maker::add_words() {
     for (const stm::written_word &written : writes) {
         if (written.mask == 0 || !is_in_blocks(*txn.all, written.word))
@@ -239,7 +239,7 @@ ty_status encode(ty_atomic_txn &txn, const stm::write_set &writes) {
     return status;
 }
 
-// ---- In place of a record: what the words held, so that a failure can put it back
+// ---- In place of a record: the old values of the words, so that a failure can restore them
 
 ty_status keep_words(ty_atomic_txn &txn, const stm::write_set &writes) {
     if (ty_status status = txn.sorting.provide(writes.count() * sizeof(uint64_t)))
@@ -258,8 +258,8 @@ void put_words_back(ty_atomic_txn &txn, const stm::write_set &writes) {
 
 // ---- The recorder
 
-// One's own log stream, or one that nobody else has just now. Those who wait for the disk share the first: so one write
-// is for all of them.
+// Takes the thread's own log stream, or one that no other thread has just now. Threads that wait for the disk share the
+// first: so one write serves all of them.
 ty_status take_place(ty_atomic_txn &txn, taiyen::log *log) {
     const uint32_t count = log_streams(log), own = txn.mode == TY_COMMIT_SYNC ? 0 : txn.stream % count;
     for (uint32_t i = 0; i < count && txn.mode != TY_COMMIT_SYNC; i++) {
@@ -272,7 +272,7 @@ ty_status take_place(ty_atomic_txn &txn, taiyen::log *log) {
     return log_append_begin(log, own, txn.record_bytes, &txn.place);
 }
 
-// X23: the place is held until the record has its timestamp, so that timestamps rise in the log.
+// X23: timestamps rise in the log, as the place is held until the record has its timestamp.
 ty_status append_later(ty_atomic_txn &txn, const stm::write_set &writes) {
     taiyen::log *log = txn.all->rt->log;
     ty_status status = encode(txn, writes);
@@ -295,7 +295,7 @@ ty_status prepare_record(ty_atomic_txn &txn, const stm::write_set &writes) {
     return keep_words(txn, writes);
 }
 
-// X24: from before the timestamp on.
+// X24: holds the registration latch from before the timestamp on.
 ty_status prepare(void *, stm::transaction &own) {
     ty_atomic_txn &txn = txn_of(own);
     const bool touched = blocks_touched(txn);
@@ -361,7 +361,8 @@ ty_status stored(void *, stm::transaction &own, uint64_t timestamp) {
         put_words_back(txn, own.writes());
         if (blocks_touched(txn))
             blocks_settle(txn, 0, false);
-        if (!log_broken(txn.all->rt->log)) // X23: the timestamp is in no record; the next snapshot's mark is behind it
+        if (!log_broken(txn.all->rt->log)) // X23: the timestamp is in no record, so it must lie before the next
+                                           // snapshot's checkpoint LSN
             log_break(txn.all->rt->log, status);
         return status;
     }

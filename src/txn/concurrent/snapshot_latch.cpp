@@ -1,4 +1,4 @@
-// What ty_begin's transactions, read sections and snapshots ask of a concurrent heap.
+// What ty_begin's transactions, read sections and snapshots need from a concurrent heap.
 #include "members.hpp"
 
 namespace taiyen {
@@ -39,8 +39,8 @@ uint64_t newest_commit(other_writers &others) {
     return timestamp;
 }
 
-// What a recovery from the snapshot must not find in use: what has no commit, and what commits have freed. put is
-// called with each word.
+// Blocks that must be free after a recovery from the snapshot: those of transactions without a commit, and those that
+// commits have freed. Calls put with each word.
 template <class Put>
 void each_unwanted(const concurrent_heap &all, Put put) {
     for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member) {
@@ -62,7 +62,7 @@ void frees_go_on(concurrent_heap &all) {
     os::wake_all(all.frees_wait);
 }
 
-// X26, X22, X24.
+// X22, X24, X26: blocks that are freed, changed or allocated beside the snapshot are on one side of it.
 ty_status begin_snapshot(other_writers &others) {
     concurrent_heap &all = heap_of_others(others);
     all.frees_wait.store(1, std::memory_order_relaxed);
@@ -149,7 +149,7 @@ void latch_enter(ty_atomic_txn &txn) {
         txn.longest_snapshot_wait_ns.store(took_ns, std::memory_order_relaxed);
 }
 
-// Who enters says so before it looks whether it may.
+// No thread is missed: one that enters announces itself before it checks whether it may.
 void latch_close(concurrent_heap &all) {
     all.latch_closed.store(1, std::memory_order_seq_cst);
     os::lock_guard guard(all.lock);

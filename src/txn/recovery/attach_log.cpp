@@ -1,4 +1,4 @@
-// The log as a file or a sink: found, made, replaced. docs/design/txn.md, "Open, attach, detach, close".
+// The log as a file or a sink: found, created, replaced. docs/design/txn.md, "Open, attach, detach, close".
 #include "open_steps.hpp"
 
 #include <cstdio>
@@ -11,7 +11,8 @@ namespace {
 constexpr uint64_t log_bytes_default = uint64_t{256} << 20;
 constexpr const char *sink_name = "(the program's log)";
 
-// The transactions of a log from its beginning. A ring that was written round does not read from there: used.
+// Whether the log has no transactions from its beginning on. A ring that has wrapped cannot be read from there: it
+// counts as used.
 bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header_2 &header) {
     log_identity identity{};
     memcpy(identity.heap, header.heap_identity, sizeof identity.heap);
@@ -27,7 +28,7 @@ ty_status refuse_foreign_log(const log_place &place) {
         .remedy("move it away, or name another place with log_path");
 }
 
-// Its heap may need it although nothing stands in it yet: a heap that died is not opened without its log.
+// Its heap may need the log although it holds nothing yet: a heap that crashed is not opened without its log.
 ty_status refuse_other_heap(const log_place &place, const log_header_2 &header) {
     char identity[2 * sizeof header.heap_identity + 1];
     for (size_t i = 0; i < sizeof header.heap_identity; ++i)
@@ -37,7 +38,7 @@ ty_status refuse_other_heap(const log_place &place, const log_header_2 &header) 
         .remedy("give each heap a log of its own with log_path; move this one away only if its heap is gone");
 }
 
-// Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
+// Whether the open log is another one of the heap that holds nothing: one that an open was about to give the heap.
 bool is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity) {
     log_header_2 header;
     if (log_check(*place.sink, place.path, nullptr, &header) ||
@@ -47,13 +48,14 @@ bool is_unused(const log_place &place, const log_identity &heap, uint64_t *log_i
     return true;
 }
 
-// Whether it is another log of the same heap, of an earlier open, and the heap was closed in order since.
+// Whether it is another log of the same heap, of an earlier open, and the heap was closed cleanly since.
 bool is_earlier_log(const log_header_2 &header, const image_log &told) {
     return told.closed && header.log_identity != told.log_identity && header.open.number < told.open.number &&
            !memcmp(header.heap_identity, told.heap_identity, sizeof header.heap_identity);
 }
 
-// A heap that has no log may have its journal where a log would lie: so only where there is a log, or is to be one.
+// A heap without a log may have its journal where a log would lie: so this is checked only if there is a log, or will
+// be.
 ty_status check_apart(const log_place &place, const char *heap_path) {
     const ty_open_options &options = *place.options;
     const char *same = nullptr;
@@ -71,7 +73,7 @@ ty_status check_apart(const log_place &place, const char *heap_path) {
         .remedy("give log_path and journal_path paths of their own, or none");
 }
 
-// The file under another name, then under its own.
+// Creates the file under another name, then renames it.
 ty_status make_file(log_place &place, const log_identity &identity, const log_open_2 &open, const log_shape &shape) {
     const ty_open_options &options = *place.options;
     const ty_storage &storage = *options.storage;
@@ -164,9 +166,9 @@ ty_status place_open(log_place &place, bool writable) {
     return status == TY_E_FORMAT ? TY_E_NOT_FOUND : status;
 }
 
-// A creation that failed or died may leave its log: one that no open named yet, or the creation's own alone. The latter
-// looks like that of a heap which died before its first commit; it is known by its name, beside an image that is
-// missing.
+// A creation that failed or crashed may leave its log: one that no open has named yet, or one named by the creation's
+// own open alone. The latter looks like that of a heap that crashed before its first commit; its name, beside a missing
+// image, identifies it.
 bool left_by_creation(const log_place &place, const log_header_2 &header) {
     if (!holds_nothing(*place.sink, place.path, header))
         return false;
@@ -175,7 +177,7 @@ bool left_by_creation(const log_place &place, const log_header_2 &header) {
            (own_name && header.number == 2 && header.open.number == 2);
 }
 
-// Nothing that a heap may need is written over: only what is this heap's own, or was never used.
+// Nothing that a heap may need is overwritten: only what is this heap's own, or was never used.
 ty_status place_check(log_place &place, const log_identity &identity, bool writable) {
     ty_status status = place_open(place, writable);
     if (status == TY_E_NOT_FOUND)
@@ -186,7 +188,7 @@ ty_status place_check(log_place &place, const log_identity &identity, bool writa
     status = log_check(*place.sink, place.path, nullptr, &header);
     bool ours = !memcmp(header.heap_identity, identity.heap, sizeof identity.heap);
     if (status == TY_E_FORMAT && header.magic == log_magic_1 && header.version == log_version_1 && ours)
-        return TY_OK; // this heap's own, which is upgraded or had a log before
+        return TY_OK; // this heap's own: it is upgraded, or had a log before
     if (status == TY_E_FORMAT)
         return refuse_foreign_log(place);
     if (status)
@@ -232,7 +234,7 @@ ty_status place_check_not_newer(const log_place &place, const image_log &told) {
     if (!status)
         status = log_check(*look.sink, look.path, nullptr, &header);
     const bool ours = !status && !memcmp(header.heap_identity, told.heap_identity, sizeof header.heap_identity);
-    // An open that was giving the heap this log may have died before the image named it: then it took no commit.
+    // An open that was giving the heap this log may have crashed before the image named it: then it took no commit.
     const bool named = ours && names_open(header, open_of(told.open)) && holds_nothing(*look.sink, look.path, header);
     const bool newer = ours && header.open.number > told.open.number && !named;
     sink_destroy(look.own);
@@ -249,7 +251,7 @@ ty_status place_find(log_place &place, const log_identity &identity, const image
     ty_status status = place_open(place, writable);
     if (status == TY_E_NOT_FOUND) {
         *fit = log_fit::missing;
-        // not closed in order
+        // not closed cleanly
         return told.closed ? TY_OK : place_refuse_missing(place, "open a heap without its log");
     }
     if (!status)

@@ -1,4 +1,4 @@
-// Closing heaps, giving them up, and making their memory anew.
+// Closing, discarding and rebuilding heaps.
 #include "../transactions/transactions.hpp"
 #include "open_steps.hpp"
 
@@ -18,7 +18,7 @@ ty_status refuse_replica(const txn_runtime &rt, const char *call) {
     return failure(TY_E_BUSY, "%s: it is receiving", call).remedy("end the replica first (ty_replica_end)");
 }
 
-// The last snapshot's mark leaves nothing behind it.
+// The last snapshot's checkpoint LSN has nothing behind it.
 ty_status close_with_log(txn_runtime &rt) {
     if (ty_status status = refuse_within(rt, "close a heap"))
         return status;
@@ -44,13 +44,13 @@ ty_status close_with_log(txn_runtime &rt) {
             status = reservations_remove_list(rt, &list_removed);
     if (!status) {
         write_faults_destroy(rt);
-        // For change feeds; where it fails, the close's snapshot holds it all the same.
+        // For change feeds; if it fails, the close's snapshot holds the transactions nevertheless.
         if (!log_broken(rt.log) && !fault("log_thread_outlives_the_image"))
             (void)log_wait(rt.log, log_last(rt.log));
-        // X11: the log's thread, whose check looks at the image, ends before the image does.
+        // X11: the log's thread, whose check uses the image, ends before the image does.
         if (!fault("log_thread_outlives_the_image"))
             log_rest(rt.log);
-        log_marks marks = log_marks_now(rt.log); // LK6: also of what the log does not hold
+        log_marks marks = log_marks_now(rt.log); // LK6: whole transactions, also those that the log does not hold
         marks.lsn += fault("close_forgets_what_the_log_lacks") ? 0 : rt.unlogged.load(std::memory_order_relaxed);
         image_mark mark = mark_of(marks);
         status = image_close(heap, &mark);
@@ -60,7 +60,7 @@ ty_status close_with_log(txn_runtime &rt) {
         runtime_destroy(rt);
         return TY_OK;
     }
-    // It stays open and usable. What the thread would do, commits do then.
+    // The heap stays open and usable. Commits then do what the thread would do.
     ty_error error;
     ty_error_detail(&error);
     if (snapshots_create(rt))
@@ -121,7 +121,7 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "rebuild a heap in a forked child").remedy("discard it and open it again");
     // What cannot be made durable would be lost: then nothing is done. A snapshot would not help: memory may hold what
-    // a rebuild is to undo.
+    // a rebuild must undo.
     if (ty_status status = log_wait(rt->log, log_last(rt->log)))
         return status;
     if (ty_status status = image_check_path(*heap, "rebuild a heap"))

@@ -1,5 +1,5 @@
 // Copies of a heap's files, taken while another process may write to them. docs/design/image.md, "Copies of files in
-// use", tells why they belong together.
+// use", explains why they belong together.
 #include "open_steps.hpp"
 
 #include <atomic>
@@ -9,15 +9,15 @@
 namespace taiyen {
 namespace {
 
-// Each round reads what has changed since the one before. A writer leaves the image alone meanwhile, unless much waits
-// in its journal, or it ends; so a few rounds do.
+// Each round reads what has changed since the one before. Meanwhile a writer does not checkpoint to the image, unless
+// much waits in its journal, or it ends; so a few rounds suffice.
 constexpr uint64_t longest_ns = 30'000'000'000; // then no further round is begun
-// What is read while it is written may look damaged, cut short or gone. If it looks so again and again, though nothing
-// has changed, and for as long as somebody who closes the heap may take, it is so.
+// What is read while it is written may look damaged, cut short or missing. If it looks so repeatedly, though nothing
+// has changed, and for as long as closing the heap may take, it is so.
 constexpr unsigned refusals_max = 12;
-constexpr uint64_t first_pause_ns = 1'000'000; // then twice as long each time
+constexpr uint64_t first_pause_ns = 1'000'000; // doubled each time
 
-// I21.
+// I21: copies of files in use belong together, and miss nothing that was acknowledged.
 class copier {
 public:
     copier(const ty_open_options &options, copied_files &copies) : options_(options), copies_(copies) {}
@@ -97,7 +97,7 @@ private:
     ty_status copy_log(const image_log &told, log_marks *end) {
         ty_log_sink *sink = nullptr;
         ty_status status = file_sink_open(log_path_, false, *options_.storage, &sink);
-        if (status) // a missing one: what that means, the open of the copies tells
+        if (status) // a missing one: the open of the copies decides what that means
             return status == TY_E_NOT_FOUND ? TY_OK : status;
         log_identity identity{};
         memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
@@ -109,7 +109,7 @@ private:
         return status;
     }
 
-    // What was read may be under way to the disk.
+    // What was read may still be on its way to the disk.
     ty_status flush_log() {
         storage_file log{options_.storage};
         ty_status status = log.open(log_path_, 0);

@@ -1,4 +1,4 @@
-// What the end of a log leaves open: a transaction in doubt, and records that no prepared one follows (X27).
+// Resolves the end of a log: a transaction in doubt, and records that no prepared one follows (X27).
 #include "opening.hpp"
 
 #include <cstring>
@@ -9,12 +9,12 @@ namespace {
 record_view last_held(const opening &state) {
     record_view view{};
     const held_records &held = state.plan.held;
-    if (held.count()) // it was looked at when it was held
+    if (held.count()) // it was checked when it was held
         static_cast<void>(record_look(held.at(held.count() - 1).bytes, held.at(held.count() - 1).size, &view));
     return view;
 }
 
-// Whether there is somebody who may know.
+// Whether there is a callback or resolver that may know the outcome.
 bool can_ask(const opening &state) {
     const record_view view = last_held(state);
     return state.options.outcome || (state.resolver && state.resolver->takes(view.description, view.description_bytes));
@@ -42,7 +42,7 @@ ty_in_doubt_txn in_doubt_txn_of(const opening &state, bool durable) {
     return in_doubt;
 }
 
-// What those who know say. durable: what is in doubt is.
+// Asks for the outcome. durable: what is in doubt is durable.
 ty_status ask(opening &state, ty_heap *heap, bool durable) {
     char why[256] =
         "open it again when its outcome can be told, or resolve it by hand (taiyen resolve); now the program "
@@ -58,8 +58,9 @@ ty_status ask(opening &state, ty_heap *heap, bool durable) {
     return in_doubt_failure(state, "open a heap").remedy("%s", why);
 }
 
-// X33. What a copy of files in use has in doubt and an earlier copy had not was prepared since; so was what a partner
-// does not have. What no resolver takes is committed by an outcome, which would be there.
+// X33: a heap opened for reading holds what was acknowledged. What a copy of files in use has in doubt, and an earlier
+// copy had not, was prepared since; so was what a partner does not have. A transaction that no resolver takes is
+// committed by an outcome, which would be in the log.
 bool is_to_be_left_out(const opening &state) {
     const reading_beside &beside = *state.beside;
     if (beside.only_looks || (beside.earlier && beside.earlier != state.plan.in_doubt))
@@ -78,8 +79,8 @@ void note(const opening &state) {
     beside.txn.description = beside.description;
 }
 
-// A ring that has no room for what was believed, and for an outcome: the file is flushed, and a snapshot stands for the
-// outcome. Its mark lies behind the record.
+// For a ring that has no room for what was believed, and for an outcome: flushes the file, and takes a snapshot that
+// stands for the outcome. Its checkpoint LSN lies behind the record.
 ty_status resolve_by_snapshot(opening &state, txn_runtime &rt) {
     uint64_t lsn = 0;
     if (ty_status status = sink_flush(state.place.own))
@@ -92,7 +93,7 @@ ty_status resolve_by_snapshot(opening &state, txn_runtime &rt) {
     return snapshot_instead(rt, false, &lsn);
 }
 
-// Durably. Its snapshot's mark would lie behind the records, too.
+// Appends the outcome, durably. If a snapshot stands for it, its checkpoint LSN lies behind the records, too.
 ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
     uint64_t lsn = 0;
     ty_status status = append_outcome(rt, outcome, &lsn);
@@ -101,8 +102,8 @@ ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
     return status || fault("outcome_in_doubt_behind_an_open") ? status : log_wait(rt.log, lsn);
 }
 
-// X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
-// snapshots' thread sleeps: none can lie between the two.
+// X28: what is in doubt is durable here before a resolver is asked about it, and its outcome before the open ends. The
+// snapshots' thread sleeps: so no snapshot can lie between the two.
 ty_status resolve_doubt(opening &state, txn_runtime &rt) {
     if (!fault("asked_before_the_prepared_record_is_durable"))
         if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
@@ -122,12 +123,13 @@ ty_status check_can_resolve(const opening &state) {
     return state.plan.in_doubt && (state.detaches || !can_ask(state)) ? refuse_in_doubt(state) : TY_OK;
 }
 
-// Nothing is written where nobody can tell: opens may be tried for long.
+// Writes nothing if no outcome is known: such opens may be tried for long.
 ty_status ask_whether_told(opening &state, ty_heap *heap) {
     return state.plan.in_doubt && !state.read_only() ? ask(state, heap, false) : TY_OK;
 }
 
-// X33. It is durable before anybody is asked about it, as in an open for writing.
+// X33: holds what was acknowledged. What is in doubt is durable before a resolver is asked about it, as in an open for
+// writing.
 ty_status resolve_for_reading(opening &state, txn_runtime &rt) {
     if (!state.plan.in_doubt || (fault("reading_open_leaves_out_what_is_in_doubt") && !state.beside))
         return TY_OK;

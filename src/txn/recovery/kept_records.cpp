@@ -5,7 +5,7 @@
 
 namespace taiyen {
 
-// In small pages: a guest whose host takes free memory back waits for huge ones longer than for all else (os.md).
+// In small pages: a guest whose host reclaims free memory waits longer for huge ones than for all the rest (os.md).
 void kept_records::create() {
     limit_ = std::min<size_t>(most_bytes, os::usable_memory_bytes() / 16);
     whole_ = memory_.create(limit_) == TY_OK;

@@ -1,5 +1,5 @@
-// The records that the scan of an open has checked, kept in memory: so the replay neither reads the log again, nor
-// finds it changed, and several threads can go through it.
+// The records that an open's scan has checked, kept in memory: so the replay neither reads the log again, nor can find
+// it changed, and several threads can process it.
 #pragma once
 
 #include "../changes/changes.hpp"
@@ -8,18 +8,18 @@ namespace taiyen {
 
 class kept_records {
 public:
-    // Of longer logs nothing is kept. Nor of one that takes a sixteenth of memory. Tests lower it.
+    // Longer logs are not kept, nor any that takes more than a sixteenth of memory. Tests lower it.
     static inline size_t most_bytes = size_t{256} << 20;
 
-    // Without memory nothing is kept either.
+    // If there is no memory, nothing is kept either.
     void create();
-    void destroy(); // also of what was never created
+    void destroy(); // also if it was never created
 
     void add(const log_record &record);
     // Whether all that were added are there.
     bool whole() const { return whole_; }
 
-    // For each record, in order, until the status is not TY_OK: record(log_record). There are 8 readable bytes
+    // Calls record(log_record) for each record, in order, until the status is not TY_OK. There are 8 readable bytes
     // before each.
     template <class Record>
     ty_status each(Record record) const {

@@ -1,4 +1,4 @@
-// The log of a heap, for who follows it: where the newest snapshot stands in it, its sink, and what is durable.
+// The log of a heap, for a reader that follows it: the place of the newest snapshot, its sink, and what is durable.
 #include "open_steps.hpp"
 
 #include <cstring>
@@ -18,7 +18,7 @@ ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, 
     ty_info heap{};
     image_log told{};
     ty_error refusal{};
-    constexpr bool locks = false; // nobody's open fails because somebody follows
+    constexpr bool locks = false; // no open of another process fails because of a reader
     if (ty_status status = image_read_info(path, *options.storage, &heap, &told, options.journal_path, &refusal, locks))
         return status;
     if (refusal.status)

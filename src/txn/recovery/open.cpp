@@ -1,4 +1,4 @@
-// Opening heaps of every kind that has files: those with a log are brought to its end. docs/design/txn.md, "Open,
+// Opening heaps of every kind that has files: those with a log are replayed to its end. docs/design/txn.md, "Open,
 // attach, detach, close".
 #include "opening.hpp"
 
@@ -25,7 +25,7 @@ constexpr plain_calls calls_of_transactions = {
     txn_free,          txn_resize,    txn_resize_in_place, txn_root_set,   txn_note_scoped,
     txn_resize_scoped, txn_is_kept,   txn_free_kept,       txn_resize_kept};
 
-// log streams: as it had until now, where the options say nothing.
+// streams: the number until now, used if the options give none.
 void want_log(opening &state, uint32_t streams, image_log_choice *choice) {
     os::random_bytes(&state.identity.log, sizeof state.identity.log);
     state.identity.log |= 1; // not 0
@@ -34,14 +34,14 @@ void want_log(opening &state, uint32_t streams, image_log_choice *choice) {
     *choice = {state.identity.log, state.shape.streams};
 }
 
-// The log begins anew: nothing is read.
+// Starts an empty log: nothing is read.
 void begin_log(opening &state, uint64_t lsn, uint32_t streams) {
     state.from = mark_of(mark_at_begin(lsn, streams));
     state.plan.contents.end = state.plan.contents.tail = state.from;
     state.plan.contents.highest = lsn;
 }
 
-// The heap was closed in order, and its log is not there, or is one that an open had made when it died before the
+// The heap was closed cleanly, and its log is missing, or is one that an open had created when it crashed before the
 // header named it.
 void replace_log(opening &state, const image_log &told, bool missing, uint64_t other, image_log_choice *choice) {
     const uint32_t streams = static_cast<uint32_t>(told.mark.count), wanted = state.options.log_streams;
@@ -50,7 +50,7 @@ void replace_log(opening &state, const image_log &told, bool missing, uint64_t o
         place_destroy(state.place); // nothing to read
         return;
     }
-    if (state.options.kind == TY_SNAPSHOT) { // it need not be made to be taken away
+    if (state.options.kind == TY_SNAPSHOT) { // it need not be created only to be removed
         place_destroy(state.place);
         state.dropped = true;
         *choice = {};
@@ -67,7 +67,7 @@ void replace_log(opening &state, const image_log &told, bool missing, uint64_t o
     *choice = {other, there};
 }
 
-// Whether the log is to have another number of log streams than it has.
+// Whether the log is to get another number of log streams.
 bool is_to_be_reshaped(const opening &state) {
     return !state.read_only() && state.options.kind != TY_SNAPSHOT && state.options.log_streams &&
            state.options.log_streams != streams_of(state.found);
@@ -94,7 +94,7 @@ ty_status reshape_log(opening &state, const image_log &told, image_log_choice *c
     return TY_OK;
 }
 
-// A heap of format version 1 was closed in order: its log holds nothing that counts.
+// A heap of format version 1 was closed cleanly: its log holds nothing that counts.
 ty_status find_old_log(opening &state, const image_log &told, image_log_choice *choice) {
     if (!state.read_only() && state.options.kind != TY_SNAPSHOT)
         if (ty_status status = place_check(state.place, state.identity))
@@ -103,7 +103,7 @@ ty_status find_old_log(opening &state, const image_log &told, image_log_choice *
     return TY_OK;
 }
 
-// As the image does with its own.
+// The image does the same with its counters.
 ty_status check_counters(const opening &state) {
     const log_header_2 &header = state.found;
     const log_contents &contents = state.plan.contents;
@@ -117,7 +117,7 @@ ty_status check_counters(const opening &state) {
         .remedy("open it read-only, check what it holds, and copy that to another heap");
 }
 
-// The log of a heap that has one: what stands in it is known, or the open is refused.
+// Finds the log of a heap that has one: its content is known afterwards, or the open is refused.
 ty_status find_log(opening &state, const image_log &told, image_log_choice *choice) {
     if (told.version_1)
         return find_old_log(state, told, choice);
@@ -140,7 +140,7 @@ ty_status find_log(opening &state, const image_log &told, image_log_choice *choi
     return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
 }
 
-// LK7: without a log anybody may write.
+// LK7: nobody else writes to a heap that receives; without a log anybody could.
 ty_status check_may_detach(const opening &state) {
     if (state.read_only() || state.options.kind != TY_SNAPSHOT || !state.receives)
         return TY_OK;
@@ -223,7 +223,7 @@ txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
     return rt;
 }
 
-// What replay works with, and everything after it.
+// Creates what replay uses, and everything after it.
 ty_status make_parts(txn_runtime &rt) {
     if (ty_status status = rt.fork.start())
         return status;
@@ -237,7 +237,7 @@ ty_status make_parts(txn_runtime &rt) {
     return TY_OK;
 }
 
-// The heap's memory is that of the log's end.
+// Brings the heap's memory to the log's end.
 ty_status replay(opening &state, txn_runtime &rt) {
     state.replayed = true;
     uint64_t started_ns = os::now_ns();
@@ -275,7 +275,7 @@ ty_status start_log(opening &state, txn_runtime &rt) {
     return TY_OK;
 }
 
-// The open cannot fail any more, but for what make_streams_durable does.
+// From here on the open cannot fail any more, except in make_streams_durable.
 void hand_over(opening &state, txn_runtime &rt) {
     if (state.plan.has_snapshot)
         log_release(rt.log, state.plan.snapshot);
@@ -288,9 +288,9 @@ void hand_over(opening &state, txn_runtime &rt) {
     snapshots_begin(rt);
 }
 
-// X21: what was left out of the log is before the mark of a durable snapshot before anything is appended; so are marked
-// records that were taken without those before them. And what was believed is durable in all log streams, since a
-// commit may wait for its own alone.
+// X21: nothing that the open read is in doubt when it returns. What was left out of the log lies before the checkpoint
+// LSN of a durable snapshot before anything is appended; so do marked records that were taken without those before
+// them. And what was believed is durable in all log streams, since a commit may wait for its own alone.
 ty_status make_streams_durable(const opening &state, txn_runtime &rt) {
     const log_contents &contents = state.plan.contents;
     uint64_t epoch = 0;
@@ -302,7 +302,7 @@ ty_status make_streams_durable(const opening &state, txn_runtime &rt) {
     return status ? status : txn_snapshot_wait(rt.heap, epoch);
 }
 
-// Everything is in a snapshot before the header says that there is no log; only then does the log go.
+// Everything is in a snapshot before the header says that there is no log; only then is the log removed.
 ty_status detach(opening &state, txn_runtime &rt) {
     image_mark end = mark_of(state.plan.contents.end);
     uint64_t epoch = 0;
@@ -314,13 +314,13 @@ ty_status detach(opening &state, txn_runtime &rt) {
         return status;
     const ty_storage &storage = *state.options.storage;
     if (!state.options.log)
-        (void)os::call_whole(storage.remove, storage.context, state.place.path); // one that stays is of no consequence
+        (void)os::call_whole(storage.remove, storage.context, state.place.path); // one that stays does not matter
     runtime_destroy(rt);
     return TY_OK;
 }
 
-// All that may be refused for want of memory or threads, before the files are changed where that can be (I7). What
-// takes snapshots on its way must wait.
+// Does everything that may fail for want of memory or threads, if possible before the files are changed (I7: an open
+// that is refused has changed nothing). A replay that takes snapshots on its way must wait.
 ty_status start(void *context, ty_heap *heap) {
     auto &state = *static_cast<opening *>(context);
     state.heap = heap;
@@ -337,7 +337,7 @@ ty_status start(void *context, ty_heap *heap) {
     return state.read_only() || state.detaches ? TY_OK : start_log(state, *rt);
 }
 
-// Of a heap with a log, once its records are done again.
+// The compatibility check; for a heap with a log, once its records are replayed.
 ty_status judge(void *context, ty_heap *heap) {
     auto &state = *static_cast<opening *>(context);
     if (state.identity.log && !state.replayed)
@@ -349,7 +349,7 @@ ty_status judge(void *context, ty_heap *heap) {
     return state.judge->judge(state.judge->context, heap);
 }
 
-// From what the image's open left to a heap that can be used.
+// From the result of the image's open to a heap that can be used.
 ty_status finish_open(opening &state, ty_heap **heap) {
     txn_runtime &rt = *runtime_of(*heap);
     if (!state.replayed) {
@@ -388,7 +388,7 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     report.replayed_transactions = contents.records;
     report.replayed_bytes = contents.record_bytes;
     const bool resolved = state.plan.held.count() && !state.read_only() && !state.detaches;
-    report.lsn = resolved ? log_last(runtime_of(heap)->log) : contents.highest; // an outcome has a number
+    report.lsn = resolved ? log_last(runtime_of(heap)->log) : contents.highest; // an outcome has an LSN
     report.in_doubt = state.plan.in_doubt;
     report.outcome = state.outcome;
     report.duration_ns = os::now_ns() - state.started_ns;
@@ -420,7 +420,7 @@ void add_dropped_log(const opening &state, ty_report &report) {
              "; the log was missing or old, and not needed: it was detached");
 }
 
-// Whether the log that was made is of no heap, for certain.
+// Whether certainly no heap names the log that was created.
 bool no_header_names(const opening &state) {
     ty_info info{};
     ty_status status =
@@ -433,7 +433,7 @@ void give_up_runtime(ty_heap *heap) {
         runtime_destroy(*rt);
 }
 
-// After a failure: what the open had made, and nobody names.
+// After a failure: removes what the open had created, and nothing names.
 void give_up(opening &state, ty_heap *heap, bool created) {
     ty_error error;
     ty_error_detail(&error);
@@ -535,7 +535,7 @@ ty_status open_files(const char *path, const ty_open_options &options, ty_heap *
     return status;
 }
 
-// A copy of files that somebody writes to.
+// Opens a copy of files that a process writes to.
 ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
                       const in_doubt_resolver *resolver, const open_judge *judge, reading_beside *beside) {
     ty_open_options options = given;
@@ -553,8 +553,9 @@ ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **
     return status;
 }
 
-// As they are, or, where somebody writes to them, copies. X33: what partners cannot tell of a copy, as they have gone
-// on, the next copy does: there it has its outcome, and what is in doubt came later.
+// Opens the files as they are or, if a process writes to them, copies. X33: the heap holds what was acknowledged. If
+// partners cannot resolve a copy's transaction, as they have moved on, the next copy resolves it: there the transaction
+// has its outcome, and what is in doubt then came later.
 ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
                     const in_doubt_resolver *resolver, const open_judge *judge, reading_beside *looks = nullptr) {
     constexpr int tries = 3;

@@ -15,67 +15,67 @@ inline constexpr const char *log_suffix = "-log";
 // Where the log of a heap is kept.
 struct log_place {
     const ty_open_options *options;
-    char *path;                // of the file, or a name for the user's sink
+    char *path;                // of the file, or a name for the program's sink
     const ty_log_sink *sink;   // NULL: not opened, or not there
-    ty_log_sink *own;          // the same, where the open made it
-    const storage_file *image; // of the heap, during its open: the log is as closed to others (N4)
-    bool empty = false;        // found: a file of no bytes, which holds as much as none
+    ty_log_sink *own;          // the same, if the open created it
+    const storage_file *image; // of the heap, during its open: the log gets the same access mode (N4)
+    bool empty = false;        // found: a file of no bytes, which is equivalent to none
 };
-// heap_path: as resolve_path gives it.
+// heap_path: as returned by resolve_path.
 ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options);
-// The same of any path of the heap; NULL: the options alone name the log.
+// The same for any path of the heap; NULL: the options alone name the log.
 ty_status place_of(log_place &place, const char *heap_path, const ty_open_options &options);
 void place_destroy(log_place &place); // the file is closed, not removed
 
 // ---- attach_log.cpp
 
-// Opens what is there. TY_E_NOT_FOUND: nothing is; for a user's sink, it was never formatted.
+// Opens an existing log. TY_E_NOT_FOUND: there is none; a program's sink was never formatted.
 ty_status place_open(log_place &place, bool writable);
-// Where place_open found nothing: says so, and whether there is a file of no bytes. operation: "open a heap without
+// Where place_open found nothing: reports it, and whether there is a file of no bytes. operation: "open a heap without
 // ..."
 ty_status place_refuse_missing(const log_place &place, const char *operation);
-// Whether a log may be made there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
+// Whether a log may be created there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
 ty_status place_check(log_place &place, const log_identity &identity, bool writable = true);
-// What a log is made of.
+// The layout of a new log.
 struct log_shape {
-    uint64_t bytes; // of its file; 0: as the options say
+    uint64_t bytes; // of its file; 0: from the options
     uint32_t streams;
 };
-// Makes a log that holds nothing, after place_check or where place_open found nothing: whole before it has its name.
-// Failing, it leaves none.
+// Creates a log that holds nothing, after place_check or where place_open found nothing: it is complete before it has
+// its name. On a failure it leaves none.
 ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open, const log_shape &shape);
-// Whether the log is of the open that the heap's image names. Else the open is refused, unless the heap was closed in
-// order and the log is older: then it is of no consequence.
+// Whether the log is of the open that the heap's image names. Otherwise the open is refused, unless the heap was closed
+// cleanly and the log is older: then the log does not matter.
 ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older);
-// What a log is to the image of a heap that has one.
+// How a log fits the image of a heap that has one.
 enum class log_fit {
     fits,
-    missing, // of no consequence, as the next: a writing open makes one
+    missing, // does not matter, as the next: an open for writing creates one
     older,
-    unused // another log of the heap that holds nothing: it serves
+    unused // another log of the heap that holds nothing: it can be used
 };
-// Opens the log of a heap that is not of format version 1 and checks whether it is the image's, or of no consequence.
-// Else the open is refused. *other: the identity of an unused one.
+// Opens the log of a heap that is not of format version 1 and checks whether it is the image's, or does not matter.
+// Otherwise the open is refused. *other: the identity of an unused one.
 ty_status place_find(log_place &place, const log_identity &identity, const image_log &told, bool writable,
                      log_header_2 *found, log_fit *fit, uint64_t *other);
 // The log names this open before the heap's image does (I8), and before a commit of it is acknowledged.
 ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
                           const log_open_2 &open, const io_buffer &buffer);
-// A log that was found: as closed to others as the image (N4); one that no open named yet may have been made by one
-// that died before its name was durable.
+// Makes a log that was found durable, with the same access mode as the image (N4): one that no open has named yet may
+// have been created by a process that died before the log's name was durable.
 ty_status place_make_durable(const log_place &place, const log_header_2 &header);
-// Of a heap that says it has no log: none of a later open of it may lie there. What cannot be read is none.
+// For a heap that says it has no log: refuses one of a later open of it. A log that cannot be read counts as none.
 ty_status place_check_not_newer(const log_place &place, const image_log &told);
 
 // ---- copy_files.cpp
 
-// Copies of all files of a heap that another process may be writing to, which belong together (I21). TY_E_BUSY: of an
-// archive heap; or the writer is faster than the copying.
+// Copies all files of a heap that another process may be writing to, so that they belong together (I21). TY_E_BUSY: it
+// is an archive heap; or the writer is faster than the copying.
 ty_status copy_files(const char *path, const ty_open_options &options, copied_files &copies);
 
 // ---- replay.cpp
 
-// Records that are read, and their outcome is not: a prepared one, and the pending ones before it.
+// Records that are read before their outcome: a prepared one, and the pending ones before it.
 class held_records {
 public:
     held_records() = default;
@@ -85,14 +85,14 @@ public:
 
     uint32_t count() const { return count_; }
     void forget() { count_ = 0; }
-    // copies: its bytes do not stay where they are. Expected: TY_E_MEMORY. X27: more than have a place are
-    // TY_E_DAMAGED.
+    // copies: the record's bytes do not stay valid. Expected: TY_E_MEMORY. X27 limits the pending records before a
+    // prepared one: with more, TY_E_DAMAGED.
     ty_status hold(const log_record &record, bool copies);
     const log_record &at(uint32_t n) const { return memory_.as<log_record>()[n]; }
 
 private:
     static constexpr size_t most = record_pending_max + 1;
-    arena memory_; // their heads, and behind these what is copied, with 8 bytes before each that can be read
+    arena memory_; // record heads, then copied bytes, with 8 readable bytes before each
     size_t used_ = 0;
     uint32_t count_ = 0;
 };
@@ -101,29 +101,28 @@ private:
 struct replay_plan {
     log_contents contents;
     held_records held; // at the end
-    uint64_t in_doubt; // the LSN of the last record, where it is a prepared one; else 0
+    uint64_t in_doubt; // the LSN of the last record, if it is a prepared one; else 0
     kept_records records;
     page_copier pages;   // that records write to
-    uint64_t words;      // that they do
-    uint64_t operations; // and procedures
+    uint64_t words;      // number of words that they write
+    uint64_t operations; // and of procedures
     log_marks snapshot;  // the last one taken during the replay
     bool has_snapshot;
 };
-// Of fewer bytes of records a second thread is not worth its start. Tests lower it.
+// With fewer bytes of records, a second thread is not worth starting. Tests lower it.
 inline uint64_t replay_helper_min_bytes = uint64_t{256} << 10;
-// The heap's memory, where it is there already, is not changed; pages of it may be copied.
+// Does not change the heap's memory, if it is there already; may copy pages of it.
 ty_status replay_scan(const log_place &place, const log_identity &identity, const log_marks &from,
                       const image_log &told, bool threads, replay_plan *plan);
-// TY_E_MEMORY where the pages that records write to are more than memory may hold: for a heap that is opened for
-// reading.
+// TY_E_MEMORY if the pages that records write to are more than memory may hold: for a heap that is opened for reading.
 ty_status replay_check_fits(const log_place &place, const replay_plan &plan);
 // Whether memory has no room for all pages that records write to: then snapshots are taken on the way.
 bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan);
-// Brings the heap's memory to the end of what was scanned, but for what is in doubt. writes: snapshots may be taken.
+// Brings the heap's memory to the end of what was scanned, except what is in doubt. writes: snapshots may be taken.
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_marks &from,
                      bool writes, replay_plan &plan);
 
-// After it: does the transactions that were in doubt.
+// After replay_run: replays the transactions that were in doubt.
 ty_status replay_held(txn_runtime &rt, const log_place &place, replay_plan &plan);
 
 inline log_identity identity_of(const image_log &told) {

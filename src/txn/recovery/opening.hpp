@@ -1,26 +1,27 @@
-// What an open knows of itself, shared by open.cpp and in_doubt.cpp.
+// The state of an open, shared by open.cpp and in_doubt.cpp.
 #pragma once
 
 #include "open_steps.hpp"
 
 namespace taiyen {
 
-// Files that a writer has open are opened as copies; or somebody looks at what is in doubt, and resolves nothing.
+// For files that a writer has open, which are opened as copies; or for a caller that inspects what is in doubt, and
+// resolves nothing.
 struct reading_beside {
     const ty_storage *storage = nullptr; // of the files that were copied
-    uint64_t earlier = 0;                // what was in doubt in an earlier copy; 0: there was none
-    uint64_t in_doubt = 0;               // what is in this one
+    uint64_t earlier = 0;                // what was in doubt in an earlier copy; 0: none
+    uint64_t in_doubt = 0;               // what is in doubt in this one
     bool only_looks = false;
-    ty_in_doubt_txn txn{}; // where it only looks; struct_size 0: nothing is in doubt
+    ty_in_doubt_txn txn{}; // if it only inspects; struct_size 0: nothing is in doubt
     uint8_t description[description_max];
 };
 
-// What an open learns on its way.
+// What an open finds out on its way.
 struct opening {
     ty_open_options options;
     const in_doubt_resolver *resolver;
     const open_judge *judge; // may be NULL
-    reading_beside *beside;  // NULL: the files as they are, for whatever they are opened for
+    reading_beside *beside;  // NULL: the files as they are, for any mode
     const char *heap_path;
     uint64_t started_ns = os::now_ns();
     log_place place{};
@@ -33,15 +34,15 @@ struct opening {
     bool attached = false;
     bool recreated = false;
     bool detaches = false;
-    bool dropped = false;  // the heap has no log any more, and the one that it had was not needed
-    bool makes = false;    // a log
-    log_shape shape{};     // of the one that it makes
-    bool reshaped = false; // the log is made anew with other log streams
-    bool made = false;     // its file: of no use if the open fails
+    bool dropped = false;  // the heap no longer has a log, and the one that it had was not needed
+    bool makes = false;    // creates a log
+    log_shape shape{};     // of the new log
+    bool reshaped = false; // the log is recreated with another number of log streams
+    bool made = false;     // the log's file: of no use if the open fails
     bool receives = false;
     bool replayed = false;
     ty_outcome outcome = TY_OUTCOME_UNKNOWN; // of what was in doubt
-    ty_heap *heap = nullptr;                 // from start on
+    ty_heap *heap = nullptr;                 // set by start()
     uint64_t replay_ns = 0;
 
     bool read_only() const { return opens_for_reading(options.mode); }
@@ -54,13 +55,13 @@ struct opening {
 
 // ---- in_doubt.cpp
 
-// Before anything is changed: whether an open for writing can resolve what the log's end holds.
+// Before anything is changed: whether an open for writing can resolve what is at the log's end.
 ty_status check_can_resolve(const opening &state);
-// Before a file is changed, where that can be: whether an open for writing will be told.
+// Before a file is changed, if possible: whether an open for writing will get the outcome.
 ty_status ask_whether_told(opening &state, ty_heap *heap);
-// Of an open for reading: what is in doubt is done in memory if it was committed.
+// For an open for reading: applies what is in doubt in memory if it was committed.
 ty_status resolve_for_reading(opening &state, txn_runtime &rt);
-// X28: what is in doubt is resolved, durably; records that no prepared one follows are rolled back.
+// X28: resolves what is in doubt, durably; rolls back records that no prepared one follows.
 ty_status resolve_held(opening &state, txn_runtime &rt);
 
 } // namespace taiyen

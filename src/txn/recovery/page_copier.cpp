@@ -23,7 +23,7 @@ ty_status page_copier::create(uint64_t page_count, bool threads, char *memory, u
     return TY_OK;
 }
 
-// What waits goes to the thread, if that has done what it had.
+// Passes the waiting pages to the thread, if it has finished its last ones.
 void page_copier::copy_early() {
     if ((started_ && !done_.load(std::memory_order_relaxed)) || noted_.count() > most_pages_)
         return;
@@ -31,7 +31,7 @@ void page_copier::copy_early() {
     taken_.clear();
     std::swap(waiting_, taken_);
     if (!start(taken_))
-        early_pages_ = 0; // finish does it all
+        early_pages_ = 0; // finish copies them all
 }
 
 bool page_copier::start(const os::page_set &pages) {
@@ -78,7 +78,7 @@ void page_copier::copy_pieces() {
         copy(from, std::min(from / piece_pages * piece_pages + piece_pages, pages_->page_count()));
 }
 
-// *from: the first page of a piece that nobody has taken.
+// *from: the first page of a piece that is not taken.
 bool page_copier::take_piece(uint64_t *from) {
     uint64_t next = next_.load(std::memory_order_relaxed);
     do

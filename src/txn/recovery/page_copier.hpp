@@ -1,6 +1,6 @@
-// The pages that a replay will write to. A first write to a page copies it, in a fault of its own, which costs more
-// than all else of a replay; in long rows, by two threads, it costs much less, and it need not wait until all are
-// known.
+// The pages that a replay will write to. The first write to a page copies it, each in a fault of its own, which costs
+// more than the rest of a replay. Copying long rows of pages, by two threads, costs much less, and can start before all
+// pages are known.
 #pragma once
 
 #include "../../os/os.hpp"
@@ -12,16 +12,16 @@ namespace taiyen {
 // Used by one thread.
 class page_copier {
 public:
-    // Tests lower them.
-    static inline uint64_t copied_min_pages = 256;     // less is not worth a thread
-    static inline uint64_t early_min_pages = 16 * 256; // nor this, while more are being found
+    // Tests lower these.
+    static inline uint64_t copied_min_pages = 256;     // fewer are not worth a thread
+    static inline uint64_t early_min_pages = 16 * 256; // nor are fewer, while more are being found
 
     page_copier() = default;
     page_copier(const page_copier &) = delete;
     page_copier &operator=(const page_copier &) = delete;
     ~page_copier();
 
-    // threads: whether a thread may help. early_pages: so many, from `memory` on, can be copied before finish; not when
+    // threads: whether a thread may help. early_pages: this many, from `memory` on, can be copied before finish; not if
     // more than most_pages are noted.
     ty_status create(uint64_t page_count, bool threads, char *memory, uint64_t early_pages,
                      uint64_t most_pages = UINT64_MAX);
@@ -37,15 +37,15 @@ public:
             copy_early();
     }
     uint64_t noted() const { return noted_.count(); }
-    // What was noted is so no longer. Not where pages are copied.
+    // Forgets what was noted. Not for use where pages are copied.
     void forget() { noted_.clear(); }
-    // Ends what is copied early; no thread works when it returns. Pages can still be noted.
+    // Ends early copying; no thread works when it returns. Pages can still be noted.
     void stop();
-    // The rest is copied, where it is many.
+    // Copies the rest, if it is many.
     void finish(char *memory);
 
 private:
-    static constexpr uint64_t piece_pages = 512; // of which one page table tells: what a thread takes at once
+    static constexpr uint64_t piece_pages = 512; // covered by one page table: what a thread takes at once
 
     static void *run(void *context);
     void copy_early();
@@ -59,14 +59,14 @@ private:
     uint64_t early_pages_ = 0;
     uint64_t most_pages_ = UINT64_MAX;
     os::page_set noted_;
-    os::page_set waiting_; // noted, to be copied early, and nobody has them
+    os::page_set waiting_; // noted, to be copied early, not yet taken
     os::page_set taken_;   // by the thread
 
     os::thread thread_;
     bool started_ = false;
     std::atomic<bool> done_{false};
-    const os::page_set *pages_ = nullptr; // that are being copied; constant meanwhile
-    std::atomic<uint64_t> next_{0};       // of them, the first that may be in a piece that nobody has taken
+    const os::page_set *pages_ = nullptr; // being copied; constant meanwhile
+    std::atomic<uint64_t> next_{0};       // the first of them that may be in a piece not yet taken
 };
 
 } // namespace taiyen

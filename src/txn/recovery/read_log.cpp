@@ -9,7 +9,7 @@
 namespace taiyen {
 namespace {
 
-// Hands the parts of records on as entries, and counts them.
+// Passes the parts of records on as entries, and counts them.
 struct entry_teller {
     ty_log_info *info;
     const char *name;
@@ -35,7 +35,7 @@ struct entry_teller {
         return tell(TY_LOG_DATA, address, size_bytes, bytes);
     }
 
-    // The bytes of a word that changed, neighbours together.
+    // The bytes of a word that changed, adjacent ones together.
     ty_status word(uint64_t word, uint64_t mask, uint64_t value) {
         char bytes[sizeof value];
         memcpy(bytes, &value, sizeof bytes);
@@ -122,7 +122,7 @@ void take_header(const log_header_2 &header, ty_log_info *info) {
     info->streams = streams_of(header);
 }
 
-// Of all log streams, and of each.
+// For all log streams, and for each.
 void take_contents(const log_contents &contents, ty_log_info *info) {
     info->end_position = contents.end.at[0].position;
     for (uint32_t p = 0; p < contents.end.count; ++p)
@@ -133,7 +133,7 @@ void take_contents(const log_contents &contents, ty_log_info *info) {
     info->left_out = contents.left_out;
 }
 
-// All that stands behind a place that is known. info is filled as far as it came.
+// Reads everything behind a known place. info is filled up to where the reading ended.
 ty_status read_behind(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
                       ty_log_entry_callback *callback, void *context) {
     info->of_heap = true;
@@ -157,14 +157,14 @@ ty_status read_behind(const log_place &place, const ty_info &heap, const image_l
     return teller.stopped ? TY_OK : status;
 }
 
-// What an open would replay.
+// Reads what an open would replay.
 ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
                                ty_log_entry_callback *callback, void *context) {
     log_identity identity = identity_of(known);
     log_header_2 header;
     if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
         return status;
-    bool older = false; // of no consequence
+    bool older = false; // does not matter
     if (ty_status status = heap.in_use ? TY_OK : place_check_open(place, header, known, &older); status || older)
         return status;
     return read_behind(place, heap, known, info, callback, context);
@@ -174,7 +174,7 @@ ty_status tell_again(const ty_error &error) {
     return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
 
-// Where the last snapshot stands in the log, only image and journal together tell.
+// Only image and journal together determine where the last snapshot stands in the log.
 ty_status read_heap(const char *path, const ty_open_options &options, ty_info *heap, image_log *known) {
     ty_error refusal{};
     if (ty_status status = image_read_info(path, *options.storage, heap, known, options.journal_path, &refusal))
@@ -193,7 +193,8 @@ bool has_told(const ty_log_info &info) {
     return records > 0;
 }
 
-// A writer may overwrite what a newer snapshot holds while it is read here. Then that one's place is read from.
+// While this reads, a writer may overwrite what a newer snapshot holds. Then this reads again, from that snapshot's
+// place.
 ty_status read_heap_s_log(const char *path, const log_place &place, ty_info &heap, image_log &known, ty_log_info *info,
                           ty_log_entry_callback *callback, void *context) {
     const ty_log_info empty = *info;
@@ -252,7 +253,7 @@ ty_status foretell_log(log_place &place, const image_log &told, ty_info *info) {
     return TY_OK;
 }
 
-// What the scrub of all files of a heap finds.
+// The problems that a scrub of all files of a heap finds.
 struct findings {
     ty_progress_callback *progress;
     ty_problem_callback *problem;
@@ -271,7 +272,7 @@ struct findings {
     }
 };
 
-// What an open would say of the log, and what it does not look at.
+// Reports what an open would say of the log, and what an open does not check.
 void scrub_log(const ty_info &heap, const image_log &told, log_place &place, findings &found) {
     log_header_2 header;
     log_fit fit = log_fit::fits;
@@ -279,7 +280,7 @@ void scrub_log(const ty_info &heap, const image_log &told, log_place &place, fin
     ty_log_info info{};
     ty_status status = place_find(place, identity_of(told), told, false, &header, &fit, &other);
     if (!status && fit != log_fit::fits)
-        return; // the next open makes one
+        return; // the next open creates one
     if (!status)
         status = read_behind_snapshot(place, heap, told, &info, nullptr, nullptr);
     if (status)
@@ -344,7 +345,7 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
     ty_error refusal{};
     if ((status = image_read_info(path, *options.storage, &heap, &told, options.journal_path, &refusal)))
         return status;
-    if (refusal.status && !found.count) // for what the image's scrub does not look at
+    if (refusal.status && !found.count) // for what the image's scrub does not check
         findings::note(heap.open_text, &found);
     if (!told.version_1) {
         log_place place{};

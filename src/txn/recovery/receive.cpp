@@ -1,5 +1,5 @@
-// A heap that receives: the records of another heap's transactions are done again in it, one after the other, while its
-// readers go on. docs/design/link.md, "A replica".
+// A heap that receives: applies the records of another heap's transactions, one after the other, while its readers
+// continue. docs/design/link.md, "A replica".
 #include "replayer.hpp"
 
 #include <cstdlib>
@@ -11,7 +11,7 @@ struct receiving {
     txn_runtime *rt;
     bool logged;
     step_batches batches; // one
-    // Records of less than 8 bytes, each behind 8 bytes that can be read.
+    // Records of less than 8 bytes, each after 8 readable bytes.
     static constexpr size_t small_max = 2048;
     size_t small_count;
     uint8_t small[small_max][16];
@@ -19,7 +19,7 @@ struct receiving {
 
 namespace {
 
-constexpr size_t piece_bytes = size_t{256} << 10; // of records, done while readers wait
+constexpr size_t piece_bytes = size_t{256} << 10; // of records, applied while readers wait
 
 record_scope scope_of(const txn_runtime &rt) {
     return {rt.user_first_word, rt.user_end_word};
@@ -33,7 +33,7 @@ ty_status refuse_source(const txn_runtime &rt, const char *why, const char *reme
         .remedy("%s", remedy);
 }
 
-// Whether the program can have left anything in the heap that records know nothing of.
+// Whether the program could have left anything in the heap that records do not know.
 ty_status check_can_receive(txn_runtime *rt) {
     constexpr const char *call = "receive the transactions of another heap";
     if (!rt || !rt->log)
@@ -52,7 +52,7 @@ ty_status check_can_receive(txn_runtime *rt) {
     return TY_OK;
 }
 
-// A copy that has not received yet.
+// Checks a copy that has not received yet.
 ty_status check_copy(const txn_runtime &rt, const receive_start &start, const log_identity &own) {
     const bool same_heap = !memcmp(own.heap, start.source.heap, sizeof own.heap);
     const uint64_t last = txn_last(rt);
@@ -74,7 +74,7 @@ ty_status check_copy(const txn_runtime &rt, const receive_start &start, const lo
     return TY_OK;
 }
 
-// LK7.
+// LK7: nobody else writes to a heap that receives.
 ty_status check_source(const txn_runtime &rt, const receive_start &start, log_source_2 *source) {
     log_identity own{};
     const log_source_2 now = *source = image_source(rt.heap, own.heap, &own.log);
@@ -92,8 +92,8 @@ ty_status check_source(const txn_runtime &rt, const receive_start &start, log_so
     return check_copy(rt, start, own);
 }
 
-// The library's own blocks go, since the heap that the records are of may use their place. X3: nothing is appended
-// until a snapshot holds that.
+// Removes the library's own blocks, since the source heap may use their place. X3: reserved blocks are listed in every
+// snapshot, so nothing is appended until a snapshot holds this state.
 ty_status become_replica(txn_runtime &rt, const receive_start &start, log_source_2 source) {
     bool removed = false;
     if (reserved_count(rt))
@@ -134,7 +134,7 @@ private:
 
 // ---- Records
 
-// LK5: nothing is done of a record that no source can have written.
+// LK5: nothing is applied of a record that no source can have written.
 struct received_check {
     ty_status operation(const record_operation &operation) const {
         if (operation.kind != operation_kind::procedure || procedure_known(operation.procedure))
@@ -169,7 +169,7 @@ const uint8_t *readable(receiving &r, const ty_feed_record &record) {
     return copy;
 }
 
-// How many of the records one outcome decides on, with it: one, if the first counts by itself.
+// The number of records that one outcome decides on, including it: one, if the first counts by itself.
 size_t decided_together(const ty_feed_record *records, size_t count) {
     record_order order;
     record_view view;
@@ -209,8 +209,8 @@ ty_status do_records(receiving &r, const ty_feed_record *records, size_t count) 
     return doer.status ? doer.status : status;
 }
 
-// In one frame: nothing is ever in doubt in a heap that receives. X1: with the reader-writer lock held; so the log's
-// LSNs are the records'.
+// Appends the records in one frame: so nothing is ever in doubt in a heap that receives. X1: with the reader-writer
+// lock held; so the log's LSNs are the records'.
 ty_status append(txn_runtime &rt, const ty_feed_record *records, size_t count) {
     log_piece pieces[record_pending_max + 2];
     for (size_t n = 0; n < count; ++n)
@@ -223,8 +223,8 @@ ty_status append(txn_runtime &rt, const ty_feed_record *records, size_t count) {
     return log_append_together(rt.log, pieces, count);
 }
 
-// LK6: in memory first: what does not fit the heap never gets into its log. What the log does not take, a snapshot
-// holds, and until that is durable nothing is appended (X7).
+// LK6: only whole transactions, in order. Applied in memory first: what does not fit the heap never gets into its log.
+// A snapshot holds what the log does not take; until that is durable nothing is appended (X7).
 void log_records(receiving &r, const ty_feed_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
     uint64_t unlogged = rt.unlogged.load(std::memory_order_relaxed), bytes = 0;
@@ -240,7 +240,7 @@ void log_records(receiving &r, const ty_feed_record *records, size_t count) {
     rt.metrics.record_bytes.add(bytes);
 }
 
-// A heap in which half a transaction was done is of no use: nothing of it gets into its files.
+// A heap in which half a transaction was applied is useless: none of that gets into its files.
 ty_status spoil(txn_runtime &rt, ty_status status, const ty_feed_record &first) {
     ty_error why;
     ty_error_detail(&why);
@@ -341,7 +341,7 @@ ty_status txn_replica_check(const receiving &r, const ty_feed_record &record, re
                            ? TY_E_DAMAGED
                            : record_look(static_cast<const uint8_t *>(record.bytes), record.size_bytes, &view);
     if (!status)
-        status = order->step(view); // X27
+        status = order->step(view); // X27: pending records, a prepared one and its outcome are neighbours
     if (!status)
         status = record_decode(view.parts, view.size, scope_of(*r.rt), sink);
     if (status != TY_E_DAMAGED)

@@ -1,5 +1,5 @@
-// Replay: the log's records are done again in memory. They are checked before, all of them, when nothing has been
-// changed. Where that kept them in memory they are done from there, else they are read and checked again.
+// Replay: the log's records are applied in memory. All of them are checked before anything is changed. If that kept
+// them in memory they are applied from there, otherwise they are read and checked again.
 #include "open_steps.hpp"
 
 #include "../transactions/transactions.hpp"
@@ -17,7 +17,7 @@ struct record_check {
     replay_plan *plan;
     const char *name;
     record_scope scope;
-    uint64_t last_page = UINT64_MAX; // words often lie side by side
+    uint64_t last_page = UINT64_MAX; // words are often adjacent
     record_order order{};
 
     ty_status operation(const record_operation &operation) {
@@ -50,7 +50,7 @@ struct record_check {
         record_view view;
         ty_status status = record_look(record.bytes, record.size, &view);
         if (!status)
-            status = self.order.step(view); // X27
+            status = self.order.step(view); // X27: pending records, a prepared one and its outcome are neighbours
         if (!status)
             status = self.hold(record);
         if (!status)
@@ -67,7 +67,7 @@ struct record_check {
     }
 };
 
-// ---- From records to steps, and the steps done: by this thread, or while another one goes through the records.
+// ---- From records to steps, which are run by this thread, or while another one reads the records.
 
 struct record_reader {
     step_writer writer;
@@ -81,7 +81,7 @@ struct record_reader {
             return writer.damage();
         if (view.role == record_role::plain)
             return parts(record);
-        if (view.role != record_role::outcome) { // which decides (X28)
+        if (view.role != record_role::outcome) { // X28: its outcome decides whether it counts
             ty_status status = held.hold(record, passes);
             return status == TY_E_DAMAGED ? writer.damage() : status;
         }
@@ -96,7 +96,7 @@ struct record_reader {
                 return status;
         return TY_OK;
     }
-    // Of records that are gone when it returns.
+    // For records that become invalid when it returns.
     static ty_status passing(void *context, const log_record &one) {
         auto &self = *static_cast<record_reader *>(context);
         ty_status status = self.record(one, true);
@@ -133,7 +133,8 @@ ty_status replay_again(record_reader &reader, const log_source &source, const lo
     return status ? status : reader.writer.hand_over(true);
 }
 
-// Where memory cannot hold all pages that the log writes to: snapshots are taken between frames, and copies go. (X1)
+// If memory cannot hold all pages that the log writes to: takes snapshots between frames, and evicts private copies.
+// (X1: a snapshot holds whole transactions)
 class stage_reader {
 public:
     stage_reader(txn_runtime &rt, record_reader &reader, const log_source &source, replay_plan &plan)
@@ -158,14 +159,14 @@ private:
         auto &self = *static_cast<stage_reader *>(context);
         if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_ ||
             (self.reader_.held.count() && !fault("stage_between_prepared_and_outcome")))
-            return TY_OK; // X27
+            return TY_OK; // X27: no checkpoint LSN between a prepared record and its outcome
         ty_status status =
             fault("stage_snapshot_before_its_words_are_stored") ? TY_OK : self.reader_.writer.hand_over();
         if (!status)
             self.take_snapshot(here);
         return status;
     }
-    // One that fails leaves the pages in memory, dirty, for the next one. The open need not fail for it.
+    // If it fails, the pages stay in memory, dirty, for the next one. The open need not fail.
     void take_snapshot(const log_marks &here) {
         const image_mark mark = mark_of(here);
         uint64_t epoch = 0;
@@ -197,7 +198,7 @@ ty_status replay_in_stages(record_reader &reader, const log_source &source, txn_
     return replay_again(reader, source, stages.how(), plan);
 }
 
-// Does each batch at once.
+// Runs each batch at once.
 struct step_doer {
     replayer &replay;
     ty_status status;
@@ -231,7 +232,7 @@ struct reading_thread {
     record_reader reader;
     os::thread thread;
 
-    // Words go to two rows only once all that was not shared is done: each has its place in the order.
+    // Words are split into two rows only once everything before that was not shared is done: the order is kept.
     static ty_status take(void *context, step_batch &full, bool words_follow, step_batch **next) {
         auto &self = *static_cast<reading_thread *>(context);
         self.queue->hand_over();
@@ -243,12 +244,12 @@ struct reading_thread {
     }
     static void *run(void *context) {
         auto &self = *static_cast<reading_thread *>(context);
-        static_cast<void>(self.reader.kept()); // what fails is a step, or a failure to do one
+        static_cast<void>(self.reader.kept()); // a failure is a step, or a failed step
         return nullptr;
     }
 };
 
-// What steps do is the opener's: procedures may expect its thread. *done: there was a helper.
+// The opener's thread runs the steps: procedures may expect that. *done: there was a helper.
 ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, replay_plan &plan, bool *done) {
     step_batches batches;
     *done = false;
@@ -315,7 +316,7 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, cons
     record_check check{plan, place.path, {heap_header_pages * words_per_page, pages * words_per_page}};
     ty_status status = log_scan(*place.sink, place.path, identity, from,
                                 {&check, record_check::record, nullptr, threads}, &plan->contents);
-    plan->pages.stop(); // the memory goes if the open fails
+    plan->pages.stop(); // the memory is unmapped if the open fails
     plan->in_doubt = check.order.in_doubt() ? plan->held.at(plan->held.count() - 1).lsn : 0;
     return status;
 }

@@ -1,6 +1,6 @@
-// What records make of the heap, taken from their bytes: steps, in order. One thread may write them while another one
-// does them. Where words come one after the other with nothing between them, the writing thread does those of some
-// pages, as scattered words take longer to store than to write down.
+// The steps that records make on the heap, decoded from their bytes, in order. One thread may write steps while another
+// runs them. Where only words follow each other, the writing thread runs those of some pages, as scattered words take
+// longer to store than to decode.
 #pragma once
 
 #include "../../log/log.hpp"
@@ -22,7 +22,7 @@ enum class step_kind : uint8_t { words, zeros, operation, damage };
 
 struct other_step {
     step_kind kind;
-    uint64_t first; // word
+    uint64_t first; // in words
     uint64_t count;
     const uint8_t *bytes; // of words; they lie in the record, as those of an operation
     record_operation operation;
@@ -31,23 +31,23 @@ struct other_step {
 };
 
 struct step_row {
-    word_step *steps; // behind them lie words_ahead more that can be read
+    word_step *steps; // followed by words_ahead more that can be read
     size_t count;
 };
 
 struct step_batch {
-    // Tests lower them. A thread that waits for a batch sleeps: so they are large.
+    // Tests lower these. A thread that waits for a batch sleeps: so they are large.
     static inline size_t steps_max = 16384; // of a row
     static inline size_t others_max = 2048;
 
-    bool shared; // between two threads: then there are only words, which lie in two rows
+    bool shared; // between two threads: then there are only words, in two rows
     bool last;
     step_row row;
-    step_row writers; // to be done by the thread that wrote it
+    step_row writers; // run by the thread that wrote it
     other_step *others;
     size_t other_count;
 };
-// Words lie scattered: each is asked for before so many others are stored.
+// Words are scattered: each is prefetched this many stores ahead.
 inline constexpr size_t words_ahead = 32;
 
 class step_batches {
@@ -69,8 +69,8 @@ private:
 // The sink of record_decode: fills batches, and hands them over.
 class step_writer {
 public:
-    // Takes a full batch, and gives an empty one to go on with. words_follow: none but words, as far as can be told:
-    // worth to be shared. TY_E_BUSY ends the writing.
+    // Takes a full batch, and provides an empty one to continue with. words_follow: as far as known only words follow,
+    // so the batch is worth sharing. TY_E_BUSY ends the writing.
     struct taker {
         void *context;
         ty_status (*take)(void *context, step_batch &full, bool words_follow, step_batch **next);
@@ -105,7 +105,7 @@ private:
         word_step *next;
         word_step *end;
     };
-    // Of each eight pages. Fewer than half, since who writes has that to do, too.
+    // A bit mask over each eight pages. Fewer than half of them, since the writer also has to decode.
     static constexpr unsigned writer_pages = 0b01001010;
 
     void go_on(step_batch *batch);
@@ -120,15 +120,15 @@ private:
     uint64_t position_ = 0;
 };
 
-// Batches on their way from the thread that writes to the one that does.
+// Batches on their way from the thread that writes them to the one that runs them.
 class step_queue {
 public:
     explicit step_queue(step_batches &batches) : batches_(batches) {}
 
     // The writer's.
     void hand_over();
-    // all: those handed over are given back, every one of them. TY_E_BUSY, without a detail: the other thread has given
-    // up.
+    // all: waits until every batch that was handed over is returned. TY_E_BUSY, without a detail: the other thread has
+    // given up.
     ty_status wait_for_empty(bool all, step_batch **next);
     // The other thread's.
     step_batch &wait_for_full(uint32_t number);
@@ -137,8 +137,8 @@ public:
 
 private:
     step_batches &batches_;
-    std::atomic<uint32_t> full_{0};  // batches handed over, with what they hold
-    std::atomic<uint32_t> empty_{0}; // of them, those given back
+    std::atomic<uint32_t> full_{0};  // number of batches handed over, with their content
+    std::atomic<uint32_t> empty_{0}; // number of those returned
     std::atomic<bool> given_up_{false};
 };
 

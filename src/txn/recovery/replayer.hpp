@@ -1,4 +1,4 @@
-// What the steps of records do to a heap: in a recovery, and in a heap that receives.
+// Runs the steps of records on a heap: in a recovery, and in a heap that receives.
 #pragma once
 
 #include "../transactions/transactions.hpp"
@@ -15,20 +15,20 @@ inline failure bad_record(const char *name, uint64_t lsn, uint64_t position) {
         .remedy("restore the heap's files from a backup");
 }
 
-// Does the steps. X5: words lie in user pages, and operations are the heap's own, which checks what it is asked. Words
-// in pages that the recovered heap has never used are left out: a program declared memory that was in no block of it,
-// free or only reserved, and these pages must read as zeros (H7).
+// Runs the steps. X5: words lie in user pages, and operations are the heap's own, which checks its arguments. Words in
+// pages that the recovered heap has never used are left out: a program declared memory that was in no block, free or
+// only reserved, and these pages must read as zeros (H7).
 class replayer {
 public:
     replayer(txn_runtime &rt, const char *name, bool shared = false) : rt_(&rt), name_(name), shared_(shared) {
         look_at_heap();
     }
 
-    // Around what it does: the heap stands still. shared: others look at the heap, but in no read section.
+    // Pauses the heap around its steps. shared: other threads read the heap, but in no read section.
     void begin() const { shared_ ? heap_change_begin(rt_->heap) : heap_restore_begin(rt_->heap); }
     void end() const { shared_ ? heap_change_end(rt_->heap) : heap_restore_end(rt_->heap); }
 
-    // others: where a row of words has none, another thread may run another row meanwhile.
+    // others: if a row of words has none, another thread may run another row meanwhile.
     ty_status run(const step_row &row, const other_step *others) {
         for (size_t i = 0; i < words_ahead; i++)
             ask_for(row.steps[i]);
@@ -49,7 +49,7 @@ public:
 private:
     void look_at_heap() { end_ = heap_used_bytes(rt_->heap) / 8; }
     uint64_t *word_at(uint64_t word) const { return reinterpret_cast<uint64_t *>(rt_->base) + word; }
-    // What is there may be no step, or one of long ago: it is no more than asked for.
+    // The slot may hold no step, or a stale one: it is only prefetched.
     void ask_for(const word_step &step) const {
         __builtin_prefetch(reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(rt_->base) + step.word * 8), 1);
     }
@@ -103,7 +103,7 @@ private:
         memcpy(text, operation.bytes, operation.byte_count);
         return heap_restore_root(rt_->heap, text, address);
     }
-    // It may look things up in the heap, which must not be paused then.
+    // The procedure may look up data in the heap, which must not be paused then.
     ty_status run_procedure(const record_operation &operation) {
         end();
         ty_status status = procedure_run(rt_->heap, operation.procedure, operation.bytes, operation.byte_count);
@@ -121,7 +121,7 @@ private:
     txn_runtime *rt_;
     const char *name_;
     bool shared_;
-    uint64_t end_; // of words in pages in use
+    uint64_t end_; // end of the words in pages in use
 };
 
 } // namespace taiyen

@@ -1,5 +1,5 @@
-// The transactions of a damaged heap's log, done again in what was made of its image: by a replica (receive.cpp), so
-// that they do what they would in a recovery. One after the other: where it ends is known.
+// Replays the transactions of a damaged heap's log in what was salvaged of its image: by a replica (receive.cpp), so
+// that they have the same effect as in a recovery. One at a time, so that it is known where the replay ends.
 #include "opening.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace taiyen {
 namespace {
 
-// What was cut off a log reads as zeros: what was never written is not missing.
+// What was cut off a log reads as zeros, as what was never written.
 class uncut_sink {
 public:
     explicit uncut_sink(const ty_log_sink &cut) : cut_(cut), table_(cut) {
@@ -47,7 +47,7 @@ public:
     uint64_t in_doubt() const { return waiting_count_; }
 
 private:
-    // X30.
+    // X30: whole transactions, as a recovery applies them.
     ty_status take(const log_record &record) {
         const ty_feed_record one = follow_record_of(record);
         if (record.lsn > until_) {
@@ -102,7 +102,7 @@ private:
     const uint64_t until_;
     ty_salvage_redone &report_;
     record_order order_;
-    ty_feed_record waiting_[record_pending_max + 2]; // for an outcome; in malloc's memory
+    ty_feed_record waiting_[record_pending_max + 2]; // for an outcome; allocated by malloc
     size_t waiting_count_ = 0;
     bool stopped_ = false;
 };
@@ -112,7 +112,7 @@ void tell_damaged_log(ty_salvage_redone *report) {
     snprintf(report->text, sizeof report->text, "%s", ty_error_text());
 }
 
-// What is wrong with the log is told, and no failure of the call.
+// A defect of the log is reported, and is no failure of the call.
 ty_status redo_behind(const log_place &place, const image_log &known, receiving &to, uint64_t until,
                       ty_salvage_redone *report) {
     redoer redo(to, until, *report);
@@ -129,7 +129,7 @@ ty_status redo_behind(const log_place &place, const image_log &known, receiving 
     return TY_OK;
 }
 
-// As restored from a base: what it receives continues that.
+// As if restored from a base: what it receives continues that.
 ty_status receive_behind(ty_heap *heap, const image_log &known, receiving **to) {
     receive_start start{};
     start.source = identity_of(known);
@@ -160,7 +160,7 @@ ty_status find_log(const log_place &place, const image_log &known, log_header_2 
     return place_check_open(place, *header, known, needless);
 }
 
-// The end of its ring lies behind that of the file: what is missing there may have been transactions.
+// If the end of its ring lies behind that of the file, what is missing may have been transactions.
 void tell_cut_log(const log_place &place, const log_header_2 &header, ty_salvage_redone *report) {
     const uint64_t bytes = place.sink->size_bytes;
     if (header.ring_offset + header.ring_bytes <= bytes)
@@ -218,7 +218,7 @@ ty_status txn_salvage_redo(ty_heap *heap, const char *path, const ty_open_option
                            uint64_t until, ty_salvage_redone *report) {
     ty_info info{};
     image_log known{};
-    storage_file image{options.storage}; // what is read of the log is of the same moment
+    storage_file image{options.storage}; // the log is read at the same moment as the image
     if (ty_status status = image_salvage_log(path, options, state, &image, &info, &known))
         return status;
     const ty_status status = redo_known(heap, path, options, info, known, until, report);

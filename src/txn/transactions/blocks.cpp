@@ -1,4 +1,4 @@
-// Blocks and roots in a transaction: allocating at once, freeing and shrinking after the commit, and taking it back.
+// Blocks and roots in a transaction: allocating at once, freeing and shrinking after the commit, and rolling that back.
 #include "write_faults.hpp"
 
 namespace taiyen {
@@ -37,7 +37,7 @@ void forget(ty_txn *txn, touched_block *block) {
     txn->blocks.count--;
 }
 
-// The block that the program hands in, noted from now on. Refuses what is none of its to change.
+// Notes the block that the program passes. Refuses blocks that the program must not change.
 ty_status touch_live(ty_txn *txn, const char *call, void *address, touched_block **block) {
     txn_runtime &rt = *txn->rt;
     size_t bytes;
@@ -66,7 +66,7 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
     uint64_t words = bytes / 8;
     touched_block noted{word_at(rt, block), words, 0, 0, words, txn->ranges.stamp(), false, false};
     if (ty_status status = touch(txn, noted)) {
-        static_cast<void>(heap_free(block)); // it was just made
+        static_cast<void>(heap_free(block)); // it was just allocated
         return none(status);
     }
     if (txn->takes_before_images)
@@ -74,8 +74,8 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
     return block;
 }
 
-// A block of this transaction that nothing else knows of goes at once; any other after the commit (X2). What a rollback
-// is told to do may reach any block.
+// A block of this transaction that nothing else refers to is freed at once; any other after the commit (X2: an alloc of
+// a record must find its place free on replay). A rollback entry may name any block.
 ty_status free_touched(ty_txn *txn, touched_block *block) {
     uint64_t end = block->word + block->words;
     bool at_once = (block->own() || fault("freed_before_its_record_is_appended")) && block->words_logged == 0 &&
@@ -89,8 +89,8 @@ ty_status free_touched(ty_txn *txn, touched_block *block) {
     return heap_free(address);
 }
 
-// X8: the block's memory is the program's up to `words` from now on, of which it asked for size bytes. All of an own
-// block is in the record anyway.
+// X8: what a block may have got by a resize is in the record. From now on the program owns the block's memory up to
+// `words`, of which it asked for `size` bytes. All of an own block is in the record anyway.
 ty_status declare_gain(ty_txn *txn, const touched_block &block, size_t size, uint64_t words, bool run) {
     const txn_runtime &rt = *txn->rt;
     uint64_t kept_bytes = block.words_wanted * 8;
@@ -105,7 +105,7 @@ ty_status declare_gain(ty_txn *txn, const touched_block &block, size_t size, uin
     return TY_OK;
 }
 
-// Makes the block larger where it is. TY_E_MEMORY: there is no room.
+// Grows the block in place. TY_E_MEMORY: there is no room.
 ty_status grow_in_place(ty_txn *txn, touched_block *block, size_t size) {
     const txn_runtime &rt = *txn->rt;
     char *address = address_of(rt, block->word);
@@ -117,7 +117,7 @@ ty_status grow_in_place(ty_txn *txn, touched_block *block, size_t size) {
     if (status == TY_OK)
         status = declare_gain(txn, *block, size, block->words, run);
     if (status != TY_OK) {
-        static_cast<void>(heap_resize_in_place(address, block->words * 8)); // it has just grown
+        static_cast<void>(heap_resize_in_place(address, block->words * 8)); // it was just grown
         return status;
     }
     memset(address + block->words * 8, 0, bytes - block->words * 8);
@@ -125,7 +125,7 @@ ty_status grow_in_place(ty_txn *txn, touched_block *block, size_t size) {
     return TY_OK;
 }
 
-// In place, as far as the block's memory reaches.
+// Resizes in place, within the block's memory.
 ty_status resize_within(ty_txn *txn, touched_block *block, size_t size) {
     size_t bytes;
     bool run;
@@ -139,7 +139,7 @@ ty_status resize_within(ty_txn *txn, touched_block *block, size_t size) {
     return TY_OK;
 }
 
-// M11: a scope's block of before the transaction does not grow in place.
+// M11: a scope's block from before the transaction does not grow in place.
 ty_status resize_touched_in_place(ty_txn *txn, void *address, size_t size, bool scoped, touched_block **block) {
     if (ty_status status = check_owner(txn, "resize a block"))
         return status;
@@ -159,8 +159,8 @@ ty_status rollback_block(ty_txn *txn, const touched_block &block) {
     return block.words > block.words_before ? heap_resize_in_place(address, block.words_before * 8) : TY_OK;
 }
 
-// A before-image may be older than what other threads filled in while the blocks were reserved: a rollback brings this
-// back.
+// A before-image may be older than what other threads stored while the blocks were reserved: a rollback restores the
+// newer content from here.
 ty_status keep_published(ty_txn *txn, size_t count) {
     size_t before = txn->ranges.put_barrier();
     for (const touched_block *block = txn->blocks.end() - count; block != txn->blocks.end(); block++) {
@@ -186,7 +186,7 @@ uint64_t end_of(const touched_block &block) {
     return block.word + block.words_wanted;
 }
 
-// What the commit gives up of a block, as a block of its own: listed before it is one, as the list may need memory.
+// Makes the part that the commit cuts off a block of its own: listed before it is one, as the list may need memory.
 ty_status list_end(txn_runtime &rt, const touched_block &block) {
     if (ty_status status = reserved_list(rt, end_of(block)))
         return status;
@@ -208,7 +208,7 @@ void unlist(txn_runtime &rt, const touched_block *blocks, size_t count) {
         if (block->words_wanted < block->words) {
             reserved_unlist(rt, end_of(*block));
             if (!fault("cut_end_lost_after_a_failed_commit"))
-                static_cast<void>(heap_join_runs(rt.heap, address_of(rt, block->word))); // as list_end has split it
+                static_cast<void>(heap_join_runs(rt.heap, address_of(rt, block->word))); // undoes the split of list_end
         }
     }
 }
@@ -236,7 +236,7 @@ ty_status txn_alloc_at(ty_txn *txn, void *address, size_t size) {
         status = touch(txn, {word_at(rt, address), bytes / 8, 0, 0, bytes / 8, txn->ranges.stamp(), false, false});
     }
     if (status != TY_OK)
-        static_cast<void>(heap_free(address)); // it was just made
+        static_cast<void>(heap_free(address)); // it was just allocated
     return status;
 }
 
@@ -266,7 +266,7 @@ void *resize_touched(ty_txn *txn, void *address, size_t size, bool scoped) {
     void *moved = alloc_touched(txn, size, 0);
     if (moved == nullptr)
         return nullptr;
-    block = find_touched(txn, word_at(*txn->rt, address)); // it may have moved
+    block = find_touched(txn, word_at(*txn->rt, address)); // the array may have moved
     uint64_t kept_bytes = block->words_wanted * 8;
     memcpy(moved, address, size < kept_bytes ? size : kept_bytes);
     if (scoped)
@@ -383,7 +383,7 @@ ty_status blocks_rollback(ty_txn *txn) {
     return outcome != TY_OK ? outcome : roots;
 }
 
-// X3.
+// X3: every snapshot lists the reserved blocks.
 ty_status blocks_list(ty_txn *txn) {
     txn_runtime &rt = *txn->rt;
     for (size_t i = 0; i < txn->blocks.count; i++) {
@@ -405,7 +405,7 @@ ty_status blocks_list(ty_txn *txn) {
     return TY_OK;
 }
 
-// X6.
+// X6: a commit that fails leaves everything as it was.
 void blocks_unlist(ty_txn *txn) {
     unlist(*txn->rt, txn->blocks.begin(), txn->blocks.count);
 }

@@ -59,7 +59,7 @@ ty_status bodies_lost(const stm::transaction *but) {
     return status;
 }
 
-// X31.
+// X31: a thread in a body never waits on another heap; its bodies are lost, and the outermost one waits later.
 ty_status bodies_give_way(const obstacle &met) {
     running_body *outermost = nullptr;
     each_running(nullptr, [&outermost](running_body &each) {

@@ -1,10 +1,9 @@
-// Bodies of ty_atomically that a thread is in, on any concurrent heaps. Others may wait for the end of such a body: who
-// stops its heap, or wants to commit while it is alone.
+// The bodies of ty_atomically that a thread is in, on any concurrent heaps. Other threads may wait for the end of such
+// a body: a thread that stops its heap, or one that wants to commit while it is alone.
 //
-// X31: A thread that is in a body, but for an irrevocable one, waits for nobody on another heap. What would have to
-// wait
-//      there ends with TY_E_BUSY, and the bodies that the thread is in are lost. The outermost one waits in its place,
-//      once it is taken back and nothing is held, and runs again.
+// X31: A thread in a body, unless the body is irrevocable, never waits on another heap. A call that would have to wait
+//     there ends with TY_E_BUSY, and the bodies that the thread is in are lost. The outermost one waits instead, once
+//     it is rolled back and holds nothing, and runs again.
 #pragma once
 
 #include "../../stm/stm.hpp"
@@ -15,14 +14,14 @@ class fair_rwlock;
 struct txn_runtime;
 struct running_body;
 
-// What a thread has to wait for before its outermost body runs again.
+// What a thread must wait for before its outermost body runs again.
 struct obstacle {
     enum class kind : uint8_t {
         none,
-        heap,             // another thread has the heap of this body to itself
+        heap,             // another thread has exclusive use of this body's heap
         heap_with_rwlock, // or its reader-writer lock
-        rwlock,           // somebody has the reader-writer lock
-        broken_log,       // the log of this heap goes on after a snapshot,
+        rwlock,           // another thread holds the reader-writer lock
+        broken_log,       // the log of this heap continues after a snapshot,
         full_log,         // or has room after one
     };
     kind what = kind::none;
@@ -31,24 +30,24 @@ struct obstacle {
     txn_runtime *rt = nullptr;
 };
 
-// What a thread has of one heap, from the outermost call on it to its end.
+// A thread's state on one heap, from the outermost call on it to that call's end.
 struct running_body {
     stm::transaction *own = nullptr;
     running_body *next = nullptr; // of the same thread
-    uint32_t depth = 0;           // from 1 on, of calls on other heaps around it; 0: no call is under way
+    uint32_t depth = 0;           // nesting among calls on other heaps, from 1 on; 0: no call is under way
     bool irrevocable = false;
-    obstacle met; // by what it called, while it is the outermost
+    obstacle met; // what a call within it ran into, while it is the outermost
 };
 
-// From the begin of a call to its end; before is what leave() gets.
+// Lives from the begin of a call to its end; `before` is passed to bodies_leave().
 struct body_entry {
     uint32_t depth;
     bool irrevocable;
 };
 
-// Of the calling thread. Most transactions are within no other: these look at one word and find it NULL.
+// Per thread. Most transactions are nested in no other: they load one word and find it NULL.
 struct bodies_of_thread {
-    running_body *first; // the order says nothing
+    running_body *first; // in no particular order
     uint32_t depth;
 };
 extern constinit thread_local bodies_of_thread bodies_here;
@@ -57,8 +56,8 @@ extern constinit thread_local bodies_of_thread bodies_here;
 [[gnu::cold]] bool some_body_runs();
 void bodies_forget(); // the thread ends
 
-// Calls after a transaction's end may begin the next one while the heap's first call has not returned: that one is
-// deeper.
+// A callback after a transaction's end may begin the next one while the heap's first call has not returned: that one is
+// nested deeper.
 inline body_entry bodies_enter(running_body &body, bool irrevocable) {
     const body_entry before{body.depth, body.irrevocable};
     if (before.depth == 0) [[likely]] {
@@ -82,22 +81,21 @@ inline void bodies_leave(running_body &body, const body_entry &before) {
         bodies_unlist(body);
 }
 
-// Whether the thread is in a body.
 inline bool in_body() {
     return bodies_here.first != nullptr && some_body_runs();
 }
 bool in_irrevocable_body();
-// In one that can be taken back: X31.
+// In a body that can be rolled back (X31: it must not wait on another heap).
 inline bool must_not_wait() {
     return in_body() && !in_irrevocable_body();
 }
-// The bodies that it is in, but for that one: how many, of which so many are handed out.
+// The bodies that the thread is in, except `but`: returns their number; up to `most` of them are stored to `to`.
 unsigned bodies_running(const stm::transaction *but, running_body **to, unsigned most);
-// Why the bodies of the thread, but for that one, do not commit. TY_OK: they may.
+// Why the thread's bodies, except `but`, will not commit. TY_OK: they may.
 ty_status bodies_lost(const stm::transaction *but);
-// X31. For who would have to wait: TY_E_BUSY, with the detail.
+// X31: for a thread that would have to wait within a body. Returns TY_E_BUSY, with the detail.
 [[gnu::cold]] ty_status bodies_give_way(const obstacle &met);
-// Calls that make no sense in something that is run many times, and wait: TY_E_ARGUMENT. call completes "cannot ...".
+// For calls that wait, and make no sense in a body that may run many times: TY_E_ARGUMENT. call completes "cannot ...".
 [[gnu::cold]] ty_status refuse_in_body(const char *call);
 
 } // namespace taiyen

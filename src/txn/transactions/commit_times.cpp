@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-// Four buckets a power of two, from 8 ns on.
+// Four buckets per power of two, from 8 ns on.
 uint32_t bucket_of(uint64_t ns) {
     if (ns < 8)
         return 0;

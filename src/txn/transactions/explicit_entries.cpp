@@ -1,4 +1,4 @@
-// Explicit log entries: data logged as it stands, procedures, and what a rollback is told to do.
+// Explicit log entries: data logged as it is, procedures, and rollback entries.
 #include "transaction.hpp"
 
 namespace taiyen {
@@ -16,7 +16,7 @@ ty_status check_procedure(const char *call, uint64_t id, size_t bytes) {
     return TY_OK;
 }
 
-// Keeps bytes until the transaction ends; *offset in payloads.
+// Keeps bytes until the transaction ends; *offset: their place in payloads.
 ty_status keep_payload(ty_txn *txn, const void *bytes, size_t count, size_t *offset) {
     txn_array<char> &payloads = txn->payloads;
     if (ty_status status = payloads.memory.provide(payloads.count + count))

@@ -1,9 +1,9 @@
 // Distributed transactions whose parts wait together for one durable write: each ends in memory, and another one begins
 // at once.
 //
-// X29: from the first one's end to the outcome of all, the reader-writer lock is held. So nobody but the next
-// distributed transaction sees what is not
-//      durable everywhere, and neither a snapshot's mark nor another record lies before their outcome.
+// X29: the reader-writer lock is held from the first one's end until all have their outcome. So only the next
+//     distributed transaction sees what is not durable everywhere, and neither a checkpoint LSN nor another record lies
+//     before their outcome.
 #include "write_faults.hpp"
 
 namespace taiyen {
@@ -26,7 +26,7 @@ ty_status txn_encode(ty_txn *txn, const uint8_t **bytes, size_t *size) {
     return transaction_encode(txn, bytes, size);
 }
 
-// Half of the ring, as what is prepared alone may take a little more, and its outcome must find room.
+// At most half of the ring: the prepared record itself may take a little more, and the outcome must find room.
 bool txn_gather_fits(ty_heap *heap, size_t bytes) {
     const taiyen::log *log = runtime_of(heap)->log;
     const log_metrics metrics = log_get_metrics(runtime_of(heap)->log);
@@ -65,7 +65,7 @@ ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t cou
     return TY_OK;
 }
 
-// X27: a log that does not take the outcome takes nothing else behind what is prepared.
+// X27: the outcome is the next record. A log that does not take it takes nothing else behind the prepared record.
 void txn_commit_grouped(ty_heap *heap) {
     txn_runtime &rt = *runtime_of(heap);
     uint64_t lsn;

@@ -1,10 +1,11 @@
-// Blocks that the process leads to when a transaction rolls back whose scopes allocated them.
+// Blocks that the process still points to when a transaction rolls back whose scopes allocated them.
 //
-// M11: a block that a scope has allocated and a rollback takes back is nobody else's as long as a variable, or a block
-// of the process's own malloc, leads to it, directly or through others of these blocks. What the library that keeps the
-// address wrote there stays: it goes on using it. So such a block leaves the transaction before anything is rolled
-// back, and is a reserved one from then on, which no before-image is compared with (A3) and which the next open frees
-// (X3).
+// M11: a block that a scope has allocated and a rollback takes back is reused for nothing else as long as a variable,
+//     or a block of the process's own malloc, leads to it, directly or through others of these blocks. What the library
+//     that keeps the address wrote there stays: that library continues to use it. So such a block leaves the
+//     transaction before anything is rolled back, and is a reserved one from then on: it is compared with no
+//     before-image (A3: only words that are not reserved are compared), and the next open frees it (X3: every snapshot
+//     lists the reserved blocks).
 #include "write_faults.hpp"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ public:
     keeping &operator=(const keeping &) = delete;
     ~keeping() { txn_->rolled_back.count = txn_->to_read.count = 0; }
 
-    // A failure leaves blocks to the rollback that the process leads to: there is no memory to keep them.
+    // On a failure there is no memory to keep them: blocks that the process leads to are rolled back, too.
     void run() {
         if (list_blocks() != TY_OK)
             return;
@@ -65,7 +66,7 @@ private:
         const auto begin = reinterpret_cast<uintptr_t>(address_of(rt_, word));
         return txn_->rolled_back.push({begin, begin + words * 8, kept, false});
     }
-    // False: something was not seen.
+    // Returns false if something could not be read.
     bool look_at_process() {
         size_t left = own_bytes_max;
         const bool whole = heap_each_variable_word(reinterpret_cast<const void *>(begin_),
@@ -73,7 +74,7 @@ private:
         return heap_each_own_word({begin_, end_, wants, reach_of_own, this}, &left) && whole;
     }
 
-    // Called with others waiting: neither takes a lock, nor needs memory.
+    // Called while other threads are stopped: takes no lock, and allocates nothing.
     scoped_memory *find(uint64_t value) const {
         if (value - begin_ >= end_ - begin_)
             return nullptr;
@@ -125,7 +126,7 @@ private:
             auto *address = reinterpret_cast<void *>(block.begin);
             const uint64_t word = word_at(rt_, address);
             if (block.kept)
-                continue; // already
+                continue; // kept already
             if (ty_status status = reserved_keep(rt_, word, (block.end - block.begin) / 8)) {
                 failed_ = status;
                 continue;
@@ -135,7 +136,7 @@ private:
                 found_->found[n].kept |= found_->found[n].block.address == address;
         }
     }
-    // Those that nothing leads to any more.
+    // Frees kept blocks that nothing leads to any more.
     void let_go() {
         for (const scoped_memory &block : txn_->rolled_back)
             if (block.kept && !block.reached)
@@ -147,7 +148,7 @@ private:
     ty_txn *txn_;
     txn_runtime &rt_;
     dangling_words *found_;
-    uintptr_t begin_ = 0, end_ = 0; // what they lie between
+    uintptr_t begin_ = 0, end_ = 0; // the range of addresses in which all of them lie
     ty_status failed_ = TY_OK;
 };
 

@@ -1,14 +1,15 @@
-// Bytes that were written behind the tracking's back. A store to each page is what the tracking sees, of every kind and
-// whatever its method; one that changes nothing, and is atomic, as other threads may store to the same bytes.
+// Bytes that were written without the tracking seeing it. Every kind and method of tracking sees a store to the page:
+// so one is made to each page, which changes nothing and is atomic, as other threads may store to the same bytes.
 #include "write_faults.hpp"
 
 namespace taiyen {
 namespace {
 
-// ThreadSanitizer takes it for a store that races with those of others; but it takes nothing away from them.
+// ThreadSanitizer would report a race with the stores of other threads; but this store loses none of them.
 [[gnu::no_sanitize_thread]] void store_to(char *byte) {
 #if defined(__x86_64__)
-    asm volatile("lock orb $0, %0" : "+m"(*byte) : : "memory"); // the compiler may make a plain load of an atomic one
+    // Assembly, as the compiler may turn an atomic OR with 0 into a plain load.
+    asm volatile("lock orb $0, %0" : "+m"(*byte) : : "memory");
 #else
     __atomic_fetch_or(byte, 0, __ATOMIC_SEQ_CST);
 #endif

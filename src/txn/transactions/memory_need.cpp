@@ -38,7 +38,7 @@ memory_answer memory_need::answer() {
         memory_.start();
     watching_ = true;
     const os::memory_room room = memory_.now();
-    if (grown < room.limit / 16) // a snapshot would give little back
+    if (grown < room.limit / 16) // a snapshot would free little
         return memory_answer::enough;
     if (room.available < room.limit / 8)
         return memory_answer::now;

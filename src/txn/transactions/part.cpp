@@ -1,7 +1,7 @@
 // What a part of the record holds: the operations, and the words that may have changed.
 //
-// Blocks decide first: of one that was allocated all words are compared with zeros, of one that is freed none are
-// looked at. These are the overlays; declared ranges count where no overlay lies.
+// Blocks take precedence: all words of an allocated block are compared with zeros, none of a freed block are read.
+// These are the overlays; declared ranges count where no overlay lies.
 #include "write_faults.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t piece_max = uint64_t{1} << 31; // words that one word_range takes
+constexpr uint64_t piece_max = uint64_t{1} << 31; // words that one word_range can hold
 
 enum class overlay_kind : bool { zeros = false, drop = true };
 
@@ -27,7 +27,7 @@ record_operation block_operation(operation_kind kind, const touched_block &block
     return {kind, block.word, words * 8, 0, 0, false, nullptr, 0};
 }
 
-// A block as it is now (or will be, with the last part), against what the record says of it so far.
+// Compares a block as it is now (or will be, with the last part) with what the record says of it so far.
 ty_status collect_block(ty_txn *txn, const touched_block &block, bool last) {
     uint64_t wanted = last ? block.words_wanted : std::max(block.words, block.words_logged);
     uint64_t logged = block.words_logged;
@@ -83,7 +83,7 @@ ty_status collect_operations(ty_txn *txn, bool last) {
     return collect_roots(txn);
 }
 
-// Lays the ranges, which come in rising order, under the overlays.
+// Cuts out of the ranges, which come in rising order, what the overlays cover.
 class range_writer {
 public:
     explicit range_writer(ty_txn *txn)
@@ -136,7 +136,7 @@ ty_status part_collect(ty_txn *txn, bool last, record_part *part) {
     if (ty_status status =
             txn->tracked ? write_faults_ranges(txn, &entries, &count) : txn->ranges.merged(&entries, &count))
         return status;
-    // Each overlay parts at most one range.
+    // Each overlay splits at most one range.
     if (ty_status status = txn->words.memory.provide((count + 2 * txn->overlays.count) * sizeof(word_range)))
         return status;
     std::sort(txn->overlays.begin(), txn->overlays.end(),
@@ -149,8 +149,8 @@ ty_status part_collect(ty_txn *txn, bool last, record_part *part) {
     return TY_OK;
 }
 
-// What the procedure makes of words that are declared is not known here, nor when it does so. So they are logged whole
-// from now on: whatever bytes a recovery finds after the procedure, they become those of the commit.
+// It is not known here what the procedure does to declared words, nor when. So they are logged whole from now on:
+// whatever bytes a recovery finds after the procedure, they become those of the commit.
 ty_status part_close(ty_txn *txn) {
     record_part part;
     if (ty_status status = part_collect(txn, false, &part))

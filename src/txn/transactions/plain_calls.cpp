@@ -1,4 +1,4 @@
-// Apart from all else of the layer: every program is linked with these.
+// Separate from the rest of the layer: every program is linked with these.
 #include "../txn.hpp"
 
 namespace taiyen {

@@ -1,9 +1,8 @@
 // Two-phase commit: a transaction's record is in the log before it is known whether it counts.
 //
-// X27: from the append of a prepared record to that of its outcome the reader-writer lock is held. So the outcome is
-// the next record,
-//      no snapshot's mark lies between the two, and at most the last transaction of a log is in doubt.
-// X28: it counts if and only if its outcome says so, or a snapshot that stands for that.
+// X27: the reader-writer lock is held from the append of a prepared record to that of its outcome. So the outcome is
+//     the next record, no checkpoint LSN lies between the two, and at most the last transaction of a log is in doubt.
+// X28: it counts if and only if its outcome says so, or a snapshot that stands for the outcome.
 #include "write_faults.hpp"
 
 namespace taiyen {
@@ -11,8 +10,8 @@ namespace {
 
 constexpr uint64_t look_wait_ns = 1'000'000'000;
 
-// What an open needs to append again (L4), and a turn, must have room whatever else is in the ring: else a transaction
-// in doubt could not be settled.
+// What an open needs to append again (L4: recovery makes durable what it believed), and a wrap, must have room whatever
+// else is in the ring: otherwise a transaction in doubt could not be resolved.
 bool has_room_to_settle(taiyen::log *log) {
     const log_metrics metrics = log_get_metrics(log);
     return metrics.used_bytes <= metrics.ring_bytes / 8 * 5;
@@ -92,7 +91,7 @@ ty_status txn_prepare_wait(ty_heap *heap, uint64_t lsn) {
     return log_wait(runtime_of(heap)->log, lsn);
 }
 
-// JO1 (distributed.md).
+// JO1 (distributed.md): a resolver asks only for what cannot change any more.
 ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
                            ty_status (*look)(ty_heap *heap, open_here how, void *context), void *context) {
     txn_runtime *rt = runtime_hold(identity, readers);
@@ -109,7 +108,7 @@ ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
         in_section(*rt))
         status =
             failure(TY_E_BUSY, "%s: a transaction is under way", call).at(image_path(rt->heap)).remedy("end it first");
-    // A writer may wait for this thread, or the heap's close: so nobody is waited for longer than a moment.
+    // A writer, or the heap's close, may wait for this thread: so this wait is short.
     const uint64_t until = os::now_ns() + look_wait_ns;
     bool entered = false;
     while (status == TY_OK && !(entered = rt->rwlock.try_lock_shared()) && os::now_ns() < until)

@@ -14,7 +14,7 @@ struct registered {
     char name[40];
 };
 
-// In pages that are chained, never freed.
+// Entries are in pages that are chained, and never freed.
 struct procedure_page {
     procedure_page *next;
     registered entries[(os::page_bytes - sizeof(void *)) / sizeof(registered)];
@@ -24,7 +24,7 @@ static_assert(sizeof(procedure_page) <= os::page_bytes);
 constinit os::mutex procedures_lock{os::lock_rank::procedures};
 constinit procedure_page *first_page = nullptr; // guarded by procedures_lock
 
-registered *find(uint64_t id) { // 0: one that is not in use
+registered *find(uint64_t id) { // id 0: an entry that is not in use
     for (procedure_page *page = first_page; page != nullptr; page = page->next)
         for (registered &entry : page->entries)
             if (entry.id == id)
@@ -39,7 +39,7 @@ ty_status find_unused(registered **entry) {
     void *memory;
     if (ty_status status = os::map_memory(os::page_bytes, os::memory_hint::none, &memory))
         return status;
-    procedure_page *page = static_cast<procedure_page *>(memory); // zeros: nothing is in use
+    procedure_page *page = static_cast<procedure_page *>(memory); // zeros: no entry is in use
     page->next = first_page;
     first_page = page;
     *entry = page->entries;
@@ -86,11 +86,11 @@ ty_status procedure_run(ty_heap *heap, uint64_t id, const void *arguments, size_
         return failure(TY_E_NOT_FOUND, "run the procedure %llu: none is registered",
                        static_cast<unsigned long long>(id))
             .remedy("call ty_register_procedure before the heap is opened");
-    os::not_cancelable whole; // amid a rollback, a replay or an undo
+    os::not_cancelable whole; // within a rollback, a replay or an undo
     os::caught caught;
     ty_status status = TY_OK;
     auto procedure = [&] { status = found.procedure(heap, arguments, bytes, found.context); };
-    if (!caught.run(procedure)) // Y6
+    if (!caught.run(procedure)) // Y6: nothing stays locked after a callback has thrown
         return failure(TY_E_UNSUPPORTED, "run the procedure %llu \"%s\": it threw an exception",
                        static_cast<unsigned long long>(id), found.name)
             .remedy("have it catch what it may throw, and return a status");

@@ -22,8 +22,8 @@ namespace {
 
 // What the thread has open on one heap.
 struct section {
-    uint64_t runtime;    // its number: memory of one that is no more may be another's
-    uint32_t depth;      // of nested sections
+    uint64_t runtime;    // its number: the address of a destroyed one may be reused
+    uint32_t depth;      // nesting of the heap's sections
     fair_rwlock *object; // NULL: none
 };
 constexpr unsigned sections_max = 16;
@@ -42,14 +42,15 @@ void drop_if_over(section *s) {
         *s = sections[--section_count];
 }
 
-// Sections of heaps that were discarded or rebuilt.
+// Removes sections of heaps that were discarded or rebuilt.
 void drop_ended() {
     for (unsigned i = section_count; i > 0; i--)
         if (!thread_ends_watches(sections[i - 1].runtime))
             sections[i - 1] = sections[--section_count];
 }
 
-ty_status refuse_forked(const txn_runtime &rt, const char *call) { // a thread that the child has not got may be inside
+// A thread that does not exist in the child may be inside.
+ty_status refuse_forked(const txn_runtime &rt, const char *call) {
     if (rt.txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("use the heap in the process that opened it, or open it in the child");
@@ -85,9 +86,9 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
     return TY_OK;
 }
 
-// Transactions of others know nothing of reader-writer locks.
+// Transactions of other threads on a concurrent heap do not use the reader-writer locks.
 ty_status enter_rwlock(txn_runtime &rt, fair_rwlock &rwlock, const char *call) {
-    if (!must_not_wait()) // X31
+    if (!must_not_wait()) // X31: a thread in a body waits for nobody on another heap
         rwlock.lock_shared();
     else if (!rwlock.try_lock_shared())
         return bodies_give_way({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
@@ -103,7 +104,7 @@ void leave_rwlock(txn_runtime &rt, fair_rwlock &rwlock) {
     rwlock.unlock_shared();
 }
 
-// The thread's section that open_section found becomes known.
+// Registers the thread's section that open_section found.
 void keep_section(txn_runtime *rt, section *s) {
     if (s == &sections[section_count]) {
         *s = {rt->number, 0, nullptr};
@@ -117,7 +118,7 @@ bool in_section(const txn_runtime &rt) {
     return section_count != 0 && find_section(rt) != nullptr;
 }
 
-// X9.
+// X9: what a thread had under way ends with it.
 void sections_end(txn_runtime &rt) {
     section *s = find_section(rt);
     if (s == nullptr)
@@ -211,7 +212,7 @@ ty_status txn_lock_object(ty_txn *txn, const void *object) {
     for (fair_rwlock *held : txn->objects)
         if (held == &rwlock)
             return TY_OK;
-    if (must_not_wait()) { // X31
+    if (must_not_wait()) { // X31: a thread in a body waits for nobody on another heap
         if (!rwlock.try_lock())
             return bodies_give_way({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
     } else {

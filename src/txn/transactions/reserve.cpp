@@ -1,4 +1,4 @@
-// Reserved blocks, and the list of them that lies in the heap (X3).
+// Reserved blocks, and the list of them in the heap (X3: every snapshot lists the reserved blocks).
 //
 // The list is a chain of blocks from the heap's service root; they are never freed while there is a log. Each place
 // holds the word number of a block that is allocated in the heap's tables and must not be after a recovery, or 0.
@@ -9,7 +9,7 @@
 namespace taiyen {
 namespace {
 
-constexpr size_t list_block_bytes = 4000; // a size class, and not a page: a list of one page wastes nothing
+constexpr size_t list_block_bytes = 4000; // a size class, less than a page: a list of one block wastes nothing
 constexpr size_t list_places = list_block_bytes / 8 - 2;
 constexpr uint64_t list_magic = reservations_magic;
 
@@ -23,19 +23,18 @@ static_assert(sizeof(list_block) == list_block_bytes);
 enum class reserved_state : uint8_t {
     reserved,
     published, // by the transaction under way
-    leaving,   // a transaction frees it, and a snapshot that holds that transaction is under way; or it is to be freed
-               // later
-    of_list,   // a block of the list itself
-    kept,      // a rollback left it to the variables that lead to it (M11)
+    leaving, // a transaction frees it, and a snapshot that holds that transaction is under way; or its free is deferred
+    of_list, // a block of the list itself
+    kept,    // a rollback left it to the variables that lead to it (M11)
 };
 
 struct reservation {
     uint64_t word;   // 0: not in use
-    uint64_t *place; // in the list; NULL: it is not there
-    uint64_t words;  // of the block; 0: it is in use, but not as a reserved one
+    uint64_t *place; // in the list; NULL: not listed
+    uint64_t words;  // of the block; 0: in use, but not as a reserved block
     reserved_state state;
-    bool listed;        // of a kept one: reserved_list_kept has told of it
-    uint32_t next_free; // number of the next one that is not in use
+    bool listed;        // for a kept one: reserved_list_kept has visited it
+    uint32_t next_free; // index of the next free entry
 };
 
 constexpr uint32_t no_number = word_table::none;
@@ -44,12 +43,12 @@ constexpr uint32_t no_number = word_table::none;
 
 struct reservations {
     os::mutex lock{os::lock_rank::reservations};
-    os::mutex table_lock{os::lock_rank::leaving}; // behind lock, for who changes numbers
-    word_table numbers;                           // from here: guarded by lock; looked up also under table_lock alone
+    os::mutex table_lock{os::lock_rank::leaving}; // after lock, for threads that change numbers
+    word_table numbers; // from here: guarded by lock; numbers may be read under table_lock alone
     txn_array<reservation> entries;
     uint32_t first_free;
     txn_array<uint64_t *> free_places;
-    list_block *last;                 // of the list; NULL: there is none
+    list_block *last;                 // of the list; NULL: none
     std::atomic<uint64_t> count;      // of reserved, published and kept blocks; read without lock
     std::atomic<uint64_t> kept_bytes; // likewise
 };
@@ -83,7 +82,7 @@ ty_status enter(txn_runtime &rt, uint64_t word, uint64_t words, uint64_t *place,
     return TY_OK;
 }
 
-// Its place in the list is empty from now on, and free for another.
+// Clears its place in the list, which is then free for another.
 void leave(txn_runtime &rt, reservation *entry) {
     reservations &r = *rt.reserved;
     library_stores own;
@@ -119,7 +118,7 @@ ty_status grow_list(txn_runtime &rt) {
     if (status == TY_OK)
         status = enter(rt, word_at(rt, block), bytes / 8, nullptr, reserved_state::of_list);
     if (status != TY_OK) {
-        static_cast<void>(heap_free(memory)); // it was just made
+        static_cast<void>(heap_free(memory)); // it was just allocated
         return status;
     }
     if (r.last != nullptr)
@@ -130,7 +129,7 @@ ty_status grow_list(txn_runtime &rt) {
     return add_places(r, block);
 }
 
-// A place in the list, not yet written; *place stays among the free ones until enter_listed.
+// Finds a place in the list, without writing to it; *place stays among the free ones until enter_listed.
 ty_status find_place(txn_runtime &rt, uint64_t **place) {
     reservations &r = *rt.reserved;
     if (r.free_places.count == 0)
@@ -201,7 +200,7 @@ ty_status check_writable(txn_runtime *rt, const char *call) {
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("open the heap in the process that changes it");
-    if (rt->receives.load(std::memory_order_relaxed)) // LK7
+    if (rt->receives.load(std::memory_order_relaxed)) // LK7: nobody else writes to a heap that receives
         return refuse_received(*rt, call);
     return TY_OK;
 }
@@ -243,7 +242,7 @@ ty_status reservations_recover(txn_runtime &rt) {
         if (ty_status status = read_list_block(rt, address, &block))
             return status;
         if (find(r, word_at(rt, block)) != nullptr)
-            return damaged_list(rt); // a ring
+            return damaged_list(rt); // a cycle
         if (ty_status status = free_listed(rt, block))
             return status;
         if (ty_status status = enter(rt, word_at(rt, block), sizeof(list_block) / 8, nullptr, reserved_state::of_list))
@@ -313,7 +312,7 @@ void reservations_add_list(const txn_runtime &rt, os::page_set &pages) {
     }
 }
 
-// X20: any thread may fill a reserved block at any moment.
+// X20: pages of reserved blocks keep their private copies, as any thread may fill such a block at any moment.
 void reservations_add_pages(void *runtime, os::page_set &pages) {
     const reservations &r = *static_cast<txn_runtime *>(runtime)->reserved;
     constexpr uint64_t words_per_page = os::page_bytes / 8;
@@ -336,7 +335,7 @@ void *reserve(txn_runtime &rt, size_t size, reserved_state state) {
     if (block == nullptr)
         return nullptr;
     if (enter_listed(rt, word_at(rt, block), bytes / 8, state) != TY_OK) {
-        static_cast<void>(heap_free(block)); // it was just made
+        static_cast<void>(heap_free(block)); // it was just allocated
         return nullptr;
     }
     rt.reserved->count++;
@@ -444,7 +443,7 @@ ty_status reservations_add_blocks(const txn_runtime &rt, own_blocks &found) {
 
 namespace {
 
-// A live block of the heap that starts at a word.
+// Whether a live block of the heap starts at the word.
 bool starts_block(ty_heap *heap, uint64_t word, ty_block *block) {
     const heap_words words = heap_block_words(heap);
     if (word < words.first || word >= words.end)
@@ -453,7 +452,7 @@ bool starts_block(ty_heap *heap, uint64_t word, ty_block *block) {
     return heap_find_block(heap, address, block) && block->address == address;
 }
 
-// Adds a block of the list, and what it names; *next is the next one's word. False: damaged.
+// Adds a block of the list, and what it names; *next: the word of the next one. False: damaged.
 bool read_list(ty_heap *heap, uint64_t word, own_blocks &found, uint64_t *next, ty_status *status) {
     ty_block block;
     if (!starts_block(heap, word, &block) || block.size_bytes < sizeof(list_block))
@@ -475,7 +474,7 @@ bool read_list(ty_heap *heap, uint64_t word, own_blocks &found, uint64_t *next, 
 
 } // namespace
 
-// A ring is found when the walk comes again to where it was: a place that is moved on after 1, 2, 4, ... steps.
+// Detects a cycle by comparing with an earlier place of the walk, which is updated after 1, 2, 4, ... steps.
 ty_status reservations_read_blocks(ty_heap *heap, own_blocks &found) {
     const auto *base = static_cast<const char *>(heap_base(heap));
     const auto *root = static_cast<const char *>(heap_service_root(heap));
@@ -663,7 +662,7 @@ ty_status reserved_list_kept(txn_runtime &rt, ty_status (*visit)(void *context, 
     return TY_OK;
 }
 
-// Another thread may have freed it meanwhile, and a resize have put another one there.
+// Another thread may have freed it meanwhile, and a resize may have put another block there.
 void reserved_let_go(txn_runtime &rt, uint64_t word) {
     os::lock_guard guard(rt.reserved->lock);
     const reservation *entry = find(*rt.reserved, word);

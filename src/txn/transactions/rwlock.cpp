@@ -3,7 +3,7 @@
 namespace taiyen {
 namespace {
 
-// A transaction often takes less than a sleep: worth a look or two.
+// A transaction often takes less time than a sleep, so spin a little first.
 constexpr unsigned spins = 64;
 
 } // namespace
@@ -17,8 +17,9 @@ bool fair_rwlock::reader_may_enter(uint64_t state, uint64_t *entered) {
     return true;
 }
 
-// Who sleeps has counted itself as waiting while it could not enter, and has read its wake-up word before it looked: a
-// change of the state after that look sees the count, changes the word, and thereby ends the sleep.
+// No wake-up is lost: a thread that sleeps has counted itself as waiting while it could not enter, and has read its
+// wake-up word before it checked the state. A change of the state after that check sees the count, changes the word,
+// and so ends the sleep.
 void fair_rwlock::lock_slowly() {
     constexpr uint64_t barred = writer_in | count_mask * reader_in | count_mask * reader_next;
     uint64_t registered = 0;
@@ -43,7 +44,7 @@ void fair_rwlock::lock_slowly() {
     }
 }
 
-// X10.
+// X10: readers that waited for a writer go before the next one.
 void fair_rwlock::unlock_slowly() {
     uint64_t state = state_.load(std::memory_order_relaxed);
     uint64_t after;

@@ -1,6 +1,6 @@
-// One writer or many readers. A word that counts who is in and who waits; who must wait sleeps in the kernel. A waiting
-// writer holds new readers up, so that it is served; when it is done, those who waited go before the next writer. A
-// thread's nested read sections must not come here again.
+// A fair reader-writer lock: one writer or many readers. One word counts the threads that are in and those that wait; a
+// thread that must wait sleeps in the kernel. A waiting writer holds back new readers, so that it does not starve; when
+// it is done, the readers that waited go before the next writer. A thread's nested read sections must not lock again.
 #pragma once
 
 #include "../../os/os.hpp"
@@ -17,7 +17,7 @@ public:
             [[unlikely]]
             lock_slowly();
     }
-    bool try_lock() { // false: somebody is in, or waits
+    bool try_lock() { // false: another thread is in, or waits
         uint64_t free = 0;
         return state_.compare_exchange_strong(free, writer_in, std::memory_order_acquire, std::memory_order_relaxed);
     }
@@ -33,9 +33,9 @@ public:
     void unlock_shared();
 
 private:
-    // Fields of the state: readers that are in, that wait, and that may come in before the next writer (X10: not
-    // more than wait, and each of those takes one as it comes in, so it gets 0 again); writers that wait; the writer
-    // that is in. Each count has room for 65,535 threads at least.
+    // Fields of the state: readers that are in; readers that wait; readers that may enter before the next writer (X10:
+    // those that waited for a writer, no more; each takes one as it enters, so the count returns to 0); writers that
+    // wait; the writer that is in. Each count has room for at least 65,535 threads.
     static constexpr uint64_t reader_in = 1;
     static constexpr uint64_t reader_waits = uint64_t{1} << 16;
     static constexpr uint64_t reader_next = uint64_t{1} << 32;

@@ -1,4 +1,4 @@
-// What a transactional heap's snapshots need of each other: those that are asked for (snapshots.cpp), and those that
+// What the parts of snapshots on a transactional heap share: those that are asked for (snapshots.cpp), and those that
 // are due (snapshots_due.cpp).
 #pragma once
 
@@ -7,10 +7,12 @@
 
 namespace taiyen {
 
-// What went wrong in work that nobody waited for. A lock of its own, so that it is told without waiting for the disk.
+// The error of work that no thread waited for. It has a lock of its own, so that it can be read without waiting for the
+// disk.
 class work_error {
 public:
-    // The calling thread's detail. It is over when a snapshot of that epoch, or a later one, is durable; 0: never.
+    // Keeps the calling thread's detail. It expires when a snapshot of that epoch, or a later one, is durable; 0:
+    // never.
     void keep(uint64_t epoch = 0) {
         os::lock_guard guard(lock_);
         ty_error_detail(&error_);
@@ -40,49 +42,49 @@ private:
     }
 
     os::mutex lock_{os::lock_rank::work_errors};
-    ty_error error_{}; // guarded by lock_, as is over_at_; status TY_OK: none
+    ty_error error_{}; // guarded by lock_, as is over_at_; status TY_OK: no error
     uint64_t over_at_ = 0;
 };
 
 struct snapshot_service {
     os::mutex lock{os::lock_rank::snapshots};
-    bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log was not told
+    bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log does not know yet
     uint64_t pending_epoch;
     log_marks pending_mark;
     uint64_t started_ns;  // the last one
-    uint64_t started_lsn; // what it holds
+    uint64_t started_lsn; // the LSN up to which it holds transactions
     void **frees;         // blocks to be freed before the next one
     size_t free_count;
     size_t free_capacity;
-    uint64_t retry_ns; // when the last one, that failed, is tried again; 0: it did not
+    uint64_t retry_ns; // when a failed snapshot is retried; 0: the last one did not fail
     uint64_t forced;
     uint64_t timed;
     uint64_t pages;
 
-    memory_need memory; // by reader-writer lock
+    memory_need memory; // guarded by the reader-writer lock
 
-    std::atomic<uint64_t> due_log_bytes; // when so much of the ring is in use
+    std::atomic<uint64_t> due_log_bytes; // a snapshot is due when this much of the ring is in use
 
     std::atomic<uint64_t> dirty_due_ns; // when the dirty pages are counted again,
     std::atomic<bool> memory_short;     // seen after a commit
-    std::atomic<bool> uncounted;        // if there are commits since the last time; only with snapshot_dirty_bytes
-    work_error snapshot_error;          // of one that nobody asked for, until it or a later one is durable
-    work_error free_error;              // of blocks that were left for later, until it is told
+    std::atomic<bool> uncounted;        // if there are commits since the last count; only with snapshot_dirty_bytes
+    work_error snapshot_error;          // of a snapshot that was not asked for, until it or a later one is durable
+    work_error free_error;              // of blocks whose free was deferred, until it is reported
     std::atomic<uint32_t> signal;
     std::atomic<bool> stopping;
     std::atomic<bool> asleep; // the heap is not open yet
-    std::atomic<bool> wanted; // the thread is to look
+    std::atomic<bool> wanted; // the thread is to check
     os::thread thread;
     bool running;
 };
 
 // ---- snapshots.cpp
 
-// Frees blocks that were left for later. Under lock.
+// Frees blocks whose free was deferred. Under lock.
 void snapshots_free_some(txn_runtime &rt, snapshot_service &s, size_t most);
-// Tells the log that the pending snapshot is durable, if it is. Under lock.
+// Notifies the log if the pending snapshot is durable. Under lock.
 void snapshots_settle(txn_runtime &rt, snapshot_service &s);
-// A snapshot that nobody asked for. rwlock_held: by a commit. What fails is kept, for ty_run_background_work and
+// Takes a snapshot that was not asked for. rwlock_held: by a commit. An error is kept for ty_run_background_work and
 // ty_background_work_status.
 ty_status snapshots_take(txn_runtime &rt, bool rwlock_held);
 
@@ -90,14 +92,14 @@ ty_status snapshots_take(txn_runtime &rt, bool rwlock_held);
 
 // Whether snapshots of the heap can be collected while others commit.
 bool snapshots_can_run_beside(txn_runtime &rt);
-// Starts one so. *mark: where it stands in the log. With the reader-writer lock held, and under lock.
+// lock.
 ty_status snapshot_start_beside(txn_runtime &rt, log_marks *mark, uint64_t *epoch);
 
 // ---- snapshots_due.cpp
 
 bool snapshots_due(txn_runtime &rt);
 void snapshots_wake(snapshot_service &s); // the thread
-// When the next one is due, by what was logged while the last one was under way. Under lock.
+// Sets when the next snapshot is due, from what was logged while the last one was under way. Under lock.
 void snapshots_set_due_log_bytes(txn_runtime &rt, uint64_t logged_meanwhile);
 
 } // namespace taiyen

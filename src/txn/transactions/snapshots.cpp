@@ -1,9 +1,10 @@
-// Snapshots of a transactional heap that somebody asks for, or that stand in for a log write, and what comes with them:
-// the log's space is released, a broken log is repaired, blocks are freed that a commit left for later.
+// Snapshots of a transactional heap that are asked for, or that replace a log write, and their consequences: the log's
+// space is released, a broken log is repaired, deferred frees are done.
 //
-// `lock` is taken behind the reader-writer lock, before everything else. Who starts a snapshot holds both: so marks are
-// in the order of epochs. Who repairs the log, or takes a snapshot in place of a log write, holds `lock` until the log
-// goes on: nobody else can let it go on meanwhile with an older mark.
+// `lock` is taken after the reader-writer lock, before everything else. A thread that starts a snapshot holds both: so
+// checkpoint LSNs are in the order of epochs. A thread that repairs the log, or takes a snapshot in place of a log
+// write, holds `lock` until the log continues: so no other thread can let it continue meanwhile with an older
+// checkpoint LSN.
 #include "bodies.hpp"
 #include "snapshot_service.hpp"
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr uint64_t retry_after_ns = 1'000'000'000;
 
-// Whether the calling thread has the reader-writer lock by a read section of its own.
+// Holds the reader-writer lock as a reader, unless the calling thread has it by a read section already.
 class [[nodiscard]] rwlock_as_reader {
 public:
     explicit rwlock_as_reader(txn_runtime &rt) : rt_(rt), taken_(!in_section(rt)) {
@@ -37,7 +38,7 @@ private:
     bool taken_;
 };
 
-// A transaction of the calling thread, also one that it has prepared.
+// Whether the calling thread has a transaction under way, or one that it has prepared.
 bool has_own(const txn_runtime &rt) {
     return txn_current(rt.heap) != nullptr || has_prepared(rt);
 }
@@ -55,7 +56,7 @@ private:
 
 // ---- Under lock
 
-// A snapshot is durable.
+// Called when a snapshot is durable.
 void forget_failure(snapshot_service &s) {
     s.retry_ns = 0;
     s.snapshot_error.clear();
@@ -80,19 +81,21 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
         return;
     s.pending = false;
     forget_failure(s);
-    // Nothing was appended to a broken log since it broke; if nothing was since the mark, the snapshot holds all of it.
-    // Of a concurrent heap somebody may be amid an append: snapshots_repair stops all.
+    // Nothing was appended to a broken log since it broke; if nothing was since the checkpoint LSN, the snapshot holds
+    // all of it. On a concurrent heap a thread may be within an append: snapshots_repair stops all of them.
     if (!rt.others && log_broken(rt.log) && log_last(rt.log) == s.pending_mark.lsn)
         log_continue(rt.log, s.pending_mark);
     else
         log_release(rt.log, s.pending_mark);
-    snapshots_set_due_log_bytes(rt, log_get_metrics(rt.log).fullest_bytes); // what is in use now came after the mark
+    // What is in use now came after the checkpoint LSN.
+    snapshots_set_due_log_bytes(rt, log_get_metrics(rt.log).fullest_bytes);
 }
 
 namespace {
 
-// What was committed without waiting would stand in the snapshot alone, and a change feed would have to begin anew. One
-// write; where it fails, the snapshot holds it all the same. X21: not within an open.
+// Writes what was committed without waiting: otherwise it would be in the snapshot alone, and a change feed would have
+// to start over from a new base. One write; if it fails, the snapshot holds the transactions nevertheless. X21: nothing
+// is written within an open, which resolves its own doubts.
 void log_grouped(txn_runtime &rt) {
     if (rt.opened.load(std::memory_order_acquire) && !log_broken(rt.log))
         (void)log_wait(rt.log, log_last(rt.log));
@@ -119,11 +122,11 @@ ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_marks *mark, 
 
 enum class beside_others : bool { no, yes };
 
-// X1, X3: with the reader-writer lock held. beside: others of a concurrent heap go on; else they are stopped, or cannot
-// commit.
+// X1 (whole transactions up to the checkpoint LSN), X3 (all reserved blocks are listed): with the reader-writer lock
+// held. beside: other writers of a concurrent heap continue; otherwise they are stopped, or cannot commit.
 ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch,
                 beside_others beside = beside_others::no) {
-    if (rt.spoiled.load(std::memory_order_relaxed)) // LK6
+    if (rt.spoiled.load(std::memory_order_relaxed)) // LK6: only whole transactions, in order
         return refuse_spoiled(rt, "take a snapshot");
     if (ty_status status = sink_check(rt.own_sink)) // without its log the heap would not open again
         return status;
@@ -143,7 +146,7 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     return TY_OK;
 }
 
-// A snapshot after which the log goes on in a generation of its own.
+// Takes a snapshot after which the log continues in a generation of its own.
 ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, rwlock_as_reader *rwlock) {
     uint64_t epoch = 0, pages = pages_written(rt);
     beyond_log += fault("snapshot_forgets_what_the_log_lacks") ? 0 : rt.unlogged.load(std::memory_order_relaxed);
@@ -153,12 +156,12 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     if (!status) {
         status = image_snapshot_wait(rt.heap, epoch);
         if (status && beyond_log && !fault("log_goes_on_behind_an_unacknowledged_snapshot"))
-            log_break(rt.log, status); // X7
+            log_break(rt.log, status); // X7: nothing is logged behind a snapshot that failed and may be found
     }
     s.pending = false;
     if (status)
         return status;
-    rt.unlogged.store(0, std::memory_order_relaxed); // nothing is received before the log goes on
+    rt.unlogged.store(0, std::memory_order_relaxed); // nothing is received before the log continues
     log_continue(rt.log, s.pending_mark);
     forget_failure(s);
     s.forced += 1;
@@ -166,8 +169,8 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     return TY_OK;
 }
 
-// One that nobody's commit needs. A log that is broken, or has no room for what an open has to repeat, cannot hold what
-// a snapshot beside others may have of later commits.
+// Starts a snapshot that no commit needs. A log that is broken, or has no room for what an open has to repeat, cannot
+// hold what a snapshot beside others may have of later commits.
 ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
     if (rt.unlogged.load(std::memory_order_relaxed)) {
         others_stopped stopped(rt);
@@ -189,9 +192,9 @@ ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
 
 } // namespace
 
-// What could not be written is in the snapshot then.
+// The snapshot then holds what could not be written.
 ty_status snapshots_repair(txn_runtime &rt) {
-    if (must_not_wait()) // X31
+    if (must_not_wait()) // X31: a thread in a body waits for nobody on another heap
         return bodies_give_way({obstacle::kind::broken_log, nullptr, nullptr, &rt});
     snapshot_service &s = *rt.snapshots;
     rwlock_as_reader rwlock(rt);
@@ -210,18 +213,18 @@ ty_status wait_for(txn_runtime &rt, uint64_t epoch) {
     return TY_OK;
 }
 
-// With the reader-writer lock held: once a snapshot is durable, memory that it needed can go. A failure leaves it in
-// use.
+// With the reader-writer lock held: once a snapshot is durable, evicts private copies that it needed. On a failure they
+// stay.
 void evict_copies(txn_runtime &rt) {
     if (rt.others && !rt.snapshots->memory.may_exceed())
-        return; // nobody is stopped for that
+        return; // no thread is stopped for that
     others_stopped stopped(rt);
     reservations_lock(rt);
     (void)image_evict_copies(rt.heap);
     reservations_unlock(rt);
 }
 
-// A snapshot would be taken amid the transaction.
+// A snapshot would be taken within the transaction.
 ty_status refuse_in_transaction(const char *call) {
     return failure(TY_E_ARGUMENT, "%s: this thread has a transaction under way on the heap", call)
         .remedy("commit it or roll it back first");
@@ -237,14 +240,14 @@ ty_status snapshots_take(txn_runtime &rt, bool rwlock_held) {
         epoch = s.pending ? s.pending_epoch : 0;
     }
     if (epoch && !rwlock_held)
-        (void)wait_for(rt, epoch); // its failure is told to whoever waits for it
+        (void)wait_for(rt, epoch); // its failure is reported to the threads that wait for it
     log_grouped(rt);               // so that there is little left to write once the reader-writer lock is held
     if (!rwlock_held)
         rt.rwlock.lock_shared();
     ty_status status = TY_OK;
     epoch = 0;
     if (!s.stopping.load(
-            std::memory_order_relaxed)) { // else the reader-writer lock may have been left open by a transaction
+            std::memory_order_relaxed)) { // otherwise the transaction may have left the reader-writer lock held
         os::lock_guard guard(s.lock);
         before = pages_written(rt);
         status = start_asked(rt, s, &epoch);
@@ -298,7 +301,7 @@ void snapshots_free_later(txn_runtime &rt, void *block) {
 ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *lsn) {
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
-    snapshots_set_due_log_bytes(rt, UINT64_MAX); // the one before it began too late, perhaps
+    snapshots_set_due_log_bytes(rt, UINT64_MAX); // the one before it may have begun too late
     if (ty_status status = start_and_continue(rt, s, holds_transaction, nullptr))
         return status;
     *lsn = s.pending_mark.lsn;
@@ -307,9 +310,9 @@ ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *ls
 
 namespace {
 
-// An open that found the ring full cannot append again what it believed: a snapshot holds it as well.
+// An open that found the ring full cannot append again what it believed: a snapshot makes it durable instead.
 ty_status durable_by_snapshot(txn_runtime &rt) {
-    if (must_not_wait()) // X31
+    if (must_not_wait()) // X31: a thread in a body waits for nobody on another heap
         return bodies_give_way({obstacle::kind::full_log, nullptr, nullptr, &rt});
     if (has_own(rt))
         return failure(TY_E_SPACE, "make transactions of the generation before durable: the log is full")
@@ -322,9 +325,9 @@ ty_status durable_by_snapshot(txn_runtime &rt) {
 
 } // namespace
 
-// One that began before the log was full may free too little, or nothing.
+// A snapshot that began before the log was full may free too little, or nothing.
 ty_status snapshots_make_room(txn_runtime &rt) {
-    if (must_not_wait()) // X31
+    if (must_not_wait()) // X31, as above
         return bodies_give_way({obstacle::kind::full_log, nullptr, nullptr, &rt});
     const uint64_t used = log_get_metrics(rt.log).used_bytes;
     uint64_t epoch = 0;
@@ -341,7 +344,7 @@ ty_status snapshots_make_room(txn_runtime &rt) {
     return txn_snapshot_wait(rt.heap, epoch);
 }
 
-// X4: acknowledged is what is in the log behind a durable snapshot, or in one.
+// X4: an acknowledged transaction is in the log behind the newest durable snapshot, or in that snapshot.
 ty_status make_durable(txn_runtime &rt, uint64_t lsn) {
     for (;;) {
         if (lsn > log_last(rt.log) && rt.unlogged.load(std::memory_order_relaxed))
@@ -352,7 +355,7 @@ ty_status make_durable(txn_runtime &rt, uint64_t lsn) {
             return TY_OK;
         if (!log_broken(rt.log))
             status = status == TY_E_SPACE ? durable_by_snapshot(rt) : status;
-        else if (!has_own(rt)) // amid a transaction there can be no snapshot
+        else if (!has_own(rt)) // within a transaction there can be no snapshot
             status = snapshots_repair(rt);
         if (status)
             return status;
@@ -417,7 +420,7 @@ ty_status txn_work(ty_heap *heap) {
     snapshot_service &s = *rt->snapshots;
     bool may_wait = !has_own(*rt) && !in_section(*rt) && !must_not_wait() && !refuse_within(*rt, "take a snapshot");
     if (may_wait && (s.snapshot_error.tell(image_epoch(heap)) || (!rt->threads && snapshots_due(*rt))))
-        (void)snapshots_take(*rt, false); // kept
+        (void)snapshots_take(*rt, false); // its error is kept
     {
         os::lock_guard guard(s.lock);
         snapshots_free_some(*rt, s, SIZE_MAX);

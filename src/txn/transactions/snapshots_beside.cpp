@@ -1,6 +1,6 @@
-// Snapshots of a concurrent heap that stop nobody. The pages of blocks are copied while others store into them: a copy
-// may hold stores of later commits than the snapshot's mark. A recovery stores these again, for the batch counts only
-// once the log holds all that a copy may have.
+// Snapshots of a concurrent heap that stop no thread. The pages of blocks are copied while other threads store into
+// them: a copy may hold stores of commits later than the checkpoint LSN. A recovery repeats these stores, as the batch
+// counts only once the log holds all that a copy may have.
 #include "snapshot_service.hpp"
 
 namespace taiyen {
@@ -11,10 +11,10 @@ struct collecting {
     log_marks *mark;
     image_mark image{};
     bool begun = false;
-    bool locked = true; // the reservations: before what the image locks
+    bool locked = true; // the reservations: before the locks of the image
 };
 
-// X24, X25: blocks are of one side of the mark or the other, and what has a place in the log before the mark is stored.
+// X24, X25: each block is on one side of the checkpoint LSN, and what has a place in the log before it is stored.
 ty_status approach(void *context) {
     auto &self = *static_cast<collecting *>(context);
     other_writers &others = *self.rt.others;
@@ -41,8 +41,8 @@ void resumed(void *context) {
     static_cast<collecting *>(context)->locked = false;
 }
 
-// X25. Where nothing was committed since, the log need not be written: behind a gap it must not be, before the batch
-// counts (X21).
+// X25: the batch counts once the log durably holds all that it may have of later commits. If nothing was committed
+// since, the log need not be written; behind a gap it must not be, before the batch counts (X21).
 ty_status settle(void *context) {
     const auto &self = *static_cast<const collecting *>(context);
     const uint64_t lsn = self.rt.others->newest_commit(*self.rt.others);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint32_t look_after_commits = 32;
 constexpr uint64_t look_after_bytes = uint64_t{64} << 10;
-constexpr uint64_t dirty_look_ns = 10'000'000; // counting dirty pages: not more often,
-constexpr uint64_t dirty_look_share = 50;      // and not more than this part of the time
+constexpr uint64_t dirty_look_ns = 10'000'000; // dirty pages are not counted more often,
+constexpr uint64_t dirty_look_share = 50;      // and counting takes at most one part in this many of the time
 constexpr size_t frees_at_once = 256;          // so that no commit waits for long
 
 bool much_is_logged(const txn_runtime &rt) {
@@ -31,7 +31,7 @@ bool retry_due(snapshot_service &s) {
     return s.retry_ns && os::now_ns() >= s.retry_ns;
 }
 
-// Counting takes time that grows with the heap, so it is done seldom.
+// Counting takes time that grows with the heap, so it is done rarely.
 bool dirty_enough(txn_runtime &rt, snapshot_service &s) {
     if (!s.uncounted.load(std::memory_order_relaxed))
         return false;
@@ -57,8 +57,8 @@ bool snapshots_due(txn_runtime &rt) {
            dirty_enough(rt, s) || retry_due(s);
 }
 
-// What is left of the ring when a snapshot is due is to do for twice what was logged while the last one was under way.
-// But it is between a quarter and a half of the ring, since the next one may take longer, or be under way at once.
+// When a snapshot is due, the rest of the ring must hold twice what was logged while the last one was under way. The
+// rest is kept between a quarter and a half of the ring, since the next one may take longer, or be under way at once.
 void snapshots_set_due_log_bytes(txn_runtime &rt, uint64_t logged_meanwhile) {
     uint64_t ring = log_get_metrics(rt.log).ring_bytes;
     uint64_t left = logged_meanwhile < ring / 4 ? 2 * logged_meanwhile : ring / 2;
@@ -67,14 +67,14 @@ void snapshots_set_due_log_bytes(txn_runtime &rt, uint64_t logged_meanwhile) {
 
 void snapshots_wake(snapshot_service &s) {
     if (s.wanted.exchange(true, std::memory_order_acq_rel))
-        return; // it was told, and has not looked yet
+        return; // it was notified, and has not checked yet
     s.signal.fetch_add(1, std::memory_order_release);
     os::wake_all(s.signal);
 }
 
 namespace {
 
-// How long it is until then, and not longer than `most`.
+// The time until then, at most `most`.
 uint64_t time_until(uint64_t then_ns, uint64_t most) {
     uint64_t now = os::now_ns(), left = then_ns > now ? then_ns - now : 0;
     return left < most ? left : most;
@@ -106,7 +106,7 @@ void *thread_main(void *argument) {
             os::wait_on(s.signal, seen);
             continue;
         }
-        s.wanted.exchange(false, std::memory_order_acq_rel); // pairs with wake: what it tells of is seen
+        s.wanted.exchange(false, std::memory_order_acq_rel); // pairs with wake: what it announces is seen
         bool more;
         {
             os::lock_guard guard(s.lock);
@@ -115,7 +115,7 @@ void *thread_main(void *argument) {
             more = s.free_count != 0;
         }
         if (snapshots_due(rt))
-            (void)snapshots_take(rt, false); // kept, for ty_run_background_work and ty_background_work_status
+            (void)snapshots_take(rt, false); // it keeps an error
         if (!more)
             os::wait_on(s.signal, seen, sleep_ns(rt, s));
     }
@@ -159,7 +159,7 @@ void snapshots_stop(txn_runtime &rt) {
     s->stopping.store(true, std::memory_order_release);
     s->signal.fetch_add(1, std::memory_order_release);
     os::wake_all(s->signal);
-    // One that is under way is given up with the heap; the thread may wait for it.
+    // A transaction that is under way is lost with the heap; the thread may wait for it.
     if (rt.txn && rt.txn->owner.exchange(0, std::memory_order_relaxed) != 0)
         rt.rwlock.unlock();
     if (s->running)
@@ -188,12 +188,13 @@ void snapshot_if_due(txn_runtime &rt, bool rwlock_held, bool tell, bool look, me
     if (rt.threads && memory != memory_answer::now) {
         if (tell || (look && much_is_logged(rt)))
             snapshots_wake(s);
-    } else if ((rwlock_held || !must_not_wait()) && (look ? snapshots_due(rt) : dirty_enough(rt, s))) { // X31
-        (void)snapshots_take(rt, rwlock_held); // kept, for ty_run_background_work and ty_background_work_status
+    } else if ((rwlock_held || !must_not_wait()) && (look ? snapshots_due(rt) : dirty_enough(rt, s))) {
+        // X31: a thread in a body waits for nobody on another heap.
+        (void)snapshots_take(rt, rwlock_held); // it keeps an error
     }
 }
 
-// One commit may have written to any number of pages. But the thread need not be told twice before it counts them.
+// One commit may have written to any number of pages. But one notification suffices until the thread counts them.
 bool must_tell(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
     bool tell = rt.snapshot_dirty_bytes != 0 && !s.uncounted.load(std::memory_order_relaxed);

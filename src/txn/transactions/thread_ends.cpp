@@ -1,7 +1,7 @@
-// A thread that ends takes back what it has under way: its transactions are rolled back, its read sections end. Else it
-// would hold the heap's reader-writer lock for ever.
+// A thread that ends gives up its work: its transactions are rolled back, its read sections end. Otherwise it would
+// hold the heap's reader-writer lock for ever.
 //
-// X9: whatever a thread that has ended had under way is over: nobody waits for it, and nothing of it is committed.
+// X9: what a thread had under way ends with it: nobody waits for it, and nothing of it is committed.
 #include "transaction.hpp"
 
 #include <cstring>
@@ -16,12 +16,12 @@ constinit uint64_t last_number = 0;                    // and these
 constinit bool hooks_installed = false;
 pthread_key_t thread_ends;
 
-// What a thread's end has to wait for: its own destructors of thread-specific data may still commit, or use the heap.
-// Those of the first round go first.
+// The library's destructor has to wait for the thread's own destructors of thread-specific data, which may still
+// commit, or use the heap. Those of the first round go first.
 enum class end_state : uint8_t { unknown, told, waits };
 thread_local end_state state;
 
-// One that this thread has work in; it is not destroyed until give_back.
+// Returns a watcher that this thread has work in; it is not destroyed until give_back.
 thread_end_watcher *take_next() {
     os::lock_guard guard(watchers_lock);
     for (thread_end_watcher *each = first_watcher; each != nullptr; each = each->watched_next) {
@@ -52,7 +52,7 @@ void end_thread(void *mark) {
     state = end_state::unknown;
 }
 
-// In a child no other thread is left that could be ending, or have the lock.
+// In the child, no other thread exists that could be ending, or hold the lock.
 void before_fork() {
     watchers_lock.lock();
 }
@@ -166,10 +166,10 @@ bool runtime_has_work(thread_end_watcher &watcher) {
 void runtime_end(thread_end_watcher &watcher) {
     auto &rt = static_cast<txn_runtime &>(watcher);
     sections_end(rt);
-    if (has_prepared(rt)) // somebody else will end it
+    if (has_prepared(rt)) // another thread will end it
         rt.txn->preparer.store(0, std::memory_order_relaxed);
     if (ty_txn *txn = txn_current(rt.heap))
-        static_cast<void>(txn_rollback(txn)); // all of it that can be is taken back; nobody is there to be told
+        static_cast<void>(txn_rollback(txn)); // rolls back all that it can; no one is left to report an error to
 }
 
 } // namespace taiyen

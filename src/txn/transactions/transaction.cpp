@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-constexpr size_t kept_bytes = size_t{4} << 20; // of each array, from one transaction to the next
+constexpr size_t kept_bytes = size_t{4} << 20; // per array, kept from one transaction to the next
 
 template <class T>
 void clear(txn_array<T> &array) {
@@ -27,8 +27,9 @@ void clear_blocks(ty_txn *txn) {
 void transaction_finish(ty_txn *txn) {
     if (txn->blocks.count != 0)
         clear_blocks(txn);
-    if (txn->objects.count != 0 && (!txn->rt->grouped.load(std::memory_order_relaxed) ||
-                                    fault("object_unlocked_before_the_dtxn_is_durable"))) // X29
+    // X29: locks are held until what waits for one outcome has it.
+    if (txn->objects.count != 0 &&
+        (!txn->rt->grouped.load(std::memory_order_relaxed) || fault("object_unlocked_before_the_dtxn_is_durable")))
         objects_unlock(txn);
     txn->ranges.reset();
     clear(txn->roots);
@@ -42,7 +43,8 @@ void transaction_finish(ty_txn *txn) {
         write_faults_end(*txn->rt);
     txn->in_dtxn = txn->scoped = false;
     txn->owner.store(0, std::memory_order_relaxed);
-    if (txn->rt->grouped.load(std::memory_order_relaxed) && !fault("rwlock_released_before_the_dtxn_is_durable")) // X29
+    if (txn->rt->grouped.load(std::memory_order_relaxed) &&
+        !fault("rwlock_released_before_the_dtxn_is_durable")) // X29, as above
         return;
     others_go_on(*txn->rt);
     txn->rt->rwlock.unlock();
@@ -50,8 +52,8 @@ void transaction_finish(ty_txn *txn) {
 
 namespace {
 
-// What can be written to, as far as the heap has been used. Where memory is armed each declaration asks for it, so none
-// is within the bounds.
+// Sets the bounds of what can be written to, up to what the heap has used. If memory is armed, each declaration must
+// make it writable, so no range is within the bounds.
 void set_bounds(ty_txn *txn) {
     if (txn->rt->write_faults != nullptr) {
         txn->ranges.set_bounds(0, 0);
@@ -75,7 +77,7 @@ ty_status refuse_begin(const txn_runtime &rt) {
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
     if (ty_status status = refuse_forked(rt, call))
         return status;
-    if (rt.receives.load(std::memory_order_relaxed) && !fault("program_writes_to_a_standby")) // LK7
+    if (rt.receives.load(std::memory_order_relaxed) && !fault("program_writes_to_a_standby")) // LK7: nobody else writes
         return refuse_received(rt, call);
     if (rt.spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(rt, call);
@@ -99,12 +101,12 @@ size_t head_bound(const ty_txn *txn) {
     return txn->description != nullptr ? record_prepared_bound(txn->description_bytes) : 0;
 }
 
-// What goes before a record's parts, where the transaction is being prepared.
+// Writes what precedes a record's parts, if the transaction is being prepared.
 size_t put_head(const ty_txn *txn, uint8_t *place) {
     return txn->description != nullptr ? record_put_prepared(txn->description, txn->description_bytes, place) : 0;
 }
 
-// The whole record; 0: nothing has changed.
+// Encodes the whole record; 0: nothing has changed.
 size_t encode(const ty_txn *txn, const record_part &part, uint8_t *place) {
     const size_t head = put_head(txn, place), before = txn->parts.count;
     if (before != 0)
@@ -112,7 +114,7 @@ size_t encode(const ty_txn *txn, const record_part &part, uint8_t *place) {
     return head + before + record_encode(part, before == 0, place + head + before);
 }
 
-// Encodes the part and those before it where the log wants it; *lsn is 0 where nothing has changed.
+// Encodes the part and those before it directly into the log; *lsn is 0 if nothing has changed.
 ty_status append_in_place(ty_txn *txn, const record_part &part, size_t bound, uint64_t *lsn) {
     taiyen::log *log = txn->rt->log;
     uint8_t *place;
@@ -126,7 +128,7 @@ ty_status append_in_place(ty_txn *txn, const record_part &part, size_t bound, ui
     return TY_OK;
 }
 
-// Most of what is declared may not have changed: a record that could be too long is encoded aside first.
+// Most of what is declared may not have changed: a record that could be too long is first encoded in memory of its own.
 ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uint64_t *lsn) {
     taiyen::log *log = txn->rt->log;
     if (ty_status status = txn->encoded.provide(bound))
@@ -146,7 +148,7 @@ ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uin
     return status;
 }
 
-// A snapshot holds the transaction in place of a record. X6: on failure everything is as it was.
+// A snapshot holds the transaction in place of a record. X6: a commit that fails leaves everything as it was.
 ty_status commit_by_snapshot(ty_txn *txn, uint64_t *lsn) {
     if (ty_status status = blocks_list(txn))
         return status;
@@ -162,7 +164,7 @@ bool nothing_done(const ty_txn *txn) {
            !(txn->tracked && write_faults_has_before_images(*txn->rt));
 }
 
-// Most transactions declared a few words and did nothing else: those need no part.
+// Most transactions declared a few words and did nothing else: they need no part.
 bool is_few_words(ty_txn *txn, size_t *entries) {
     return txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure && txn->parts.count == 0 &&
            !txn->tracked && txn->ranges.changed_words(&txn->changed, entries);
@@ -228,7 +230,7 @@ ty_status transaction_encode(ty_txn *txn, const uint8_t **bytes, size_t *size) {
 
 namespace {
 
-// Up to where the transaction can't be taken back any more. Fails as X6 says.
+// Everything up to the point of no return. X6: a failure leaves everything as it was.
 ty_status publish_changes(ty_txn *txn, committed *done) {
     *done = {0, false};
     if (txn->prepared == 0 && nothing_done(txn))
@@ -244,7 +246,7 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
     return status;
 }
 
-// X1.
+// X1: a record is appended only with the reader-writer lock held.
 ty_status commit_unstable(ty_txn *txn, committed *done) {
     if (ty_status status = refuse_forked(*txn->rt, "commit")) // the log's file is the parent's, too
         return status;
@@ -272,7 +274,7 @@ ty_status refuse_within(const txn_runtime &rt, const char *call) {
     if (rt.others->in_one(*rt.others))
         return failure(TY_E_ARGUMENT, "%s: this thread is in a body of ty_atomically on the heap", call)
             .remedy("return from the body first");
-    return must_not_wait() ? refuse_in_body(call) : TY_OK; // X31: it lets bodies of others end
+    return must_not_wait() ? refuse_in_body(call) : TY_OK; // X31: that lets bodies of other threads end
 }
 
 ty_status not_in_transaction(const ty_txn *txn, const char *call) {
@@ -363,11 +365,11 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         return status;
     if (ty_status status = thread_ends_watch())
         return status;
+    // X31: a thread in a body waits for nobody on another heap.
     if (!options.no_wait && !must_not_wait())
         rt->rwlock.lock();
     else if (!rt->rwlock.try_lock())
-        return options.no_wait ? busy()
-                               : bodies_give_way({obstacle::kind::rwlock, nullptr, &rt->rwlock, nullptr}); // X31
+        return options.no_wait ? busy() : bodies_give_way({obstacle::kind::rwlock, nullptr, &rt->rwlock, nullptr});
     stop_others(*rt);
     ty_status status = TY_OK;
     if (rt->spoiled.load(std::memory_order_relaxed) && !fault("transaction_enters_a_spoiled_heap")) // while this waited
@@ -387,8 +389,8 @@ ty_status txn_begin_next(ty_heap *heap, const ty_txn_options &options, ty_txn **
     return start(*runtime_of(heap), options, begun);
 }
 
-// From now on the transaction finds its stores by itself: as good as from its begin, where nothing is known of stores
-// so far but what its own blocks hold.
+// From now on the transaction's stores are tracked. That is equivalent to tracking from its begin if no stores are
+// known so far except in its own blocks.
 static ty_status become_write_faults(ty_txn *txn) {
     bool published = false;
     for (const touched_block &block : txn->blocks)
@@ -439,7 +441,7 @@ ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t by
     *words = {0, 0};
     if (bytes == 0)
         return TY_OK;
-    set_bounds(txn); // allocations of this transaction and reservations may have raised them
+    set_bounds(txn); // allocations of this transaction, and reservations, may have raised them
     const txn_runtime &rt = *txn->rt;
     uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(rt.base);
     uint64_t low = rt.user_first_word * 8;

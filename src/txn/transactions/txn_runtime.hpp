@@ -1,7 +1,8 @@
-// The running state of one open transactional heap, shared by the files of this layer.
+// The runtime state of one open transactional heap, shared by the files of this layer.
 //
-// `rwlock` serialises transactions, snapshots and readers (X1). What is guarded by it is the writer's
-// alone. Locks are taken behind it, in the order of os::lock_rank.
+// `rwlock` serialises transactions, snapshots and readers (X1: a record is appended, and a checkpoint LSN taken, only
+// with the lock held). What it guards is the writer's alone. Other locks are taken after it, in the order of
+// os::lock_rank.
 #pragma once
 
 #include "../txn.hpp"
@@ -12,7 +13,7 @@
 
 namespace taiyen {
 
-// ---- Where a snapshot stands in the log, for the log and for the image
+// ---- Conversions of a snapshot's place in the log, between the log and the image
 
 static_assert(log_streams_max == log_streams_max_2);
 inline log_marks mark_of(const image_mark &mark) {
@@ -21,7 +22,7 @@ inline log_marks mark_of(const image_mark &mark) {
         marks.at[p] = {mark.at[p].position, mark.at[p].generation, mark.at[p].lsn};
     return marks;
 }
-// Of one log stream the image keeps one LSN.
+// With one log stream the image keeps one LSN.
 inline image_mark mark_of(const log_marks &marks) {
     image_mark mark{marks.lsn, marks.count};
     for (uint32_t p = 0; p < marks.count; ++p)
@@ -31,8 +32,8 @@ inline image_mark mark_of(const log_marks &marks) {
     return mark;
 }
 
-// Written with the transactions' reader-writer lock, and read by whoever asks. What each commit writes is on one cache
-// line: a thread that has the reader-writer lock after another one fetches all that this one wrote to.
+// Written with the transactions' reader-writer lock held, read by any thread. What each commit writes is on one cache
+// line: a thread that takes the reader-writer lock after another fetches all that the other wrote to.
 struct alignas(64) txn_metrics {
     class figure {
     public:
@@ -46,31 +47,32 @@ struct alignas(64) txn_metrics {
     figure rollbacks;
     figure entries;
     figure record_bytes;
-    uint32_t unlooked_commits;  // by reader-writer lock: since the log's filling was looked at,
-    uint64_t seen_record_bytes; // and what record_bytes was then
+    uint32_t unlooked_commits;  // by reader-writer lock: commits since the log's fill level was checked,
+    uint64_t seen_record_bytes; // and the value of record_bytes then
     figure replayed_transactions;
     figure replayed_bytes;
     figure replay_ns;
 };
 
-// The transactions of many threads on a concurrent heap, as those of ty_begin and snapshots see them (part concurrent).
+// The transactions of many threads on a concurrent heap, as ty_begin and snapshots see them (part concurrent).
 struct other_writers {
-    // None runs, and none begins, until go_on. Those who stop them are counted.
+    // From stop to go_on none runs, and none begins. The threads that stop them are counted.
     void (*stop)(other_writers &others);
     void (*go_on)(other_writers &others);
     // Whether the calling thread has one under way: it must not stop them.
     bool (*in_one)(other_writers &others);
-    // The LSN of the newest commit, which is then in the log, as are all before it. Within none of them.
+    // The LSN of the newest commit, once it and all commits before it are in the log. Not called within one of them.
     uint64_t (*newest_commit)(other_writers &others);
-    // Before a snapshot's mark is taken, and when its tables are copied (X24): from the one to the other under the lock
-    // of reservations. And when its pages are collected. A failure leaves nothing to be ended.
+    // begin_snapshot: before a snapshot's checkpoint LSN is taken. have_tables: when its tables are copied (X24);
+    // between the two the lock of reservations is held. end_snapshot: when its pages are collected. If begin_snapshot
+    // fails, nothing has to be ended.
     ty_status (*begin_snapshot)(other_writers &others);
     void (*have_tables)(other_writers &others);
     void (*end_snapshot)(other_writers &others);
-    // With none under way: blocks that they have freed are given back. TY_E_BUSY: one is under way.
+    // With none under way: releases the blocks that they have freed. TY_E_BUSY: one is under way.
     ty_status (*finish)(other_writers &others);
-    // The same of what is freed, while they are stopped, and the reader-writer lock is held: for who has no room.
-    // False: there is none.
+    // The same while they are stopped, with the reader-writer lock held: for a thread that has no room. False: there
+    // was nothing to release.
     bool (*give_back)(other_writers &others);
     // Adds what they have committed.
     void (*add_stats)(other_writers &others, ty_txn_stats *stats);
@@ -80,27 +82,27 @@ struct txn_runtime : thread_end_watcher {
     // Set at open, then constant.
     ty_heap *heap;
     char *base;
-    uint64_t user_first_word; // what records may name (X5)
+    uint64_t user_first_word; // what records may name (X5: no record stores to the heap's tables)
     uint64_t user_end_word;
     taiyen::log *log;
-    const ty_log_sink *sink; // what the log is kept on
-    ty_log_sink *own_sink;   // the same, if the open made it; NULL for the user's
+    const ty_log_sink *sink; // where the log is kept
+    ty_log_sink *own_sink;   // the same, if the open created it; NULL for the program's
     char *log_path;
     bool log_elsewhere;       // the option log_path names it
-    std::atomic<bool> opened; // its open has ended, so that other threads may look at it
-    uint32_t lookers;         // who do (thread_ends.cpp)
+    std::atomic<bool> opened; // its open has ended, so that other threads may use the runtime
+    uint32_t lookers;         // number of threads that do (thread_ends.cpp)
     bool check_stores;
-    bool threads; // the library's may be used
+    bool threads; // whether the library may use threads
     void (*undeclared_write)(const ty_undeclared_write *store, void *context);
     void *undeclared_store_context;
     uint64_t snapshot_dirty_bytes;
     uint64_t memory_bytes;
     uint32_t snapshot_interval_ms;
 
-    std::atomic<ty_store_mode> stores; // what the default is
+    std::atomic<ty_store_mode> stores; // the default
 
     fair_rwlock rwlock;
-    ty_txn *txn; // the one transaction, its memory kept from one to the next (transaction.cpp)
+    ty_txn *txn; // the one transaction; its memory is kept from one to the next (transaction.cpp)
     txn_metrics metrics;
     commit_times times;
 
@@ -111,14 +113,14 @@ struct txn_runtime : thread_end_watcher {
     other_writers *others;                     // NULL: the heap is not concurrent
     std::atomic<bool> grouped;                 // transactions have ended that wait for one outcome (grouped.cpp)
 
-    // Of a heap that receives (recovery/receive.cpp): written with the reader-writer lock held.
-    struct receiving *replica;  // NULL: there is none
+    // For a heap that receives (recovery/receive.cpp): written with the reader-writer lock held.
+    struct receiving *replica;  // NULL: none
     std::atomic<bool> receives; // nobody else may write
     std::atomic<bool>
         spoiled; // memory holds a part of a transaction; or distributed transactions that may be in no log
-    std::atomic<uint64_t> unlogged; // transactions behind the log's last that are in memory alone
+    std::atomic<uint64_t> unlogged; // transactions behind the log's last one that are in memory alone
 
-    // Of one that is open for reading: what it holds.
+    // For a heap that is open for reading: what it holds.
     struct {
         log_identity identity;
         log_open_2 open;
@@ -131,7 +133,7 @@ struct txn_runtime : thread_end_watcher {
     bool txn_forked() const { return fork.forked(); } // in a child of the process that opened the heap
 };
 
-// The last transaction in memory. Who needs it to stay so has the reader-writer lock.
+// The last transaction in memory. A thread that needs it to stay so holds the reader-writer lock.
 inline uint64_t txn_last(const txn_runtime &rt) {
     return log_last(rt.log) + rt.unlogged.load(std::memory_order_relaxed);
 }
@@ -141,28 +143,29 @@ inline uint64_t txn_last(const txn_runtime &rt) {
 [[gnu::cold]] ty_status refuse_spoiled(const txn_runtime &rt, const char *call);
 
 txn_runtime *runtime_of(ty_heap *heap); // NULL: not a transactional heap
-// Gives up everything but the heap, whatever is there; writes nothing, and what is not durable is gone.
+// Destroys everything but the heap, in any state; writes nothing, and what is not durable is lost.
 void runtime_destroy(txn_runtime &rt);
 
-// ---- transaction.cpp (and the files beside it): made and given up with the runtime
+// ---- transaction.cpp (and the files beside it): created and destroyed with the runtime
 ty_status transaction_create(txn_runtime &rt);
 void transaction_destroy(txn_runtime &rt);
 
 // ---- thread_ends.cpp
-// The calling thread's end is watched from now on. Expected: TY_E_MEMORY.
+// Watches the end of the calling thread from now on. Expected: TY_E_MEMORY.
 ty_status thread_ends_watch();
 bool thread_ends_watches(uint64_t number); // whether there is such a watcher
-// The heap of this identity, if it is open for writing, or also for reading (readers), and this process's own: it stays
-// so until runtime_let_go, for which a close waits. So who has it waits for nobody. NULL: it is not.
+// Returns the heap of this identity, if this process has it open for writing or, with `readers`, for reading, and is
+// not a forked child; else NULL. The heap stays open until runtime_let_go, for which a close waits: so the thread that
+// holds it must wait for nobody.
 txn_runtime *runtime_hold(const uint8_t identity[16], bool readers);
 void runtime_let_go(txn_runtime &rt);
-// Nobody looks at the heap any more, and nobody will, unless it is opened to them again.
+// No thread uses the heap any more, and none will, unless it is opened to them again.
 void runtime_shut(txn_runtime &rt);
-// What a thread has of a heap but for bodies of ty_atomically: its transaction and read sections.
+// What a thread has under way on a heap except bodies of ty_atomically: its transaction and read sections.
 bool runtime_has_work(thread_end_watcher &watcher);
 void runtime_end(thread_end_watcher &watcher);
 
-// Transactions of others are not under way from the one to the other.
+// Between the two no transactions of other threads are under way.
 inline void stop_others(txn_runtime &rt) {
     if (rt.others != nullptr)
         rt.others->stop(*rt.others);
@@ -171,65 +174,66 @@ inline void others_go_on(txn_runtime &rt) {
     if (rt.others != nullptr)
         rt.others->go_on(*rt.others);
 }
-// Who is in a transaction of a concurrent heap would wait for itself. call completes "cannot ...".
+// A thread within a transaction of a concurrent heap would wait for itself. call completes "cannot ...".
 ty_status refuse_within(const txn_runtime &rt, const char *call);
 
 // ---- reserve.cpp
 ty_status reservations_create(txn_runtime &rt);
 void reservations_destroy(txn_runtime &rt);
-// At open, before the replay: frees what the snapshot lists as reserved, and empties the list (X3).
+// At open, before the replay: frees what the snapshot lists as reserved, and empties the list (X3: reserved blocks are
+// listed in every snapshot).
 ty_status reservations_recover(txn_runtime &rt);
-// Nobody reserves or cancels in between: for a snapshot.
-// At a close, where nothing is reserved: the list's own blocks leave the heap. Where the close fails, the log must take
-// nothing before another snapshot (X3).
+// At a close, where nothing is reserved: removes the list's own blocks from the heap. If the close fails, the log must
+// take nothing before another snapshot (X3).
 ty_status reservations_remove_list(txn_runtime &rt, bool *removed);
 void reservations_lock(txn_runtime &rt);
 void reservations_unlock(txn_runtime &rt);
-// Under the lock above. Places for so many more entries are there then. Expected: TY_E_MEMORY.
+// Under the lock of reservations. Makes places for `count` more entries. Expected: TY_E_MEMORY.
 ty_status reservations_provide(txn_runtime &rt, size_t count);
-// The n-th of these places holds the word meanwhile; 0: nothing. So a snapshot lists blocks that are in no table.
+// Stores the word to the n-th of these places; 0: nothing. So a snapshot lists blocks that are in no table.
 void reservations_put(txn_runtime &rt, size_t n, uint64_t word);
 // Adds the pages of the list itself.
 void reservations_add_list(const txn_runtime &rt, os::page_set &pages);
-// Adds the pages of blocks that are reserved now. Under the lock above.
+// Adds the pages of blocks that are reserved now. Under the lock of reservations.
 void reservations_add_pages(void *runtime, os::page_set &pages);
 
-// Adds the list's blocks, and all that it names or that is still to be given back. Takes the lock above.
+// Adds the list's blocks, and all that it names or whose free is deferred. Takes the lock of reservations.
 ty_status reservations_add_blocks(const txn_runtime &rt, own_blocks &found);
-// The same of a heap without a log, by what lies in it. Expected: TY_E_DAMAGED.
+// The same for a heap without a log, from the heap's content. Expected: TY_E_DAMAGED.
 ty_status reservations_read_blocks(ty_heap *heap, own_blocks &found);
 
 // ---- write_faults.cpp
-// Nothing is protected any more; also where nothing ever was. Nobody writes to the heap.
+// Removes all protection, if there is any. Nobody may write to the heap.
 void write_faults_destroy(txn_runtime &rt);
 
 // ---- snapshots_due.cpp
-ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any, which does nothing yet
-void snapshots_begin(txn_runtime &rt);       // from now on it does
-// Ends the thread. A transaction that is under way is given up: the heap must be, too.
+ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any, idle
+void snapshots_begin(txn_runtime &rt);       // lets it work
+// Ends the thread. A transaction that is under way is lost: the heap must be discarded, too.
 void snapshots_stop(txn_runtime &rt);
 void snapshots_destroy(txn_runtime &rt);
 // After each commit, with the reader-writer lock held: a few loads; wakes the thread when a snapshot is due (without
 // threads, takes it).
 void snapshots_after_commit(txn_runtime &rt);
-// The same for a thread that commits to a concurrent heap beside others: within no transaction, after so many commits.
+// The same for a thread that commits to a concurrent heap beside others: outside of transactions, after a number of
+// commits.
 bool snapshots_look_is_due(uint32_t commits, uint64_t record_bytes);
 void snapshots_after_others(txn_runtime &rt);
 
 // ---- snapshots.cpp
-ty_status snapshots_free_all(txn_runtime &rt); // what was left for later
+ty_status snapshots_free_all(txn_runtime &rt); // all frees that were deferred
 void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats);
-// A snapshot in place of a log write, with the reader-writer lock held, durable when it returns TY_OK.
-// holds_transaction: it holds one transaction that the log does not; then *lsn is its. On failure everything is as it
-// was.
+// Takes a snapshot in place of a log write, with the reader-writer lock held; durable when it returns TY_OK.
+// holds_transaction: it holds one transaction that the log does not; then *lsn is that transaction's. On failure
+// everything is as it was.
 ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *lsn);
-// A block that a transaction freed with free_later: is freed before the next snapshot, by the library's thread if there
-// is one. With the reader-writer lock held, after the append.
+// Defers the free of a block that a transaction freed with free_later: it is freed before the next snapshot, by the
+// library's thread if there is one. With the reader-writer lock held, after the append.
 void snapshots_free_later(txn_runtime &rt, void *block);
 // Takes a snapshot so that the log has room again, unless another thread has since. Without the reader-writer lock
 // held.
 ty_status snapshots_make_room(txn_runtime &rt);
-// The log goes on after a failed write. Without the reader-writer lock held, within no transaction.
+// Lets the log continue after a failed write. Without the reader-writer lock held, within no transaction.
 ty_status snapshots_repair(txn_runtime &rt);
 // Waits until the LSN is durable; repairs a broken log by a snapshot. Without the reader-writer lock held.
 ty_status make_durable(txn_runtime &rt, uint64_t lsn);

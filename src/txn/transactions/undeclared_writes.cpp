@@ -1,4 +1,4 @@
-// Telling of stores that no transaction knows of.
+// Reports stores that were not declared.
 #include "write_faults.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace taiyen {
 namespace {
 
-// A line of text, put together without the C library: a handler may not call it.
+// A line of text, built without the C library: a fault handler may not call it.
 class line {
 public:
     line &add(const char *text) {
@@ -37,13 +37,13 @@ private:
 
 thread_local os::caught *thrown_by_callback = nullptr;
 
-// After an exception the program is called no more: nothing further is told.
+// After an exception the program is not called again: nothing more is reported.
 void call_back(const txn_runtime &rt, const ty_undeclared_write &store) {
     os::caught *thrown =
         store.in_transaction && !fault("exception_leaves_a_commit_in_its_middle") ? thrown_by_callback : nullptr;
     if (thrown == nullptr)
         return rt.undeclared_write(&store, rt.undeclared_store_context);
-    os::not_cancelable whole; // the transaction is neither under way nor over (Y5)
+    os::not_cancelable whole; // the transaction is neither under way nor over (Y5: callbacks are not cancelled)
     auto call = [&] { rt.undeclared_write(&store, rt.undeclared_store_context); };
     if (!thrown->any())
         thrown->run(call);
@@ -72,14 +72,14 @@ void report(const txn_runtime &rt, const ty_undeclared_write &store) {
     text.write();
 }
 
-// Words of a live block that differ, as far as the transaction should have declared them.
+// Notes words of a live block that differ, if the transaction should have declared them.
 ty_status note_unknown(void *context, const before_image_difference &found) {
     ty_txn *txn = static_cast<ty_txn *>(context);
     uint64_t end = found.words.end();
     uint32_t number = txn->block_numbers.find(word_at(*txn->rt, found.block.address));
     if (number != word_table::none) {
         const touched_block &block = txn->blocks.begin()[number];
-        if (block.words_wanted == 0) // freed: nobody will see it
+        if (block.words_wanted == 0) // freed: its content does not matter
             return TY_OK;
         end = std::min(end, block.word + block.words_before); // what is new of it is compared with zeros
     }
@@ -87,7 +87,7 @@ ty_status note_unknown(void *context, const before_image_difference &found) {
     return first < end ? txn->found.push({range_entry::pack(first, end - first), found.words.before}) : TY_OK;
 }
 
-// Bytes from the first to the last that differ in a row of words of which each does.
+// Reports the bytes from the first to the last that differ, in consecutive words that all differ.
 void report_words(const ty_txn *txn, uint64_t first, uint64_t end, const uint64_t *before) {
     const char *now = address_of(*txn->rt, first);
     const char *then = reinterpret_cast<const char *>(before);
@@ -103,7 +103,7 @@ void report_words(const ty_txn *txn, uint64_t first, uint64_t end, const uint64_
     report(*txn->rt, store);
 }
 
-// Where the words [first, end), of which none is declared, differ.
+// Reports where the words [first, end), none of them declared, differ.
 void report_undeclared(const ty_txn *txn, uint64_t first, uint64_t end, const uint64_t *before) {
     const uint64_t *now = reinterpret_cast<const uint64_t *>(txn->rt->base) + first;
     uint64_t count = end - first;
@@ -121,7 +121,7 @@ undeclared_write_guard::undeclared_write_guard() : outer_(thrown_by_callback) {
     thrown_by_callback = &thrown_;
 }
 
-// Y6: nothing is left open here.
+// Y6: nothing stays locked after a callback has thrown.
 ty_status undeclared_write_guard::end(ty_status status) {
     thrown_by_callback = outer_;
     thrown_.rethrow();
@@ -129,7 +129,7 @@ ty_status undeclared_write_guard::end(ty_status status) {
 }
 
 void undeclared_stores_in(ty_txn *txn) {
-    // What a procedure does it does by plain stores.
+    // A procedure uses plain stores.
     if (txn->has_procedure || txn->parts.count != 0)
         return;
     const range_entry *next;
@@ -137,7 +137,7 @@ void undeclared_stores_in(ty_txn *txn) {
     txn->found.count = 0;
     if (txn->ranges.merged(&next, &count) != TY_OK ||
         write_faults_each_difference(*txn->rt, note_unknown, txn) != TY_OK)
-        return; // there is no memory to tell it
+        return; // there is no memory for the report
     const range_entry *declared_end = next + count;
     for (const range_entry &found : txn->found) {
         uint64_t at = found.first();

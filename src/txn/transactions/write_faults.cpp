@@ -13,9 +13,9 @@ constexpr uint32_t no_page = UINT32_MAX;
 
 // A page of the heap's blocks; numbered from the first one.
 struct guarded_page {
-    std::atomic<uint32_t> before_image; // 0: it has none; else its number and one
+    std::atomic<uint32_t> before_image; // 0: none; otherwise its number plus one
     std::atomic<uint32_t> next;         // in the list of writable pages
-    std::atomic<uint16_t> reserved;     // blocks that are reserved and touch it; changes under the reservations' lock
+    std::atomic<uint16_t> reserved;     // number of reserved blocks that touch it; changes under the reservations' lock
     std::atomic<bool> writable;         // it is in the list
 };
 
@@ -23,25 +23,25 @@ thread_local unsigned library_depth;
 
 } // namespace
 
-// Lies with its arrays in one mapping, whose memory the kernel finds when it is touched: so there is room for a
-// before-image of every page, and the handler allocates nothing.
+// Lies with its arrays in one mapping, whose memory the kernel provides when it is touched: so there is room for a
+// before-image of every page, and the fault handler allocates nothing.
 struct write_fault_tracking {
     os::write_guard guard;
     txn_runtime *rt;
     char *first; // the first page
     uint64_t page_count;
     size_t mapped_bytes;
-    uintptr_t blocked;                     // the thread of the transaction, if it blocked faults before; 0: it did not
+    uintptr_t blocked;                     // the transaction's thread, if it had blocked faults before; 0: it had not
     std::atomic<bool> takes_before_images; // a transaction is under way that needs before-images
-    std::atomic<uint32_t> first_writable;  // pages that are to be protected before the next one; no_page: none
+    std::atomic<uint32_t> first_writable;  // pages to protect before the next transaction; no_page: none
     std::atomic<uint32_t> before_image_count;
     std::atomic<uint32_t> own_first; // pages that need no before-images, while the transaction touches them
     std::atomic<uint32_t> own_end;
     guarded_page *pages;
     uint64_t *before_images;      // page_words each
-    uint32_t *before_image_pages; // of which pages, in the order in which they were taken
+    uint32_t *before_image_pages; // their pages, in the order in which they were taken
     uint32_t *sorted;             // the same in rising order
-    uint64_t *pieces;             // pages to be protected
+    uint64_t *pieces;             // pages to protect
 
     char *page(uint64_t number) const { return first + number * os::page_bytes; }
     uint64_t *before_image_of(uint32_t number) const {
@@ -51,8 +51,8 @@ struct write_fault_tracking {
 
 namespace {
 
-// Other threads may be writing to reserved blocks of the page. Word by word, by loads that ThreadSanitizer is not told
-// of: it does not know that what they write is not looked at.
+// Other threads may be writing to reserved blocks of the page. So it is copied word by word, by loads hidden from
+// ThreadSanitizer, which does not know that what they write is never used.
 [[gnu::no_sanitize_thread]] void copy_page(uint64_t *to, const char *from) {
     const uint64_t *words = reinterpret_cast<const uint64_t *>(from);
     for (uint64_t i = 0; i < page_words; i++)
@@ -70,7 +70,7 @@ void list_as_writable(write_fault_tracking &a, uint32_t number) {
         !a.first_writable.compare_exchange_weak(next, number, std::memory_order_release, std::memory_order_relaxed));
 }
 
-// A2.
+// A2: a before-image is what its page held when the transaction began.
 void take_before_image(write_fault_tracking &a, uint32_t number) {
     uint32_t before_image = a.before_image_count.load(std::memory_order_relaxed);
     copy_page(a.before_images + before_image * page_words, a.page(number));
@@ -83,9 +83,9 @@ bool is_own(const write_fault_tracking &a, uint32_t number) {
     return number >= a.own_first.load(std::memory_order_relaxed) && number < a.own_end.load(std::memory_order_relaxed);
 }
 
-// In the handler of the fault, on the thread that writes; one call at a time. It takes no lock: the thread may hold any
-// of the library's, the reservations' too. So it goes by counts in atomics, and never looks at the reservations' table.
-// (A1)
+// Runs in the fault handler, on the thread that writes; one call at a time. It takes no lock, as the thread may hold
+// any of the library's, also that of the reservations: it uses counts in atomics, and never reads the reservations'
+// table. (A1: a page has a before-image before a word of it changes)
 os::write_answer on_first_write(void *context, const os::first_write &write) {
     write_fault_tracking &a = *static_cast<write_fault_tracking *>(context);
     uint32_t number = static_cast<uint32_t>(write.piece);
@@ -102,7 +102,8 @@ os::write_answer on_first_write(void *context, const os::first_write &write) {
     return os::write_answer::allow;
 }
 
-// Protects the pages that are writable. Handlers that began before are done when it returns (A4).
+// Protects the pages that are writable. Handlers that began before are done when it returns (A4: no handler mistakes
+// which transaction is under way).
 ty_status protect_writable(write_fault_tracking &a) {
     size_t count = 0;
     uint32_t number = a.first_writable.exchange(no_page, std::memory_order_acquire);
@@ -112,7 +113,7 @@ ty_status protect_writable(write_fault_tracking &a) {
         a.pages[a.pieces[i]].writable.store(false, std::memory_order_relaxed);
     std::sort(a.pieces, a.pieces + count);
     ty_status status = a.guard.protect(a.pieces, count);
-    if (status != TY_OK) // mappings are too many: all together need none
+    if (status != TY_OK) // there are too many mappings; protecting all memory needs none
         status = a.guard.arm();
     for (size_t i = 0; status != TY_OK && i < count; i++)
         list_as_writable(a, static_cast<uint32_t>(a.pieces[i]));
@@ -124,18 +125,18 @@ void forget_before_images(write_fault_tracking &a) {
     for (uint32_t i = 0; i < count; i++)
         if (!fault("before_images_stay_for_the_next_transaction"))
             a.pages[a.before_image_pages[i]].before_image.store(0, std::memory_order_relaxed);
-    if (count > kept_before_images) // else it is merely kept
+    if (count > kept_before_images) // on failure the memory is merely kept
         static_cast<void>(os::decommit(a.before_images + kept_before_images * page_words,
                                        (count - kept_before_images) * os::page_bytes));
     a.before_image_count.store(0, std::memory_order_relaxed);
 }
 
-// The arrays' places, behind each other; pages whole, so that before-images can be given back.
+// The places of the arrays, one after another; in whole pages, so that the memory of before-images can be returned.
 class layout {
 public:
     template <class T>
     T *place(char *base, uint64_t count) {
-        T *at = reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(base) + bytes_); // NULL: it is only measured
+        T *at = reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(base) + bytes_); // NULL: only the size is computed
         bytes_ += (count * sizeof(T) + os::page_bytes - 1) & ~(os::page_bytes - 1);
         return at;
     }
@@ -181,8 +182,8 @@ ty_status create(txn_runtime &rt, write_fault_tracking **made) {
     return TY_OK;
 }
 
-// Reserved blocks may be filled meanwhile; only the writes of other threads that come after they were counted are told
-// apart from stores outside of transactions, and none is reported while before-images are taken.
+// Reserved blocks may be filled meanwhile. Only writes of other threads that come after the blocks were counted can be
+// distinguished from stores outside of transactions; none is reported while before-images are taken.
 ty_status start(txn_runtime &rt) {
     write_fault_tracking *a;
     if (ty_status status = create(rt, &a))
@@ -198,7 +199,7 @@ ty_status start(txn_runtime &rt) {
 bool all_writable(const write_fault_tracking &a, uint64_t first, uint64_t end) {
     for (uint64_t number = first; number < end; number++) {
         const guarded_page &page = a.pages[number];
-        // Where others write, too, one may have listed it and not be done.
+        // Where others write, too, one may have listed the page and not be done.
         if (!page.writable.load(std::memory_order_relaxed) || page.reserved.load(std::memory_order_relaxed) != 0)
             return false;
     }
@@ -230,7 +231,7 @@ ty_status write_faults_begin(txn_runtime &rt) {
     return status;
 }
 
-// F5.
+// F5: a thread of a tracked transaction takes faults, whatever it blocks.
 void write_faults_leave(txn_runtime &rt) {
     write_fault_tracking &a = *rt.write_faults;
     if (a.blocked == this_thread())
@@ -241,7 +242,7 @@ void write_faults_leave(txn_runtime &rt) {
 void write_faults_end(txn_runtime &rt) {
     write_fault_tracking &a = *rt.write_faults;
     a.takes_before_images.store(false, std::memory_order_release);
-    static_cast<void>(protect_writable(a)); // else the next begin does it
+    static_cast<void>(protect_writable(a)); // if it fails, the next begin does it
     forget_before_images(a);
     write_faults_leave(rt);
 }
@@ -272,7 +273,7 @@ void write_faults_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
     a.own_first.store(static_cast<uint32_t>(page_of(a, static_cast<const char *>(block) + os::page_bytes - 1)),
                       std::memory_order_relaxed);
     a.own_end.store(static_cast<uint32_t>(page_of(a, end)), std::memory_order_relaxed);
-    static_cast<void>(write_faults_touch(rt, block, bytes)); // else its first writes do it
+    static_cast<void>(write_faults_touch(rt, block, bytes)); // if it fails, the first writes do it
     a.own_first.store(0, std::memory_order_relaxed);
     a.own_end.store(0, std::memory_order_relaxed);
 }
@@ -284,7 +285,7 @@ void write_faults_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
     return at;
 }
 
-// A3.
+// A3: only words of live blocks that are not reserved are compared.
 ty_status write_faults_each_difference(txn_runtime &rt, difference_function found, void *context) {
     const write_fault_tracking &a = *rt.write_faults;
     uint32_t count = a.before_image_count.load(std::memory_order_acquire);
@@ -312,7 +313,7 @@ ty_status write_faults_each_difference(txn_runtime &rt, difference_function foun
 
 namespace {
 
-// Puts differences between the entries of the range cache, and under them.
+// Merges the differences into the entries of the range cache, which take precedence.
 struct range_merger {
     ty_txn *txn;
     const range_entry *next;
@@ -369,7 +370,7 @@ void write_faults_rollback(txn_runtime &rt) {
                    found.words.count() * 8);
             return TY_OK;
         },
-        &rt)); // it fails as its function does
+        &rt)); // the visitor never fails
 }
 
 void write_faults_reserved(txn_runtime &rt, uint64_t word, uint64_t words, bool reserved) {
