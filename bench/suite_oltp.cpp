@@ -7,7 +7,7 @@
 // read and written as a whole, and snapshots are taken one after the other while a -snapshots case runs.
 //
 // Modes: none is in memory; the others have a transactional heap. sync: a transaction is durable when the call returns.
-// async: it becomes durable later. log stream: it is durable in its own log stream. split: async, and every 64
+// async: it becomes durable later. stream: it is durable in its own log stream. split: async, and every 64
 // transactions the thread waits until those before the last 64 are durable. sync-100: the 100th of a thread's
 // transactions is sync, the others async, and so on.
 //

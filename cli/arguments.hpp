@@ -96,8 +96,8 @@ struct left_out {
 };
 const std::vector<left_out> &left_out_commands();
 
-// Parses the words and runs the command. Returns the program's exit code. Errors in the words are reported on stderr,
-// one per wrong word.
+// Parses the words and runs the command. Returns the program's exit code. The first error in the words is reported on
+// stderr.
 int run_words(std::vector<std::string> words);
 
 } // namespace cli

@@ -46,7 +46,7 @@ const type *argument(const type &of, const char *name) {
     return nullptr;
 }
 
-// Of either ABI.
+// In either ABI.
 bool is_list(const type *one) {
     return begins(one, list) || begins(one, old_list);
 }

@@ -6,7 +6,7 @@
 namespace cli {
 
 bool on_terminal();
-// Of a line: the variable COLUMNS, else the terminal's width; 80 if neither is known.
+// The columns of a line: the variable COLUMNS, else the terminal's width; 80 if neither is known.
 unsigned columns();
 
 enum class ink { strong, good, bad, quiet };

@@ -4,8 +4,7 @@
 //   - os: exit and setlocale say why not
 //   - debug: getregistry is missing, as the session keeps its own values there; so is debug.debug
 //   - package: no C libraries: their code would have to be loaded before the heap is opened
-//   - load, loadfile, dofile, require: accept no binary chunks: Lua does not check those, and their damage would be
-//   kept
+//   - load, loadfile, dofile, require: accept no binary chunks: Lua does not check those, and damage would be kept
 //   - C functions: are closures, which tables find by their place in the heap. Light functions are found by their
 //     address, which is another one in the next run
 #pragma once

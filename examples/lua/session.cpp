@@ -10,7 +10,7 @@ namespace {
 
 using demo::failure;
 
-// Of this process; nothing of it is in the heap.
+// Belongs to this process; nothing of it is in the heap.
 lua_State *volatile running = nullptr; // for an interrupt to stop
 bool saving = false;
 

@@ -91,7 +91,7 @@ ty_status compare(const ty_engine &engine, const memory_1 &memory, const uint8_t
         if (ty_status status = look_for(engine, memory, at, &is->held, &trimmed))
             return status;
     is->is = standing_of(memory, identity, at.newest.read.header, is->held, trimmed);
-    // The log may hold it, and yet lack it in the history of a term that began without it (begun_term).
+    // A primary that began a later term without what was before it (begun_term) may lack what the log still holds.
     is->held = is->held && memory.term >= at.newest.read.header.begun_term;
     return TY_OK;
 }
