@@ -2,7 +2,7 @@
 //
 // An operation is one alloc, free or resize. Every block is written to in its first and last byte, and once in each
 // page, so that what is allocated is resident and memory figures can be compared. Sizes and choices come from a
-// generator with the same seed for all allocators; drawing them is part of everybody's time (about 2 ns).
+// generator with the same seed for all allocators; drawing them is part of the time of each (about 2 ns).
 #pragma once
 
 #include "harness.hpp"
@@ -14,7 +14,7 @@
 
 namespace bench {
 
-// Blocks and the bytes asked for, with their peak. Made, and touched, before memory is measured.
+// Blocks and the bytes asked for, with their peak. Created and touched before memory is measured.
 class live_set {
 public:
     explicit live_set(size_t slots) : blocks_(slots), sizes_(slots) {}
@@ -57,10 +57,10 @@ void fill(live_set &live, random_source &random, const size_table &sizes) {
         replace<Allocator>(live, slot, sizes.pick(random));
 }
 
-// What a case returns: nanoseconds an operation; the memory figures follow from the live set.
+// A case returns nanoseconds per operation; the memory figures follow from the live set.
 using churn_case = double(live_set &live, size_t steps);
 
-// A tight loop of small blocks, each freed 16 steps later, in front of a live set that is left alone.
+// A tight loop of small blocks, each freed 16 steps later, beside a live set that is left alone.
 template <typename Allocator>
 double churn_tight(live_set &live, size_t steps) {
     random_source random(1);
@@ -118,7 +118,7 @@ double churn_large(live_set &live, size_t steps) {
     return watch.ns() / static_cast<double>(2 * steps);
 }
 
-// Blocks that grow by a half again and again, as vectors and strings do; at 64 KB they start anew at 32 B.
+// Blocks that grow by half again and again, as vectors and strings do; at 64 KB they start over at 32 B.
 template <typename Allocator>
 double churn_resize(live_set &live, size_t steps) {
     random_source random(1);
@@ -144,7 +144,7 @@ double churn_resize(live_set &live, size_t steps) {
     return watch.ns() / static_cast<double>(operations);
 }
 
-// One thread allocates, another one reads and frees; a ring of 4,096 blocks lies between them.
+// One thread allocates, another one reads and frees; between them is a ring of 4,096 blocks.
 template <typename Allocator>
 double churn_handoff(live_set &live, size_t steps) {
     constexpr size_t ring_slots = 4096;
@@ -152,7 +152,7 @@ double churn_handoff(live_set &live, size_t steps) {
     size_table sizes(16, 256, 2);
     fill<Allocator>(live, random, sizes);
     auto ring = std::make_unique<char *[]>(ring_slots);
-    // Each is written by one thread and read by the other: release on the store pairs with acquire on the load.
+    // One thread writes each of them and the other reads it: the release store pairs with the acquire load.
     alignas(64) std::atomic<size_t> made{0};
     alignas(64) std::atomic<size_t> taken{0};
     stopwatch watch;

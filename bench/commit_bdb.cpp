@@ -2,8 +2,8 @@
 //
 // Words are a queue, its table of fixed-size records by number, which locks records and not pages; small records are a
 // B-tree. The cache holds the whole table, the log's buffer is 8 MB, and for synchronous commits log files are written
-// once when they are made (DB_LOG_ZERO), so that commits overwrite. The environment is private to the process: no
-// shared memory files. Keys are taken in order, so that there are no deadlocks to look for.
+// once when they are created (DB_LOG_ZERO), so that commits overwrite. The environment is private to the process: no
+// shared memory files. Keys are taken in order, so deadlock detection is not needed.
 #include "commit_store.hpp"
 #include "shared_library.hpp"
 
@@ -41,7 +41,7 @@ public:
         must(api_.db_create(&table_, env_, 0), "cannot make a table");
         if (words())
             must(table_->set_re_len(table_, sizeof(uint64_t)), "cannot set the record's size");
-        // A table is made and filled outside of transactions, which would log all of it.
+        // A table is created and filled outside of transactions, which would log all of it.
         bool there = access((settings_.path + "/table").c_str(), F_OK) == 0;
         uint32_t mode = DB_THREAD | (there ? DB_AUTO_COMMIT : DB_CREATE);
         must(table_->open(table_, nullptr, "table", nullptr, words() ? DB_QUEUE : DB_BTREE, mode, 0600),

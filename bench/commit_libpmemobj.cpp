@@ -1,8 +1,8 @@
 // libpmemobj 1.12: persistent memory in a mapped file, with an undo log in it. On a disk its synchronous form writes
-// back with msync (PMEM_IS_PMEM_FORCE=0); the relaxed one takes the mapping for persistent memory
+// back with msync (PMEM_IS_PMEM_FORCE=0); the relaxed form takes the mapping for persistent memory
 // (PMEM_IS_PMEM_FORCE=1), which costs no system call and survives a crash of the process, never one of the system.
 //
-// Threads are not isolated from each other by it; they work on different words. Records are in a hash table of chains.
+// It does not isolate threads from each other; they work on different words. Records are in a chained hash table.
 #include "commit_store.hpp"
 #include "shared_library.hpp"
 
@@ -34,7 +34,7 @@ struct pmemobj_library {
     TAIYEN_BENCH_FUNCTION(pmemobj_tx_end);
 };
 
-// Read by the library when it is loaded.
+// The library reads it when it is loaded.
 const store_settings &choose_write_back(const store_settings &settings) {
     setenv("PMEM_IS_PMEM_FORCE", settings.sync ? "0" : "1", 1);
     return settings;
@@ -142,7 +142,7 @@ private:
         must(api_.pmemobj_tx_add_range_direct(address, bytes) == 0, "cannot declare");
     }
 
-    // Where the offset of the node with this key stands; NULL if there is none.
+    // Where the offset of the node with this key is stored; NULL if there is no such node.
     uint64_t *place_of(uint64_t key) {
         for (uint64_t *place = table_ + key % settings_.count; *place != 0; place = &node_at(*place)->next)
             if (node_at(*place)->key == key)
@@ -168,7 +168,7 @@ private:
             throw std::runtime_error(std::string("libpmemobj: ") + what + ": " + api_.pmemobj_errormsg());
     }
 
-    store_settings settings_; // before the library, which is loaded as it says
+    store_settings settings_; // before the library, whose load depends on it
     pmemobj_library api_;
     PMEMobjpool *pool_ = nullptr;
     uint64_t identity_ = 0;

@@ -63,7 +63,7 @@ public:
     }
 
     void add_one(const word_set &words) override {
-        std::lock_guard guard(writer_); // it has one itself, which is no faster
+        std::lock_guard guard(writer_); // LMDB has a lock itself, which is no faster
         transaction txn(*this);
         MDB_cursor *cursor = nullptr;
         must(api_.mdb_cursor_open(txn.get(), table_, &cursor), "cannot open a cursor");
@@ -106,9 +106,10 @@ public:
     }
 
 private:
-    // Relaxed, a small map is written to directly, which saves a system call a page. In a large one (3.5 GB) the kernel
-    // writes pages back meanwhile, and each one's next store is a fault: write calls are six times as fast. They are
-    // faster in synchronous cases, too, where the kernel writes back far more of a map than the pages that changed.
+    // In relaxed cases, a small map is written to directly, which saves a system call per page. In a large map (3.5 GB)
+    // the kernel writes pages back meanwhile, and the next store to each one faults: write calls are six times as fast.
+    // They are faster in synchronous cases, too, where the kernel writes back far more of a map than the pages that
+    // changed.
     bool fits_map() const { return settings_.count <= small_words; }
 
     class transaction {

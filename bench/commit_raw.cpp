@@ -1,7 +1,7 @@
 // The limits of the machine, without a store. Synchronous: each transaction is one direct, synchronous overwrite of a
-// block in a file that was written before; a log record of six words fits into one. Relaxed: the words are added to in
-// plain memory, and that is all: in pages of 4 KB, as the heap's are (a private mapping of a file has no others), and,
-// as raw-huge, in huge ones.
+// block in a file that was written before; a log record of six words fits into one block. Relaxed: the words are added
+// to in plain memory, and that is all: in pages of 4 KB, as the heap's are (a private mapping of a file has no others),
+// and, as raw-huge, in huge ones.
 #include "commit_store.hpp"
 #include "files.hpp"
 #include "kernel_probe.hpp"

@@ -1,7 +1,7 @@
 // RocksDB: a log-structured merge tree with a write-ahead log; concurrent writers share a log write by themselves.
 //
 // Words are added to by its own merge operator for counters, as its documentation recommends: no read before the write.
-// Tables in memory are large; log files are recycled, so that synchronous commits overwrite; nothing is compressed.
+// Memtables are large; log files are recycled, so that synchronous commits overwrite; nothing is compressed.
 #include "commit_store.hpp"
 #include "shared_library.hpp"
 
@@ -95,8 +95,8 @@ public:
     }
 
     void warm_up() override {
-        // A log file is reused when the table in memory that it covers is flushed, and one that was written before is
-        // what a database has that has been at work for a while. Log data is written to the log alone.
+        // A log file is reused when the memtable that it covers is flushed, and a database that has run for a while has
+        // log files that were written before. Log data is written only to the log.
         std::vector<char> filler(size_t{1} << 20);
         for (int file = 0; file < 2; file++) {
             batch writes(*this);
@@ -112,7 +112,7 @@ public:
 
     void add_one(const word_set &words) override {
         batch writes(*this);
-        const uint64_t one = 1; // as the merge operator reads it: of the machine's byte order, which is little-endian
+        const uint64_t one = 1; // as the merge operator reads it: in the machine's byte order, which is little-endian
         for (uint64_t word : words) {
             key_bytes key = bytes_of(word);
             api_.rocksdb_writebatch_merge(writes.get(), key.data(), key.size(), reinterpret_cast<const char *>(&one),
@@ -164,7 +164,7 @@ private:
         return bytes;
     }
 
-    // Where the C interface leaves a text if something fails.
+    // Where the C interface stores a text if something fails.
     class error_text {
     public:
         ~error_text() { std::free(text_); }

@@ -59,7 +59,7 @@ public:
     }
 
     void fill() override {
-        constexpr uint64_t batch = 100000; // a log of one transaction would be as large as the table
+        constexpr uint64_t batch = 100000; // the log of a single transaction would be as large as the table
         for (uint64_t key = 0; key < settings_.count;) {
             run(begin_);
             for (uint64_t end = std::min<uint64_t>(key + batch, settings_.count); key < end; key++) {
@@ -140,7 +140,7 @@ private:
 
     void run(sqlite3_stmt *statement) {
         api_.sqlite3_step(statement);
-        must(api_.sqlite3_reset(statement)); // returns what the step met
+        must(api_.sqlite3_reset(statement)); // returns the error of the step
     }
 
     void change_one(sqlite3_stmt *statement, uint64_t key) {

@@ -10,7 +10,7 @@ namespace {
 
 } // namespace
 
-// The build knows which peers' headers are there: a list of PRESENT(name) and ABSENT(name).
+// The build passes the peers whose headers were found: a list of PRESENT(name) and ABSENT(name).
 #define PRESENT(name) extern const store_kind name##_kind;
 #define ABSENT(name)
 TAIYEN_BENCH_PEERS

@@ -1,5 +1,5 @@
-// taiyen itself: a transactional heap with default options. The words are one block; records are blocks in a hash table
-// of chains.
+// taiyen itself: a transactional heap with default options. The words are one block; records are blocks in a chained
+// hash table.
 #include "commit_store.hpp"
 #include "files.hpp"
 
@@ -56,8 +56,8 @@ public:
         must(ty_snapshot(heap_), "cannot take a snapshot");
     }
 
-    // Every page has been written since the heap was opened, as in a process that has been at work for a while: else
-    // each word would measure the kernel's copy of a page of the file, or the disk.
+    // Writes every page once since the open, as in a process that has run for a while: else each word would measure the
+    // kernel's copy of a page of the file, or the disk.
     void warm_up() override {
         if (!words())
             return;
@@ -155,7 +155,7 @@ private:
             must(ty_declare(txn, address, bytes), "cannot declare");
     }
 
-    // Where the pointer to the node with this key stands, or the NULL at the chain's end.
+    // Where the pointer to the node with this key is stored, or the NULL at the chain's end.
     node **place_of(uint64_t key) {
         node **place = static_cast<node **>(table_) + key % settings_.count;
         while (*place && (*place)->key != key)

@@ -64,7 +64,7 @@ void warm_cache(const std::string &path) {
     for (;;) {
         off_t start = lseek(file, end, SEEK_DATA);
         if (start < 0)
-            break; // no data any more
+            break; // no more data
         end = lseek(file, start, SEEK_HOLE);
         while (start < end) {
             ssize_t got = pread(file, buffer.data(), std::min(buffer.size(), static_cast<size_t>(end - start)), start);

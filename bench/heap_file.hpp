@@ -17,13 +17,13 @@ public:
     // Opens the heap, or creates it.
     heap_file(const std::string &path, const heap_settings &settings);
     heap_file(const heap_file &) = delete;
-    // Discards what has not been closed: it is thrown away after the run.
+    // Discards what has not been closed: its files are removed after the run.
     ~heap_file();
 
     // Allocates the block, fills it with bytes that differ from page to page, and sets the root.
     void fill(size_t bytes);
     char *block() const { return static_cast<char *>(ty_root(heap_, "block")); }
-    // A snapshot, with everything checkpointed to the image.
+    // Takes a snapshot, and checkpoints everything to the image.
     void settle();
     void close();
     ty_heap *get() const { return heap_; }

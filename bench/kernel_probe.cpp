@@ -14,7 +14,7 @@ namespace bench {
 
 namespace {
 
-// From the kernel's user interface of Linux 6.7; the headers of Debian 12 do not have them.
+// From the kernel's user interface of Linux 6.7; the headers of Debian 12 lack them.
 constexpr uint64_t feature_wp_unpopulated = 1u << 13;
 constexpr uint64_t feature_wp_async = 1u << 15;
 constexpr int user_mode_only = 1;
@@ -37,7 +37,8 @@ mapping mapping::touched_memory(size_t bytes, bool huge) {
     void *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         fail_system("cannot map memory");
-    madvise(data, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE); // a wish: a kernel without huge pages refuses both
+    madvise(data, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE); // only advice: a kernel without huge pages refuses
+                                                                  // both
     std::memset(data, 0x5a, bytes);
     return mapping(static_cast<char *>(data), bytes);
 }

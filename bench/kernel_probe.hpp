@@ -1,4 +1,4 @@
-// The bare mechanisms that taiyen's snapshots stand on, without taiyen: mappings, and the kernel's write tracking.
+// The bare mechanisms that taiyen's snapshots are built on, without taiyen: mappings, and the kernel's write tracking.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace bench {
 // A mapping that unmaps itself.
 class mapping {
 public:
-    // Private anonymous memory, every page touched; huge: on huge pages where the system has some.
+    // Private anonymous memory, every page touched; huge: on huge pages if the system has them.
     static mapping touched_memory(size_t bytes, bool huge = true);
     // bytes of a file from offset on.
     static mapping of_file(const std::string &path, size_t offset, size_t bytes, bool shared);
@@ -34,10 +34,10 @@ struct page_range {
     uint64_t categories;
 };
 
-// userfaultfd write-protection in its asynchronous form, and PAGEMAP_SCAN, over one mapping.
+// userfaultfd write-protection in its asynchronous mode, and PAGEMAP_SCAN, over one mapping.
 class write_tracking {
 public:
-    // Throws `unavailable` where the kernel or a sandbox refuses.
+    // Throws `unavailable` if the kernel or a sandbox refuses.
     explicit write_tracking(const mapping &range);
     write_tracking(const write_tracking &) = delete;
     ~write_tracking();

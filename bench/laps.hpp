@@ -1,4 +1,4 @@
-// Transactions of several threads, run for a time, and what they took.
+// Transactions of several threads, run for a time, with their durations.
 #pragma once
 
 #include "workload.hpp"
@@ -15,8 +15,8 @@ namespace bench {
 struct lap {
     size_t transactions = 0;
     double ns = 0;          // from the start of the clock
-    std::vector<double> us; // of those that were timed by themselves
-    double longest_us = 0;  // those between two that are timed count as one: at most so long did any take
+    std::vector<double> us; // of those that were timed individually
+    double longest_us = 0;  // those between two timed ones count as one: none took longer than this
 
     void add(const lap &other) {
         transactions += other.transactions;
@@ -26,8 +26,8 @@ struct lap {
     }
 };
 
-// Until `ns` on the watch, and until may_end() says so. One of `stride` transactions is timed by itself, so that clocks
-// do not count.
+// Runs until `ns` on the watch, and until may_end() allows it. One of `stride` transactions is timed individually, so
+// that the cost of clocks does not count.
 template <typename Transaction, typename MayEnd>
 lap run_until(double ns, const stopwatch &watch, size_t stride, Transaction transact, MayEnd may_end) {
     lap lap;

@@ -1,4 +1,4 @@
-// taiyen-bench: measures this library, its peers, and the limits it is held against, side by side.
+// taiyen-bench: measures this library, its peers, and the machine's limits, side by side.
 #include "harness.hpp"
 #include "preload.hpp"
 #include "process.hpp"
@@ -39,7 +39,7 @@ bool write_json(const nlohmann::ordered_json &array, const std::string &path) {
     return written;
 }
 
-// The figures that are there are reported even when a suite fails later on; the exit code says that it did.
+// Figures that were measured are reported even if a suite fails later; the exit code shows the failure.
 bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohmann::ordered_json &array, FILE *table,
                std::set<std::string> &subjects) {
     bench::session session(settings, suite);
@@ -61,7 +61,7 @@ bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohm
     return whole;
 }
 
-// Which subjects there are depends on the case, so it is known when the cases have run.
+// The subjects depend on the case, so they are known only after the cases have run.
 bool are_subjects_known(const std::vector<std::string> &chosen, const std::set<std::string> &subjects) {
     std::string text;
     for (const std::string &name : subjects)

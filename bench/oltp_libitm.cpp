@@ -1,4 +1,5 @@
-// GCC's transactional memory. Compiled with -fgnu-tm where the compiler has it; else the subject says so.
+// GCC's transactional memory. Compiled with -fgnu-tm if the compiler has it; else the subject reports that it is
+// missing.
 #include "oltp_store.hpp"
 #include "travel.hpp"
 

@@ -1,5 +1,5 @@
 // One thread with long transactions among three threads with short ones, on a table of a million words: it must get
-// through. All transactions leave the sum of all words as it is, so a reader of all of them must always find it.
+// through. All transactions preserve the sum of all words, so a reader of all words must always find it.
 #include "oltp_work.hpp"
 
 namespace bench {
@@ -9,7 +9,7 @@ namespace {
 constexpr size_t table_words = 1000000;
 constexpr size_t written_words = 100000;
 constexpr size_t short_threads = 3;
-constexpr double patience_ns = 120e9; // so long the short ones go on for the sake of the long one
+constexpr double patience_ns = 120e9; // the longest that the short ones continue for the long one
 
 class long_work : public oltp_work {
 public:
@@ -31,7 +31,7 @@ public:
                 stopwatch watch;
                 transact();
                 long_ms_.push_back(watch.ms());
-                if (at_work == short_threads) // asked first: they may end as soon as one is done
+                if (at_work == short_threads) // checked first: they may end as soon as one is done
                     done_among_others++;
                 done++;
             } while (at_work > 0);

@@ -1,4 +1,4 @@
-// Words in plain memory: by one thread without a transaction, and by many threads that take turns by a mutex.
+// Words in plain memory: by one thread without a transaction, and by many threads under a mutex.
 #include "oltp_store.hpp"
 #include "travel.hpp"
 

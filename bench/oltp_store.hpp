@@ -1,4 +1,4 @@
-// What the subjects of the suite oltp have in common: a table of words, which many threads change in transactions.
+// The common interface of the subjects of the suite oltp: a table of words, which many threads change in transactions.
 // oltp_taiyen.cpp, oltp_plain.cpp and oltp_libitm.cpp have the subjects.
 #pragma once
 
@@ -14,16 +14,16 @@
 
 namespace bench {
 
-// Where a function is called within a transaction of libitm, its compiler must know that it may be.
+// A function that is called in a transaction of libitm must be declared for that.
 #ifdef TAIYEN_BENCH_GNU_TM
 #define TAIYEN_BENCH_IN_TRANSACTION __attribute__((transaction_safe))
 #else
 #define TAIYEN_BENCH_IN_TRANSACTION
 #endif
 
-// A transaction that reads words and writes each of them with an amount more. Places are numbers of words. Of ranges,
-// all words from a place on are meant; a last one that is not whole is a number of so many bytes. balanced: words at
-// every second place get so much less instead, so that the sum of all stays.
+// A transaction that reads words and adds an amount to each. Places are numbers of words. A range is all words from a
+// place on, range_bytes in total; a partial last word is a number of its bytes. balanced: words at every second place
+// are reduced by the amount, so that the sum of all stays.
 struct addition {
     std::span<const uint64_t> places;
     size_t range_bytes = sizeof(uint64_t);
@@ -46,7 +46,7 @@ TAIYEN_BENCH_IN_TRANSACTION inline void add_to_range(char *range, size_t bytes, 
     }
 }
 
-// What all words are at first: a sum of all words can be told exactly in a double.
+// The initial value of all words: so that a double holds the sum of all words exactly.
 constexpr uint64_t first_value = 1000000;
 
 TAIYEN_BENCH_IN_TRANSACTION inline uint64_t sum_of(const uint64_t *table, size_t words) {
@@ -59,8 +59,8 @@ TAIYEN_BENCH_IN_TRANSACTION inline uint64_t sum_of(const uint64_t *table, size_t
 struct oltp_settings {
     std::string path; // a folder of the subject's own; empty: the table is in memory only
     size_t words;
-    uint64_t first = first_value; // what all words are at first
-    size_t block_bytes = 0;       // of blocks besides the table
+    uint64_t first = first_value; // the initial value of all words
+    size_t block_bytes = 0;       // of blocks other than the table
     size_t log_bytes = 0;         // of a table in a folder
 };
 
@@ -72,36 +72,35 @@ struct travel_outcome {
     uint64_t stored_words = 0; // if the subject counts them
 };
 
-// When `add` returns: when the transaction is durable, when it is visible, or when it is in its own log stream of the
-// log.
+// When `add` returns: when the transaction is durable, when it is visible, or when it is durable in its own log stream.
 enum class commit_how { sync, async, stream };
 
-// Since the table was opened. NaN: has none, or does not tell.
+// Since the table was opened. NaN: it has none, or does not report it.
 struct oltp_counts {
     double conflicts = std::numeric_limits<double>::quiet_NaN();
     double snapshot_wait_ms = std::numeric_limits<double>::quiet_NaN(); // the longest of all
-    double log_bytes = std::numeric_limits<double>::quiet_NaN();        // everything that is committed included
+    double log_bytes = std::numeric_limits<double>::quiet_NaN();        // including everything that is committed
 };
 
-// One object a process: opened, used, closed in order. Every failure is thrown, and ends the process.
+// One object per process: opened, used, closed. Every failure is thrown, and ends the process.
 class oltp_store {
 public:
     virtual ~oltp_store() = default;
 
-    // A new table of words, or the one that is there in the folder. Every page of it has been written.
+    // Opens the table in the folder, or creates a new one. Every page of it has been written.
     virtual void open() = 0;
     virtual void close() {}
-    // Called by many threads, as wait_until_durable and snapshot are. Returns what wait_until_durable takes.
+    // Called by many threads, as are wait_until_durable and snapshot. Returns the argument for wait_until_durable.
     virtual uint64_t add(const addition &what, commit_how how) = 0;
     virtual void wait_until_durable(uint64_t) {}
     virtual void snapshot() { throw std::logic_error("this subject has no snapshots"); }
-    // The sum of all words of one moment, in a transaction; a part of the threads calls it.
+    // The sum of all words at one moment, in a transaction; some of the threads call it.
     virtual uint64_t read_all() { throw std::logic_error("this subject cannot read all"); }
     // travel.hpp
     virtual travel_outcome travel(const travel_request &, commit_how) {
         throw std::logic_error("this subject is no travel agency");
     }
-    // Looked at while no transaction runs.
+    // Read while no transaction runs.
     virtual const uint64_t *table() = 0;
     virtual oltp_counts counts() { return {}; }
 };
@@ -116,8 +115,8 @@ std::unique_ptr<oltp_store> make_oltp(const oltp_settings &settings) {
     return std::make_unique<Store>(settings);
 }
 
-// Words of subjects that are not taiyen. In a block of a volatile heap, as taiyen's are: so all have pages of the same
-// size. Or in huge pages, which that heap asks for only as far as it finds memory in use when it grows.
+// Words of subjects other than taiyen. In a block of a volatile heap, as taiyen's are, so that all have pages of the
+// same size. Or in huge pages, which that heap asks for only as far as it finds memory in use when it grows.
 class word_memory {
 public:
     word_memory(const oltp_settings &settings, bool huge);
@@ -132,7 +131,7 @@ private:
     uint64_t *words_;
 };
 
-// "hinted": the words are asked for ahead, by the library's call or by the processor's instruction.
+// "hinted": the words are prefetched, by the library's call or by the processor's instruction.
 extern const oltp_kind taiyen_oltp, taiyen_unhinted_oltp, one_writer_oltp, raw_oltp, raw_huge_oltp, mutex_oltp,
     mutex_hinted_oltp, libitm_oltp, libitm_hinted_oltp;
 

@@ -113,8 +113,8 @@ private:
         snapshot();
     }
 
-    // Every page has been written since the heap was opened, as in a process that has been at work for a while: else
-    // each word would measure the kernel's copy of a page of the file, or the disk.
+    // Writes every page once since the open, as in a process that has run for a while: else each word would measure the
+    // kernel's copy of a page of the file, or the disk.
     void touch_pages() {
         constexpr size_t page_words = page_bytes / sizeof(uint64_t);
         for (size_t word = 0; word < settings_.words;) {
@@ -156,7 +156,8 @@ ty_commit_mode mode_of(commit_how how) {
     return how == commit_how::sync ? TY_COMMIT_SYNC : how == commit_how::async ? TY_COMMIT_ASYNC : TY_COMMIT_STREAM;
 }
 
-// What a travel agency does, in a transaction of a concurrent heap. The first failure is kept: then it is lost.
+// The operations of a travel agency, in a transaction of a concurrent heap. The first failure is kept: then the
+// transaction is lost.
 class atomic_memory {
 public:
     explicit atomic_memory(ty_atomic_txn *txn) : txn_(txn) {}
@@ -238,7 +239,7 @@ private:
         travel_outcome outcome;
     };
 
-    // Returns the stamp.
+    // Returns the commit timestamp.
     uint64_t run(ty_atomic_body *body, void *job, how_to_run how) {
         ty_atomic_options options = TY_ATOMIC_OPTIONS_INIT;
         options.commit = how.commit;
@@ -304,7 +305,7 @@ private:
     }
 };
 
-// ty_begin's transactions on a heap that is not concurrent.
+// Transactions by ty_begin, on a heap that is not concurrent.
 class one_writer_store : public taiyen_table {
 public:
     explicit one_writer_store(const oltp_settings &settings) : taiyen_table(settings, false) {}

@@ -1,5 +1,5 @@
-// The travel agency of travel.hpp, with many clients. high and low are how much they get in each other's way: high has
-// more items a client, of fewer, and more changes of what is on offer, as the published settings of that name have.
+// The travel agency of travel.hpp, with many clients. high and low are degrees of contention: high has more items per
+// client, from fewer rows, and more changes of the offers, as in the published settings of that name.
 #include "oltp_work.hpp"
 #include "travel.hpp"
 
@@ -12,9 +12,9 @@ constexpr size_t room_bytes = size_t{512} << 20;
 
 struct contention {
     const char *name;
-    size_t items;           // at most, of a client
+    size_t items;           // at most, per client
     size_t asked_percent;   // of all rows
-    size_t reserve_percent; // of all requests; of the others, one half removes a customer
+    size_t reserve_percent; // of all requests; half of the others remove a customer
 };
 constexpr contention low = {"low", 2, 90, 98}, high = {"high", 4, 60, 90};
 

@@ -1,4 +1,4 @@
-// What the workloads of the suite oltp have in common: the modes of commit, and threads at work on one store.
+// The common parts of the workloads of the suite oltp: the modes of commit, and threads at work on one store.
 // oltp_words.cpp, oltp_long.cpp and oltp_travel.cpp have the workloads.
 #pragma once
 
@@ -13,23 +13,23 @@ struct commit_mode {
     const char *name;
     bool in_file = true;
     commit_how how = commit_how::async;
-    size_t every = 1; // so many transactions; the others are async
+    size_t every = 1; // one of so many transactions; the others are async
     bool split = false;
 };
 inline constexpr commit_mode none = {"none", false};
 inline constexpr commit_mode async = {"async"};
 inline constexpr commit_mode sync = {"sync", true, commit_how::sync};
 
-// One workload at one store, for a turn.
+// One workload on one store, for a turn.
 class oltp_work {
 public:
     virtual ~oltp_work() = default;
-    // Transactions for so long.
+    // Runs transactions for so long.
     virtual lap run(double ns) = 0;
-    // Throws if the table is not as the transactions must have left it. Returns what `start` is given when the table is
+    // Throws if the table is not as the transactions must have left it. Returns what `start` gets when the table is
     // opened again.
     virtual double check() = 0;
-    // NaN: has none. The median of the long transactions of the last run.
+    // NaN: it has none. The median of the long transactions of the last run.
     virtual double long_ms() { return std::numeric_limits<double>::quiet_NaN(); }
     // NaN: not counted. Words that were stored so far.
     virtual double stored_words() { return std::numeric_limits<double>::quiet_NaN(); }
@@ -45,7 +45,7 @@ struct oltp_case {
     virtual oltp_settings settings(const session &session) const = 0; // without path and log
     // Cases of the same table name use the same files.
     virtual std::string table_name() const = 0;
-    // Besides taiyen, in memory.
+    // In addition to taiyen, in memory.
     virtual std::vector<const oltp_kind *> peers() const = 0;
     // last: what `check` returned at the end of the turn before; NaN: the table is new. Throws if it is not as it was.
     virtual std::unique_ptr<oltp_work> start(oltp_store &store, const oltp_settings &settings, double last) const = 0;
@@ -74,7 +74,7 @@ public:
 
     commit_how next() { return ++transactions_ % mode_.every == 0 ? mode_.how : commit_how::async; }
 
-    // After each transaction. In the mode split, every 64 of them those are waited for that were before the last 64.
+    // Call after each transaction. In the mode split, after every 64th it waits for those before the last 64.
     void committed(uint64_t stamp) {
         if (!mode_.split || transactions_ % 64 != 0)
             return;
@@ -89,7 +89,7 @@ private:
     uint64_t transactions_ = 0, last_stamp_ = 0;
 };
 
-// Adds to random words; on cache lines of its own. The same transactions for all subjects.
+// The size and number of additions to random words: the same transactions for all subjects.
 struct word_shape {
     size_t words = gigabyte_words; // of the table
     size_t places = 6;             // of a transaction
@@ -127,7 +127,7 @@ private:
     uint64_t added_ = 0;
 };
 
-// Says that a thread's work is done, however it ends.
+// Reports that a thread's work is done, however it ends.
 class leaving {
 public:
     explicit leaving(std::atomic<size_t> &at_work) : at_work_(at_work) {}
@@ -141,7 +141,7 @@ private:
 // One of 31 transactions is timed: a number that has no divisor in common with 100 and 1000.
 inline constexpr size_t timed_stride = 31;
 
-// Worker has transact(). Meanwhile, one more thread calls beside(at_work), if it is wanted: until nobody is at work.
+// Worker has transact(). If wanted, one more thread calls beside(at_work) until no thread is at work.
 template <typename Worker, typename Beside, typename MayEnd>
 lap run_workers(std::vector<Worker> &workers, double ns, bool with_beside, Beside beside, MayEnd may_end) {
     std::vector<lap> laps(workers.size());
@@ -159,7 +159,7 @@ lap run_workers(std::vector<Worker> &workers, double ns, bool with_beside, Besid
     return all;
 }
 
-// Beside them, snapshots are taken one after the other, if they are wanted.
+// If wanted, snapshots are taken one after the other meanwhile.
 template <typename Worker>
 lap run_workers(oltp_store &store, std::vector<Worker> &workers, double ns, bool snapshots) {
     auto take = [&store](const std::atomic<size_t> &at_work) {

@@ -35,7 +35,7 @@ void fill_atlas(ty_heap *heap, size_t one_of) {
 void fill_drawing(ty_heap *heap, size_t copies) {
     const std::vector<draw::map_layer> layers = draw::read_countries(TAIYEN_BENCH_COUNTRIES);
     draw::drawing *drawing = draw::drawing_of(heap);
-    check(ty_undo_attach(heap, nullptr), "attach undo"); // which the drawing's edits record to
+    check(ty_undo_attach(heap, nullptr), "attach undo"); // the drawing's edits record to it
     for (size_t copy = 0; copy < copies; copy++) {
         draw::edit edit(heap, "import");
         for (const draw::map_layer &one : layers) {

@@ -19,11 +19,11 @@ private:
 
 // The places of the world, as examples/atlas has them: one of so many.
 void fill_atlas(ty_heap *heap, size_t one_of);
-// The drawing of examples/draw, with the countries of the world, copied so often.
+// The drawing of examples/draw, with the countries of the world, in so many copies.
 void fill_drawing(ty_heap *heap, size_t copies);
 // Linked blocks of 16 to 256 bytes, half of which were freed at random and replaced by others, twice.
 void fill_churned(ty_heap *heap, size_t bytes);
-// Readings in blocks of a megabyte: doubles with two places behind the point that change slowly.
+// Readings in blocks of a megabyte: slowly changing doubles with two decimal places.
 void fill_numbers(ty_heap *heap, size_t bytes);
 
 } // namespace bench

@@ -9,11 +9,11 @@ namespace bench {
 
 namespace {
 
-constexpr int not_preloaded = 77; // as taiyen-bench-cases ends when malloc is not what it should be
+constexpr int not_preloaded = 77; // the exit code of taiyen-bench-cases when malloc is not the expected one
 constexpr const char *glibc = "glibc";
 constexpr const char *peer_names[] = {"jemalloc", "tcmalloc", "mimalloc2", "mimalloc3", "snmalloc", "rpmalloc"};
 
-// Who has spent so long on a case, and has had so many turns, has no more.
+// An allocator that has spent so long on a case, and has had so many turns, gets no more.
 constexpr double further_turns_ms = 10000;
 constexpr size_t turns_min = 5;
 
@@ -24,7 +24,7 @@ program_end run_case(const session &session, const allocator_library &which, con
                        which.preloaded ? which.library : "");
 }
 
-// A peer that isn't there, or cannot run a case, is left out of it; ours must run all of them.
+// A peer that is missing, or cannot run a case, is left out of it; ours must run all of them.
 void measure(session &session, const allocator_library &which, const char *case_name) {
     if (which.library.empty())
         throw unavailable("a build with sanitizers has no drop-in");
@@ -94,7 +94,7 @@ double best_peer(const results &out, const std::string &case_name, const std::st
 }
 
 void add_means(results &out, const std::string &metric, const std::string &unit) {
-    std::vector<std::pair<std::string, double>> means; // first all, since a mean is a case as well
+    std::vector<std::pair<std::string, double>> means; // computed before any is added, since a mean is a case as well
     for (const std::string &subject : out.subjects())
         means.emplace_back(subject, out.mean_over_cases(subject, metric));
     for (const auto &[subject, mean] : means)

@@ -17,14 +17,14 @@ std::string default_peers();
 // taiyen first, then its peers and what --also names.
 std::vector<allocator_library> allocator_libraries(const settings &options);
 
-// Runs a case of taiyen-bench-cases under each allocator, in turn, so many times (quick: 3), and notes its figures.
-// Who has had five and spent ten seconds on them has no more.
+// Runs a case of taiyen-bench-cases under each allocator, in turn, so many times (quick: 3), and records its figures.
+// An allocator that has had five turns and spent ten seconds on them gets no more.
 void interleave_allocators(session &session, const std::vector<allocator_library> &libraries, const char *case_name,
                            size_t times);
 
 enum class peers { all, without_glibc };
 
-// The least median of a metric among the peers (those of --also are none); NaN if no peer has it.
+// The lowest median of a metric among the peers (without those of --also); NaN if no peer has it.
 double best_peer(const results &out, const std::string &case_name, const std::string &metric, peers which = peers::all);
 
 // Adds the geometric mean of a metric over all cases, for each subject that has run them all, as the case mean_case.

@@ -24,7 +24,7 @@ void write_all(int to, const void *data, size_t bytes) {
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            std::_Exit(3); // the parent is gone
+            std::_Exit(3); // the parent has ended
         from += written;
         bytes -= static_cast<size_t>(written);
     }
@@ -43,7 +43,7 @@ std::string read_all(int from) {
     }
 }
 
-// A child that dies with its parent, so that nothing of a killed program lives on.
+// Forks a child that dies with its parent, so that nothing of a killed program lives on.
 pid_t fork_bound() {
     std::fflush(nullptr);
     pid_t parent = getpid();
@@ -177,7 +177,7 @@ void in_killed_child(const std::function<void()> &work) {
 program_end run_program(const std::vector<std::string> &arguments, const std::string &preload) {
     std::vector<char *> list;
     for (const std::string &each : arguments)
-        list.push_back(const_cast<char *>(each.c_str())); // execv promises to leave them alone
+        list.push_back(const_cast<char *>(each.c_str())); // execv promises not to change them
     list.push_back(nullptr);
     int ends[2];
     if (pipe(ends) != 0)
@@ -204,7 +204,7 @@ program_end run_program(const std::vector<std::string> &arguments, const std::st
 }
 
 int supervise(const std::string &folder, const std::function<int()> &work) {
-    // Children that outlive the worker become ours, so that we see when the last one is gone.
+    // Children that outlive the worker are reparented to this process, so that it notices when the last one has ended.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigset_t ends, before;
     sigemptyset(&ends);
@@ -223,7 +223,7 @@ int supervise(const std::string &folder, const std::function<int()> &work) {
     supervised = 0;
     while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
     }
-    std::error_code ignored; // there is nothing more to be done about it
+    std::error_code ignored; // nothing more can be done about it
     std::filesystem::remove_all(folder, ignored);
     if (caught != 0)
         return 128 + caught;

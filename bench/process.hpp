@@ -7,7 +7,7 @@
 
 namespace bench {
 
-// Runs work in a forked child and returns what it returned. What it throws is thrown here; so is its death.
+// Runs work in a forked child and returns its result. What it throws is rethrown here; if it dies, this throws, too.
 std::vector<double> in_child(const std::function<std::vector<double>()> &work);
 
 // Runs work in a forked child, and kills the child with SIGKILL as soon as work has returned.
@@ -21,8 +21,8 @@ struct program_end {
 // Runs a program with LD_PRELOAD set to `preload` (empty: unset), and waits for it. arguments[0] is its path.
 program_end run_program(const std::vector<std::string> &arguments, const std::string &preload);
 
-// Runs work in a child while this process waits; on SIGINT, SIGTERM and SIGHUP the child and all its children are
-// ended. In every case the folder is removed, then the child's exit code returned.
+// Runs work in a child while this process waits; on SIGINT, SIGTERM and SIGHUP, ends the child and all its children. In
+// every case removes the folder, then returns the child's exit code.
 int supervise(const std::string &folder, const std::function<int()> &work);
 
 // The highest resident size of this process so far, in bytes.

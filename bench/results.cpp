@@ -18,7 +18,7 @@ std::string text_of(const char *format, Arguments... arguments) {
     return text;
 }
 
-// Three significant digits and more for large figures, as people read them.
+// Three significant digits, and all digits of large figures, for people.
 std::string figure(double value) {
     if (std::isnan(value))
         return "-";

@@ -1,4 +1,4 @@
-// What a suite has measured: samples by case, subject and metric; their medians as JSON and as a table.
+// The results of a suite: samples by case, subject and metric; their medians as JSON and as a table.
 #pragma once
 
 #include <cstdio>
@@ -15,21 +15,21 @@ class results {
 public:
     explicit results(std::string suite) : suite_(std::move(suite)) {}
 
-    // One sample; the median of all samples of the same case, subject and metric is what is reported.
+    // Adds one sample; the median of all samples of the same case, subject and metric is reported.
     void add(const std::string &case_name, const std::string &subject, const std::string &metric,
              const std::string &unit, double value);
-    // A subject that cannot be measured here: the table says why instead of failing.
+    // A subject that cannot be measured here: the table gives the reason instead of failing.
     void missing(const std::string &subject, const std::string &why);
-    // A line below the table: what the reader must know to judge the figures.
+    // A line below the table: what a reader must know to judge the figures.
     void note(const std::string &text) { notes_.push_back(text); }
-    // A bar that the project has set itself; met when value <= limit. NaN: not measured.
+    // A target that the project has set itself; met when value <= limit. NaN: not measured.
     void bar(const std::string &what, double value, double limit);
     // The same, met when value >= limit.
     void bar_at_least(const std::string &what, double value, double limit);
 
     // The median; NaN if there is no sample.
     double median(const std::string &case_name, const std::string &subject, const std::string &metric) const;
-    // median of the first subject over median of the second; NaN if one is missing.
+    // Median of the first subject over median of the second; NaN if one is missing.
     double ratio(const std::string &case_name, const std::string &metric, const std::string &subject,
                  const std::string &over) const;
 

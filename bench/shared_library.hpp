@@ -1,4 +1,4 @@
-// A peer's shared library, loaded when it is needed: the program runs where it is missing.
+// A peer's shared library, loaded when it is needed: the program also runs where it is missing.
 #pragma once
 
 #include "harness.hpp"
@@ -28,8 +28,8 @@ private:
     void *handle_;
 };
 
-// A member of a peer's table of functions, which has the name and the type that the peer's header gives it. The table
-// has a shared_library before it, of the name `library`.
+// A member of a peer's function table, with the name and the type that the peer's header gives it. A shared_library
+// named `library` must precede it in the table.
 #define TAIYEN_BENCH_FUNCTION(name) decltype(&::name) name = library.function<decltype(&::name)>(#name)
 
 } // namespace bench

@@ -6,8 +6,8 @@
 // pointer, glibc's through the linker's table, taiyen's are direct: that is how each is commonly used, and the
 // difference is a fraction of a nanosecond.
 //
-// rss_ratio is the peak of resident memory, less what was resident before the allocator was first used, over the peak
-// of the bytes asked for. The kernel counts resident pages in batches of 32 a processor: an error of up to 2 %.
+// rss_ratio is the peak of resident memory, minus what was resident before the allocator was first used, over the peak
+// of the bytes asked for. The kernel counts resident pages in batches of 32 per processor: an error of up to 2 %.
 #include "churn_cases.hpp"
 #include "process.hpp"
 #include "shared_library.hpp"
@@ -20,7 +20,7 @@ namespace bench {
 
 namespace {
 
-constexpr double not_known = std::numeric_limits<double>::quiet_NaN(); // only taiyen can tell its availability
+constexpr double not_known = std::numeric_limits<double>::quiet_NaN(); // only taiyen reports its availability
 
 struct glibc_allocator {
     static void *alloc(size_t size) { return std::malloc(size); }
@@ -60,7 +60,7 @@ struct taiyen_allocator {
 
 struct program {
     const char *name;
-    size_t slots; // so that the live set has 16 MB and more
+    size_t slots; // so that the live set has 16 MB or more
     size_t steps;
 };
 constexpr program programs[] = {{"tight", 500000, 20000000}, {"random", 100000, 4000000}, {"drift", 100000, 4500000},

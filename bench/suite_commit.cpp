@@ -1,17 +1,17 @@
-// What a transaction costs: taiyen, stores that others have made, and the limits of the machine.
+// The cost of a transaction: taiyen, other stores, and the limits of the machine.
 //
 // Words: a transaction adds 1 to each of 6 random words of 8 bytes, of as many as 1 GB holds. In taiyen's heap, in
-// libpmemobj's pool and in raw memory they lie side by side; the other stores keep a record a word, in up to 3.5 GB.
-// In async-1-small all have an eighth as many: fewer levels of a tree, and better cached.
-// Churn: a transaction removes a record of 16 to 256 bytes, adds another, and looks at a third, among 100,000.
-// kill-reopen: a process commits words without waiting for the disk and is killed in the middle of it; the reopen is
-// timed until its first transaction is committed, and transactions that are gone are counted.
+// libpmemobj's pool and in raw memory the words are adjacent; the other stores keep one record per word, in up to 3.5
+// GB. In async-1-small all have an eighth as many: fewer levels of a tree, and better cached. Churn: a transaction
+// removes a record of 16 to 256 bytes, adds another, and looks up a third, among 100,000. kill-reopen: a process
+// commits words without waiting for the disk and is killed in the middle of it; the reopen is timed until its first
+// transaction is committed, and lost transactions are counted.
 //
 // Why the comparison is fair: every turn of a subject is a process of its own that opens the store, warms it up,
-// measures, and closes it in order; then its files are flushed, so that nothing of it is left to disturb the next
-// subject. Subjects take turns. Each peer is set up as its documentation recommends for this job (commit_NAME.cpp says
-// how), and what is in doubt is decided in the peer's favour. raw writes one block a transaction, as taiyen does.
-// In the relaxed cases every 32nd transaction is timed, so that clocks do not count.
+// measures, and closes it; then its files are flushed, so that no writeback disturbs the next subject. Subjects take
+// turns. Each peer is set up as its documentation recommends for this job (commit_NAME.cpp says how), and unclear cases
+// are decided in the peer's favour. raw writes one block per transaction, as taiyen does. In the relaxed cases every
+// 32nd transaction is timed, so that the cost of clocks does not count.
 #include "churn_cases.hpp"
 #include "commit_store.hpp"
 #include "files.hpp"
@@ -40,21 +40,21 @@ struct word_case {
     bool sync;
     who subjects = who::all;
     bool automatic = false;
-    bool pairs = false; // two words a page: three pages a transaction
+    bool pairs = false; // two words per page: three pages per transaction
     table_values values = table_values::counters;
     size_t words = gigabyte_words;
     double seconds = 2;
     size_t turns = 3;
 };
 constexpr word_case word_cases[] = {
-    // The disk's rate drifts by a third between turns: many, where what is compared is close to each other.
+    // The disk's rate drifts by a third between turns: so many turns where the results are close to each other.
     {.name = "sync-1", .threads = 1, .sync = true, .turns = 11},
     {"sync-4", 4, true},
     {.name = "sync-16", .threads = 16, .sync = true, .turns = 11},
     {"async-1", 1, false},
     {.name = "async-1-small", .threads = 1, .sync = false, .words = small_words},
     {"async-4", 4, false},
-    // Snapshots fall due within.
+    // Long enough for snapshots to fall due.
     {.name = "sustained-1", .threads = 1, .sync = false, .subjects = who::self_only, .seconds = 8},
     {"auto-1", 1, false, who::self_only, true, true},
     {"declared-1", 1, false, who::self_only, false, true},
@@ -72,7 +72,7 @@ bool is_about_bytes(const word_case &which) {
     return std::string(which.name).starts_with("bytes-");
 }
 
-// Draws words from a thread's share of the table.
+// Draws words from a thread's part of the table.
 class word_picker {
 public:
     word_picker(size_t words, size_t shares, size_t share, bool pairs)
@@ -97,7 +97,7 @@ size_t stride_of(bool sync) {
     return sync ? 1 : 32;
 }
 
-// Transactions of all threads, side by side.
+// Transactions of all threads, in parallel.
 lap run_threads(commit_store &store, const word_case &which, size_t words, double ns) {
     std::vector<lap> laps(which.threads);
     run_side_by_side(which.threads, [&](size_t index, const stopwatch &watch) {
@@ -174,7 +174,7 @@ private:
         return prepare(kind, words == small_words ? "words-small" : "words", table_content::words, words);
     }
 
-    // Makes and fills the table if this is the first use of it.
+    // Creates and fills the table on its first use.
     store_settings prepare(const store_kind &kind, const std::string &table, table_content content, size_t count) {
         store_settings settings = {.path = session_.path(std::string(kind.name) + "-" + table),
                                    .content = content,
@@ -226,7 +226,7 @@ private:
             out.add(name, subject, "log_bytes_per_txn", "bytes", figures.log_bytes);
     }
 
-    // A record in slot n has the key n or n + count: a replaced one takes the other.
+    // The record in slot n has the key n or n + count: its replacement takes the other.
     static std::vector<uint64_t> live_keys(commit_store &store, size_t count) {
         std::vector<uint64_t> keys(count);
         char copy[most_record_bytes];
@@ -247,7 +247,7 @@ private:
         });
     }
 
-    // Returns when enough is committed, while another thread goes on committing: the kill meets it anywhere.
+    // Returns when enough is committed, while another thread continues to commit: so the kill comes at any point.
     static void commit_until_killed(const store_kind &kind, const store_settings &settings, kill_counts &counts,
                                     size_t target) {
         commit_store *store = kind.make(settings).release(); // it is never closed
@@ -260,7 +260,7 @@ private:
                 word_set chosen = picker.pick();
                 for (uint64_t &each : chosen)
                     each = std::max<uint64_t>(each, 1);
-                chosen[0] = 0; // this word counts the transactions, so it is in each of them once
+                chosen[0] = 0; // this word counts the transactions, so each of them has it once
                 store->add_one(chosen);
                 // Relaxed: the reader waits for the death of this process.
                 if (counts.committed.fetch_add(1, std::memory_order_relaxed) + 1 == target)
@@ -270,7 +270,7 @@ private:
         enough.acquire();
     }
 
-    // Milliseconds, and what word 0 was.
+    // Milliseconds, and the value of word 0.
     static std::vector<double> reopen(const store_kind &kind, const store_settings &settings) {
         std::unique_ptr<commit_store> store = kind.make(settings);
         stopwatch watch;
@@ -331,7 +331,7 @@ void run(session &session) {
 double best(const results &out, const std::string &name, std::initializer_list<const char *> subjects) {
     double best = std::numeric_limits<double>::quiet_NaN();
     for (const char *subject : subjects)
-        best = std::fmax(best, out.median(name, subject, "txn_per_s")); // fmax leaves a NaN out
+        best = std::fmax(best, out.median(name, subject, "txn_per_s")); // fmax ignores a NaN
     return best;
 }
 

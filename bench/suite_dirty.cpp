@@ -1,4 +1,4 @@
-// What the first write to a page costs: what every program pays for being able to take snapshots.
+// The cost of the first write to a page, which every program pays for being able to take snapshots.
 //
 // first: a page that this process has never written. The kernel copies it from the page cache (copy on write), in all
 //        subjects alike; only the notification differs.
@@ -7,8 +7,8 @@
 // Why the comparison is fair: all subjects write one word into the same pages (16,384 of 65,536, chosen and ordered at
 // random by the same seed) of a private mapping of a file with the same content and size on the same disk. All files
 // are fully in the page cache, read there the same way, and no page is in the page tables when `first` begins; page
-// tables are part of everybody's cost. Before a clock starts, background work is waited for, and the processor's caches
-// are filled with something else, since a snapshot leaves other things in them than a scan. Each run has a new process.
+// tables are part of the cost of each. Before a clock starts, background work is waited for, and the processor's caches
+// are filled with other data, since a snapshot leaves other things in them than a scan. Each run has a new process.
 #include "harness.hpp"
 #include "heap_file.hpp"
 #include "kernel_probe.hpp"
@@ -80,7 +80,7 @@ void run(session &session) {
         return std::vector<double>();
     });
     write_file(plan.probe_path, bytes);
-    drop_cache(plan.probe_path); // taiyen's image was written past it; from here both are only read
+    drop_cache(plan.probe_path); // taiyen's image was written past the cache; from here on both files are only read
     auto heap_subject = [&](const char *name, ty_tracking tracking) {
         return [&session, &plan, name, tracking] {
             drop_cache(plan.heap_path);

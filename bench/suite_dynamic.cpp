@@ -1,13 +1,14 @@
 // dynamic: blocks that grow, and blocks that must move.
 //
-// Growth: a block of 1 MB becomes one of 1 GB through realloc, by doubling or by 1.3 a step, alone or with other
-// allocations between the steps; every new page is touched. It is done under each malloc, in a process of its own
+// Growth: a block of 1 MB becomes one of 1 GB through realloc, by doubling or by 1.3 per step, alone or with other
+// allocations between the steps; every new page is touched. It runs under each malloc, in a process of its own
 // (preload.hpp). seconds is the first time, again_seconds the second time in the same process, after all was freed.
 //
-// Relocation: a resident block whose neighbour is live must grow by a page, so ty_resize moves it; then it gives the
-// page back, so that each move is of the same bytes. Held against memmove of these between places that are resident.
-// Nothing but the call is timed; every byte is checked after the last move. The places that the block leaves never fit.
-// move_us: each move is to where nothing was. again_us: all is freed, and the same is done again, in the same places.
+// Relocation: a resident block whose neighbour is live must grow by a page, so ty_resize moves it; then it shrinks by
+// the page again, so that each move is of the same bytes. Compared with memmove of these bytes between resident places.
+// Only the call is timed; every byte is checked after the last move. The places that the block leaves never fit.
+// move_us: each move is to memory never used before. again_us: all is freed, and the same is done again, in the same
+// places.
 #include "cases/case_list.hpp"
 #include "preload.hpp"
 #include "process.hpp"
@@ -80,7 +81,7 @@ char *must(void *block) {
     return static_cast<char *>(block);
 }
 
-// Takes what lies behind a block, so that it cannot grow where it is.
+// Allocates the memory after a block, so that it cannot grow in place.
 void wall_in(ty_heap *heap, char *block) {
     size_t bytes = ty_usable_size(block);
     ty_status status = ty_alloc_at(heap, block + bytes, page);
@@ -90,7 +91,7 @@ void wall_in(ty_heap *heap, char *block) {
 
 struct moved {
     double ns;
-    double mappings; // that a move of the second half has added, in the mean
+    double mappings; // added per move, on average, in the second half
 };
 
 moved move_block(ty_heap *heap, size_t bytes, size_t moves) {

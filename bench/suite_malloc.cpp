@@ -1,15 +1,15 @@
 // malloc: the drop-in against the mallocs that people preload, in programs of all kinds.
 //
 // Why the comparison is fair: each turn is a new process of the same program (taiyen-bench-cases), which calls malloc
-// and free through the linker's table and does not know which library they come from; it makes sure that they are those
-// of the library to be measured. All have their default settings; the peers are built with the options of their own
-// release builds, or are the distribution's. Blocks are touched in every page, for everybody.
+// and free through the linker's table and does not know which library they come from; it checks that they are those of
+// the library to be measured. All have their default settings; the peers are built with the options of their own
+// release builds, or are the distribution's. Blocks are touched in every page, for every allocator.
 //
-// seconds is the time by the clock, cpu_seconds that of the processor, which a busy machine disturbs less. rss_ratio is
-// the peak of resident memory over the peak of the bytes asked for, without what was resident when the case began.
+// seconds is wall-clock time, cpu_seconds processor time, which a busy machine disturbs less. rss_ratio is the peak of
+// resident memory over the peak of the bytes asked for, without what was resident when the case began.
 //
-// The thrash is done once more on a heap of the library with the drop-in's options, to ask for what malloc cannot tell:
-// its availability, and whether all is one free run and in order when everything has been freed.
+// The thrash runs once more on a heap of the library with the drop-in's options, for figures that malloc cannot report:
+// its availability, and whether all is one free extent and in order when everything has been freed.
 #include "cases/case_list.hpp"
 #include "cases/thrash.hpp"
 #include "preload.hpp"
@@ -32,8 +32,8 @@ struct thrash_case {
 };
 constexpr thrash_case thrash_cases[] = {{"thrash-64K", size_t{64} << 10}, {"thrash-4M", size_t{4} << 20}};
 
-// Where threads hand blocks to each other, a virtual machine's case takes 0.1 s or 0.4, as its host places the
-// processors: five turns then tell which of the two most of them met.
+// Where threads hand blocks to each other, a case takes 0.1 s or 0.4 s on a virtual machine, depending on how its host
+// places the processors: five turns then show which of the two is the more common.
 constexpr std::string_view moody_cases[] = {"handover-single", "handover-batch", "server", "torture", "restart"};
 
 size_t times_of(const char *case_name) {
@@ -62,7 +62,7 @@ ty_heap_stats stats_of(ty_heap *heap) {
     return stats;
 }
 
-// The availability, and the number of free runs when all is freed.
+// The availability, and the number of free extents when all is freed.
 std::vector<double> thrash_a_heap(const thrash_plan &plan) {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.classes = TY_CLASSES_DENSE;

@@ -1,28 +1,28 @@
-// What transactions cost where many threads run them on one heap: taiyen's concurrent heaps, a mutex, GCC's
-// transactional memory, and plain memory without any of it.
+// The cost of transactions where many threads run them on one heap: taiyen's concurrent heaps, a mutex, GCC's
+// transactional memory, and plain memory without any of these.
 //
 // Words: a transaction reads and writes 6 random words of 8 bytes, of as many as 1 GB (or 4 GB) holds. All threads draw
-// from all of the words: conflicts are few, but there are some. A case is MODE-THREADS, and says what is not so:
-// words-64 and words-512 have so many words a transaction, bytes-6, -64 and -512 one range of so many bytes that is
-// read and written whole, and snapshots are taken one after the other while a -snapshots case runs.
+// from all of the words: conflicts are few, but there are some. A case is MODE-THREADS, and its name says what differs:
+// words-64 and words-512 have so many words per transaction, bytes-6, -64 and -512 one range of so many bytes that is
+// read and written as a whole, and snapshots are taken one after the other while a -snapshots case runs.
 //
 // Modes: none is in memory; the others have a transactional heap. sync: a transaction is durable when the call returns.
-// async: it becomes so later. log stream: its own log stream is durable. split: async, and every 64
+// async: it becomes durable later. stream: it is durable in its own log stream. split: async, and every 64
 // transactions the thread waits until those before the last 64 are durable. sync-100: the 100th of a thread's
 // transactions is sync, the others async, and so on.
 //
 // long-reader and long-writer: oltp_long.cpp. travel: oltp_travel.cpp.
 //
-// Why the comparison is fair: in memory all subjects do the same work on words that lie side by side in one block of a
-// volatile heap, so all have pages of the same size; raw-huge tells what huge pages would make of it. Every turn of a
-// subject is a process of its own that makes the table or opens it, warms it up, measures, and closes it in order;
-// files are flushed then. taiyen's hint call asks for the words of a transaction ahead; others have no such call, but a
-// processor's instruction does the same: taiyen-unhinted goes without, libitm-hinted and mutex-hinted have it. After
-// each turn the words must add up to what all transactions together have added, and when a file is opened again they
-// must still: else the run fails; likewise the reservations of the travel agency.
+// Why the comparison is fair: in memory all subjects do the same work on adjacent words in one block of a volatile
+// heap, so all have pages of the same size; raw-huge shows the effect of huge pages. Every turn of a subject is a
+// process of its own that creates the table or opens it, warms it up, measures, and closes it; files are flushed then.
+// taiyen's hint call prefetches the words of a transaction; others have no such call, but a processor's instruction
+// does the same: taiyen-unhinted goes without, libitm-hinted and mutex-hinted have it. After each turn the words must
+// add up to what all transactions together have added, and still do when a file is opened again: else the run fails;
+// likewise the reservations of the travel agency.
 //
-// One of 31 transactions is timed by itself, so that clocks do not count. longest_ms is as exact as that: those between
-// two that are timed count as one.
+// One of 31 transactions is timed individually, so that the cost of clocks does not count. longest_ms is no more
+// precise than that: those between two timed ones count as one.
 #include "files.hpp"
 #include "oltp_work.hpp"
 #include "process.hpp"
@@ -34,7 +34,7 @@ namespace bench {
 
 namespace {
 
-constexpr size_t log_bytes = size_t{1} << 30; // no snapshot falls due while a case runs
+constexpr size_t log_bytes = size_t{1} << 30; // so that no snapshot falls due while a case runs
 constexpr size_t least_log_bytes = size_t{4} << 20;
 constexpr size_t turns = 3;
 
@@ -92,7 +92,7 @@ public:
     }
 
 private:
-    // Figures in the order of the columns, bytes of addresses and values, and what must be there at the next open.
+    // Figures in the order of the columns, bytes of addresses and values, and what the next open must find.
     std::vector<double> measure(const oltp_kind &kind, const oltp_case &which, const oltp_settings &settings,
                                 double last) {
         std::unique_ptr<oltp_store> store = kind.make(settings);

@@ -1,11 +1,11 @@
 // How long a heap takes to open: from the call of ty_open until an object has been read through its root.
 //
-// Each open has a new process, as a program that starts has; the page cache holds what the open before read, and the
-// disk is the same for all. clean-1TB reserves 1 TB of which 100 MB are used. crash-1GB: a child opens the 1 GB heap,
-// writes 10,000 scattered pages in five snapshots that nobody checkpoints, and is killed; then the clock starts.
+// Each open has a new process, as a starting program does; the page cache holds what the open before read, and the disk
+// is the same for all. clean-1TB reserves 1 TB of which 100 MB are used. crash-1GB: a child opens the 1 GB heap, writes
+// 10,000 scattered pages in five snapshots that nobody checkpoints, and is killed; then the clock starts.
 //
-// kernel: what an open cannot do without, in a process of its own: open the same file, lock it, read its two header
-// pages, map the heap's pages, and register the mapping for write tracking.
+// kernel: what no open can avoid, in a process of its own: open the same file, lock it, read its two header pages, map
+// the heap's pages, and register the mapping for write tracking.
 #include "harness.hpp"
 #include "heap_file.hpp"
 #include "kernel_probe.hpp"
@@ -57,7 +57,7 @@ void crash_heap(const std::string &path, size_t bytes, size_t pages_each) {
             write_pages(data, random_pages(pages_each, bytes / page_bytes, turn + 1), turn);
             check(ty_snapshot(heap.get()), "cannot take a snapshot");
         }
-        raise(SIGKILL); // before the heap is discarded in order
+        raise(SIGKILL); // before the heap is discarded properly
     });
 }
 

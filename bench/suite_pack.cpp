@@ -1,15 +1,14 @@
 // Packed heaps: how small, and how fast there and back.
 //
 // taiyen: ty_pack_memory and ty_unpack_memory, LZ4, into a volatile heap elsewhere. lz4: the library on the same live
-// bytes, which were copied into one array before, in chunks of a megabyte, with as many threads, into memory; and back
-// into memory that was never touched, as that of a new heap is. So both take page faults. A heap asks for huge pages
-// where it is filled; lz4 has the pages of a program that asks for nothing, and lz4-huge asks for huge ones. tar+zstd:
-// `tar --sparse` of the heap's image through `zstd -1 -T0` into a file of the same folder, and back; it has the image's
-// tables and free blocks to pack, too.
-// All speeds are live bytes over time.
+// bytes, copied into one array before, in chunks of a megabyte, with as many threads, into memory; and back into memory
+// that was never touched, as that of a new heap is. So both take page faults. A heap asks for huge pages where it is
+// filled; lz4 has the pages of a program that asks for nothing, and lz4-huge asks for huge ones. tar+zstd: `tar
+// --sparse` of the heap's image through `zstd -1 -T0` into a file of the same folder, and back; it also packs the
+// image's tables and free blocks. All speeds are live bytes over time.
 //
-// fix: the addresses of the atlas after a move, by its type descriptors. defragment: what the churned heap has of its
-// pages.
+// fix: the addresses of the atlas after a move, by its type descriptors. defragment: the pages that the churned heap
+// takes before and after.
 #include "examples/atlas/descriptors.hpp"
 #include "pack_heaps.hpp"
 
@@ -122,7 +121,7 @@ void run_taiyen(const measure &m, ty_heap *heap) {
         measure_defragmented(m, bytes, size);
 }
 
-// The live bytes, one block behind the other.
+// The live bytes, one block after the other.
 std::vector<char> gather(ty_heap *heap) {
     std::vector<char> all;
     all.reserve(static_cast<size_t>(live_bytes_of(heap)));
@@ -139,7 +138,7 @@ std::vector<char> gather(ty_heap *heap) {
     return all;
 }
 
-// Every chunk, by as many threads as there are processors.
+// All chunks, by as many threads as there are processors.
 template <typename Work>
 void each_chunk(size_t chunks, Work work) {
     unsigned threads = std::thread::hardware_concurrency();
@@ -174,7 +173,7 @@ void run_lz4(const measure &m, const std::vector<char> &live, bool huge) {
     if (memory == MAP_FAILED)
         fail_system("map memory");
     if (huge)
-        madvise(memory, live.size(), MADV_HUGEPAGE); // a wish: a kernel without huge pages refuses it
+        madvise(memory, live.size(), MADV_HUGEPAGE); // only advice: a kernel without huge pages refuses it
     auto *back = static_cast<char *>(memory);
     stopwatch unpacking;
     each_chunk(chunks, [&](size_t chunk) {
@@ -193,7 +192,7 @@ void run_command(const std::string &command) {
         throw std::runtime_error("failed: " + command);
 }
 
-// The heap in files, once a case.
+// The heap in files, once per case.
 void make_image(ty_heap *heap, const std::string &path) {
     void *bytes;
     size_t size;

@@ -1,4 +1,4 @@
-// What a snapshot costs: until it is durable, until writers may go on, and in bytes written.
+// The cost of a snapshot: until it is durable, until writers may continue, and in bytes written.
 //
 // raw:    the same number of bytes, from one buffer in memory, written contiguously to a file whose blocks were written
 //         before: direct writes of 1 MB, then one flush. Nothing that makes these bytes durable in a file can be much
@@ -7,13 +7,13 @@
 //         neither atomic nor fail-safe. Its bytes are those the kernel accounts to this process.
 // memcpy: for the pause. A private mapping of the same size, tracked by the kernel, the same pages dirtied: one scan
 //         for them with renewed protection, and a copy of each page, in order of address, into touched memory on huge
-//         pages. That is the least work that lets writers go on.
+//         pages. That is the least work that lets writers continue.
 //
 // Why the comparison is fair: all subjects work on the same disk, in turn, and write to places of their files that were
 // written before (taiyen's journal reuses its space; a run that is not counted comes first). Dirtying is outside the
 // measured time, and so is taiyen's checkpoint, which ends before the next subject starts. The pause is what the
-// caller's clock says around ty_snapshot_start, or what the library says, whichever is longer; likewise the durable
-// time.
+// caller's clock measures around ty_snapshot_start, or what the library reports, whichever is longer; likewise the
+// durable time.
 #include "harness.hpp"
 #include "heap_file.hpp"
 #include "kernel_probe.hpp"
@@ -137,7 +137,7 @@ private:
         session_.out().add(name, subject, metric, unit, value);
     }
 
-    // Every page gets a private copy.
+    // Gives every page a private copy.
     void write_all(char *data) const {
         for (size_t at = 0; at < bytes_; at += page_bytes)
             *reinterpret_cast<volatile uint64_t *>(data + at) = at;
@@ -161,7 +161,8 @@ void run_case(session &session, stage &stage, size_t bytes, size_t label) {
     size_t times = session.repetitions(label >= 100000 ? 11 : 15);
     uint64_t seed = 17;
     std::vector<uint32_t> pages;
-    // The first turn is not counted: it writes the journal's space for the first time, and wakes all files.
+    // The first turn is not counted: it writes the journal's space for the first time, and all files for the first time
+    // after a pause.
     size_t turn = 0;
     auto begin_turn = [&] {
         pages = random_pages(count, bytes / page_bytes, seed++);

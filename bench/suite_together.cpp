@@ -1,11 +1,11 @@
-// What it costs to change several things together, and to have them elsewhere, too.
+// The cost of changing several things together, and of having them elsewhere, too.
 //
 // heaps-N, N threads: a transaction adds 1 to three counters of each of two heaps. taiyen: in a distributed
 // transaction; one-heap: to six counters of one heap, an ordinary commit; apart: the heaps commit one after the other,
-// and a crash leaves half. dummies-N: a heap as the coordinator of two resource managers that do nothing; one-heap: the
-// same heap without them. So the difference is what a coordinator costs. database-N: suite_together_databases.cpp.
-// followed-N: ordinary commits while a change feed of the same process takes each record; alone: without. restore: a
-// heap of 64 MB and the records of a thousand bytes that were shipped of it, made a heap again.
+// and a crash may leave only one half. dummies-N: a heap as the coordinator of two resource managers that do nothing;
+// one-heap: the same heap without them. So the difference is the cost of a coordinator. database-N:
+// suite_together_databases.cpp. followed-N: ordinary commits while a change feed of the same process takes each record;
+// alone: without. restore: a heap of 64 MB and its shipped records of a thousand bytes, restored.
 //
 // Each turn of a subject is a process of its own; all commits are durable when they return.
 #include "together.hpp"
@@ -188,7 +188,7 @@ void run_followed(session &session, const thread_case &which) {
 
 constexpr size_t shipped_bytes = size_t{64} << 20;
 
-// The heap, whose log holds all records, so that they can be shipped when they are there.
+// The heap, whose log holds all records, so that they can be shipped later.
 ty_heap *open_shipped(const std::string &path, ty_open_mode mode) {
     ty_open_options options = options_of_heap();
     options.mode = mode;
@@ -317,7 +317,7 @@ counter_heap::counter_heap(const std::string &path) : path_(path) {
 }
 
 counter_heap::~counter_heap() {
-    static_cast<void>(ty_discard(heap_)); // it is thrown away
+    static_cast<void>(ty_discard(heap_)); // it is removed
     remove_heap(path_);
 }
 

@@ -1,12 +1,12 @@
-// The part of the suite together about databases: a transaction adds 1 to three counters and puts a row.
+// The part of the suite together about databases: a transaction adds 1 to three counters and inserts a row.
 //
 // taiyen: counters and row, as a block, in a heap alone. taiyen-sqlite, taiyen-postgres: the counters in a heap, the
-// row in a database that is the distributed transaction's agent; taiyen-prepared: in PostgreSQL as a resource manager.
-// sqlite, postgres: counters and row in the database alone, which each thread of PostgreSQL has a connection of its own
-// to, so that it can write several threads' commits at once; a distributed transaction has one.
+// row in a database that is the distributed transaction's last agent; taiyen-prepared: in PostgreSQL as a resource
+// manager. sqlite, postgres: counters and row in the database alone. With PostgreSQL each thread has its own
+// connection, so that the server can write several threads' commits at once; a distributed transaction has one
+// connection.
 //
-// PostgreSQL is measured where TAIYEN_POSTGRES says that there is a server: scripts/with_postgres taiyen-bench
-// together.
+// PostgreSQL is measured if TAIYEN_POSTGRES names a server: scripts/with_postgres taiyen-bench together.
 #include "together.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ constexpr struct {
 constexpr size_t turns = 5;
 constexpr uint64_t rows = 1000; // of counters
 
-// A heap with counters, and what else takes part.
+// A heap with counters, and the other participants.
 class heap_with {
 public:
     heap_with(const std::string &path, const ty_last_agent *agent, const std::vector<ty_resource_manager> &others)
@@ -200,7 +200,7 @@ preparation postgres_alone() {
                 uint64_t keys[3];
                 for (uint64_t &key : keys)
                     key = random.below(rows);
-                std::sort(std::begin(keys), std::end(keys)); // threads do not wait for each other in a circle
+                std::sort(std::begin(keys), std::end(keys)); // so that threads do not deadlock
                 put_row(*on);
                 for (uint64_t key : keys)
                     must(*on, "UPDATE bench_counters SET v = v + 1 WHERE k = $1", "UPDATE",

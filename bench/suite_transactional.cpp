@@ -1,20 +1,20 @@
-// The transactional heap under churn: what transactions, snapshots and recoveries cost, and whether they add up.
+// The transactional heap under churn: what transactions, snapshots and recoveries cost, and whether the costs add up.
 //
 // A volatile program (a table of the live blocks) changes a heap: data entries of random sizes, allocations, resizes
 // and frees, in transactions of 1 to 17 entries. Each case has a process of its own and a new heap.
 //
-// churn:     asynchronous commits. First with a log that never fills (what transactions cost by themselves), then one
-//            explicit snapshot (what snapshots cost), then a small log for a while (what is sustained, with the
-//            snapshots that the library takes by itself). The prediction is 1 / (1/Ts + DPPL/Ss) bytes of records a
+// churn:     asynchronous commits. First with a log that never fills (the cost of transactions alone), then one
+//            explicit snapshot (the cost of snapshots), then a small log for a while (what is sustained, with the
+//            snapshots that the library takes by itself). The prediction is 1 / (1/Ts + DPPL/Ss) bytes of records per
 //            second: Ts the speed of transactions, Ss that of snapshots, DPPL the dirty-page bytes that a snapshot
 //            writes for each byte of records.
 // sync:      the same transactions, each durable when its commit returns.
-// entries-8: declared 8-byte words, 1,000 a transaction, cache warm: the price of an entry alone. memcpy: the same
+// entries-8: declared 8-byte words, 1,000 per transaction, cache warm: the price of an entry alone. memcpy: the same
 //            words copied one by one to the same kind of place, which is the least that makes a rollback possible.
 // restore:   a process is killed; the next one restores, as an open with default options does: records from the log
 //            (those of the churn, and 64 MB of six random values each, all over 1 GB), pages from the journal, and,
-//            closed in order, from clean files (the open, and reading every page once). What the log gives a second
-//            is of the replay alone, without the check of the log before it; open_ms is all of the open.
+//            after a proper close, from clean files (the open, and reading every page once). The log's rate is that of
+//            the replay alone, without the check of the log before it; open_ms is the whole open.
 #include "files.hpp"
 #include "harness.hpp"
 #include "process.hpp"
@@ -160,7 +160,7 @@ private:
     std::vector<block> live_;
 };
 
-// Runs work in a child; the figures come back in the order of the names.
+// Runs work in a child; its figures are in the order of the names.
 void add_from_child(session &session, const char *case_name, const char *subject,
                     const std::vector<std::pair<const char *, const char *>> &names,
                     const std::function<std::vector<double>()> &work) {
@@ -208,13 +208,13 @@ std::vector<double> run_churn(session &session, bool durable) {
     if (session.options().divisor > 1)
         ms = 20;
 
-    // By itself: a log that does not fill.
+    // Transactions alone: a log that does not fill.
     std::string roomy = session.path("transactional-roomy.ty");
     ty_heap *heap = open_transactional(roomy, limit_bytes, session.scaled(1024) * mega, TY_BACKGROUND_THREAD);
     churn_program alone(heap, blocks);
     ty_txn_stats before = stats_of(heap);
     churn_program::times spent = alone.run(ms, durable);
-    check(ty_durable(heap, 0, true, nullptr), "cannot wait for commits"); // the log has all, for the efficiency
+    check(ty_durable(heap, 0, true, nullptr), "cannot wait for commits"); // so that the log has all, for the efficiency
     ty_txn_stats after = stats_of(heap);
     double record_bytes = static_cast<double>(after.record_bytes - before.record_bytes);
     double txn_ns = spent.entry_ns + spent.commit_ns;
@@ -223,7 +223,7 @@ std::vector<double> run_churn(session &session, bool durable) {
     check(ty_close(heap), "cannot close a heap");
     remove_heap(roomy);
 
-    // Sustained: a small log, and the snapshots that it makes the library take.
+    // Sustained: a small log, and the snapshots that it causes the library to take.
     std::string tight = session.path("transactional-tight.ty");
     heap = open_transactional(tight, limit_bytes, std::max<size_t>(session.scaled(64), 1) * mega, TY_BACKGROUND_THREAD);
     churn_program sustained(heap, blocks);
@@ -311,13 +311,13 @@ constexpr restore_way restore_ways[] = {{"restore-log", restored_from::log},
                                         {"restore-journal", restored_from::journal},
                                         {"restore-clean", restored_from::clean}};
 
-// Nobody takes snapshots or checkpoints them unless told to.
+// No snapshot is taken or checkpointed unless asked for.
 ty_heap *open_to_be_killed(session &session, const std::string &path, size_t limit_megas) {
     return open_transactional(path, session.scaled(limit_megas) * mega, std::max<size_t>(session.scaled(512), 1) * mega,
                               TY_BACKGROUND_CALLS);
 }
 
-// The image is in the kernel's cache when the process dies, as it is where one had opened it, and not made it.
+// The image is in the page cache when the process dies, as if the process had opened it instead of creating it.
 void prepare_words(session &session, const std::string &path) {
     constexpr size_t limit_megas = 1152;
     size_t count = session.scaled(1024 * mega) / sizeof(uint64_t);

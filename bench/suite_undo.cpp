@@ -1,4 +1,4 @@
-// What it costs to be able to undo: recording, undoing and redoing bytes, blocks, and the commands of an editor.
+// The cost of undo: recording, undoing and redoing bytes, blocks, and the commands of an editor.
 //
 // taiyen: a snapshot heap with circular buffers in it, warm: no page is written for the first time since a snapshot.
 // copies: an application that copies whole objects by hand (undo_histories.hpp). Its history ends with the process, and
@@ -8,9 +8,9 @@
 //
 // Why the comparison is fair: each run is a process of its own; all subjects go over the same objects in the same
 // order, drawn from the same seed, three times, and the last time counts: then all histories are full and forget as
-// much as they record. Of bytes, the records are measured apart from the beginning and the end of their transactions
-// (close, as an entry's share: taiyen's checksum, or freeing old copies). Objects lie in 256 KB where they are small,
-// as what a program works on lies in the processor's caches.
+// much as they record. For bytes, the records are measured apart from the beginning and the end of their transactions
+// (close, as an entry's share: taiyen's checksum, or freeing old copies). Small objects lie in 256 KB, as a program's
+// working set lies in the processor's caches.
 #include "files.hpp"
 #include "process.hpp"
 #include "undo_histories.hpp"
@@ -47,13 +47,13 @@ constexpr size_t steps_in_transaction = 16;
 constexpr size_t passes = 3; // the last one counts
 constexpr size_t huge_bytes = size_t{1} << 30;
 
-// Nanoseconds for each entry, or step.
+// Nanoseconds per entry, or per step.
 struct costs {
     double record, close, undo, redo; // close: beginning and ending transactions
     std::vector<double> figures() const { return {record, close, undo, redo}; }
 };
 
-// The way back to the far end, and forth again; `per_transaction` entries each.
+// Undoes back to the far end, and redoes again; `per_transaction` entries each.
 template <class History>
 void walk(History &history, double per_transaction, costs &found) {
     double undone = 0, redone = 0;
@@ -223,8 +223,8 @@ history_settings huge_settings(const std::string &path, size_t bytes) {
     return {path, bytes + 256 * MB, MB, 2 * bytes, 100};
 }
 
-// The block was saved by an earlier session, and changed and saved in this one: its memory is private copies of what
-// the image holds.
+// The block was saved by an earlier session, and changed and saved in this one: its memory is private copies of pages
+// of the image.
 std::vector<double> run_huge_taiyen(const std::string &path, size_t bytes) {
     {
         taiyen_history history(huge_settings(path, bytes));
@@ -273,7 +273,7 @@ public:
             move_some();
         history_.end();
     }
-    // Some steps back, fewer forth again, and on from there.
+    // Some steps back, fewer forward, then new changes.
     void reconsider() {
         for (size_t i = random_.below(6); i > 0; i--)
             history_.undo();
@@ -300,7 +300,7 @@ private:
         history_.change(object, size_of(object), offset, bytes);
         std::memset(object + offset, static_cast<int>(random_.below(256)), bytes);
     }
-    // Places are in the header.
+    // Positions are in the header.
     void move_some() {
         for (size_t i = 1 + random_.below(12); i > 0; i--)
             if (char *object = slots_[random_.below(count_)])
@@ -337,7 +337,7 @@ std::vector<double> run_editing(size_t slots, size_t commands, const std::string
     return {ns};
 }
 
-// ---- All of them.
+// ---- All cases.
 
 constexpr const char *costed[] = {"record-", "close-", "undo-", "redo-"};
 
@@ -348,7 +348,7 @@ std::vector<std::string> rows_of(const data_case &which) {
     return rows;
 }
 
-// Closing is not measured apart.
+// Closing is not measured separately.
 std::vector<std::string> rows_of(const block_case &which) {
     std::string name = which.name;
     return {"record-" + name, "undo-" + name, "redo-" + name};
@@ -372,7 +372,7 @@ void add_costs(session &session, const std::string &name, const char *subject, c
     size_t index = 0;
     for (const char *what : costed) {
         double ns = figures.at(index++);
-        if (ns == 0) // not measured apart
+        if (ns == 0) // not measured separately
             continue;
         session.out().add(what + name, subject, "ns_per_entry", "ns", ns);
         if (bytes >= KB && std::strcmp(what, "close-") != 0)
@@ -380,7 +380,7 @@ void add_costs(session &session, const std::string &name, const char *subject, c
     }
 }
 
-// A subject whose work is done by a child, on a heap that is removed afterwards.
+// A subject whose work a child does, on a heap that is removed afterwards.
 template <class Work, class Report>
 session::subject in_process(session &session, const char *subject, Work work, Report report) {
     return {subject, [&session, work, report] {

@@ -1,11 +1,11 @@
-// What it costs to keep an index of hnswlib in a heap, by a scope, and not by hnswlib's own save and load.
+// The cost of keeping an index of hnswlib in a heap, by a scope, instead of hnswlib's own save and load.
 //
-// 100,000 vectors of 64 dimensions, in clusters. open: until the index can be asked, and its first answer. add-N: N
-// further vectors, and until they are durable. query: one of 1,000 that were asked before, for 10 neighbours.
+// 100,000 vectors of 64 dimensions, in clusters. open: until the index answers its first query. add-N: N further
+// vectors, and until they are durable. query: one of 1,000 that were asked before, for 10 neighbours.
 //
-// taiyen: a pinned snapshot heap, whose program is started by ty_pin_code (not part of the time).
-// taiyen-txn: the same heap as a transactional one, all N in one transaction. hnswlib: saveIndex into a new file,
-// flushed and renamed; loadIndex. The heap's program has the drop-in malloc, hnswlib's has glibc's.
+// taiyen: a pinned snapshot heap, whose program is started by ty_pin_code (not part of the time). taiyen-txn: the same
+// heap as a transactional one, all N in one transaction. hnswlib: saveIndex into a new file, flushed and renamed;
+// loadIndex. The heap's program has the drop-in malloc, hnswlib's has glibc's.
 //
 // Each turn is a process of its own, with the files in the page cache. Both indexes grow alike from turn to turn.
 #include "files.hpp"

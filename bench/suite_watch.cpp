@@ -1,10 +1,10 @@
-// What it costs a program that somebody looks at its heap (taiyen live, taiyen stat --watch).
+// The cost to a program of being watched (taiyen live, taiyen stat --watch).
 //
 // durable: commits that wait for the disk; async: commits that do not. Each changes one word of 1,024 blocks in turn.
 //
 // Why the comparison is fair: the same program, heap and disk; the subjects run in turn. `watched`: another process
-// reads the heap's metrics page five times a second from before the first commit to after the last one; `taiyen`:
-// nobody looks; `calls`: the heap has no metrics page, as the library has no threads, so nothing could be looked at.
+// reads the heap's metrics page five times a second from before the first commit to after the last one; `taiyen`: no
+// reader; `calls`: the heap has no metrics page, as the library has no threads, so nothing could be read.
 #include "harness.hpp"
 #include "heap_file.hpp"
 #include "process.hpp"
@@ -28,7 +28,7 @@ std::vector<std::string> case_names() {
     return {"durable", "async"};
 }
 
-// Another process, until it is killed. It says when it has seen the metrics page.
+// Another process, until it is killed. It reports when it has found the metrics page.
 class viewer {
 public:
     explicit viewer(const std::string &path) {

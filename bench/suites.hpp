@@ -1,4 +1,4 @@
-// The suites that taiyen-bench knows. A new one is a file that defines `const suite NAME_suite`, and a line here.
+// The suites of taiyen-bench. A new one is a file that defines `const suite NAME_suite`, and a line here.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace bench {
 
-// They measure what the examples have.
+// They measure parts of the examples.
 #ifdef TAIYEN_BENCH_WITHOUT_EXAMPLES
 #define TAIYEN_BENCH_PACK(SUITE)
 #define TAIYEN_BENCH_TOGETHER(SUITE)
@@ -41,9 +41,9 @@ struct suite {
     std::vector<std::string> (*cases)(); // the names of all rows that it measures, by which they can be chosen
     void (*run)(session &session);
     void (*judge)(session &session);
-    // So much memory is touched and given back before each turn. A virtual machine's host may take back memory that has
+    // So much memory is touched and released before each turn. A virtual machine's host may take back memory that has
     // been free for two seconds (free page reporting): a gigabyte in huge pages then takes 2.4 s to touch instead of
-    // 0.05, and who has the first turn after a pause would pay for that.
+    // 0.05 s, and the first subject after a pause would pay for that.
     size_t warm_bytes = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the parts of the suite together have in common: heaps of counters, and transactions of some threads.
+// The common parts of the suite together: heaps of counters, and transactions of several threads.
 #pragma once
 
 #include "files.hpp"
@@ -14,7 +14,7 @@ namespace bench {
 class counter_heap {
 public:
     explicit counter_heap(const std::string &path);
-    ~counter_heap(); // takes its files away
+    ~counter_heap(); // removes its files
     counter_heap(const counter_heap &) = delete;
     counter_heap &operator=(const counter_heap &) = delete;
 
@@ -42,7 +42,7 @@ private:
 };
 
 // Transactions of so many threads at once, for about a second, in a process of its own that `prepare` sets up: it
-// returns what a thread does, by its number.
+// returns a thread's transaction, by the thread's number.
 using transaction = std::function<void(random_source &random)>;
 using preparation = std::function<std::function<transaction(size_t thread)>()>;
 void measure_together(session &session, const std::string &case_name, const char *subject, size_t threads,

@@ -11,7 +11,7 @@ const uint64_t *pointer(uint64_t word) {
     return reinterpret_cast<const uint64_t *>(word);
 }
 
-// Rows in order, on each level.
+// Checks that the rows are in order, on each level.
 void expect_order(const uint64_t *first_row) {
     for (size_t level = 0; level < travel_row::levels; level++) {
         const uint64_t *row = pointer(first_row[travel_row::next + level]);

@@ -1,6 +1,6 @@
 // A travel agency, after the published description of STAMP's vacation: clients reserve cars, rooms and flights for
-// customers, customers are taken off the books, and what is on offer changes. The four tables are ordered: skip lists,
-// whose rows are found, added and removed in the transaction itself.
+// customers, customers are removed, and the offers change. The four tables are ordered: skip lists, whose rows are
+// found, added and removed in the transaction itself.
 //
 // The same code runs in the transactions of all subjects. What they load, store, allocate and release goes through a
 // Transaction, which has:
@@ -9,7 +9,7 @@
 //     void store_new(uint64_t *word, uint64_t value)   to a block that this transaction has allocated
 //     uint64_t *allocate(size_t words)         nullptr when the transaction is lost
 //     void release(uint64_t *block)
-// One that is lost loads zeros, so every walk along pointers ends.
+// A lost transaction loads zeros, so every walk along pointers ends.
 #pragma once
 
 #include "oltp_store.hpp"
@@ -24,22 +24,22 @@ constexpr size_t travel_most_items = 4;
 
 enum class travel_action { found_agency, add_customer, reserve, remove_customer, change_offers };
 
-// What a client asks for: drawn before the transaction, so that a run that is repeated does the same.
+// A client's request: drawn before the transaction, so that a retry does the same.
 struct travel_request {
     travel_action action;
     uint64_t customer;
     size_t count;
     struct item {
         uint64_t table, key;
-        uint64_t price; // change_offers: 0 takes units away, else adds units, at this price
+        uint64_t price; // change_offers: 0 removes units, else adds units, at this price
     } items[travel_most_items];
 };
 
-// Rows have a key, three fields, and then the next row on each level that the row is on.
+// A row has a key, three fields, and then the next row on each level that the row is on.
 struct travel_row {
     static constexpr size_t levels = 20;
     static constexpr size_t key = 0, total = 1, used = 2, price = 3, next = 4;
-    static constexpr size_t reservations = 1; // of a customer: the first
+    static constexpr size_t reservations = 1; // customer: the first one
 };
 // A reservation in a customer's list.
 struct travel_reservation {
@@ -65,7 +65,7 @@ public:
     TAIYEN_BENCH_IN_TRANSACTION travel_agency(Transaction &transaction, uint64_t *first_rows)
         : transaction_(transaction), first_rows_(first_rows) {}
 
-    // Returns how many reservations there are more than before.
+    // Returns by how many the number of reservations has changed.
     TAIYEN_BENCH_IN_TRANSACTION int64_t serve(const travel_request &request) {
         switch (request.action) {
         case travel_action::found_agency:
@@ -111,7 +111,7 @@ private:
         return next && transaction_.load(next + travel_row::key) == key ? next : nullptr;
     }
 
-    // On how many levels a row is: half of the rows on two, a quarter on three, and so on, by their keys.
+    // A row's number of levels: half of the rows have two, a quarter three, and so on, by their keys.
     TAIYEN_BENCH_IN_TRANSACTION static size_t height_of(uint64_t key) {
         uint64_t mixed = (key + 1) * 0x9e3779b97f4a7c15u;
         mixed ^= mixed >> 32;
@@ -166,7 +166,7 @@ private:
         return transaction_.load(row + travel_row::used) < transaction_.load(row + travel_row::total);
     }
 
-    // Looks at all items, and reserves the dearest one of each table.
+    // Checks all items, and reserves the most expensive one of each table.
     TAIYEN_BENCH_IN_TRANSACTION int64_t reserve(const travel_request &request) {
         uint64_t *best[offer_tables] = {};
         uint64_t prices[offer_tables] = {};
@@ -224,7 +224,7 @@ private:
             uint64_t *row = find(transaction_.load(at + travel_reservation::table),
                                  transaction_.load(at + travel_reservation::key));
             if (!row)
-                break; // lost: what is reserved is not taken off the offers
+                break; // lost: what is reserved is not removed from the offers
             add_used(row, uint64_t{0} - 1);
             uint64_t *next = pointer(transaction_.load(at + travel_reservation::next));
             transaction_.release(at);
@@ -250,7 +250,7 @@ private:
         if (total - transaction_.load(row + travel_row::used) < units_a_change || total < units_a_change)
             return;
         if (total == units_a_change)
-            remove(item.table, item.key); // nothing of it is reserved
+            remove(item.table, item.key); // none of them is reserved
         else
             transaction_.store(row + travel_row::total, total - units_a_change);
     }
@@ -259,8 +259,8 @@ private:
     uint64_t *first_rows_;
 };
 
-// Counts the reservations of all customers, while no transaction runs. Throws if they are not what the offers say that
-// is used, or a table is not in order.
+// Counts the reservations of all customers, while no transaction runs. Throws if they differ from the used units of the
+// offers, or if a table is not in order.
 uint64_t count_reservations(const uint64_t *first_rows);
 
 } // namespace bench

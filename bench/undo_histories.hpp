@@ -1,7 +1,7 @@
 // The two histories of the undo suite, with the same calls: taiyen's, and one written by hand.
 //
-// An editor has objects, and slots that lead to objects; those begin with their size. It changes bytes of objects, puts
-// objects into slots, takes them out and resizes them. All of that is recorded.
+// An editor has objects, and slots that lead to objects; an object begins with its size. The editor changes bytes of
+// objects, puts objects into slots, takes them out and resizes them. All of that is recorded.
 #pragma once
 
 #include "harness.hpp"
@@ -20,7 +20,7 @@ struct history_settings {
     size_t limit_bytes; // of the heap
     size_t undo_bytes;  // that a history keeps
     size_t kept_bytes;  // the same, in objects that were taken out
-    size_t entries;     // that taiyen keeps: enough that the bytes decide
+    size_t entries;     // that taiyen keeps: so many that the bytes are the limit
 };
 
 inline size_t size_of(const char *object) {
@@ -46,7 +46,7 @@ public:
     taiyen_history(const taiyen_history &) = delete;
     ~taiyen_history() {
         if (heap_)
-            (void)ty_discard(heap_); // it is thrown away after the run
+            (void)ty_discard(heap_); // it is removed after the run
     }
 
     ty_heap *heap() const { return heap_; }
@@ -56,7 +56,7 @@ public:
 
     void begin() { check(ty_undo_begin(heap_, "edit"), "begin"); }
     void end() { check(ty_undo_end(heap_), "end"); }
-    // `bytes` of an object will be written.
+    // Announces a write to `bytes` of an object.
     void change(char *object, size_t, size_t offset, size_t bytes) {
         check(ty_undo_record(heap_, object + offset, bytes), "record");
     }
@@ -102,13 +102,13 @@ private:
 
 // What applications do without taiyen: before an object is changed, the command keeps a copy of all of it; undo and
 // redo exchange the copy and the object. An object that is taken out is not copied: the command owns it from then on.
-// The history is in memory alone, and ends with the process.
+// The history is only in memory, and ends with the process.
 class copies_history {
 public:
     explicit copies_history(const history_settings &how) : limit_bytes_(how.undo_bytes + how.kept_bytes) {}
     copies_history(const copies_history &) = delete;
 
-    // The process that measures ends with its objects.
+    // The measuring process ends together with its objects.
     char *make(size_t bytes) {
         char *object = allocate(bytes).release();
         std::memset(object, 0, bytes);

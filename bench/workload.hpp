@@ -1,4 +1,4 @@
-// What programs that allocate and free are made of: time, random numbers, sizes, touching. Nothing of this allocates.
+// Building blocks for programs that allocate and free: time, random numbers, sizes, touching. Nothing here allocates.
 #pragma once
 
 #include <chrono>
@@ -50,7 +50,7 @@ private:
     uint32_t sizes_[4096];
 };
 
-// Writes to every page between two places of a block, and to the last byte, so that what is allocated is resident.
+// Writes to every page between two offsets of a block, and to the last byte, so that what is allocated is resident.
 inline void touch(char *block, size_t from, size_t to) {
     for (size_t at = from; at < to; at += 4096)
         block[at] = 1;

@@ -19,7 +19,7 @@ std::string quoted(const std::string &word) {
     return "'" + text::printable(word) + "'";
 }
 
-// `about`: what to ask help for; empty: all of taiyen.
+// `about`: the command to ask help for; empty: all of taiyen.
 int complain_of(const std::string &what, const std::string &about = "") {
     std::fflush(stdout);
     std::fprintf(stderr, "taiyen: %s; see taiyen help%s%s\n", what.c_str(), about.empty() ? "" : " ", about.c_str());
@@ -38,7 +38,7 @@ size_t words_of(const command &one) {
     return std::string_view(one.name).find(' ') == std::string_view::npos ? 1 : 2;
 }
 
-// The command that the words begin with. NULL: none.
+// The command that the words begin with; NULL if there is none.
 const command *find(const std::vector<std::string> &words) {
     for (size_t count : {size_t{1}, size_t{2}}) {
         if (words.size() < count)
@@ -146,7 +146,7 @@ class reader {
 public:
     explicit reader(const command &command) : command_(command) {}
 
-    // A complaint about the words; none: they are taken in.
+    // Returns a complaint about the words; none if they are valid.
     std::optional<std::string> read(const std::vector<std::string> &words) {
         bool options = true;
         for (size_t i = 0; i < words.size(); ++i) {

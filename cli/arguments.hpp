@@ -1,4 +1,4 @@
-// The words behind `taiyen`: one table of commands and options, from which they are read and the help is written.
+// The words after `taiyen`: parsing and help are both driven by one table of commands and options.
 #pragma once
 
 #include <string>
@@ -68,11 +68,11 @@ struct request {
 struct option {
     const char *name;           // without its dashes
     char letter;                // its short form; 0: none
-    const char *value;          // what stands behind it, for the help; NULL: nothing does
-    bool request::*flag;        // where it has no value
-    std::string request::*text; // where it has one
+    const char *value;          // its value's name, for the help; NULL: it takes no value
+    bool request::*flag;        // for an option without a value
+    std::string request::*text; // for an option with a value
     const char *help;
-    std::vector<std::string> request::*texts = nullptr; // where it may be given several times
+    std::vector<std::string> request::*texts = nullptr; // for an option that may be repeated
 };
 
 struct command {
@@ -89,15 +89,15 @@ struct command {
 // In the order of the help.
 const std::vector<command> &commands();
 
-// Commands that this build has not, and the package that it was made without.
+// Commands that this build lacks, and the package that it was built without.
 struct left_out {
     const char *name;
     const char *package;
 };
 const std::vector<left_out> &left_out_commands();
 
-// Reads the words and runs the command. The program's exit code. What the words get wrong is told on stderr, word by
-// word.
+// Parses the words and runs the command. Returns the program's exit code. The first error in the words is reported on
+// stderr.
 int run_words(std::vector<std::string> words);
 
 } // namespace cli

@@ -9,12 +9,12 @@
 
 namespace cli {
 
-// What scripts may rely on.
+// Scripts may rely on these.
 enum exit_code : int {
     exit_fine = 0,
     exit_problems = 1, // the heap has problems
-    exit_cannot = 2,   // wrong usage, or it cannot be read
-    exit_never = 3 // publish, standby, promote: it is of no use to start it again before somebody has done something
+    exit_cannot = 2,   // wrong usage, or the heap cannot be read
+    exit_never = 3     // publish, standby, promote: a restart does not help before somebody has repaired something
 };
 
 // The files of a heap, as an open takes them.
@@ -23,7 +23,7 @@ struct heap_files {
     std::string journal_path; // empty: the heap's path + "-journal"
     std::string log_path;     // empty: the heap's path + "-log"
 
-    // Of a read-only open. The options point into this struct.
+    // Options of a read-only open. They point into this struct.
     ty_open_options options() const;
 };
 
@@ -53,27 +53,27 @@ int ship(const request &given);
 int restore(const request &given);
 int resolve(const request &given);
 int device_profile(const request &given);
-int live(const request &given);    // where it is built with libmicrohttpd
-int publish(const request &given); // these three where it is built with the standby library
+int live(const request &given);    // built only with libmicrohttpd
+int publish(const request &given); // these three are built only with the standby library
 int standby(const request &given);
 int promote(const request &given);
 
-// Calls `look` for each heap, whatever came of the one before it. The highest of their exit codes.
+// Calls `look` for each heap, whatever the result of the one before. Returns the highest exit code.
 int each_heap(const request &given, int (*look)(const heap_files &files, const request &given));
 
-// The library's text with the options of this program where it names those of ty_open.
+// A text of the library with this program's options in place of those of ty_open.
 std::string as_options(std::string text);
-// Says on stderr what the thread's last failing call could not do, and what to do about it.
+// Prints on stderr what the thread's last failing call could not do, and the remedy.
 int complain(ty_status status);
-// The same, and as the file's document where JSON was asked for.
+// The same, and as the file's document if JSON was asked for.
 int refuse(const heap_files &files, const request &given, ty_status status);
-// As the document of a command that tells of one thing.
+// As the document of a command that reports on one thing.
 int refuse(const request &given, ty_status status);
 
 // The file's name without its folders, for titles.
 std::string name_of(const std::string &path);
 const char *kind_name(ty_kind kind);
-// --kind and --class-table, where they are given. False: they say something else, which is told.
+// Reads --kind and --class-table, if given. False: a value is wrong; the error was printed.
 bool read_kind(const request &given, ty_kind *kind);
 bool read_class_table(const request &given, ty_class_table *classes);
 std::vector<ty_class_stats> classes_of(ty_heap *heap, ty_status *status);

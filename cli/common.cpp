@@ -12,7 +12,7 @@
 
 namespace cli {
 
-// CL1.
+// CL1: a command that reads changes no file.
 ty_open_options heap_files::options() const {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.mode = taiyen::detail::fault("look_opens_for_writing") ? TY_OPEN_EXISTING : TY_OPEN_COPY;
@@ -22,7 +22,7 @@ ty_open_options heap_files::options() const {
     return options;
 }
 
-// CL3.
+// CL3: scripts rely on exit codes.
 int each_heap(const request &given, int (*look)(const heap_files &files, const request &given)) {
     int worst = exit_fine;
     for (const std::string &path : given.paths)
@@ -41,7 +41,7 @@ std::string as_options(std::string text) {
     return text;
 }
 
-// CL3.
+// CL3: scripts rely on exit codes.
 int complain(ty_status status) {
     std::fflush(stdout);
     std::fprintf(stderr, "taiyen: %s\n", text::printable(as_options(ty_error_text())).c_str());
@@ -49,7 +49,7 @@ int complain(ty_status status) {
     return of_heap ? exit_problems : exit_cannot;
 }
 
-// CL4.
+// CL4: with --json, a file that cannot be read has a document, too.
 int refuse(const heap_files &files, const request &given, ty_status status) {
     if (given.json)
         json::print({{"path", files.path}, {"error", json::error(status)}});

@@ -1,4 +1,4 @@
-// taiyen compact and check: what type descriptors make possible.
+// taiyen compact and check: both use type descriptors.
 #include "commands.hpp"
 #include "descriptors_file.hpp"
 #include "json.hpp"
@@ -33,13 +33,13 @@ void print_result(const request &given, const ty_compact_report &report) {
                 text::counted(report.fixed_pointers, "pointer").c_str());
 }
 
-// A transactional heap's log, to be made again as it was.
+// The size of a transactional heap's log, to recreate it.
 struct log_size {
     size_t bytes = 0;
     uint32_t streams = 0;
 };
 
-// Where the library looks for it: beside what the path leads to.
+// Where the library looks for the log: beside the file that the path leads to.
 std::string log_path_of(const heap_files &files) {
     if (!files.log_path.empty())
         return files.log_path;
@@ -55,14 +55,15 @@ log_size log_of(const heap_files &files) {
     const ty_open_options open = files.options();
     if (ty_log_read_with(files.path.c_str(), &open, &info, nullptr, nullptr) == TY_OK)
         found = {info.size_bytes, info.streams};
-    // The figure above is that of its rings: with it, the log would get shorter each time, and then too short.
+    // info.size_bytes is that of the log's rings: with it, each recreated log would be shorter, and in the end too
+    // short.
     std::error_code failed;
     if (const uintmax_t bytes = std::filesystem::file_size(log_path_of(files), failed); found.bytes != 0 && !failed)
         found.bytes = static_cast<size_t>(bytes);
     return found;
 }
 
-// Opens the files for writing, as what they are or as this kind.
+// Opens the files for writing, with their own kind or as this kind.
 ty_status open_to_write(const heap_files &files, ty_kind kind, log_size log, ty_heap **heap) {
     ty_open_options open = files.options();
     open.log_bytes = log.bytes;
@@ -72,7 +73,7 @@ ty_status open_to_write(const heap_files &files, ty_kind kind, log_size log, ty_
     return ty_open(files.path.c_str(), &open, heap, nullptr);
 }
 
-// Whether the heap can be compacted, before anything of it is changed.
+// Checks that the heap can be compacted, before anything is changed.
 ty_status look_first(const heap_files &files, const request &given, const ty_types *descriptors) {
     ty_open_options open = files.options();
     open.mode = TY_OPEN_READ_ONLY;
@@ -88,8 +89,8 @@ ty_status look_first(const heap_files &files, const request &given, const ty_typ
     return status != TY_OK ? status : closed;
 }
 
-// A compaction that was killed while it made the log again left this beside what is a snapshot heap since. Nobody makes
-// a log while the heap is open here.
+// If a compaction was killed while it recreated the log, this file was left, and the heap is a snapshot heap since.
+// While the heap is open here, no other process creates a log.
 ty_status clear_remains(const heap_files &files) {
     const std::string left = log_path_of(files) + "-creating";
     return std::remove(left.c_str()) == 0 || errno == ENOENT
@@ -98,7 +99,7 @@ ty_status clear_remains(const heap_files &files) {
                               "remove it");
 }
 
-// A transactional heap is a snapshot heap while it is compacted, without a log.
+// While it is compacted, a transactional heap is a snapshot heap, without a log.
 ty_status compact_file(const heap_files &files, const request &given, ty_compact_report *report) {
     described_descriptors descriptors;
     if (ty_status status = descriptors.read(given.types_path))
@@ -150,7 +151,7 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
 struct audit_words {
     const request &given;
     json::document mismatches = json::document::array();
-    bool is_open = false; // one was; those come first
+    bool is_open = false; // an open one was seen; open ones come first
 };
 
 const char *kind_of(ty_audit_mismatch_kind kind) {
@@ -174,7 +175,7 @@ const char *kind_of(ty_audit_mismatch_kind kind) {
 bool on_mismatch(const ty_audit_mismatch *mismatch, void *context) {
     auto &words = *static_cast<audit_words *>(context);
     if (!words.given.json) {
-        // A block that nothing leads to may be what a pointer leads to that no field names.
+        // A block that nothing leads to may be reached by a pointer that no field names.
         words.is_open = words.is_open || mismatch->open;
         const bool harmless = !mismatch->open && (mismatch->kind != TY_AUDIT_LEAK || !words.is_open);
         std::printf("%s: %s%s\n", text::printable(words.given.paths[0]).c_str(), harmless ? "(harmless) " : "",
@@ -215,7 +216,7 @@ void print_audit(const request &given, const audit_words &words, const ty_audit 
                 text::counted(audit.pointers, "pointer").c_str());
 }
 
-// The type descriptors that are named, or those that the heap keeps.
+// The type descriptors that are given, or those that the heap keeps.
 ty_status find_descriptors(const request &given, ty_heap *heap, described_descriptors &descriptors) {
     return given.types_path.empty() ? descriptors.load(heap) : descriptors.read(given.types_path);
 }

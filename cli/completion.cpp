@@ -1,4 +1,4 @@
-// taiyen completion: what shells complete the program's words by, from the table of commands.
+// taiyen completion: completion files for shells, generated from the table of commands.
 #include "commands.hpp"
 #include "text.hpp"
 
@@ -12,7 +12,7 @@ namespace cli {
 
 namespace {
 
-// Values of options that are one of a few words; "" where it is a path.
+// Values of options that take one of a few words; "" for a path.
 const std::map<std::string, const char *> &known_values() {
     static const std::map<std::string, const char *> all{{"KIND", "archive snapshot transactional"},
                                                          {"CODEC", "lz4 zstd none"},
@@ -23,7 +23,7 @@ const std::map<std::string, const char *> &known_values() {
     return all;
 }
 
-// The first words of commands, each once, in the table's order; and the second words behind one.
+// The first words of commands, each once, in the table's order; and the second words after a first one.
 std::vector<std::string> first_words() {
     std::vector<std::string> words;
     for (const command &one : commands()) {
@@ -53,7 +53,7 @@ bool takes_files(const command &one) {
            std::strcmp(one.name, "completion") != 0;
 }
 
-// Words that an operand can be, where it is no file.
+// The words that an operand can be, if it is no file.
 std::string operand_words(const command &one) {
     if (std::strcmp(one.name, "help") == 0)
         return joined(first_words());
@@ -67,7 +67,7 @@ std::string options_of(const command &one) {
     return line + "--help";
 }
 
-// For a text between single quotes of a shell.
+// Escapes a text for a shell's single quotes.
 std::string in_quotes(const std::string &text) {
     std::string line = "'";
     for (const char letter : text)
@@ -135,7 +135,7 @@ void print_bash() {
                 "complete -F _taiyen taiyen\n");
 }
 
-// In brackets, behind a colon.
+// For zsh: in brackets, after a colon.
 std::string zsh_escaped(const std::string &text) {
     std::string line;
     for (const char letter : text)
@@ -193,7 +193,7 @@ void print_zsh() {
                 "    compdef _taiyen taiyen\nfi\n");
 }
 
-// Whether the words begin with this command, as a condition for fish.
+// A condition for fish: the words begin with this command.
 std::string fish_condition(const command &one) {
     const std::string name = one.name;
     const size_t space = name.find(' ');
@@ -203,7 +203,7 @@ std::string fish_condition(const command &one) {
            name.substr(space + 1);
 }
 
-// CL8.
+// CL8: completion has each command and option.
 void print_fish_option(const command &one, const option &each) {
     std::printf("complete -c taiyen -n %s -l %s", in_quotes(fish_condition(one)).c_str(), each.name);
     if (each.letter != 0)

@@ -1,4 +1,4 @@
-// What type descriptors a command knows.
+// The type descriptors that a command has.
 #pragma once
 
 #include <string>
@@ -13,18 +13,18 @@ public:
     ~described_descriptors() { ty_types_destroy(descriptors_); }
     described_descriptors(const described_descriptors &) = delete;
 
-    // NULL: none are known.
+    // NULL: none.
     const ty_types *get() const { return descriptors_; }
-    // Those of a text in a file; of an empty path none.
+    // Reads a text from a file; an empty path gives none.
     ty_status read(const std::string &path);
-    // Those that a heap keeps.
+    // Loads those that the heap keeps.
     ty_status load(ty_heap *heap);
 
 private:
     ty_types *descriptors_ = nullptr;
 };
 
-// The failure that is told at the end, whatever fails until then.
+// Keeps a failure for the final report, whatever fails until then.
 class kept_failure {
 public:
     kept_failure() { ty_error_detail(&error_); }

@@ -1,4 +1,4 @@
-// taiyen device: what the disk under a folder does, what the settings of a heap should be from it, and a load.
+// taiyen device: measures the disk under a folder, derives settings for a heap from it, and runs a load.
 #include "device.hpp"
 
 #include "commands.hpp"
@@ -33,7 +33,7 @@ struct asked {
     std::string folder;
     int64_t seconds = seconds_default;
     uint64_t size_bytes = size_default;
-    device::load load; // nothing where pages is 0
+    device::load load; // pages 0: no load
 };
 
 bool read(const request &given, asked *wanted) {
@@ -49,7 +49,7 @@ bool read(const request &given, asked *wanted) {
     return given.load.empty() || device::read_load(given.load, wanted->size_bytes, &wanted->load);
 }
 
-// What it is at, on a terminal only, and nothing of it in the end.
+// Shows the current step, on a terminal only, and clears it at the end.
 class terminal_line {
 public:
     static void show(const char *what, int percent) {
@@ -151,7 +151,7 @@ void print_document(const asked &wanted, const request &given, const device::pro
 
 // ---- As text.
 
-// A text in lines of 80, each of which begins with `indent` spaces.
+// A text in lines of 80 columns, each indented by `indent` spaces.
 void print_wrapped(const std::string &text, size_t indent) {
     std::string line;
     for (size_t at = 0; at < text.size();) {

@@ -1,4 +1,4 @@
-// What `taiyen device` measures: writes of several sizes, ways to make them durable, and threads; a load on a heap.
+// Measurements of `taiyen device`: writes of several sizes, ways to make them durable, and threads; a load on a heap.
 #pragma once
 
 #include <array>
@@ -10,18 +10,18 @@
 
 namespace cli::device {
 
-// Why something cannot be done: what ty_error_set takes.
+// Why something cannot be done: the arguments of ty_error_set.
 struct refusal {
     ty_status status;
     int system_error;
     std::string operation, path, remedy;
 };
-refusal last_refusal(); // of the library, in this thread
+refusal last_refusal(); // the library's last one in this thread
 
 // ---- The place.
 
-// A folder of its own in the one that was given. A process of its own makes it, and removes it with all that this
-// program put there when this object is gone, or this program, however it ended.
+// A folder of its own in the given one. A second process creates it, and removes it with all that this program wrote
+// there once this object is gone, or this program has ended, however it ended.
 class work_folder {
 public:
     explicit work_folder(const std::string &folder); // throws refusal
@@ -29,21 +29,21 @@ public:
     work_folder(const work_folder &) = delete;
     work_folder &operator=(const work_folder &) = delete;
 
-    std::string disk_path() const { return path_ + "/disk"; }     // overwritten
-    std::string append_path() const { return path_ + "/append"; } // grows
+    std::string disk_path() const { return path_ + "/disk"; }     // for overwrites
+    std::string append_path() const { return path_ + "/append"; } // for appends
     std::string heap_path() const { return path_ + "/heap.ty"; }
 
 private:
-    int guard_ = -1; // a socket that the other process reads to its end
+    int guard_ = -1; // a socket that the other process reads until it is closed
     int guard_id_ = -1;
     std::string path_;
 };
 
-// What the system says of a folder's disk.
+// What the system reports about a folder's disk.
 struct place {
     std::string file_system, device, model, write_cache; // empty: not known
     std::optional<bool> rotational, fua;
-    bool in_memory = false; // nothing of it survives the power
+    bool in_memory = false; // nothing of it survives a power cut
     std::vector<std::string> notes;
 };
 place look_at(const std::string &folder);
@@ -57,24 +57,24 @@ enum way : unsigned { // how writes become durable
     way_direct_fdatasync,
     way_direct_dsync,
     way_log,    // as the library writes its log
-    way_stream, // as it writes its journal: one flush behind all
+    way_stream, // as the library writes its journal: one flush after all writes
     way_count
 };
 struct way_facts {
     const char *name, *text;
-    int flags;             // of open, besides
-    bool direct;           // past the kernel's cache
-    bool flush_each, mark; // fdatasync behind each write; RWF_DSYNC with each
+    int flags;             // of open(), in addition
+    bool direct;           // bypasses the page cache
+    bool flush_each, mark; // fdatasync after each write; RWF_DSYNC with each write
 };
 const way_facts &facts_of(way how);
 
 inline constexpr std::array<uint32_t, 6> write_sizes{4096, 16384, 65536, 262144, 1048576, 4194304};
 inline constexpr unsigned threads_max = 8;
 
-// What a heap has by itself.
+// The library's defaults for a heap.
 inline constexpr uint64_t default_log_bytes = 256 << 20, default_journal_bytes = 1 << 30;
 
-// One kind of writes, and what came of it. Several rounds add up.
+// One kind of write, and its results. Several rounds add up.
 struct cell {
     way how;
     unsigned threads;
@@ -84,12 +84,12 @@ struct cell {
     bool scattered = false;     // as batches are checkpointed to the image: the storage's write_many, and a flush
     uint64_t writes = 0;
     uint64_t ns = 0;
-    std::vector<uint32_t> each_ns{};   // of writes; the first ones
-    std::vector<double> round_rates{}; // writes a second, of each round
+    std::vector<uint32_t> each_ns{};   // the durations of the first writes
+    std::vector<double> round_rates{}; // writes per second, for each round
 
     double writes_per_s() const { return ns ? double(writes) * 1e9 / double(ns) : 0; }
     double bytes_per_s() const { return writes_per_s() * write_bytes; }
-    double us(double share) const; // so many of the writes took no longer
+    double us(double share) const; // the duration that this share of the writes did not exceed
 };
 
 struct profile {
@@ -97,17 +97,17 @@ struct profile {
     double seconds = 0;
     place where;
     std::vector<cell> cells;
-    std::array<int, way_count> refused{}; // errno: this way is not to be had here
+    std::array<int, way_count> refused{}; // errno: this way is not available here
 
     // NULL: not measured.
     const cell *find(way how, unsigned threads, uint32_t write_bytes, bool append = false) const;
     const cell *beside_stream() const;
     const cell *scattered() const;
-    double spread() const; // how far rounds are apart, a factor, of the cell in the middle; 1: there is but one
+    double spread() const; // the ratio between rounds, in the median cell; 1: only one round
     double best_bytes_per_s(way how, unsigned threads) const; // of any size; 0: not measured
 };
 
-// Measures all cells for about all.seconds, a quarter more at the most and the last write; throws refusal. `tell` is
+// Measures all cells for about all.seconds, at most a quarter longer plus the last write; throws refusal. `tell` is
 // called with the share that is done.
 void measure(const work_folder &folder, profile &all, void (*tell)(double share));
 
@@ -121,26 +121,26 @@ struct load {
 struct load_result {
     bool durable;           // each commit waits for the disk
     double alone_per_s;     // Ts: transactions, with the log alone
-    double snapshot_bytes;  // Ss: a second
-    double dirty_bytes;     // DPPL: that snapshots write for each transaction
+    double snapshot_bytes;  // Ss: per second
+    double dirty_bytes;     // DPPL: written by snapshots for each transaction
     double predicted_per_s; // 1 / (1/Ts + DPPL/Ss)
     double measured_per_s;
     uint64_t transactions, snapshots;
 };
-// "BYTES,PAGES" or "BYTES,PAGES,SET". False: it cannot be, and that was said.
+// "BYTES,PAGES" or "BYTES,PAGES,SET". False: it is not valid; the error was printed.
 bool read_load(const std::string &text, uint64_t size_bytes, load *asked);
 // Throws refusal.
 std::vector<load_result> run(const work_folder &folder, const load &asked, uint64_t size_bytes, double seconds,
                              void (*tell)(double share));
 
-// ---- What follows.
+// ---- Advice.
 
 struct advice {
     std::string option, value, why;
 };
 std::vector<advice> advise(const profile &all);
 
-// Both curves as a picture. TY_OK, or the error detail is set.
+// Draws both curves. Errors: TY_OK, or the error detail is set.
 ty_status draw(const profile &all, const std::string &folder, const std::string &picture_path);
 
 } // namespace cli::device

@@ -1,4 +1,4 @@
-// What the settings of a heap should be on this disk, each with the figure that says so.
+// The settings for a heap on this disk, each with the measurement that it follows from.
 #include "device.hpp"
 
 #include "text.hpp"
@@ -14,8 +14,8 @@ namespace {
 constexpr double giga = 1 << 30;
 constexpr double journal_wait_s = 10;      // that a snapshot may wait for batches to be checkpointed
 constexpr double record_bytes = 100;       // of a small transaction
-constexpr double fast_commit_us = 50;      // about what else a transaction costs that wakes somebody
-constexpr double some_logging = 100 << 20; // a second
+constexpr double fast_commit_us = 50;      // about the rest of the cost of a transaction that wakes a thread
+constexpr double some_logging = 100 << 20; // per second
 constexpr double beside_free = 0.9;
 constexpr double beside_least = 0.5;
 
@@ -37,8 +37,8 @@ std::string speed_text(double bytes_per_s) {
     return size_text(bytes_per_s) + " a second";
 }
 
-// The largest write that takes no more than twice as long as a block: so much is shared for nothing, nearly. By
-// medians, which a disk that is busy for a moment does not change.
+// The largest write that takes at most twice as long as one block: sharing up to so much is nearly free. Compares
+// medians, so that a disk that is busy for a moment does not matter.
 uint32_t cheap_write(const profile &all, const cell &block) {
     uint32_t largest = block.write_bytes;
     for (uint32_t bytes : write_sizes)
@@ -58,7 +58,7 @@ advice of_commits(const profile &all, const cell &block) {
                 " records of 100 bytes, takes no more than twice as long"};
 }
 
-// A durable commit waits for all log streams, so they pay only where writes side by side cost one another nothing.
+// A durable commit waits for all log streams, so several pay only where parallel writes do not slow each other.
 advice of_streams(const profile &all, const cell &block) {
     const unsigned processors = std::thread::hardware_concurrency();
     unsigned best = 1;
@@ -85,8 +85,8 @@ advice of_paths(const cell &block, const cell &beside) {
                 us_text(block.us(0.5))};
 }
 
-// A heap takes a snapshot when half of its log is used, or later; in the other half there is room for twice what is
-// logged meanwhile.
+// A heap takes a snapshot when half of its log is used, or later; the other half has room for twice what is logged
+// meanwhile.
 advice of_log(double log_bytes_per_s, double snapshot_bytes_per_s) {
     const double per_giga = 4 * some_logging * giga / snapshot_bytes_per_s;
     return {
@@ -124,7 +124,7 @@ advice of_journal(double checkpoint_bytes_per_s) {
                 (fits ? "" : ", with this for " + seconds_text(journal_wait_s))};
 }
 
-// As the library writes its log where a way is not to be had.
+// How the library writes its log if a way is not available.
 way log_way(const profile &all) {
     if (!all.refused[way_log])
         return way_log;
@@ -136,7 +136,7 @@ way log_way(const profile &all) {
 std::vector<advice> advise(const profile &all) {
     std::vector<advice> found;
     if (all.where.in_memory)
-        return found; // it would be advice for no disk
+        return found; // there is no disk to advise on
     const way log = log_way(all);
     const cell *block = all.find(log, 1, write_sizes[0]);
     const double snapshots = all.best_bytes_per_s(way_stream, 4), logged = all.best_bytes_per_s(log, 1);

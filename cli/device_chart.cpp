@@ -1,4 +1,4 @@
-// The picture of a disk: writes a second and bytes a second over the size of a write, on scales of powers.
+// The picture of a disk: writes per second and bytes per second over the size of a write, on logarithmic scales.
 #include "device.hpp"
 
 #include "heap_map_paint.hpp"
@@ -49,7 +49,7 @@ std::vector<curve> curves() {
 
 using figure = double (cell::*)() const;
 
-// The powers of ten between which all figures lie; false: there are none.
+// The powers of ten that enclose all values; false: no values.
 bool range_of(const profile &all, figure value, int *low, int *high) {
     *low = 100, *high = -100;
     for (const curve &one : curves())

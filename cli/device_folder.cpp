@@ -1,8 +1,8 @@
 // The folder that `taiyen device` works in, and the process that removes it.
 //
-// The files have names while they are in use: a heap needs them, and some file systems do less for files without. So a
-// second process, which no terminal's interrupt reaches, makes the folder, waits until this program is done with it or
-// has ended in whatever way, and removes what this program puts there, and nothing else.
+// The files have names while they are in use: a heap needs them, and some file systems are slower for unnamed files. So
+// a second process, which no interrupt of the terminal reaches, creates the folder, waits until this program is done
+// with it or has ended in whatever way, and removes what this program wrote there, and nothing else.
 #include "device.hpp"
 
 #include "text.hpp"
@@ -41,7 +41,8 @@ bool is_ours(const char *name) {
     return !std::strcmp(name, "disk") || !std::strcmp(name, "append") || !std::strncmp(name, "heap.ty", 7);
 }
 
-// CL9. The folder is found by its descriptor, whatever became of its name. 0, or the errno.
+// CL9: `device` leaves nothing, and removes nothing of others. The folder is found by its descriptor, whatever became
+// of its name. Returns 0, or the errno.
 int remove_all(int parent, int folder, const char *name) {
     DIR *entries = fdopendir(folder);
     if (!entries)
@@ -49,13 +50,13 @@ int remove_all(int parent, int folder, const char *name) {
     while (const dirent *entry = readdir(entries))
         if (is_ours(entry->d_name) ||
             (taiyen::detail::fault("device_removes_files_of_others") && entry->d_name[0] != '.'))
-            unlinkat(folder, entry->d_name, 0); // what stays is told by the next call
+            unlinkat(folder, entry->d_name, 0); // the next call reports what stays
     const int error = unlinkat(parent, name, AT_REMOVEDIR) && errno != ENOENT ? errno : 0;
     closedir(entries);
     return error;
 }
 
-// What is said of the folder, in one message: the errno (0: it is there), then its name in the folder that was given.
+// The answer about the folder, in one message: the errno (0: it exists), then its name in the given folder.
 struct answer {
     int error;
     char name[32];
@@ -79,7 +80,7 @@ answer make_folder(int parent, int *folder) {
     return made;
 }
 
-// Standard error stays open: what could not be removed is said there.
+// Standard error stays open, to report what could not be removed.
 [[noreturn]] void guard(int parent, int socket, const std::string &path) {
     setsid(); // out of reach of the terminal's interrupts
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -112,7 +113,7 @@ work_folder::work_folder(const std::string &folder) {
         close(parent);
         throw refuse(errno, folder, "let the program have more open files: ulimit -n");
     }
-    std::fflush(stdout); // or both processes would write what waits
+    std::fflush(stdout); // or both processes would write the buffered output
     guard_id_ = fork();
     if (guard_id_ == 0) {
         close(ends[0]);

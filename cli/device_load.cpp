@@ -1,4 +1,4 @@
-// A load on a transactional heap: what the log does alone, what snapshots do alone, and both together.
+// A load on a transactional heap: the log alone, snapshots alone, and both together.
 #include "device.hpp"
 
 #include "numbers.hpp"
@@ -18,10 +18,10 @@ constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t step_bytes = 256 << 10;
 constexpr double alone_share = 1.0 / 3; // of the time; the rest is for both together
 
-// Parts of the space, so that all of it is enough: the image, the log, the journal, and a snapshot beyond its limit.
+// Shares of the space, which together fit: the image, the log, the journal, and a snapshot beyond its limit.
 constexpr uint64_t set_part = 8, log_part = 8, journal_part = 4;
 constexpr uint64_t commit_bytes_max = 1 << 20;
-constexpr uint64_t set_pages_default = 1 << 16; // at the most: it lies in memory, too
+constexpr uint64_t set_pages_default = 1 << 16; // at most: it also takes that much memory
 
 void check(ty_status status) {
     if (status)
@@ -33,7 +33,7 @@ double seconds_since(steady::time_point start) {
 }
 
 struct closer {
-    void operator()(ty_heap *heap) const { (void)ty_discard(heap); } // the files go anyway
+    void operator()(ty_heap *heap) const { (void)ty_discard(heap); } // the files are removed anyway
 };
 using heap_owner = std::unique_ptr<ty_heap, closer>;
 
@@ -61,7 +61,7 @@ public:
     loaded_heap(const loaded_heap &) = delete;
     loaded_heap &operator=(const loaded_heap &) = delete;
 
-    // The log alone: snapshots are taken before the heap would, and timed by themselves.
+    // The log alone: snapshots are taken before the heap would take them, and timed separately.
     void measure_alone(double seconds, load_result *result) {
         const auto begin = steady::now();
         double in_transactions = 0, in_snapshots = 0;
@@ -83,8 +83,7 @@ public:
         result->snapshot_bytes = double(snapshot_stats().journal_bytes - bytes_before) / in_snapshots;
     }
 
-    // As a program has it, to a snapshot that holds the last transaction, so that what was written is written for these
-    // transactions.
+    // As in a program, until a snapshot holds the last transaction, so that all writes belong to these transactions.
     void measure_together(double seconds, load_result *result) {
         const ty_snapshot_stats before = snapshot_stats();
         const auto start = steady::now();
@@ -139,7 +138,7 @@ private:
         check(durable_ ? ty_commit(txn) : ty_commit_async(txn, nullptr));
     }
 
-    // A heap takes a snapshot by itself when half of its log is used, or later.
+    // By itself, a heap takes a snapshot when half of its log is used, or later.
     bool has_room() {
         ty_txn_stats stats{};
         stats.struct_size = sizeof stats;

@@ -1,4 +1,4 @@
-// What the system says of the disk under a folder.
+// What the system reports about the disk under a folder.
 #include "device.hpp"
 
 #include <cstdlib>
@@ -47,7 +47,7 @@ bool lies_in(const std::string &path, const std::string &folder) {
     return path == folder || folder == "/" || path.starts_with(folder + "/");
 }
 
-// Of the file system that the path lies in: the deepest, and of those in one place the last.
+// The mount of the file system that contains the path: the deepest one, and of several on one directory the last.
 mount mount_of(const std::string &path) {
     std::ifstream table("/proc/self/mountinfo");
     mount best;
@@ -72,7 +72,7 @@ bool has_option(const mount &of, const std::string &name) {
     return ("," + of.options + ",").find("," + name + ",") != std::string::npos;
 }
 
-// The folder of the block device in /sys; empty: it is none that the system tells of.
+// The block device's folder in /sys; empty: the system reports none.
 fs::path block_device(const std::string &folder, const mount &of) {
     struct stat status {};
     if (stat(folder.c_str(), &status))
@@ -89,7 +89,7 @@ void look_at_device(const fs::path &device, place &found) {
     if (device.empty())
         return;
     found.device = device.filename();
-    const fs::path whole = fs::exists(device / "queue") ? device : device.parent_path(); // of a log stream
+    const fs::path whole = fs::exists(device / "queue") ? device : device.parent_path(); // of a partition
     found.model = line_of(whole / "device" / "model");
     found.write_cache = line_of(whole / "queue" / "write_cache");
     if (const std::string rotational = line_of(whole / "queue" / "rotational"); !rotational.empty())

@@ -24,11 +24,11 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr unsigned rounds = 2; // so that a disk that is slow for a moment is not slow for one kind of writes alone
+constexpr unsigned rounds = 2; // so that a moment in which the disk is slow does not affect only one kind of write
 constexpr double spread_told = 1.5;
 constexpr unsigned stream_threads = 4;
 constexpr uint32_t stream_bytes = 1 << 20; // as the library writes its journal
-constexpr size_t each_max = 1 << 16;       // of a thread, and of a cell
+constexpr size_t each_max = 1 << 16;       // per thread, and per cell
 constexpr size_t most_bytes = write_sizes.back();
 constexpr const char *write_remedy = "see what the system's log says of the disk, or give another folder";
 
@@ -51,7 +51,7 @@ refusal write_refusal(int error, const std::string &path) {
             full ? "free some space, raise ulimit -f, or give a smaller --size" : write_remedy};
 }
 
-// Content that no disk can make smaller.
+// Incompressible content.
 class content {
 public:
     content() : bytes_(static_cast<char *>(std::aligned_alloc(TY_STORAGE_BLOCK, most_bytes)), std::free) {
@@ -63,7 +63,7 @@ public:
             std::memcpy(bytes_.get() + at, &word, sizeof word);
         }
     }
-    // Other than the last one.
+    // Differs from the last one.
     const char *next() {
         ++count_;
         std::memcpy(bytes_.get(), &count_, sizeof count_);
@@ -92,7 +92,7 @@ private:
     int number_;
 };
 
-// 0, or the errno.
+// Returns 0, or the errno.
 int write_once(int number, const way_facts &how, const char *bytes, size_t size, uint64_t offset) {
     for (size_t done = 0; done < size;) {
         const iovec part{const_cast<char *>(bytes) + done, size - done};
@@ -106,7 +106,7 @@ int write_once(int number, const way_facts &how, const char *bytes, size_t size,
     return how.flush_each && fdatasync(number) ? errno : 0;
 }
 
-// What one thread does: writes one behind the other from begin to end, over and over, but an append only once.
+// The work of one thread: writes one after the other from begin to end, again and again, but an append only once.
 struct task {
     int number;
     way how;
@@ -198,7 +198,7 @@ private:
         add(one, tasks);
     }
 
-    // Written once, so that everything that follows overwrites, as in the library's log.
+    // Writes the whole file once, so that everything that follows overwrites, as in the library's log.
     void fill(const std::string &path) {
         const file made(path, O_WRONLY | O_CREAT | O_EXCL);
         if (made.number() < 0)
@@ -210,7 +210,7 @@ private:
             throw write_refusal(errno, path);
     }
 
-    // A way that the file system or a filter of system calls does not have is left out; anything else ends all.
+    // Skips a way that the file system or a system-call filter does not support; any other error ends the measurement.
     void refuse_way(way how, int error, const std::string &path) {
         const bool other = all_facts[how].direct || all_facts[how].mark;
         if (!other || (error != EINVAL && error != EOPNOTSUPP && error != ENOSYS && error != EPERM))
@@ -255,7 +255,7 @@ private:
         }
     }
 
-    // Single pages all over the file, many at a time, by the storage that heaps use.
+    // Single pages across the whole file, many at a time, by the storage that heaps use.
     void scatter(cell &one, std::chrono::nanoseconds slot) {
         const ty_storage &storage = *ty_storage_default();
         ty_file *opened = nullptr;
@@ -288,7 +288,7 @@ private:
     std::mt19937_64 random_{11};
 };
 
-// What advice needs comes first.
+// Measurements that advice needs come first.
 std::vector<cell> plan() {
     std::vector<cell> cells;
     const auto add = [&cells](way how, unsigned threads, bool append) {
@@ -307,7 +307,7 @@ std::vector<cell> plan() {
     return cells;
 }
 
-// Who reads the figures must know what they are worth.
+// A reader of the figures must know how reliable they are.
 void note_spread(profile &all) {
     if (all.where.in_memory || all.spread() < spread_told)
         return;
@@ -380,7 +380,7 @@ void measure(const work_folder &folder, profile &all, void (*tell)(double share)
     const auto until = steady::now() + whole;
     const size_t count = all.cells.size() * rounds;
     for (size_t done = 0; done < count; ++done) {
-        // Each kind does one write at the least. Where that takes too long, what is last is not measured.
+        // Each kind does at least one write. Where that takes too long, the last kinds are not measured.
         const std::chrono::nanoseconds left = until - steady::now();
         if (left > -whole / 4)
             measurer.one_round(all.cells[done % all.cells.size()],
@@ -389,7 +389,7 @@ void measure(const work_folder &folder, profile &all, void (*tell)(double share)
     }
     std::erase_if(all.cells, [](const cell &one) { return one.writes == 0; });
     note_spread(all);
-    unlink(folder.disk_path().c_str()); // room for what follows
+    unlink(folder.disk_path().c_str()); // makes room for what follows
     unlink(folder.append_path().c_str());
 }
 

@@ -1,4 +1,5 @@
-// taiyen diff: what is different in two heaps; of one heap, diff_since.cpp tells what has changed since its snapshot.
+// taiyen diff: the differences between two heaps; for one heap, diff_since.cpp shows what has changed since its
+// snapshot.
 #include "diff_since.hpp"
 #include "heap_content.hpp"
 #include "numbers.hpp"
@@ -31,14 +32,14 @@ struct differences {
     uint64_t bytes[128] = {};
     std::vector<block_change> shown; // the first ones
     uint64_t changed_pages = 0;
-    uint64_t lone_pages = 0; // in use in one of them
+    uint64_t lone_pages = 0; // in use in one of the two
     uint64_t same_pages = 0;
 
     uint64_t blocks() const { return count['+'] + count['-'] + count['~']; }
     bool any() const { return !roots.empty() || blocks() != 0; }
 };
 
-// Calls back with each pair that has one key, or with what is in one of the two alone and NULL.
+// Calls back with each pair of equal keys, or with an item that only one side has and NULL.
 template <class Item, class Key, class Callback>
 void merge(const std::vector<Item> &a, const std::vector<Item> &b, Key key, Callback callback) {
     auto one = a.begin();
@@ -220,7 +221,7 @@ int diff_two(const request &given, size_t shown_max) {
         const heap_files files{given.paths[i], "", ""};
         if (ty_status status = content[i].read(files, i == 0 ? "reading the first" : "reading the second")) {
             static_cast<void>(refuse(files, given, status));
-            return exit_cannot; // 1 says that they differ
+            return exit_cannot; // 1 means that they differ
         }
     }
     differences found;

@@ -29,7 +29,7 @@ struct changes {
     std::map<uint64_t, uint64_t> made; // sizes by address
     std::map<uint64_t, uint64_t> resized;
     std::set<uint64_t> freed;
-    std::map<uint64_t, uint64_t> data; // bytes by address, one for each write
+    std::map<uint64_t, uint64_t> data; // bytes by address, one entry per write
     std::map<std::string, uint64_t> roots;
 
     void apply(const kept_entry &entry) {
@@ -61,14 +61,14 @@ struct changes {
     }
 };
 
-// Takes entries in; those of a transaction that was prepared count once its outcome says so.
+// Collects log entries; those of a prepared transaction count once its outcome says so.
 class collector {
 public:
     static bool take(const ty_log_entry *entry, void *self) {
         static_cast<collector *>(self)->take(*entry);
         return true;
     }
-    // committed: what the log ends with and leaves in doubt.
+    // committed: whether the transaction that the log ends with, and leaves in doubt, counts.
     const changes &end(bool committed) {
         end_transaction();
         if (committed)
@@ -136,7 +136,7 @@ struct since {
     changes log;
     uint64_t count[128] = {}; // of blocks, by sign
     std::vector<changed_block> shown;
-    std::vector<std::pair<uint64_t, uint64_t>> pages; // ranges: the first and how many; that wait in the journal
+    std::vector<std::pair<uint64_t, uint64_t>> pages; // ranges that wait in the journal: the first page and how many
     uint64_t page_count = 0;
 
     bool any() const { return log.transactions != 0 || page_count != 0; }
@@ -148,7 +148,7 @@ ty_status read_pages(ty_heap *heap, since &found) {
         return status;
     constexpr uint64_t step = 1 << 16;
     std::vector<uint64_t> bits(step / 64);
-    const uint64_t pages = metrics.stats.limit_bytes / page_bytes; // the tables lie behind the touched part
+    const uint64_t pages = metrics.stats.limit_bytes / page_bytes; // the tables lie after the touched part
     for (uint64_t first = 0; first < pages && found.page_count < metrics.waiting_pages; first += step) {
         const uint64_t count = std::min(step, pages - first);
         if (ty_status status = ty_dirty_bitmap(heap, first, count, bits.data()))
@@ -185,7 +185,7 @@ void add_blocks(ty_heap *heap, size_t shown_max, since &found) {
         one.size_bytes = block.size_bytes;
         one.written_bytes += bytes;
         if (one.sign == '-')
-            one.sign = '~'; // another block was made there
+            one.sign = '~'; // another block was allocated there
     }
     for (const auto &[address, one] : all) {
         ++found.count[+one.sign];
@@ -295,7 +295,7 @@ int diff_since(const request &given, size_t shown_max) {
     since found;
     if (ty_status status = look(files, shown_max, found)) {
         static_cast<void>(refuse(files, given, status));
-        return exit_cannot; // 1 says that something has changed
+        return exit_cannot; // 1 means that something has changed
     }
     if (given.json)
         print_json(files, found);

@@ -1,4 +1,4 @@
-// What has changed in a heap since its last snapshot: the log; and what of its snapshots the image does not hold yet.
+// The changes of a heap since its last snapshot, from the log; and what the image does not hold yet of its snapshots.
 #pragma once
 
 #include "commands.hpp"

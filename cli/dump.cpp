@@ -1,4 +1,5 @@
-// taiyen dump: what is in a heap: roots, and each block, by size class. One block by its address: dump_block.cpp.
+// taiyen dump: the content of a heap: its roots, and each block, by size class. One block by its address:
+// dump_block.cpp.
 #include "dump_block.hpp"
 #include "numbers.hpp"
 #include "reading.hpp"
@@ -21,7 +22,7 @@ struct block_printer {
     const std::unordered_set<const void *> &own;
     size_t block_bytes = 0; // 0: blocks of whole pages
     unsigned columns = 80;
-    unsigned column = 0; // of the line that is under way
+    unsigned column = 0; // in the current line
 
     void end_line() {
         if (column != 0)
@@ -62,7 +63,7 @@ bool print_extent(const ty_extent *extent, void *context) {
         if (extent->live[n / 64] >> (n % 64) & 1)
             printer.print(*extent, static_cast<const char *>(extent->address) + n * extent->block_size_bytes,
                           extent->block_size_bytes);
-    return std::ferror(stdout) == 0; // nobody reads any more: main says so
+    return std::ferror(stdout) == 0; // the reader has closed the pipe: main reports it
 }
 
 std::unordered_set<const void *> own_addresses(ty_heap *heap, ty_status *status) {

@@ -21,20 +21,20 @@ constexpr size_t shown_bytes_max = 4096; // as text; JSON has all bytes
 // Where a word of the block leads.
 struct lead {
     uint64_t value = 0;
-    ty_block block{};   // size 0: to none
-    std::string object; // of code; empty: to none
+    ty_block block{};   // size 0: to no block
+    std::string object; // of the code that it leads to; empty: to none
     uint64_t object_offset = 0;
 };
 
 struct block_view {
     ty_heap *heap = nullptr;
     ty_block block{};
-    size_t shown_bytes = SIZE_MAX; // of the block at the most, and of what its words lead to
+    size_t shown_bytes = SIZE_MAX; // of the block, at most, and of what its words lead to
     ty_extent extent{};            // `live` is not valid
     bool own = false;
-    std::vector<named_root> roots; // that lead into it
+    std::vector<named_root> roots; // those that lead into it
     described_descriptors descriptors;
-    const ty_type *descriptor = nullptr; // of its first object, where a root leads there
+    const ty_type *descriptor = nullptr; // of its first object, if a root leads there
     std::map<size_t, lead> leads;        // by offset
 
     const char *bytes() const { return static_cast<const char *>(block.address); }
@@ -51,7 +51,7 @@ struct block_view {
     }
 };
 
-// ---- Mismatch it
+// ---- Finding it
 
 struct extent_search {
     const char *address;
@@ -115,7 +115,7 @@ ty_status find_roots(block_view &view) {
 bool note_code(const ty_code_word *word, void *context) {
     auto &view = *static_cast<block_view *>(context);
     if (!view.contains(word->address) || view.offset_of(word->address) >= view.shown())
-        return word->address < view.block.address; // they come in order
+        return word->address < view.block.address; // words come in order
     lead &one = view.leads[view.offset_of(word->address)];
     one.value = word->value;
     one.object = word->object;

@@ -1,4 +1,4 @@
-// What hints say, on fields of type descriptors.
+// Applies hints to fields of type descriptors.
 #include "dwarf_descriptors.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace cli::dwarf {
 
 namespace {
 
-constexpr uint64_t address_bits = 0x00007fffffffffc0; // that no tag may take
+constexpr uint64_t address_bits = 0x00007fffffffffc0; // that no tag may use
 
 } // namespace
 

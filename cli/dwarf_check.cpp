@@ -1,11 +1,11 @@
-// Whether type descriptors are such as a reader of the text takes.
+// Checks that a reader of the text will accept the type descriptors.
 #include "dwarf_descriptors.hpp"
 
 #include <algorithm>
 
 namespace cli::dwarf {
 
-// Fields lie in the object, one behind the other, as a reader of the text asks for.
+// Fields must lie in the object, in order and without overlaps, as a reader of the text requires.
 void descriptor_maker::finish(descriptor &one) {
     std::vector<field> &fields = one.fields;
     std::stable_sort(fields.begin(), fields.end(), [](const field &a, const field &b) { return a.offset < b.offset; });
@@ -58,7 +58,7 @@ unsigned descriptor_maker::depth_of(const std::string &name, std::map<std::strin
     return depth;
 }
 
-// The depth of what is nested was limited when it was asked what it holds.
+// The nesting depth was limited already when the contents were determined.
 bool descriptor_maker::check_nesting() {
     std::map<std::string, unsigned> depths;
     for (const auto &[name, one] : descriptors_)

@@ -1,5 +1,6 @@
-// What libstdc++'s containers do with addresses, which the types of their members do not tell: ends that lead behind
-// the last element, links of nodes that are declared as links of their base, nodes that lead back to the container.
+// How libstdc++'s containers use addresses, where the types of their members do not show it: end pointers that lead
+// behind the last element, links of nodes that are declared as links of their base, nodes that lead back to the
+// container.
 #include "dwarf_descriptors.hpp"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ bool begins(const type *one, const char *with) {
     return one && one->name.starts_with(with);
 }
 
-// Whether the name is the template's itself, and not that of something in it.
+// Whether the name is that of the template itself, and not of a type in it.
 bool is_instance(const std::string &name, const char *prefix) {
     if (!name.starts_with(prefix))
         return false;
@@ -45,7 +46,7 @@ const type *argument(const type &of, const char *name) {
     return nullptr;
 }
 
-// Of either ABI.
+// In either ABI.
 bool is_list(const type *one) {
     return begins(one, list) || begins(one, old_list);
 }
@@ -68,7 +69,7 @@ uint64_t aligned(uint64_t offset, uint64_t to) {
     return (offset + to - 1) / to * to;
 }
 
-// A node: links, the value, perhaps a word behind it. Its type need not be in the debug information.
+// A node: links, the value, perhaps a word after it. The debug information need not have its type.
 const type *node_of(types &all, const char *prefix, const type *value, uint64_t links_bytes, bool has_hash) {
     std::string inner = all.name_of(value);
     if (prefix == std::string(hash_node))
@@ -86,7 +87,7 @@ const type *node_of(types &all, const char *prefix, const type *value, uint64_t 
     return node;
 }
 
-// The node of the container that a type is a part of. NULL: it is not known what it holds.
+// The node of the container that a type is a part of. NULL: it is not known what the container holds.
 const type *node_in(descriptor_maker &maker, const type &container) {
     const type *value = nullptr;
     for (const char *name : {"_Val", "_Value", "_Tp"}) // of trees, hash tables, lists
@@ -110,7 +111,7 @@ std::string node_descriptor(descriptor_maker &maker, descriptor &to, const spot 
     return node ? maker.descriptor_of(node) : "";
 }
 
-// Vectors: the last is where the room ends.
+// Vectors: the last address is where the room ends.
 bool add_vector(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     const member *start = find(one, "_M_start");
     const member *finish = find(one, "_M_finish");
@@ -140,7 +141,7 @@ bool add_bits(descriptor_maker &maker, descriptor &to, const type &one, const sp
     return true;
 }
 
-// The value is there if the flag says so: it counts, 0 or 1.
+// The value is present if the flag says so: the flag is a count of 0 or 1.
 bool add_optional(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     const type *value = argument(one, "_Tp");
     const member *payload = find(one, "_M_payload");
@@ -151,7 +152,7 @@ bool add_optional(descriptor_maker &maker, descriptor &to, const type &one, cons
     const spot place = moved_by(at, payload->offset, "value");
     if (value->kind == type_kind::address && maker.content_of(value) == content::addresses)
         maker.add_field(to, place, field_kind::nested,
-                        maker.descriptor_of(value)); // what counts an address is no part of it
+                        maker.descriptor_of(value)); // a count must not be a part of an address
     else
         maker.add_type(to, value, place);
     if (to.fields.size() == before)
@@ -183,7 +184,7 @@ void add_chain_node(descriptor_maker &maker, descriptor &to, const type &node, c
     maker.add_members(to, &node, at);
 }
 
-// The last node leads back to the container, which is no node: with addresses in the nodes, fields cannot say that.
+// The last node leads back to the container, which is no node: fields cannot express that if nodes hold addresses.
 bool add_list(descriptor_maker &maker, descriptor &to, const spot &at) {
     const type *value = argument(*at.container, "_Tp");
     if (value && maker.content_of(value) == content::none)
@@ -200,7 +201,7 @@ void note_keys(descriptor_maker &maker, descriptor &to, const type &one, const s
     maker.need_moved(to, at.offset, "its keys are addresses, and their order or place depends on them");
 }
 
-// The name without the library's namespace, and the inline one that says its version; else nothing.
+// The name without the library's namespace, and its inline version namespace; empty for other names.
 std::string own_name(const std::string &name) {
     constexpr std::string_view space = "taiyen::";
     if (!name.starts_with(space))
@@ -212,7 +213,7 @@ std::string own_name(const std::string &name) {
     return name.substr(has_version ? digits + 2 : at);
 }
 
-// The library's own maps are described by the types of their members, but for this.
+// The library's own maps are described by the types of their members, except for this.
 void note_own_map(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     const type *key = argument(one, "Key");
     const std::string name = own_name(one.name);
@@ -223,7 +224,7 @@ void note_own_map(descriptor_maker &maker, descriptor &to, const type &one, cons
                          "its keys hold addresses, and their place depends on them: use taiyen::descriptor_of");
 }
 
-// A part of a container, as the container has it.
+// A part of a container, with the container's knowledge of it.
 bool add_part(descriptor_maker &maker, descriptor &to, const type &one, const spot &at) {
     if (one.name == "std::_Rb_tree_node_base" && begins(at.container, tree)) {
         add_tree_header(maker, to, at);

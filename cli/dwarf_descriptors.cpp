@@ -99,7 +99,7 @@ void descriptor_maker::describe(const type *given) {
     descriptors_.emplace(made.name, std::move(made));
 }
 
-// What a type holds is asked for again and again: it is kept.
+// Asked for again and again, so the result is cached.
 content descriptor_maker::content_of(const type *given, unsigned depth) {
     if (types_.is_code(given))
         return content::code;

@@ -1,4 +1,4 @@
-// Type descriptors of a program's types, as a text describes them.
+// Type descriptors of a program's types, in the terms of the text.
 #pragma once
 
 #include "dwarf_hints.hpp"
@@ -13,7 +13,8 @@
 namespace cli::dwarf {
 
 inline constexpr uint64_t word_bytes = 8;
-inline constexpr unsigned depth_max = 2 * nesting_max; // of types in types, with what is laid out in its parent
+inline constexpr unsigned depth_max = 2 * nesting_max; // of types in types, including those that are laid out in their
+                                                       // parent
 
 enum class field_kind { pointer, reference, place, nested };
 
@@ -22,11 +23,11 @@ struct field {
     std::string name;
     field_kind kind = field_kind::pointer;
     std::string to;    // a type descriptor; empty: bytes
-    std::string here;  // a count, as the text has it; empty: one
-    std::string there; // the same
+    std::string here;  // a count, as in the text; empty: one
+    std::string there; // as above
     uint64_t tag = 0;
     uint64_t base = 0;
-    uint64_t bytes = 8; // that it takes for certain
+    uint64_t bytes = 8; // that it certainly takes
 };
 
 struct note {
@@ -52,7 +53,7 @@ enum class content { none, code, addresses };
 struct spot {
     uint64_t offset = 0;
     std::string name;                // of the field: "", "where", "where.x"
-    const type *container = nullptr; // of the standard library, that it is a part of
+    const type *container = nullptr; // of the standard library, that the type is a part of
     uint64_t container_offset = 0;
     unsigned depth = 0;
 };
@@ -61,12 +62,12 @@ class descriptor_maker {
 public:
     descriptor_maker(types &all, hints &told) : types_(all), hints_(told) {}
 
-    // Its name as what a pointer leads to; empty: bytes. It is described, and all that it leads to, by run().
+    // Its name as a pointer's target; empty: bytes. run() describes it, and all that it leads to.
     std::string descriptor_of(const type *one);
-    // Of the type that a root leads to, or a hint names; of an array its elements, and how many they are (0: as many as
+    // For the type that a root leads to, or a hint names; for an array, its elements and their number (0: as many as
     // there is room for). False: it is only declared.
     bool descriptor_of_named(const type *one, std::string *name, uint64_t *count);
-    // False: the failure tells why.
+    // False: failure() has the reason.
     bool run();
     const std::string &failure() const { return failure_; }
     // By name.
@@ -103,7 +104,7 @@ private:
     bool check_hints();
     bool check_nesting();
     unsigned depth_of(const std::string &name, std::map<std::string, unsigned> &depths);
-    bool spend(); // a step of work; damaged information may ask for no end of it
+    bool spend(); // a step of work; damaged information may ask for endless work
 
     types &types_;
     hints &hints_;
@@ -112,23 +113,23 @@ private:
     std::deque<const type *> due_;
     std::map<const type *, content> contents_;
     std::vector<std::string> hintable_;
-    const type *current_ = nullptr; // that is being described
+    const type *current_ = nullptr; // being described
     uint64_t steps_ = 0;
     std::string failure_;
 };
 
-// Rules for what the standard library does with addresses. True: the type is done.
+// Rules for the standard library's use of addresses. True: the type is done.
 bool add_standard(descriptor_maker &maker, descriptor &to, const type &one, const spot &at);
-// A pointer within a container, which does not lead where its type says. True: it is done.
+// A pointer within a container that does not lead where its type says. True: it is done.
 bool add_standard_pointer(descriptor_maker &maker, descriptor &to, const spot &at);
-// Whether a type without addresses has that name: compilers leave out what they take for the library's own.
+// Whether the name is that of a type without addresses: compilers omit types that they take for the library's own.
 bool is_known_plain(const std::string &name);
-// Parts of the standard library that are laid out in what contains them, as nobody knows them by name.
+// Parts of the standard library that are laid out in the type that contains them, as their names mean nothing to users.
 bool is_inner(const std::string &name);
 
 // The text. `from`: the program's name.
 std::string text_of(const descriptor_maker &made, const std::vector<std::string> &roots, const std::string &from);
-// The elements of an array of arrays, and how many there are. 0: as many as there is room for.
+// The elements of an array of arrays, and their number; 0: as many as there is room for.
 const type *elements_of(types &all, const type *one, uint64_t *count);
 std::string quoted_name(const std::string &name);
 

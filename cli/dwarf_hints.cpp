@@ -19,7 +19,7 @@ std::string trimmed(const std::string &text) {
     return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
 }
 
-// Commas of templates' arguments part nothing.
+// Commas in templates' arguments do not separate clauses.
 std::vector<std::string> clauses_of(const std::string &text) {
     std::vector<std::string> clauses(1);
     int depth = 0;
@@ -33,7 +33,7 @@ std::vector<std::string> clauses_of(const std::string &text) {
     return clauses;
 }
 
-// Letters to change, add or take away.
+// Edit distance: letters to change, add or remove.
 size_t distance(const std::string &a, const std::string &b) {
     std::vector<size_t> row(b.size() + 1);
     for (size_t j = 0; j <= b.size(); ++j)

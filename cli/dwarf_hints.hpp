@@ -1,4 +1,4 @@
-// What debug information does not know, as a person tells it: a line for a field, or for a type.
+// Hints: facts that debug information lacks and a person writes down, one line for a field or a type.
 //
 //     TYPE.FIELD: CLAUSE, CLAUSE...          # a comment
 //     TYPE: bytes, trace, moved
@@ -21,9 +21,9 @@ struct hint {
     bool trace = false; // the program has this hook
     bool moved = false;
     std::string to;          // a type
-    std::string count_field; // that says how many it leads to
-    std::string end_field;   // that leads behind the last of them
-    std::string used_field;  // how many of an array are in use
+    std::string count_field; // the field with the number of objects that it leads to
+    std::string end_field;   // the field that leads behind the last of them
+    std::string used_field;  // how many elements of an array are in use
     std::string place_field; // the base
     uint64_t count = 0;
     uint64_t times = 0;
@@ -32,14 +32,14 @@ struct hint {
 
 class hints {
 public:
-    // False: the failure tells which line, and why.
+    // False: failure() has the line and the reason.
     bool read_file(const std::string &path);
     bool add(const std::string &line, const std::string &place);
     const std::string &failure() const { return failure_; }
 
-    // Of a field or type; NULL: there is none.
+    // For a field or type; NULL if it has none.
     const hint *find(const std::string &target);
-    // One that nothing has asked for; NULL: there is none.
+    // A hint that was never looked up; NULL if there is none.
     const hint *unused() const;
 
 private:
@@ -47,12 +47,12 @@ private:
     bool read_clause(hint &one, const std::string &clause);
     bool read_count(hint &one, const std::string &text);
 
-    std::map<std::string, hint> all_; // by normal target
+    std::map<std::string, hint> all_; // by normalised target
     std::set<std::string> used_;
     std::string failure_;
 };
 
-// That of the names that is most like the one; empty: none is.
+// The name that is most similar; empty: none is.
 std::string nearest(const std::string &name, const std::vector<std::string> &names);
 
 } // namespace cli::dwarf

@@ -39,7 +39,7 @@ bool is_class(int tag) {
            tag == DW_TAG_interface_type;
 }
 
-// Entries whose entries may be types.
+// Entries whose children may be types.
 bool is_scope(int tag) {
     return is_class(tag) || tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_subprogram ||
            tag == DW_TAG_lexical_block || tag == DW_TAG_common_block;
@@ -142,7 +142,7 @@ bool program::open(const std::string &path) {
     return true;
 }
 
-// What several programs share, in a file that .gnu_debugaltlink names.
+// Information shared by several programs, in a file that .gnu_debugaltlink names.
 bool program::read_shared(Dwarf *dwarf) {
     const char *name = nullptr;
     const void *identity = nullptr;
@@ -204,7 +204,7 @@ bool program::read_unit(Dwarf_Die unit) {
     return read_children(unit, {}, 0);
 }
 
-// Each entry lies behind the one before it. So damaged links lead round in no circle.
+// Each entry must lie after the one before it, so that damaged links cannot form a cycle.
 bool program::read_children(Dwarf_Die parent, const scope &in, unsigned depth) {
     if (depth > depth_max)
         return damaged("entries are nested deeper than 128");

@@ -1,5 +1,5 @@
-// A program's debug information: its units, and its types by name. What libdw finds: sections of the program itself,
-// separate debug files, those for a .gnu_debugaltlink, and .dwo files.
+// A program's debug information: its units, and its types by name. Covers what libdw finds: sections of the program
+// itself, separate debug files, those of a .gnu_debugaltlink, and .dwo files.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -13,7 +13,7 @@
 
 namespace cli::dwarf {
 
-// A name as it is looked up: without blanks (compilers differ in "> >" and "T *"), and without a leading "struct".
+// A name in the form for lookups: without blanks (compilers differ in "> >" and "T *"), and without a leading "struct".
 std::string normal(const std::string &name);
 
 class program {
@@ -23,21 +23,21 @@ public:
     program(const program &) = delete;
     program &operator=(const program &) = delete;
 
-    // False: the failure tells why.
+    // False: failure() has the reason.
     bool open(const std::string &path);
     const std::string &failure() const { return failure_; }
 
-    // Whole name of a type, with its namespaces; empty: it has none.
+    // The full name of a type, with its namespaces; empty: it has none.
     std::string name_of(const Dwarf_Die &die) const;
-    // Definitions of that name, typedefs among them, in the order of the program.
+    // Definitions of that name, including typedefs, in the order of the program.
     const std::vector<Dwarf_Die> &find(const std::string &name) const;
     std::vector<std::string> names() const;
-    // Names of the classes that have a class of that name as their base.
+    // Names of the classes that have a class of that name as a base.
     const std::set<std::string> &derived_from(const std::string &name) const;
 
 private:
     struct scope {
-        std::string name;  // with "::" behind it
+        std::string name;  // followed by "::"
         std::string whole; // of the class, for its bases
     };
     bool refuse(const std::string &why);
@@ -58,21 +58,21 @@ private:
     std::string path_;
     std::string failure_;
     Dwfl *dwfl_ = nullptr;
-    const void *last_ = nullptr; // of the unit's entries, the one that was read last
+    const void *last_ = nullptr; // the entry of the unit that was read last
     std::unordered_set<std::string> texts_;
     std::unordered_map<const void *, const std::string *> names_; // by the entry's address
-    std::map<std::string, std::vector<Dwarf_Die>> found_;         // by normal name
+    std::map<std::string, std::vector<Dwarf_Die>> found_;         // by normalised name
     std::vector<Dwarf_Die> typedefs_;
     std::vector<std::pair<std::string, Dwarf_Die>> bases_; // class, the base's type
     std::map<std::string, std::set<std::string>> derived_;
 };
 
-// The type of an entry's DW_AT_type. False: it has none.
+// The type in an entry's DW_AT_type. False: it has none.
 bool type_of(Dwarf_Die die, Dwarf_Die *type);
-// Through typedefs, const and the like. False: to nothing (void), or round in a circle.
+// Strips typedefs, const and the like. False: it ends at nothing (void), or in a cycle.
 bool peel(Dwarf_Die *die);
 bool has_flag(Dwarf_Die die, unsigned name);
-// A constant. False: there is none.
+// A constant. False: the entry has none.
 bool number_of(Dwarf_Die die, unsigned name, uint64_t *number);
 
 } // namespace cli::dwarf

@@ -8,7 +8,7 @@ namespace cli::dwarf {
 
 namespace {
 
-// The bytes of one character from there on; 0: it is none of UTF-8.
+// The bytes of the character at that place; 0: it is not valid UTF-8.
 size_t character_bytes(const std::string &text, size_t at) {
     const auto first = static_cast<unsigned char>(text[at]);
     const size_t bytes = first < 0x80   ? 1
@@ -73,7 +73,7 @@ std::string line_of(const note &one) {
     return std::string("  # ") + (one.open ? "! " : "") + escaped(one.text, false) + "\n";
 }
 
-// Notes stand before the fields that they are about.
+// Notes come before the fields that they are about.
 std::string text_of(const descriptor &one) {
     std::string text = "\ntype " + quoted_name(one.name) + " " + std::to_string(one.size);
     text += one.source.empty() ? "\n" : " # " + escaped(one.source, false) + "\n";

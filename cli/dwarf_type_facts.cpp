@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned name_depth_max = 32;
 constexpr size_t name_bytes_max = 4000; // a text has names of at most 4,096
 
-// A name that is too long is cut, and told apart by a number of all of it (FNV-1a).
+// A name that is too long is cut, and made unique by a hash of the whole (FNV-1a).
 std::string fitting(const std::string &name) {
     if (name.size() <= name_bytes_max)
         return name;
@@ -96,7 +96,7 @@ const type *types::find(const std::string &given, std::vector<std::string> *seve
         stars += name.back() == '*';
         name.pop_back();
     }
-    std::map<std::string, const type *> found; // by name, as several are told apart
+    std::map<std::string, const type *> found; // by name, to detect several of one name
     for (const Dwarf_Die &die : program_.find(name)) {
         const type *one = of(die);
         found.try_emplace(name_of(one), one);

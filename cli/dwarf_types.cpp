@@ -7,7 +7,7 @@ namespace cli::dwarf {
 
 namespace {
 
-// libdw's own call for this ends the program where split debug information has no line table, and takes the first file
+// libdw's own call for this aborts the program if split debug information has no line table, and takes the first file
 // of DWARF 5, number 0, for none.
 const char *file_of(Dwarf_Die die) {
     uint64_t number = 0;
@@ -50,7 +50,7 @@ bool is_record(int tag) {
     return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_interface_type;
 }
 
-// Where a member lies. False: only code knows.
+// A member's offset. False: it is computed by code.
 bool offset_of(Dwarf_Die die, uint64_t *offset) {
     Dwarf_Attribute attribute;
     *offset = 0;
@@ -70,7 +70,7 @@ bool offset_of(Dwarf_Die die, uint64_t *offset) {
     return true;
 }
 
-// Calls a function for each entry in an entry; entries lie one behind the other.
+// Calls a function for each child of an entry; children follow one another.
 template <class F>
 bool each_child(Dwarf_Die parent, F call) {
     Dwarf_Die die;
@@ -150,7 +150,7 @@ type *types::shell(Dwarf_Die die, int tag) {
     one->die = die;
     one->filled = one->kind == type_kind::plain || one->kind == type_kind::function;
     Dwarf_Die function;
-    if (tag == DW_TAG_ptr_to_member_type) { // of data: a distance
+    if (tag == DW_TAG_ptr_to_member_type) { // to a data member: a distance
         const bool code = type_of(die, &function) && peel(&function) && dwarf_tag(&function) == DW_TAG_subroutine_type;
         one->kind = code ? type_kind::code : type_kind::plain;
         one->size = code ? 16 : 8;
@@ -215,7 +215,7 @@ const type *types::record_of(Dwarf_Die die, int tag) {
 const type &types::fill(const type *given) {
     if (given->filled)
         return *given;
-    type &one = const_cast<type &>(*given); // they are all of all_
+    type &one = const_cast<type &>(*given); // all of them are in all_
     one.filled = true;
     Dwarf_Die to;
     if (one.kind == type_kind::address)

@@ -1,5 +1,4 @@
-// The types of a program, as far as type descriptors need them, read from its debug information when they are asked
-// for.
+// A program's types, as far as type descriptors need them, read from its debug information on demand.
 #pragma once
 
 #include "dwarf_program.hpp"
@@ -14,7 +13,7 @@ namespace cli::dwarf {
 enum class type_kind {
     nothing, // void
     plain,   // numbers, enumerations
-    code,    // an address of code: of a virtual table, a member function; see types::is_code
+    code,    // an address of code: of a virtual table or a member function; see types::is_code
     function,
     address, // a pointer or a reference
     array,
@@ -26,7 +25,7 @@ enum class type_kind {
 struct type;
 
 struct member {
-    std::string name; // empty: of a struct or union without a name
+    std::string name; // empty: a struct or union without a name
     const type *of = nullptr;
     uint64_t offset = 0;
     bool is_base = false;
@@ -43,7 +42,7 @@ struct type {
     bool open = false;         // array without a length
     bool several = false;      // unknown: there are several definitions of that name
     bool polymorphic = false;  // it has virtual functions itself
-    bool has_variants = false; // virtual bases, variant parts: their places are not known
+    bool has_variants = false; // virtual bases, variant parts: their offsets are not known
     std::vector<member> members;
     std::vector<std::pair<std::string, const type *>> arguments; // of a template
     bool filled = false;
@@ -57,10 +56,10 @@ class types {
 public:
     explicit types(const program &from) : program_(from) {}
 
-    // Not NULL. `to`, members and the like are there after fill().
+    // Not NULL. `to`, members and the like are valid after fill().
     const type *of(Dwarf_Die die);
     const type &fill(const type *one);
-    // With any number of '*' behind it. NULL: there is none; `several`: there are several of that name.
+    // Followed by any number of '*'. NULL if there is no such type; `several`: if there are several of that name.
     const type *find(const std::string &name, std::vector<std::string> *several);
     const type *pointer_to(const type *to);
     type *make(type_kind kind, const std::string &name);
@@ -69,10 +68,10 @@ public:
     bool is_code(const type *one);
     uint64_t size_of(const type *one, unsigned depth = 0);
     uint64_t alignment_of(const type *one, unsigned depth = 0);
-    // As a type descriptor is called: "city", "city *".
+    // The name of its type descriptor: "city", "city *".
     std::string name_of(const type *one, unsigned depth = 0);
 
-    // The first thing that was found damaged; empty: none.
+    // The first damage found; empty: none.
     const std::string &failure() const { return failure_; }
     const type *refuse(const std::string &why);
     const program &from() const { return program_; }

@@ -1,4 +1,4 @@
-// What two heaps are compared by: one is read after the other, as both may lie at the same address.
+// The content of a heap for a comparison: two heaps are read one after the other, as both may lie at the same address.
 #pragma once
 
 #include "commands.hpp"
@@ -28,7 +28,7 @@ struct heap_content {
     uint64_t limit_bytes = 0;
     std::map<std::string, uint64_t> roots; // offsets
     std::vector<block_content> blocks;
-    std::vector<page_content> pages; // that are not free
+    std::vector<page_content> pages; // those that are not free
     std::vector<ty_class_stats> classes;
 
     // Opens the heap for reading, reads all of it, and closes it. Shows its progress as `doing`.

@@ -24,7 +24,7 @@ bool has_ending(const std::string &path, const char *ending) {
                       [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
 }
 
-// Its height; 0 where cairo refused something, after which it draws nothing more.
+// Returns its height; 0 if cairo failed, after which it draws nothing more.
 double draw_on(cairo_surface_t *surface, const std::function<double(cairo_t *)> &draw) {
     cairo_t *context = cairo_create(surface);
     cairo_set_source_rgb(context, 1, 1, 1);
@@ -35,10 +35,10 @@ double draw_on(cairo_surface_t *surface, const std::function<double(cairo_t *)> 
     return drawn ? height : 0;
 }
 
-// The picture as the bytes of a file; empty when there is no memory for it.
+// The picture as the bytes of a file; empty if memory ran out.
 std::string render(bool svg, int width, const std::function<double(cairo_t *)> &draw) {
     cairo_surface_t *scratch = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1, 1);
-    const double height = std::ceil(draw_on(scratch, draw)); // drawn nowhere, to learn the height
+    const double height = std::ceil(draw_on(scratch, draw)); // drawn without output, to learn the height
     cairo_surface_destroy(scratch);
 
     std::string bytes;

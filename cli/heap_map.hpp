@@ -1,5 +1,5 @@
-// A picture of a heap: what its pages are used for, with its metrics and a legend. One drawing path makes SVG and PNG.
-// Uses the public C API only.
+// A picture of a heap: how its pages are used, with its metrics and a legend. One drawing path makes SVG and PNG. Uses
+// the public C API only.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct options {
 inline constexpr int width_min = 600;
 inline constexpr int width_max = 8000;
 
-// Whether the path's ending names a format that can be drawn (.svg, .png).
+// Whether the path's extension is a format that can be drawn (.svg, .png).
 bool can_draw(const std::string &path);
 
-// Draws an open heap of any kind into a file, which is replaced as a whole: a failure leaves what was there. Other
-// threads' allocations on the heap wait while it is looked at. Errors: TY_E_ARGUMENT, TY_E_IO, TY_E_PERMISSION,
-// TY_E_SPACE with the error detail set.
+// Draws an open heap of any kind into a file, which is replaced atomically: a failure leaves what was there. Other
+// threads' allocations on the heap wait while it is read. Errors: TY_E_ARGUMENT, TY_E_IO, TY_E_PERMISSION, TY_E_SPACE
+// with the error detail set.
 ty_status draw(ty_heap *heap, const std::string &path, const options &options);
 
 } // namespace heap_map

@@ -41,7 +41,7 @@ bool add_extent(const ty_extent *extent, void *context) {
     const uint64_t first = page_of(model, extent->address);
     const uint64_t end = std::min(first + extent->size_bytes / page_bytes, model.touched_pages);
     if (first >= end)
-        return true; // never used, or the tables behind the touched part
+        return true; // never used, or the tables after the touched part
     const uint64_t per_cell = model.pages_per_cell;
     if (extent->kind == TY_EXTENT_BLOCK)
         model.cells[first / per_cell].starts = true;

@@ -36,7 +36,7 @@ inline constexpr colour dirty = rgb(0xd81b45);
 inline constexpr double ramp_first_log = 3; // 8 bytes
 inline constexpr double ramp_last_log = 15; // 32 KiB
 
-// The colour of small blocks of a size, by its base-2 logarithm; and of a page of them that is filled so far.
+// The colour of small blocks of a size, by its base-2 logarithm; and of a page of them filled to this share.
 colour ramp(double log_size);
 colour filled(colour full, double fill);
 
@@ -49,11 +49,11 @@ public:
     void filled_box(double x, double y, double width, double height, colour c);
     void outline(double x, double y, double width, double height, colour c, double line_width);
 
-    // Text from x on, or up to x, with its base line at y.
+    // Text that begins or ends at x, with its base line at y.
     void text(double x, double y, const std::string &text, double size, colour c, bool bold = false);
     void text_right(double x, double y, const std::string &text, double size, colour c);
     double text_width(const std::string &text, double size, bool bold = false);
-    // The text in lines of at most `width`; returns the y of the line that would follow.
+    // The text in lines of at most `width`; returns the y of the next line.
     double wrapped_text(double x, double y, double width, const std::string &text, double size, colour c);
 
 private:
@@ -61,8 +61,8 @@ private:
     cairo_t *context_;
 };
 
-// Draws a picture of that width, whose height `draw` returns, into a file whose name can_draw, which is replaced as a
-// whole. `draw` is called twice. Errors: as draw (heap_map.hpp).
+// Draws a picture of that width, whose height `draw` returns, into a file whose name can_draw accepts; the file is
+// replaced atomically. `draw` is called twice. Errors: as draw (heap_map.hpp).
 ty_status draw_file(const std::string &path, int width, const std::function<double(cairo_t *)> &draw);
 
 } // namespace heap_map

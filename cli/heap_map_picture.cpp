@@ -15,7 +15,7 @@ constexpr double margin = 36;
 constexpr double gutter = 84; // for the addresses, left of the cells
 constexpr double map_height_max = 640;
 constexpr double body_size = 12.5;
-constexpr double class_bar_max = 90; // height, of the size of block with the most memory
+constexpr double class_bar_max = 90; // height, for the block size with the most memory
 constexpr double class_step_max = 44;
 
 const char *kind_name(ty_kind kind) {
@@ -34,7 +34,7 @@ public:
     picture(cairo_t *context, const model &model, const grid &grid, const options &options)
         : paint_(context), model_(model), grid_(grid), options_(options), width_(options.width) {}
 
-    // Draws everything; returns the height that it takes.
+    // Draws everything; returns the height.
     double draw() {
         double y = margin;
         y = draw_title(y);
@@ -58,8 +58,7 @@ private:
         return paint_.wrapped_text(margin, y + 44, width_ - 2 * margin, line, 13.5, palette::quiet) + 8;
     }
 
-    // Of all pages in use, not of the resident ones alone: a heap that was just opened has hardly any of them in
-    // memory.
+    // Relates to all pages in use, not only resident ones: a heap that was just opened has hardly any pages in memory.
     double page_efficiency() const {
         const double used =
             (model_.total.spans() + model_.total.large) * double(page_bytes) + double(model_.stats.control_bytes);
@@ -97,7 +96,7 @@ private:
         return ramp(total.spans() > 0 ? total.log_size / total.spans() : ramp_first_log);
     }
 
-    // One bar: how the touched part is divided.
+    // One bar: the shares of the touched part.
     double draw_shares(double y) {
         const cell &total = model_.total;
         const double pages = total.touched();
@@ -129,8 +128,8 @@ private:
     };
     using boxes_by_colour = std::map<colour_key, std::vector<box>>;
 
-    // What a cell holds, side by side in proportion. Boxes of one colour become one path, which keeps the SVG small;
-    // colours are rounded to make them few.
+    // The parts of a cell, side by side in proportion. Boxes of one colour become one path, which keeps the SVG small;
+    // colours are rounded to have few of them.
     void add_parts(const cell &c, double x, double y, double side, boxes_by_colour &boxes) const {
         const std::pair<double, colour> parts[] = {
             {c.spans(), c.spans() > 0 ? filled(ramp(c.log_size / c.spans()), c.small / c.spans()) : palette::free},
@@ -207,7 +206,7 @@ private:
         return one.block_bytes ? ramp(std::log2(double(one.block_bytes))) : palette::large;
     }
 
-    // A bar for each size of block: its memory, the live part of it in the full colour.
+    // A bar for each block size: its memory, the live part in the full colour.
     double draw_classes(double y) {
         if (model_.classes.empty())
             return y;
@@ -219,7 +218,7 @@ private:
                                   text::size(most.span_bytes) + ".";
         y = paint_.wrapped_text(margin, y, width_ - 2 * margin, words, body_size, palette::quiet) + class_bar_max;
         const double step = std::min(class_step_max, (width_ - 2 * margin) / double(model_.classes.size()));
-        double x = margin, free_from = margin; // of the space for labels
+        double x = margin, free_from = margin; // where the space for labels is free
         for (const ty_class_stats &one : model_.classes) {
             const double height = std::max(1.0, class_bar_max * double(one.span_bytes) / double(most.span_bytes));
             const double live = height * double(one.live_bytes) / double(std::max<size_t>(one.span_bytes, 1));

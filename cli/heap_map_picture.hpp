@@ -1,4 +1,4 @@
-// The picture as a whole: title, metrics, cells, legend.
+// The whole picture: title, metrics, cells, legend.
 #pragma once
 
 #include "heap_map_model.hpp"
@@ -14,11 +14,10 @@ struct grid {
     uint64_t cells_max() const;
 };
 
-// The largest cells with which the touched pages fit; columns are a power of two, so that rows start at round
-// addresses.
+// The largest cells for which the touched pages fit; columns are a power of two, so that rows start at round addresses.
 grid choose_grid(double width, uint64_t pages);
 
-// Draws everything; returns the height that it takes.
+// Draws everything; returns the height.
 double draw_picture(cairo_t *context, const model &model, const grid &grid, const options &options);
 
 } // namespace heap_map

@@ -101,7 +101,7 @@ bool has_journal(const ty_info &info) {
     return info.kind == TY_SNAPSHOT || info.kind == TY_TRANSACTIONAL;
 }
 
-// What an open would replay, where the log is beside the heap.
+// What an open would replay, if the log is beside the heap.
 std::string log_of(const heap_files &files, const ty_info &info) {
     std::string line = "the snapshot holds no transaction";
     if (info.log_lsn != 0)

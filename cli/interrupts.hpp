@@ -1,14 +1,14 @@
-// Commands that go on until an interrupt (SIGINT, SIGTERM) ends them.
+// For commands that run until an interrupt (SIGINT, SIGTERM) ends them.
 #pragma once
 
 #include <cstdint>
 
 namespace cli {
 
-// From now on an interrupt does not end the process, but interrupted() says so.
+// From now on, an interrupt does not end the process: interrupted() reports it.
 void end_with_interrupts();
 bool interrupted();
-// While it is there, an interrupt ends the process at once again: for what takes long, and may be cut off.
+// While it exists, an interrupt ends the process at once again: for long work that may be cut off.
 class ends_at_once {
 public:
     ends_at_once();

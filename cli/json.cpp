@@ -37,7 +37,7 @@ document error(ty_status status) {
 }
 
 void print(const document &one) {
-    // A path need not be UTF-8; what is not is replaced.
+    // A path need not be UTF-8; invalid bytes are replaced.
     std::puts(one.dump(-1, ' ', false, document::error_handler_t::replace).c_str());
 }
 

@@ -1,4 +1,4 @@
-// What --json prints: one document a file or entry, each on a line of its own.
+// The output of --json: one document per file or entry, each on its own line.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace cli::json {
 
 using document = nlohmann::ordered_json;
 
-// Whole numbers of 64 bits are strings: readers that keep numbers as doubles have 53 bits for them.
+// 64-bit integers are strings: readers that keep numbers as doubles have only 53 bits.
 std::string wide(uint64_t number);
 std::string identity(const uint8_t (&bytes)[16]);
 document classes(const std::vector<ty_class_stats> &classes);
-// The thread's last failure, of a call that gave this status.
+// The thread's last failure, from a call that returned this status.
 document error(ty_status status);
 void print(const document &one);
 

@@ -1,4 +1,4 @@
-// taiyen live: a page that shows a heap while it is used.
+// taiyen live: a page that shows a heap while it is in use.
 #include "interrupts.hpp"
 #include "live_page.hpp"
 #include "live_server.hpp"
@@ -28,7 +28,7 @@ std::string text_of(const json::document &one) {
     return one.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// What the main thread shows, and the server's thread answers with.
+// The state that the main thread updates, and the server's thread answers from.
 class live_view {
 public:
     explicit live_view(live_source &source) : source_(source) {}
@@ -46,9 +46,9 @@ public:
         return live_page(state_, nonce, is_saved);
     }
     live_answer answer(const live_request &request);
-    // A viewer has asked for a look into the heap.
+    // A viewer has asked for an inspection of the heap.
     bool take_wish() { return wanted_.exchange(false); }
-    // The source is the main thread's, but for the lists that viewers ask for.
+    // Only the main thread uses the source, except for the lists that viewers ask for.
     std::mutex &source_lock() { return source_lock_; }
 
 private:
@@ -91,7 +91,7 @@ live_answer live_view::answer(const live_request &request) {
     return {};
 }
 
-// CL2.
+// CL2: what a command makes is there completely, or what was there before.
 int save(const request &given, const std::string &page) {
     const std::string &path = given.picture_path;
     ty_status status = TY_OK;

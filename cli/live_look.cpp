@@ -82,7 +82,7 @@ ty_status heap_look::take(const heap_files &files, metrics *found) {
         return status;
     if (ty_status status = read_dirty(heap))
         return status;
-    if (found->damage.empty()) // else undo's buffers make no sense, which the metrics say
+    if (found->damage.empty()) // else undo's buffers are inconsistent, which the metrics report
         if (ty_status status = read_own(heap, static_cast<const char *>(found->heap.stats.base)))
             return status;
     for (const named_root &root : found->roots)
@@ -90,7 +90,7 @@ ty_status heap_look::take(const heap_files &files, metrics *found) {
     return heap.close();
 }
 
-// ---- Telling
+// ---- Documents
 
 heap_look::extent_place heap_look::extent_at(uint64_t offset) const {
     return std::partition_point(extents_.begin(), extents_.end(),
@@ -101,7 +101,7 @@ bool heap_look::is_live(const shown_extent &span, uint64_t block) const {
     return live_[span.live_word + block / 64] >> block % 64 & 1;
 }
 
-// Of the span's blocks that lie in the range, or reach into it: what lies in it of those that are live.
+// The bytes of live blocks of the span that lie in the range, including parts of blocks.
 uint64_t heap_look::live_bytes_in(const shown_extent &span, uint64_t from, uint64_t end) const {
     uint64_t bytes = 0;
     for (uint64_t block = (from - span.offset) / span.block_bytes; block < span.block_count; ++block) {
@@ -114,8 +114,8 @@ uint64_t heap_look::live_bytes_in(const shown_extent &span, uint64_t from, uint6
     return bytes;
 }
 
-// Pages, in fractions: live bytes of small blocks, room in their spans, whole pages, free, control data; then how many
-// are dirty. extent: where the cell begins; and then, where the next one does.
+// Pages, in fractions: live bytes of small blocks, room in their spans, whole pages, free, control data; then the
+// number of dirty pages. extent: in: where the cell begins; out: where the next one begins.
 json::document heap_look::cell(extent_place &extent, uint64_t from, uint64_t end) const {
     double small = 0, room = 0, large = 0, free = 0, control = 0;
     for (; extent != extents_.end() && extent->offset < end; ++extent) {

@@ -1,5 +1,5 @@
-// A look into a heap, kept when the heap is closed again: what its pages and blocks are used for, in levels from the
-// whole heap down to the blocks of a page. Numbers come from a browser: any is harmless.
+// An inspection of a heap, kept after the heap is closed: how its pages and blocks are used, in levels from the whole
+// heap down to the blocks of a page. The numbers passed in come from a browser: any value is harmless.
 #pragma once
 
 #include "metrics.hpp"
@@ -10,7 +10,7 @@
 
 namespace cli {
 
-// A row of pages of one use, by its offset from the heap's base.
+// Adjacent pages of one use, by offset from the heap's base.
 struct shown_extent {
     uint64_t offset;
     uint64_t size_bytes;
@@ -18,23 +18,24 @@ struct shown_extent {
     uint64_t block_count;
     uint64_t live_count;
     ty_extent_kind kind;
-    size_t live_word; // of a span: where its bits begin
+    size_t live_word; // span: where its bits begin
 
     uint64_t end() const { return offset + size_bytes; }
 };
 
 class heap_look {
 public:
-    // Opens the heap for reading, a copy where it is in use, and closes it. *found: its metrics, but for its program's.
+    // Opens the heap for reading (a copy, if it is in use), and closes it. *found: its metrics, without those of its
+    // program.
     ty_status take(const heap_files &files, metrics *found);
 
     uint64_t epoch() const { return epoch_; }
-    // Cells of a part of the touched range: as many as cells_max has room for, of a power of two of pages each. bytes
-    // 0: to the end.
+    // The cells of a part of the touched range: as many as cells_max allows, each of a power of two of pages. bytes 0:
+    // to the end.
     json::document map(uint64_t from, uint64_t bytes) const;
-    // So many extents from an offset on, and whether there are more.
+    // A limited number of extents from an offset on, and whether there are more.
     json::document extents(uint64_t from) const;
-    // The blocks of the page that an offset lies in, live or free, and the roots that lead to them.
+    // The blocks of the page at an offset, live or free, and the roots that lead to them.
     json::document blocks(uint64_t from) const;
 
     static constexpr uint64_t cells_max = 1024;
@@ -42,7 +43,7 @@ public:
 
 private:
     using extent_place = std::vector<shown_extent>::const_iterator;
-    extent_place extent_at(uint64_t offset) const; // the first that ends behind it
+    extent_place extent_at(uint64_t offset) const; // the first that ends after it
     bool is_live(const shown_extent &span, uint64_t block) const;
     bool is_dirty(uint64_t page) const { return page / 64 < dirty_.size() && dirty_[page / 64] >> page % 64 & 1; }
     uint64_t live_bytes_in(const shown_extent &span, uint64_t from, uint64_t end) const;
@@ -57,9 +58,9 @@ private:
     uint64_t touched_bytes_ = 0;
     std::vector<shown_extent> extents_;
     std::vector<uint64_t> live_;                 // bits of spans' blocks
-    std::vector<uint64_t> dirty_;                // bits of pages that the journal has and the image not yet
-    std::unordered_set<uint64_t> own_;           // blocks that the library has
-    std::multimap<uint64_t, std::string> roots_; // by where they lead to
+    std::vector<uint64_t> dirty_;                // bits of pages that the journal has and the image does not yet
+    std::unordered_set<uint64_t> own_;           // blocks of the library
+    std::multimap<uint64_t, std::string> roots_; // by target
 };
 
 const char *name_of(ty_extent_kind kind);

@@ -6,7 +6,7 @@ namespace cli {
 
 namespace {
 
-// In a script that is no JavaScript the browser looks for its end alone.
+// In a script that is not JavaScript, the browser looks only for the end tag.
 std::string within_html(const std::string &json) {
     std::string text;
     for (const char one : json)
@@ -28,7 +28,7 @@ std::string live_page(const live_state &state, const std::string &nonce, bool is
     std::string text = put_in(live_page_html, "{{STYLE}}", live_page_css);
     text = put_in(text, "{{SCRIPT}}", live_page_js);
     text = put_in(text, "{{NONCE}}", nonce);
-    return put_in(text, "{{STATE}}", // the last: it may hold such marks
+    return put_in(text, "{{STATE}}", // last, as it may contain such marks
                   within_html(all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
 }
 

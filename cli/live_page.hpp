@@ -1,4 +1,4 @@
-// The page of `taiyen live`: one text that needs nothing else. Its parts lie in live/, and are put in by CMake.
+// The page of `taiyen live`: one self-contained text. CMake puts in its parts, from live/.
 #pragma once
 
 #include "json.hpp"
@@ -13,7 +13,8 @@ struct live_state {
     json::document extents;
 };
 
-// is_saved: it gets no events, and shows what it has. nonce: of its script and style; empty for a saved one.
+// is_saved: a saved page gets no events, and shows what it has. nonce: for its script and style; empty for a saved
+// page.
 std::string live_page(const live_state &state, const std::string &nonce, bool is_saved);
 
 } // namespace cli

@@ -18,7 +18,7 @@ namespace cli {
 namespace {
 
 constexpr unsigned connections_max = 32;
-constexpr size_t connection_bytes_max = 16384; // of a request's line and headers, twice
+constexpr size_t connection_bytes_max = 16384; // twice the size of a request's line and headers
 constexpr unsigned idle_s_max = 10;
 constexpr size_t event_part_bytes = 16384;
 
@@ -42,19 +42,19 @@ struct live_server::state {
     std::string event;
     uint64_t event_number = 0;
     uint64_t beats = 0;
-    uint64_t seen_ns = 0; // somebody who may has asked, or has listened
+    uint64_t seen_ns = 0; // when an authorised client last asked or listened
     bool ends = false;
     std::set<listener *> listeners;
 };
 
-// Who listens to events. A slow one gets the newest event when it has taken the one before.
+// A client that listens to events. A slow one gets the newest event when it has taken the one before.
 struct listener {
     live_server::state *server;
     MHD_Connection *connection;
-    std::string text; // that is under way
+    std::string text; // being sent
     size_t taken = 0;
     uint64_t number = 0;
-    uint64_t beats = 0; // that it has got
+    uint64_t beats = 0; // that it has received
     bool sleeps = false;
 };
 
@@ -93,7 +93,7 @@ void forget_listener(void *context) {
     delete self;
 }
 
-// Under the server's lock.
+// Holds the server's lock.
 void wake_all(live_server::state &server) {
     for (listener *each : server.listeners) {
         if (each->sleeps)
@@ -171,14 +171,15 @@ std::string header_of(MHD_Connection *connection, const char *name) {
     return value != nullptr ? value : "";
 }
 
-// CL7. A page of another site may ask in a person's browser, also under a name that it has lead here.
+// CL7: the live page is only for those who know its address. Another site's page may send requests from a person's
+// browser, also under a host name that it has pointed here.
 bool is_own(MHD_Connection *connection, const live_server::state &server) {
     const std::string site = header_of(connection, "Sec-Fetch-Site"), origin = header_of(connection, "Origin");
     return header_of(connection, "Host") == server.host && (origin.empty() || origin == "http://" + server.host) &&
            (site.empty() || site == "none" || site == "same-origin");
 }
 
-// In the same time, however much of it is right. *name: what is behind it.
+// In constant time, however much of the token is right. *name: the path after it.
 bool has_token(const char *path, const std::string &token, std::string *name) {
     if (std::strlen(path) < token.size() + 2 || path[0] != '/' || path[token.size() + 1] != '/')
         return false;
@@ -189,7 +190,7 @@ bool has_token(const char *path, const std::string &token, std::string *name) {
     return differs == 0 || taiyen::detail::fault("page_served_with_a_wrong_token");
 }
 
-// 0 where it is left out. False: it is no whole number of 64 bits.
+// 0 if the argument is missing. False: it is not a 64-bit integer.
 bool read_argument(MHD_Connection *connection, const char *name, uint64_t *number) {
     const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
     if (text == nullptr)
@@ -202,7 +203,7 @@ bool read_argument(MHD_Connection *connection, const char *name, uint64_t *numbe
 MHD_Result answer_request(void *context, MHD_Connection *connection, const char *path, const char *method, const char *,
                           const char *, size_t *upload_bytes, void **seen) {
     auto &server = *static_cast<live_server::state *>(context);
-    if (*seen == nullptr || *upload_bytes != 0) { // the headers alone, or what nobody reads
+    if (*seen == nullptr || *upload_bytes != 0) { // only the headers so far, or a body, which is ignored
         *seen = context;
         *upload_bytes = 0;
         return MHD_YES;

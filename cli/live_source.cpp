@@ -9,7 +9,7 @@ namespace cli {
 
 namespace {
 
-// Beyond that, a look takes longer than a person waits for the first picture: it is taken when it is asked for.
+// Above this size an inspection takes longer than a person waits for the first picture: it is done on demand.
 constexpr uint64_t looked_at_once_bytes = uint64_t{256} << 20;
 
 uint64_t steady_ns() {
@@ -74,7 +74,7 @@ void live_source::look_into_heap() {
     looked_unix_ms_ = unix_ms();
 }
 
-// A program may open the heap, or end with it, at any moment.
+// A program may open or close the heap at any moment.
 bool live_source::renew() {
     constexpr uint64_t try_every_ns = 2000000000;
     constexpr uint64_t wait_ms = 400;

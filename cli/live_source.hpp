@@ -1,4 +1,4 @@
-// What `taiyen live` shows: the program's metrics page again and again, and now and then a look into the heap itself.
+// The source of `taiyen live`: reads the program's metrics page repeatedly, and sometimes inspects the heap itself.
 #pragma once
 
 #include "live_look.hpp"
@@ -11,25 +11,25 @@ class live_source {
 public:
     explicit live_source(heap_files files) : files_(std::move(files)) {}
 
-    // What the files say, the program's metrics, and a look into the heap where that is cheap. A failure: there is no
-    // such heap, or it cannot be read.
+    // Reads the files and the program's metrics, and inspects the heap if that is cheap. Fails if there is no such
+    // heap, or it cannot be read.
     ty_status begin();
-    // The program's metrics anew. True: there is something else to show.
+    // Reads the program's metrics again. True: there is something new to show.
     bool renew();
-    // A look into the heap: a copy where it is in use. What fails is shown.
+    // Inspects the heap: a copy, if it is in use. A failure is shown.
     void look_into_heap();
 
-    // The document of `taiyen stat --json`, with how old its look into the heap is, and what went wrong, in "view".
+    // The document of `taiyen stat --json`, with the age of the last inspection and its failure in "view".
     json::document metrics_document() const;
-    // What the look saw: the heap's touched part, or a part of it, as cells; extents; the blocks of a page.
+    // Results of the inspection: the heap's touched part, or a part of it, as cells; extents; the blocks of a page.
     const json::document &map_document() const { return map_; }
     const heap_look &look() const { return look_; }
-    // One block, with some of its bytes and what is known of it: the heap is opened once more, a copy where it is in
-    // use. What fails is in it.
+    // One block, with some of its bytes and what is known about it: opens the heap again, as a copy if it is in use. A
+    // failure is in the document.
     json::document block_document(uint64_t offset) const;
 
 private:
-    bool take_program_metrics(uint64_t wait_ms); // whether there are other ones
+    bool take_program_metrics(uint64_t wait_ms); // whether they have changed
     ty_status look_at_files();
     bool is_cheap() const;
 
@@ -39,8 +39,8 @@ private:
     heap_look look_;
     json::document map_;
     uint64_t looked_unix_ms_ = 0;
-    uint64_t tried_ns_ = 0; // to find a metrics page
-    std::string why_;       // there is no look into the heap
+    uint64_t tried_ns_ = 0; // when a metrics page was last looked for
+    std::string why_;       // why there is no inspection
 };
 
 } // namespace cli

@@ -1,4 +1,4 @@
-// taiyen log: what the log of a transactional heap holds behind the last snapshot.
+// taiyen log: the records in a transactional heap's log after the last snapshot.
 #include "reading.hpp"
 #include "text.hpp"
 
@@ -159,7 +159,7 @@ bool print_entry(const ty_log_entry *entry, void *context) {
         std::printf("  pending: it counts with the prepared one that follows\n");
         break;
     }
-    return std::ferror(stdout) == 0; // nobody reads any more: main says so
+    return std::ferror(stdout) == 0; // the reader has closed the pipe: main reports it
 }
 
 const char *kind_name(ty_log_entry_kind kind) {

@@ -1,4 +1,4 @@
-// taiyen: looks at heap files, checks them, draws them.
+// taiyen: inspects heap files, checks them, draws them.
 #include "commands.hpp"
 
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include <exception>
 
 int main(int argc, char **argv) {
-    std::signal(SIGXFSZ, SIG_IGN); // ulimit -f: a write that fails, also of the standard output
+    std::signal(SIGXFSZ, SIG_IGN); // ulimit -f: so that a write fails instead, also to standard output
     try {
         int code = cli::run_words({argv + (argc > 0), argv + argc});
         if (std::fflush(stdout) || std::ferror(stdout)) {

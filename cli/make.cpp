@@ -1,4 +1,4 @@
-// taiyen create, resize, convert: heaps that are made, get a larger limit, or become another kind.
+// taiyen create, resize, convert: creates heaps, raises their limit, changes their kind.
 #include "making.hpp"
 #include "numbers.hpp"
 #include "reading.hpp"
@@ -11,7 +11,7 @@ namespace cli {
 
 namespace {
 
-constexpr uint64_t limit_step_bytes = uint64_t{64} << 20; // what the library rounds a limit up to
+constexpr uint64_t limit_step_bytes = uint64_t{64} << 20; // the library rounds a limit up to a multiple
 
 int complain_of(const char *what, const char *about) {
     std::fprintf(stderr, "taiyen: %s; see taiyen help %s\n", what, about);
@@ -52,7 +52,7 @@ ty_open_options writing_options(const heap_files &files) {
     return options;
 }
 
-// Kinds that a heap takes on one after the other, each by an open.
+// The kinds on the way to the wanted one; each step is one open.
 ty_status change_kind(const heap_files &files, ty_kind from, const ty_open_options &wanted) {
     if (from == TY_ARCHIVE && wanted.kind == TY_TRANSACTIONAL) {
         ty_open_options first = writing_options(files);

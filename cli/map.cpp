@@ -14,7 +14,7 @@ namespace cli {
 
 namespace {
 
-// The path of the file that this one leads to; as it is where that cannot be told.
+// The path of the file that a symbolic link leads to; the path itself if that cannot be determined.
 std::string target_of(const std::string &path) {
     const ty_storage &storage = *ty_storage_default();
     char target[TY_STORAGE_PATH_MAX];
@@ -30,7 +30,7 @@ bool same_file(const std::string &a, const std::string &b) {
            of_a.st_ino == of_b.st_ino;
 }
 
-// The picture would replace what it is drawn from.
+// The picture must not replace the file that it is drawn from.
 ty_status check_picture_path(const heap_files &files, const std::string &picture_path) {
     const std::string image = target_of(files.path);
     const std::string journal = files.journal_path.empty() ? image + "-journal" : files.journal_path;
@@ -54,7 +54,7 @@ int width_of(const std::string &text) {
     return error == std::errc() && stop == end && drawable ? width : 0;
 }
 
-// What the words alone get wrong. Says so.
+// Checks the words alone; prints what is wrong with them.
 bool is_possible(const request &given) {
     std::string what;
     if (given.picture_path.empty() && !given.json)

@@ -34,7 +34,7 @@ ty_status metrics::look_into(ty_heap *opened_heap) {
     return TY_OK;
 }
 
-// A heap without a metrics page is told by what its files say.
+// A heap without a metrics page is described by what its files say.
 void metrics::look_at_program(const heap_files &files) {
     constexpr uint64_t wait_ms = 1000;
     program_metrics page;
@@ -60,7 +60,7 @@ bool program_metrics::read(uint64_t wait_ms, live_metrics *metrics) {
     live_metrics read;
     read.now.struct_size = sizeof read.now;
     const ty_status status = ty_metrics_read(metrics_.get(), wait_ms, &read.now);
-    if (status == TY_E_BUSY) // it may be stopped, or the machine busy: it has not gone
+    if (status == TY_E_BUSY) // the program may be stopped, or the machine busy: the program has not gone
         return false;
     if (status)
         return keep_failure();
@@ -127,7 +127,7 @@ json::document document_of(const heap_files &files, const metrics &found) {
 
 namespace {
 
-// Bucket by bucket, without the empty ones at the end.
+// By bucket, without the empty ones at the end.
 json::document counts_of(const std::array<uint64_t, TY_METRICS_BUCKETS> &counts) {
     size_t used = counts.size();
     while (used > 0 && counts[used - 1] == 0)

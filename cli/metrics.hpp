@@ -1,5 +1,5 @@
-// The metrics of a heap as `taiyen stat` and `taiyen live` show them: of its files, of what lies in it, and of the
-// program that has it open. One function makes the document of both.
+// The metrics of a heap for `taiyen stat` and `taiyen live`: of its files, of its content, and of the program that has
+// it open. One function makes the document of both.
 #pragma once
 
 #include "reading.hpp"
@@ -10,7 +10,7 @@
 
 namespace cli {
 
-// What the program that has the heap open tells (taiyen/metrics.h).
+// The metrics of the program that has the heap open (taiyen/metrics.h).
 struct live_metrics {
     ty_metrics now{};
     std::vector<ty_class_stats> classes;
@@ -21,9 +21,9 @@ struct live_metrics {
 
 class program_metrics {
 public:
-    // False: there is none, and why() says so.
+    // False: there is none; why() has the reason.
     bool open(const heap_files &files);
-    // False: there are none but those that were read before; or the program has gone, and it is not open any more.
+    // False: nothing new since the last read; or the program has gone, and the page is closed.
     bool read(uint64_t wait_ms, live_metrics *metrics);
     bool is_open() const { return metrics_ != nullptr; }
     const std::string &why() const { return why_; }
@@ -39,7 +39,7 @@ private:
 
 struct metrics {
     ty_info info{};
-    ty_log_info log{}; // log streams 0: there is none, or it cannot be read, which info says
+    ty_log_info log{}; // log streams 0: there is no log, or it cannot be read; info says which
     bool opened = false;
     heap_metrics heap;
     std::vector<named_root> roots;
@@ -50,9 +50,9 @@ struct metrics {
     bool is_live = false;
     live_metrics live;
 
-    // What the files say; needs no open.
+    // Reads what the files say, without an open.
     ty_status look_at_files(const heap_files &files);
-    // What lies in the heap that is open here: roots, blocks, undo.
+    // Reads the content of the heap that is open here: roots, blocks, undo.
     ty_status look_into(ty_heap *heap);
     void look_at_program(const heap_files &files);
 };

@@ -8,7 +8,7 @@ namespace cli {
 
 namespace {
 
-// All of the text from `at` on.
+// Parses the whole text from `at` on.
 template <class Number>
 bool read_all(const std::string &text, size_t at, size_t end, int base, Number *number) {
     const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, *number, base);

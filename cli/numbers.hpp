@@ -1,4 +1,4 @@
-// Numbers that options have.
+// Numbers in options.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace cli {
 
-// "500", "64K", "1M", "2G", "1T": multiples of 1,024. False: it is no such number.
+// "500", "64K", "1M", "2G", "1T": multiples of 1,024. False: it is not such a number.
 bool read_size(const std::string &text, uint64_t *number);
 bool read_whole(const std::string &text, int64_t least, int64_t most, int64_t *number);
 // "0x420000000000", or decimal.
 bool read_address(const std::string &text, uint64_t *address);
-// Says that an option has a value that it cannot have; false.
+// Prints that an option has an invalid value; returns false.
 bool refuse_value(const char *option, const std::string &value, const char *wanted);
 
 } // namespace cli

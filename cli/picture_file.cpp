@@ -28,7 +28,7 @@ ty_status refuse(int system_error, const char *operation, const std::string &pat
     return ty_error_set(status, system_error, operation, path.c_str(), UINT64_MAX, remedy);
 }
 
-// Beyond the limit of a file's size, a write is an error like any other, and no signal.
+// Beyond the file size limit a write fails with an error, instead of raising a signal.
 class size_signal_ignored {
 public:
     size_signal_ignored() {
@@ -44,7 +44,7 @@ private:
     struct sigaction before_ {};
 };
 
-// 0, or the errno.
+// Returns 0, or the errno.
 int write_all(int file, const std::string &bytes) {
     size_t done = 0;
     while (done < bytes.size()) {
@@ -67,7 +67,7 @@ ty_status write_through(const std::string &path, const std::string &bytes) {
     return error ? refuse(error, writing, path, writing_remedy) : TY_OK;
 }
 
-// A new file in the folder of `path`, under a name of its own that is short enough everywhere.
+// A new file in the folder of `path`, under a unique name that is short enough everywhere.
 int create_beside(const std::string &path, std::string &name) {
     const std::string folder = path.substr(0, path.rfind('/') + 1);
     for (int number = 0; number < 1000; ++number) {
@@ -79,7 +79,7 @@ int create_beside(const std::string &path, std::string &name) {
     return -1;
 }
 
-// CL2.
+// CL2: what a command makes is there completely, or what was there before.
 ty_status replace(const std::string &path, const struct stat *old, const std::string &bytes) {
     if (old && faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS))
         return refuse(errno, "replace the picture", path, "make the file writable, or give another path");

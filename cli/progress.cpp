@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// As the work has gone so far; "" while that says little.
+// At the speed so far; "" while that is not meaningful.
 std::string time_to_go(steady_clock::duration spent, double share) {
     const double seconds = std::chrono::duration<double>(spent).count();
     if (seconds < 2 || share <= 0 || share >= 1)

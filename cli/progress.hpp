@@ -1,4 +1,4 @@
-// How far long work has come and how long it will take, on a terminal only: nothing is written to a pipe or a file.
+// How far long work has come and how long it will take, only on a terminal: nothing is written to a pipe or a file.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ public:
     progress &operator=(const progress &) = delete;
 
     void show(uint64_t done_bytes, uint64_t total_bytes);
-    void clear(); // before other output
-    // As a callback of the library, with a progress as context; goes on.
+    void clear(); // call it before other output
+    // A callback of the library, with a progress as context; always continues.
     static bool tell(uint64_t done_bytes, uint64_t total_bytes, void *self);
 
 private:

@@ -137,7 +137,7 @@ void print_roots(const std::vector<named_root> &roots) {
     size_t widest = 4;
     for (const named_root &root : roots)
         widest = std::max(widest, text::printable(root.name).size());
-    constexpr size_t others = 2 + 2 + 14 + 2 + 12 + 2; // columns beside name and type
+    constexpr size_t others = 2 + 2 + 14 + 2 + 12 + 2; // columns for other than name and type
     const size_t width = std::min<size_t>(widest, columns() > others + 24 ? columns() - others - 16 : 8);
     char head[128];
     std::snprintf(head, sizeof head, "  %-*s  %-14s  %12s  %s", static_cast<int>(std::min<size_t>(width, 64)), "root",

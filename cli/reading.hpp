@@ -1,4 +1,4 @@
-// A heap that is open for reading, and what commands want to know of one.
+// A heap that is open for reading, and what commands read from one.
 #pragma once
 
 #include "commands.hpp"
@@ -9,7 +9,7 @@
 
 namespace cli {
 
-// Closed at its end. Where another process has the heap open, it is a copy.
+// Closes the heap at its end. If another process has it open, this is a copy.
 class read_heap {
 public:
     read_heap() = default;
@@ -29,24 +29,24 @@ struct named_root {
     std::string name;
     void *address;
     ty_block block;   // that it leads into; size 0: none
-    std::string type; // as the heap's type descriptors say; empty: they do not
+    std::string type; // from the heap's type descriptors; empty: they do not have it
 };
 
-// By name. Type descriptors that the heap keeps and that make no sense are as if it kept none.
+// By name. Invalid type descriptors in the heap are ignored.
 ty_status roots_of(ty_heap *heap, std::vector<named_root> &roots);
 
-// Blocks that the library has in the heap.
+// Blocks of the library in the heap.
 struct own_blocks {
     uint64_t count = 0;
     uint64_t bytes = 0;
 };
 ty_status own_blocks_of(ty_heap *heap, own_blocks &own);
 
-// The metrics of a heap that is open, as a document.
+// The metrics of an open heap, as a document.
 struct heap_metrics {
     ty_heap_stats stats{};
     std::vector<ty_class_stats> classes;
-    uint64_t waiting_pages = 0; // that the journal has and the image not yet
+    uint64_t waiting_pages = 0; // that the journal has and the image does not yet
 
     ty_status read(ty_heap *heap);
     void add_to(json::document &one) const;
@@ -57,7 +57,7 @@ json::document document_of(const std::string &path, const ty_info &info);
 json::document document_of(const std::string &path, const ty_log_info &info);
 json::document document_of(const named_root &root);
 
-// For people: what `taiyen info` prints, and the memory by size of block.
+// For people: the output of `taiyen info`, and the memory by block size.
 void print_info(const heap_files &files, const ty_info &info);
 void print_classes(const std::vector<ty_class_stats> &classes);
 void print_roots(const std::vector<named_root> &roots);

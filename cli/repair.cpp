@@ -1,4 +1,4 @@
-// taiyen repair: another heap, of what can be had of a damaged one.
+// taiyen repair: makes another heap from what can be read of a damaged one.
 #include "repair.hpp"
 
 #include "making.hpp"
@@ -34,18 +34,18 @@ void note_problem(const char *text, void *context) {
         report.problems.push_back(problem);
 }
 
-// CL6.
+// CL6: what `repair` does not list is as it was.
 void note_page(uint64_t page, bool, void *context) {
     static_cast<repair_report *>(context)->pages.add(page);
 }
 
-// ---- What is damaged in it
+// ---- Damage in it
 
 struct block_walk {
     repair_report &report;
     const char *base;
 
-    // Whether some byte of the stretch lies in a damaged page.
+    // Whether any byte of the range lies in a damaged page.
     bool is_damaged(const void *address, size_t size) const {
         const auto offset = static_cast<uint64_t>(static_cast<const char *>(address) - base);
         return report.pages.count_within(offset / page_bytes, (offset + size - 1) / page_bytes + 1) != 0;
@@ -63,7 +63,7 @@ struct block_walk {
     }
 };
 
-// The heap's own pages: header, roots, which blocks are live.
+// The heap's own pages: header, roots, bitmaps of live blocks.
 struct table_walk {
     repair_report &report;
     const char *base;
@@ -79,7 +79,7 @@ struct table_walk {
     }
 };
 
-// Where the heap's own tables are damaged, its pages are all that can be had.
+// Where the heap's own tables are damaged, only its pages can be salvaged.
 ty_status unless_damaged(ty_status status, repair_report &report) {
     if (status != TY_E_DAMAGED)
         return status;
@@ -111,10 +111,10 @@ ty_status look_for_damage(ty_heap *heap, repair_report &report) {
 
 // ---- The new heap
 
-constexpr const char *file_suffixes[] = {"-log", "-journal", ""}; // the heap last: with it, all is there
+constexpr const char *file_suffixes[] = {"-log", "-journal", ""}; // the heap last: once it is there, all are
 
-// Where the heap is made, with its journal and log: a folder that is nobody else's. They get their own names when all
-// of it is there.
+// Where the heap is made, with its journal and log: a private folder. The files get their final names when all of them
+// are complete.
 class unfinished_heap {
 public:
     explicit unfinished_heap(const std::string &out) : folder_(out + "-unfinished") {}
@@ -150,7 +150,7 @@ private:
     bool is_made_ = false;
 };
 
-// One after the other: what there is of the damaged heap, its kind, its transactions.
+// In order: salvages the pages, restores the kind, redoes the transactions.
 class maker {
 public:
     maker(const heap_files &files, const unfinished_heap &heap, repair_report &report)
@@ -174,7 +174,7 @@ private:
         salvaged->struct_size = sizeof *salvaged;
         return ty_salvage(files_.path.c_str(), &options_, made_.path.c_str(), problem, note_page, &report_, salvaged);
     }
-    // CL6: what was told is what is made.
+    // CL6: the heap must be what was listed.
     ty_status salvage_again() {
         ty_salvage_report again;
         if (ty_status status = salvage(nullptr, &again))
@@ -201,7 +201,7 @@ private:
         report_.several_moments = salvaged.several_moments;
         report_.later_pages = salvaged.later_pages;
     }
-    // What damage keeps from it stays an archive heap, unless only the close failed.
+    // If damage prevents it, the heap stays an archive heap; unless only the close failed.
     ty_status become(ty_kind kind) {
         ty_open_options wanted = writing_options(made_);
         wanted.kind = kind;
@@ -218,7 +218,7 @@ private:
         report_.made_kind = kind_name(info.kind);
         return TY_OK;
     }
-    // As the damaged heap's log says, if there can be such a log.
+    // Takes the log's size from the damaged heap's log, if it is plausible.
     void take_log_size(ty_open_options &wanted) const {
         const std::string path = files_.log_path.empty() ? files_.path + "-log" : files_.log_path;
         ty_log_info info{};
@@ -227,10 +227,11 @@ private:
         if (ty_log_read(nullptr, path.c_str(), nullptr, &info, nullptr, nullptr) != TY_OK ||
             stat(path.c_str(), &there) != 0 || info.size_bytes > static_cast<uint64_t>(there.st_size))
             return;
-        wanted.log_bytes = (info.size_bytes / TY_LOG_BYTES_MIN + 1) * TY_LOG_BYTES_MIN; // and what else is in a log
+        wanted.log_bytes = (info.size_bytes / TY_LOG_BYTES_MIN + 1) * TY_LOG_BYTES_MIN; // and the log's other parts
         wanted.log_streams = info.streams;
     }
-    // A transaction that does not fit what the damage left may be done in part: then all is made anew, up to that one.
+    // A transaction that does not fit what the damage left may be done in part: then the heap is rebuilt, up to the
+    // transaction before it.
     ty_status redo_log() {
         uint64_t until = UINT64_MAX;
         for (;;) {
@@ -270,8 +271,7 @@ private:
             note_problem(redone.text, &report_);
         return TY_OK;
     }
-    // In a copy: an archive heap that is opened for writing gets room on the disk for all that is in use, written or
-    // not.
+    // In a copy: opening an archive heap for writing would allocate disk space for all used pages, written or not.
     ty_status look() {
         const ty_open_options options = made_.options();
         ty_heap *heap = nullptr;
@@ -311,11 +311,11 @@ ty_status check_names(const std::string &out) {
     return TY_OK;
 }
 
-// Nothing is replaced, whoever made it meanwhile.
+// Replaces nothing, also if somebody creates it meanwhile.
 ty_status give_name(const std::string &made, const std::string &out) {
     const unsigned how = taiyen::detail::fault("repair_replaces_another_file") ? 0 : RENAME_NOREPLACE;
     int error = renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, out.c_str(), how) ? errno : 0;
-    if (error == EINVAL) // not every file system has it
+    if (error == EINVAL) // not every file system supports it
         error = access(out.c_str(), F_OK) == 0 ? EEXIST : rename(made.c_str(), out.c_str()) ? errno : 0;
     if (error == 0)
         return TY_OK;
@@ -323,12 +323,12 @@ ty_status give_name(const std::string &made, const std::string &out) {
                         UINT64_MAX, "give another name");
 }
 
-// All, or none: what has its name goes when another one cannot have its own.
+// All or none: if one file cannot get its name, those that have theirs are removed.
 ty_status give_names(const unfinished_heap &heap, const std::string &out) {
     std::vector<std::string> given;
     for (const char *suffix : file_suffixes) {
         const std::string made = heap.path() + suffix;
-        if (*suffix && access(made.c_str(), F_OK)) // not each kind of heap has each file
+        if (*suffix && access(made.c_str(), F_OK)) // not every kind of heap has each file
             continue;
         if (ty_status status = give_name(made, out + suffix)) {
             for (const std::string &each : given)
@@ -377,7 +377,7 @@ uint64_t page_stretches::count_within(uint64_t first, uint64_t end) const {
     return count;
 }
 
-// CL2.
+// CL2: what a command makes is there completely, or nothing of it.
 int repair(const request &given) {
     const heap_files files{given.paths[0], given.journal_path, given.log_path};
     const std::string &out = given.paths[1];

@@ -1,4 +1,4 @@
-// What is missing in a heap that was made of a damaged one.
+// What is missing in a heap that was made from a damaged one.
 #pragma once
 
 #include "reading.hpp"
@@ -10,7 +10,7 @@
 
 namespace cli {
 
-// Pages by number, as stretches: of a file that is cut off, all behind its end are missing.
+// Pages by number, as ranges: in a truncated file, all pages after the end are missing.
 class page_stretches {
 public:
     void add(uint64_t page);
@@ -18,7 +18,7 @@ public:
     bool empty() const { return size_ == 0; }
     // How many of the pages from `first` up to `end`.
     uint64_t count_within(uint64_t first, uint64_t end) const;
-    // The first page of each, and the one behind its last.
+    // The first page of each range, and the one after its last.
     const std::map<uint64_t, uint64_t> &all() const { return stretches_; }
 
 private:
@@ -31,20 +31,22 @@ struct damaged_block {
     uint64_t size_bytes;
 };
 
-// What `taiyen repair` found and did; its text or document.
+// What `taiyen repair` found and did; prints the text or document.
 struct repair_report {
     uint64_t limit_bytes = 0;
     std::string kind;
     std::string made_kind;
     bool header_doubtful = false;
-    bool closed = false; // in order: else damage at the end of journal or log looks like a crash while it was written
-    bool several_moments = false; // any page may be of another moment than the epoch: its image is a mixture, or may be
+    bool closed = false; // properly; else damage at the end of journal or log looks like a crash during a write
+    bool several_moments = false; // any page may be of another moment than the epoch: its image is, or may be, a
+                                  // mixture
     uint64_t image_epoch = 0, epoch = 0, durable_epoch = 0;
     uint64_t batches = 0;
     uint64_t damaged_pages = 0, missing_pages = 0, unchecked_pages = 0;
     uint64_t later_pages = 0;          // of the damaged ones: of a later snapshot
-    page_stretches pages;              // both
-    uint64_t damaged_tables = 0;       // of these, the heap's own: roots may be missing, blocks not be live that were
+    page_stretches pages;              // damaged and missing ones
+    uint64_t damaged_tables = 0;       // of these, the heap's own: roots may be missing, and live blocks may not be
+                                       // marked live
     std::vector<std::string> problems; // the first ones
     uint64_t problem_count = 0;
 
@@ -54,12 +56,12 @@ struct repair_report {
     std::vector<std::string> roots, lost_roots;
 
     uint64_t transactions = 0;
-    uint64_t first_unapplied = 0; // a transaction that was read and not done, as all behind it; 0: none
+    uint64_t first_unapplied = 0; // a transaction that was read and not done, as all after it; 0: none
     uint64_t in_doubt = 0;        // transactions that were prepared and have no outcome: not done
     uint64_t left_out = 0;
     bool log_is_damaged = false;
 
-    // CL6: whether all is there, as far as the files tell.
+    // CL6: whether all is there, as far as the files show.
     bool is_whole() const {
         const bool mixed = several_moments && !taiyen::detail::fault("mixture_called_whole");
         return !mixed && problem_count == 0 && pages.empty() && first_unapplied == 0 && left_out == 0 &&

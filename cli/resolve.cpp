@@ -1,5 +1,5 @@
-// taiyen resolve: whether a heap's last transaction is in doubt; resolves it, by those who know or by hand. Also
-// whether the heaps of a group that were restored from backups of different moments go on together.
+// taiyen resolve: shows whether a heap's last transaction is in doubt; resolves it, by its participants or by hand.
+// Also decides whether heaps of a group that were restored from backups of different moments may continue together.
 #include "commands.hpp"
 #include "json.hpp"
 #include "text.hpp"
@@ -69,7 +69,7 @@ ty_outcome by_hand(const ty_in_doubt_txn *, void *context) {
     return *static_cast<const ty_outcome *>(context);
 }
 
-// Opens the heap for that, and closes it.
+// Opens the heap to resolve the transaction, and closes it.
 ty_status resolve_files(const heap_files &files, const request &given, ty_report *report) {
     ty_outcome outcome = given.commit ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
     ty_open_options options = files.options();
@@ -129,7 +129,7 @@ public:
     restored_group(const restored_group &) = delete;
     restored_group &operator=(const restored_group &) = delete;
 
-    // *which: the heap that fails.
+    // *which: the index of the heap that fails.
     ty_status make(const request &given, size_t *which) {
         ty_group_options options = TY_GROUP_OPTIONS_INIT;
         for (*which = 0; *which < given.paths.size(); ++*which) {

@@ -1,4 +1,4 @@
-// taiyen restore: a heap made of what was shipped.
+// taiyen restore: makes a heap from what was shipped.
 #include "commands.hpp"
 #include "json.hpp"
 #include "numbers.hpp"

@@ -1,4 +1,4 @@
-// taiyen ship: a folder that is kept up with a heap; what it holds, and whether that is sound.
+// taiyen ship: keeps a folder up to date with a heap; lists what the folder holds, and verifies it.
 #include "commands.hpp"
 #include "interrupts.hpp"
 #include "json.hpp"
@@ -64,10 +64,11 @@ void print_report(const request &given, const ty_ship_report &report) {
         std::printf("the clock was set back: a time before that may mean several transactions, so restore by number\n");
 }
 
-// Failures that may pass are told, and it goes on.
+// Reports failures that may pass, and continues.
 int ship_on(const request &given, ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
     end_with_interrupts();
-    const uint64_t slice_ms = std::min<uint64_t>(interval_ms, 1000); // after which an interrupt is seen, and a base put
+    const uint64_t slice_ms = std::min<uint64_t>(interval_ms, 1000); // within which an interrupt is noticed, and a base
+                                                                     // put
     uint64_t gaps = 0, new_logs = 0;
     while (!interrupted()) {
         bool more = false;

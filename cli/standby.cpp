@@ -17,7 +17,7 @@ namespace cli {
 namespace {
 
 constexpr uint32_t step_ms = 200;
-constexpr uint64_t wait_ms_standard = 60'000; // for the server, and for what others put there
+constexpr uint64_t wait_ms_standard = 60'000; // for the server, and for what other processes put there
 
 using engine_owner = std::unique_ptr<ty_engine, void (*)(ty_engine *)>;
 
@@ -36,13 +36,13 @@ ty_status open_kafka(const std::string &brokers, const request &given, uint32_t 
     return ty_kafka_open(brokers.c_str(), given.paths[1].c_str(), &options, opened);
 }
 
-// What may be over later: the server is away, the log is full.
+// May pass later: the server is away, the log is full.
 bool may_pass(ty_status status) {
     return status == TY_E_IO || status == TY_E_BUSY || status == TY_E_SPACE;
 }
 
-// What is as it is however often the command is started again: another heap is the primary, the standby is to be made
-// anew, a stream's settings lose something.
+// A restart of the command does not help: another heap is the primary, the standby must be recreated, a stream's
+// settings may lose messages.
 bool is_final(ty_status status) {
     return status == TY_E_MISMATCH || status == TY_E_DAMAGED || status == TY_E_FORMAT || status == TY_E_UNSUPPORTED ||
            status == TY_E_EXISTS || status == TY_E_NOT_FOUND;
@@ -53,7 +53,7 @@ int complain_of_end(ty_status status) {
     return is_final(status) ? exit_never : exit_cannot;
 }
 
-// Says what went wrong when that changes, and not each time.
+// Prints a failure when it changes, not each time.
 class complaints {
 public:
     void tell(ty_status status) {
@@ -66,10 +66,11 @@ private:
     std::string last_;
 };
 
-// For a server that does not answer yet, or for what others have not put there yet: services begin in any order.
+// Waits for a server that does not answer yet, or for what other processes have not put there yet: services start in
+// any order.
 class waiting {
 public:
-    // False: the option says something else, which is told.
+    // False: the option is invalid; the error was printed.
     bool read(const request &given) {
         if (given.wait == "0")
             wait_ms_ = 0;
@@ -78,7 +79,7 @@ public:
         refuse_value("wait", given.wait, "a time such as 10s or 5m; 0: not at all");
         return false;
     }
-    // Calls until it returns what is not to be waited for, or the time is over, or an interrupt.
+    // Repeats the call until its status is not one to wait for, or the time is over, or an interrupt comes.
     template <class Call>
     ty_status until(bool (*passes)(ty_status), const Call &call) {
         using clock = std::chrono::steady_clock;
@@ -106,7 +107,7 @@ bool is_not_there_yet(ty_status status) {
     return may_pass(status) || status == TY_E_NOT_FOUND;
 }
 
-// Each of a list with commas.
+// For each URL of a comma-separated list.
 bool has_schemes(const std::string &urls) {
     for (size_t at = 0, end; at < urls.size(); at = end + 1) {
         end = std::min(urls.find(',', at), urls.size());
@@ -118,7 +119,7 @@ bool has_schemes(const std::string &urls) {
     return true;
 }
 
-// By the URL's scheme. The exit code, if it is not exit_fine, has been said why.
+// Chooses the engine by the URL's scheme. If the exit code is not exit_fine, the reason was printed.
 int open_engine(const request &given, waiting &waits, engine_owner *engine) {
     const std::string url = given.server.empty() ? "nats://127.0.0.1:4222" : given.server, kafka = "kafka://";
     const bool of_kafka = url.rfind(kafka, 0) == 0;
@@ -153,7 +154,7 @@ void say_base(const request &given, uint64_t lsn) {
     std::fflush(stdout);
 }
 
-// One that is cut off is none.
+// An interrupted base does not count.
 ty_status put_base(const request &given, const ty_engine *engine, const ty_open_options &open) {
     uint64_t lsn = 0;
     {
@@ -165,9 +166,9 @@ ty_status put_base(const request &given, const ty_engine *engine, const ty_open_
     return TY_OK;
 }
 
-// Of a heap that was promoted: nobody could be its standby before, and synchronous commits would wait for it. Its
-// records begin with a publisher, which the program that writes to it goes on from.
-// may_be_there: it was promoted before.
+// The first base of a promoted heap: without it, no standby can be made of it, and synchronous commits would wait for
+// it. A publisher begins its records; the one of the program that writes to the heap continues them. may_be_there: the
+// heap was promoted by an earlier start.
 void put_first_base(const request &given, const ty_engine *engine, const ty_open_options &open, waiting &waits,
                     bool may_be_there) {
     constexpr int looks = 10, begins = 25; // times step_ms
@@ -193,7 +194,7 @@ void put_first_base(const request &given, const ty_engine *engine, const ty_open
                  text::printable(given.paths[0]).c_str());
 }
 
-// Where one replica of the engine has what it should not have, and another one helped.
+// Reports that one replica of the engine had wrong messages, and another one the right ones.
 void say_differences(const request &given, uint64_t now, uint64_t *said) {
     if (now > *said)
         std::fprintf(
@@ -216,7 +217,7 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
     complaints said, said_of_base;
     uint64_t differences = 0;
     using clock = std::chrono::steady_clock;
-    constexpr std::chrono::seconds seen_in{10}; // the publisher sees a base that was put
+    constexpr std::chrono::seconds seen_in{10}; // the publisher notices a new base within this time
     clock::time_point based{};
     const auto is_old = [&based](std::chrono::milliseconds age) {
         return based != clock::time_point{} && clock::now() - based >= age;
@@ -248,11 +249,11 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
     return exit_fine;
 }
 
-// A standby's heap and the standby, closed in order.
+// A standby and its heap, closed in the right order.
 struct opened {
     ty_heap *heap = nullptr;
     ty_standby *standby = nullptr;
-    // Once more after a failure, too.
+    // May be called again after a failure.
     ty_status open(const request &given, const ty_engine *engine) {
         if (heap)
             return ty_standby_open(heap, given.paths[0].c_str(), engine, nullptr, &standby);
@@ -275,11 +276,11 @@ bool is_to_take_over(const ty_standby_report &report, uint64_t after_ms) {
     return after_ms && (report.promoting || report.silent_ms >= after_ms);
 }
 
-// after_ms: when it takes over; 0: never. *took_over: it has.
+// after_ms: the silence after which it takes over; 0: never. *took_over: whether it did.
 int stand_by(const request &given, opened &one, uint64_t after_ms, ty_standby_report *report, bool *took_over) {
     complaints said;
     uint64_t differences = 0;
-    do { // once in any case: the report is filled
+    do { // at least once, so that the report is filled
         ty_status status = ty_standby_step(one.standby, step_ms, report);
         if (is_to_take_over(*report, after_ms))
             *took_over = (status = ty_standby_take_over(one.standby, report)) == TY_OK;
@@ -334,10 +335,10 @@ int publish(const request &given) {
 
 namespace {
 
-// As far as there is a base of the primary, for which it waits.
+// Waits for a base of the primary, and makes the heap from it.
 ty_status make_heap(const request &given, const ty_engine *engine, const ty_open_options &open, waiting &waits) {
     return waits.until(is_not_there_yet, [&] {
-        const ends_at_once interrupts; // one that is cut off is made anew
+        const ends_at_once interrupts; // an interrupted one is made again
         return ty_standby_make(given.paths[0].c_str(), engine, &open, nullptr, nullptr);
     });
 }
@@ -368,7 +369,7 @@ int standby(const request &given) {
     report.struct_size = sizeof report;
     const ty_status status =
         waits.until([](ty_status failed) { return failed == TY_E_IO; }, [&] { return one.open(given, engine.get()); });
-    bool took_over = status == TY_E_EXISTS && after_ms; // before
+    bool took_over = status == TY_E_EXISTS && after_ms; // before this start
     if (took_over) {
         const int code = one.close(say_already_primary(given));
         if (code == exit_fine && !given.no_base)
@@ -376,7 +377,7 @@ int standby(const request &given) {
         return code;
     }
     const int code = one.close(status ? complain_of_end(status) : stand_by(given, one, after_ms, &report, &took_over));
-    if (took_over) // also where the heap could not be closed in order
+    if (took_over) // also if the heap was not closed properly
         say_primary(given, report);
     if (took_over && code == exit_fine && !given.no_base)
         put_first_base(given, engine.get(), open, waits, false);
@@ -393,7 +394,7 @@ int promote(const request &given) {
         return exit_cannot;
     if (int code = open_engine(given, waits, &engine))
         return code;
-    // One that is a primary, and that the server is behind.
+    // For a primary that the server is behind.
     const heap_files files{given.paths[0], given.journal_path, given.log_path};
     const ty_open_options open = files.options();
     uint64_t term = 0;

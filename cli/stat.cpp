@@ -1,4 +1,4 @@
-// taiyen stat: the metrics of a heap: files, log, blocks, roots, undo; once, or again and again.
+// taiyen stat: the metrics of a heap: files, log, blocks, roots, undo; once, or repeatedly.
 #include "interrupts.hpp"
 #include "metrics.hpp"
 #include "numbers.hpp"
@@ -69,7 +69,7 @@ void print_program(const metrics &found) {
     print_line("program", told);
 }
 
-// What the program says of undo and of its private memory. Its undo as of now; that of the heap's files is older.
+// The program's metrics of undo and of its private memory. Its undo is current; that of the heap's files is older.
 void print_program_memory(const metrics &found) {
     const ty_metrics &now = found.live.now;
     if (now.known & TY_METRICS_UNDO)
@@ -127,7 +127,7 @@ int stat_of(const heap_files &files, const request &given) {
             one["error"] = json::error(status);
         json::print(one);
     } else {
-        print_words(files, found); // which asks the library more
+        print_words(files, found); // asks the library for more
     }
     if (status)
         static_cast<void>(ty_error_set(why.status, why.system_error, why.operation, why.path, why.offset, why.remedy));

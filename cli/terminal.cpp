@@ -14,7 +14,7 @@ constexpr int64_t columns_min = 40;
 constexpr int64_t columns_max = 1000;
 
 bool coloured() {
-    const char *none = std::getenv("NO_COLOR"); // no-color.org: when it is there and not empty
+    const char *none = std::getenv("NO_COLOR"); // no-color.org: if it is set and not empty
     const char *terminal = std::getenv("TERM");
     return on_terminal() && (none == nullptr || *none == 0) && terminal != nullptr &&
            std::string_view(terminal) != "dumb";

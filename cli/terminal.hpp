@@ -1,4 +1,4 @@
-// What the standard output is: a terminal, how wide, and whether colours help there.
+// The standard output: whether it is a terminal, how wide, and whether to use colours.
 #pragma once
 
 #include <string>
@@ -6,14 +6,13 @@
 namespace cli {
 
 bool on_terminal();
-// Of a line: the variable COLUMNS, else the terminal's width; 80 where neither is known.
+// The columns of a line: the variable COLUMNS, else the terminal's width; 80 if neither is known.
 unsigned columns();
 
 enum class ink { strong, good, bad, quiet };
-// The text in that ink: on a terminal, unless the variable NO_COLOR says something or TERM is "dumb"; else as it is.
+// The text in that ink, on a terminal, unless the variable NO_COLOR is set or TERM is "dumb"; else unchanged.
 std::string in(ink ink, const std::string &text);
-// The text cut to so many characters, with "..." where something is missing. Bytes of UTF-8 that belong together stay
-// so.
+// The text cut to so many characters, with "..." where something is missing. UTF-8 characters are never split.
 std::string cut(const std::string &text, size_t characters);
 
 } // namespace cli

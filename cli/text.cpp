@@ -50,8 +50,8 @@ std::string hex(const void *address) {
 
 namespace {
 
-// The bytes of a character there that a terminal obeys, or that turns a line's direction: U+0080 to U+009F, U+200E,
-// U+200F, U+202A to U+202E, U+2066 to U+2069. 0: it is none.
+// The bytes of a character at that place that controls a terminal, or changes a line's direction: U+0080 to U+009F,
+// U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. 0: it is not one of them.
 size_t controls_at(const std::string &text, size_t at) {
     const auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
     if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f)
@@ -64,10 +64,10 @@ size_t controls_at(const std::string &text, size_t at) {
 
 } // namespace
 
-// CL5.
+// CL5: no control character of a name gets to a terminal.
 std::string printable(const std::string &name) {
     std::string line;
-    size_t hidden = 0; // bytes to come of a character that is escaped
+    size_t hidden = 0; // remaining bytes of a character that is escaped
     for (size_t i = 0; i < name.size(); ++i) {
         const auto code = static_cast<unsigned char>(name[i]);
         char escaped[5];
@@ -85,7 +85,7 @@ std::string printable(const std::string &name) {
 
 namespace {
 
-// The bytes of the character there; 0: it is none.
+// The bytes of the character at that place; 0: it is not a valid one.
 size_t character_bytes(const std::string &text, size_t at) {
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
     const size_t bytes = byte(0) < 0x80 ? 1 : byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : 4;
@@ -97,7 +97,7 @@ size_t character_bytes(const std::string &text, size_t at) {
         if (byte(i) >> 6 != 2)
             return 0;
     const unsigned first = byte(0), second = byte(1);
-    const bool other_form = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90); // longer than needed
+    const bool other_form = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90); // overlong
     const bool no_character = (first == 0xed && second >= 0xa0) || (first == 0xf4 && second >= 0x90);
     return other_form || no_character ? 0 : bytes;
 }

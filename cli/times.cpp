@@ -45,13 +45,13 @@ bool read_time(const std::string &text, uint64_t *ns) {
     if (!rest.empty() && rest != "Z")
         return false;
     const std::time_t seconds = rest == "Z" ? timegm(&at) : std::mktime(&at);
-    // mktime takes the 31st of November for a day of December.
+    // mktime would take the 31st of November for a day in December.
     if (at.tm_mon != asked.tm_mon || at.tm_mday != asked.tm_mday || at.tm_hour != asked.tm_hour ||
         at.tm_min != asked.tm_min || at.tm_sec != asked.tm_sec)
         return false;
     if (seconds < 0 || static_cast<uint64_t>(seconds) > INT64_MAX / second_ns - 1)
         return false;
-    *ns = std::max<uint64_t>(static_cast<uint64_t>(seconds) * second_ns + fraction, 1); // 0 stands for the newest
+    *ns = std::max<uint64_t>(static_cast<uint64_t>(seconds) * second_ns + fraction, 1); // 0 means the newest
     return true;
 }
 

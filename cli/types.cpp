@@ -1,4 +1,4 @@
-// taiyen types: what a program's types hold of addresses, from its debug information.
+// taiyen types: type descriptors of a program's types, from its debug information.
 #include "commands.hpp"
 #include "dwarf_descriptors.hpp"
 #include "numbers.hpp"
@@ -79,7 +79,7 @@ std::string unknown_type(const std::string &name, const std::vector<std::string>
     return "the program has several types '" + name + "': say which of " + names;
 }
 
-// The line of a root in the text. False: the failure tells why.
+// A root's line in the text. False: the failure has the reason.
 bool describe_root(const root &one, dwarf::descriptor_maker &maker, std::string *line) {
     std::string descriptor;
     std::string count = one.count;
@@ -146,7 +146,7 @@ constexpr rlim_t seconds_max = 1800;
     _exit(code);
 }
 
-// What ended the child is this program's end, too, if it was not the reader's own fault.
+// Ends this program by the signal that ended the child, unless the reader crashed by itself: that is reported.
 int tell_end(const std::string &path, int signal) {
     for (const int mine : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT})
         if (signal == mine) {
@@ -160,7 +160,7 @@ int tell_end(const std::string &path, int signal) {
 
 } // namespace
 
-// In a process of its own: libdw asserts what damaged files do not keep.
+// In a child process: libdw has assertions that damaged files violate.
 int descriptors(const request &given) {
     std::fflush(nullptr);
     const pid_t child = fork();

@@ -1,4 +1,4 @@
-// taiyen unpack and copy: heaps made of packed ones, and of others.
+// taiyen unpack and copy: make heaps from packed ones, and from other heaps.
 #include "commands.hpp"
 #include "descriptors_file.hpp"
 #include "json.hpp"
@@ -92,19 +92,19 @@ ty_status unpack_from(int descriptor, const std::string &packed, const request &
                            : ty_unpack_file(packed.c_str(), &options, nullptr, nullptr, report);
 }
 
-// The process that makes the copy, which tells what came of it through a pipe: the heap that is copied is at the
-// address that the copy has, so one process can't have both open.
+// A second process makes the copy, and returns the result through a pipe: the copied heap is at the address that the
+// copy has, so one process can't have both open.
 struct copy_result {
     ty_status status;
     ty_unpack_report report;
     char error[1024];
 };
 
-// A copy is for nobody who could not read the heap.
+// The copy must not be readable for anybody who could not read the heap.
 void keep_rights_of(const std::string &path) {
     struct stat heap;
     if (stat(path.c_str(), &heap) == 0)
-        umask(static_cast<mode_t>(~(heap.st_mode | 0600) & 0777)); // who makes it opens it for writing
+        umask(static_cast<mode_t>(~(heap.st_mode | 0600) & 0777)); // the process that makes it opens it for writing
 }
 
 [[noreturn]] void make_copy(int stream, int results, const request &given, const ty_unpack_options &options) {
@@ -116,7 +116,7 @@ void keep_rights_of(const std::string &path) {
     _exit(done == static_cast<ssize_t>(sizeof result) ? 0 : 1);
 }
 
-// What the library says of the heap, which goes to the other process.
+// Packs the heap into the pipe to the other process, with the library's errors.
 ty_status send_heap(const heap_files &files, int stream) {
     const ty_open_options open = files.options();
     ty_heap *heap = nullptr;
@@ -180,7 +180,7 @@ int copy(const request &given) {
     if (maker == 0) {
         close(stream[1]);
         close(results[0]);
-        prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody waits for the copy then
+        prctl(PR_SET_PDEATHSIG, SIGTERM); // so that it ends when nobody waits for the copy
         if (getppid() != parent)
             _exit(1);
         keep_rights_of(given.paths[0]);

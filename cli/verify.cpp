@@ -18,11 +18,11 @@ struct mismatches {
     const heap_files &files;
     const request &given;
     cli::progress progress{"checking the files"};
-    std::vector<std::string> problems{}; // of --json
+    std::vector<std::string> problems{}; // for --json
     uint64_t problem_count = 0;
     uint64_t checked_bytes = 0;
     uint64_t live_blocks = 0;
-    std::vector<std::string> code_words{}; // that lead into code of a process that is no more: the first ones
+    std::vector<std::string> code_words{}; // the first ones that lead into code of a process that has ended
     uint64_t code_word_count = 0;
 };
 
@@ -45,7 +45,7 @@ void on_problem(const char *problem, void *context) {
         std::printf("%s: %s\n", text::printable(found.files.path).c_str(), as_options(problem).c_str());
 }
 
-// What ended the check; TY_OK where it came to its end, whatever it found.
+// What ended the check early; TY_OK if it completed, whatever it found.
 ty_status check_files(mismatches &found) {
     const ty_open_options options = found.files.options();
     const ty_status status = ty_scrub_with(found.files.path.c_str(), &options, on_progress, on_problem, &found);

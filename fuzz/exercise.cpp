@@ -31,7 +31,7 @@ void expect(bool held, const char *what) {
     abort();
 }
 
-// Whatever the tables say, a block lies in its heap and can be written to.
+// Whatever the tables say, a block must lie in its heap and be writable.
 void check_and_fill(ty_heap *heap, void *block, size_t size) {
     expect(ty_heap_of(block) == heap, "a block that was allocated does not lie in its heap");
     expect(ty_usable_size(block) >= size, "a block that was allocated is smaller than asked for");
@@ -103,7 +103,7 @@ void use_for_writing(ty_heap *heap, uint64_t seed) {
     close_or_discard(heap);
 }
 
-// What can be had of it, and whether that makes a heap.
+// Salvages what can be read, and checks whether that makes a heap.
 void salvage(const ty_open_options &options) {
     constexpr const char *out_path = "salvaged.ty";
     ty_salvage_report salvaged{};

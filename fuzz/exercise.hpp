@@ -1,4 +1,4 @@
-// Uses a heap of which nothing is certain, in every way that the API offers. Any status is fine; a crash is a finding.
+// Uses a heap with arbitrary content, in every way that the API offers. Any status is fine; a crash is a finding.
 #pragma once
 
 #include "src/sim/storage_sim.hpp"
@@ -6,13 +6,13 @@
 
 namespace fuzz {
 
-// Looks at everything in a heap: verification, iteration, statistics, roots.
+// Reads everything in a heap: verification, iteration, statistics, roots.
 void look(ty_heap *heap);
 
-// Allocates, writes to what was allocated, resizes and frees; ends the program where a block is not the heap's.
+// Allocates, writes to what was allocated, resizes and frees; aborts the program if a block is not the heap's.
 void churn(ty_heap *heap, uint64_t seed);
 
-// Asks for information, scrubs, opens for reading, salvages, then for writing with churn, a snapshot, checkpoint and
+// Reads information, scrubs, opens for reading, salvages, then opens for writing with churn, a snapshot, checkpoint and
 // close.
 void open_every_way(taiyen::os::sim_disk *disk, uint8_t flags, uint64_t seed);
 

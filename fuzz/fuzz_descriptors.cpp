@@ -1,7 +1,7 @@
 // Goal: no text of type descriptors makes the reader, the pointer audit or a fix leave their memory; and what was read
-// is written and read as the same set. Method: the input is read as it is, and as lines behind a first line that is
-// right; then a pointer audit of a heap with a few blocks that point at one another, whose roots have names that a text
-// can have, and a fix that moves nothing.
+// is written and read as the same set.
+// Method: the input is read as it is, and as lines after a valid first line; then a pointer audit of a heap with a few
+// blocks that point at one another, whose roots have names that a text can have, and a fix that moves nothing.
 #include <cstdlib>
 #include <cstring>
 #include <string>

@@ -1,5 +1,5 @@
-// Goal: whatever a heap's header and tables say, the allocator never leaves the heap's span. Method: a used heap's
-// control pages are changed in memory, then the heap is attached, looked at and used.
+// Goal: whatever a heap's header and tables say, the allocator never leaves the heap's range.
+// Method: a used heap's control pages are changed in memory, then the heap is attached, read and used.
 #include "fuzz/exercise.hpp"
 #include "fuzz/patches.hpp"
 #include "src/heap/heap.hpp"
@@ -19,7 +19,7 @@ struct saved_page {
 
 struct used_heap {
     char *base = nullptr;
-    std::vector<saved_page> pages; // that are not zero
+    std::vector<saved_page> pages; // those that are not zero
     std::vector<size_t> control;   // offsets of control pages that are not zero
 };
 

@@ -1,5 +1,6 @@
-// Goal: no image and no journal, however damaged, crashes the library. Method: sound files of several states are
-// changed anywhere, headers, tables and pages, with checksums made right again or not, then opened in every way.
+// Goal: no image and no journal, however damaged, crashes the library.
+// Method: sound files of several states are changed anywhere, headers, tables and pages, with checksums repaired or
+// not, then opened in every way.
 #include "fuzz/exercise.hpp"
 #include "fuzz/heap_files.hpp"
 

@@ -1,5 +1,6 @@
-// Goal: no journal crashes the library or makes it read outside of its batches. Method: the image stays sound; chunk
-// headers, page lists and pages of the journal change, mostly with their checksums made right again.
+// Goal: no journal crashes the library or makes it read outside of its batches.
+// Method: the image stays sound; chunk headers, page lists and pages of the journal change, mostly with their checksums
+// repaired.
 #include "fuzz/exercise.hpp"
 #include "fuzz/heap_files.hpp"
 

@@ -1,7 +1,7 @@
-// Goal: no log makes its reader crash, hang or read outside of it; of a log whose checksums nobody repaired, what is
-// read is what was written, as far as it goes; and whoever goes on behind what was read reads that too. Method: sound
-// logs in memory, of one generation or several, with turns, and of several log streams; headers and the first bytes of
-// frames change, with their checksums made right again if the input says so.
+// Goal: no log makes its reader crash, hang or read outside of it; in a log whose checksums were not repaired, what is
+// read is what was written, as far as it goes; and records appended after what was read are read, too.
+// Method: sound logs in memory, of one generation or several, with wraps, and of several log streams; headers and the
+// first bytes of frames change, with their checksums repaired if the input says so.
 #include "fuzz/patches.hpp"
 #include "src/log/frames/frame.hpp"
 
@@ -34,7 +34,7 @@ struct frame_place {
 struct sound_log {
     std::string bytes;
     log_marks start{};
-    std::vector<std::string> records; // behind start
+    std::vector<std::string> records; // after start
     std::vector<frame_place> frames;
 };
 
@@ -57,7 +57,7 @@ reading read(const ty_log_sink &sink, log_marks from) {
     return result;
 }
 
-// To one log stream after the other.
+// Appends to one log stream after the other.
 void append(log *l, const std::string &record, bool wait) {
     uint8_t *place = nullptr;
     const uint64_t lsn = log_last(l) + 1;
@@ -148,7 +148,7 @@ void repair(const ring_geometry &ring, const frame_place &where) {
     memcpy(frame, &head, sizeof head);
 }
 
-// Whether the bytes are as sums say because they were repaired: then anything may be read.
+// True: changed bytes were given valid checksums, so anything may be read.
 bool damage(const fuzz::input &changes, const sound_log &from) {
     log_header_2 sound;
     memcpy(&sound, memory, sizeof sound);

@@ -1,6 +1,6 @@
-// Goal: no maps that somebody made keep a move from ending, or lead it out of its memory. Method: a heap with maps
-// whose keys are addresses; each four bytes of the input let one word of their blocks lead to another block, or into
-// it. Then a pointer audit, and a fix that moves nothing and calls the hooks of the maps.
+// Goal: no forged map makes a move run for ever, or leave its memory.
+// Method: a heap with maps whose keys are addresses; each four bytes of the input make one word of their blocks lead to
+// another block, or into it. Then a pointer audit, and a fix that moves nothing and calls the hooks of the maps.
 #include <cstdlib>
 #include <cstring>
 #include <sanitizer/lsan_interface.h>
@@ -80,8 +80,8 @@ void *stay(const void *address, void *) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    // It lasts as long as the process, and refers to some of malloc's memory from memory that it maps itself, where
-    // LeakSanitizer does not look.
+    // Lives as long as the process; some of malloc's memory is reachable only from memory that it maps itself, which
+    // LeakSanitizer does not scan.
     static const heap_of_maps all = [] {
         __lsan::ScopedDisabler disabled;
         return heap_of_maps();

@@ -1,6 +1,6 @@
-// Goal: no packed stream makes the reader leave its memory, and what it takes is a sound heap. Method: a small stream
-// of each codec is patched as the input says, all its checksums are made right again (or not: a flag), and it is
-// unpacked with each layout, elsewhere; a heap that comes of it is verified, packed and unpacked once more.
+// Goal: no packed stream makes the reader leave its memory, and what it accepts is a sound heap.
+// Method: a small stream of each codec is patched as the input says, all its checksums are repaired (or not: a flag),
+// and it is unpacked with each layout, elsewhere; a heap that results is verified, packed and unpacked once more.
 #include "fuzz/patches.hpp"
 #include "src/pack/codec/codec.hpp"
 #include <cstdlib>
@@ -19,7 +19,7 @@ void require(bool held) {
         abort();
 }
 
-// A root may lead anywhere in its heap; all else is sound.
+// A root may lead anywhere in its heap; all else must be sound.
 void verify(ty_heap *heap) {
     auto problem = [](const char *text, void *) { require(strncmp(text, "roots: root ", 12) == 0); };
     ty_status status = ty_heap_verify(heap, problem, nullptr);

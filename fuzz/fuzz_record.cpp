@@ -1,6 +1,7 @@
 // Goal: no bytes make the reader of log records leave the record or its scope, and what it read can be written and read
-// again. Method: the input, behind two bytes that say the scope and how to write, is read into a small memory; that
-// memory is encoded, and decoded into another.
+// again.
+// Method: the input, after two bytes that give the scope and how to write, is read into a small memory; that memory is
+// encoded, and decoded into another.
 #include "src/log/records/record.hpp"
 #include "src/log/records/record_decode.hpp"
 
@@ -68,12 +69,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     record_scope scope = {data[0], data[0] + memory_words};
     uint32_t range_words = 1 + (data[1] & 0x7f) * 7;
     bool whole = data[1] >> 7;
-    std::vector<uint8_t> record(data + 2, data + size); // of its own, so that the sanitizer sees its end
+    std::vector<uint8_t> record(data + 2, data + size); // separately allocated, so that the sanitizer detects its end
     memory_sink read{scope};
     ty_status status = record_decode(record.data(), record.size(), scope, read);
     require(status == TY_OK || status == TY_E_DAMAGED);
 
-    bool short_record = record.size() < sizeof(uint64_t); // the bytes of its operations were there for the call only
+    bool short_record = record.size() < sizeof(uint64_t); // the bytes of its operations were valid only during the call
     size_t operations = short_record ? 0 : read.operations.size();
     std::vector<word_range> ranges = ranges_of(read, range_words, whole);
     record_part part = {read.operations.data(), operations, ranges.data(), ranges.size()};

@@ -1,4 +1,4 @@
-// Makes a fuzzer's first inputs: one change at a time, of each kind, to each field of the first regions.
+// Writes a fuzzer's first inputs: one change at a time, of each kind, to each field of the first regions.
 //
 //   fuzz_seeds FUZZER FOLDER      writes FOLDER/seed-N
 #include "fuzz/patches.hpp"
@@ -13,10 +13,10 @@ constexpr uint16_t field_step = 16;
 constexpr uint16_t header_bytes = 256;
 constexpr uint64_t values[] = {0, 1, UINT64_MAX, uint64_t{1} << 63, 0x1000, 0x7fffffff};
 
-// Of fuzz_undo: undo, redo, exit, begin, record, allocate, free, end, undo; the second byte of each chooses.
+// For fuzz_undo: undo, redo, exit, begin, record, allocate, free, end, undo; the second byte of each is its argument.
 constexpr uint8_t undo_steps[] = {0, 0, 1, 0, 0, 0, 2, 0, 3, 3, 4, 1, 6, 40, 7, 1, 9, 0, 0, 0};
 
-// Of fuzz_descriptors: every word of a text, in few bytes.
+// For fuzz_descriptors: every keyword of a text, in few bytes.
 constexpr const char *descriptor_texts[] = {
     "type \"b\" 32\n field 0 \"n\" pointer \"b\" there block tag 0x7\n field 8 \"r\" reference here 2\n trace\n "
     "moved\n",

@@ -1,6 +1,6 @@
-// Goal: no shipped segment makes its reader leave its memory, and what it takes are records that follow each other.
-// Method: a small segment is patched as the input says, all its checksums are made right again (or not: a flag), and it
-// is read, with its records checked and without, and verified as an object in a destination in memory.
+// Goal: no shipped segment makes its reader leave its memory, and what it accepts are records that follow each other.
+// Method: a small segment is patched as the input says, all its checksums are repaired (or not: a flag), and it is
+// read, with its records checked and without, and verified as an object in a destination in memory.
 #include "fuzz/patches.hpp"
 #include "src/link/position.hpp"
 #include "src/ship/segment.hpp"

@@ -1,6 +1,7 @@
 // Goal: no message in an engine makes its readers leave their memory or run for ever, and the records that are taken
-// follow each other. Method: two small logs are patched as the input says, all checksums are made right again (or not:
-// a flag), and they are read as a standby, a publisher and who makes a standby read them.
+// follow each other.
+// Method: two small logs are patched as the input says, all checksums are repaired (or not: a flag), and they are read
+// as by a standby, by a publisher and by the making of a standby.
 #include "fuzz/patches.hpp"
 #include "src/link/position.hpp"
 #include "src/standby/base_log.hpp"
@@ -35,7 +36,7 @@ struct memory {
                           void *with) {
         const log_bytes &all = of(context).logs[log];
         for (uint64_t at = behind; at < all.size(); at++) {
-            const std::vector<uint8_t> exact(all[at]); // so that a step beyond its end is seen
+            const std::vector<uint8_t> exact(all[at]); // so that a step beyond its end is detected
             if (!callback(exact.data(), exact.size(), at + 1, with))
                 break;
         }
@@ -118,7 +119,7 @@ memory make_logs() {
     return made;
 }
 
-// Each names the one before it, as long as nobody has patched that.
+// Each message names the one before it, unless that field was patched.
 void repair(memory &changed, const memory &good) {
     for (int log : {TY_ENGINE_RECORDS, TY_ENGINE_BASES}) {
         uint64_t before = 0, good_before = 0;

@@ -1,8 +1,8 @@
 // Goal: whatever undo's buffers hold, the attach refuses them, or all that is done with them afterwards ends with a
 // status: nothing outside of them and of the heap's blocks is touched, no loop is endless, the heap stays sound, and
-// buffers that are as they were but for the control block can be attached again. Method: heaps with a history in
-// several states; bytes of the buffers' block change, with the marks' checksums made right again if the flags say so;
-// then they are attached and used.
+// buffers that are unchanged except for the control block can be attached again.
+// Method: heaps with a history in several states; bytes of the buffers' block change, with the marks' checksums
+// repaired if the flags say so; then they are attached and used.
 //
 //   byte 0: scenario    byte 1: flags, and from bit 4 on how many patches    the patches    then steps of two bytes
 #include "fuzz/patches.hpp"
@@ -30,12 +30,12 @@ void must(bool done, const char *what) {
     abort();
 }
 
-// ---- What is done with a heap.
+// ---- Steps on a heap.
 
 struct live_blocks {
     std::array<ty_block, 64> found;
     size_t count = 0;
-    const void *without; // the buffers: a program has no business with them
+    const void *without; // the buffers: a program must not use them
 };
 
 live_blocks blocks_of(ty_heap *heap) {
@@ -54,7 +54,7 @@ live_blocks blocks_of(ty_heap *heap) {
 }
 
 size_t size_of(uint8_t argument) {
-    return (size_t{1} + argument % 16) << (argument / 16 + 2); // to 2 MiB
+    return (size_t{1} + argument % 16) << (argument / 16 + 2); // up to 2 MiB
 }
 
 void write_recorded(ty_heap *heap, const ty_block &block, uint8_t argument) {
@@ -87,7 +87,7 @@ ty_undo_options options_of(uint8_t argument) {
     return options;
 }
 
-// Whether it left what undo holds alone.
+// Returns whether it left alone what undo holds.
 bool take_step(ty_heap *heap, uint8_t what, uint8_t argument) {
     live_blocks blocks = blocks_of(heap);
     const ty_block block = blocks.count ? blocks.found[argument % blocks.count] : ty_block{};
@@ -187,13 +187,13 @@ struct saved_page {
 };
 
 struct scenario {
-    std::vector<saved_page> pages; // that are not zero
+    std::vector<saved_page> pages; // those that are not zero
     size_t buffers = 0;            // offset
     undo_control control{};
     std::vector<region> regions; // in the buffers' block
     std::vector<mark_site> marks;
     std::vector<region> blocks;   // in the heap, the buffers' own first
-    std::vector<uint64_t> values; // that mean something
+    std::vector<uint64_t> values; // meaningful ones
 };
 
 char *span() {
@@ -387,7 +387,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (const saved_page &page : from.pages)
         memcpy(span() + page.offset, page.content.data(), page.content.size());
     char *block = span() + from.buffers;
-    bool can_return = true; // what attached has to attach again
+    bool can_return = true; // what was attached must attach again
     for (const fuzz::patch &p : changes.patches) {
         strike(p, changes.flags, from, block);
         can_return &= p.region % from.regions.size() == 0;

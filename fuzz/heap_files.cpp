@@ -26,7 +26,7 @@ struct node {
     uint64_t number;
 };
 
-// Small blocks, page runs and holes, and a root.
+// Small blocks, large blocks and holes, and a root.
 void fill(ty_heap *heap, uint64_t first, uint64_t count, size_t run_bytes) {
     auto *list = static_cast<node *>(ty_root(heap, "list"));
     std::vector<void *> freed;

@@ -29,7 +29,7 @@ struct file_set {
     file journal;
 };
 
-// Where a patch may strike.
+// Where a patch may be applied.
 struct region {
     bool in_journal;
     uint64_t offset;
@@ -43,7 +43,7 @@ struct scenario {
 
 enum class strike { anywhere, journal_only };
 
-// The scenarios, made at the first call. Ends the program where a sound heap cannot be made.
+// The scenarios, made at the first call. Aborts the program if a sound heap cannot be made.
 const std::vector<scenario> &scenarios();
 
 // A scenario's files with the input's patches applied, and checksums repaired as its flags say.

@@ -1,5 +1,5 @@
-// What the fuzzers' input means: not the bytes of files, but changes to sound ones, so that a short input reaches every
-// field, and steps that make checksums right again, so that it gets past them.
+// The meaning of the fuzzers' input: not the bytes of files, but changes to sound ones, so that a short input reaches
+// every field, and flags that repair checksums, so that it gets past them.
 //
 //   byte 0: scenario    byte 1: flags    then patches of 12 bytes, the last one cut off where the input ends
 #pragma once
@@ -20,10 +20,10 @@ enum flags : uint8_t {
     ask_for_snapshot_kind = 32,
 };
 
-// Those of fuzz_undo; from bit 4 on its flags say how many patches there are, and its steps follow them.
+// The flags of fuzz_undo; from bit 4 on they give the number of patches, and its steps follow those.
 enum undo_flags : uint8_t {
     repair_marks = 1, // their checksums
-    whole_words = 2,  // patches strike at multiples of 8
+    whole_words = 2,  // patches are at multiples of 8
 };
 inline constexpr uint8_t one_patch = 16;
 
@@ -71,7 +71,7 @@ inline input parse(const uint8_t *data, size_t size) {
     return parsed;
 }
 
-// Applies a patch of bytes to a region of memory; those of files are the caller's.
+// Applies a patch of bytes to a region of memory; the caller applies those of files.
 inline void apply(const patch &p, void *region, size_t region_bytes) {
     uint8_t *at = static_cast<uint8_t *>(region) + p.offset % (region_bytes - sizeof(uint64_t) + 1);
     uint64_t old = 0;

@@ -1,4 +1,4 @@
-// Big blocks, and the other two functions of the family that have work of their own.
+// Big blocks, and the other two functions of the family that do work of their own.
 #include "case.hpp"
 
 #include <cstring>
@@ -14,7 +14,7 @@ struct sized_block {
 
 } // namespace
 
-// Blocks of 64 KB to 32 MB come and go, and all their pages are touched.
+// Blocks of 64 KB to 32 MB are allocated and freed, with all their pages touched.
 void run_big(case_run &run) {
     table<sized_block> blocks(32);
     size_table sizes(run.scaled(size_t{64} << 10), run.scaled(size_t{32} << 20), 12);
@@ -33,7 +33,7 @@ void run_big(case_run &run) {
     run.stop(peak);
 }
 
-// Buffers that grow by half again and again, up to 256 KB, in turns; then they shrink to what is used, and are dropped.
+// Buffers grow by half again and again, up to 256 KB, in turns; then they shrink to their used size, and are freed.
 void run_realloc(case_run &run) {
     table<sized_block> buffers(run.scaled(1000));
     random_source random(13);
@@ -61,7 +61,7 @@ void run_realloc(case_run &run) {
     run.stop(peak);
 }
 
-// Zeroed blocks of 16 bytes to 1 MB, looked at and touched in every page.
+// Zeroed blocks of 16 bytes to 1 MB, read and written in every page.
 void run_calloc(case_run &run) {
     table<sized_block> blocks(run.scaled(512));
     size_table sizes(16, size_t{1} << 20, 14);

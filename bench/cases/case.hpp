@@ -1,7 +1,7 @@
-// The frame of the cases: what they are told, how they measure, and memory that no allocator under test knows of.
+// The frame of the cases: their parameters, how they measure, and memory that is hidden from the allocator under test.
 //
-// A case makes its tables, calls start, works, and calls stop: that is what is timed, and the resident memory that
-// comes with it is what the blocks cost.
+// A case makes its tables, calls start, works, and calls stop: the time in between is measured, and the resident memory
+// that was added is what the blocks cost.
 #pragma once
 
 #include "../workload.hpp"
@@ -14,7 +14,7 @@
 
 namespace bench {
 
-// Ends the program, with a line on standard error: what is measured would be wrong.
+// Ends the program with a line on standard error, as the measurement would be wrong.
 [[noreturn]] void fail(const char *what);
 
 class case_run {
@@ -27,12 +27,12 @@ public:
     size_t work(size_t full) const { return scaled(quick_ ? full / 5 : full); }       // operations
 
     void start();
-    // Reports the time since start; the peak of resident memory over peak_live_bytes too, unless it is so little that
-    // the allocator's fixed costs would be measured.
+    // Reports the time since start; also the peak of resident memory over peak_live_bytes, unless the latter is so
+    // small that the allocator's fixed costs would be measured.
     void stop(size_t peak_live_bytes);
-    // Resident memory now, beyond what there was at the start. Cheap: one read of a small file.
+    // Resident memory now, minus that at the start. Cheap: one read of a small file.
     double resident_bytes() const;
-    // A figure for the suite.
+    // Reports a figure to the suite.
     void report(const char *metric, const char *unit, double value);
 
 private:
@@ -67,20 +67,20 @@ inline char *allocate(size_t size) {
     return block;
 }
 
-// Allocated, and resident.
+// Allocated, and made resident.
 inline char *allocate_touched(size_t size) {
     char *block = allocate(size);
     touch(block, 0, size);
     return block;
 }
 
-// The live bytes of a case with threads, each of which counts for itself; the first one looks at the sum.
+// The live bytes of a case with threads: each thread counts its own; the first thread reads the sum.
 class live_meter {
 public:
     static constexpr size_t most_threads = 8;
     void add(size_t thread, int64_t bytes) {
         std::atomic<int64_t> &own = lines_[thread].bytes;
-        own.store(own.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed); // nobody else writes it
+        own.store(own.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed); // no other thread writes it
     }
     void look() {
         int64_t sum = 0;
@@ -98,7 +98,7 @@ private:
     int64_t peak_ = 0;
 };
 
-// Runs work(0) to work(count - 1), each in a thread of its own, and waits for them.
+// Runs work(0) to work(count - 1), each in its own thread, and waits for them.
 void run_threads(size_t count, const std::function<void(size_t)> &work);
 
 } // namespace bench

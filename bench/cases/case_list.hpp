@@ -1,4 +1,4 @@
-// The cases that taiyen-bench-cases runs, by suite. A new one is a function run_NAME in a file here, and a line below.
+// The cases of taiyen-bench-cases, by suite. A new one is a function run_NAME in a file here, and a line below.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Blocks that grow from 1 MB to 1 GB through realloc, all their pages touched; twice in a process: the second time
-// finds what the allocator has kept of the first.
+// Blocks that grow from 1 MB to 1 GB through realloc, with all their pages touched; twice in a process: the second pass
+// uses what the allocator has kept from the first.
 #include "case.hpp"
 
 namespace bench {
@@ -9,7 +9,7 @@ namespace {
 constexpr size_t smallest = size_t{1} << 20, largest = size_t{1} << 30;
 constexpr size_t between_bytes = size_t{96} << 10;
 
-// Where other allocations are made between, each is a page run that stays until the block is dropped.
+// The other allocations between the steps are each an extent of pages, and stay until the block is freed.
 void grow_block(case_run &run, double factor, bool between) {
     char *others[64] = {};
     size_t count = 0, size = run.scaled(smallest), end = run.scaled(largest);

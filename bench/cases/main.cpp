@@ -1,4 +1,4 @@
-// taiyen-bench-cases: runs one case on the malloc that was preloaded, and prints its figures: metric, unit, value.
+// taiyen-bench-cases: runs one case on the preloaded malloc, and prints its figures: metric, unit, value.
 //
 //   taiyen-bench-cases CASE LIBRARY full|quick DIVISOR
 //
@@ -28,7 +28,7 @@ TAIYEN_DYNAMIC_CASES(TAIYEN_DECLARE_CASE)
 
 namespace {
 
-constexpr size_t little_bytes = size_t{4} << 20; // of live memory: fixed costs show in rss_ratio
+constexpr size_t little_bytes = size_t{4} << 20; // of live memory: below it, fixed costs show in rss_ratio
 
 double cpu_seconds_now() {
     rusage usage = {};
@@ -66,7 +66,7 @@ size_t resident_peak() {
     return line ? std::strtoull(line + 6, nullptr, 10) * 1024 : 0;
 }
 
-// The peak is what was highest since this.
+// From now on, the peak is the highest value since this call.
 void forget_resident_peak() {
     int to = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
     if (to < 0 || write(to, "5", 1) != 1)
@@ -74,7 +74,7 @@ void forget_resident_peak() {
     close(to);
 }
 
-// The file whose malloc this program calls.
+// The file that this program's malloc comes from.
 std::string file_of_malloc() {
     Dl_info where = {};
     void *found = dlsym(RTLD_DEFAULT, "malloc");

@@ -1,10 +1,10 @@
-// False sharing: two threads that write to small blocks of their own.
+// False sharing: two threads write to small blocks of their own.
 //
-// Active: each thread allocates its block itself, writes to it, frees it, and again. Passive: one thread allocates
-// neighbouring blocks and hands one to each, which frees it and goes on as in the active case: an allocator that gives
-// the two freed halves of a line back to different threads makes them share it for ever. The control does the same
-// calls and writes to lines of one big block, which nobody shares. Test and control take turns of some milliseconds,
-// and over_control is the median of the test's turns over that of the control's.
+// Active: each thread allocates its block itself, writes to it, frees it, and repeats. Passive: one thread allocates
+// adjacent blocks and hands one to each thread, which frees it and continues as in the active case: an allocator that
+// returns the two freed halves of a line to different threads makes them share it for ever. The control makes the same
+// calls and writes to separate lines of one big block. Test and control alternate every few milliseconds, and
+// over_control is the median of the test's turns over that of the control's.
 #include "case.hpp"
 
 #include <atomic>
@@ -20,7 +20,7 @@ constexpr size_t turns = 31, writes = 2000;
 
 enum class where { own_block, separate_line };
 
-// Both threads come here before either goes on.
+// Both threads must arrive before either continues.
 class gate {
 public:
     void pass() {
@@ -41,7 +41,7 @@ void write_many(volatile char *place) {
 struct playground {
     gate meet;
     char *lines;        // two pages apart
-    char *handed[2][4]; // passive: a block of each size to each thread
+    char *handed[2][4]; // passive: a block of each size for each thread
     bool passive;
     size_t rounds;
 };

@@ -1,11 +1,11 @@
-// One thread, small blocks, in the shapes that programs have them in.
+// One thread, small blocks, in typical patterns of programs.
 #include "case.hpp"
 
 #include <cstring>
 
 namespace bench {
 
-// Batches of one size, freed in the order of allocation and against it: loops that build something up and drop it.
+// Batches of one size, freed in the order of allocation and in reverse: loops that build something up and drop it.
 void run_small_batch(case_run &run) {
     constexpr size_t sizes[] = {16, 24, 32, 48, 64, 96, 128, 200, 256, 512, 1024};
     constexpr size_t counts[] = {25, 100, 400, 1600};
@@ -28,7 +28,7 @@ struct sized_block {
     size_t size;
 };
 
-// Any block of many is replaced by one of another size: an index, a cache.
+// A random one of many blocks is replaced by one of another size: an index, a cache.
 void run_small_random(case_run &run) {
     table<sized_block> blocks(run.scaled(1000000));
     size_table sizes(8, 256, 1);
@@ -53,7 +53,7 @@ void run_small_random(case_run &run) {
     run.stop(peak);
 }
 
-// First in, first out: messages that wait for their turn.
+// First in, first out: messages in a queue.
 void run_small_queue(case_run &run) {
     table<sized_block> queue(run.scaled(100000));
     size_table sizes(16, 512, 2);
@@ -98,7 +98,7 @@ uint64_t fell(node *top) {
 
 } // namespace
 
-// Trees that are grown and felled beside one that stays: what languages do with lists and objects.
+// Trees are built and freed beside one that stays: as languages do with lists and objects.
 void run_small_trees(case_run &run) {
     size_t deepest = 4;
     while ((size_t{4} << deepest) <= run.scaled(size_t{1} << 20))
@@ -118,7 +118,7 @@ void run_small_trees(case_run &run) {
 
 namespace {
 
-// Blocks by the step in which they end, linked through themselves.
+// Blocks by the step at which they are freed, linked through themselves.
 struct mortal {
     mortal *next;
     uint64_t size;
@@ -132,7 +132,7 @@ size_t draw_lifetime(random_source &random, size_t longest) {
 
 } // namespace
 
-// Most blocks die young, some live long, of all sizes.
+// Most blocks live briefly, some long, of all sizes.
 void run_small_lifetimes(case_run &run) {
     size_t longest = run.scaled(2000000) + 200;
     table<mortal *> ends(longest);

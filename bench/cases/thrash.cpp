@@ -1,4 +1,4 @@
-// Thrash on the malloc that was preloaded.
+// Thrash on the preloaded malloc.
 #include "thrash.hpp"
 #include "case.hpp"
 

@@ -1,10 +1,10 @@
-// Thrash: a live set whose sizes drift up and down while its bytes stay the same, on any allocator.
+// Thrash: a live set whose sizes drift up and down while its total bytes stay the same, on any allocator.
 //
-// Sizes are spread evenly over the orders of magnitude in a window, seven eighths of all that there are, which moves
-// from the smallest to the largest sizes and back; the live set is replaced six times on each way (three times when
-// quick), and the blocks that go are drawn at random. An allocator that keeps pages for sizes that are gone shows it in
-// its page efficiency: live bytes over resident bytes. (In a narrow window all blocks of a page must go before another
-// size can have it: then every allocator is at one half, and the figure says little.)
+// Sizes are spread evenly over the orders of magnitude in a window, seven eighths of the whole range, which moves from
+// the smallest to the largest sizes and back; the live set is replaced six times in each direction (three times when
+// quick), and the blocks to free are drawn at random. An allocator that keeps pages for sizes no longer in use shows it
+// in its page efficiency: live bytes over resident bytes. (In a narrow window, all blocks of a page must be freed
+// before another size can have it: then every allocator is at one half, and the figure says little.)
 #pragma once
 
 #include "../workload.hpp"
@@ -17,7 +17,7 @@ struct thrash_plan {
     size_t largest;     // bytes; the smallest is 8
     size_t live_bytes;  // to be kept
     size_t total_bytes; // to be allocated
-    size_t slots;       // of the table of blocks: room for the smallest window's
+    size_t slots;       // of the table of blocks: room for the window of the smallest sizes
 };
 
 struct thrash_block {
@@ -30,7 +30,7 @@ public:
     explicit thrash_windows(const thrash_plan &plan)
         : plan_(plan), octaves_(std::log2(static_cast<double>(plan.largest) / 8)), width_(octaves_ * 7 / 8) {}
 
-    // The size for the next block when so many bytes have been allocated.
+    // The size of the next block after so many bytes have been allocated.
     size_t draw(size_t done_bytes, random_source &random) const {
         double way = 2 * static_cast<double>(done_bytes) / static_cast<double>(plan_.total_bytes); // up and down
         double in_leg = way - std::floor(way);
@@ -45,9 +45,9 @@ private:
     double octaves_, width_;
 };
 
-// Fills the table up to the live set and thrashes it; observe(live bytes) is called every 256 blocks, from the time
-// when the set is full. Returns how many blocks are live at the end; they are the table's first. Allocator: alloc and
-// free as static functions.
+// Fills the table up to the live set and thrashes it; observe(live bytes) is called every 256 blocks, once the set is
+// full. Returns how many blocks are live at the end; they come first in the table. Allocator: alloc and free as static
+// functions.
 template <typename Allocator, typename Observe>
 size_t thrash(const thrash_plan &plan, thrash_block *blocks, Observe observe) {
     thrash_windows windows(plan);

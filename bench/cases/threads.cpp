@@ -1,4 +1,4 @@
-// Blocks that are freed by another thread than allocated them, and threads that come and go.
+// Blocks that one thread allocates and another frees, and threads that start and end.
 #include "case.hpp"
 
 #include <cstring>
@@ -10,7 +10,7 @@ namespace bench {
 
 namespace {
 
-// A queue from one thread to another. Each side keeps what it knows of the other, so that lines travel seldom.
+// A queue from one thread to another. Each side caches the other's counter, so that cache lines move seldom.
 class channel {
 public:
     explicit channel(size_t slots) : slots_(slots) {}
@@ -26,7 +26,7 @@ public:
         put_.count.store(at + 1, std::memory_order_release);
         return true;
     }
-    void *take() { // NULL: there is none
+    void *take() { // NULL: empty
         size_t at = taken_.count.load(std::memory_order_relaxed);
         if (at == taken_.other) {
             taken_.other = put_.count.load(std::memory_order_acquire); // pairs with the release in put
@@ -47,7 +47,7 @@ private:
     side put_, taken_;
 };
 
-// A block that knows its size, for the counting of live bytes.
+// A block that contains its size, to count live bytes.
 struct message {
     uint64_t size;
     message *next;
@@ -61,7 +61,7 @@ message *make_message(size_t size) {
 
 } // namespace
 
-// One thread allocates, the other frees. It starts when the queue is full, so that the peak is the same for all.
+// One thread allocates, the other frees. The second starts when the queue is full, so that all have the same peak.
 void run_handover_single(case_run &run) {
     channel waiting(run.scaled(65536));
     size_t count = run.work(8000000), filled = std::min(count, run.scaled(65536));
@@ -99,8 +99,8 @@ void run_handover_single(case_run &run) {
     run.stop(live);
 }
 
-// Two threads send each other batches of 1,000 blocks, and free what they get. Both channels are full before anything
-// is taken, so that the peak is the same for all.
+// Two threads send each other batches of 1,000 blocks, and free what they receive. Both channels are full before
+// anything is taken, so that all have the same peak.
 void run_handover_batch(case_run &run) {
     size_t batch_blocks = run.scaled(1000), depth = 32;
     channel to_second(depth), to_first(depth);
@@ -175,7 +175,7 @@ void serve_generations(server_chain &chain, const size_table &sizes) {
     while (chain.generations > 0) {
         chain.generations--;
         std::thread generation([&] { serve(chain, sizes); });
-        generation.join(); // a chain has one thread at a time; the join costs each allocator the same
+        generation.join(); // a chain has one thread at a time; the join costs all allocators the same
     }
 }
 
@@ -192,7 +192,7 @@ void run_server(case_run &run) {
     run.stop(live.peak());
 }
 
-// Two threads replace blocks of all sizes in a table that they share: half of all frees are of the other one's blocks.
+// Two threads replace blocks of all sizes in a table that they share: half of all frees are of the other's blocks.
 void run_torture(case_run &run) {
     table<std::atomic<message *>> slots(run.scaled(8192));
     size_t steps = run.work(1000000);
@@ -204,7 +204,7 @@ void run_torture(case_run &run) {
         for (size_t step = 0; step < steps; step++) {
             message *made = make_message(sizes.pick(random));
             live.add(thread, static_cast<int64_t>(made->size));
-            // Acquire and release: the one who gets a block sees what was written to it.
+            // Acquire and release: the thread that gets a block sees what was written to it.
             message *old = slots[random.below(slots.size())].exchange(made, std::memory_order_acq_rel);
             if (old)
                 live.add(thread, -static_cast<int64_t>(old->size));
@@ -216,8 +216,8 @@ void run_torture(case_run &run) {
     run.stop(live.peak());
 }
 
-// Threads that live for 2,000 allocations, four at a time. A quarter of their blocks outlives them, to be freed by the
-// first thread 16 rounds later.
+// Threads that live for 2,000 allocations, four at a time. A quarter of their blocks outlives them; the first thread
+// frees these 16 rounds later.
 void run_restart(case_run &run) {
     constexpr size_t threads = 4, blocks = 2000, kept = blocks / 4, delay = 16;
     table<message *> outlive(delay * threads * kept);

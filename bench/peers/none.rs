@@ -1,1 +1,1 @@
-// cargo wants a target; the manifest beside it is there to name sources, and nothing of this is compiled.
+// cargo requires a target; the manifest beside this file only names sources, and this is never compiled.

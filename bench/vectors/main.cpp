@@ -1,4 +1,4 @@
-// A case of the suite vectors, in a process of its own: the drop-in is preloaded where the index lies in a heap. Prints
+// A case of the suite vectors, in a process of its own: the drop-in is preloaded if the index lies in a heap. Prints
 // lines of metric, unit and value.
 #include "examples/vectors/collection.hpp"
 
@@ -25,7 +25,7 @@ using vectors::source;
 
 constexpr size_t dimensions = 64;
 constexpr size_t neighbours = 10;
-constexpr size_t warm_queries = 1000; // of so many different ones
+constexpr size_t warm_queries = 1000; // cycling through so many different ones
 
 void check(bool good, const char *what) {
     if (!good)
@@ -57,12 +57,12 @@ struct arguments {
     size_t room;
 };
 
-// An open index: in a heap, and then asked and changed in a scope; or loaded by hnswlib.
+// An open index: in a heap, queried and changed in a scope; or loaded by hnswlib.
 class store {
 public:
     virtual ~store() = default;
     virtual collection &index() = 0;
-    virtual void make_durable() = 0; // tells how many bytes it wrote for that
+    virtual void make_durable() = 0; // returns how many bytes it wrote
     virtual void begin() {}          // of changes
     virtual ty_heap *heap() { return nullptr; }
 };
@@ -127,7 +127,7 @@ class file_store : public store {
 public:
     file_store(const arguments &given, const source &from) : path_(given.path), index_(from, given.path, given.room) {}
     collection &index() override { return index_; }
-    void make_durable() override { // the old one or the new one, whatever happens
+    void make_durable() override { // the old file or the new one is there, whatever happens
         const std::string other = path_ + ".new";
         index_.save(other);
         flush(other);
@@ -170,7 +170,7 @@ void build(const arguments &given, const source &from) {
     check(ty_close(heap));
 }
 
-// Until the index can be asked; and the first answer, which touches what the open has left for later.
+// Until the index can be queried; and the first answer, which touches what the open has deferred.
 void measure_open(const arguments &given, const source &from) {
     float query[dimensions];
     from.make(uint64_t{1} << 40, query);
@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
     try {
         if (std::strcmp(argv[2], "hnswlib") != 0 && ty_pin_code(argc, argv) != TY_OK) {
             std::fprintf(stderr, "taiyen-bench-vectors: %s\n", ty_error_text());
-            return 77; // this cannot be had here
+            return 77; // not available here
         }
         return run(argv[1],
                    {argv[2], argv[3], std::strtoull(argv[4], nullptr, 10), std::strtoull(argv[5], nullptr, 10)});

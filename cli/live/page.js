@@ -6,7 +6,7 @@ let shownLook = null; // of the map
 const rates = [];     // { at, rate }, at most ten minutes of them
 const looks = [];     // { at, durable, asynchronous }: counts of the last ten seconds
 
-// ---- Metrics as texts. Numbers of 64 bits are strings in JSON.
+// ---- Metrics as texts. 64-bit integers are strings in JSON.
 
 const number = (value) => Number(value);
 const count = (value) => Math.round(number(value)).toLocaleString("en-US");
@@ -30,7 +30,7 @@ const formats = { bytes, count, time };
 const at = (path) => path.split(".").reduce((part, name) => (part == null ? part : part[name]), last);
 const show = (id, is) => { by(id).hidden = !is; };
 
-// Rows of texts; the first is the head. Never HTML: names of roots are whatever a program wrote.
+// Rows of texts; the first is the head. Never HTML: a program may give roots any names.
 function fill(id, head, rows) {
   const table = by(id), made = [];
   const row = (cells, kind) => {
@@ -48,7 +48,7 @@ function fill(id, head, rows) {
   table.replaceChildren(...made);
 }
 
-// Each figure of the page is filled by this, from the document alone.
+// Fills each figure of the page, from the document alone.
 function fillFigures() {
   for (const element of document.querySelectorAll("[data-figure]")) {
     const value = at(element.dataset.figure);
@@ -93,7 +93,7 @@ function fillHead() {
   by("state").textContent = words.join("; ");
 }
 
-// From what and up to what a bucket counts: (4 + n % 4) * 2^(n / 4 + 1) ns.
+// The durations that a bucket counts, from and to: (4 + n % 4) * 2^(n / 4 + 1) ns.
 const bucket = (n) => (4 + n % 4) * 2 ** (Math.floor(n / 4) + 1);
 function percentile(counts, share) {
   const all = counts.reduce((sum, one) => sum + one, 0);
@@ -203,12 +203,12 @@ function fillUndo() {
     [one.name, one.address, one.block_bytes === undefined ? "none" : bytes(one.block_bytes), one.type || ""]));
 }
 
-// ---- The map: cells of the whole heap; of one of them, cells again, down to pages; blocks of a page; one block.
+// ---- The map: cells of the whole heap; cells of one of them, down to pages; blocks of a page; one block.
 
 const hex = (offset) => "0x" + BigInt(offset).toString(16);
-const looked = { map: null, trail: [], cell: null }; // what is shown: cells, of which part of which parts
-const heat = { counted: null, cell: 0, pages: [], since: [], grew: [] }; // of the program's cells: when each became dirty, and dirtier
-let asked = 0; // an older answer that comes late is not shown
+const looked = { map: null, trail: [], cell: null }; // what is shown: the cells, and the path of parts that they are in
+const heat = { counted: null, cell: 0, pages: [], since: [], grew: [] }; // by cell of the program: when it became dirty, and when dirtier
+let asked = 0; // to drop an older answer that arrives late
 
 async function ask(name) {
   const mine = ++asked;
@@ -216,7 +216,7 @@ async function ask(name) {
     const answer = await (await fetch(name)).json();
     return mine === asked ? answer : null;
   } catch {
-    return null; // the server has ended: the events say so
+    return null; // the server has ended: the events report it
   }
 }
 
@@ -237,7 +237,8 @@ function noteHeat() {
   Object.assign(heat, { counted: live.counted_unix_ns, cell, pages: live.dirty_cells });
 }
 
-// Of a part: which share of it is dirty, in words too. Of a program, the last count; else what the journal has and the image not.
+// The dirty share of a part, also in words: from the program's last count; without a program, the pages that the
+// journal has and the image does not.
 function dirtOf(from, size, waiting) {
   if (!heat.pages.length || !last.live || !last.live.dirty_cells)
     return { share: waiting * 4096 / size, grew: 0, words: waiting ? ", " + count(waiting) + " pages not in the image" : "" };
@@ -250,7 +251,7 @@ function dirtOf(from, size, waiting) {
     " dirty pages" + part + ", for " + time((now - Math.min(...since)) * 1e6) : "" };
 }
 
-// What the program has begun to use since the look: what for is not known.
+// Cells that the program has begun to use since the inspection; their use is not known.
 function addNewCells(size) {
   if (!last.live || looked.trail.length !== 1) return;
   const wanted = Math.min(1024, Math.ceil(number(last.live.touched_bytes) / size));
@@ -332,7 +333,7 @@ async function openPart(trail) {
   if (extents) fillExtents(extents);
 }
 
-// A cell of several pages is a map of its own; of one page, its blocks are shown.
+// A cell of several pages opens as a map of its own; a cell of one page shows its blocks.
 async function openCell(from, size, button) {
   if (first.saved || looked.map.epoch === undefined) return;
   if (size > 4096) {
@@ -389,7 +390,7 @@ function hexRows(digits) {
   return lines.join("\n");
 }
 
-// What it is, where a root leads to it and the heap keeps type descriptors; its first bytes; and where its words lead.
+// Its type, if a root leads to it and the heap keeps type descriptors; its first bytes; and where its words lead.
 function fillBlock(answer) {
   show("block", true);
   const block = answer.block;
@@ -409,7 +410,7 @@ function fillBlock(answer) {
   });
 }
 
-// Of a large heap that nobody has looked into, where it is dirty is known all the same.
+// For a large heap that was not inspected, the dirty cells are known all the same.
 function showHeatAlone() {
   const live = last.live;
   if (last.view.looked_unix_ms !== undefined || !live || !live.dirty_cells) return;

@@ -25,7 +25,7 @@ void unlink_name(atlas *book, city *place) {
     *link = place->next_in_bucket;
 }
 
-// Twice as many buckets once there are as many cities.
+// Doubles the buckets once there are as many cities.
 void grow_map(atlas *book) {
     city **old = book->buckets;
     uint64_t old_count = book->bucket_count;
@@ -89,7 +89,7 @@ city *make_city(atlas *book, const city_data &data) {
     return place;
 }
 
-// Around every change of a city: take its old content out of the sum, put the new one in.
+// Around every change of a city: subtracts its old content from the sum, adds the new one.
 void begin_edit(atlas *book, const city *place) {
     book->content -= fingerprint_of(*place);
 }

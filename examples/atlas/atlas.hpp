@@ -1,5 +1,5 @@
-// The atlas: cities, found by name, by country and by where they are. All of it lives in one heap, and is found again
-// there under the root "atlas". Nothing here knows of files: a snapshot makes the whole of it durable.
+// The atlas: cities, found by name, by country and by position. All of it lives in one heap, and is found again there
+// under the root "atlas". Nothing here knows of files: a snapshot makes the whole of it durable.
 //
 // A function that throws may leave the atlas half changed. That needs no repair: discard the heap, and the last
 // snapshot is what counts.
@@ -22,10 +22,10 @@ struct atlas {
     kd_node *tree;
     country *countries[country_slots]; // NULL: no city there
     uint64_t country_count;
-    fingerprint content; // the sum of all cities' fingerprints, kept up to date with every change
+    fingerprint content; // the sum of all cities' fingerprints, updated with every change
 };
 
-// The atlas of a heap, made when there is none yet.
+// The atlas of a heap; made if the heap has none yet.
 atlas *atlas_of(ty_heap *heap);
 
 struct city_data {

@@ -27,7 +27,7 @@ void churn::add() {
                       .longitude = uniform(-180, 180)});
 }
 
-// Notes are mostly short, some fill pages, and a third are taken away.
+// Notes are mostly short, some fill pages, and a third are removed.
 void churn::set_note(city *place) {
     uint64_t limit = below(3) == 0 ? 1 : below(200) == 0 ? 50000 : 200;
     std::string note(below(limit), '.');

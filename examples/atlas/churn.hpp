@@ -1,4 +1,4 @@
-// Random work on an atlas: cities come and go, are renamed and moved, and their notes grow and shrink.
+// Random work on an atlas: cities are added and removed, renamed and moved, and their notes grow and shrink.
 #pragma once
 
 #include "atlas.hpp"

@@ -7,7 +7,7 @@
 namespace demo {
 
 // A point on the globe. The unit vector makes distances simple: neighbours across the date line or around a pole are as
-// near in it as they are on the globe, and who is nearer by the straight line is nearer by the great circle.
+// near in it as on the globe, and the nearer point by the straight line is the nearer by the great circle.
 struct point {
     double latitude;  // degrees, north is positive
     double longitude; // degrees, east is positive
@@ -23,7 +23,7 @@ double kilometres(double chord_square);
 struct country;
 
 struct city {
-    char *name; // strings are blocks of their own; NULL: empty
+    char *name; // strings are separate blocks; NULL: empty
     char *region;
     char *district;
     char *note;

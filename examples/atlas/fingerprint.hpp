@@ -24,7 +24,7 @@ struct fingerprint {
     bool operator==(const fingerprint &) const = default;
 };
 
-// Of everything that a city tells: its texts, its country, its place, its edition. Not of where it lies in memory.
+// The fingerprint of a city's content: its texts, country, place and edition; not of its address in memory.
 fingerprint fingerprint_of(const city &place);
 
 } // namespace demo

@@ -1,4 +1,4 @@
-// Reads cities from a CSV file, plain or compressed with gzip; examples/data/README.md tells its columns.
+// Reads cities from a CSV file, plain or compressed with gzip; examples/data/README.md describes its columns.
 #pragma once
 
 #include "atlas.hpp"
@@ -14,7 +14,7 @@ class csv_reader {
 public:
     explicit csv_reader(std::string_view text) : rest_(text) {}
 
-    // The next record; false at the end. A record with wrong quoting has `problem` set; reading goes on behind its
+    // The next record; false at the end. A record with wrong quoting has `problem` set; reading continues after its
     // line.
     bool next();
     const std::vector<std::string> &fields() const { return fields_; }
@@ -38,8 +38,8 @@ struct import_result {
     uint64_t bad_lines = 0;
 };
 
-// Calls back with each good record and with each line that is not one. Throws when the file cannot be read, or is no
-// such file at all.
+// Calls back with each good record, and with each bad line. Throws if the file cannot be read, or is not such a file at
+// all.
 import_result import_cities(const std::string &path, const std::function<void(const city_data &)> &take,
                             const std::function<void(uint64_t line, const std::string &problem)> &complain);
 

@@ -38,7 +38,7 @@ void free_leaf(kd_node *leaf) {
     release(leaf);
 }
 
-// The median, or the next larger value where the median is the smallest: so that neither side is empty (K2).
+// The median, or the next larger value if the median is the smallest: so that neither side is empty (K2).
 double split_value(city **cities, size_t count, const extent &by) {
     uint32_t axis = by.axis;
     std::nth_element(cities, cities + count / 2, cities + count,
@@ -77,7 +77,7 @@ void search(const kd_node *node, const point &from, size_t wanted, std::vector<n
     }
     double away = from.unit[node->axis] - node->split;
     search(away < 0 ? node->low : node->high, from, wanted, found);
-    // Everything on the other side is at least as far as the plane that parts them.
+    // Everything on the other side is at least as far away as the splitting plane.
     if (found.size() < wanted || away * away <= found.back().chord_square)
         search(away < 0 ? node->high : node->low, from, wanted, found);
 }
@@ -95,7 +95,7 @@ kd_node *kd_build(ty_heap *heap, city **cities, size_t count) {
     branch->axis = widest.axis;
     branch->split = split_value(cities, count, widest);
     city **middle = std::partition(cities, cities + count, [branch](const city *place) {
-        return place->where.unit[branch->axis] < branch->split; // K1
+        return place->where.unit[branch->axis] < branch->split; // K1: which side a city is on
     });
     size_t low_count = static_cast<size_t>(middle - cities);
     branch->low = kd_build(heap, cities, low_count);
@@ -138,7 +138,7 @@ void kd_remove(kd_node **root, const city *place) {
 
     *link = nullptr;
     free_leaf(leaf);
-    if (parent_link != nullptr) { // K2: the other side takes the place of the branch
+    if (parent_link != nullptr) { // K2: no leaf stays empty: the other side replaces the branch
         kd_node *branch = *parent_link;
         *parent_link = branch->low != nullptr ? branch->low : branch->high;
         release(branch);

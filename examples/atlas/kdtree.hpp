@@ -1,8 +1,8 @@
-// A k-d tree over the cities' unit vectors: finds what is nearest without looking at everything. Cities stand in leaves
-// of a few; a branch parts its cities by one coordinate.
+// A k-d tree over the cities' unit vectors: finds the nearest without visiting everything. Leaves hold a few cities
+// each; a branch splits its cities by one coordinate.
 //
-// K1: all cities below `low` have unit[axis] < split, all below `high` have unit[axis] >= split.
-// K2: no leaf is empty, and a leaf has more than kd_leaf_capacity cities only if they are all at one point.
+// K1: all cities below `low` have unit[axis] < split, all below `high` have unit[axis] >= split. K2: no leaf is empty,
+// and a leaf has more than kd_leaf_capacity cities only if they are all at one point.
 #pragma once
 
 #include "city.hpp"
@@ -26,7 +26,7 @@ struct kd_node {
 // Builds a balanced tree; reorders the array. NULL for no cities.
 kd_node *kd_build(ty_heap *heap, city **cities, size_t count);
 
-// Adds or takes out one city; *root may change. The heap is the one that the city lives in.
+// Adds or removes one city; *root may change. Uses the heap that the city lives in.
 void kd_insert(kd_node **root, city *place);
 void kd_remove(kd_node **root, const city *place);
 

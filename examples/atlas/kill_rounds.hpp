@@ -1,5 +1,5 @@
-// The proof: a writer is killed at a random moment, the atlas opened again, and its content compared with what the
-// writer had been told to be durable.
+// The proof: a writer is killed at a random moment, the atlas opened again, and its content compared with what was
+// acknowledged to the writer as durable.
 #pragma once
 
 #include "killing.hpp"
@@ -16,14 +16,14 @@ struct kill_plan {
 
 struct kill_result : kill_count {
     unsigned during_snapshot = 0;    // kills between "about to" and "acknowledged"
-    unsigned found_new = 0;          // of these: the snapshot under way turned out to be durable
+    unsigned found_new = 0;          // of these: the snapshot in progress turned out to be durable
     uint64_t acknowledged = 0;       // snapshots, in all rounds
     std::array<unsigned, 6> found{}; // by ty_recovery_state: the state in which the files were
     std::vector<double> pause_ms;    // of the writers' snapshots
     std::vector<double> kilobytes;   // written by them
 };
 
-// `content` is what the last snapshot holds now.
+// `content` is the content of the last snapshot now.
 kill_result run_kill_rounds(const kill_plan &plan, fingerprint content,
                             const std::function<void(const kill_result &)> &progress);
 

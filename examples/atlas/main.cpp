@@ -20,7 +20,7 @@ int run(int argc, char **argv) {
         ->capture_default_str();
     options.add_option("--rounds", plan.rounds, "How often the writing process is killed")->capture_default_str();
     options.add_option("--seed", plan.seed, "Of everything that is random")->capture_default_str();
-    // How the demo starts its own writer.
+    // The demo starts its own writer with it.
     auto *pipe_option = options.add_option("--pipe", writer_pipe)->group("");
     options.add_option("--heap", writer_heap)->group("")->needs(pipe_option);
     CLI11_PARSE(options, argc, argv);

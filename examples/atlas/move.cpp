@@ -36,7 +36,7 @@ double megabytes(uint64_t bytes) {
     return static_cast<double>(bytes) / 1e6;
 }
 
-// What the type descriptors say is true: so a move can be trusted.
+// Checks that the type descriptors are right, so that a move can be trusted.
 fingerprint take_audit_and_pack(const move_plan &plan, const ty_types *descriptors) {
     heap_file heap(plan.heap_path);
     ty_audit audit{};

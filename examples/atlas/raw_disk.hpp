@@ -1,5 +1,5 @@
-// What the disk can do: the same number of bytes, written one after the other to a file that has its space already, and
-// flushed. No snapshot can be faster.
+// The speed of the disk: the same number of bytes, written sequentially to a file with allocated blocks, and flushed.
+// No snapshot can be faster.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@ namespace demo {
 
 class raw_file {
 public:
-    // Makes the file and writes it once, so that later writes find blocks that exist. It is removed by the destructor.
+    // Creates the file and writes it once, so that later writes overwrite existing blocks. The destructor removes it.
     raw_file(const std::string &path, size_t bytes);
     ~raw_file();
     raw_file(const raw_file &) = delete;
     raw_file &operator=(const raw_file &) = delete;
 
-    // Writes it all in pieces of 1 MB, past the page cache where the file system allows it, and flushes.
+    // Writes it all in pieces of 1 MB, bypassing the page cache if the file system allows it, and flushes.
     void write_all();
 
 private:

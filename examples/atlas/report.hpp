@@ -1,4 +1,4 @@
-// The figures of a run, and how they are told.
+// The figures of a run, and their output.
 #pragma once
 
 #include "kill_rounds.hpp"

@@ -11,7 +11,7 @@ uint64_t scatter(const void *address) {
     return (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
 }
 
-// Sines may differ in their last bits where the atlas was made on another machine.
+// Sines may differ in their last bits if the atlas was made on another machine.
 bool is_consistent(const point &where) {
     constexpr double tolerance = 1e-12;
     return chord_square(where, point_at(where.latitude, where.longitude)) < tolerance * tolerance;
@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    // What the branches above say about a node's cities (K1).
+    // What the branches above say about a node's cities (K1: the sides of a split).
     struct box {
         double low[3] = {-2, -2, -2};
         double high[3] = {2, 2, 2};
@@ -63,7 +63,7 @@ private:
         return sound();
     }
 
-    // Counts a block, unless the pointer to it leads out of the heap.
+    // Counts a block; false if the pointer to it leads out of the heap.
     bool owns(const void *block) {
         ++result_.blocks;
         return expect(ty_heap_of(block) == heap_, "a pointer leads out of the heap");

@@ -82,7 +82,7 @@ void tour::load(heap_file &heap, atlas *book) {
     content_ = book->content;
 }
 
-// Writes to every page that holds a block, so that the next snapshot has all of the heap to write.
+// Writes to every page that holds a block, so that the next snapshot has the whole heap to write.
 void touch_everything(ty_heap *heap) {
     check(ty_each_block(
         heap,
@@ -107,7 +107,7 @@ void tour::measure_snapshots(heap_file &heap) {
         check(ty_snapshot(heap.get()));
         double ms = clock.ms();
         check(ty_run_background_work(
-            heap.get())); // or the journal would be copied to the image while the next thing is measured
+            heap.get())); // or the journal would be copied to the image during the next measurement
         return ms;
     };
     ty_snapshot_stats stats{};
@@ -208,7 +208,7 @@ void tour::kill_writers() {
     });
 }
 
-// The last figures, and the picture. Some changes are made for it that are not durable yet: it shows where they are.
+// The last figures, and the picture. Some changes are made for it that are not durable yet, to show where they are.
 void tour::finish() {
     if (!run_.kills.failure.empty())
         return; // what was found stays as it is

@@ -1,4 +1,4 @@
-// What the demo does, one step after the other.
+// The steps of the demo, in order.
 #pragma once
 
 #include "report.hpp"

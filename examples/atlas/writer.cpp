@@ -16,13 +16,13 @@ public:
         uint64_t changes = 1 + work_.below(most_changes);
         uint64_t way = work_.below(3);
         change(changes / 2);
-        if (way == 0) // write ahead what is known to have changed, so that the snapshot has less to do
+        if (way == 0) // write back early the pages known to have changed, so that the snapshot has less to do
             check(ty_write_back_early(heap_, 0));
         change(changes - changes / 2);
 
         fingerprint content = book_->content;
         tell(message::kind::about_to, content);
-        if (way == 1) { // go on with the work while it is being written
+        if (way == 1) { // continue the work while it is being written
             uint64_t epoch = 0;
             check(ty_snapshot_start(heap_, &epoch));
             change(work_.below(most_changes) / 4);

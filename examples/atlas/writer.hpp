@@ -1,5 +1,5 @@
-// The process that is killed: it opens the atlas, changes it without end, and takes snapshots in between. What it is
-// about to make durable, and what has been acknowledged as durable, it tells through a pipe.
+// The process that is killed: it opens the atlas, changes it without end, and takes snapshots in between. Through a
+// pipe it reports what it is about to make durable, and what has been acknowledged as durable.
 #pragma once
 
 #include "fingerprint.hpp"
@@ -11,7 +11,7 @@ struct message {
     enum class kind : uint32_t {
         started,  // the process runs; nothing is open yet
         about_to, // a snapshot of this content begins
-        durable,  // it is
+        durable,  // it is durable
     };
     kind what;
     uint32_t unused;

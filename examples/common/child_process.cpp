@@ -79,7 +79,7 @@ child_process::reading child_process::read(void *messages, size_t bytes, size_t 
     if (got == 0)
         return reading::ended;
     auto whole = static_cast<size_t>(got);
-    while (whole % bytes != 0) { // a message that did not fit into what was read
+    while (whole % bytes != 0) { // a message that was read only in part
         got = ::read(pipe_, static_cast<char *>(messages) + whole, bytes - whole % bytes);
         if (got <= 0)
             fail_system("read from a process");

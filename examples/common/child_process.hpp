@@ -1,4 +1,4 @@
-// A second process of the same program, which tells through a pipe what it does and is killed in the end.
+// A second process of the same program, which reports through a pipe what it does and is killed in the end.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ public:
     child_process &operator=(const child_process &) = delete;
 
     enum class reading { some, none, ended };
-    // Reads whole messages of `bytes` each, as many as there are and as `capacity` allows, waiting for the first one up
-    // to wait_ms. ended: the other end of the pipe is closed, and nothing is left in it.
+    // Reads whole messages of `bytes` each, as many as have arrived and as `capacity` allows, waiting for the first one
+    // up to wait_ms. ended: the other end of the pipe is closed, and nothing is left in it.
     reading read(void *messages, size_t bytes, size_t capacity, double wait_ms, size_t &count);
 
 private:
@@ -28,13 +28,13 @@ private:
     int pipe_ = -1;
 };
 
-// Kills and collects the process that is running, if there is one. Safe in a signal handler.
+// Kills and reaps the running process, if there is one. Safe in a signal handler.
 void kill_child();
 
-// Kills it, too, when this process is ended by a signal.
+// Also kills it when a signal ends this process.
 void kill_child_on_signals();
 
-// For the child: dies with its parent from now on; `name` is what ps shows.
+// For the child: from now on it dies with its parent; `name` is what ps shows.
 void be_child(const char *name);
 
 // For the child: writes one message, of far less than PIPE_BUF bytes, so that it arrives whole or not at all.

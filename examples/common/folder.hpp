@@ -13,8 +13,8 @@ std::filesystem::path default_folder();
 // A path as a person would type it here.
 std::string shown(const std::filesystem::path &path);
 
-// Makes the folder, and room in it for a new heap: removes the files of an earlier run (their endings are added to the
-// heap's path). Refuses while a process uses that heap.
+// Creates the folder, and makes room in it for a new heap: removes the files of an earlier run (their suffixes are
+// appended to the heap's path). Refuses while a process uses that heap.
 void prepare_folder(const std::filesystem::path &folder, const std::string &heap_path,
                     const std::vector<std::string> &endings);
 

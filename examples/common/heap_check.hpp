@@ -1,4 +1,4 @@
-// What a demo asks of a heap, to prove that it is whole.
+// A demo's check that a heap is sound.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace demo {
 
-// Verifies all of the heap's own structures; the first thing that is wrong, empty: nothing.
+// Verifies all of the heap's own structures; returns the first thing that is wrong; empty: nothing.
 std::string problem_of(ty_heap *heap);
 
 uint64_t live_blocks_of(ty_heap *heap);

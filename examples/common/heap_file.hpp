@@ -63,8 +63,8 @@ T *make(ty_heap *heap, size_t count = 1) {
     return static_cast<T *>(block);
 }
 
-// Makes a block of `count` objects larger or smaller; it may move. NULL is an array of none. No heap is named: a block
-// knows its own; `neighbour` is any block of the same heap.
+// Makes a block of `count` objects larger or smaller; it may move. NULL stands for an empty array. No heap is named, as
+// a block knows its own; `neighbour` is any block of the same heap.
 template <class T>
 T *resize(T *block, size_t count, const void *neighbour) {
     if (block == nullptr)

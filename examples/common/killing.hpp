@@ -1,5 +1,5 @@
-// The proof by killing: a child works and reports what it does, until it is killed at some moment; then it is proven
-// that what it left is what it reported. A demo has what its child does, what it reports, and the proof.
+// The proof by killing: a child works and reports what it does, until it is killed at some moment; then what it left is
+// checked against what it reported. A demo provides the child's work, its reports, and the check.
 #pragma once
 
 #include "child_process.hpp"
@@ -12,13 +12,13 @@
 
 namespace demo {
 
-// What a child reports that makes one State after the other durable.
+// The reports of a child that makes one State after the other durable.
 template <class State>
 struct state_message {
     enum class kind : uint64_t {
         started,  // the process runs; nothing is open yet
         about_to, // this is going to be durable
-        durable,  // it is
+        durable,  // it is durable
     };
     kind what;
     State which;
@@ -46,7 +46,7 @@ struct reported_states {
     bool may_be(const State &found) const { return found == durable || (is_under_way && found == under_way); }
 };
 
-// What all proofs count.
+// Counts of all proofs.
 struct kill_count {
     unsigned rounds = 0;
     unsigned proven = 0;
@@ -54,8 +54,8 @@ struct kill_count {
     std::string failure;         // what was not proven; empty: nothing
 };
 
-// A round kills a child and proves what it left; its text says what is not as it must be (empty: all is). Stops at the
-// first one that is not proven; the files then stay as they are. Calls `progress` after each round.
+// A round kills a child and checks what it left; it returns the first thing that is wrong (empty: nothing). Stops at
+// the first round that is not proven; the files then stay as they are. Calls `progress` after each round.
 template <class Result, class Round>
 void run_rounds(unsigned rounds, uint64_t seed, Result &result, Round &&round,
                 const std::function<void(const Result &)> &progress) {
@@ -70,7 +70,7 @@ void run_rounds(unsigned rounds, uint64_t seed, Result &result, Round &&round,
     }
 }
 
-// A number of milliseconds from 0 to `most`, for the delay.
+// A random number of milliseconds from 0 to `most`, for the delay.
 template <class Random>
 double random_ms(Random &random, double most) {
     return most * static_cast<double>(random() >> 11) / 9007199254740992.0; // 2^53
@@ -78,12 +78,12 @@ double random_ms(Random &random, double most) {
 
 struct kill_times {
     double most_work_ms; // after the child began to work
-    double most_open_ms; // in every fourth round: after its process started, so that its opening is hit too
+    double most_open_ms; // in every fourth round: after its process started, so that kills also hit its open
 };
 
-// Starts the child, with a seed of its own, and gives its messages to hear(message). Kills it some time after the first
-// one that says `working`, and reads what it had reported before it died. `who` is for the failures: a child that ends
-// by itself, or that does nothing for a minute.
+// Starts the child, with a seed of its own, and passes its messages to hear(message). Kills it some time after the
+// first message that says `working`, and reads what it had reported before it died. `who` is for the failures: a child
+// that ends by itself, or that does nothing for a minute.
 template <class Message, class Hear>
 void let_work_and_kill(std::vector<std::string> arguments, const std::string &who, uint64_t seed, unsigned round,
                        const kill_times &times, typename Message::kind working, Hear &&hear) {

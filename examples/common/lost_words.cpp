@@ -12,7 +12,7 @@ struct range {
     bool overlaps(const range &other) const { return begin < other.end && other.begin < end; }
 };
 
-// Of the program and its libraries, with their variables.
+// The ranges of the program and its libraries, with their variables.
 std::vector<range> ranges_of_objects() {
     std::vector<range> found;
     auto add = [](dl_phdr_info *object, size_t, void *context) {
@@ -26,7 +26,7 @@ std::vector<range> ranges_of_objects() {
     return found;
 }
 
-// Writable memory that is no file's, no object's, and not the heap's.
+// Writable memory that belongs to no file, no loaded object, and not to the heap.
 std::vector<range> ranges_of_process(const range &heap) {
     std::vector<range> others = ranges_of_objects(), found;
     others.push_back(heap);
@@ -72,7 +72,7 @@ std::vector<lost_word> lost_words_of(ty_heap *heap) {
     const auto base = reinterpret_cast<uint64_t>(ty_heap_base(heap));
     search all;
     all.where = ranges_of_process({base, base + stats.limit_bytes});
-    all.found.reserve(1024); // memory that is made later is not in `where`, and this one is
+    all.found.reserve(1024); // before the search: memory mapped later would not be in `where`
     check(ty_each_block(
         heap,
         [](const ty_block *block, void *context) {

@@ -5,7 +5,7 @@
 
 namespace demo {
 
-// Throws with the reason where it cannot be read.
+// Throws with the reason if it cannot be read.
 std::string read_whole(const std::string &path);
 
 } // namespace demo

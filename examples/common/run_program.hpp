@@ -7,13 +7,13 @@
 
 namespace demo {
 
-// For the process that proves, before it prints anything.
+// For the proving process, before it prints anything.
 inline void begin_proof() {
     std::setvbuf(stdout, nullptr, _IOLBF, 0); // so that progress shows in a pipe too
     kill_child_on_signals();
 }
 
-// What main returns: what run returns, or 1 where it throws, with the reason on standard error.
+// The result for main: that of run, or 1 if it throws, with the reason on standard error.
 inline int run_program(const char *name, int (*run)(int, char **), int argc, char **argv) {
     try {
         return run(argc, argv);

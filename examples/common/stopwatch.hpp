@@ -17,7 +17,7 @@ private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// 0 where there is nothing.
+// 0 if there are no values.
 inline double median(std::vector<double> values) {
     if (values.empty())
         return 0;

@@ -1,9 +1,9 @@
-// The proof by killing, of structures whose whole content follows from the number of steps that made them. A process
-// takes steps in a heap without end, and is killed. What it left is compared with a twin, made by the same code in the
-// memory of the process that proves, which nobody kills.
+// The proof by killing, for structures whose whole content follows from the number of steps that made them. A process
+// takes steps in a heap without end, and is killed. What it left is compared with a twin, which the same code makes in
+// the memory of the proving process, where nothing is killed.
 //
-// State is what stands at the root: State(inputs) makes it, step(inputs) is one step, steps() how many were taken,
-// difference_from(twin) says where two are not alike (empty: nowhere), State::root is the root's name.
+// State is the object at the root: State(inputs) makes it, step(inputs) takes one step, steps() is how many were taken,
+// difference_from(twin) says where two differ (empty: nowhere), State::root is the root's name.
 #pragma once
 
 #include "folder.hpp"
@@ -33,7 +33,7 @@ struct twin_plan {
 };
 
 struct twin_result : kill_count {
-    unsigned later = 0;        // rounds whose last steps had become durable, but nobody had been told
+    unsigned later = 0;        // rounds whose last steps had become durable, but were not reported yet
     uint64_t acknowledged = 0; // snapshots or transactions
     uint64_t steps = 0;        // in the end
     uint64_t code_words = 0;   // repointed, in all opens
@@ -47,7 +47,7 @@ State *root_of(ty_heap *heap) {
     return state;
 }
 
-// A new heap with a new State at its root, and what is done with it before it is durable for the first time.
+// A new heap with a new State at its root; work runs before the heap is durable for the first time.
 template <class State, class Inputs, class Work>
 void found_heap(ty_heap *heap, const Inputs &inputs, Work &&work) {
     change_durably(heap, [&] {
@@ -82,7 +82,7 @@ template <class State, class Inputs>
     }
 }
 
-// On standard output. False: something was not proven.
+// Prints to standard output. False: something was not proven.
 inline bool tell_outcome(const twin_result &result, const std::string &what) {
     if (!result.failure.empty()) {
         std::printf("\nNOT PROVEN: %s. The files stay as they are.\n", result.failure.c_str());
@@ -101,7 +101,7 @@ inline bool tell_outcome(const twin_result &result, const std::string &what) {
     return true;
 }
 
-// The rounds. The twin lies in a heap of its own, so that its blocks can be counted: as many as the other one's.
+// The rounds. The twin lies in a heap of its own, so that its blocks can be counted: both heaps must have as many.
 template <class State, class Inputs>
 class twin_rounds {
 public:
@@ -113,8 +113,8 @@ public:
     twin_rounds(const twin_rounds &) = delete;
     twin_rounds &operator=(const twin_rounds &) = delete;
 
-    // Stops at the first round that is not proven; the files then stay as they are.
-    // `child` are the arguments that make this program call take_steps with the same inputs.
+    // Stops at the first round that is not proven; the files then stay as they are. `child` are the arguments with
+    // which this program calls take_steps with the same inputs.
     twin_result run(const std::vector<std::string> &child) {
         if (result_.failure = prove(); !result_.failure.empty())
             return result_;
@@ -141,7 +141,8 @@ private:
         }
     }
 
-    // The number of steps that were acknowledged; or those that were being made durable, as a whole.
+    // The state must have the number of steps that was acknowledged; or the one that was being made durable,
+    // completely.
     std::string prove() {
         stopwatch clock;
         heap_file heap(plan_.heap_path);
@@ -166,7 +167,7 @@ private:
     }
 
     std::string count_blocks(ty_heap *heap) const {
-        // What the library records of code: the objects and, in a mapped heap, their symbols.
+        // The library's records of code: the objects and, in a mapped heap, their symbols.
         const uint64_t own =
             uint64_t{ty_root(heap, TY_CODE_ROOT) != nullptr} + (ty_root(heap, TY_SYMBOLS_ROOT) != nullptr);
         const uint64_t blocks = live_blocks_of(heap) - own, twins = live_blocks_of(twins_);

@@ -6,7 +6,7 @@ namespace {
 
 constexpr double edge = 180;
 
-// The same outline without a jump: where it crosses the meridian, it goes on beyond 180 degrees.
+// The same outline without a jump: where it crosses the meridian, it continues beyond 180 degrees.
 std::vector<point> unwrapped(const std::vector<point> &ring) {
     std::vector<point> out;
     double turns = 0;

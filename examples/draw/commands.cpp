@@ -1,4 +1,4 @@
-// The table of commands, and those that look at the drawing, or bring something in or out.
+// The table of commands, and the commands that show the drawing, import or export.
 #include "folder.hpp"
 #include "heap_check.hpp"
 #include "picture.hpp"

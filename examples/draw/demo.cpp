@@ -132,7 +132,7 @@ void show::print_history(ty_heap *heap) {
         std::printf("  %s %s\n", steps[i].undone ? "Redo" : "Undo", steps[i].label.c_str());
 }
 
-// The last kill's drawing: undone back to the import, saved like that, and redone after another open.
+// The drawing of the last kill: undone back to the import, saved like that, and redone after another open.
 void show::undo_and_redo() {
     state found{};
     {

@@ -19,7 +19,7 @@ int run(int argc, char **argv) {
         ->capture_default_str();
     options.add_option("--rounds", plan.rounds, "How often the editing process is killed")->capture_default_str();
     options.add_option("--seed", plan.seed, "Of everything that is random")->capture_default_str();
-    // How the demo starts its own editor.
+    // The demo starts its own editor with it.
     auto *pipe_option = options.add_option("--pipe", pipe)->group("");
     options.add_option("--drawing", drawing)->group("")->needs(pipe_option);
     options.add_option("--keep", keep)->group("")->needs(pipe_option);

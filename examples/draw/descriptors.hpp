@@ -8,7 +8,7 @@ namespace draw {
 TY_TYPE_DECLARE(drawing);
 TY_TYPE_DECLARE(tree_node);
 
-// The type descriptor of tree_node has this hook: what its slots lead to depends on its height.
+// The hook in the type descriptor of tree_node: what a node's slots lead to depends on its height.
 void trace_slots(ty_tracer *tracer, void *node, void *unused);
 
 } // namespace draw

@@ -25,7 +25,7 @@ void unlink(edit &e, const entity *item) {
     --l->entity_count;
 }
 
-// Throws where something is too far away to be a picture, or no number.
+// Throws if something is too far away to be a picture, or not a number.
 box bounds_of(const entity *item) {
     constexpr double far = 1e6;
     constexpr box world{-far, -far, far, far};

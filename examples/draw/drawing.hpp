@@ -1,5 +1,5 @@
-// The drawing: layers of entities, found by id and by where they are. Plain structs with raw pointers, in one heap,
-// found again there under the root "drawing". Nothing here knows of files, and of undo only that changes are edits.
+// The drawing: layers of entities, found by id and by position. Plain structs with raw pointers, in one heap, found
+// again there under the root "drawing". Nothing here knows of files, and of undo only that changes are edits.
 #pragma once
 
 #include "edit.hpp"
@@ -14,7 +14,7 @@ namespace draw {
 
 struct layer;
 
-// A row of points.
+// A sequence of points.
 struct part {
     point *points;
     uint64_t count;
@@ -47,7 +47,7 @@ struct drawing {
     layer *first_layer;
     layer *last_layer;
     tree index;      // of all entities
-    entity **by_id;  // NULL: there is no entity of that id; 0 is none
+    entity **by_id;  // NULL: no entity has that id; the id 0 is not used
     uint32_t slots;  // of by_id
     uint32_t new_id; // of the next entity; all ids are below
     uint64_t entity_count;
@@ -64,8 +64,8 @@ struct shape {
 // The drawing of a heap; made when the heap is empty.
 drawing *drawing_of(ty_heap *heap);
 
-layer *find_layer(const drawing *d, std::string_view name);   // NULL: there is none
-entity *find_entity(const drawing *d, uint64_t id);           // NULL: there is none
+layer *find_layer(const drawing *d, std::string_view name);   // NULL if there is none
+entity *find_entity(const drawing *d, uint64_t id);           // NULL if there is none
 layer *add_layer(edit &e, drawing *d, std::string_view name); // on top
 void set_visible(edit &e, layer *l, bool visible);
 
@@ -74,9 +74,9 @@ void remove_entity(edit &e, drawing *d, entity *item);
 void put_into(edit &e, entity *item, layer *home);
 void recolour(edit &e, entity *item, uint32_t colour);
 void transform(edit &e, drawing *d, entity *item, const affine &how);
-// Returns how many points are gone.
+// Returns how many points were removed.
 uint64_t simplify(edit &e, drawing *d, entity *item, double tolerance);
-// Adds the second line to the first, nearest end to nearest end, and removes it.
+// Appends the second line to the first, nearest end to nearest end, and removes it.
 void join_lines(edit &e, drawing *d, entity *first, entity *second);
 
 uint64_t points_of(const entity *item);

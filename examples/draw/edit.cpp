@@ -7,7 +7,7 @@ using demo::failure;
 
 namespace {
 
-// Labels that are too long are cut by the library; here they are cut between two characters of UTF-8.
+// The library cuts labels that are too long; here they are cut between two UTF-8 characters.
 std::string cut_label(const std::string &label) {
     if (label.size() <= TY_UNDO_LABEL_MAX)
         return label;
@@ -26,7 +26,7 @@ edit::edit(ty_heap *heap, const std::string &label) : heap_(heap) {
 }
 
 edit::~edit() {
-    // If even that fails, the heap is no longer what anybody wanted.
+    // If even that fails, the heap is in a state that nobody wanted.
     if (!done_ && ty_undo_cancel(heap_) != TY_OK)
         std::fprintf(stderr, "an edit could not be taken back, leave without saving: %s\n", ty_error_text());
 }
@@ -49,7 +49,7 @@ void *edit::allocate(size_t bytes) {
     if (block == nullptr)
         throw failure(ty_error_text());
     std::memset(block, 0, bytes);
-    recorded_[block] = SIZE_MAX; // an undo takes all of it away
+    recorded_[block] = SIZE_MAX; // an undo removes all of it
     return block;
 }
 

@@ -1,8 +1,8 @@
-// All that the drawing has to know of undo: an edit is one transaction of it.
+// All that the drawing needs to know of undo: an edit is one undo transaction.
 //
-// Structures are read through ordinary pointers, and changed only by what an edit gives: change(x) records x as it is
-// and returns it for writing; make, resize and release are allocation, recorded. Code that keeps to that needs no undo
-// of its own, for nothing that it does.
+// Structures are read through ordinary pointers, and changed only through an edit: change(x) records x as it is and
+// returns it for writing; make, resize and release are recorded allocation. Code that keeps to that needs no undo of
+// its own.
 #pragma once
 
 #include "heap_file.hpp"
@@ -14,9 +14,9 @@ namespace draw {
 
 class edit {
 public:
-    // Ends a cycle of undo and redo first, if one is under way. The label is for the history.
+    // Ends a cycle of undo and redo first, if one is in progress. The label is for the history.
     edit(ty_heap *heap, const std::string &label);
-    // An edit that was not done, because something failed, is taken back.
+    // Cancels an edit that was not done, because something failed.
     ~edit();
     edit(const edit &) = delete;
     edit &operator=(const edit &) = delete;
@@ -33,7 +33,7 @@ public:
     T *make(size_t count = 1) {
         return static_cast<T *>(allocate(count * sizeof(T)));
     }
-    // Makes a block of `count` objects larger or smaller; it may move, and what it grows by is indeterminate.
+    // Makes a block of `count` objects larger or smaller; it may move, and the bytes it grows by are indeterminate.
     template <class T>
     T *resize(T *block, size_t count) {
         return static_cast<T *>(reallocate(block, count * sizeof(T)));
@@ -60,11 +60,11 @@ struct history_step {
     uint64_t bytes;
     bool undone;
 };
-// What could be redone (first what would be redone last), then what could be undone (last what would be undone last).
+// What can be redone (the last to be redone first), then what can be undone (the last to be undone last).
 std::vector<history_step> history_of(ty_heap *heap);
 
-// Take the last edit back, or do the last one that was taken back again; the label of that edit. They throw where there
-// is nothing to undo or redo.
+// Undo the last edit, or redo the last one that was undone; return that edit's label. They throw if there is nothing to
+// undo or redo.
 std::string undo(ty_heap *heap);
 std::string redo(ty_heap *heap);
 

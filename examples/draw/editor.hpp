@@ -1,5 +1,5 @@
 // The process that is killed: it opens the drawing, changes it without end, undoes and redoes, and saves in between.
-// What it is about to save, and what has been saved, it tells through a pipe.
+// Through a pipe it reports what it is about to save, and what has been saved.
 #pragma once
 
 #include "killing.hpp"
@@ -8,7 +8,7 @@
 
 namespace draw {
 
-// What a drawing and its history were at some time.
+// The state of a drawing and its history at some time.
 struct state {
     fingerprint content;
     fingerprint memory;
@@ -16,7 +16,7 @@ struct state {
     uint64_t redoable;
     bool operator==(const state &) const = default;
 };
-state state_of(const drawing *d); // throws where the drawing is damaged
+state state_of(const drawing *d); // throws if the drawing is damaged
 
 using message = demo::state_message<state>;
 

@@ -18,7 +18,7 @@ double distance_square(point p, point from, point to) {
 
 struct stretch {
     uint32_t first;
-    uint32_t last; // of a closed line it may be `count`, which is point 0 again
+    uint32_t last; // in a closed line it may be `count`, which is point 0 again
 };
 
 // The point within a stretch that is furthest from the straight line between its ends.

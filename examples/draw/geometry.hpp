@@ -1,4 +1,4 @@
-// Points, boxes and what may be done to a row of points. Nothing here knows of the heap.
+// Points, boxes and operations on a sequence of points. Nothing here knows of the heap.
 #pragma once
 
 #include <algorithm>
@@ -47,8 +47,8 @@ affine moved_by(double x, double y);
 affine rotated_about(point centre, double degrees); // counterclockwise
 affine scaled_about(point centre, double factor);
 
-// Which points Douglas and Peucker's algorithm keeps: no point that is left out is further than `tolerance` from the
-// line that is left. The ends of an open line are kept; of a closed one, at least three points are.
+// Which points Douglas and Peucker's algorithm keeps: no omitted point is further than `tolerance` from the remaining
+// line. The ends of an open line are kept; of a closed one, at least three points are.
 std::vector<bool> simplified(const point *points, uint32_t count, bool closed, double tolerance);
 
 } // namespace draw

@@ -3,14 +3,14 @@
 namespace draw {
 namespace {
 
-// Stands in the history of drawings: it must never mean anything else.
+// It is stored in the history of drawings: it must never mean anything else.
 constexpr uint64_t invert_id = 0x6472617700000001; // "draw", 1
 
 struct invert_arguments {
     const layer *what; // a heap is always mapped where it was made, so a pointer is as good as a name
 };
 
-// Called for the edit itself, for its undo and for its redo: each time it records how it is reversed, by itself.
+// Called for the edit itself, for its undo and for its redo: each time it records its own reversal: itself.
 ty_status invert(ty_heap *heap, const void *bytes, size_t count, void *) {
     invert_arguments arguments{};
     if (count != sizeof arguments)

@@ -23,7 +23,7 @@ bool is_as(const session &s, const state &expected) {
     return now.content == expected.content && now.memory == expected.memory && now.undoable == expected.undoable;
 }
 
-// Opens what the dead editor left and checks everything. The text says what is not as it must be; empty: all is. What
+// Opens what the dead editor left and checks everything. Returns the first thing that is wrong; empty: nothing is. What
 // the proof itself undoes is not saved.
 std::string prove(const kill_plan &plan, const told &record, kill_result &result, state &found) {
     demo::stopwatch clock;

@@ -1,5 +1,5 @@
 // The proof: an editor is killed at a random moment, the drawing opened again, its changes undone back to the import,
-// those of other processes too, and done again.
+// including those of other processes, and redone.
 #pragma once
 
 #include "editor.hpp"
@@ -11,7 +11,7 @@ struct kill_plan {
     unsigned rounds;
     uint64_t seed;
     state imported; // nothing can be undone but the import itself
-    state edited;   // what the editor starts from, and does not undo
+    state edited;   // the editor starts from this state, and does not undo it
 };
 
 struct kill_result : demo::kill_count { // open_ms: until the drawing can be changed, undone and redone

@@ -12,7 +12,7 @@ namespace {
 using demo::failure;
 using draw::session;
 
-// Line by line, so that an error can say where. The first one ends it.
+// Line by line, so that an error can name the line. The first error ends it.
 void run_lines(session &s, std::istream &from, const std::string &name) {
     std::string line;
     for (uint64_t number = 1; !s.is_ended() && std::getline(from, line); ++number) {
@@ -27,7 +27,7 @@ void run_lines(session &s, std::istream &from, const std::string &name) {
         throw failure("cannot read " + name);
 }
 
-// An error is told, and the next command is asked for.
+// Prints an error, and asks for the next command.
 void run_terminal(session &s) {
     std::cout << "help lists the commands; quit saves and leaves\n";
     std::string line;

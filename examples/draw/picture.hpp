@@ -6,7 +6,7 @@
 
 namespace draw {
 
-// By the ending of the path: .svg or .png. The same drawing gives the same bytes.
+// The path's extension selects the format: .svg or .png. The same drawing gives the same bytes.
 void export_picture(const drawing *d, const std::string &path);
 
 } // namespace draw

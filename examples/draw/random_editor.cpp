@@ -7,7 +7,7 @@ std::string random_editor::number(double low, double high) {
     return std::to_string(low + (high - low) * static_cast<double>(random_() >> 11) / 9007199254740992.0); // 2^53
 }
 
-// Of the first entity from a random id on.
+// The first entity from a random id on.
 std::string random_editor::some_id(bool only_lines) {
     const drawing *d = session_.content();
     for (uint64_t left = d->new_id, id = below(d->new_id); left > 0; --left, id = (id + 1) % d->new_id)
@@ -32,7 +32,7 @@ std::string random_editor::shape() {
 }
 
 std::string random_editor::next_commands() {
-    constexpr uint64_t most = 200; // so that nothing is forgotten for want of room
+    constexpr uint64_t most = 200; // so that nothing is forgotten for lack of room
     ty_undo_stats stats = undo_stats_of(session_.heap());
     uint64_t undoable = stats.undoable > keep_ ? stats.undoable - keep_ : 0;
     if (undoable > most)

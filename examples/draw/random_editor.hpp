@@ -1,4 +1,4 @@
-// Somebody who draws without a plan: for tests, and for the process that the demo kills.
+// Random drawing: for tests, and for the process that the demo kills.
 #pragma once
 
 #include "session.hpp"

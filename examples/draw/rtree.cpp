@@ -21,13 +21,13 @@ slot slot_of(tree_node *node) {
     return s;
 }
 
-// Those behind the count lead nowhere: so it can be told that no pointer is forgotten (draw/descriptors.hpp).
+// Slots after the count lead nowhere: so a check can show that no pointer is forgotten (draw/descriptors.hpp).
 void clear_slots(tree_node *node) {
     for (uint32_t i = node->count; i < tree_slots; ++i)
         node->slots[i].node = nullptr;
 }
 
-// Adds a slot; a full node is halved, along the axis in which its slots' middles are spread wider, and the other half
+// Adds a slot; a full node is split, along the axis in which its slots' centres are spread wider, and the other half
 // returned.
 tree_node *add_slot(edit &e, tree_node *node, const slot &added) {
     node = e.change(node);
@@ -55,7 +55,7 @@ tree_node *add_slot(edit &e, tree_node *node, const slot &added) {
     return sibling;
 }
 
-// The slot whose box grows least, the smaller one of equals.
+// The slot whose box grows least; of equals, the smaller one.
 uint32_t best_slot(const tree_node *node, const box &bounds) {
     uint32_t best = 0;
     double best_growth = 0;
@@ -70,7 +70,7 @@ uint32_t best_slot(const tree_node *node, const box &bounds) {
     return best;
 }
 
-// Returns the new other half, if the node was halved.
+// Returns the new other half, if the node was split.
 tree_node *insert_below(edit &e, tree_node *node, const slot &added) {
     if (node->height == 0)
         return add_slot(e, node, added);

@@ -1,5 +1,5 @@
-// Where things are: an R-tree of raw pointers. Its nodes are blocks of the heap, changed through edits like all else,
-// so undo brings the index back together with what it points to.
+// Positions of things: an R-tree of raw pointers. Its nodes are blocks of the heap, changed through edits like all
+// else, so undo restores the index together with what it points to.
 #pragma once
 
 #include "edit.hpp"
@@ -16,7 +16,7 @@ struct tree_node {
     struct slot {
         box bounds; // of all below
         union {
-            tree_node *node; // where height > 0
+            tree_node *node; // if height > 0
             entity *item;    // in leaves
         };
     };
@@ -30,7 +30,7 @@ struct tree {
 };
 
 void tree_insert(edit &e, tree *t, const box &bounds, entity *item);
-// `bounds` as inserted. Throws where it is not there. Nodes are freed when they are empty, and not merged before.
+// `bounds` as inserted. Throws if the item is not there. Nodes are freed when they are empty, and not merged before.
 void tree_remove(edit &e, tree *t, const box &bounds, const entity *item);
 
 // All items whose box overlaps this one, in no particular order.

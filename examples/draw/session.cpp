@@ -34,7 +34,7 @@ std::vector<entity *> session::selected() const {
     return items;
 }
 
-// What a history says was changed: their name, where they have one name, or how many there are.
+// The items in a history label: their name, if they have one name, or their number.
 std::string session::subject(const std::vector<entity *> &items) const {
     std::string_view name = demo::view(items[0]->name);
     bool alike = std::all_of(items.begin(), items.end(), [&](const entity *e) { return demo::view(e->name) == name; });
@@ -181,7 +181,7 @@ std::string session::add_shape(const words &from, bool is_area) {
 
 namespace {
 
-// As often as was asked for, and as there is something; at least once, which throws where there is nothing.
+// As often as was asked for, and as there is something; at least once, which throws if there is nothing.
 uint64_t times(const std::vector<std::string> &asked, uint64_t there_are) {
     return asked.empty() ? 1 : std::min(count_of(asked[0]), std::max<uint64_t>(there_are, 1));
 }

@@ -1,4 +1,4 @@
-// A drawing that somebody works on: the open heap, what is selected, and the commands.
+// A drawing that somebody works on: the open heap, the selection, and the commands.
 #pragma once
 
 #include "drawing.hpp"
@@ -14,9 +14,9 @@ public:
     // Opens a drawing, or makes a new one.
     explicit session(const std::string &path);
 
-    // Does commands, separated by ';' or line ends; what they have to say goes to `out`, in lines. Words are separated
-    // by spaces; "..." holds a word together; from a # at the start of a command on, a line is a comment. A command
-    // that throws has changed nothing.
+    // Executes commands, separated by ';' or line ends; their output goes to `out`, in lines. Words are separated by
+    // spaces; "..." holds a word together; from a # at the start of a command on, a line is a comment. A command that
+    // throws has changed nothing.
     void execute(std::string_view commands, std::ostream &out);
 
     // After the command quit or abandon.
@@ -40,7 +40,7 @@ private:
     static const command commands[];
     std::string run(const words &command);
 
-    std::vector<entity *> selected() const; // throws where there is none
+    std::vector<entity *> selected() const; // throws if nothing is selected
     std::string subject(const std::vector<entity *> &items) const;
     layer *named_layer(const std::string &name) const;
     std::string select_all(const std::vector<entity *> &items);
@@ -77,7 +77,7 @@ private:
 
     demo::heap_file file_;
     drawing *drawing_;
-    std::vector<uint64_t> selection_; // ids; what undo or redo takes away is no longer selected
+    std::vector<uint64_t> selection_; // ids; what undo or redo removes is no longer selected
     bool ended_ = false;
     bool abandoned_ = false;
 };

@@ -50,7 +50,7 @@ private:
         return sound();
     }
 
-    // Takes in a block, unless the pointer to it is not one to a block of the heap that is large enough.
+    // Records a block; false if the pointer to it is not one to a block of the heap that is large enough.
     template <class T>
     bool owns(const T *block, size_t count = 1) {
         size_t bytes = count * sizeof(T);

@@ -1,4 +1,4 @@
-// A walk over everything in a drawing that believes nothing: it checks each structure, counts, and takes fingerprints.
+// A walk over everything in a drawing that trusts nothing: it checks each structure, counts, and takes fingerprints.
 #pragma once
 
 #include "drawing.hpp"
@@ -13,8 +13,8 @@ struct fingerprint {
 std::string text_of(const fingerprint &f); // 32 hexadecimal digits
 
 struct survey {
-    fingerprint content{}; // of what the drawing shows and is called; the same on each machine
-    fingerprint memory{};  // of all bytes of all its blocks, the index too, and where they lie
+    fingerprint content{}; // of the visible drawing and its names; the same on each machine
+    fingerprint memory{};  // of all bytes of all its blocks, including the index, and their addresses
     uint64_t layers = 0;
     uint64_t entities = 0;
     uint64_t points = 0;

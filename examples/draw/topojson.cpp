@@ -18,8 +18,8 @@ uint32_t colour_of(const std::string &name) {
     return palette[hash % std::size(palette)];
 }
 
-// In TopoJSON a polygon is rings, a ring is a row of arcs, and an arc, a row of points, is shared by all whose border
-// it is. The number ~n stands for arc n backwards.
+// In TopoJSON a polygon is rings, a ring is a sequence of arcs, and an arc, a sequence of points, is shared by all
+// polygons that it borders. The number ~n stands for arc n reversed.
 class topology {
 public:
     explicit topology(const json &from) {
@@ -55,7 +55,7 @@ public:
         return read;
     }
 
-    // The arcs that two shapes of different names share, of all that were read since the last call.
+    // The arcs that two shapes of different names share, among all that were read since the last call.
     map_layer take_borders() {
         map_layer borders{"borders", {}};
         for (const auto &[arc, names] : users_)

@@ -11,7 +11,7 @@ struct map_layer {
     std::vector<shape> shapes;
 };
 
-// The layers "land", "countries" and "borders". Throws with the reason where the file is not such a one.
+// The layers "land", "countries" and "borders". Throws with the reason if the file is not such a one.
 std::vector<map_layer> read_countries(const std::string &path);
 
 } // namespace draw

@@ -11,7 +11,7 @@ namespace draw {
 // Each command as its words; see session::execute.
 std::vector<std::vector<std::string>> split_commands(std::string_view text);
 
-// They throw where the word is something else.
+// They throw if the word is something else.
 double number_of(const std::string &word);
 uint64_t count_of(const std::string &word);
 uint32_t colour_of(const std::string &word); // #rrggbb

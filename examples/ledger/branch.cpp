@@ -15,7 +15,7 @@ void file_away(const atomic_txn &txn, branch &b, slip *old) {
     txn.destroy(old);
 }
 
-// Until the commit a new block is the transaction's own: it is filled by plain stores.
+// Until the commit a new block belongs to the transaction alone: it is filled by plain stores.
 char *copy_note(const atomic_txn &txn, std::string_view note) {
     if (note.empty())
         return nullptr;

@@ -6,7 +6,7 @@
 namespace ledger {
 namespace {
 
-// What the worker has told so far.
+// What the worker has reported so far.
 struct told {
     uint64_t posted = 0; // highest acknowledged numbers
     uint64_t settled = 0;
@@ -76,7 +76,7 @@ std::string prove_bank(ty_heap *heap, const told &record, kill_result &result) {
     return {};
 }
 
-// Opens what the dead worker left and checks everything. The text says what is not as it must be; empty: all is.
+// Opens what the dead worker left and checks everything. Returns the first thing that is wrong; empty: nothing is.
 std::string prove(const kill_plan &plan, const told &record, kill_result &result) {
     demo::stopwatch clock;
     demo::heap_file heap(plan.heap_path);
@@ -88,7 +88,7 @@ std::string prove(const kill_plan &plan, const told &record, kill_result &result
     return plan.branch ? prove_branch(heap.get(), record, result) : prove_bank(heap.get(), record, result);
 }
 
-// The library has lists of its own in a heap that threads were killed in; a heap that was closed in order has none.
+// If threads were killed in it, a heap has lists of the library; a heap that was closed properly has none.
 std::string prove_nothing_left(const kill_plan &plan) {
     demo::heap_file(plan.heap_path).close();
     demo::heap_file heap(plan.heap_path);

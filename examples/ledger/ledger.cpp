@@ -8,7 +8,7 @@ namespace {
 using demo::check;
 using demo::failure;
 
-// Announces that an object will be written, and gives it.
+// Declares an object that will be written, and returns it.
 template <class T>
 T &writing(ty_txn *txn, T &object) {
     check(ty_declare(txn, &object, sizeof object));
@@ -37,7 +37,7 @@ order *take_first(ty_txn *txn, bank *b) {
     return taken;
 }
 
-// The receipt takes the order's note over.
+// The receipt takes over the order's note.
 void write_receipt(ty_txn *txn, bank *b, order *done, int64_t cents) {
     auto *slip = make<receipt>(txn);
     *slip = {nullptr, done->number, cents, done->from, done->to, done->note};

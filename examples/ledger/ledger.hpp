@@ -3,8 +3,8 @@
 //
 // An *order* asks for a transfer. It is posted to the end of the queue; later it is taken from the front, settled, and
 // a *receipt* is written: in one transaction, so an order is neither lost nor done twice. Orders are numbered 1, 2, 3,
-// ... as they are posted, and the queue is served in that order: what is settled is always 1 to `settled`, what waits
-// is the rest up to `posted`. Old receipts are archived: added to the opening balances, and freed.
+// ... as they are posted, and the queue is served in that order: orders 1 to `settled` are settled, and the rest up to
+// `posted` wait. Old receipts are archived: added to the opening balances, and freed.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct order {
 struct receipt {
     receipt *next;
     uint64_t number;
-    int64_t cents; // 0: refused, for want of money
+    int64_t cents; // 0: refused, for lack of money
     uint32_t from;
     uint32_t to;
     char *note;
@@ -47,7 +47,7 @@ struct bank {
     receipt *first_receipt;
     receipt *last_receipt;
     uint64_t settled;
-    uint64_t archived; // receipts of the orders 1 to `archived` are gone
+    uint64_t archived; // receipts of the orders 1 to `archived` were freed
     uint64_t refused;
 };
 
@@ -67,7 +67,7 @@ void refuse(ty_txn *txn, bank *b);
 // Archives the oldest `count` receipts.
 void archive(ty_txn *txn, bank *b, uint64_t count);
 
-// Goes through everything and says what is wrong; empty: nothing. *blocks: how many blocks of the heap the bank has.
+// Checks everything and returns what is wrong; empty: nothing. *blocks: how many blocks of the heap the bank has.
 std::string audit(const bank *b, uint64_t *blocks);
 int64_t sum_of_balances(const bank *b);
 

@@ -32,7 +32,7 @@ void found_bank(const std::string &path) {
     options.mode = TY_CREATE_NEW;
     options.kind = TY_TRANSACTIONAL;
     options.limit_bytes = size_t{256} << 20;
-    options.log_bytes = size_t{4} << 20; // small, so that it turns round often and snapshots are taken by themselves
+    options.log_bytes = size_t{4} << 20; // small, so that it wraps often and snapshots are taken by themselves
     ty_heap *heap = nullptr;
     check(ty_open(path.c_str(), &options, &heap, nullptr));
     ledger::found(heap, accounts, opening_cents);
@@ -51,7 +51,7 @@ void found_branch(const std::string &path, unsigned tellers) {
                 demo::with_commas(accounts).c_str(), tellers, demo::shown(path).c_str());
 }
 
-// Workers of any sort, each in a thread of its own, for a while: how many transactions they made in a second.
+// Runs workers of any sort, each in its own thread, for a while; returns their transactions per second.
 template <class Make>
 uint64_t per_second(const demo_plan &plan, unsigned threads, Make &&make) {
     std::vector<uint64_t> commits(threads);
@@ -187,7 +187,7 @@ int run(int argc, char **argv) {
         ->capture_default_str();
     options.add_option("--seconds", plan.seconds, "How long each speed is measured; 0: not")->capture_default_str();
     options.add_option("--seed", plan.seed, "Of everything that is random")->capture_default_str();
-    // How the demo starts its own worker.
+    // The demo starts its own worker with it.
     auto *pipe_option = options.add_option("--pipe", pipe)->group("");
     options.add_option("--heap", heap)->group("")->needs(pipe_option);
     options.add_flag("--tellers", tellers)->group("")->needs(pipe_option);

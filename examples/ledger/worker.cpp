@@ -54,7 +54,7 @@ void clerk::settle_order() {
         if (bank_->first_order == nullptr) // another clerk was faster
             outcome = settlement::nothing_to_do;
         else
-            refuse(txn, bank_); // whoever's turn it is: a bank may refuse any order
+            refuse(txn, bank_); // whichever order is first now: a bank may refuse any order
     }
     commit(txn, {message::kind::settled, bank_->settled}, outcome != settlement::nothing_to_do);
 }
@@ -89,7 +89,7 @@ void transfers::work() {
     ++commits_;
     if (!wait || pipe_ < 0)
         return;
-    const message words{message::kind::transferred, teller_.done, number_}; // nobody else writes to it
+    const message words{message::kind::transferred, teller_.done, number_}; // no other thread writes to it
     demo::tell_parent(pipe_, &words, sizeof words);
 }
 
@@ -98,7 +98,7 @@ ty_open_options options_of_branch() {
     options.kind = TY_TRANSACTIONAL;
     options.concurrent = true;
     options.limit_bytes = size_t{256} << 20;
-    options.log_bytes = size_t{4} << 20; // small, so that it turns round often and snapshots are taken by themselves
+    options.log_bytes = size_t{4} << 20; // small, so that it wraps often and snapshots are taken by themselves
     options.log_streams = 2;
     return options;
 }

@@ -1,5 +1,5 @@
 // The process that is killed: threads that post and settle orders without end, and one that reads all balances over and
-// over. What has been acknowledged as durable it tells through a pipe.
+// over. Through a pipe it reports what has been acknowledged as durable.
 #pragma once
 
 #include "branch.hpp"
@@ -13,7 +13,8 @@ struct message {
         opened,      // the heap is open
         posted,      // the order of this number is durably posted
         settled,     // the order of this number is durably settled
-        transferred, // the transfer of this number, of this teller, is durably done, and all of its before
+        transferred, // the transfer of this number, of this teller, is durable, and so are all of the teller's before
+                     // it
         wrong,       // a reader saw a sum of balances that is not the bank's
     };
     kind what;
@@ -34,7 +35,7 @@ struct dice {
 // One of the bank's clerks. Several work at once, each in its own thread.
 class clerk {
 public:
-    clerk(ty_heap *heap, bank *b, uint64_t seed, int pipe); // pipe -1: tells nobody
+    clerk(ty_heap *heap, bank *b, uint64_t seed, int pipe); // pipe -1: reports nothing
     // One transaction; most of them commit durably, some leave it to a later one.
     void work();
     uint64_t commits() const { return commits_; }
@@ -50,16 +51,16 @@ private:
     dice random_;
     int pipe_;
     uint64_t commits_ = 0;
-    message untold_[untold_max]; // committed without waiting: told once a later commit is durable
+    message untold_[untold_max]; // committed without waiting: reported once a later commit is durable
     unsigned untold_count_ = 0;
 };
 
 // Transfers of one teller of a branch.
 class transfers {
 public:
-    transfers(ty_heap *heap, branch *b, uint64_t number, uint64_t seed, int pipe) // pipe -1: tells nobody
+    transfers(ty_heap *heap, branch *b, uint64_t number, uint64_t seed, int pipe) // pipe -1: reports nothing
         : heap_(heap), branch_(*b), teller_(b->tellers[number]), number_(number), random_{seed * 2 + 1}, pipe_(pipe) {}
-    // One transaction; most are not waited for, but told once a later one is durable.
+    // One transaction; most are not waited for, but reported once a later one is durable.
     void work();
     uint64_t commits() const { return commits_; }
 
@@ -77,7 +78,7 @@ private:
 [[noreturn]] void run_worker(const std::string &path, int pipe, uint64_t seed, unsigned threads);
 [[noreturn]] void run_tellers(const std::string &path, int pipe, uint64_t seed, unsigned threads);
 
-// How the branch's heap is opened, or made.
+// The options with which the branch's heap is opened or created.
 ty_open_options options_of_branch();
 
 } // namespace ledger

@@ -76,7 +76,7 @@ std::string problem_of_texts(lua_State *L, uint64_t number) {
     return {};
 }
 
-// What the table on top holds for the function on top of it, which is taken off.
+// Checks the value that the table on top has for the function on top of it; pops the function.
 std::string problem_of_last(lua_State *L, uint64_t number) {
     if (lua_rawget(L, -2) != LUA_TNUMBER || static_cast<uint64_t>(lua_tointeger(L, -1)) != number)
         return "what is held for a function is another number";
@@ -99,7 +99,7 @@ std::string problem_of_others(lua_State *L, uint64_t number) {
     return problem_of_last(L, number);
 }
 
-// Called by lua_pcall: what is read may be anything, so an error of Lua may come of it.
+// Called by lua_pcall: the values read may be anything, so Lua may raise an error.
 int check_counter(lua_State *L) {
     auto *problem = static_cast<std::string *>(lua_touserdata(L, 1));
     const uint64_t number = local_of_counter(L, "number");

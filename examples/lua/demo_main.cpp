@@ -66,7 +66,7 @@ int run(int argc, char **argv) {
     options.add_option("--folder", plan.folder, "Where the state goes; replaces lua.ty there")->capture_default_str();
     options.add_option("--rounds", plan.rounds, "How often the working process is killed")->capture_default_str();
     options.add_option("--seed", plan.seed, "Of everything that is random")->capture_default_str();
-    // How the demo starts its own worker.
+    // The demo starts its own worker with it.
     auto *pipe_option = options.add_option("--pipe", pipe)->group("");
     options.add_option("--state", state)->group("")->needs(pipe_option);
     CLI11_PARSE(options, argc, argv);

@@ -6,12 +6,12 @@
 namespace lua {
 namespace {
 
-// A part of an entry: two words, then `count` more where it has content.
+// A part of an entry: two words, followed by `count` words of content, if it has content.
 enum class part : uint64_t {
-    changed, // these words were other ones
-    gone,    // here was a block that is no more, of these words; it is held
-    made,    // here is a block that was not; of no words
-    covered, // as gone, but not held: something else lies there now, or did
+    changed, // these words had other values
+    gone,    // a freed block of these words was here; its memory is kept
+    made,    // a block is here that was not there before; no words
+    covered, // as gone, but its memory is not kept: something else lies there now, or did
 };
 constexpr uint64_t kinds = 4;
 constexpr uint64_t around = 3; // words of an entry apart from its parts
@@ -31,7 +31,7 @@ void add_part(std::vector<uint64_t> &entry, part kind, const void *address, uint
         entry.insert(entry.end(), words, words + count);
 }
 
-// Runs of words that differ; a few equal ones between two cost less than another part.
+// Adds runs of words that differ; a few equal words between two runs cost less than another part.
 void add_changes(std::vector<uint64_t> &entry, const uint64_t *now, const uint64_t *before, size_t count) {
     constexpr size_t gap_most = 2;
     if (std::memcmp(now, before, count * sizeof *now) == 0)
@@ -39,7 +39,7 @@ void add_changes(std::vector<uint64_t> &entry, const uint64_t *now, const uint64
     for (size_t i = 0; i < count; ++i) {
         if (now[i] == before[i])
             continue;
-        size_t end = i + 1; // behind the last one that differs
+        size_t end = i + 1; // after the last one that differs
         for (size_t at = end; at < count && at - end <= gap_most; ++at)
             if (now[at] != before[at])
                 end = at + 1;
@@ -58,13 +58,13 @@ void each_part(Word *parts, size_t count, Visit &&visit) {
     }
 }
 
-// Takes words off the end.
+// Removes words from the end.
 void cut(entry_stack *stack, uint64_t used) {
     std::memset(stack->words + used, 0, (stack->used - used) * sizeof *stack->words);
     stack->used = used;
 }
 
-// How many words make half of the room free, if lines, oldest first, are forgotten as wholes.
+// How many words to drop so that half of the room is free; only whole lines, oldest first, are dropped.
 uint64_t words_to_forget(const entry_stack *stack) {
     uint64_t at = 0;
     while (at < stack->used && (at < stack->room / 2 || stack->words[at + 1] == 0))
@@ -74,7 +74,7 @@ uint64_t words_to_forget(const entry_stack *stack) {
 
 } // namespace
 
-// What covers a block is Lua's, and is held in its turn when it is gone.
+// Allocates freed blocks again, to keep their memory. A block of Lua that covers one is kept in turn when it is freed.
 void history::hold(uint64_t *parts, size_t count) {
     each_part(parts, count, [this](part kind, void *address, uint64_t count_here, uint64_t *words) {
         if (kind != part::covered)
@@ -101,9 +101,9 @@ void history::release_all(entry_stack *stack) {
         release(stack->words + at + 2, stack->words[at] - around);
 }
 
-// Back to the state that the entry leads to. Blocks come back at their addresses: what took their places since is gone
-// by then, as states are walked through in order. But where one had been covered, a later line may have had another one
-// beside that, which is held to be done again: such blocks are held no more.
+// Restores the state that the entry leads to. Blocks come back at their addresses: what took their places since is
+// freed by then, as states are visited in order. But where one block was covered, a later line may have allocated
+// another one next to it, whose memory is kept for redo: then blocks kept for redo are released.
 void history::lead_back(const std::vector<uint64_t> &entry) {
     each_part(entry.data(), entry.size(), [](part kind, void *address, uint64_t, const uint64_t *) {
         if (kind == part::made)
@@ -136,7 +136,7 @@ bool history::push(entry_stack *stack, const std::vector<uint64_t> &entry, bool 
         remove_first(stack, words_to_forget(stack));
     if (size > stack->room - stack->used)
         remove_first(stack, stack->used);
-    if (size > stack->room || (!begins && stack->lines == 0)) // of a part alone, the line could not be undone
+    if (size > stack->room || (!begins && stack->lines == 0)) // without its first part, the line could not be undone
         return false;
     uint64_t *to = stack->words + stack->used;
     to[0] = size;
@@ -149,7 +149,7 @@ bool history::push(entry_stack *stack, const std::vector<uint64_t> &entry, bool 
     return true;
 }
 
-// Takes the last entry off; whether a line begins with it.
+// Pops the last entry; returns whether a line begins with it.
 bool history::pop(entry_stack *stack, std::vector<uint64_t> &entry) {
     const uint64_t begin = stack->used - stack->words[stack->used - 1];
     const bool begins = stack->words[begin + 1] != 0;
@@ -217,7 +217,7 @@ void history::look() {
         content_.insert(content_.end(), words_at(block.address), words_at(block.address) + words_of(block));
 }
 
-// The entry that leads from the state of now to that of the last look().
+// The entry that leads from the present state to that of the last look().
 std::vector<uint64_t> history::difference() const {
     std::vector<uint64_t> entry;
     const std::vector<ty_block> now = blocks_now();
@@ -260,7 +260,7 @@ bool history::walk(entry_stack *from, entry_stack *to) {
         begins = pop(from, entry);
         lead_back(entry);
     }
-    push(to, difference(), true); // without room, there is nothing to walk back to
+    push(to, difference(), true); // if there is no room for it, this step cannot be undone or redone
     look();
     return true;
 }

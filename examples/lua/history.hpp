@@ -1,8 +1,8 @@
-// Undo and redo of whole lines. Lua stores where it likes, so nothing is recorded while it runs: behind a line, all of
-// its blocks are held against a copy from before, and what differs becomes an entry. Entries lie in the heap, in words
-// at multiples of 8. So they are part of each snapshot; and where the program lies elsewhere in the next run, or was
-// built anew, the old words in them are repointed as all others are, which those of ty_undo would not be. Blocks that
-// are gone are held, so that nothing else is there when they come back: neither Lua's nor the library's.
+// Undo and redo of whole lines. Lua stores anywhere, so nothing is recorded while it runs: after a line, all of its
+// blocks are compared with a copy from before, and the differences become an entry. Entries lie in the heap, in words
+// at multiples of 8. So they are part of each snapshot; and if the program is loaded elsewhere in the next run, or was
+// rebuilt, the old words in them are repointed like all others, unlike those of ty_undo. Freed blocks are kept
+// allocated, so that nothing else, neither Lua's nor the library's, is in their places when they come back.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace lua {
 
-// Entries, one behind the other, in one block of the heap. What is not used is zero.
+// Entries, one after the other, in one block of the heap. Unused words are zero.
 struct entry_stack {
     uint64_t room; // in words
     uint64_t used;
@@ -21,7 +21,7 @@ struct entry_stack {
     uint64_t words[1]; // of each entry: its size, whether a line begins with it, its parts, and its size again
 };
 
-// Of all blocks of a heap but those at roots, and the library's.
+// The history of all blocks of a heap except those at roots and the library's own.
 class history {
 public:
     // `undo` and `redo` are made by make_stack, or NULL: then there is no history.
@@ -29,18 +29,18 @@ public:
 
     static entry_stack *make_stack(ty_heap *heap, size_t bytes);
 
-    // What has changed since the last call can be undone from now on, and nothing redone. `begins`: a line begins with
-    // it; else it is more of the line before. False: it had no room, and the history is empty.
+    // From now on the changes since the last call can be undone, and nothing redone. `begins`: a line begins with them;
+    // else they continue the line before. False: they did not fit, and the history is empty.
     bool note(bool begins);
 
-    // Takes the last line back, or does it again, and what has changed since the last call of any of these is taken
-    // back before. False: there is none. After an exception the heap must be discarded.
+    // Undoes or redoes the last line; before that, reverts the changes since the last call of note, undo or redo.
+    // False: there is nothing to undo or redo. After an exception the heap must be discarded.
     bool undo() { return walk(undo_, redo_); }
     bool redo() { return walk(redo_, undo_); }
     uint64_t undoable() const { return undo_ == nullptr ? 0 : undo_->lines; }
     uint64_t redoable() const { return redo_ == nullptr ? 0 : redo_->lines; }
 
-    // Those of the state, in order of address.
+    // The blocks of the state, in order of address.
     std::vector<ty_block> blocks_now() const;
 
 private:
@@ -61,8 +61,8 @@ private:
     entry_stack *redo_;
     std::vector<const void *> apart_;       // blocks, in order of address
     std::unordered_set<const void *> held_; // of all entries
-    std::vector<ty_block> blocks_;          // when look() was called last, in order of address
-    std::vector<uint64_t> content_;         // of one after the other
+    std::vector<ty_block> blocks_;          // at the last look(), in order of address
+    std::vector<uint64_t> content_;         // of one block after the other
 };
 
 } // namespace lua

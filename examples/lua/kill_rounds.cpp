@@ -6,8 +6,8 @@ namespace {
 
 using told = demo::reported_states<state_told>;
 
-// Some lines are undone and done again, but for the first one, which defines the counter; each state on the way must be
-// whole.
+// Some lines are undone and redone, except for the first one, which defines the counter; each state on the way must be
+// consistent.
 std::string prove_history(session &s, kill_result &result) {
     constexpr uint64_t most = 5;
     const state_told found = state_of(s);
@@ -25,8 +25,8 @@ std::string prove_history(session &s, kill_result &result) {
     return problem_of_counter(s);
 }
 
-// Opens what the dead worker left and checks everything. The text says what is not as it must be; empty: all is. What
-// the proof itself undoes and does again is durable, too, as in any session; a line that is under way stays so.
+// Opens what the dead worker left and checks everything. Returns the first thing that is wrong; empty: nothing is. What
+// the proof itself undoes and redoes is durable, too, as in any session; a line in progress stays so.
 std::string prove(const kill_plan &plan, const told &record, kill_result &result, state_told &found) {
     demo::stopwatch clock;
     session s(plan.path);

@@ -1,5 +1,5 @@
-// The proof: a worker is killed at a random moment, and the state opened again. It is one that was acknowledged, or the
-// one that was about to be; all that can be known of it is held against its number; lines are undone and done again.
+// The proof: a worker is killed at a random moment, and the state opened again. It must be one that was acknowledged,
+// or the one that was about to be; all that follows from its number is checked; lines are undone and redone.
 #pragma once
 
 #include "worker.hpp"
@@ -14,10 +14,10 @@ struct kill_plan {
 
 struct kill_result : demo::kill_count {
     unsigned during_snapshot = 0;
-    unsigned under_way = 0; // killed within a script, which goes on
+    unsigned under_way = 0; // killed within a script, which continues
     uint64_t acknowledged = 0;
     uint64_t counted = 0;
-    uint64_t walked = 0;     // lines undone and done again by the proofs
+    uint64_t walked = 0;     // lines undone and redone by the proofs
     uint64_t code_words = 0; // addresses of code that were repointed, by the proofs
 };
 

@@ -5,7 +5,7 @@
 namespace lua {
 namespace {
 
-// ---- Functions of C as closures.
+// ---- C functions as closures.
 
 bool is_light(lua_State *L, int at) {
     if (!lua_iscfunction(L, at))
@@ -16,7 +16,7 @@ bool is_light(lua_State *L, int at) {
     return false;
 }
 
-// A closure over nothing in the place of the light function on top.
+// Replaces the light function on top by a closure without upvalues.
 void make_closure(lua_State *L) {
     lua_CFunction function = lua_tocfunction(L, -1);
     lua_pop(L, 1);
@@ -30,7 +30,7 @@ void make_closures(lua_State *L) {
         if (!is_light(L, -1))
             continue;
         make_closure(L);
-        lua_pushvalue(L, -2); // the key; assigning to a field that is there does not disturb lua_next
+        lua_pushvalue(L, -2); // the key; assigning to an existing field does not disturb lua_next
         lua_pushvalue(L, -2);
         lua_rawset(L, -5);
     }
@@ -58,7 +58,7 @@ void push_iterator(lua_State *L, int function, int arguments) {
     make_closure(L);
 }
 
-// A function of the table on top returns closures from now on.
+// From now on, a function of the table on top returns closures.
 void wrap_iterating(lua_State *L, const char *name) {
     lua_getfield(L, -1, name);
     const int function = lua_gettop(L);
@@ -82,7 +82,7 @@ void wrap_iterating(lua_State *L, const char *name) {
     lua_pop(L, 1);
 }
 
-// ---- What stands in for functions that are left out.
+// ---- Replacements of functions that are left out.
 
 int write(lua_State *L) {
     const int count = lua_gettop(L);
@@ -100,12 +100,12 @@ int write(lua_State *L) {
 void warn(void *, const char *text, int more) {
     static bool within = false;
     if (!within && more == 0 && text[0] == '@')
-        return; // a control message; warnings are always told
+        return; // a control message; warnings are always printed
     std::fprintf(stderr, "%s%s%s", within ? "" : "Lua warning: ", text, more != 0 ? "" : "\n");
     within = more != 0;
 }
 
-// The rest, in Lua. Gets save and write, and returns what runs a chunk.
+// The rest, in Lua. Gets save and write, and returns the function that runs a chunk.
 constexpr char prelude[] = R"lua(
 local save, write = ...
 _ENV.save = save

@@ -38,7 +38,7 @@ uint64_t number_of(std::string_view text) {
     return error != std::errc() || end != text.data() + text.size() ? 0 : number;
 }
 
-// A line that begins with a colon. False: it is none of them, or there was less than it asked for.
+// A line that begins with a colon. False: it is not a known command, or there was less to do than it asked for.
 bool command(session &s, const std::string &line) {
     const std::string word = line.substr(0, line.find(' '));
     const uint64_t count = number_of(line.size() > word.size() ? line.substr(word.size() + 1) : "");
@@ -59,7 +59,7 @@ bool command(session &s, const std::string &line) {
     return true;
 }
 
-// Lines until the end of the input, or :quit. How many of them failed.
+// Reads lines until the end of the input, or :quit. Returns how many of them failed.
 unsigned run_lines(session &s, bool terminal) {
     unsigned failed = 0;
     std::string text;

@@ -10,12 +10,12 @@ namespace {
 
 using demo::failure;
 
-// Of this process; nothing of it is in the heap.
-lua_State *volatile running = nullptr; // what an interrupt stops
+// Belongs to this process; nothing of it is in the heap.
+lua_State *volatile running = nullptr; // for an interrupt to stop
 bool saving = false;
 
-// Lua's allocator. It takes it for granted that a block can shrink. The state holds its argument, so that is an address
-// in the heap, and not the heap's handle, which is another one in each run.
+// Lua's allocator. Lua assumes that shrinking a block never fails. The state keeps this function's argument, so that is
+// an address in the heap, and not the heap's handle, which is another one in each run.
 void *allocate(void *home, void *block, size_t old_bytes, size_t bytes) {
     if (block == nullptr)
         return bytes == 0 ? nullptr : ty_alloc(ty_heap_of(home), bytes);
@@ -38,12 +38,12 @@ int save(lua_State *L) {
     return lua_yield(L, 0);
 }
 
-// Again at each instruction until the line has ended: it may catch errors.
+// Raised again at each instruction until the line has ended, as the line may catch errors.
 void stop(lua_State *L, lua_Debug *) {
     luaL_error(L, "interrupted");
 }
 
-// What runs meanwhile can be interrupted.
+// The line can be interrupted while this exists.
 class interruptible {
 public:
     explicit interruptible(lua_State *L) { running = L; }
@@ -57,8 +57,8 @@ public:
     interruptible &operator=(const interruptible &) = delete;
 };
 
-// Puts a function with arguments on top, calls it, and puts what became of an error in words: Lua's errors must not
-// come where nothing is to catch them.
+// Pushes a function with arguments, calls it, and returns an error as a text: Lua must not raise errors where nothing
+// catches them.
 bool call(lua_State *L, lua_CFunction function, int arguments, int results) {
     lua_pushcfunction(L, function);
     lua_insert(L, -arguments - 1);
@@ -66,7 +66,7 @@ bool call(lua_State *L, lua_CFunction function, int arguments, int results) {
     return lua_pcall(L, arguments, results, 0) == LUA_OK;
 }
 
-// Of what is on top, which it takes off; errors of Lua are texts mostly, yet may be any value.
+// Pops the value on top as a text; errors of Lua are mostly texts, but may be any value.
 std::string take_text(lua_State *L) {
     const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : nullptr;
     std::string taken = text != nullptr ? text : "an error that is not a text";
@@ -74,8 +74,8 @@ std::string take_text(lua_State *L) {
     return taken;
 }
 
-// In the registry, by addresses in the heap: what runs chunks, and the thread of the line that is under way. Nothing is
-// on the main stack while a line runs, as a line may get hold of the main thread, and close or resume it.
+// In the registry, by addresses in the heap: the function that runs chunks, and the thread of the line in progress.
+// Nothing is on the main stack while a line runs, as a line may get hold of the main thread, and close or resume it.
 void push_runner(lua_State *L, const home *h) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, h);
 }
@@ -84,7 +84,7 @@ void push_line(lua_State *L, const home *h) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &h->line);
 }
 
-// Takes it off the stack; where there was one before, without an allocation.
+// Pops it; if there was one before, without an allocation.
 void keep_line(lua_State *L, const home *h) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &h->line);
 }
@@ -138,7 +138,7 @@ int make_line(lua_State *L) {
     return lua_error(L);
 }
 
-// The error of a line as a text, with the calls that led there. Its thread is the first argument.
+// The error of a line as a text, with a traceback. Its thread is the first argument.
 int describe_error(lua_State *L) {
     lua_State *thread = lua_tothread(L, 1);
     luaL_checkstack(thread, 1, nullptr);
@@ -153,8 +153,8 @@ int describe_error(lua_State *L) {
     return 1;
 }
 
-// Of a thread whose line has ended by an error: what it was to close is closed. Where memory was short, all garbage
-// goes, so that it does not fill the files.
+// For a thread whose line has ended by an error: closes its to-be-closed variables. If memory was short, collects all
+// garbage, so that it does not fill the files.
 int close_line(lua_State *L) {
     lua_State *line = lua_tothread(L, 1);
     const bool no_memory = lua_status(line) == LUA_ERRMEM;
@@ -174,9 +174,9 @@ void check_release(const home *found) {
                       std::string(made) + "\", this program has \"" + lua_ident + "\"");
 }
 
-// Addresses of Lua's functions are in the heap: it is mapped, so they are found again wherever they lie, also in
-// another build of the program. There, words that led to nothing that has a name refuse the open at first. Lua keeps no
-// such addresses; but it copies values with bytes that were never set, in which a stack's return addresses may lie.
+// The heap has addresses of Lua's functions: it is mapped, so they are found again wherever they lie, also in another
+// build of the program. In another build, the first open is refused if words lead to code without a symbol. Lua keeps
+// no such addresses; but it copies values with uninitialised bytes, which may contain return addresses from a stack.
 demo::heap_file open_heap(const std::string &path, const session_options &options) {
     constexpr size_t limit_of_new = size_t{1} << 30;
     ty_open_options how = TY_OPEN_OPTIONS_INIT;
@@ -251,7 +251,7 @@ outcome session::go_on() {
     return run(0);
 }
 
-// The thread of the line starts with so many arguments, or goes on.
+// Starts the line's thread with so many arguments, or resumes it.
 outcome session::run(int arguments) {
     push_line(state(), home_);
     lua_State *line = lua_tothread(state(), -1);

@@ -1,7 +1,7 @@
-// A Lua state that lives in a heap, with all that it knows: variables, closures, suspended coroutines. Lua itself is
+// A Lua state that lives in a heap, with all that it has: variables, closures, suspended coroutines. Lua itself is
 // Debian's, and allocates by a function that it is given. Between two lines nothing of the state is on the C stack, so
-// a snapshot there holds all of it. Of a running line, too, where it calls save(): it runs as a coroutine, which yields
-// then.
+// a snapshot there holds all of it. The same holds within a line at a call of save(): the line runs as a coroutine, and
+// yields then.
 #pragma once
 
 #include "heap_file.hpp"
@@ -13,7 +13,7 @@
 
 namespace lua {
 
-// What the heap holds of a session, at the root "lua".
+// The session's data in the heap, at the root "lua".
 struct home {
     char release[64]; // of the Lua that made the state: others have other structures
     lua_State *state;
@@ -23,7 +23,7 @@ struct home {
 };
 
 struct session_options {
-    size_t limit_bytes = 0; // of the heap: what the state may take in all. 0: 1 GiB for a new one, else as it is
+    size_t limit_bytes = 0; // of the heap: the most that the state may take. 0: 1 GiB for a new one, else as it is
     size_t history_bytes = size_t{8} << 20; // of a new heap, for undo, and again for redo; 0: without
 };
 
@@ -41,15 +41,15 @@ public:
     session &operator=(const session &) = delete;
 
     // Runs a line, or a script of many. What it has done is durable when this returns, and can be undone as a whole,
-    // also where it failed. Incomplete: more is to follow; nothing has been done. Throws where it cannot be made
-    // durable, as do the others: the session is over then.
+    // also if it failed. Incomplete: more input is needed; nothing has been done. Throws if it cannot be made durable,
+    // as do the other functions: the session is over then.
     outcome execute(const std::string &text, const std::string &name = "=line");
 
-    // A line that a kill has ended behind its last save(), and that goes on there.
+    // Whether a kill has ended a line after its last save(); it continues there.
     bool is_under_way() const { return home_->line != nullptr; }
     outcome go_on();
 
-    // False: there is nothing to undo, or to do again. What is there now is durable.
+    // False: there is nothing to undo or redo. The present state is durable then.
     bool undo() {
         return step([this] { return history_->undo(); });
     }
@@ -60,7 +60,7 @@ public:
     uint64_t redoable() const { return history_->redoable(); }
     std::vector<ty_block> blocks() const { return history_->blocks_now(); } // of the state, in order of address
 
-    // Called with false when something is going to be durable, and with true when it is.
+    // Called with false before something becomes durable, and with true once it is.
     void watch(std::function<void(bool)> told) { told_ = std::move(told); }
 
     void close() { file_.close(); }
@@ -81,9 +81,9 @@ private:
     std::function<void(bool)> told_;
 };
 
-// Ends the line that is running, with an error of Lua. Where that does not help (it runs within a coroutine that the
-// line resumes, or in a function of C), a second one ends the process: the next one finds the state of before the line,
-// or of its last save(). For a handler of SIGINT.
+// Ends the running line with a Lua error. If that does not help (the line runs in a coroutine that it resumes, or in a
+// C function), a second call ends the process: the next process finds the state before the line, or at its last save().
+// For a handler of SIGINT.
 void interrupt(int);
 
 } // namespace lua

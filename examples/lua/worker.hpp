@@ -1,5 +1,5 @@
-// The process that is killed: it opens the state, goes on with the line that is under way, and runs lines without end:
-// it counts, undoes and redoes, and runs scripts that save themselves at each count.
+// The process that is killed: it opens the state, continues the line in progress, and runs lines without end: it
+// counts, undoes and redoes, and runs scripts that save themselves at each count.
 #pragma once
 
 #include "counter.hpp"
@@ -7,7 +7,7 @@
 
 namespace lua {
 
-// Of all that there is at some time, enough to tell one state from another, and to know all of it.
+// The report of a state: enough to distinguish states, and to know all of this one.
 struct state_told {
     uint64_t counted;
     uint64_t undoable;

@@ -3,8 +3,8 @@
  *   notes FILE add "buy bread"     adds a line
  *   notes FILE list                lists the lines
  *
- * There is no code here that reads or writes a file. The lines are ordinary structs with ordinary pointers; that they
- * lie in a heap of Taiyen makes them durable. Build it with: cc notes.c -ltaiyen -lpthread
+ * No code here reads or writes a file. The lines are ordinary structs with ordinary pointers; they are durable because
+ * they lie in a heap of Taiyen. Build it with: cc notes.c -ltaiyen -lpthread
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct line {
 
 struct notes {
     struct line *first;
-    struct line **last; /* pointers into the heap stay good: it always comes back at the same address */
+    struct line **last; /* pointers into the heap stay valid: it is always mapped at the same address */
     unsigned count;
 };
 
@@ -27,7 +27,7 @@ static int fail(void) {
     return 1;
 }
 
-/* The notes of the file: found under their name, or made when the file is new. NULL: it failed. */
+/* The notes in the file: found by their root, or created in a new file. NULL: it failed. */
 static struct notes *find_notes(ty_heap *heap) {
     struct notes *notes = ty_root(heap, "notes");
     if (notes != NULL)
@@ -48,8 +48,8 @@ static int add(ty_heap *heap, struct notes *notes, const char *text) {
     notes->last = &line->next;
     notes->count++;
 
-    /* Here all of it becomes durable, at once or not at all. Pull the plug during this call: after the next start the
-     * line is there whole, or it is not there. */
+    /* Here all of it becomes durable, atomically. Pull the plug during this call: after the next start the whole line
+     * is there, or nothing of it. */
     return ty_snapshot(heap) == TY_OK ? 0 : fail();
 }
 

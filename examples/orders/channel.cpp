@@ -16,7 +16,7 @@ using demo::failure;
 
 enum class frame_kind : uint32_t {
     message, // of an outbox; its bytes follow
-    ask,     // how far the receiver is with the source
+    ask,     // up to which message of the source the receiver is
     answer,
 };
 struct frame {
@@ -26,7 +26,7 @@ struct frame {
     char source[40];
 };
 
-// One end. What fails as the other one has died is no error: false.
+// One end. A failure because the other end has died is no error: false.
 class connection {
 public:
     explicit connection(int descriptor) : descriptor_(descriptor) {}
@@ -34,7 +34,7 @@ public:
     connection(const connection &) = delete;
     connection &operator=(const connection &) = delete;
 
-    // Kept until flush().
+    // Buffered until flush().
     void put(frame_kind kind, const char *source, uint64_t number, const void *bytes = nullptr, size_t size = 0) {
         frame head{kind, static_cast<uint32_t>(size), number, {}};
         std::memcpy(head.source, source, strnlen(source, sizeof head.source - 1));
@@ -67,7 +67,7 @@ private:
     std::string waiting_;
 };
 
-// A name that the system gives, not of a file.
+// A name that the system assigns, not of a file.
 sockaddr_un address_of(const std::string &name) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -86,7 +86,7 @@ int connect_to(const std::string &name) {
     return made;
 }
 
-// False: the receiver is gone.
+// False: the receiver has gone.
 bool ask(connection &to, const char *source, uint64_t &last) {
     frame head{};
     std::vector<char> bytes;
@@ -101,7 +101,7 @@ void forget(ty_heap *heap, const char *box, uint64_t through) {
     ty_txn *txn = nullptr;
     check(ty_begin(heap, nullptr, &txn));
     check(ty_outbox_forget(txn, box, through));
-    check(ty_commit_async(txn, nullptr)); // if that is lost, the receiver tells it once more
+    check(ty_commit_async(txn, nullptr)); // if that is lost, the receiver reports it again
 }
 
 void send_until_gone(ty_heap *heap, const char *box, const char *source, connection &to,
@@ -133,7 +133,7 @@ void take(ty_heap *heap, const frame &head, const std::vector<char> &bytes, cons
         throw failure("messages are missing before number " + std::to_string(head.number));
     if (taken == TY_MESSAGE_NEW)
         effect(txn, head.number, bytes.data(), bytes.size());
-    check(ty_commit_async(txn, nullptr)); // what the sender is told of is made durable then
+    check(ty_commit_async(txn, nullptr)); // what is reported to the sender is made durable then
 }
 
 } // namespace
@@ -143,7 +143,7 @@ listener make_listener() {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     made.descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    socklen_t length = sizeof address.sun_family; // no name: the system gives one
+    socklen_t length = sizeof address.sun_family; // no name: the system assigns one
     if (made.descriptor < 0 || ::bind(made.descriptor, reinterpret_cast<const sockaddr *>(&address), length) != 0 ||
         ::listen(made.descriptor, 4096) != 0)
         demo::fail_system("make a socket");

@@ -27,25 +27,26 @@ struct invoice_sums {
 class database {
 public:
     virtual ~database() = default;
-    // Puts the database into a group's options. What is an agent is registered when the object is made.
+    // Adds the database to a group's options. A last agent is registered when the object is made.
     virtual void join(ty_group_options &options) = 0;
     // Within a distributed transaction; begins the database's part of it.
     virtual void add(const invoice &one) = 0;
-    // Without the distributed transaction, for who wants to see what that is good for.
+    // Without the distributed transaction, to show what that is needed for.
     virtual void commit_apart() = 0;
-    // A distributed transaction was not committed: its part is rolled back.
+    // The distributed transaction was not committed: rolls back this part.
     virtual void abandon() = 0;
     virtual invoice_sums sums() = 0;
-    // Transactions that are prepared, and not over.
+    // Transactions that are prepared, and have no outcome yet.
     virtual uint64_t prepared() = 0;
 };
 
-// kind: sqlite (where: a file), postgres, or postgres-prepared (where: as libpq takes it). Throws. One for a process.
+// kind: sqlite (where: a file), postgres, or postgres-prepared (where: a connection string of libpq). Throws. One per
+// process.
 std::unique_ptr<database> open_database(const std::string &kind, const std::string &where);
-// A new table.
+// Creates a new table.
 void found_database(const std::string &kind, const std::string &where);
 
-// What they are made of, where the libraries were there: by sqlite_database.cpp, postgres_database.cpp.
+// The implementations, where their libraries were found: in sqlite_database.cpp, postgres_database.cpp.
 std::unique_ptr<database> open_sqlite(const std::string &where);
 void found_sqlite(const std::string &where);
 std::unique_ptr<database> open_postgres(const std::string &where);

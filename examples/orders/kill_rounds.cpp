@@ -13,8 +13,8 @@ void start_all(processes &all) {
         all.start(each);
 }
 
-// Some time after it has opened its heaps; in every fourth round some time after it has started, so that it is hit
-// while it opens them, too.
+// Kills it some time after it has opened its heaps; in every fourth round some time after it has started, so that kills
+// also hit its opens.
 void let_work_and_kill(processes &all, role who, std::mt19937_64 &random, unsigned round) {
     constexpr double most_work_ms = 40, most_open_ms = 5;
     const int n = static_cast<int>(who);
@@ -37,7 +37,7 @@ bool check(processes &all, kill_result &result, bool is_final) {
     return true;
 }
 
-// All that was taken is done, and the depot knows: then it is checked once more.
+// All orders taken are done, and the depot has them: then everything is checked once more.
 void finish(processes &all, const kill_plan &plan, kill_result &result) {
     uint64_t taken = 0;
     {

@@ -13,7 +13,7 @@ struct kill_plan {
     unsigned rounds = 30;      // kills of each process that is to be killed
     unsigned check_every = 20; // kills
     uint64_t seed = 1;
-    bool is_apart = false; // without distributed transactions: the proof is to fail
+    bool is_apart = false; // without distributed transactions: the proof must fail
     int only = -1;         // the role that is killed; -1: each of them in turn
 };
 

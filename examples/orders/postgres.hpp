@@ -1,4 +1,4 @@
-// A connection to PostgreSQL, as the agent, the resource manager and the shop use it.
+// A connection to PostgreSQL, for the agent, the resource manager and the shop.
 #pragma once
 
 #include <initializer_list>
@@ -15,7 +15,7 @@ using postgres_result = std::unique_ptr<PGresult, postgres_result_end>;
 
 class postgres {
 public:
-    // Throws where there is no server. first: what is done at the start of each connection.
+    // Throws if there is no server. first: executed at the start of each connection.
     explicit postgres(std::string where, std::string first = "");
     ~postgres();
     postgres(const postgres &) = delete;
@@ -23,7 +23,7 @@ public:
 
     postgres_result run(const char *sql, std::initializer_list<const char *> values = {});
     bool is_connected() const { return PQstatus(connection_) == CONNECTION_OK; }
-    // Connects anew if the connection was lost. False: it cannot.
+    // Reconnects if the connection was lost. False: it cannot.
     bool reconnect();
     bool in_transaction() const;
     std::string quoted(const char *text) const;
@@ -34,9 +34,9 @@ private:
     PGconn *connection_;
 };
 
-// Whether a command was done, and its name, as the server tells it, is this one.
+// Whether the command succeeded, and its name in the server's answer is this one.
 bool is_done(const postgres_result &result, const char *command);
-// The error's five letters; empty: the connection was lost.
+// The error's SQLSTATE (five characters); empty: the connection was lost.
 std::string state_of(const postgres_result &result);
 
 } // namespace orders

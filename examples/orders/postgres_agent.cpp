@@ -3,7 +3,7 @@
 
 namespace orders {
 
-// IF NOT EXISTS fails where another session makes the table at that moment: the one of a process that was killed, too.
+// IF NOT EXISTS fails if another session creates the table at the same moment, also one of a process that was killed.
 postgres_agent::postgres_agent(postgres &connection, const char *name) : connection_(connection), name_(name) {
     constexpr const char *unique_violation = "23505", *duplicate_table = "42P07";
     const char *make = "CREATE TABLE IF NOT EXISTS dtxns (id text PRIMARY KEY, committed boolean NOT NULL)";
@@ -38,7 +38,7 @@ ty_status postgres_agent::commit(const char *id, const char *done) {
     const postgres_result result = connection_.run("COMMIT");
     if (is_done(result, "COMMIT"))
         return TY_OK;
-    if (!connection_.is_connected()) // it was asked to, and the answer is lost
+    if (!connection_.is_connected()) // the commit was sent, and the answer is lost
         return TY_E_IN_DOUBT;
     rollback();
     return TY_E_IO; // the server answered ROLLBACK, or an error
@@ -49,8 +49,8 @@ void postgres_agent::rollback() {
         connection_.run("ROLLBACK");
 }
 
-// The insert waits for a transaction that has put the identifier and is not over: a server notices a moment later that
-// its client has died. Then the row is there, or is put there as one that was rolled back, and a later insert fails.
+// The insert waits for a transaction that has inserted the identifier and has not ended: a server notices only a moment
+// later that its client has died. Then the row is there, or is inserted as rolled back, and a later insert fails.
 ty_status postgres_agent::resolve(const char *id, bool *committed) {
     if (!connection_.reconnect())
         return TY_E_IO;

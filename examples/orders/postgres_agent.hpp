@@ -1,7 +1,7 @@
-// A PostgreSQL database as the agent of distributed transactions (taiyen/distributed.h), by a row for each distributed
-// transaction: it needs no prepared transactions, and leaves none. The same works with any SQL database that makes an
-// insert wait for another one of the same key. To be copied into a program, with postgres.hpp and its source. What
-// sqlite_agent.hpp says of rows holds here.
+// A PostgreSQL database as the last agent of distributed transactions (taiyen/distributed.h), by one row per
+// distributed transaction: it needs no prepared transactions, and leaves none. The same works with any SQL database
+// that makes an insert wait for another one of the same key. Copy it into a program, with postgres.hpp and its source.
+// What sqlite_agent.hpp says of rows holds here.
 #pragma once
 
 #include "postgres.hpp"
@@ -13,7 +13,7 @@ namespace orders {
 // transaction that it begins. One distributed transaction at a time uses the connection.
 class postgres_agent {
 public:
-    // The table is made if it is not there. Throws if the database cannot be used.
+    // Creates the table if it does not exist. Throws if the database cannot be used.
     postgres_agent(postgres &connection, const char *name);
 
     // For ty_register_last_agent, and ty_group_options. The object lives as long as the process may open heaps.

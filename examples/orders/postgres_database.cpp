@@ -1,4 +1,4 @@
-// Invoices in PostgreSQL, which is the agent of the shop's distributed transactions, or a resource manager.
+// Invoices in PostgreSQL, which is the last agent of the shop's distributed transactions, or a resource manager.
 #include "database.hpp"
 #include "heap_file.hpp"
 #include "postgres_agent.hpp"

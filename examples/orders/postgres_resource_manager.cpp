@@ -6,7 +6,7 @@ namespace orders {
 
 namespace {
 
-// A lock that a session keeps until it is over, on the server's side.
+// A lock that a session holds until it ends, on the server's side.
 std::string lock_of(int key, int which) {
     return "SELECT pg_advisory_lock(" + std::to_string(key) + ", " + std::to_string(which) + ")";
 }
@@ -34,7 +34,8 @@ ty_status postgres_resource_manager::prepare(const char *id) {
     const std::string command = "PREPARE TRANSACTION " + work_.quoted(id);
     if (is_done(work_.run(command.c_str()), "PREPARE TRANSACTION"))
         return TY_OK;
-    if (!work_.is_connected()) // it may be prepared, or will be; with the lock the old session is over, and it is known
+    if (!work_.is_connected()) // it may be prepared, or will be; once we have the lock, the old session has ended, and
+                               // the outcome is known
         return work_.reconnect() && end("ROLLBACK PREPARED", id) == TY_OK ? TY_E_IO : TY_E_IN_DOUBT;
     if (work_.in_transaction())
         work_.run("ROLLBACK");
@@ -53,7 +54,7 @@ ty_status postgres_resource_manager::end(const char *command, const char *id) {
 ty_status postgres_resource_manager::recover(const char *prefix, void (*callback)(const char *id, void *context),
                                              void *context) {
     std::vector<std::string> all;
-    if (!work_.reconnect()) // with the lock: nobody else prepares any more
+    if (!work_.reconnect()) // with the lock: no other session prepares any more
         return TY_E_IO;
     {
         std::lock_guard guard(tell_lock_);

@@ -104,7 +104,7 @@ void processes::kill(role who) {
     child = -1;
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         throw demo::failure(std::string("the ") + role_names[index_of(who)] + " ended by itself; see above");
-    listen(0, [] { return true; }); // what it has told before
+    listen(0, [] { return true; }); // what it has reported before
 }
 
 void processes::kill_all() {
@@ -171,7 +171,7 @@ void processes::listen(double ms, const std::function<bool()> &is_heard) {
         for (size_t n = 0; n < static_cast<size_t>(got) / sizeof *words; ++n)
             note(words[n]);
         silence = demo::stopwatch();
-        if (is_over && clock.ms() > ms + 50) // the others do not stop telling
+        if (is_over && clock.ms() > ms + 50) // the others do not stop reporting
             return;
     }
 }

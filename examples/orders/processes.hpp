@@ -1,4 +1,4 @@
-// The shop's processes, from their parent's side. They are this program, started anew, and end with it.
+// The shop's processes, seen from their parent. Each is a new process of this program, and ends with it.
 #pragma once
 
 #include "roles.hpp"
@@ -14,22 +14,22 @@ public:
     processes &operator=(const processes &) = delete;
 
     void start(role who);
-    // It has not ended by itself, or this throws.
+    // Throws if it has ended by itself before.
     void kill(role who);
     void kill_all();
-    // Hears what they tell for so long, and longer until `is_heard`. Throws where one has ended by itself, or nothing
-    // is heard for a minute.
+    // Receives their reports for so long, and longer until `is_heard`. Throws if one has ended by itself, or if nothing
+    // is reported for a minute.
     void listen(double ms, const std::function<bool()> &is_heard);
-    // Starts the prover, and waits for its end. False: it has found something, and said it.
+    // Starts the prover, and waits for its end. False: it has found something wrong, and printed it.
     bool prove(bool is_final);
 
     uint64_t acknowledged = 0; // the highest number of an order that was taken
     uint64_t done = 0;
     uint64_t received = 0; // by the depot
-    uint64_t resolved = 0; // times that a worker found a distributed transaction in doubt
+    uint64_t resolved = 0; // how often a worker found a distributed transaction in doubt
     bool is_started[3] = {};
     bool is_opened[3] = {};
-    bool is_quiet = false; // a taker that is started takes no more orders
+    bool is_quiet = false; // a taker that starts takes no more orders
 
 private:
     pid_t run(role who, bool is_final);

@@ -6,7 +6,7 @@
 namespace orders {
 namespace {
 
-// Collects what is not as it must be; the first of it counts.
+// Collects what is wrong; the first finding counts.
 class findings {
 public:
     void expect(bool is_true, const std::string &otherwise) {
@@ -29,7 +29,8 @@ ty_outbox_info outbox_of(ty_heap *heap, const char *box) {
     return info;
 }
 
-// What has left one heap has arrived in the other, in part; and nothing is forgotten that has not.
+// What has left one heap has arrived in the other, or is still in the outbox; and nothing was removed from it that has
+// not arrived.
 void check_channel(findings &found, ty_heap *from, const char *box, ty_heap *to, uint64_t sent, uint64_t received,
                    const char *what) {
     const ty_outbox_info info = outbox_of(from, box);

@@ -61,7 +61,7 @@ private:
     uint64_t number_ = 0;
 };
 
-// One order after the other. room: grows each time that something is forgotten.
+// Takes one order after the other. room: increases each time that messages are removed.
 class taking {
 public:
     taking(const role_plan &plan, ty_heap *heap, tally &room)
@@ -111,7 +111,7 @@ public:
             return;
         }
         in_.invoices().add(made);
-        if (next % 50 == 0) { // somebody thinks better of it
+        if (next % 50 == 0) { // a customer changes their mind
             check(ty_dtxn_rollback(dtxn));
             in_.invoices().abandon();
             check(ty_dtxn_begin(in_.get(), nullptr, &dtxn));

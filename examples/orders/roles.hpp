@@ -11,7 +11,7 @@ namespace orders {
 enum class role : uint32_t { taker, worker, depot, prover };
 inline constexpr const char *role_names[] = {"taker", "worker", "depot", "prover"};
 
-// What they tell the parent.
+// Reports to the parent.
 struct told {
     enum class kind : uint32_t { started, opened, resolved, taken, done, received } what;
     role who;
@@ -21,7 +21,7 @@ struct told {
 struct role_plan {
     shop_paths paths;
     std::string database; // kind
-    std::string where;    // of it
+    std::string where;    // of the database
     int pipe = -1;        // to the parent
     int listening = -1;   // a socket
     std::string to;       // the name of a socket to send to
@@ -55,12 +55,12 @@ private:
     ty_group *group_ = nullptr;
 };
 
-// They end by a failure alone.
+// They end only by a failure.
 [[noreturn]] void run_taker(const role_plan &plan);
 [[noreturn]] void run_worker(const role_plan &plan);
 [[noreturn]] void run_depot(const role_plan &plan);
 
-// Opens all and checks it. Empty: all is as it must be.
+// Opens all and checks it. Empty: nothing is wrong.
 std::string prove(const role_plan &plan);
 
 } // namespace orders

@@ -10,7 +10,7 @@ using demo::failure;
 
 constexpr uint64_t products = 100;
 constexpr uint64_t customers = 500;
-constexpr size_t outbox_bytes = 16384; // a few hundred messages: then who puts them waits
+constexpr size_t outbox_bytes = 16384; // a few hundred messages: then a thread that puts more waits
 
 template <class T>
 T &writing(ty_txn *txn, T &object) {
@@ -26,14 +26,14 @@ T *make(ty_txn *txn, size_t count = 1) {
     return static_cast<T *>(block);
 }
 
-// A new heap, with what `fill` makes in it behind the root `name`.
+// A new heap, with what `fill` makes in it at the root `name`.
 template <class Fill>
 void found(const shop_paths &paths, const char *name, Fill &&fill) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.mode = TY_CREATE_NEW;
     options.kind = TY_TRANSACTIONAL;
     options.limit_bytes = size_t{256} << 20;
-    options.log_bytes = size_t{4} << 20; // small, so that it turns round often and snapshots are taken by themselves
+    options.log_bytes = size_t{4} << 20; // small, so that it wraps often and snapshots are taken by themselves
     demo::heap_file heap(paths.heap(name), options);
     ty_txn *txn = nullptr;
     check(ty_begin(heap.get(), nullptr, &txn));

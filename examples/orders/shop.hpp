@@ -1,4 +1,4 @@
-// A shop in four heaps: the counter, where orders are taken; the queue of those that wait; the shop itself, with stock
+// A shop in four heaps: the counter, where orders are taken; the queue of waiting orders; the shop itself, with stock
 // and customers; and the depot, which sends parcels. Orders go from the counter to the queue, and parcels from the shop
 // to the depot, as messages (taiyen/outbox.h). An order leaves the queue, and changes the shop and a database's
 // invoices, in one distributed transaction (taiyen/distributed.h).
@@ -76,10 +76,10 @@ struct depot {
     int64_t sent[1]; // of each product
 };
 
-// What a new shop has.
+// The contents of a new shop.
 inline constexpr int64_t opening_cents = 100000000000; // each customer
 constexpr int64_t opening_stock(uint64_t product) {
-    return product % 10 == 0 ? 50 : 1000000000; // of some there are few: their orders will be refused
+    return product % 10 == 0 ? 50 : 1000000000; // some are scarce: their orders will be refused
 }
 
 struct shop_paths {
@@ -88,18 +88,18 @@ struct shop_paths {
 };
 void found_heaps(const shop_paths &paths);
 
-// What is behind a root of the heap. Throws where there is nothing.
+// The object at a root of the heap. Throws if there is none.
 template <class T>
 T *behind(ty_heap *heap, const char *root);
 
-// Each of these is a part of the caller's transactions, and throws where it cannot be done.
+// Each of these is a part of the caller's transactions, and throws if it fails.
 
-// A message in the counter's outbox. False: that is full.
+// Puts a message into the counter's outbox. False: that is full.
 bool take_order(ty_txn *txn, counter *at, const wish &what, std::string_view note);
 // From the message to the end of the queue.
 void queue_order(ty_txn *txn, queue *to, uint64_t number, const void *message, size_t bytes);
-// The queue's first order is done or refused, and the depot is told. False: the shop's outbox is full, and nothing is
-// changed.
+// The queue's first order is done or refused, and the depot gets a message. False: the shop's outbox is full, and
+// nothing is changed.
 bool do_order(ty_txn *queue_txn, queue *from, ty_txn *shop_txn, shop *in, invoice &made);
 void send_parcel(ty_txn *txn, depot *from, const void *message, size_t bytes);
 

@@ -40,7 +40,7 @@ ty_status sqlite_agent::commit(const char *id, const char *done) {
                           (done == nullptr || run_with(forget_, done));
     if (is_noted && run("COMMIT"))
         return TY_OK;
-    if (is_noted && sqlite3_get_autocommit(connection_)) // the transaction is over, and nobody has said how
+    if (is_noted && sqlite3_get_autocommit(connection_)) // the transaction is over, with an unknown outcome
         return TY_E_IN_DOUBT;
     rollback();
     return TY_E_IO;
@@ -51,8 +51,8 @@ void sqlite_agent::rollback() {
         run("ROLLBACK");
 }
 
-// Whoever could still commit the identifier holds the database's lock: this waits for it. Then the row is there, or is
-// put there as one that was rolled back, and a later insert fails, as the key is unique.
+// A connection that could still commit the identifier holds the database's lock: this waits for it. Then the row is
+// there, or is inserted as rolled back, and a later insert fails, as the key is unique.
 ty_status sqlite_agent::resolve(const char *id, bool *committed) {
     rollback();
     if (!run("BEGIN IMMEDIATE"))

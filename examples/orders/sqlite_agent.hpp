@@ -1,8 +1,7 @@
-// An SQLite database as the agent of distributed transactions (taiyen/distributed.h): it commits last, with the
-// distributed transaction's identifier in a row of its own, and answers for it after a crash. To be copied into a
-// program: it needs nothing but SQLite and Taiyen. Rows of distributed transactions that were rolled back after a crash
-// stay in the table dtxns: they can be deleted when no process that could still commit one of them
-// lives.
+// An SQLite database as the last agent of distributed transactions (taiyen/distributed.h): it commits last, with the
+// distributed transaction's identifier in a row of its own, and answers for it after a crash. Copy it into a program:
+// it needs only SQLite and Taiyen. Rows of distributed transactions that were rolled back after a crash stay in the
+// table dtxns: they can be deleted when no process that could still commit one of them lives.
 #pragma once
 
 #include <sqlite3.h>
@@ -11,12 +10,12 @@
 namespace orders {
 
 // The program changes its tables through the same connection, between ty_dtxn_begin and ty_dtxn_commit, in a
-// transaction that it begins with BEGIN IMMEDIATE. One distributed transaction at a time uses the connection, as one
-// does of a group.
+// transaction that it begins with BEGIN IMMEDIATE. One distributed transaction at a time uses the connection, as a
+// group runs one at a time.
 class sqlite_agent {
 public:
-    // The table is made if it is not there. Throws if the database cannot be used. Power cuts need the connection's
-    // PRAGMA synchronous at FULL.
+    // Creates the table if it does not exist. Throws if the database cannot be used. To survive power cuts, the
+    // connection needs PRAGMA synchronous at FULL.
     sqlite_agent(sqlite3 *connection, const char *name);
     ~sqlite_agent();
     sqlite_agent(const sqlite_agent &) = delete;

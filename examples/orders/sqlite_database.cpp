@@ -1,4 +1,4 @@
-// Invoices in SQLite, which is the agent of the shop's distributed transactions.
+// Invoices in SQLite, which is the last agent of the shop's distributed transactions.
 #include "database.hpp"
 #include "heap_file.hpp"
 #include "sqlite_agent.hpp"

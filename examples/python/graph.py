@@ -16,14 +16,14 @@ import tempfile
 import taiyen
 
 # A node is a dict: a name, and the nodes that it leads to. These are the nodes themselves, not their names: a graph of
-# ordinary containers, with rings, as any Python program has it. It lives in the heap.
+# ordinary containers, with cycles, as in any Python program. It lives in the heap.
 def make(heap):
     with heap.transaction():
         heap.root["nodes"] = {f"node-{number}": {"edges": [], "in": 0} for number in range(200)}
         heap.root["edges"] = 0
 
 
-# A change has three parts that belong together: an edge, how many lead to the node, and how many there are.
+# A change has three parts that belong together: an edge, the number of edges to its end, and the number of all edges.
 def grow(heap, source):
     nodes = heap.root["nodes"]
     one, other = source.choice(sorted(nodes)), source.choice(sorted(nodes))
@@ -34,7 +34,7 @@ def grow(heap, source):
     return heap.root["edges"]
 
 
-# The program that is killed: it changes the graph, and says so when that is durable.
+# The program that is killed: it changes the graph, and reports when the change is durable.
 def work(path):
     source = random.Random()
     with taiyen.open(path) as heap:
@@ -42,7 +42,7 @@ def work(path):
             print(grow(heap, source), flush=True)
 
 
-# What must hold whenever it is looked at: the three parts agree, and each edge leads to a node of the graph.
+# What must hold at any moment: the three parts agree, and each edge leads to a node of the graph.
 def check(path, said):
     with taiyen.open(path) as heap:
         nodes = heap.root["nodes"]
@@ -53,14 +53,14 @@ def check(path, said):
         return heap.root["edges"]
 
 
-# Who is reached from the first node: a walk over the heap's own containers.
+# The nodes reachable from the first one: a walk over the heap's own containers.
 def reached(path):
     with taiyen.open(path) as heap:
         first = heap.root["nodes"]["node-0"]
         seen, rest = {id(first): first}, [first]
         while rest:
             for end in rest.pop()["edges"]:
-                if id(end) not in seen:  # a container of a heap is one object as long as somebody has it
+                if id(end) not in seen:  # a container of a heap is one object as long as it is referenced
                     seen[id(end)] = end
                     rest.append(end)
         return len(seen)
@@ -73,7 +73,7 @@ def kill_again_and_again(path, kills):
         for _ in range(random.randint(1, 200)):
             said = int(program.stdout.readline())
         program.send_signal(signal.SIGKILL)  # wherever it is
-        for line in program.stdout:  # what it said before that
+        for line in program.stdout:  # what it reported before that
             said = int(line) if line.endswith("\n") else said
         program.wait()
         program.stdout.close()

@@ -1,6 +1,7 @@
-// Goal: each command of the drawing program does what it says; its undo gives back every byte where it was, and its
-// redo every byte that it had made; the structures stay sound. Method: the real map, commands as a person types them,
-// and fingerprints of all bytes and addresses before and after; then a long session of random commands and walks.
+// Goal: each command of the drawing program does what it says; its undo restores every byte at its place, and its redo
+// every byte that it had made; the structures stay sound.
+// Method: the real map, commands as a person types them, and fingerprints of all bytes and addresses before and after;
+// then a long session of random commands and walks.
 #include "common/heap_check.hpp"
 #include "draw/invert.hpp"
 #include "draw/picture.hpp"
@@ -31,7 +32,7 @@ protected:
         session_->execute(commands, said);
         return said.str();
     }
-    // What a command refuses with; empty: it did not.
+    // The text with which a command refuses; empty: it did not.
     std::string refusal(const std::string &commands) {
         survey before = look();
         try {
@@ -47,7 +48,7 @@ protected:
         EXPECT_EQ(s.problem, "");
         return s;
     }
-    // A change, its undo and its redo. What it changed can be seen in the content.
+    // A change, its undo and its redo. The change shows in the content.
     survey changes(const std::string &select, const std::string &change) {
         run(select);
         survey before = look();
@@ -111,7 +112,7 @@ TEST_F(draw_test, finds_by_name_id_box_and_layer) {
     EXPECT_EQ(run("select all"), "selected 3,411 entities\n");
     EXPECT_EQ(run("layer hide land; select all"), "hide layer land\nselected 1,981 entities\n");
     EXPECT_EQ(run("select box 0 0 0 0"), "nothing is selected\n");
-    // The index names what a look at each entity does.
+    // The index finds what a check of each entity finds.
     const box areas[] = {{-10, 35, 30, 60}, {-180, -90, 0, 0}, {100, -45, 160, -10}, {5, 5, 6, 6}};
     for (const box &area : areas) {
         uint64_t expected = 0;
@@ -208,7 +209,7 @@ TEST_F(draw_test, tells_its_history) {
         EXPECT_EQ(steps[i].undone, i < 2);
     }
     EXPECT_NE(run("history").find("Undo move France"), std::string::npos);
-    run("select Italy; move 1 0"); // locks in what was undone
+    run("select Italy; move 1 0"); // commits to what was undone
     EXPECT_EQ(refusal("redo"), "there is nothing to redo");
     EXPECT_EQ(history_of(session_->heap()).size(), 3u);
     run("undo 10");
@@ -329,7 +330,7 @@ TEST_F(draw_test, survey_finds_each_damage) {
         e.change(leaf);
         damage();
         EXPECT_NE(survey_drawing(d).problem, "") << &damage - damages;
-        // The edit is not done: it is taken back here.
+        // The edit is not done: its destructor cancels it.
     }
     look();
 }

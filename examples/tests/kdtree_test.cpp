@@ -1,6 +1,6 @@
-// Goal: the k-d tree names exactly the nearest cities, wherever they are, however the tree came to be.
+// Goal: the k-d tree finds exactly the nearest cities, wherever they are, however the tree was built.
 // Method: random and awkward sets of points (coincident, around the date line and the poles, on one meridian) in a
-// volatile heap; answers are held against a look at all points; after removals and insertions too.
+// volatile heap; answers are compared with a scan of all points; after removals and insertions too.
 #include "atlas/atlas.hpp"
 #include "atlas/churn.hpp"
 #include "atlas/scan.hpp"
@@ -32,7 +32,7 @@ private:
     demo::atlas *book_ = nullptr;
 };
 
-// The k smallest distances by looking at everything.
+// The k smallest distances by a scan.
 std::vector<double> distances_by_scan(const demo::atlas *book, const demo::point &from, size_t count) {
     std::vector<double> all;
     for (uint64_t bucket = 0; bucket < book->bucket_count; ++bucket)

@@ -1,6 +1,6 @@
-// Goal: the audit, on which the proof of the ledger's demo stands, finds every kind of damage; and a bank's
-// transactions do what they say. Method: a small bank; then its structures are changed behind its back, one thing at a
-// time.
+// Goal: the audit, on which the proof of the ledger's demo relies, finds every kind of damage; and a bank's
+// transactions do what they say.
+// Method: a small bank; then its structures are changed behind its back, one thing at a time.
 #include "common/heap_file.hpp"
 #include "ledger/ledger.hpp"
 #include "temporary_folder.hpp"

@@ -1,6 +1,7 @@
-// Goal: a Lua state in a heap goes on in each session, whatever ended the one before; lines are undone and done again
-// to the last byte; what would lead out of the heap is refused. Method: lines as a person types them, sessions that end
-// without a word, all bytes of the heap compared, and the programs run, one in two builds.
+// Goal: a Lua state in a heap continues in each session, however the one before ended; lines are undone and redone to
+// the last byte; what would lead out of the heap is refused.
+// Method: lines as a person types them, sessions that end without notice, all bytes of the heap compared, and the
+// programs run, one in two builds.
 #include "common/heap_check.hpp"
 #include "lua/counter.hpp"
 #include "run_program.hpp"
@@ -177,7 +178,7 @@ TEST_F(lua_test, a_short_history_forgets_the_oldest_lines) {
     }
     EXPECT_EQ(value("n"), std::to_string(200 - lines));
     EXPECT_TRUE(session_->execute("text = ('a'):rep(1000000)").can_be_undone); // it is made, and nothing is kept
-    outcome large = session_->execute("text = nil; collectgarbage()");         // it is gone, and would have to be kept
+    outcome large = session_->execute("text = nil; collectgarbage()");         // it is freed, and would have to be kept
     EXPECT_EQ(large.text, "");
     EXPECT_FALSE(large.can_be_undone);
     EXPECT_FALSE(session_->undo());

@@ -1,7 +1,8 @@
 // Goal: whatever of the shop's processes is killed, each order is done once in heaps and database; and the agents keep
-// what taiyen/distributed.h asks of them: above all, that an answer lasts. Method: the demo's own proof, with each
-// database; the agents' functions called as a distributed transaction calls them, by two connections.
-// TAIYEN_ORDERS_KILLS: kills of each process. Tests of PostgreSQL run beside a server (scripts/with_postgres).
+// what taiyen/distributed.h requires of them: above all, that an answer lasts.
+// Method: the demo's own proof, with each database; the agents' functions called as a distributed transaction calls
+// them, by two connections. TAIYEN_ORDERS_KILLS: kills of each process. Tests of PostgreSQL run beside a server
+// (scripts/with_postgres).
 #include "temporary_folder.hpp"
 #include <atomic>
 #include <csignal>
@@ -23,14 +24,14 @@
 
 namespace {
 
-// How it ends: 0, if all was proven.
+// Its exit code: 0 if all was proven.
 int run_demo(const std::string &options) {
     temporary_folder folder;
     const int status = std::system((ORDERS_DEMO " --folder " + folder.file("demo") + " --database " + options).c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// As a distributed transaction calls an agent.
+// Calls an agent as a distributed transaction does.
 struct agent_calls {
     ty_last_agent agent;
     ty_status commit(const char *id, const char *done = nullptr) { return agent.commit(agent.context, id, done); }
@@ -60,7 +61,7 @@ void expect_answers_that_last(agent_calls one, agent_calls other, Begin &&begin)
     EXPECT_TRUE(other.is_committed("ty-3"));
 }
 
-// Who asks while another connection is about to commit gets an answer that is true afterwards.
+// A query while another connection is about to commit gets an answer that stays true.
 template <class Begin>
 void expect_answers_beside_commits(agent_calls one, agent_calls other, Begin &&begin) {
     unsigned committed = 0;
@@ -72,7 +73,7 @@ void expect_answers_beside_commits(agent_calls one, agent_calls other, Begin &&b
         bool answer = false;
         const auto commit = [&] { status = one.commit(id.c_str()); };
         const auto ask = [&] { answer = other.is_committed(id.c_str()); };
-        std::thread beside(round % 4 < 2 ? std::function<void()>(commit) : ask); // which starts the later
+        std::thread beside(round % 4 < 2 ? std::function<void()>(commit) : ask); // which of the two starts later
         if (round % 4 < 2)
             ask();
         else
@@ -126,7 +127,7 @@ TEST(sqlite_shop, does_each_order_once) {
     EXPECT_EQ(0, run_demo("sqlite"));
 }
 
-// The canary: what the proof is to find is found.
+// The canary: the proof finds what it is to find.
 TEST(sqlite_shop, is_refuted_where_heaps_and_database_commit_apart) {
     EXPECT_EQ(1, run_demo("sqlite --kill worker --rounds 300 --check-every 5 --apart"));
 }
@@ -140,7 +141,7 @@ const char *server() {
     return where == nullptr ? "" : where;
 }
 
-// Until a session of the server waits so, or whoever should is through.
+// Waits until a session of the server waits like this, or is_over.
 void wait_until(orders::postgres &look, const std::string &wait, const std::atomic<bool> &is_over) {
     const std::string waiting = "SELECT count(*) FROM pg_stat_activity WHERE " + wait;
     while (!is_over && PQgetvalue(look.run(waiting.c_str()).get(), 0, 0)[0] == '0')
@@ -171,7 +172,7 @@ TEST(postgres_agent, is_made_while_another_one_makes_the_table) {
     next.join();
 }
 
-// As when a process dies: its session ends, and what it was about to commit is not.
+// As when a process dies: its session ends, and what it was about to commit is not committed.
 TEST(postgres_agent, asks_anew_when_the_connection_is_lost) {
     orders::postgres a(server()), b(server());
     orders::postgres_agent one(a, "one");
@@ -218,13 +219,13 @@ TEST(postgres_resource_manager, prepares_and_is_told) {
     EXPECT_EQ("1", count());
 }
 
-// A process dies while its server commits what was prepared: who comes next finds that done, or still to be done, but
+// A process dies while its server commits what was prepared: the next process finds that done, or still to be done, but
 // not half done, which the server would refuse. The commit lasts here until a standby has it, and there is none.
 TEST(postgres_resource_manager, waits_for_what_a_dead_process_has_told) {
     orders::postgres look(server());
     std::atomic<bool> is_over = false;
     const pid_t child = fork();
-    if (child == 0) { // until it waits: the server does as it is told below a moment later
+    if (child == 0) { // until it waits: a moment later the server runs the ALTER SYSTEM below
         orders::postgres_resource_manager one(server(), 7);
         const ty_resource_manager calls = one.described();
         one.work().run("SET synchronous_commit = local");

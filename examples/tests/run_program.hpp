@@ -6,11 +6,11 @@
 #include <sys/wait.h>
 
 struct outcome {
-    int status; // of the exit; -1: ended otherwise
+    int status; // the exit code; -1: ended otherwise
     std::string output;
 };
 
-// Runs a shell command; its output and its error output come together.
+// Runs a shell command; output and error output are combined.
 inline outcome run(const std::string &command) {
     std::FILE *pipe = popen((command + " 2>&1").c_str(), "r");
     if (pipe == nullptr)

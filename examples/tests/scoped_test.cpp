@@ -1,6 +1,6 @@
-// Goal: what the demos of words and vectors compare a heap with finds every kind of difference, on which their proof
-// stands; and the programs prove rounds of kills. Method: structures in memory that differ in one thing; the programs
-// run on small inputs, and their output is read.
+// Goal: the comparisons on which the proof of the demos of words and vectors relies find every kind of difference; and
+// the programs prove rounds of kills.
+// Method: structures in memory that differ in one thing; the programs run on small inputs, and their output is read.
 #include "common/heap_file.hpp"
 #include "common/lost_words.hpp"
 #include "run_program.hpp"
@@ -84,8 +84,8 @@ TEST(lost_words, are_those_that_lead_out_of_the_heap) {
     words[1] = reinterpret_cast<uint64_t>(&words[5]);
     words[2] = 1234567;
     words[3] = reinterpret_cast<uint64_t>(outside.get());
-    words[4] = reinterpret_cast<uint64_t>(words_demo.c_str()); // a text of its own memory
-    words[6] = reinterpret_cast<uint64_t>(&words_demo);        // a variable: ty_each_code_word's matter
+    words[4] = reinterpret_cast<uint64_t>(words_demo.c_str()); // a text in its own memory
+    words[6] = reinterpret_cast<uint64_t>(&words_demo);        // a variable: that is for ty_each_code_word
     words[7] = reinterpret_cast<uint64_t>(&on_the_stack);
     std::vector<size_t> found;
     for (const demo::lost_word &each : demo::lost_words_of(heap.get())) {
@@ -118,7 +118,7 @@ TEST(vectors, the_same_steps_make_the_same_index) {
 
 TEST(vectors, nearest_ones_are_found) {
     const vectors::source source(16, 1);
-    const auto index = collection_of(source, 8); // nothing but added ones
+    const auto index = collection_of(source, 8); // only steps that add
     for (uint64_t number = 0; number < 8; ++number) {
         float vector[16];
         source.make(number, vector);

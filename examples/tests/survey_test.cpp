@@ -1,4 +1,4 @@
-// Goal: the survey that the demo's proof rests on sees every kind of damage, and counts the heap's blocks exactly.
+// Goal: the survey that the demo's proof relies on detects every kind of damage, and counts the heap's blocks exactly.
 // Method: an atlas in a volatile heap, one thing broken at a time and repaired again.
 #include "atlas/churn.hpp"
 #include "atlas/survey.hpp"

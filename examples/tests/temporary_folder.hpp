@@ -1,4 +1,4 @@
-// A folder that is gone at the end of a test.
+// A folder that is removed at the end of a test.
 #pragma once
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// An index of vectors by hnswlib, as it is: it allocates by malloc and new, has virtual functions, and points to the
-// function that tells distances. Nothing here knows of heaps. hnswlib's headers define functions, so that one source
-// file of a program alone can include them.
+// An unmodified hnswlib index of vectors: it allocates by malloc and new, has virtual functions, and points to its
+// distance function. Nothing here knows of heaps. hnswlib's headers define functions, so only one source file of a
+// program can include them.
 #pragma once
 
 #include "source.hpp"
@@ -20,12 +20,12 @@ public:
     static constexpr const char *root = "vectors";
 
     explicit collection(const source &from, size_t room = 1000);
-    // By hnswlib's own way to keep an index: what save() has written, with room for so many.
+    // From hnswlib's own storage of an index: a file by save(), with room for so many.
     collection(const source &from, const std::string &saved, size_t room);
     ~collection();
 
-    // Mostly adds the next vector of the source, and makes room for more where there is none; sometimes changes one, or
-    // takes one out, or puts it back.
+    // Mostly adds the next vector of the source, and makes room for more if there is none; sometimes changes a vector,
+    // or removes one, or puts it back.
     void step(const source &from);
     uint64_t steps() const { return steps_; }
 
@@ -33,15 +33,15 @@ public:
     void add(const source &from);
     size_t count() const;
 
-    // Writes the numbers of the vectors that it finds nearest, and returns how many it found. They go where the caller
-    // says: what was allocated here would lie where the index does. The index uses memory of its own meanwhile, so it
-    // must be asked where it was made: in a scope.
+    // Writes the numbers of the nearest vectors that it finds, and returns how many. The caller provides the memory for
+    // them: what was allocated here would lie where the index does. The index uses memory of its own meanwhile, so it
+    // must be queried where it was made: in a scope.
     size_t nearest(const float *vector, size_t wanted, uint64_t *numbers) const;
 
-    // What is not alike, to the byte; empty: nothing.
+    // The first difference, compared by bytes; empty: none.
     std::string difference_from(const collection &other) const;
 
-    // hnswlib's own way to keep an index.
+    // hnswlib's own storage of an index.
     void save(const std::string &path) const;
 
 private:

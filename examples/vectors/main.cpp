@@ -1,5 +1,5 @@
-// vectors-demo: an index of hnswlib, which knows nothing of heaps, in a heap: built, opened again at once, extended,
-// and killed again and again. Start reading at common/scoped.hpp: all that it takes.
+// vectors-demo: an index of hnswlib, which knows nothing of heaps, in a heap: built, reopened at once, extended, and
+// killed again and again. Start reading at common/scoped.hpp: all that it takes.
 #include "collection.hpp"
 #include "folder.hpp"
 #include "lost_words.hpp"
@@ -29,11 +29,11 @@ constexpr size_t queries = 200;
 
 struct answers {
     std::vector<uint64_t> numbers = std::vector<uint64_t>(queries * neighbours);
-    double us = 0; // a query
+    double us = 0; // per query
 };
 
 void query_of(const vectors::source &from, size_t query, float *vector) {
-    from.make((uint64_t{1} << 40) + query, vector); // near one of the clusters, and none of the index
+    from.make((uint64_t{1} << 40) + query, vector); // near one of the clusters, and not in the index
 }
 
 // `found` was made outside of any scope.
@@ -47,7 +47,7 @@ void ask(const collection &index, const vectors::source &from, answers &found) {
     found.us = clock.ms() * 1e3 / queries;
 }
 
-// How many of the nearest ones, by looking at all of them, are among those that were found.
+// The share of the nearest ones (by a scan of all vectors) that were found.
 double recall_of(const answers &found, const vectors::source &from, size_t count) {
     size_t hits = 0;
     std::vector<std::pair<float, uint64_t>> all(count);
@@ -94,7 +94,7 @@ uint64_t written_of(ty_heap *heap) {
     return stats.journal_bytes;
 }
 
-// False: the heap's index answers otherwise than the one in memory.
+// False: the heap's index gives other answers than the one in memory.
 bool open_and_extend(const demo_plan &plan, const std::string &path, const vectors::source &from) {
     collection memory(from);
     demo::stopwatch clock;
@@ -170,7 +170,7 @@ int run(int argc, char **argv) {
         ->capture_default_str();
     options.add_option("--rounds", plan.rounds, "How often the working process is killed")->capture_default_str();
     options.add_option("--seed", plan.seed, "Of the moments of the kills")->capture_default_str();
-    // How the demo starts its own worker.
+    // The demo starts its own worker with it.
     auto *pipe_option = options.add_option("--pipe", pipe)->group("");
     options.add_option("--heap", heap)->group("")->needs(pipe_option);
     CLI11_PARSE(options, argc, argv);
@@ -189,7 +189,7 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
-    constexpr int not_possible_here = 77;   // as test runners have it
+    constexpr int not_possible_here = 77;   // as test runners expect it
     if (ty_pin_code(argc, argv) != TY_OK) { // the index points to code
         std::fprintf(stderr, "vectors-demo: %s\n", ty_error_text());
         return not_possible_here;

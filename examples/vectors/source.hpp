@@ -1,4 +1,4 @@
-// Vectors to be indexed: made by their number, in clusters, the same in each run.
+// Vectors for the index: made from their number, in clusters, the same in each run.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A program's own classes, as they are without a durable heap: virtual functions, owning pointers, containers. Nothing
-// here knows of heaps.
+// A program's own classes, unchanged for durable heaps: virtual functions, owning pointers, containers. Nothing here
+// knows of heaps.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace words {
 
-// Is told of each word that comes for the first time, and of each that is gone.
+// Notified of each word that comes for the first time, and of each that is removed.
 class listener {
 public:
     virtual ~listener() = default;
     virtual void comes(const std::string &word) = 0;
     virtual void goes(const std::string &word) = 0;
-    // Of the same kind, with the same content.
+    // Whether it is of the same kind, with the same content.
     virtual bool is_like(const listener &other) const = 0;
     virtual const char *name() const = 0;
 };
@@ -44,11 +44,11 @@ public:
 
 private:
     struct node {
-        std::array<std::unique_ptr<node>, 27> next; // a to z, and all else
+        std::array<std::unique_ptr<node>, 27> next; // a to z, and all others
         bool ends_here = false;
     };
     static size_t place_of(char letter);
-    static bool remove(node &from, const char *rest); // whether the node is of no more use
+    static bool remove(node &from, const char *rest); // whether the node is no longer needed
     static bool alike(const node *one, const node *other);
 
     node first_;

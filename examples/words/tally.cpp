@@ -39,7 +39,7 @@ void count_up(nlohmann::json &counts, const std::string &key) {
     count = count.is_null() ? 1 : count.get<int>() + 1;
 }
 
-// One less; what is none any more goes.
+// Decrements a count; removes it at 0.
 void count_down(nlohmann::json &counts, const std::string &key) {
     auto count = counts.find(key);
     *count = count->get<int>() - 1;
@@ -74,9 +74,9 @@ void tally::read(const line &read, const std::string &text) {
     });
     if (!is_heading(read))
         return;
-    // RapidJSON keeps the address alone of what it is given as a literal. Names of members are such literals, of this
-    // program's; in bits beside the address it keeps a type, so that no heap can tell it from a number. So they are
-    // copied, as all that is to outlive the process must be.
+    // RapidJSON keeps only the address of a literal. Names of members are literals of this program; RapidJSON keeps a
+    // type in bits of the same word, so no heap can tell it from a number. So they are copied, as all that is to
+    // outlive the process must be.
     auto &memory = headings_.GetAllocator();
     rapidjson::Value heading(rapidjson::kObjectType);
     heading.AddMember(rapidjson::Value("text", memory), rapidjson::Value(text.c_str(), memory), memory);
@@ -96,7 +96,7 @@ void tally::forget(const line &read, const std::string &text) {
         by_text_.erase(text);
     if (is_heading(read))
         headings_.Erase(headings_.Begin());
-    if (headings_.Empty()) // a document gives memory back as a whole
+    if (headings_.Empty()) // a document releases its memory only as a whole
         rapidjson::Document(rapidjson::kArrayType).Swap(headings_);
 }
 

@@ -1,5 +1,5 @@
 // The words of texts, counted: containers of the standard library, documents of nlohmann::json and RapidJSON, and a
-// program's own classes, side by side in one object. Types as they are: nothing here knows of heaps.
+// program's own classes, side by side in one object. The types are unmodified: nothing here knows of heaps.
 #pragma once
 
 #include "listeners.hpp"
@@ -21,12 +21,12 @@ public:
     void step(const texts &read);
     uint64_t steps() const { return steps_; }
 
-    // What is not alike; empty: nothing.
+    // The first difference; empty: none.
     std::string difference_from(const tally &other) const;
 
-    // How often in each text, by number. Words that are not there have none.
+    // How often each word occurs in each text, by number. Words that no longer occur are removed.
     const std::unordered_map<std::string, std::vector<int>> &counts() const { return counts_; }
-    // Of each text: lines, and words by their first letter.
+    // For each text: lines, and words by their first letter.
     const nlohmann::json &by_text() const { return by_text_; }
     // An array of objects, in order: text, line, content.
     const rapidjson::Document &headings() const { return headings_; }

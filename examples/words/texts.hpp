@@ -1,4 +1,4 @@
-// What is read: texts, line by line. They stay in the process's memory.
+// The input: texts, line by line. They stay in the process's memory.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct texts {
     std::vector<line> lines;        // of all texts, one after the other; empty ones are left out
 };
 
-// Files, and the Markdown files of folders, in order of their names. Throws where one cannot be read, or where there is
+// Files, and the Markdown files of folders, in order of their names. Throws if one cannot be read, or if there is
 // nothing to read at all.
 texts read_texts(const std::vector<std::string> &paths);
 

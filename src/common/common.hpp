@@ -1,6 +1,6 @@
-// What the libraries of their own share (pack, ship, standby), which use the public API alone: checks of what callers
-// hand in, as src/api/arguments.hpp has them (O1, O2), failures that go from one thread to another, and descriptors
-// that a forked child does not keep.
+// What the package libraries (pack, ship, standby) share; they use only the public API. Checks of callers' arguments,
+// as in src/api/arguments.hpp (O1: structs of other lengths count as if filled with zeros; O2: nothing beyond
+// struct_size is read or written), failures passed between threads, and descriptors that a forked child does not keep.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline ty_status refuse_call(const char *call, const char *remedy) {
     return ty_error_set(TY_E_ARGUMENT, 0, call, nullptr, UINT64_MAX, remedy);
 }
 
-// known has all defaults, and keeps them where nothing is given.
+// known holds the defaults, and keeps them where the caller gives nothing.
 template <class Options>
 ty_status copy_options(const Options *given, Options *known, const char *call) {
     if (given == nullptr)
@@ -70,8 +70,8 @@ void copy_output(const Output &known, Output *given) {
     memcpy(static_cast<void *>(given), &bytes, sizeof bytes);
 }
 
-// An operation that says behind a colon why it failed is all that is said: the status' own words ("it is in use", "it
-// does not exist") would be of something else.
+// An operation that gives the reason after a colon is the whole text: the status' own words ("it is in use", "it does
+// not exist") would be about something else.
 inline ty_status fail(ty_status status, const std::string &operation, const std::string &path,
                       const std::string &remedy) {
     const bool says_why = operation.find(": ") != std::string::npos;
@@ -79,7 +79,7 @@ inline ty_status fail(ty_status status, const std::string &operation, const std:
                         path.empty() ? nullptr : path.c_str(), UINT64_MAX, remedy.c_str());
 }
 
-// What the C++ library throws becomes a status.
+// Exceptions of the C++ library become a status.
 template <class Function>
 ty_status at_boundary(const char *operation, const Function &body) {
     try {
@@ -89,7 +89,7 @@ ty_status at_boundary(const char *operation, const Function &body) {
     }
 }
 
-// What of the calling thread's last failure another thread is told, or a later call.
+// The calling thread's last failure, kept for another thread or a later call.
 struct kept_failure {
     ty_status status = TY_OK;
     ty_error error{};
@@ -104,19 +104,19 @@ struct kept_failure {
     }
 };
 
-// A lock (flock(2)) belongs to an opening of a file, which a forked child's copy of the descriptor refers to as well:
-// the child would keep the lock when its parent has ended. So it closes its copies at the fork.
+// A lock (flock(2)) belongs to an open file description, which a forked child's copy of the descriptor refers to, too:
+// the child would hold the lock after its parent has ended. So a child closes its copies at the fork.
 class child_closes {
 public:
-    // From now on a child closes it at the fork.
+    // From now on, a forked child closes the descriptor.
     static void add(int descriptor) {
         std::lock_guard guard(all().lock_);
         all().descriptors_.push_back(descriptor);
     }
-    // Closes it here.
+    // Closes it in this process.
     static void close(int descriptor) {
         std::lock_guard guard(all().lock_);
-        // In a child it is closed, and its number may be another file's.
+        // In a forked child it is closed already, and its number may be another file's.
         if (std::erase(all().descriptors_, descriptor) != 0)
             ::close(descriptor);
     }
@@ -131,7 +131,7 @@ private:
                            all().lock_.unlock();
                        });
     }
-    static child_closes &all() { // never destroyed: a process may fork while it ends
+    static child_closes &all() { // never destroyed: a process may fork while it exits
         static auto &made = *new child_closes;
         return made;
     }

@@ -1,5 +1,5 @@
-// A heap's blocks laid out anew in the heap itself: packed into memory, freed, and unpacked to their new places. All
-// that can fail is done before the first block is freed.
+// Compaction of a heap in place: its blocks are packed into memory, freed, and unpacked to their new places. All that
+// can fail is done before the first block is freed.
 #include "pack.hpp"
 
 #include "io/io.hpp"
@@ -47,7 +47,7 @@ private:
         const ty_compact_options &options = static_cast<compaction *>(self)->options_;
         return options.progress == nullptr || options.progress(done, 2 * total, options.progress_context);
     }
-    // What it throws now waits until the heap is whole again.
+    // An exception of the callback waits until the heap is complete again.
     static bool second_half(uint64_t done, uint64_t total, void *self) {
         auto &own = *static_cast<compaction *>(self);
         if (own.options_.progress == nullptr || own.thrown_)
@@ -68,7 +68,7 @@ private:
     stream_header header_{};
     std::vector<root> roots_;
     std::unique_ptr<ty_moves> moves_;
-    char *tables_ = nullptr; // the heap's last extent: no block lies behind its start
+    char *tables_ = nullptr; // the heap's last extent: no block lies after its start
     std::exception_ptr thrown_;
     uint64_t own_blocks_ = 0;
     uint64_t fixed_ = 0;
@@ -84,7 +84,7 @@ ty_status compaction::check_heap() {
         return status;
     if (own_blocks_ != 0)
         return refuse(TY_E_BUSY, "compact a heap that has undo in it", "detach undo (ty_undo_detach), without history");
-    void *probe = ty_alloc(heap_, 1); // whether the heap may be written to
+    void *probe = ty_alloc(heap_, 1); // checks that the heap may be written to
     if (probe == nullptr) {
         ty_error error;
         ty_error_detail(&error);
@@ -95,7 +95,7 @@ ty_status compaction::check_heap() {
     return ty_each_extent(heap_, take_extent, this);
 }
 
-// PK7.
+// PK7: no heap is left with wrong addresses.
 ty_status compaction::check_addresses() const {
     bool has_descriptors = options_.types != nullptr || ty_root(heap_, TY_TYPES_ROOT) != nullptr;
     if (!has_descriptors || (options_.types == nullptr && options_.fix != nullptr))
@@ -139,10 +139,11 @@ void compaction::free_all() {
     for (const extent &a : old.extents)
         for (uint64_t i = 0; i < a.blocks; i++)
             if (old.is_live(a, i))
-                static_cast<void>(ty_free(old.address(a) + i * a.block_bytes)); // it is live: ty_each_extent said so
+                static_cast<void>(ty_free(old.address(a) + i * a.block_bytes)); // cannot fail: ty_each_extent has shown
+                                                                                // the block as live
 }
 
-// Places that are longer than their blocks were have other blocks' bytes behind them.
+// A place that is longer than its block was still has bytes of other blocks at its end.
 void clear_longer_places(const ty_moves &moves) {
     const layout &old = moves.old();
     for (const extent &a : old.extents)
@@ -181,7 +182,7 @@ ty_status compaction::make_durable() {
     return ty_heap_purge(heap_, nullptr);
 }
 
-// Half moved: it cannot be used any more.
+// Some blocks have moved and others have not: the heap is lost.
 ty_status compaction::tell_of_loss(ty_status status) const {
     const char *remedy = "the heap is lost: it has no files, or its file was changed in place";
     if (ty_heap_kind(heap_) == TY_SNAPSHOT)
@@ -191,7 +192,7 @@ ty_status compaction::tell_of_loss(ty_status status) const {
                         nullptr, UINT64_MAX, remedy);
 }
 
-// PK9: the heap of before is durable before its blocks are freed, and the next snapshot is of the compacted heap.
+// PK9: the old heap is durable before its blocks are freed, and the next snapshot is of the compacted heap.
 ty_status compaction::run() {
     if (ty_status status = check_heap())
         return status;

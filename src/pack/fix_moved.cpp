@@ -1,4 +1,4 @@
-// Who gives a heap that moved its right addresses.
+// Fixes the addresses of a heap that moved.
 #include "pack.hpp"
 #include "types/descriptors.hpp"
 
@@ -12,7 +12,7 @@ struct descriptors_owner {
     ~descriptors_owner() { ty_types_destroy(descriptors); }
 };
 
-// The type descriptors that are given, or those that the heap keeps; *found NULL: there are none.
+// The type descriptors that are given, or those that the heap keeps; *found NULL: it has none.
 ty_status find_descriptors(ty_heap *heap, const ty_types *given, descriptors_owner *kept, const ty_types **found) {
     *found = given;
     if (given != nullptr || ty_root(heap, TY_TYPES_ROOT) == nullptr)
@@ -32,7 +32,7 @@ ty_status refuse_move() {
 
 } // namespace
 
-// PK7.
+// PK7: no heap is left with wrong addresses.
 ty_status fix_by_descriptors(ty_heap *heap, const ty_moves &moves, const ty_types *descriptors, bool others, bool force,
                              uint64_t *fixed) {
     descriptors_owner kept;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *call_name = "pack a heap";
 
-// Holds a read section of a transactional heap, so that no transaction is under way.
+// Holds a read section of a transactional heap, so that no transaction is in progress.
 class read_section {
 public:
     explicit read_section(ty_heap *heap) : heap_(heap) {}
@@ -34,7 +34,7 @@ public:
                                 "commit or roll it back first");
         ty_status status = ty_read_begin(heap_);
         held_ = status == TY_OK;
-        return status == TY_E_ARGUMENT ? TY_OK : status; // open read-only: nobody writes
+        return status == TY_E_ARGUMENT ? TY_OK : status; // open read-only: no transaction writes
     }
 
 private:
@@ -83,7 +83,7 @@ bool packing::take_root(const char *name, void *address, void *self) {
     return true;
 }
 
-// The last extent is that of the tables: while it is told the heap is still paused, and all of it is known.
+// The control extent is the last one: at its callback, all extents are known and the heap is still stopped.
 bool packing::take_extent(const ty_extent *a, void *self) {
     auto &p = *static_cast<packing *>(self);
     if (a->kind != TY_EXTENT_CONTROL) {
@@ -118,7 +118,7 @@ ty_status packing::run() {
     return packed_ ? status_ : ty_error_set(TY_E_DAMAGED, 0, call_name, nullptr, UINT64_MAX, "verify the heap");
 }
 
-// PK4: nothing but live blocks of the program.
+// PK4: only live blocks of the program are in a stream.
 ty_status packing::write_all() {
     for (const void *block : own_)
         places_.leave_out(block);

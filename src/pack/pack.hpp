@@ -1,4 +1,4 @@
-// Packing and unpacking behind the public functions.
+// Packing and unpacking, as the public functions call them.
 #pragma once
 
 #include "blocks/blocks.hpp"
@@ -12,28 +12,30 @@ codec_id codec_of(ty_codec codec);
 ty_status pack_heap(ty_heap *heap, const ty_pack_options &options, ty_pack_writer *writer, void *context,
                     ty_pack_report *report);
 
-// heap NULL: it is closed. moves NULL: nobody wants them.
+// heap NULL: the heap is closed. moves NULL: they are not wanted.
 ty_status unpack_heap(ty_pack_reader *reader, void *context, const ty_unpack_options &options, ty_heap **heap,
                       std::unique_ptr<ty_moves> *moves, ty_unpack_report *report);
-// Reads it all, and makes nothing.
+// Reads and checks all of a stream; makes nothing.
 ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callback *progress, void *progress_context,
                         stream_header *header);
 
-// Where the blocks of a heap go that is laid out anew in this one.
+// Where the blocks of a packed heap go in a new layout, in this heap.
 ty_status lay_out_anew(layout &&old, ty_heap *heap, std::unique_ptr<ty_moves> *moves);
 
-// The frames of content and the end, for blocks that have their places: to where the moves say (NULL: nowhere).
+// Reads the frames of content and the end, for blocks that have their places, and copies them to where moves says
+// (NULL: nowhere).
 ty_status read_content(frame_reader &from, const layout &places, const ty_moves *moves, unsigned threads,
                        ty_progress_callback *progress, void *progress_context);
 
 ty_status compact_heap(ty_heap *heap, const ty_compact_options &options, ty_compact_report *report);
 
-// Gives a heap that moved its right addresses by type descriptors; NULL: by those that it keeps. others: somebody else
-// fixes addresses too. force: mismatches of a pointer audit, or that nobody fixes them, are no reason to refuse (PK7).
+// Fixes the addresses of a heap that moved by type descriptors; NULL: by those that the heap keeps. others: the caller
+// fixes addresses, too. force: does not refuse for mismatches of a pointer audit, or because nothing fixes them (PK7:
+// no heap with wrong addresses).
 ty_status fix_by_descriptors(ty_heap *heap, const ty_moves &moves, const ty_types *descriptors, bool others, bool force,
                              uint64_t *fixed);
 
-// Whether such type descriptors could fix all addresses of a heap that is to be moved.
+// Whether these type descriptors could fix all addresses of a heap that is to be moved.
 ty_status check_descriptors(ty_heap *heap, const ty_types *descriptors);
 
 } // namespace taiyen::pack

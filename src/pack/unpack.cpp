@@ -11,14 +11,14 @@
 namespace taiyen::pack {
 namespace {
 
-// What a thread unpacks with.
+// A thread's unpacker and buffers.
 struct tools {
     unpacker with;
     std::unique_ptr<uint8_t[]> unpacked; // chunk_bytes
     std::vector<uint8_t> items;
 };
 
-// A frame of content on its way to its blocks.
+// A frame of content that is to be copied to its blocks.
 struct arrival {
     frame_header header{};
     uint64_t offset = 0;
@@ -27,7 +27,7 @@ struct arrival {
     std::vector<uint8_t> packed;
     bool good = true;
 
-    // To where the moves say; NULL: nowhere.
+    // Unpacks to where moves says; NULL: nowhere.
     void unpack(const ty_moves *moves, tools &own);
 
 private:
@@ -68,16 +68,16 @@ bool arrival::unpack_in_place(const ty_moves &moves, tools &own) {
     return true;
 }
 
-// A few items at a time, which then are in the nearest cache when they are copied to their blocks.
+// Some items at a time, so that they are still in the first-level cache when they are copied to their blocks.
 void arrival::from_planes_to(const ty_moves &moves, tools &own) {
     constexpr uint64_t piece_bytes = 16 << 10;
     const uint64_t width = header.plane_width, count = header.raw_bytes / width;
-    const uint64_t whole_items = items_at_once * std::max(width, block_bytes); // and whole blocks
+    const uint64_t whole_items = items_at_once * std::max(width, block_bytes); // whole blocks, too
     const uint64_t piece = std::max(piece_bytes / whole_items, uint64_t{1}) * whole_items;
     own.items.resize(std::max(own.items.size(), piece));
     for (uint64_t done = 0; done < header.raw_bytes; done += piece) {
         uint64_t bytes = std::min(piece, header.raw_bytes - done);
-        uint64_t whole = bytes / width * width; // a run's end may be shorter
+        uint64_t whole = bytes / width * width; // the end of a one-block extent may be shorter
         from_planes(own.unpacked.get(), count, width, done / width, whole / width, own.items.data());
         memcpy(own.items.data() + whole, own.unpacked.get() + done + whole, bytes - whole);
         scatter(own.items.data(), bytes, moves);
@@ -98,7 +98,7 @@ void arrival::scatter(const uint8_t *bytes, uint64_t size, const ty_moves &moves
     }
 }
 
-// Reads the frames of content, in order; moves NULL: to look at them alone.
+// Reads the frames of content, in order; moves NULL: only checks them.
 class content_reading {
 public:
     content_reading(frame_reader &in, const layout &places, const ty_moves *moves)
@@ -202,7 +202,7 @@ private:
     uint64_t lost_roots_ = 0;
 };
 
-// PK7: a heap that moved is not made where nobody fixes its addresses.
+// PK7: no heap is unpacked to another address if nothing fixes its addresses.
 ty_status unpacking::fix() {
     if (!moves_->moves_anything())
         return TY_OK;
@@ -266,7 +266,7 @@ ty_status unpacking::check_room() const {
                         UINT64_MAX, "give a higher limit, or defragment it");
 }
 
-// A root may lead into a block, or to what was freed: that has no place in a heap that is laid out anew.
+// A root may lead into a block, or to a freed one: that has no place in a new layout.
 ty_status unpacking::set_roots() {
     for (const root &one : roots_) {
         void *address = moves_->moved(reinterpret_cast<void *>(header_.base + one.offset));

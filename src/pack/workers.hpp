@@ -1,4 +1,4 @@
-// Jobs that several threads do at once, between a calling thread that makes them and ends them in order.
+// Jobs that several threads work on at once; the calling thread feeds them and drains them in order.
 #pragma once
 
 #include <condition_variable>
@@ -12,18 +12,18 @@
 
 namespace taiyen::pack {
 
-// feed(slot): makes the next job; false: there is none. work(slot, number): in any thread; no two at once have the same
-// number, which is below the count of threads (0 where there is one). drain(slot): in the order of feeding; false ends
-// all. feed and drain are called by the calling thread alone, so a program's callbacks are called
-// there. What work throws, the calling thread throws. PK2: a job is drained after its work, and before its slot is fed
-// again; all that were fed are drained in order, but those behind a drain that ended all.
+// feed(slot): makes the next job; false: no more. work(slot, number): in any thread; no two at once have the same
+// number, which is below the number of threads (0 if there is one). drain(slot): in the order of feeding; false ends
+// all. Only the calling thread calls feed and drain, so a program's callbacks run there. What work throws, the calling
+// thread throws. PK2: a job is drained after its work, and before its slot is fed again; all jobs that were fed are
+// drained in order, except those after a drain that returned false.
 template <class Slot>
 class job_ring {
 public:
     explicit job_ring(std::vector<Slot> &slots) : slots_(slots), states_(slots.size(), state::empty) {}
     job_ring(const job_ring &) = delete;
 
-    // Fewer than two threads, or none that can be started: the calling thread does the work.
+    // With fewer than two threads, or if none can be started, the calling thread does the work.
     template <class Feed, class Work, class Drain>
     bool run(unsigned threads, Feed feed, Work work, Drain drain) {
         stopper at_end{*this};
@@ -54,7 +54,7 @@ private:
         ~stopper() { ring.stop(); }
     };
 
-    // The threads take no signals: handlers of the program are not to run there.
+    // The threads block all signals: the program's handlers must not run there.
     template <class Work>
     void start(unsigned threads, Work &work) {
         sigset_t all, before;
@@ -63,7 +63,7 @@ private:
         try {
             for (unsigned i = 0; threads > 1 && i < threads; i++)
                 workers_.emplace_back([this, &work, i] { serve(work, i); });
-        } catch (const std::system_error &) { // with those that there are
+        } catch (const std::system_error &) { // continues with the threads that could be started
         }
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
@@ -120,11 +120,11 @@ private:
     }
 
     std::vector<Slot> &slots_;
-    std::vector<state> states_; // guarded by lock_, as is all below but workers_
+    std::vector<state> states_; // guarded by lock_, as is all below except workers_
     std::mutex lock_;
     std::condition_variable changed_;
     std::exception_ptr thrown_;
-    size_t next_ = 0; // that a worker takes
+    size_t next_ = 0; // the next one that a worker takes
     bool stopped_ = false;
     std::vector<std::thread> workers_;
 };

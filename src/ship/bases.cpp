@@ -1,4 +1,4 @@
-// Bases: copies of the heap, packed.
+// Bases: packed copies of the heap.
 #include "shipper.hpp"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ ty_status base_maker::write(const void *bytes, size_t size, void *context) {
     return self.object_.put(bytes, size);
 }
 
-// Of a log with several log streams a copy may hold transactions behind one that is not there yet: another one is
-// taken.
+// A copy of a heap with several log streams may hold transactions whose predecessors are not in it yet: then another
+// copy is made.
 ty_status base_maker::copy(ty_heap **heap) {
     constexpr int tries = 20;
     open_.mode = TY_OPEN_COPY;
@@ -97,7 +97,7 @@ ty_status base_maker::pack(ty_heap *heap) {
     if (ty_status status = object_.put(&header_, sizeof header_))
         return status;
     ty_pack_options options = TY_PACK_OPTIONS_INIT;
-    options.threads = 1; // the writer of the heap has the others
+    options.threads = 1; // the heap's writer needs the other processors
     return ty_pack(heap, &options, write, this, nullptr);
 }
 

@@ -37,7 +37,7 @@ ty_status names_of(const ty_destination &from, std::vector<named> *names) {
     return status;
 }
 
-// Within another one of its timeline: what a merging left that was interrupted.
+// Within another object of its timeline: what an interrupted merge left.
 bool is_within(const object_header_1 &a, const object_header_1 &b) {
     return same_timeline(a, b) && a.from.lsn >= b.from.lsn && a.to.lsn <= b.to.lsn;
 }
@@ -117,7 +117,7 @@ const object *catalog::last() const {
     if (segments.empty() || bases.empty())
         return !segments.empty() ? &segments.back() : !bases.empty() ? &bases.back() : nullptr;
     const ty_feed_position &segment = segments.back().header.to, &base = bases.back().header.from;
-    // Of a log that was made anew, a timeline begins where the one before it ended.
+    // After the log was recreated, a timeline begins where the one before it ended.
     const bool new_log = base.log_identity != segment.log_identity;
     const bool by_base = base.lsn > segment.lsn || (base.lsn == segment.lsn && new_log);
     return by_base ? &bases.back() : &segments.back();

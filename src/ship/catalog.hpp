@@ -11,39 +11,39 @@ struct object {
     object_header_1 header;
 };
 
-// An object that is damaged, as its header or its size says.
+// An object that is damaged, judged by its header or its size.
 struct bad_object {
     std::string name;
     std::string problem;
 };
 
 enum class reading {
-    strict, // what cannot be used is the result
-    whole,  // damaged objects are told in `bad`, and left out
-    as_is,  // the same; but a segment with a good header that was cut stays: what is left of it can be read
+    strict, // an object that cannot be used is the result
+    whole,  // damaged objects are listed in `bad`, and left out
+    as_is,  // as `whole`, but a truncated segment with a good header stays: what is left of it can be read
 };
 
 struct catalog {
     std::vector<object> bases;    // by LSN
-    std::vector<object> segments; // by first record; none within another one
-    std::vector<object> spare;    // segments whose records are in another one, too
+    std::vector<object> segments; // by first record; no segment lies within another one
+    std::vector<object> spare;    // segments whose records are in another segment, too
     std::vector<bad_object> bad;
 
-    // problem: told of each object that cannot be used, which is left out; NULL: as `how` says, and what is of another
-    // heap or history is the result.
+    // problem: called for each object that cannot be used; the object is left out. NULL: as `how` says, and an object
+    // of another heap or history is the result.
     ty_status read(const ty_destination &from, reading how, ty_problem_callback *problem, void *context);
-    // Of a damaged segment: whether all its transactions are in another one.
+    // Whether another segment holds all transactions of a damaged segment.
     bool is_replaced(const bad_object &one) const;
-    // Where the last of them ends; NULL: there is none.
+    // The object that ends last; NULL if the destination is empty.
     const object *last() const;
     bool empty() const { return bases.empty() && segments.empty(); }
-    // The first segment that has records behind the base, or SIZE_MAX. Where the base is at the end of a timeline: that
-    // is none, too.
+    // The first segment with records after the base; SIZE_MAX if there is none, also where the base is at the end of a
+    // timeline.
     size_t first_behind(const object &base) const;
-    // Whether the segment goes on where the one before it ends.
+    // Whether the segment continues where the one before it ends.
     bool follows(size_t segment) const;
-    void add_segment(object one); // the newest
-    void add_base(object one);    // the same; in the place of one that has its name
+    void add_segment(object one); // becomes the newest
+    void add_base(object one);    // becomes the newest; replaces a base of the same name
 };
 
 bool same_heap(const object_header_1 &a, const object_header_1 &b);

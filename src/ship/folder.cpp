@@ -56,7 +56,7 @@ struct file_object {
     int descriptor;
 };
 
-// Names lead to no other folder.
+// A name must not lead to another folder.
 bool is_name(const char *name) {
     const size_t length = strlen(name);
     return length > 0 && length < 64 && name[0] != '.' &&
@@ -99,7 +99,7 @@ ty_status put_bytes(void *, void *made, const void *bytes, size_t size) {
     return TY_OK;
 }
 
-// SP2: durable before it has its name, and the name is durable when this returns.
+// SP2: an object is durable before it has its name, and the name is durable when this returns.
 ty_status name_object(const file_object &object) {
     const folder &f = *object.in;
     if (!taiyen::detail::fault("object_named_before_it_is_durable") && fsync(object.descriptor))
@@ -113,7 +113,7 @@ ty_status put_end(void *, void *made, bool keep) {
     auto *object = static_cast<file_object *>(made);
     ty_status status = keep ? name_object(*object) : TY_OK;
     if (!keep || status)
-        unlinkat(object->in->descriptor, object->part.c_str(), 0); // what is left is taken away by the next shipper
+        unlinkat(object->in->descriptor, object->part.c_str(), 0); // the next shipper removes what is left
     close(object->descriptor);
     delete object;
     return status;
@@ -142,7 +142,7 @@ ty_status get(void *context, const char *name, uint64_t offset, void *buffer, si
     return status;
 }
 
-// Of a folder that is changed meanwhile, too: each object that was there all the time is told.
+// Lists each object that was there all the time, also while the folder changes.
 ty_status list(void *context, ty_object_callback *callback, void *callback_context) {
     const auto &f = *static_cast<folder *>(context);
     const int descriptor = openat(f.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -192,7 +192,7 @@ ty_status take_lock(folder &f) {
                : system_failure("lock a folder", f.path);
 }
 
-// What was being written when its process was killed.
+// Removes objects that were being written when their process was killed.
 ty_status clear_parts(const folder &f) {
     const int descriptor = openat(f.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = descriptor >= 0 ? fdopendir(descriptor) : nullptr;
@@ -210,9 +210,9 @@ ty_status clear_parts(const folder &f) {
     return status;
 }
 
-// SP6: nothing in the folder is durable before its own name is. It may be there because a process made it that died
-// before it flushed its parent, so each writer does. `..` is the parent wherever symbolic links lead. Who may not read
-// the parent flushes the file system.
+// SP6: nothing in the folder is durable before the folder's own name is. A process that died before it flushed the
+// parent may have made the folder, so each writer flushes it. `..` is the parent wherever symbolic links lead. A
+// process that may not read the parent flushes the file system.
 ty_status flush_parent(const folder &f) {
     const int parent = openat(f.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const bool flushed = taiyen::detail::fault("parent_of_a_new_folder_not_flushed") ||
@@ -294,13 +294,13 @@ ty_status flush_folder_of(const std::string &path) {
     return status;
 }
 
-// A name that is there is never replaced.
+// Never replaces an existing file.
 ty_status give_name(const std::string &from, const std::string &to) {
     if (link(from.c_str(), to.c_str()) == 0)
         return remove_file(from);
     if (errno == EEXIST)
         return check_absent(to);
-    if (ty_status status = check_absent(to)) // a file system without links
+    if (ty_status status = check_absent(to)) // a file system without hard links
         return status;
     return rename(from.c_str(), to.c_str()) ? system_failure("name the heap that was restored", to) : TY_OK;
 }

@@ -1,4 +1,4 @@
-// What of this library calls the operating system: objects in a folder, and the names of a heap that is being restored.
+// The system calls of this library: objects in a folder, and the names of a heap that is being restored.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ public:
     restoring_lock() = default;
     restoring_lock(const restoring_lock &) = delete;
     restoring_lock &operator=(const restoring_lock &) = delete;
-    ~restoring_lock(); // the file goes
+    ~restoring_lock(); // removes the file
     ty_status take(const std::string &path);
 
 private:
@@ -24,7 +24,7 @@ private:
     int descriptor_ = -1;
 };
 
-ty_status check_absent(const std::string &path); // TY_E_EXISTS
+ty_status check_absent(const std::string &path); // TY_E_EXISTS if it exists
 ty_status remove_file(const std::string &path);
 ty_status flush_folder_of(const std::string &path);
 ty_status give_name(const std::string &from, const std::string &to);

@@ -27,7 +27,7 @@ public:
     }
     void drop() {
         if (object_)
-            (void)to_.put_end(to_.context, object_, false); // what is left of it is nobody's
+            (void)to_.put_end(to_.context, object_, false); // an object that was not finished belongs to nobody
         object_ = nullptr;
     }
     uint64_t written() const { return written_; }
@@ -42,24 +42,24 @@ class object_reader {
 public:
     object_reader(const ty_destination &from, std::string name) : from_(from), name_(std::move(name)) {}
 
-    // Exactly so many bytes; TY_E_DAMAGED where it ends before. bytes are valid until the next call.
+    // Exactly size bytes; TY_E_DAMAGED if the object ends before. bytes is valid until the next call.
     ty_status take(size_t size, const uint8_t **bytes);
-    // Up to so many; *got 0 at the end.
+    // At most size bytes; *got is 0 at the end.
     ty_status some(void *buffer, size_t size, size_t *got);
-    ty_status header(object_header_1 *header); // the first to be read
+    ty_status header(object_header_1 *header); // must be the first call
     bool at_end(ty_status *status);
     const std::string &name() const { return name_; }
     uint64_t offset() const { return offset_ - (end_ - at_); }
 
 private:
-    ty_status fill(size_t wanted); // buffer_ has so many, unless the object ends before
+    ty_status fill(size_t wanted); // fills buffer_ up to so many bytes, unless the object ends before
 
     const ty_destination &from_;
     std::string name_;
     std::vector<uint8_t> buffer_;
     size_t at_ = 0;
     size_t end_ = 0;
-    uint64_t offset_ = 0; // of what is behind the buffer
+    uint64_t offset_ = 0; // of the first byte after the buffer
 };
 
 } // namespace taiyen::ship

@@ -1,4 +1,4 @@
-// Restoring: a base is unpacked under a passing name, and receives the records behind it. docs/design/ship.md.
+// Restoring: a base is unpacked under a temporary name, and takes the records after it. docs/design/ship.md.
 #include "restoring.hpp"
 
 #include "folder.hpp"
@@ -16,8 +16,8 @@ namespace taiyen::ship {
 namespace {
 
 constexpr const char *suffix = "-restoring";
-constexpr uint64_t newest = UINT64_MAX;       // transaction
-constexpr size_t log_bytes = size_t{4} << 20; // of the passing heap, which is not written to it
+constexpr uint64_t newest = UINT64_MAX;       // LSN
+constexpr size_t log_bytes = size_t{4} << 20; // of the temporary heap, whose log stays empty
 
 class restoring {
 public:
@@ -57,10 +57,10 @@ private:
     bool made_ = false;
     catalog all_;
     const object *base_ = nullptr;
-    size_t first_ = SIZE_MAX;  // segment
-    size_t bases_ = 0;         // those that are not found damaged are the first
+    size_t first_ = SIZE_MAX;  // a segment's index
+    size_t bases_ = 0;         // the first so many; later ones were found damaged
     uint64_t wanted_ = newest; // LSN
-    std::string unreadable_;   // what a segment that ended early says
+    std::string unreadable_;   // the failure of a segment that ended early
     object_reader *reading_ = nullptr;
     ty_heap *heap_ = nullptr;
     ty_replica *replica_ = nullptr;
@@ -108,8 +108,8 @@ ty_status restoring::refuse_time(uint64_t low, uint64_t high) const {
                 path_, "give a transaction's number; the folder's list has numbers and times (ty_ship_list)");
 }
 
-// SP8: the last transaction that was seen at or before the time, if all before it were, too, and none behind it. Where
-// times go back, or the next one is of a time that has not come yet, a clock was wrong, and nobody knows which.
+// SP8: the last transaction that was seen at or before the time, if all before it were, too, and none after it. Where
+// times go back, or the next transaction has a time in the future, a clock was wrong, and the choice would be a guess.
 ty_status restoring::find_time() {
     const uint64_t time = options_.to_ns, now = unix_ns();
     bool found = false, went_back = false;
@@ -127,7 +127,7 @@ ty_status restoring::find_time() {
     size_t base = 0;
     for (size_t i = 0; i <= all_.segments.size(); i++) {
         const object *segment = i < all_.segments.size() ? &all_.segments[i] : nullptr;
-        // A base that no segment leads to is all that tells when its transactions were seen.
+        // For a base that no segment leads to, its own time is the only one of its transactions.
         for (; base < all_.bases.size(); base++) {
             const object_header_1 &h = all_.bases[base].header;
             if (segment && h.from.lsn > segment->header.from.lsn)
@@ -201,7 +201,7 @@ ty_status restoring::plan() {
     return nothing_there();
 }
 
-// Of a base that is damaged an older one does as well: the records go on from there.
+// In place of a damaged base, an older one does as well: the records continue from there.
 ty_status restoring::unpack_some() {
     for (;;) {
         const ty_status status = unpack();
@@ -280,7 +280,7 @@ ty_status restoring::unpack() {
     return status;
 }
 
-// Its own position does where no segment follows.
+// Where no segment follows, the base's own position is used.
 ty_status restoring::begin() {
     const ty_feed_position &at = first_ == SIZE_MAX ? base_->header.from : all_.segments[first_].header.from;
     ty_replica_options options = TY_REPLICA_OPTIONS_INIT;
@@ -290,11 +290,11 @@ ty_status restoring::begin() {
     return ty_replica_begin(heap_, &at, &options, &replica_);
 }
 
-// Of its records, those that are asked for.
+// How many of the frame's records are asked for.
 size_t restoring::wanted_of(const segment_frame &frame) const {
     const uint64_t first = frame.header.first, count = frame.records.size();
     const uint64_t last = wanted_ + taiyen::detail::fault("restored_one_too_many");
-    const uint64_t end = wanted_ == newest ? first + count : std::min(first + count, last + 1); // behind the last one
+    const uint64_t end = wanted_ == newest ? first + count : std::min(first + count, last + 1); // one after the last
     return end > first ? static_cast<size_t>(end - first) : 0;
 }
 
@@ -352,7 +352,7 @@ ty_status restoring::receive() {
     return TY_OK;
 }
 
-// SP9: asked for the newest, or for a time, it is told where what follows is there and cannot be used.
+// SP9: a restore to the newest transaction, or to a time, reports when objects that follow cannot be used.
 ty_status restoring::tell_how_far() {
     std::string why = unreadable_;
     uint64_t behind = report_.lsn;
@@ -383,7 +383,7 @@ ty_status restoring::tell_how_far() {
                 path_, "get the object from another copy and restore again, or go on with this heap");
 }
 
-// A heap that was closed in order needs its image alone: the first open makes journal and log.
+// A heap that was closed properly needs only its image: the first open makes journal and log.
 ty_status restoring::finish() {
     if (!options_.receives)
         if (ty_status status = ty_promote(heap_))

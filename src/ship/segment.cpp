@@ -9,7 +9,7 @@ namespace taiyen::ship {
 
 namespace {
 
-constexpr size_t frame_bytes = size_t{1} << 20; // about
+constexpr size_t frame_bytes = size_t{1} << 20; // approximately
 
 } // namespace
 
@@ -135,7 +135,7 @@ ty_status segment_reader::take_apart(segment_frame *frame, bool checks) {
         if (size > left)
             return damaged("a frame's records");
         const ty_feed_record record{position_.lsn + 1, position_.hash, hash, at, size};
-        if (!checks) { // who takes them does
+        if (!checks) { // the caller checks them
             position_.lsn += 1;
             position_.hash = hash;
         } else if (ty_feed_check(&position_, &record)) {
@@ -149,7 +149,7 @@ ty_status segment_reader::take_apart(segment_frame *frame, bool checks) {
     return left == 0 ? TY_OK : damaged("a frame's records");
 }
 
-// SP1.
+// SP1: the records lead to the position in the header.
 ty_status segment_reader::end() const {
     return position_.lsn == header_.to.lsn && position_.hash == header_.to.hash && frames_ == header_.frames &&
                    raw_bytes_ == header_.raw_bytes && object_.offset() == sizeof header_ + header_.stored_bytes

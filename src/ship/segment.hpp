@@ -12,7 +12,7 @@ public:
     ty_status add(const ty_feed_record &record, uint64_t time_ns);
     bool empty() const { return header_.records == 0; }
     uint64_t raw_bytes() const { return header_.raw_bytes; }
-    // Whole and under its name when it returns. *put: its header.
+    // When it returns, the segment is complete and has its name. *put: its header.
     ty_status put(const ty_destination &to, const ty_feed_position &end, const object_header_1 &timeline,
                   object_header_1 *put);
 
@@ -28,18 +28,18 @@ private:
 // A frame as it is stored, and its records.
 struct segment_frame {
     frame_header_1 header;
-    const uint8_t *stored; // until the next one is read
+    const uint8_t *stored; // valid until the next frame is read
     std::vector<ty_feed_record> records;
 };
 
-// SP1: what it hands on is what its header says, behind its first position.
+// SP1: returns the records between the header's two positions.
 class segment_reader {
 public:
     segment_reader(const ty_destination &from, const std::string &name) : object_(from, name) {}
     ty_status open();
     const object_header_1 &header() const { return header_; }
-    const ty_feed_position &position() const { return position_; } // behind the last frame; sealed if checks
-    // *more: there was one. checks: its records are checked here, else they will be.
+    const ty_feed_position &position() const { return position_; } // after the last frame; sealed if checks
+    // *more: there was a frame. checks: its records are checked here; otherwise by the caller.
     ty_status next(segment_frame *frame, bool checks, bool *more);
 
 private:

@@ -1,4 +1,4 @@
-// A shipper: reads what a change feed tells, puts it as segments, and sees to bases and upkeep.
+// A shipper: reads a change feed, puts its records as segments, and runs bases and upkeep.
 #include "shipper.hpp"
 
 #include <cstring>
@@ -47,10 +47,11 @@ ty_status ty_shipper::begin_timeline(const ty_feed_position &at) {
     position_ = at;
     timeline_.timeline_lsn = at.lsn;
     timeline_.timeline_hash = at.hash;
-    timeline_.timeline_after = last ? last->header.to.lsn + 1 : 0; // SP7
+    timeline_.timeline_after = last ? last->header.to.lsn + 1 : 0; // SP7: so that a lost end of the timeline before is
+                                                                   // noticed
     note_base();
     has_base_ = false;
-    base_.reset(); // of the timeline before
+    base_.reset(); // it belongs to the timeline before
     return TY_OK;
 }
 
@@ -81,7 +82,7 @@ ty_status ty_shipper::open() {
     return TY_OK;
 }
 
-// SP1: the position moves only when what leads to it is in the destination.
+// SP1: the position advances only when the records up to it are in the destination.
 ty_status ty_shipper::put(const ty_feed_position &end) {
     object_header_1 header{};
     if (ty_status status = builder_.put(to_, end, timeline_, &header))
@@ -92,7 +93,7 @@ ty_status ty_shipper::put(const ty_feed_position &end) {
     all_.add_segment({name_of(header), sizeof header + header.stored_bytes, header});
     position_ = end;
     builder_.begin(position_);
-    return remove_spare(to_, all_); // what of it was damaged in the destination
+    return remove_spare(to_, all_); // damaged segments with the same records
 }
 
 ty_status ty_shipper::take(const ty_feed_record &record) {
@@ -114,7 +115,7 @@ bool ty_shipper::take(const ty_feed_record *record, void *context) {
     return self.taking_.status == TY_OK;
 }
 
-// All that there is, in as many segments as that takes: to end a reading early costs as much as to go on.
+// Reads all that there is, in as many segments as that takes: to end a read early costs as much as to continue.
 ty_status ty_shipper::read(bool *more) {
     ty_feed_position end = position_, base{};
     walked_ = position_;
@@ -138,7 +139,7 @@ ty_status ty_shipper::read(bool *more) {
     return TY_OK;
 }
 
-// SP7.
+// SP7: segments and bases name the newest base, so that a missing one is noticed.
 void ty_shipper::note_base() {
     const bool none = all_.bases.empty() || taiyen::detail::fault("missing_base_not_noticed");
     timeline_.after_base = none ? 0 : all_.bases.back().header.from.lsn + 1;
@@ -159,13 +160,13 @@ bool ty_shipper::base_is_due() const {
            newest.header.first_ns > now + age; // the clock was ahead when it was made
 }
 
-// As far as can be seen. The heap's log may have been made anew before it was copied, as the next reading finds.
+// As far as can be seen: the heap's log may have been recreated before the copy, which the next read finds.
 bool ty_shipper::is_of_timeline(const object_header_1 &base) const {
     return memcmp(base.from.heap_identity, position_.heap_identity, sizeof position_.heap_identity) == 0 &&
            base.from.log_identity == position_.log_identity && base.from.lsn >= timeline_.timeline_lsn;
 }
 
-// SP3.
+// SP3: a base gets its name once segments reach to it.
 ty_status ty_shipper::see_to_base() {
     if (!base_) {
         if (!base_is_due())
@@ -181,7 +182,7 @@ ty_status ty_shipper::see_to_base() {
     const bool of_timeline = !status && is_of_timeline(base_->header());
     if (of_timeline && base_->header().from.lsn > position_.lsn &&
         !taiyen::detail::fault("base_named_before_its_segments"))
-        return TY_OK; // the segments are behind it
+        return TY_OK; // the segments do not reach to it yet
     object made;
     if (of_timeline && !(status = base_->keep(&made))) {
         all_.add_base(std::move(made));

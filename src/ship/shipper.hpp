@@ -1,4 +1,4 @@
-// A shipper's parts: what it follows, the base that is under way, and upkeep of the destination.
+// A shipper's parts: what it follows, the base in progress, and upkeep of the destination.
 #pragma once
 
 #include "../common/common.hpp"
@@ -13,10 +13,10 @@ namespace taiyen::ship {
 
 using common::kept_failure;
 
-// Makes a base in a thread of its own. SP3: it gets its name only once the segments reach to it.
+// Makes a base in its own thread. SP3: it gets its name only once segments reach to it.
 class base_maker {
 public:
-    // line: of the segments. before_ns: when the base before it was made, by the steady clock; 0: it is not known.
+    // timeline: of the segments. before_ns: when the base before it was made, by the steady clock; 0: not known.
     base_maker(const ty_destination &to, std::string path, const ty_open_options &open, const object_header_1 &timeline,
                uint64_t floor, uint64_t before_ns)
         : object_(to), path_(std::move(path)), open_(open), before_ns_(before_ns) {
@@ -31,7 +31,7 @@ public:
     void start();
     bool ended() const { return ended_.load(std::memory_order_acquire); }
     void wait();
-    ty_status outcome() const { return failure_.tell(); } // once it has ended
+    ty_status outcome() const { return failure_.tell(); } // valid once it has ended
     const object_header_1 &header() const { return header_; }
     uint64_t made_ns() const { return made_ns_; } // by the steady clock
     ty_status keep(object *made);
@@ -54,7 +54,7 @@ private:
     std::atomic<bool> stop_{false};
 };
 
-// Merges and removes. Each changes the catalog with the destination.
+// Merges and removes objects. Each function changes the catalog together with the destination.
 struct upkeep_options {
     uint32_t merged;
     uint64_t merged_bytes;
@@ -62,11 +62,11 @@ struct upkeep_options {
     uint32_t bases_min;
 };
 ty_status remove_spare(const ty_destination &at, catalog &all);
-// One merging at the most.
+// At most one merge.
 ty_status merge_some(const ty_destination &at, catalog &all, const upkeep_options &options, bool *merged);
-// SP8: the LSN of the oldest base that is to be kept once there is a new one, or 0: all are.
+// SP8: the LSN of the oldest base to keep once a new one is there; 0: all are kept.
 uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint64_t now_ns);
-// What is before the floor that the newest bases tell of.
+// Removes what lies before the floor that the newest bases name.
 ty_status remove_old(const ty_destination &at, catalog &all, uint64_t *removed);
 
 uint64_t unix_ns();
@@ -102,13 +102,13 @@ private:
     taiyen::ship::catalog all_;
     ty_feed *feed_ = nullptr;
     ty_feed_position position_{}; // shipped up to here
-    ty_feed_position walked_{};   // taken up to here, in a reading
+    ty_feed_position walked_{};   // read up to here, in the current read
     taiyen::ship::object_header_1 timeline_{};
-    bool has_base_ = false; // of this line
+    bool has_base_ = false; // of this timeline
     taiyen::ship::segment_builder builder_;
-    uint64_t time_ns_ = 0; // of the reading
+    uint64_t time_ns_ = 0; // of the current read
     taiyen::ship::kept_failure taking_;
     std::unique_ptr<taiyen::ship::base_maker> base_;
-    uint64_t base_made_ns_ = 0; // the newest one, if this shipper has made it, by the steady clock
+    uint64_t base_made_ns_ = 0; // of the newest base, by the steady clock, if this shipper made it
     ty_ship_report report_{};
 };

@@ -1,4 +1,4 @@
-// Merging and removing. SP4: at each moment, whatever is interrupted, all can be restored to that is to be kept.
+// Merging and removing. SP4: whatever is interrupted, at each moment all that is to be kept can be restored.
 #include "shipper.hpp"
 
 #include <algorithm>
@@ -27,11 +27,11 @@ namespace {
 
 struct run {
     size_t first;
-    size_t count; // 0: none
+    size_t count; // 0: no segments
 };
 
-// Segments of one level, side by side and of one timeline. The highest level first, so that these are never more than
-// `merged`, and each is merged once a level.
+// Adjacent segments of one level and one timeline. The highest level first, so that a level never has more than
+// `merged` of these, and each segment is merged once a level.
 run find_run(const catalog &all, const upkeep_options &options) {
     run at{0, 0};
     uint64_t bytes = 0;
@@ -120,7 +120,7 @@ ty_status merge_some(const ty_destination &at, catalog &all, const upkeep_option
 
 namespace {
 
-// A clock that is set moves time by no more than half of what is to be kept; set back again it has moved nothing.
+// A clock that was set moves time by at most half of what is to be kept; set back again, it has moved nothing.
 int64_t believed(uint64_t from_ns, uint64_t to_ns, int64_t keep_ns) {
     const int64_t most = keep_ns / 2 + keep_ns % 2;
     return std::clamp(static_cast<int64_t>(to_ns - from_ns), -most, most);
@@ -128,9 +128,9 @@ int64_t believed(uint64_t from_ns, uint64_t to_ns, int64_t keep_ns) {
 
 } // namespace
 
-// A base is of no more use when the one behind it is as old as what is to be kept. SP8: ages are sums of the times
-// between bases, up to the newest one, and not the difference to what a clock says now. Where one shipper made both, it
-// knows the time between them from a clock that nobody sets.
+// A base is no longer needed when the one after it is as old as what is to be kept. SP8: ages are sums of the times
+// between bases, up to the newest one, not the difference to the present time of a clock. Where one shipper made both
+// bases, it has the time between them from a clock that nobody sets.
 uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint64_t now_ns) {
     uint64_t floor = 0;
     for (const object &base : all.bases)
@@ -149,8 +149,8 @@ uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint6
     return floor;
 }
 
-// SP7: the base that tells of the floor is durable. Of no base that is kept anything goes: where the one at the floor
-// is not there itself, nothing goes that leads to the next one.
+// SP7: the base that names the floor is durable. Nothing that belongs to a base that is kept goes: where the base at
+// the floor is missing itself, nothing goes that leads to the next one.
 ty_status remove_old(const ty_destination &at, catalog &all, uint64_t *removed) {
     uint64_t floor = 0;
     for (const object &base : all.bases)
@@ -163,7 +163,7 @@ ty_status remove_old(const ty_destination &at, catalog &all, uint64_t *removed) 
             return status;
         all.bases.erase(all.bases.begin());
     }
-    // Segments before the oldest base lead from nowhere. The oldest first.
+    // Segments before the oldest base cannot be used. The oldest go first.
     while (all.segments.size() > 1 && (all.segments.front().header.to.lsn <= all.bases.front().header.from.lsn ||
                                        taiyen::detail::fault("needed_segment_removed"))) {
         if (ty_status status = at.remove(at.context, all.segments.front().name.c_str()))

@@ -1,4 +1,4 @@
-// Reading all of a destination.
+// Reads and checks a whole destination.
 #include "restoring.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct verifying {
         if (self.problem)
             self.problem(text, self.context);
     }
-    // What is wrong with an object is told; other failures end it.
+    // Reports what is wrong with an object; other failures end the verification.
     ty_status told(ty_status status) {
         if (status != TY_E_DAMAGED && status != TY_E_FORMAT && status != TY_E_MISMATCH)
             return status;
@@ -86,7 +86,7 @@ ty_status verify_base(verifying &v, const object &one) {
     return status;
 }
 
-// SP7: each base that another object tells of is there, but for those that are not kept.
+// SP7: each base that another object names is there, except those that are no longer kept.
 ty_status verify_bases(verifying &v, const catalog &all) {
     std::set<uint64_t> wanted;
     uint64_t floor = 0;
@@ -121,7 +121,7 @@ bool ends_at(const catalog &all, uint64_t lsn) {
            std::any_of(all.bases.begin(), all.bases.end(), ends);
 }
 
-// SP7: what was before a timeline is there up to where it ended, but for what is not kept.
+// SP7: what was before a timeline is there up to where it ended, except what is no longer kept.
 ty_status verify_ends(verifying &v, const catalog &all) {
     std::set<uint64_t> wanted;
     for (const auto *objects : {&all.bases, &all.segments})
@@ -139,7 +139,7 @@ ty_status verify_ends(verifying &v, const catalog &all) {
     return TY_OK;
 }
 
-// Within a timeline nothing is missing; and the segments behind a base are there.
+// Within a timeline nothing is missing, and the segments after a base are there.
 ty_status verify_order(verifying &v, const catalog &all) {
     if (ty_status status = verify_bases(v, all))
         return status;

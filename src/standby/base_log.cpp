@@ -11,17 +11,17 @@ namespace taiyen::standby {
 namespace {
 
 constexpr const char *base_call = "publish a base";
-constexpr const char *base_prefix = "base-"; // of a shipper's objects (docs/reference.md)
+constexpr const char *base_prefix = "base-"; // as in a shipper's objects (docs/reference.md)
 constexpr size_t piece_bytes = size_t{256} << 10;
 constexpr uint64_t window = 32;
 constexpr uint32_t step_ms = 20;
-constexpr int tries = 60; // of a second each, for records to come so far
+constexpr int tries = 60; // of a second each, for the records to reach the base
 
 ty_status refuse_busy(const char *why) {
     return fail(TY_E_BUSY, std::string("publish a base: ") + why, "", "try again");
 }
 
-// A destination that puts the base of a shipper to the engine, and drops the segments: the publisher has the records.
+// A destination that sends a shipper's base to the engine, and drops the segments: the publisher sends the records.
 class base_writer {
 public:
     base_writer(const ty_engine &engine, const place &records) : engine_(engine), records_(records) {
@@ -66,12 +66,12 @@ private:
     ty_destination table_{};
     message_header_1 last_{};
     uint64_t begin_at_ = 0;
-    owned_message complete_; // the base before, if there is one
+    owned_message complete_; // the base before it, if any
     bool has_complete_ = false;
     std::vector<uint8_t> piece_;
     uint64_t offset_ = 0;
     uint64_t sent_ = 0, answered_ = 0;
-    uint64_t answered_at_ = 0; // the engine's position of the last one of these
+    uint64_t answered_at_ = 0; // the engine's position of the last answered one
     uint64_t lsn_ = 0;
 };
 
@@ -153,8 +153,8 @@ ty_status base_writer::bytes(const void *bytes, size_t size) {
     return TY_OK;
 }
 
-// ST6: the copy may hold what is not durable yet in the heap that it was made of. Nothing interrupted the timeline,
-// either.
+// ST6: the base counts once records reach to it. The copy may hold records that are not durable in the heap yet; and
+// the timeline must not have been interrupted.
 ty_status base_writer::wait_for_records() {
     const message_header_1 &from = records_.newest.read.header;
     place at;
@@ -229,7 +229,8 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
     const message_header_1 &newest = at->newest.read.header;
     if (ty_status compared = compare(engine, memory.known(), base.heap_identity, *at, found, &is))
         return compared;
-    if (ty_status refused = memory.refuse(base_call, is, newest)) // ST21
+    if (ty_status refused = memory.refuse(base_call, is, newest)) // ST21: the engine must hold what the heap knows was
+                                                                  // acknowledged
         return refused;
     if (found && !same_owner(newest.owner, base.heap_identity))
         return fail(TY_E_MISMATCH, "publish a base: this heap is a standby", heap_path,
@@ -249,7 +250,7 @@ ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_
     base_writer writer(engine, at);
     ty_ship_options options = TY_SHIP_OPTIONS_INIT;
     options.open = open;
-    options.merged = 1; // never
+    options.merged = 1; // never merge
     ty_shipper *shipper = nullptr;
     if (ty_status status = ty_ship_open(heap_path, &writer.destination(), &options, &shipper))
         return status;
@@ -300,7 +301,7 @@ void base_source::rewind() {
 
 ty_status base_source::read_piece(uint64_t behind) {
     const message_header_1 &header = piece_.read.header;
-    do { // those of other bases are of one that was interrupted
+    do { // pieces of other bases belong to one that was interrupted
         bool found = false;
         if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, behind, answer_ms, &piece_, &found))
             return status;
@@ -337,7 +338,7 @@ ty_status base_source::get(uint64_t offset, void *buffer, size_t size, size_t *g
             memcpy(static_cast<uint8_t *>(buffer) + *got, piece_.read.payload + from, some);
             *got += some;
         } else if (ty_status status = next_piece()) {
-            rewind(); // what was read of it is not known
+            rewind(); // how far it was read is unknown
             return status;
         }
     }

@@ -1,4 +1,4 @@
-// Bases in an engine: a shipper's object (ship.h) in pieces. ty_ship_step makes it, ty_restore takes it.
+// Bases in an engine: a shipper's object (ship.h) in pieces. ty_ship_step writes it, ty_restore reads it.
 #pragma once
 
 #include "engine_io.hpp"
@@ -28,7 +28,7 @@ private:
     uint64_t begin_at_;
     std::string name_;
     owned_message piece_; // the last one read
-    uint64_t offset_ = 0; // of it
+    uint64_t offset_ = 0; // of that piece
     size_t size_ = 0;
     bool ended_ = false;
     ty_destination table_{};

@@ -1,13 +1,13 @@
-// SIGPIPE, kept from the program: writing to a connection that the other side has closed raises it in the thread that
-// writes (libnats' own writes say that they want none; those of TLS cannot).
+// Keeps SIGPIPE from the program: a write to a connection that the peer has closed raises it in the writing thread.
+// (libnats suppresses it for its own writes, but cannot for those of TLS.)
 #pragma once
 
 #include <csignal>
 
 namespace taiyen::standby {
 
-// As long as it is there, the thread has SIGPIPE blocked, and so have threads that it begins, for ever; one that was
-// raised in it meanwhile is taken away.
+// Blocks SIGPIPE in this thread while the guard lives; threads created meanwhile inherit the mask, for ever. A SIGPIPE
+// that was raised in this thread meanwhile is discarded.
 class pipe_guard {
 public:
     pipe_guard();
@@ -17,10 +17,10 @@ public:
 
 private:
     sigset_t before_;
-    bool pending_; // before: it is somebody else's
+    bool pending_; // before the guard: it belongs to somebody else
 };
 
-// What the program has set for SIGPIPE is set again at its end, if it was made "ignored" meanwhile.
+// Restores the program's disposition of SIGPIPE when it ends, if it was set to "ignored" meanwhile.
 class pipe_disposition {
 public:
     pipe_disposition() { sigaction(SIGPIPE, nullptr, &before_); }

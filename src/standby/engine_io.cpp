@@ -30,7 +30,7 @@ bool take_first(const void *bytes, size_t size, uint64_t position, void *context
 
 } // namespace
 
-// ST14.
+// ST14: a message counts as wrong only once several reads said so.
 ty_status first_behind(const ty_engine &engine, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                        owned_message *first, bool *found) {
     int readings = 0;
@@ -59,7 +59,8 @@ ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_messa
 
 namespace {
 
-// From a message on that its writer knew to be acknowledged: those before the newest one may be void, and it, too.
+// Starts at a message that its writer knew to be acknowledged: those before the newest one may be void, and so may the
+// newest one.
 ty_status read_newest_place(const ty_engine &engine, uint64_t end, uint64_t known, place *at, bool *found) {
     owned_message one;
     tail last{};
@@ -72,13 +73,14 @@ ty_status read_newest_place(const ty_engine &engine, uint64_t end, uint64_t know
         if (!*found)
             return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
         const message_header_1 &header = one.read.header;
-        if (last.number == 0 && header.number != 1) // it counts: it was known to, or it is the first that was kept
+        if (last.number == 0 && header.number != 1) // it counts: it was known to be acknowledged, or it is the oldest
+                                                    // one kept
             last = {header.number - 1, header.previous, 0, header.term - begins_term(header), 0, 0};
         if (ty_status status = judge(one.read, &last, &counts))
             return status;
         if (counts)
             std::swap(at->newest, one);
-        if (counts) // what its bytes were read from has moved with it
+        if (counts) // the payload pointer belongs to the bytes that were swapped away
             one.read.at = at->newest.read.at;
     }
     return TY_OK;
@@ -150,14 +152,14 @@ std::vector<uint8_t> message_of(const message_header_1 &header, const void *payl
 
 namespace {
 
-// What was refused may stand in the bases' log all the same: it is void, and what it says of others is old. So a base
-// is whole if its messages stand there side by side.
+// A refused message may stand in the bases' log all the same: it is void, and what it says of others is out of date. So
+// a base is complete if its messages are adjacent in the log.
 struct base_search {
     uint64_t until;
     uint64_t at = 0;       // of the last message
-    uint64_t begin = 0;    // of the base that it belongs to; 0: it is void
-    uint64_t number = 0;   // its own
-    uint64_t complete = 0; // the begin of the newest whole base
+    uint64_t begin = 0;    // of the base that the last message belongs to; 0: it is void
+    uint64_t number = 0;   // of the last message
+    uint64_t complete = 0; // where the newest complete base begins
     common::kept_failure failed;
 
     void look_at(const message &one) {
@@ -205,7 +207,8 @@ ty_status search_bases(const ty_engine &engine, uint64_t until, uint64_t *comple
     return TY_OK;
 }
 
-// Whether it stands right behind the message that its writer put before, which was acknowledged with all others.
+// Whether the base's last message stands right after the one that its writer sent before it, which was acknowledged
+// with all before that.
 ty_status is_in_place(const ty_engine &engine, const message &end, bool *is) {
     owned_message before, next;
     bool found = false;
@@ -225,7 +228,7 @@ ty_status is_in_place(const ty_engine &engine, const message &end, bool *is) {
     return TY_OK;
 }
 
-// ST6: one whose last message is not there is none.
+// ST6: a base without its last message does not count.
 ty_status read_newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
     owned_message newest;
     if (ty_status status = newest_message(engine, TY_ENGINE_BASES, &newest, found))
@@ -259,7 +262,7 @@ ty_status newest_base(const ty_engine &engine, bool searches, owned_message *beg
     return read_again(&readings, [&] { return read_newest_base(engine, searches, begin, found); });
 }
 
-// ST4.
+// ST4: a thread that waits is reported only what a base and records lead to.
 ty_status goes_on(const ty_engine &engine, const message_header_1 &base, bool *does) {
     owned_message there;
     uint64_t newest = 0;

@@ -7,9 +7,9 @@ namespace taiyen::standby {
 
 namespace {
 
-constexpr uint32_t memory_note = 0, superseded_note = 1; // of a heap
+constexpr uint32_t memory_note = 0, superseded_note = 1; // numbers of a heap's notes
 constexpr uint64_t durable_ms_most = 1000;
-constexpr size_t name_most = 60; // of an engine, in a text
+constexpr size_t name_most = 60; // of an engine, in an error text
 
 uint64_t now_ms() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -27,7 +27,7 @@ std::string up_to(uint64_t term, uint64_t lsn) {
     return "term " + std::to_string(term) + " up to transaction " + std::to_string(lsn);
 }
 
-// *held: it stands there. Of what was trimmed, only that the log goes on behind it (*trimmed).
+// *held: the message stands there. If it was trimmed, all that shows is that the log continues after it (*trimmed).
 ty_status look_for(const ty_engine &engine, const memory_1 &memory, const place &at, bool *held, bool *trimmed) {
     const message &newest = at.newest.read;
     owned_message there;
@@ -78,7 +78,7 @@ memory_1 memory_of(const message_header_1 &header, uint64_t at) {
     return memory;
 }
 
-// ST21: what the heap remembers decides, and not what the engine says alone.
+// ST21: what the heap remembers decides, not what the engine says alone.
 ty_status compare(const ty_engine &engine, const memory_1 &memory, const uint8_t *identity, const place &at, bool found,
                   finding *is) {
     bool trimmed = false;
@@ -91,7 +91,7 @@ ty_status compare(const ty_engine &engine, const memory_1 &memory, const uint8_t
         if (ty_status status = look_for(engine, memory, at, &is->held, &trimmed))
             return status;
     is->is = standing_of(memory, identity, at.newest.read.header, is->held, trimmed);
-    // The log may hold what the heap lacks that began a term behind it.
+    // A primary that began a later term without what was before it (begun_term) may lack what the log still holds.
     is->held = is->held && memory.term >= at.newest.read.header.begun_term;
     return TY_OK;
 }
@@ -120,7 +120,7 @@ ty_status heap_memory::read_notes() {
     return TY_OK;
 }
 
-// ST20.
+// ST20: a superseded heap is refused by its own memory.
 ty_status heap_memory::read(const char *call) {
     const std::lock_guard<std::mutex> with(lock_);
     if (ty_status status = read_notes())
@@ -133,19 +133,20 @@ memory_1 heap_memory::known() {
     return known_;
 }
 
-// ST22.
+// ST22: remembered before it is reported, and never goes back.
 ty_status heap_memory::keep(memory_1 now) {
     now.magic = memory_magic_1;
     now.version = memory_version_1;
     const std::lock_guard<std::mutex> with(lock_);
-    ty_status status = begins(now) ? read_notes() : TY_OK; // another process may have begun it
+    ty_status status = begins(now) ? read_notes() : TY_OK; // another process may have begun the term
     while (!status) {
         if (known_.replication && begins(now) && (known_.replication != now.replication || known_.term > now.term))
             return fail(TY_E_BUSY, "publish a heap: another process has begun a term with it", path_, "try again");
         if (!begins(now) && now.number <= known_.number) // another thread or process was first
             return TY_OK;
         status = write_memory(now);
-        if (status != TY_E_BUSY) // I25
+        if (status != TY_E_BUSY) // I25: a note is overwritten only by a writer that has read it; TY_E_BUSY: another one
+                                 // has written since
             return status;
         status = read_notes();
     }
@@ -156,7 +157,7 @@ bool heap_memory::begins(const memory_1 &now) const {
     return now.replication != known_.replication || now.term != known_.term;
 }
 
-// Under the lock.
+// Holds lock_.
 ty_status heap_memory::write_memory(const memory_1 &now) {
     const bool durable = begins(now) || now_ms() - durable_ms_ >= durable_ms_most;
     if (ty_status status = ty_notes_write(notes_, memory_note, &now, sizeof now, durable))
@@ -167,7 +168,7 @@ ty_status heap_memory::write_memory(const memory_1 &now) {
     return TY_OK;
 }
 
-// Under the lock.
+// Holds lock_.
 ty_status heap_memory::note_superseded(const finding &found, const message_header_1 &newest) {
     superseded_1 one{};
     one.magic = memory_magic_1;
@@ -179,7 +180,7 @@ ty_status heap_memory::note_superseded(const finding &found, const message_heade
     one.lsn = known_.lsn;
     const bool forgets = taiyen::detail::fault("superseded_not_noted");
     const ty_status status = forgets ? TY_OK : ty_notes_write(notes_, superseded_note, &one, sizeof one, true);
-    if (status == TY_E_BUSY) // another process has noted it
+    if (status == TY_E_BUSY) // another process has written it
         return read_notes();
     if (status)
         return status;
@@ -250,7 +251,7 @@ namespace {
 
 constexpr const char *new_term_call = "begin a new term";
 
-// Behind whatever there is: to look for the right place would be a race with a primary that goes on.
+// Behind any message: to look for the right place would race with a primary that still runs.
 ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place &at, const ty_feed_position &base,
                    const uint8_t *identity, memory_1 *begun) {
     const message_header_1 &newest = at.newest.read.header;

@@ -1,4 +1,4 @@
-// The connection, and writing to a stream.
+// The connection, and writes to a stream.
 #include "jetstream.hpp"
 
 #include "broken_pipe.hpp"
@@ -16,16 +16,16 @@ namespace {
 
 constexpr uint32_t timeout_ms_standard = 5000;
 constexpr int64_t reconnect_ms = 50;
-constexpr int wrong_last_sequence[] = {10071, 10164}; // error codes of the server's answers
+constexpr int wrong_last_sequence[] = {10071, 10164}; // error codes in the server's answers
 constexpr int no_room[] = {10023, 10028, 10047, 10077, 10122};
 
-// A number behind a name in the server's answer, which is JSON; 0 if it is not there.
+// The number of a name in the server's answer, which is JSON; 0 if the name is missing.
 uint64_t number_of(const std::string &answer, const char *name) {
     const size_t at = answer.find(std::string("\"") + name + "\":");
     return at == std::string::npos ? 0 : strtoull(answer.c_str() + at + strlen(name) + 3, nullptr, 10);
 }
 
-// The text behind a name in it; without the name, the answer itself.
+// The text of a name in the answer; if the name is missing, the answer itself.
 std::string text_of(const std::string &answer, const char *name) {
     const std::string before = std::string("\"") + name + "\":\"";
     const size_t at = answer.find(before);
@@ -35,7 +35,7 @@ std::string text_of(const std::string &answer, const char *name) {
     return answer.substr(from, answer.find('"', from) - from);
 }
 
-// A user and a password may stand in a URL.
+// A URL may contain a user and a password.
 std::string without_credentials(std::string urls) {
     for (size_t at = urls.find('@'); at != std::string::npos; at = urls.find('@')) {
         const size_t begin = urls.find_last_of("/,", at);
@@ -55,7 +55,7 @@ ty_status status_of(int code) {
     return TY_E_IO;
 }
 
-// The servers of a list with commas; empty if one of them is.
+// The servers in a comma-separated list; empty if one of them is empty.
 std::vector<std::string> servers_of(const std::string &urls) {
     std::vector<std::string> servers;
     for (size_t at = 0; at <= urls.size();) {
@@ -135,7 +135,7 @@ jetstream::jetstream(const char *name, const ty_jetstream_options &options) : op
     };
 }
 
-// Callbacks come from threads of libnats: it is told that no more will come.
+// Threads of libnats run the callbacks; libnats reports when no more will come.
 jetstream::~jetstream() {
     for (stream &one : streams_) {
         unsubscribe(one);
@@ -158,8 +158,8 @@ jetstream::~jetstream() {
     }
 }
 
-// libnats has SIGPIPE ignored, for the whole process, when it is first used: that is the program's matter. Its threads
-// are begun by threads that have it blocked (broken_pipe.hpp), and inherit that.
+// libnats sets SIGPIPE to ignored, for the whole process, when it is first used; the disposition is the program's to
+// set. libnats' threads are created by threads that block the signal (broken_pipe.hpp), and inherit that.
 natsStatus jetstream::open_nats() {
     static std::mutex once;
     const std::lock_guard<std::mutex> alone(once);
@@ -167,7 +167,7 @@ natsStatus jetstream::open_nats() {
     return nats_Open(-1);
 }
 
-// What was in flight may be in the stream or not, and no answer will come.
+// Messages in flight may be in the stream or not, and no answer will come.
 void jetstream::cut() {
     const std::lock_guard<std::mutex> with(lock_);
     connections_ += 1;
@@ -198,8 +198,8 @@ ty_status jetstream::connect_options(natsOptions *options, const char *urls) {
         s = natsOptions_SetReconnectWait(options, reconnect_ms);
     if (s == NATS_OK)
         s = natsOptions_SetReconnectJitter(options, reconnect_ms, reconnect_ms);
-    // A server that hangs, or is cut off, closes nothing: it is left once it answers no ping, and by itself libnats
-    // asks for none in two minutes.
+    // A server that hangs, or is cut off, closes nothing: it is given up once it does not answer a ping. By default,
+    // libnats pings only every two minutes.
     if (s == NATS_OK)
         s = natsOptions_SetPingInterval(options, options_.timeout_ms);
     if (s == NATS_OK)
@@ -245,7 +245,7 @@ ty_status jetstream::connect(const char *urls) {
 }
 
 ty_status jetstream::open(const char *urls) {
-    constexpr int64_t header_bytes = 256; // of NATS, beside a message
+    constexpr int64_t header_bytes = 256; // of NATS, per message
     name_ += " of " + without_credentials(urls);
     table_.name = name_.c_str();
     if (ty_status status = connect(urls))
@@ -288,7 +288,7 @@ ty_status jetstream::listen(stream &of) {
             [](void *closure) {
                 auto &self = *static_cast<jetstream *>(closure);
                 const std::lock_guard<std::mutex> with(self.lock_);
-                // The first one that waits is the one that ended: they are ended one after the other.
+                // Subscriptions are ended one after the other, so the first one that waits is the one that ended.
                 (self.streams_[0].answers_end ? self.streams_[1] : self.streams_[0]).answers_end = true;
                 self.changed_.notify_all();
             },
@@ -301,8 +301,8 @@ ty_status jetstream::listen(stream &of) {
     return status;
 }
 
-// ST3. subject: RUN.NUMBER. Behind one that was refused another one may be taken, if it finds by chance the place that
-// it expects: so only what has all before it counts.
+// ST3: only an acknowledged message with all before it counts. subject: SESSION.NUMBER. After a refused message, the
+// server may take a later one that happens to find the place it expects.
 void jetstream::take_answer(stream &of, const char *subject, const char *data, size_t size) {
     const std::string answer(data ? data : "", size);
     char *end = nullptr;
@@ -335,8 +335,8 @@ ty_status jetstream::begin_session(stream &of, uint64_t behind) {
     return TY_OK;
 }
 
-// The server takes it only if the stream's newest message is the one that is expected. 0 it understands of subjects
-// alone; the stream has one.
+// The server takes the message only if the stream's newest one is the one expected. It understands 0 only for subjects;
+// the stream has one.
 ty_status jetstream::append(stream &of, const void *bytes, size_t size) {
     natsMsg *message = nullptr;
     std::string reply, expected;

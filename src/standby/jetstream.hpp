@@ -1,4 +1,4 @@
-// JetStream of NATS as an engine. docs/design/standby.md, "JetStream".
+// NATS JetStream as an engine. docs/design/standby.md, "JetStream".
 #pragma once
 
 #include "../common/common.hpp"
@@ -13,7 +13,7 @@ namespace taiyen::standby {
 
 using common::fail;
 
-// What libnats says, as a status.
+// A status of libnats as one of ours.
 ty_status nats_failure(natsStatus status, const std::string &operation, const std::string &stream);
 
 // A log: a stream with one subject.
@@ -23,23 +23,23 @@ struct stream {
 
     // A session of messages. Under the connection's lock.
     uint64_t session = 0;
-    uint64_t expected = 0; // the position behind which the next one stands
-    uint64_t emptied = 0;  // if nothing is in it any more, the position of what was the newest one
+    uint64_t expected = 0; // the position after which the next message goes
+    uint64_t emptied = 0;  // if the stream was emptied, the position of its newest message before
     uint64_t sent = 0;
     uint64_t answered = 0;
-    uint64_t last_at = 0; // the last answered one's position
+    uint64_t last_at = 0; // position of the last answered message
     ty_status failed = TY_OK;
     std::string why;
-    std::string inbox; // answers come to INBOX.RUN.NUMBER
+    std::string inbox; // answers come to INBOX.SESSION.NUMBER
     natsSubscription *answers = nullptr;
     bool answers_end = false; // no callback will come
 
-    // A subscription that tells messages. Under reading.
+    // A subscription that delivers messages. Under reading.
     std::mutex reading;
     natsSubscription *messages = nullptr;
-    uint64_t cursor = 0;   // the last one told
+    uint64_t cursor = 0;   // the last one delivered
     uint64_t made_for = 0; // the connection that it was made with
-    bool first = false;    // none was told since it was made
+    bool first = false;    // none was delivered since it was made
 };
 
 class jetstream {
@@ -77,13 +77,13 @@ private:
     static void answer(natsConnection *connection, natsSubscription *subscription, natsMsg *message, void *self);
 
     ty_jetstream_options options_;
-    std::string name_; // of the table
+    std::string name_; // in the table
     stream streams_[2];
     natsConnection *connection_ = nullptr;
     jsCtx *js_ = nullptr;
     std::mutex lock_;
     std::condition_variable changed_;
-    uint64_t connections_ = 1; // counts cuts
+    uint64_t connections_ = 1; // incremented by each cut
     bool closed_ = false;
     ty_engine table_{};
 };

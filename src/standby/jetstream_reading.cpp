@@ -1,4 +1,4 @@
-// Streams: made, checked, read and trimmed.
+// Streams: created, checked, read and trimmed.
 #include "jetstream.hpp"
 
 #include <algorithm>
@@ -7,15 +7,15 @@ namespace taiyen::standby {
 
 namespace {
 
-constexpr int messages_max = 256; // of one reading
-constexpr int64_t quick_ms = 1;   // for a message that is here already
+constexpr int messages_max = 256; // in one read
+constexpr int64_t quick_ms = 1;   // for a message that has arrived already
 constexpr int64_t heartbeat_ns = 5'000'000'000;
 
 ty_status refuse_setting(const stream &of, const char *setting, const char *remedy) {
     return fail(TY_E_UNSUPPORTED, std::string("use a stream: ") + setting, of.name, remedy);
 }
 
-// Messages are found by those behind them, so without its newest one a stream is good for nothing more.
+// Each message is found by the ones after it, so without its newest one a stream cannot be used any more.
 ty_status refuse_removed(const stream &of) {
     return fail(TY_E_DAMAGED, "read a stream: its newest messages were removed from it", of.name,
                 "publish under another name, and make new standbys");
@@ -25,7 +25,7 @@ constexpr const char *make_anew = "change the setting, or have a stream made und
 
 } // namespace
 
-// ST8: nothing that was acknowledged goes by a setting.
+// ST8: a stream is used only if its settings drop nothing that was acknowledged.
 ty_status jetstream::check_stream(const stream &of, const jsStreamInfo &info) {
     const jsStreamConfig &c = *info.Config;
     const bool bounded = c.MaxMsgs > 0 || c.MaxBytes > 0;
@@ -47,15 +47,14 @@ ty_status jetstream::check_stream(const stream &of, const jsStreamInfo &info) {
     return TY_OK;
 }
 
-// Servers do not tell their version through libnats. Those of 2.10 and newer say in a stream's information when it was
-// gathered.
+// libnats has no call for the server's version. Servers of 2.10 and newer have a time stamp in a stream's information.
 void jetstream::see_to_version(const stream &of, const jsStreamInfo &info) {
     if (info.Config->Replicas < 2)
         return;
     natsMsg *answer = nullptr;
     const std::string subject = "$JS.API.STREAM.INFO." + of.name;
     if (natsConnection_RequestString(&answer, connection_, subject.c_str(), "", options_.timeout_ms) != NATS_OK)
-        return; // it is asked again by the next open
+        return; // the next open asks again
     const std::string text(natsMsg_GetData(answer), static_cast<size_t>(natsMsg_GetDataLength(answer)));
     natsMsg_Destroy(answer);
     if (text.find("\"ts\":") == std::string::npos)
@@ -93,7 +92,8 @@ ty_status jetstream::see_to_stream(stream &of) {
     return status;
 }
 
-// Nothing that was acknowledged is in the bases alone: without any message that log has none, and another one is put.
+// The bases' log alone holds nothing that was acknowledged: a log without messages is one without a base, and another
+// base is sent.
 ty_status jetstream::newest(stream &of, uint64_t *position) {
     jsStreamInfo *info = nullptr;
     const natsStatus s = js_GetStreamInfo(&info, js_, of.name.c_str(), nullptr, nullptr);
@@ -117,7 +117,7 @@ ty_status jetstream::check_newest(const stream &of, uint64_t position) {
     return s == NATS_OK ? TY_OK : s == NATS_NOT_FOUND ? refuse_removed(of) : nats_failure(s, "read a stream", of.name);
 }
 
-// A purge up to the first message would take all of them: to the server, 1 says that no place was given.
+// A purge up to the first message would remove all of them: the server takes 1 as no position given.
 ty_status jetstream::trim(stream &of, uint64_t before) {
     if (before <= 1)
         return TY_OK;
@@ -139,8 +139,8 @@ void jetstream::unsubscribe(stream &of) {
     of.messages = nullptr;
 }
 
-// An ordered consumer of libnats would be made anew by a thread of the library's own when a message is missing, and to
-// unsubscribe meanwhile reads memory that it freed (3.4.1). next() sees a missing message itself.
+// An ordered consumer of libnats is recreated by a thread of libnats when a message is missing, and to unsubscribe
+// meanwhile reads freed memory (3.4.1). next() detects a missing message itself.
 ty_status jetstream::subscribe(stream &of, uint64_t behind) {
     jsSubOptions options;
     jsSubOptions_Init(&options);
@@ -148,7 +148,7 @@ ty_status jetstream::subscribe(stream &of, uint64_t behind) {
     options.Config.AckPolicy = js_AckNone;
     options.Config.MaxDeliver = 1;
     options.Config.FlowControl = true;
-    options.Config.Heartbeat = heartbeat_ns; // flow control is refused without
+    options.Config.Heartbeat = heartbeat_ns; // flow control requires one
     options.Config.DeliverPolicy = js_DeliverByStartSequence;
     options.Config.OptStartSeq = behind + 1;
     unsubscribe(of);
@@ -164,7 +164,7 @@ ty_status jetstream::subscribe(stream &of, uint64_t behind) {
     return TY_OK;
 }
 
-// *more: one was told, and there may be another one here.
+// *more: a message was delivered, and another one may have arrived.
 ty_status jetstream::next(stream &of, uint32_t timeout_ms, ty_engine_callback *callback, void *context, bool *more) {
     natsMsg *message = nullptr;
     jsMsgMetaData *about = nullptr;
@@ -173,7 +173,7 @@ ty_status jetstream::next(stream &of, uint32_t timeout_ms, ty_engine_callback *c
     if (s == NATS_TIMEOUT)
         return TY_OK;
     if (s == NATS_MISMATCH || s == NATS_MISSED_HEARTBEAT || s == NATS_SLOW_CONSUMER) {
-        unsubscribe(of); // some did not come: from there on once more
+        unsubscribe(of); // some are missing: subscribe again from there
         return TY_OK;
     }
     if (s == NATS_OK)
@@ -190,7 +190,7 @@ ty_status jetstream::next(stream &of, uint32_t timeout_ms, ty_engine_callback *c
         of.first = false;
         *more = callback(natsMsg_GetData(message), static_cast<size_t>(natsMsg_GetDataLength(message)), at, context);
     } else {
-        unsubscribe(of); // likewise
+        unsubscribe(of); // as above
     }
     jsMsgMetaData_Destroy(about);
     natsMsg_Destroy(message);
@@ -217,7 +217,7 @@ ty_status jetstream::read(stream &of, uint64_t behind, uint32_t timeout_ms, ty_e
             return status;
         if (n > 0 || more || !of.messages || of.cursor != behind)
             continue;
-        // Nothing came: whether the subscription is deaf shows in the stream alone.
+        // Nothing came: only the stream shows whether the subscription is dead.
         uint64_t last = 0;
         if (ty_status status = newest(of, &last))
             return status;

@@ -1,4 +1,4 @@
-// The clients, and writing to a topic.
+// The clients, and writes to a topic.
 #include "kafka.hpp"
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace taiyen::standby {
 namespace {
 
 constexpr uint32_t timeout_ms_standard = 5000;
-constexpr uint32_t timeout_ms_least = 100, timeout_ms_most = 300'000; // of librdkafka
-constexpr size_t batch_overhead_bytes = 1024;                         // of Kafka, beside a message that is sent alone
+constexpr uint32_t timeout_ms_least = 100, timeout_ms_most = 300'000; // limits of librdkafka
+constexpr size_t batch_overhead_bytes = 1024;                         // of Kafka, for a message sent alone
 constexpr uint32_t ending_ms = 5000;                                  // for a client to end
 constexpr size_t message_bytes_most = size_t{64} << 20;
 
-// librdkafka would write it to the standard error.
+// By default, librdkafka writes to stderr.
 void say_nothing(const rd_kafka_t *, int, const char *, const char *) {}
 
 ty_status status_of(rd_kafka_resp_err_t code) {
@@ -49,7 +49,7 @@ const char *remedy_of(ty_status status) {
 
 } // namespace
 
-// A client's own complaint says more than that an answer did not come.
+// A client's own complaint says more than that no answer came.
 ty_status kafka::failure(rd_kafka_resp_err_t code, const std::string &operation, const std::string &topic) {
     const ty_status status = status_of(code);
     for (const client_owner *one : {&reader_, &asker_})
@@ -109,7 +109,8 @@ kafka::~kafka() {
         end_in_time(std::move(*one));
 }
 
-// librdkafka 2.0 never ends a reader whose topic was deleted. Nothing of it calls this library any more.
+// librdkafka 2.0 never ends a consumer whose topic was deleted: after ending_ms it is left to its thread. It does not
+// call this library any more.
 void kafka::end_in_time(client_owner client) {
     if (!client)
         return;
@@ -138,7 +139,7 @@ ty_status kafka::connect(client_owner *client) {
         {"enable.partition.eof", "true"},        {"auto.offset.reset", "error"},
         {"fetch.error.backoff.ms", "50"},        {"fetch.wait.max.ms", "100"},
         {"queued.max.messages.kbytes", "4096"},  {"allow.auto.create.topics", "false"},
-        {"isolation.level", "read_uncommitted"}, // a stranger's transaction hides nothing
+        {"isolation.level", "read_uncommitted"}, // a foreign transaction hides nothing
     };
     char why[512];
     conf_owner conf(rd_kafka_conf_new());
@@ -154,7 +155,7 @@ ty_status kafka::connect(client_owner *client) {
     if (!*client)
         return fail(TY_E_ARGUMENT, std::string("connect to brokers: ") + why, settings_.at("bootstrap.servers"),
                     remedy_of(TY_E_ARGUMENT));
-    (void)conf.release(); // it is the client's now
+    (void)conf.release(); // the client owns it now
     return TY_OK;
 }
 
@@ -188,8 +189,8 @@ ty_status kafka::open(const char *brokers) {
 
 // ---- Writing
 
-// Messages of a session go through one producer, which keeps them in order, each once, and leaves none out: it tries
-// for ever, and is given up with the session. A time limit would leave out one and go on with the next.
+// All messages of a session go through one producer, which keeps them in order, each once, and without gaps: it retries
+// for ever, and is dropped with the session. With a time limit it would skip a message and continue with the next.
 ty_status kafka::make_producer(topic &of) {
     const std::map<std::string, std::string> settings = {
         {"acks", "all"},
@@ -220,7 +221,7 @@ ty_status kafka::make_producer(topic &of) {
     return TY_OK;
 }
 
-// In a thread of the producer.
+// Runs in a thread of the producer.
 void kafka::take_answers(rd_kafka_t *, rd_kafka_event_t *event, void *context) {
     const event_owner owner(event);
     auto &of = *static_cast<topic *>(context);
@@ -247,11 +248,11 @@ void kafka::take_answer(topic &of, const rd_kafka_message_t &message) {
     changed_.notify_all();
 }
 
-// What an earlier session has under way ends with its producer; one that has nothing under way is used on.
+// What an earlier session has in flight ends with its producer; a producer with nothing in flight is reused.
 ty_status kafka::begin_session(topic &of, uint64_t behind) {
     bool there = false;
     topic_settings about;
-    if (ty_status status = check(of, &about, &there)) // somebody may have changed it, or made it anew
+    if (ty_status status = check(of, &about, &there)) // somebody may have changed or recreated it
         return status;
     if (!there)
         return failure(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "write to a topic", of.name);

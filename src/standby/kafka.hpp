@@ -33,17 +33,17 @@ struct topic {
     std::string name;
     kafka *engine = nullptr;
 
-    // A session of messages. Under the engine's lock, but for the producer, which the writer alone uses.
+    // A session of messages. Under the engine's lock, except for the producer, which only the writer uses.
     session_of_places session;
     client_owner producer;
-    bool producer_failed = false; // what it has under way, and what comes of it, is of no use any more
+    bool producer_failed = false; // its messages in flight, and the answers to them, are of no use any more
 
-    // Messages are told by a queue of the reader. Under reading.
+    // A queue of the reader delivers messages. Under reading.
     std::mutex reading;
     rd_kafka_topic_t *messages = nullptr;
     bool started = false;
-    bool at_end = false; // nothing stood behind the last one told
-    uint64_t cursor = 0; // the last one told
+    bool at_end = false; // the topic has nothing after the last one delivered
+    uint64_t cursor = 0; // the last one delivered
 };
 
 class kafka {
@@ -91,14 +91,15 @@ private:
     topic &of(ty_engine_log log) { return topics_[log == TY_ENGINE_BASES]; }
 
     ty_kafka_options options_;
-    std::string name_;                            // of the table
+    std::string name_;                            // in the table
     std::map<std::string, std::string> settings_; // of each client
     topic topics_[2];
     client_owner reader_;
-    client_owner asker_; // a broker answers a client's requests in order, and a reader's wait for messages
+    client_owner asker_; // separate: a broker answers a client's requests in order, and a reader's requests wait for
+                         // messages
     std::mutex lock_;
     std::condition_variable changed_;
-    std::string complaint_; // a client's last one
+    std::string complaint_; // the last one of a client
     ty_engine table_{};
 };
 

@@ -1,4 +1,4 @@
-// Topics, read.
+// Reads topics.
 #include "kafka.hpp"
 
 #include <algorithm>
@@ -8,14 +8,14 @@ namespace taiyen::standby {
 
 namespace {
 
-constexpr int messages_max = 256; // of one reading
+constexpr int messages_max = 256; // in one read
 
 int64_t now_ms() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-// Messages are found by those behind them, so without its newest one a topic is good for nothing more.
+// Each message is found by the ones after it, so without its newest one a topic cannot be used any more.
 ty_status refuse_removed(const topic &of) {
     return fail(TY_E_DAMAGED, "read a topic: its newest messages were removed from it, or no publisher made them",
                 of.name, "publish under another name, and make new standbys");
@@ -30,8 +30,8 @@ ty_status refuse_lost(const topic &of, uint64_t last, uint64_t read) {
 
 } // namespace
 
-// One end of a topic: RD_KAFKA_OFFSET_BEGINNING, RD_KAFKA_OFFSET_END, which are times to a broker. (The function that
-// asks for both waits for ever where the broker is away, before librdkafka 2.3.)
+// One end of a topic: RD_KAFKA_OFFSET_BEGINNING or RD_KAFKA_OFFSET_END, which a broker takes as times. (Before
+// librdkafka 2.3, the function that asks for both waits for ever if the broker is away.)
 ty_status kafka::end_of(const topic &of, int64_t which, uint64_t *position) {
     using list_owner = owned<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>;
     const list_owner list(rd_kafka_topic_partition_list_new(1));
@@ -46,7 +46,7 @@ ty_status kafka::end_of(const topic &of, int64_t which, uint64_t *position) {
     return TY_OK;
 }
 
-// The last position: of what all replicas that count have, as acknowledged messages are.
+// The last position that all in-sync replicas have, as they have all acknowledged messages.
 ty_status kafka::ends_of(const topic &of, uint64_t *first, uint64_t *last) {
     if (ty_status status = end_of(of, RD_KAFKA_OFFSET_BEGINNING, first))
         return status;
@@ -83,20 +83,20 @@ ty_status kafka::start(topic &of, uint64_t behind) {
     return TY_OK;
 }
 
-// *more: there may be another one here.
+// *more: another message may have arrived.
 ty_status kafka::take(topic &of, const rd_kafka_message_t &message, ty_engine_callback *callback, void *context,
                       bool *more) {
     const uint64_t offset = static_cast<uint64_t>(std::max<int64_t>(message.offset, 0));
     *more = false;
     if (message.err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
         of.at_end = true;
-        // Something has the places there, and it is no message: a marker of transactions, which no publisher makes.
+        // Something occupies these offsets, and it is no message: a transaction marker, which no publisher writes.
         if (offset <= of.cursor)
             return TY_OK;
         stop(of);
         return refuse_removed(of);
     }
-    if (message.err) { // what comes next was trimmed or lost, which shows when it is started again
+    if (message.err) { // what comes next was trimmed or lost; the next start shows which
         stop(of);
         return message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET ? TY_OK
                                                                    : failure(message.err, "read a topic", of.name);
@@ -114,7 +114,7 @@ ty_status kafka::check_end(topic &of) {
     return last < of.cursor ? refuse_lost(of, last, of.cursor) : TY_OK;
 }
 
-// What is there is told even without waiting; that nothing is, the broker says.
+// Messages that are there are delivered even without waiting; the broker says when there are none.
 ty_status kafka::read(topic &of, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback, void *context) {
     using message_owner = owned<rd_kafka_message_t, rd_kafka_message_destroy>;
     const std::lock_guard<std::mutex> alone(of.reading);

@@ -9,7 +9,7 @@ namespace taiyen::standby {
 
 namespace {
 
-constexpr int64_t message_bytes_min = 8192; // of a topic, so that an engine's smallest messages have room
+constexpr int64_t message_bytes_min = 8192; // of a topic, so that an engine's smallest messages fit
 
 ty_status refuse_setting(const topic_settings &topic, const std::string &setting, const std::string &remedy) {
     return fail(TY_E_UNSUPPORTED, "use a topic: " + setting, topic.name, remedy);
@@ -50,7 +50,8 @@ uint32_t quorum_of(uint32_t replicas) {
     return replicas / 2 + 1;
 }
 
-// ST8: nothing that was acknowledged goes by a setting. What is not told counts as wrong.
+// ST8: a topic is used only if its settings drop nothing that was acknowledged. A setting that the broker does not
+// report counts as wrong.
 ty_status check_topic(const topic_settings &topic, const ty_kafka_options &options) {
     const auto in_sync = topic.number("min.insync.replicas", 0);
     if (topic.partitions != 1)
@@ -104,7 +105,8 @@ void session_of_places::begin(uint64_t behind) {
     behind_ = behind;
 }
 
-// ST3, ST10. Who writes on behind a message that was refused may find the place that it expects; the session has ended.
+// ST3, ST10: a message counts only right after the one before it, with all before acknowledged. A writer that continues
+// after a refused message may find the place that it expects; so the first refusal ends the session.
 void session_of_places::answer(ty_status status, const std::string &why, uint64_t position) {
     if (failed_)
         return;

@@ -1,5 +1,5 @@
-// What of Kafka as an engine needs no broker: which settings of a topic are taken, and what of a session counts as
-// written.
+// The rules of Kafka as an engine that need no broker: which settings of a topic are accepted, and which messages of a
+// session count as written.
 #pragma once
 
 #include "../common/common.hpp"
@@ -23,22 +23,22 @@ struct topic_settings {
     int64_t number(const char *setting, int64_t otherwise) const;
 };
 
-// ST8: TY_E_UNSUPPORTED if what was acknowledged may go by a setting; the detail names it.
+// ST8: TY_E_UNSUPPORTED if a setting may drop what was acknowledged; the detail names it.
 ty_status check_topic(const topic_settings &topic, const ty_kafka_options &options);
-// Of how many replicas an acknowledgement needs the word, where a topic is made with so many.
+// How many replicas must acknowledge a message, for a topic made with so many replicas.
 uint32_t quorum_of(uint32_t replicas);
 
-// The timelines NAME=VALUE of a file, of settings of librdkafka for a connection's security; others are refused. '#'
+// Reads the lines NAME=VALUE of a file: settings of librdkafka for a connection's security; others are refused. '#'
 // begins a comment.
 ty_status read_credentials(const std::string &path, std::map<std::string, std::string> *settings);
 
-// ST10: a session of messages. A broker puts each message behind whatever there is, and says where: so a message counts
-// as written only in the place that is right behind the one before it; any other place is told as refused. Not locked.
+// ST10: a session of messages. A broker appends each message, whatever is there, and returns its place: so a message
+// counts as written only right after the one before it; any other place is reported as refused. Not locked.
 class session_of_places {
 public:
     void begin(uint64_t behind);
     void sent() { sent_ += 1; }
-    // What became of the next one: its place, or why there is none (status, if not TY_OK).
+    // The result for the next message: its place, or why it has none (status, if not TY_OK).
     void answer(ty_status status, const std::string &why, uint64_t position);
     ty_status failed() const { return failed_; }
     uint64_t answered() const { return answered_; }

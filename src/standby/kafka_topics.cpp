@@ -1,4 +1,4 @@
-// Topics: made, checked and trimmed.
+// Topics: created, checked and trimmed.
 #include "kafka.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace taiyen::standby {
 
 namespace {
 
-constexpr uint32_t slice_ms = 50; // in which a topic that was made is looked for
+constexpr uint32_t slice_ms = 50; // between checks for a topic that was created
 
 using topic_owner = owned<rd_kafka_NewTopic_t, rd_kafka_NewTopic_destroy>;
 using resource_owner = owned<rd_kafka_ConfigResource_t, rd_kafka_ConfigResource_destroy>;
@@ -16,7 +16,7 @@ using admin_owner = owned<rd_kafka_AdminOptions_t, rd_kafka_AdminOptions_destroy
 
 } // namespace
 
-// One request of those for administrators; waits for the answer.
+// One admin request; waits for the answer.
 ty_status kafka::ask(rd_kafka_admin_op_t what, const std::string &operation, const std::string &topic,
                      const std::function<void(const rd_kafka_AdminOptions_t *, rd_kafka_queue_t *)> &call,
                      event_owner *answer) {
@@ -89,7 +89,7 @@ ty_status kafka::make(const topic &of) {
     return failure(code, std::string(operation) + (more ? std::string(": ") + more : ""), of.name);
 }
 
-// *there: the broker that answers knows of it.
+// *there: the broker that answers knows the topic.
 ty_status kafka::describe(topic_settings *about, bool *there) {
     constexpr const char *operation = "ask for a topic's settings";
     const resource_owner one(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, about->name.c_str()));
@@ -116,7 +116,7 @@ ty_status kafka::describe(topic_settings *about, bool *there) {
     return TY_OK;
 }
 
-// ST8. *there: so that it can be used.
+// ST8: a topic is used only if its settings drop nothing. *there: it can be used now.
 ty_status kafka::check(const topic &of, topic_settings *about, bool *there) {
     about->name = of.name;
     if (ty_status status = look_at(about, there); status || !*there)
@@ -135,7 +135,7 @@ ty_status kafka::see_to_topic(topic &of) {
     if (!there)
         if (ty_status status = make(of))
             return status;
-    // One that was made has no leader at once, and not all brokers know of it at once.
+    // A new topic has no leader at once, and not all brokers know it at once.
     const auto begun = std::chrono::steady_clock::now();
     for (there = false; !there;) {
         if (ty_status status = check(of, &about, &there))

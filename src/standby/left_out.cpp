@@ -1,4 +1,4 @@
-// The functions of engines that the library was built without.
+// The functions of the engines that this build has no client library for.
 #include "../common/common.hpp"
 
 #include <taiyen/standby.h>

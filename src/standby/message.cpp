@@ -17,7 +17,7 @@ uint64_t checksum_of(const message_header_1 &header, const void *payload) {
     return XXH3_64bits_withSeed(payload, header.payload_bytes, seed);
 }
 
-// What no publisher writes, whatever its checksum.
+// What no publisher writes, whatever the checksum.
 const char *wrong_field(const message_header_1 &h, ty_engine_log log) {
     const auto kind = static_cast<message_kind>(h.kind);
     const bool of_bases = kind >= message_kind::base_begin && kind <= message_kind::base_end;
@@ -51,7 +51,7 @@ bool same_place(const ty_feed_position &a, const ty_feed_position &b) {
            a.hash == b.hash;
 }
 
-// ST1, ST5.
+// ST1: only a message that follows the one it names counts. ST5: after a term begins, messages of lower terms are void.
 ty_status judge(const message &one, tail *last, bool *counts) {
     const message_header_1 &header = one.header;
     const bool follows = header.number == last->number + 1 &&
@@ -96,7 +96,7 @@ uint64_t seal_message(std::vector<uint8_t> &message) {
     return header.checksum;
 }
 
-// ST1.
+// ST1: nothing of a message is used before it was checked.
 ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_log log, message *read) {
     message_header_1 &header = read->header;
     header = {};
@@ -121,7 +121,7 @@ ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_lo
     return TY_OK;
 }
 
-// ST2.
+// ST2: records lead from the position before a message to the one in it.
 ty_status take_apart(const message &from, ty_feed_position *position, std::vector<ty_feed_record> *records) {
     const uint8_t *at = from.payload;
     size_t left = from.header.payload_bytes;

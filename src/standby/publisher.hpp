@@ -1,5 +1,5 @@
-// A publisher: one thread reads what a change feed tells and hands it to the engine, one takes the acknowledgements,
-// one looks for a base.
+// A publisher: one thread reads a change feed and hands its records to the engine, one takes the acknowledgements, one
+// looks for a base.
 #pragma once
 
 #include "fencing.hpp"
@@ -12,9 +12,9 @@
 
 namespace taiyen::standby {
 
-// A message in flight: up to where its records lead.
+// A message in flight, and the position that its records lead to.
 struct in_flight {
-    memory_1 memory; // what the heap remembers once it is acknowledged, but for its place
+    memory_1 memory; // what the heap remembers once it is acknowledged, except for its place
     uint32_t records;
     uint64_t record_bytes;
     uint64_t confirms; // reads that its acknowledgement confirms: all that were waiting when it was handed over
@@ -23,7 +23,7 @@ struct in_flight {
 // Records without a gap, in one session.
 struct timeline_of_records {
     uint64_t number = 0; // changes with each timeline and each session
-    uint64_t lsn = 0;    // the transaction behind which it begins
+    uint64_t lsn = 0;    // the transaction after which it begins
     uint64_t log_identity = 0;
     uint8_t heap_identity[16] = {};
 };
@@ -42,7 +42,7 @@ struct ty_publisher {
     void tell(ty_publisher_report *report);
 
 private:
-    // ---- Those who wait
+    // ---- Threads that wait
     void waits_more(int by);
     template <class Predicate>
     ty_status wait_until(uint32_t timeout_ms, const Predicate &there);
@@ -90,9 +90,9 @@ private:
     ty_feed *feed_ = nullptr;
     taiyen::standby::heap_memory memory_;
 
-    // Of the thread that sends.
+    // Used only by the thread that sends.
     ty_feed_position position_{}; // handed over up to here
-    ty_feed_position walked_{};   // taken up to here, in a reading
+    ty_feed_position walked_{};   // taken up to here, in the current read
     taiyen::standby::message_header_1 last_{};
     uint64_t session_ = 0;
     uint8_t identity_[16] = {};
@@ -100,29 +100,30 @@ private:
     uint32_t message_records_ = 0;
     uint64_t message_bytes_ = 0;
     taiyen::common::kept_failure taking_;
-    uint64_t put_ms_ = 0;    // the last message
+    uint64_t put_ms_ = 0;    // of the last message
     bool is_behind_ = false; // the engine lacks what the heap remembers,
     uint64_t behind_ms_ = 0; // since then
 
-    std::atomic<uint64_t> confirm_ms_{0}; // when a read was confirmed last; relaxed would do, it tells nothing else
+    std::atomic<uint64_t> confirm_ms_{0}; // when a read was confirmed last; relaxed order would do: it publishes
+                                          // nothing else
 
     std::mutex lock_;
     std::condition_variable changed_;
     std::deque<taiyen::standby::in_flight> flight_; // under lock_, as all below
     uint64_t acknowledged_ = 0;                     // messages of the session
-    uint64_t known_at_ = 0;                         // the last one's position, or of the one before the session
+    uint64_t known_at_ = 0;                         // the last one's position, or that of the one before the session
     bool running_ = false;
     taiyen::common::kept_failure cut_; // why the session has ended
-    taiyen::common::kept_failure why_; // why it does not work now, or has ended
+    taiyen::common::kept_failure why_; // why publishing does not work now, or has ended
     bool ended_ = false;
     bool stop_ = false;
     uint32_t waiters_ = 0;
     uint64_t reached_ = 0; // acknowledged up to this transaction
     taiyen::standby::timeline_of_records timeline_;
-    bool based_ = false;       // ST4
-    uint64_t baseless_ms_ = 0; // since when it is known that no base is there, and none comes; 0: it is not
+    bool based_ = false;       // ST4: the timeline has a base
+    uint64_t baseless_ms_ = 0; // since when it is known that no base is there, and none comes; 0: not known
     taiyen::common::kept_failure look_failed_; // why that is not known
-    uint64_t confirms_wanted_ = 0;             // reads; ST13
+    uint64_t confirms_wanted_ = 0;             // reads to confirm (ST13: only by a message that was sent since)
     uint64_t confirms_sent_ = 0;
     uint64_t confirmed_ = 0;
     ty_publisher_report report_{};

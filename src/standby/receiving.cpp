@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *standby_call = "be a standby";
 constexpr uint32_t durable_ms_standard = 1000;
-constexpr uint32_t found_at_once_ms = 1000; // nothing comes if it was trimmed, and there is no other one
+constexpr uint32_t found_at_once_ms = 1000; // if the message was trimmed and is the newest, nothing comes
 
 uint64_t now_ms() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -52,7 +52,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     if (!found || !any || !same_owner(base.owner, now.owner) || now.timeline_lsn > base.position.lsn)
         return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
                     "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
-    if (std::FILE *there = std::fopen(heap_path, "r")) { // whose state is not to be lost
+    if (std::FILE *there = std::fopen(heap_path, "r")) { // its state must not be lost
         std::fclose(there);
         return fail(TY_E_EXISTS, "make a standby: there is a file of that name", heap_path,
                     "give another path, or move the file away first");
@@ -67,7 +67,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     state.begun_term = base.begun_term;
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;
-    if (ty_status status = folder.write(state)) // before the heap: it is of no use without
+    if (ty_status status = folder.write(state)) // before the heap, which is of no use without it
         return status;
     base_source source(engine, begin);
     ty_restore_options restore = TY_RESTORE_OPTIONS_INIT;
@@ -91,11 +91,11 @@ ty_standby::ty_standby(ty_heap *heap, const char *heap_path, const ty_engine &en
 
 ty_standby::~ty_standby() {
     if (replica_ && unsaved_)
-        (void)save(); // what is not, is received again
+        (void)save(); // what is not saved is received again
     ty_replica_end(replica_);
 }
 
-// A heap that was promoted has no state any more, or one that nobody removed as its promotion was interrupted.
+// A promoted heap has no state any more; or it has one that was not removed, because its promotion was interrupted.
 ty_status ty_standby::refuse_primary(ty_status why) {
     place at;
     bool found = false;
@@ -104,7 +104,7 @@ ty_status ty_standby::refuse_primary(ty_status why) {
     failed.keep(why);
     if (why != TY_E_NOT_FOUND && why != TY_E_MISMATCH)
         return why;
-    if (ty_status status = memory_.read(standby_call)) // ST20
+    if (ty_status status = memory_.read(standby_call)) // ST20: a superseded heap is refused by its own memory
         return status;
     const memory_1 known = memory_.known();
     if (ty_status status = newest_place(engine_, &at, &found))
@@ -116,7 +116,7 @@ ty_status ty_standby::refuse_primary(ty_status why) {
             return status;
     if (!found || !same_owner(at.newest.read.header.owner, identity_))
         return failed.tell();
-    if (why == TY_E_MISMATCH) // there is one
+    if (why == TY_E_MISMATCH) // the state is there
         if (ty_status status = folder_.remove())
             return status;
     return fail(TY_E_EXISTS,
@@ -157,7 +157,7 @@ ty_status ty_standby::open() {
 ty_status ty_standby::receive(const ty_feed_record *records, size_t count) {
     const ty_status status = ty_replica_apply(replica_, records, count);
     if (status == TY_E_SPACE || status == TY_E_IO)
-        late_.keep(status); // they are done; what could not be made durable, save() tries again
+        late_.keep(status); // they are applied; save() retries what could not be made durable
     else if (status)
         return status;
     report_.records += count;
@@ -176,7 +176,7 @@ ty_status ty_standby::take_records(const message &one) {
     return receive(records_.data(), records_.size());
 }
 
-// One that does not go on with those before begins anew; what is missing then shows in the position of the next
+// A part that does not continue the parts before starts over; what is missing then shows in the position of the next
 // message.
 ty_status ty_standby::take_part(const message &one) {
     const message_header_1 &header = one.header;
@@ -205,7 +205,8 @@ ty_status ty_standby::take_timeline(const message &one) {
                 "remove this standby's files, put a base (taiyen publish --base), and make a new one");
 }
 
-// ST1, ST2, ST5.
+// ST1, ST2: a message is used only if it is whole and follows the one it names, and its records lead to its position.
+// ST5: after a term begins, lower ones do not count.
 ty_status ty_standby::take(const message &one) {
     const message_header_1 &header = one.header;
     const auto kind = static_cast<message_kind>(header.kind);
@@ -266,7 +267,7 @@ bool ty_standby::take(const void *bytes, size_t size, uint64_t at, void *context
     return self.taking_.status == TY_OK;
 }
 
-// What the state says, as a heap remembers it.
+// What the state says, in the form that a heap remembers.
 memory_1 ty_standby::memory() const {
     memory_1 memory{};
     memory.replication = state_.replication;
@@ -286,8 +287,8 @@ ty_status ty_standby::look(place *at, finding *is) const {
     return compare(engine_, memory(), identity_, *at, found, is);
 }
 
-// ST21: a server that lost its store, or has an older one, shows in many ways, and is reported as that: no file of a
-// standby is to go because of it, which may be the only copy.
+// ST21: a server that lost its store, or has an older one, shows in many ways, and is reported as such: no file of a
+// standby may be removed because of it, as it may be the only copy.
 ty_status ty_standby::explain(ty_status why) const {
     place at;
     finding is;
@@ -314,7 +315,7 @@ ty_status ty_standby::explain(ty_status why) const {
     return failed.tell();
 }
 
-// ST9: a server that lost messages may have others in their places by now, as many. What it trimmed tells nothing.
+// ST9: a server that lost messages may have as many others in their places by now. A trimmed message says nothing.
 ty_status ty_standby::check_last() {
     int readings = 0;
     return state_.last.at ? read_again(&readings, [this] { return read_last(); }) : TY_OK;
@@ -335,7 +336,7 @@ ty_status ty_standby::read_last() {
                        path_, "see whether its server was restored from a backup");
 }
 
-// ST11: only waits in vain count, and none of them while the engine has more than was taken.
+// ST11: only waits in vain count as silence, and only while the engine has nothing more than was taken.
 ty_status ty_standby::listen(uint64_t waited_ms) {
     uint64_t newest = 0;
     if (!heard_ || waited_ms == 0)
@@ -346,13 +347,13 @@ ty_status ty_standby::listen(uint64_t waited_ms) {
     return TY_OK;
 }
 
-// To the last message that counts: those behind it are judged anew.
+// Back to the last message that counts: those after it are judged again.
 void ty_standby::go_back() {
     state_.records_at = state_.last.at;
     state_.last.voids = 0;
 }
 
-// ST14.
+// ST14: a message counts as wrong only once several reads said so.
 ty_status ty_standby::read_on(uint32_t timeout_ms) {
     const auto read = [this](uint32_t wait_ms) {
         taking_ = {};
@@ -381,7 +382,8 @@ ty_status ty_standby::take_all(uint32_t timeout_ms) {
     report_.caught_up = true; // if nothing comes
     const uint64_t since = now_ms();
     const uint64_t silent =
-        taiyen::detail::fault("server_away_counts_as_silence") ? 0 : std::exchange(report_.silent_ms, 0); // if it fails
+        taiyen::detail::fault("server_away_counts_as_silence") ? 0 : std::exchange(report_.silent_ms, 0); // if a step
+                                                                                                          // fails
     if (ty_status status = read_on(timeout_ms))
         return status;
     if (taking_.status || late_.status)
@@ -397,7 +399,7 @@ ty_status ty_standby::take_all(uint32_t timeout_ms) {
     return unsaved_ && now_ms() - saved_ms_ >= options_.durable_ms ? save() : TY_OK;
 }
 
-// ST7: a place within a record, or behind one that waits for its outcome, is none to go on from.
+// ST7: a standby must not continue from within a record, or after one that waits for its outcome.
 ty_status ty_standby::save() {
     if (ty_status status = ty_replica_make_durable(replica_, &durable_))
         return status;
@@ -427,7 +429,8 @@ ty_status ty_standby::catch_up(uint64_t to) {
     return TY_OK;
 }
 
-// ST5: it stands behind whatever the old primary has got in until then; that is all taken before the heap is promoted.
+// ST5: the term begins after whatever the old primary has appended until then; all of that is taken before the heap is
+// promoted.
 ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *at) {
     message_header_1 before{};
     before.number = state_.last.number;
@@ -447,7 +450,7 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *a
 ty_status ty_standby::finish() {
     ty_replica_end(replica_);
     replica_ = nullptr;
-    if (ty_status status = memory_.keep(memory())) // ST22: before anybody writes to it
+    if (ty_status status = memory_.keep(memory())) // ST22: remembered before anybody writes to the heap
         return status;
     if (ty_status status = ty_promote(heap_))
         return status;
@@ -455,7 +458,7 @@ ty_status ty_standby::finish() {
     return folder_.remove();
 }
 
-// With all that the engine has.
+// Takes all that the engine has.
 ty_status ty_standby::prepare_promotion() {
     uint64_t newest = 0;
     if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
@@ -487,7 +490,7 @@ ty_status ty_standby::end_promotion() {
 }
 
 ty_status ty_standby::promote() {
-    if (!replica_) // it failed in finish()
+    if (!replica_) // finish() failed
         return promoted_ ? folder_.remove() : finish();
     uint64_t at = 0;
     if (ty_status status = prepare_promotion())
@@ -501,7 +504,8 @@ ty_status ty_standby::promote() {
     return end_promotion();
 }
 
-// ST11: what the old primary has got in before is behind nothing that this standby knows, so the term does not begin.
+// ST11: if the old primary has appended something before, the term does not follow what this standby knows, and does
+// not begin.
 ty_status ty_standby::take_over() {
     if (!replica_)
         return promote();

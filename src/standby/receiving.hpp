@@ -8,7 +8,7 @@
 
 namespace taiyen::standby {
 
-// What is kept of a standby beside its heap: a place in the engine, and the position of the same place.
+// The state of a standby beside its heap: a place in the engine, and the change feed's position of the same place.
 struct state_1 {
     uint64_t magic;
     uint32_t version;
@@ -25,7 +25,7 @@ inline constexpr uint64_t state_magic_1 = 0x73796264'6e617473; // "standbys"
 inline constexpr uint32_t state_version_1 = 1;
 static_assert(sizeof(state_1) == 112 + sizeof(ty_feed_position));
 
-// In a folder of its own, which one process at a time has.
+// The state, in a folder of its own, which one process at a time holds.
 class state_folder {
 public:
     state_folder() = default;
@@ -92,12 +92,12 @@ private:
     uint8_t identity_[16] = {};
     ty_replica *replica_ = nullptr;
     std::vector<ty_feed_record> records_;
-    std::vector<uint8_t> parts_; // of a record that is not whole yet
+    std::vector<uint8_t> parts_; // of a record that is not complete yet
     taiyen::common::kept_failure taking_;
-    taiyen::common::kept_failure late_; // of what was taken all the same
+    taiyen::common::kept_failure late_; // a failure to make durable what was applied
     ty_feed_position durable_{};
     uint64_t saved_ms_ = 0;
-    uint64_t checked_ms_ = 0; // the last message, against the engine's; 0: not yet
+    uint64_t checked_ms_ = 0; // when the last message was compared with the engine's; 0: not yet
     bool unsaved_ = false;
     bool promoted_ = false;
     bool heard_ = false; // a message of the primary, since this was opened

@@ -1,4 +1,4 @@
-// The functions of standby.h, but for the engines.
+// The functions of standby.h, except for those of engines.
 #include "base_log.hpp"
 #include "fencing.hpp"
 #include "publisher.hpp"
@@ -24,7 +24,7 @@ ty_status check_path(const char *path, const char *call) {
     return path && path[0] ? TY_OK : refuse_call(call, "give a path");
 }
 
-// Calls a standby's function, and fills the report whatever comes of it.
+// Calls a function of a standby, and fills the report whatever its result.
 template <class Function>
 ty_status with_report(ty_standby *standby, ty_standby_report *report, const char *call, const Function &body) {
     if (!standby)

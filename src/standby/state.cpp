@@ -1,4 +1,4 @@
-// What is kept of a standby beside its heap: an object in a folder (ship.h).
+// The state of a standby beside its heap: an object in a folder (ship.h).
 #include "receiving.hpp"
 
 #define XXH_INLINE_ALL

@@ -1,4 +1,4 @@
-// The part blocks: where a heap's blocks are, in which order they are packed, and where they go.
+// The blocks part: where a heap's blocks are, in which order they are packed, and where they go.
 #pragma once
 
 #include "chunks.hpp"

@@ -6,7 +6,7 @@
 namespace taiyen::pack {
 namespace {
 
-// What a trial packs: enough that planes of long items are not too short to tell.
+// Bytes of a sample: enough that planes of long items are long enough to compare.
 size_t sample_bytes_for(uint64_t block_bytes) {
     return block_bytes > 256 ? 128 << 10 : 32 << 10;
 }
@@ -67,7 +67,7 @@ void chunk::pack(packer &with, uint32_t raw_bytes) {
     uint16_t width = with.codec() == codec_id::none ? uint16_t{0} : best_width(*this, with, raw_bytes);
     const uint8_t *best = raw.data();
     if (width != 0) {
-        size_t whole = raw_bytes / width * width; // a run's end may be shorter
+        size_t whole = raw_bytes / width * width; // the end of a one-block extent may be shorter
         to_planes(raw.data(), raw_bytes / width, width, planes.data());
         memcpy(planes.data() + whole, raw.data() + whole, raw_bytes - whole);
         best = planes.data();

@@ -57,7 +57,7 @@ void layout::drop_empty() {
     std::erase_if(extents, [](const extent &a) { return a.live == 0; });
 }
 
-// PK1.
+// PK1: the content's order follows from the extents.
 std::vector<sequence> layout::content_order() const {
     std::map<uint64_t, sequence> by_size;
     sequence runs{0, {}, 0};
@@ -95,7 +95,7 @@ void content_cursor::find() {
     }
 }
 
-// How many blocks from here on are live, of most.
+// How many blocks from here on are live, at most `most`.
 uint64_t content_cursor::live_run(const extent &a, uint64_t most) const {
     uint64_t end = std::min<uint64_t>(a.blocks, index_ + most);
     for (uint64_t i = index_; i < end;) {

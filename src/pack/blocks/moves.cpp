@@ -8,7 +8,7 @@ using namespace taiyen::pack;
 
 namespace {
 
-// A page's table is for heaps in which it is no larger than so many bytes an extent, or small anyway.
+// A table by page is used for heaps in which it has at most so many entries per extent, or is small anyway.
 constexpr uint64_t table_pages_an_extent = 4096;
 constexpr uint64_t table_pages_min = uint64_t{1} << 20;
 constexpr uint64_t span_pages_max = 16;
@@ -101,8 +101,9 @@ uint64_t ty_moves::new_block_bytes(const extent &a) const {
     return to.row == no_row ? a.block_bytes : rows_[to.row].block_bytes;
 }
 
-// The row of the smallest class that the blocks fit, or of runs of their own. What was a run begins at a page's start,
-// and may have been asked for so: it becomes a block of a class only where all blocks of that begin so, too.
+// The row of the smallest class that the blocks fit, or a row of one-block extents. A block that was an extent of its
+// own begins at a page, and the program may have asked for that alignment: it moves to a class only if all blocks of
+// the class begin at a page, too.
 uint32_t ty_moves::row_for(uint64_t block_bytes, bool run, const ty_size_class *classes, size_t class_count) {
     const ty_size_class *fit = std::find_if(classes, classes + class_count,
                                             [&](const ty_size_class &one) { return one.block_bytes >= block_bytes; });
@@ -132,7 +133,7 @@ void ty_moves::add_to_row(uint64_t block_bytes, const sequence &of, const ty_siz
     }
 }
 
-// Runs that no class of the new heap has room for stay runs, in their order.
+// One-block extents that fit no class of the new heap stay what they are, in their order.
 void ty_moves::plan(const ty_size_class *classes, size_t class_count) {
     places_.assign(old_.extents.size(), {0, no_row});
     uint64_t small_max = class_count != 0 ? classes[class_count - 1].block_bytes : 0;
@@ -147,9 +148,9 @@ void ty_moves::plan(const ty_size_class *classes, size_t class_count) {
     }
 }
 
-// PK5. The longest spans begin at the first multiple of their length, the shorter ones behind them: so each starts at a
-// multiple of its length. What fits before them goes there, from the end down for the same reason: a small heap gets no
-// longer.
+// PK5: blocks keep their order, without gaps. The longest spans begin at the first multiple of their length, and
+// shorter ones follow: so each starts at a multiple of its length. What fits before the longest ones goes there, from
+// the end down for the same reason: so a small heap gets no longer.
 void ty_moves::place_rows() {
     uint64_t longest = 1;
     for (const row &r : rows_)
@@ -222,7 +223,7 @@ std::vector<ty_extent> ty_moves::new_extents(std::vector<uint64_t> *bits) const 
             add(a.first_page, a.pages, a.block_bytes, a.blocks, a.live, a.run ? nullptr : old_.bits.data() + a.bits);
         return made;
     }
-    // Of each row a full span, and one with the rest, share their words.
+    // In each row, all full spans share one bitmap; the last span, with the rest, has another.
     constexpr size_t words_of_span = span_pages_max * 8;
     bits->assign(rows_.size() * 2 * words_of_span, 0);
     auto set = [](uint64_t *words, uint64_t count) {

@@ -1,4 +1,4 @@
-// Where each block of a packed heap goes: by an offset, or laid out anew.
+// Where each block of a packed heap goes: shifted by an offset, or in a new layout.
 #pragma once
 
 #include "layout.hpp"
@@ -8,7 +8,7 @@
 
 namespace taiyen::pack {
 
-// Blocks of one class of the new heap, one behind the other: in spans, or each as a run of its own.
+// The blocks of one class of the new heap, adjacent: in spans, or each in an extent of its own (run).
 struct row {
     uint64_t block_bytes;
     uint64_t span_pages;
@@ -18,7 +18,7 @@ struct row {
     uint64_t first_page;
 };
 
-// Where an extent's blocks go: the first one's number in a row, or (row none) the page of a run.
+// Where an extent's blocks go: the number of the first one in a row, or (row no_row) the page of a one-block extent.
 struct extent_place {
     uint64_t first;
     uint32_t row;
@@ -28,26 +28,26 @@ inline constexpr uint32_t no_row = UINT32_MAX;
 } // namespace taiyen::pack
 
 struct ty_moves {
-    // Of a heap that keeps its layout, at a new base.
+    // For a heap that keeps its layout, at a new base.
     ty_moves(taiyen::pack::layout &&old, char *base);
-    // Of one that is laid out anew (PK5: the blocks of a size in their order, without gaps), with these size classes.
+    // For a heap with a new layout (PK5: the blocks of a size in their order, without gaps), with these size classes.
     ty_moves(taiyen::pack::layout &&old, char *base, const ty_size_class *classes, size_t class_count);
 
     const taiyen::pack::layout &old() const { return old_; }
     bool is_offset() const { return rows_.empty() && places_.empty(); }
     ptrdiff_t offset() const { return base_ - reinterpret_cast<char *>(old_.base); }
     bool moves_anything() const { return !is_offset() || offset() != 0; }
-    uint64_t moved_blocks() const; // whose distance from the base changed
-    uint64_t used_bytes() const;   // of the new heap, from its base on
+    uint64_t moved_blocks() const; // those whose distance from the base changed
+    uint64_t used_bytes() const;   // of the new heap, from its base
 
     void *moved(const void *old_address) const;
-    // Of a live block of an extent.
+    // The new address of a live block of an extent.
     char *block(const taiyen::pack::extent &a, uint64_t index) const;
-    // What a block of the extent has room for in its new place.
+    // The room that a block of the extent has in its new place.
     uint64_t new_block_bytes(const taiyen::pack::extent &a) const;
-    // What a block had room for before, whose place is now here and has room for so much.
+    // The room that a block had before, by its new place, which has room for place_bytes.
     uint64_t old_block_bytes(const void *place, uint64_t place_bytes) const;
-    // The new heap's extents. Their bitmaps are the caller's to keep.
+    // The new heap's extents. Their bitmaps live in bits, and extents point into it.
     std::vector<ty_extent> new_extents(std::vector<uint64_t> *bits) const;
 
 private:
@@ -64,11 +64,11 @@ private:
 
     taiyen::pack::layout old_;
     char *base_;
-    std::vector<uint32_t> pages_; // by page: its extent's number + 1; empty where extents are too sparse for it
-    std::vector<uint16_t> ranks_; // by word of the bits: live blocks of the extent before it
+    std::vector<uint32_t> pages_; // by page: the number of its extent + 1; empty where extents are too sparse for it
+    std::vector<uint16_t> ranks_; // by word of the bits: live blocks of the extent before that word
     std::vector<taiyen::pack::row> rows_;
     std::vector<taiyen::pack::extent_place> places_; // by extent
-    // From a new offset on, blocks had so many bytes before. Empty: as many as their places.
+    // From each new offset on, blocks had so many bytes before the move. Empty: as many as their places.
     std::vector<std::pair<uint64_t, uint64_t>> old_sizes_;
     uint64_t end_page_ = 0;
 };

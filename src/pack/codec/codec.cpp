@@ -35,7 +35,7 @@ packer::~packer() {
     ZSTD_freeCCtx(zstd_);
 }
 
-// LZ4 from level 3 on is its high-compression kind, which lz4's own program calls so, too.
+// From level 3 on, LZ4's high-compression mode, as in the lz4 program.
 size_t packer::pack(const uint8_t *raw, size_t raw_bytes, uint8_t *packed, size_t room) {
     auto from = reinterpret_cast<const char *>(raw);
     auto to = reinterpret_cast<char *>(packed);

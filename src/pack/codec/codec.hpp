@@ -1,4 +1,4 @@
-// The general compressors behind one face. A codec is one thread's.
+// A common interface to the general compressors. A codec belongs to one thread.
 #pragma once
 
 #include "../format/format.hpp"
@@ -19,9 +19,9 @@ public:
     packer(const packer &) = delete;
 
     codec_id codec() const { return codec_; }
-    // Bytes of packed; 0 where they do not get smaller than raw_bytes. room must be raw_bytes at the least.
+    // Returns the packed bytes, or 0 if they are not fewer than raw_bytes. room must be at least raw_bytes.
     size_t pack(const uint8_t *raw, size_t raw_bytes, uint8_t *packed, size_t room);
-    // As pack, as quick as can be: for a trial.
+    // As pack, at the fastest level: for a trial.
     size_t try_pack(const uint8_t *raw, size_t raw_bytes, uint8_t *packed, size_t room);
 
 private:
@@ -35,14 +35,14 @@ public:
     unpacker() = default;
     ~unpacker();
     unpacker(const unpacker &) = delete;
-    // False: these are no packed bytes of exactly raw_bytes.
+    // False: these are not the packed form of exactly raw_bytes.
     bool unpack(codec_id codec, const uint8_t *packed, size_t packed_bytes, uint8_t *raw, size_t raw_bytes);
 
 private:
     ZSTD_DCtx_s *zstd_ = nullptr;
 };
 
-// Levels that the codec has; 0 stands for its default.
+// Whether the codec has the level; 0 is its default.
 bool level_is_known(codec_id codec, int level);
 
 uint64_t checksum_of(const void *bytes, size_t size);

@@ -1,5 +1,5 @@
-// The transposition in tiles of 16 x 16 bytes, by the compiler's vectors: SSE2, NEON, or plain code where there are
-// none.
+// The transposition in tiles of 16 x 16 bytes, by the compiler's vectors: SSE2, NEON, or plain code where there is
+// neither.
 #include "planes.hpp"
 
 #include <cstring>
@@ -17,7 +17,7 @@ inline row high_halves(row a, row b) {
     return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
-// Each round riffles the first eight rows with the last eight; after four, row i is what column i was.
+// Each round interleaves the first eight rows with the last eight; after four rounds, row i is what column i was.
 inline void transpose(row (&rows)[tile]) {
     for (int round = 0; round < 4; round++) {
         row next[tile];
@@ -29,7 +29,7 @@ inline void transpose(row (&rows)[tile]) {
     }
 }
 
-// 16 rows of Columns bytes, a step of from_step apart, become Columns rows of 16, to_step apart.
+// 16 rows of Columns bytes, from_step apart, become Columns rows of 16 bytes, to_step apart.
 template <size_t Columns>
 inline void flip_to(const uint8_t *from, size_t from_step, uint8_t *to, size_t to_step) {
     row rows[tile];

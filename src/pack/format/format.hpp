@@ -1,5 +1,5 @@
-// The packed stream: what stands in it, in format version 1. Everything is little-endian, of fixed width and without
-// padding. docs/reference.md, "The packed stream", describes it for others.
+// The packed stream, in format version 1. All fields are little-endian, of fixed width and without padding.
+// docs/reference.md, "The packed stream", describes it for other programs.
 //
 //   header | frames of extents | frames of roots | frames of content | end
 #pragma once
@@ -13,23 +13,23 @@ inline constexpr uint64_t stream_magic_1 = 0x314b434150595454; // "TTYPACK1"
 inline constexpr uint32_t stream_version_1 = 1;
 inline constexpr uint64_t stream_page_bytes = 4096;
 inline constexpr uint64_t first_block_page = 2;  // of a heap
-inline constexpr uint32_t chunk_bytes = 1 << 20; // that a frame holds at the most, unpacked
+inline constexpr uint32_t chunk_bytes = 1 << 20; // the most that a frame holds, unpacked
 
 struct stream_header {
     uint64_t magic;
     uint32_t version;
-    uint32_t needed_features; // a reader refuses those that it does not know; none so far
+    uint32_t needed_features; // a reader refuses those that it does not know; none are defined yet
     uint64_t base;
     uint64_t limit_bytes;
-    uint32_t kind;    // a ty_kind: of the heap that was packed
-    uint32_t classes; // a ty_class_table
+    uint32_t kind;    // ty_kind of the heap that was packed
+    uint32_t classes; // ty_class_table
     uint64_t extents;
     uint64_t roots;
     uint64_t live_blocks;
     uint64_t live_bytes;
     uint64_t packed_unix_s;
     uint64_t zero[5];
-    uint64_t checksum; // XXH3 of what is before
+    uint64_t checksum; // XXH3 of all bytes before it
 };
 
 enum class frame_type : uint32_t {
@@ -42,9 +42,10 @@ enum class frame_type : uint32_t {
 enum class codec_id : uint16_t { none = 0, lz4 = 1, zstd = 2 };
 
 struct frame_header {
-    uint32_t type;        // a frame_type
-    uint16_t codec;       // a codec_id
-    uint16_t plane_width; // the bytes are transposed: byte 0 of each item of so many bytes, byte 1 of each, ...; 0: not
+    uint32_t type;        // frame_type
+    uint16_t codec;       // codec_id
+    uint16_t plane_width; // the bytes are transposed, for items of so many bytes: byte 0 of each item, then byte 1 of
+                          // each, ...; 0: they are not
     uint32_t raw_bytes;
     uint32_t packed_bytes;
     uint64_t number;   // of the frame, from 0 on
@@ -52,9 +53,9 @@ struct frame_header {
     uint64_t header_checksum;
 };
 
-// A run (block_bytes 0: one block of all its pages), or a span with live blocks of block_bytes each. Areas are in order
-// of their pages. A span's bitmap follows: bit n % 64 of word n / 64 says that block n is live, in as many words as its
-// blocks take.
+// An extent of one block (block_bytes 0: all its pages), or a span with live blocks of block_bytes each. Extents are in
+// order of their pages. A span's bitmap follows: bit n % 64 of word n / 64 is set if block n is live, in as many words
+// as its blocks take.
 struct extent_record {
     uint32_t first_page;
     uint32_t pages;

@@ -42,13 +42,13 @@ ty_status fail(const char *operation, const char *path) {
     return ty_error_set(status, error, operation, path, UINT64_MAX, remedy);
 }
 
-// Of one that does not wait by itself.
+// For a non-blocking descriptor.
 void wait_until_ready(int descriptor, short events) {
     pollfd one{descriptor, events, 0};
-    static_cast<void>(poll(&one, 1, -1)); // an error shows in the call that is tried again
+    static_cast<void>(poll(&one, 1, -1)); // an error shows in the call that is retried
 }
 
-// Descriptors 0 to 2 are for what the program prints, also where they are closed.
+// Descriptors 0 to 2 are for the program's output, also where they are closed.
 int open_high(const char *path, int flags, mode_t mode) {
     int low = open(path, flags | O_CLOEXEC, mode);
     if (low < 0 || low > 2)
@@ -67,7 +67,8 @@ std::string folder_of(const std::string &path) {
 
 } // namespace
 
-// Where the file system has no such rename, a second name and the end of the first: a crash in between leaves both.
+// On a file system without such a rename: a hard link, then an unlink of the first name; a crash in between leaves both
+// names.
 bool rename_new(const char *from, const char *to) {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
         return true;
@@ -166,7 +167,7 @@ bool leads_to(const char *path, int descriptor) {
            named.st_ino == opened.st_ino;
 }
 
-// What a packing leaves that is killed: nothing, or the beginning of a stream. Others' files are not touched.
+// What a killed process leaves of a packing: nothing, or the beginning of a stream. Files of others are not touched.
 bool is_remains(int descriptor) {
     uint64_t magic = 0;
     struct stat file;
@@ -178,7 +179,7 @@ bool is_remains(int descriptor) {
 
 } // namespace
 
-// A packing that is under way has its file locked, from when it was made to when it has its name.
+// A packing in progress holds a lock on its file, from creating it to naming it.
 ty_status file_sink::remove_remains(const char *made) {
     int found = open_high(made, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (found < 0)
@@ -199,7 +200,7 @@ ty_status file_sink::remove_remains(const char *made) {
     return status;
 }
 
-// For its owner alone: a heap's file may be.
+// Readable by its owner alone, as a heap's file may be.
 ty_status file_sink::create(const char *path) {
     constexpr int tries = 100;
     path_ = path;
@@ -219,20 +220,20 @@ ty_status file_sink::create(const char *path) {
         if (end.descriptor < 0 && errno != EEXIST)
             return fail("make a packed heap", made.c_str());
         if (end.descriptor < 0)
-            continue; // somebody else was faster
+            continue; // another process was faster
         common::child_closes::add(end.descriptor);
         if (flock(end.descriptor, LOCK_EX | LOCK_NB) == 0 && leads_to(made.c_str(), end.descriptor)) {
             unfinished_ = made;
             return TY_OK;
         }
-        common::child_closes::close(end.descriptor); // somebody else took it for remains
+        common::child_closes::close(end.descriptor); // another process took it for remains
         end.descriptor = -1;
     }
     return ty_error_set(TY_E_BUSY, EEXIST, "make a packed heap", made.c_str(), UINT64_MAX,
                         "wait until the other packings of that name are over");
 }
 
-// PK6.
+// PK6: a file gets its name when it is complete and durable.
 ty_status file_sink::finish() {
     if (fsync(end.descriptor) != 0)
         return fail("make a packed heap durable", end.path);

@@ -1,4 +1,4 @@
-// Writers and readers of files, pipes and memory.
+// Writers to and readers of files, pipes and memory.
 #pragma once
 
 #include <taiyen/pack.h>
@@ -11,7 +11,7 @@ namespace taiyen::pack {
 // Contexts of the functions below.
 struct descriptor_end {
     int descriptor;
-    const char *path; // NULL: it has none that is known
+    const char *path; // NULL: no path is known
 };
 ty_status write_descriptor(const void *bytes, size_t size, void *end);
 ty_status read_descriptor(void *bytes, size_t size, size_t *got, void *end);
@@ -22,7 +22,7 @@ struct memory_source {
 };
 ty_status read_memory(void *bytes, size_t size, size_t *got, void *source);
 
-// Memory of the C library.
+// Memory from malloc().
 struct memory_sink {
     char *bytes = nullptr;
     size_t size = 0;
@@ -31,10 +31,10 @@ struct memory_sink {
 };
 ty_status write_memory(const void *bytes, size_t size, void *sink);
 
-// Renames a file, if there is none of that name; else errno is EEXIST.
+// Renames a file, if no file has the new name; else errno is EEXIST.
 bool rename_new(const char *from, const char *to);
 
-// A file to be read, from its start on.
+// A file that is read from its start.
 class file_source {
 public:
     ~file_source();
@@ -42,10 +42,10 @@ public:
     descriptor_end end{-1, nullptr};
 };
 
-// PK6: a new file that gets its name when it is whole and durable.
+// PK6: a new file that gets its name when it is complete and durable.
 class file_sink {
 public:
-    ~file_sink(); // without a name by then, it is removed
+    ~file_sink(); // removes a file that has no name yet
     ty_status create(const char *path);
     ty_status finish();
     descriptor_end end{-1, nullptr};

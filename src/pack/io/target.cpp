@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char *suffix = "-unpacking";
 
-// What failed is what the caller is told, whatever fails while the rest is cleared away.
+// Keeps the first failure for the caller, whatever fails during the cleanup.
 class kept_error {
 public:
     kept_error() { ty_error_detail(&error_); }
@@ -38,7 +38,7 @@ target::~target() {
     if (lock_ == nullptr)
         return;
     const ty_storage &disk = storage();
-    static_cast<void>(disk.remove(disk.context, lock_path().c_str())); // its lock was held until now
+    static_cast<void>(disk.remove(disk.context, lock_path().c_str())); // the lock was held until now
     disk.close(disk.context, lock_);
 }
 
@@ -60,7 +60,7 @@ void target::remove_parts() {
         return;
     const ty_storage &disk = storage();
     for (const char *part : {"", "-journal", "-log", "-creating", "-journal-creating", "-log-creating"})
-        static_cast<void>(disk.remove(disk.context, (unfinished_ + part).c_str())); // it may not be there
+        static_cast<void>(disk.remove(disk.context, (unfinished_ + part).c_str())); // it may not exist
     unfinished_.clear();
 }
 
@@ -107,7 +107,7 @@ ty_status target::create_file(uint64_t limit_bytes, void *base, ty_class_table c
     return status;
 }
 
-// No file may be there of a name that the heap will have.
+// No file may have a name that the heap will use.
 ty_status target::check_names() const {
     const ty_storage &disk = storage();
     const char *journal = options_.open != nullptr ? options_.open->journal_path : nullptr;
@@ -127,7 +127,7 @@ ty_status target::check_names() const {
     return TY_OK;
 }
 
-// One unpacking at a time has it. The file of one that was killed is nobody's, and is taken over.
+// One unpacking at a time holds it. The lock file of a killed process is taken over.
 ty_status target::take_lock() {
     constexpr int tries = 100;
     const ty_storage &disk = storage();
@@ -158,7 +158,7 @@ ty_status target::take_lock() {
                         "wait until the other unpackings of that name are over");
 }
 
-// What an unpacking left that was killed, with the lock held. Others' files are not touched.
+// Removes what a killed process left of an unpacking, with the lock held. Files of others are not touched.
 ty_status target::clear_remains() {
     const ty_storage &disk = storage();
     const std::string path = name_ + suffix;
@@ -179,7 +179,7 @@ ty_status target::clear_remains() {
     return TY_OK;
 }
 
-// For the files under their passing name: what belongs to the heap's own name is left out.
+// For the files under their temporary name: leaves out what belongs to the heap's final name.
 ty_open_options target::open_options() const {
     ty_open_options wanted = TY_OPEN_OPTIONS_INIT;
     if (options_.open != nullptr)
@@ -189,7 +189,7 @@ ty_open_options target::open_options() const {
     wanted.log = nullptr;
     wanted.limit_bytes = 0;
     wanted.base = nullptr;
-    wanted.code = TY_CODE_IGNORED; // what is unpacked says it
+    wanted.code = TY_CODE_IGNORED; // the stream has it
     return wanted;
 }
 
@@ -210,7 +210,7 @@ ty_status target::become_kind() {
     return TY_OK;
 }
 
-// A heap that was closed in order needs its image alone: an open makes journal and log.
+// A heap that was closed properly needs only its image: an open makes journal and log.
 ty_status target::name_it() {
     const ty_storage &disk = storage();
     for (const char *part : {"-journal", "-log"}) {
@@ -233,13 +233,13 @@ ty_status target::name_it() {
     return disk.flush_directory(disk.context, name_.c_str());
 }
 
-// Nobody has looked at these so far.
+// Nothing has checked these files so far.
 bool target::has_files_elsewhere() const {
     const ty_open_options *open = options_.open;
     return open != nullptr && (open->journal_path != nullptr || open->log_path != nullptr || open->log != nullptr);
 }
 
-// heap NULL: and closes it.
+// heap NULL: closes it again.
 ty_status target::open_it(ty_heap **heap) {
     ty_open_options wanted = TY_OPEN_OPTIONS_INIT;
     if (options_.open != nullptr)

@@ -1,4 +1,4 @@
-// The heap that is being made: volatile, or in files that get their name at the end.
+// The heap that is being unpacked: volatile, or in files that get their name at the end.
 #pragma once
 
 #include <taiyen/pack.h>
@@ -10,14 +10,14 @@ namespace taiyen::pack {
 class target {
 public:
     explicit target(const ty_unpack_options &options) : options_(options) {}
-    ~target(); // what has no name by then is removed
+    ~target(); // removes what has no name yet
     target(const target &) = delete;
 
-    // An empty heap at base (NULL: anywhere) with such tables and limit.
+    // Creates an empty heap at base (NULL: anywhere) with this class table and limit.
     ty_status create(uint64_t limit_bytes, void *base, ty_class_table classes, ty_kind packed_kind);
     ty_heap *heap() const { return heap_; }
     ty_kind kind() const { return kind_; }
-    // It is whole: it is made durable, gets its name, and is opened as wanted.
+    // The heap is complete: makes it durable, gives it its name, and opens it as wanted.
     ty_status finish(ty_heap **heap);
 
 private:
@@ -40,7 +40,7 @@ private:
     bool is_default_storage() const;
 
     std::string name_;
-    ty_file *lock_ = nullptr; // of NAME-unpacking-lock, held from the start to the end
+    ty_file *lock_ = nullptr; // NAME-unpacking-lock, held from the start to the end
     std::string unfinished_;  // the path of the files that have no name yet; empty: there are none
 };
 

@@ -70,7 +70,7 @@ ty_status frame_reader::read_header(stream_header *header) {
     return TY_OK;
 }
 
-// PK8.
+// PK8: each byte of a stream is under a checksum.
 ty_status frame_reader::read_frame(frame_header *header, std::vector<uint8_t> *packed) {
     uint64_t at = offset_;
     if (ty_status status = get(header, sizeof *header))
@@ -81,7 +81,8 @@ ty_status frame_reader::read_frame(frame_header *header, std::vector<uint8_t> *p
         return refuse_stream(TY_E_DAMAGED, "a frame is missing", at);
     if (header->raw_bytes > chunk_bytes || header->packed_bytes > header->raw_bytes)
         return refuse_stream(TY_E_DAMAGED, "a frame is too long", at);
-    packed->reserve(header->raw_bytes); // once for most frames: a few bytes more are no memory, as nobody writes them
+    packed->reserve(header->raw_bytes); // reserved once for most frames; the pages of the unused rest are never
+                                        // touched, so they cost no memory
     packed->resize(header->packed_bytes);
     if (ty_status status = get(packed->data(), header->packed_bytes))
         return status;

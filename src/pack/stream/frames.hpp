@@ -1,4 +1,4 @@
-// Frames written to a program's writer, and read from its reader, with checksums.
+// Frames: written through a program's writer and read through its reader, with checksums.
 #pragma once
 
 #include "../codec/codec.hpp"
@@ -15,9 +15,9 @@ class frame_writer {
 public:
     frame_writer(ty_pack_writer *writer, void *context) : writer_(writer), context_(context) {}
     ty_status put(const void *bytes, size_t size);
-    // bytes: room for the frame's header, and behind it its packed bytes. Fills the header in and writes both.
+    // bytes has room for the frame's header, followed by the packed bytes. Fills in the header and writes both.
     ty_status put_frame(frame_header header, std::vector<uint8_t> &bytes);
-    // Packs bytes that are not a heap's content.
+    // Packs tables: bytes other than a heap's content.
     ty_status put_table(frame_type type, const std::vector<uint8_t> &raw, packer &with);
     uint64_t written() const { return written_; }
 
@@ -32,9 +32,9 @@ class frame_reader {
 public:
     frame_reader(ty_pack_reader *reader, void *context) : reader_(reader), context_(context) {}
     ty_status read_header(stream_header *header);
-    // The next frame, checked: its header, and its packed bytes.
+    // The next frame, checked: its header and its packed bytes.
     ty_status read_frame(frame_header *header, std::vector<uint8_t> *packed);
-    // Behind the last frame: nothing follows.
+    // Checks that nothing follows the last frame.
     ty_status end();
     uint64_t offset() const { return offset_; }
 

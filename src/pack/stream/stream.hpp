@@ -1,4 +1,4 @@
-// The part stream: frames with checksums, and a heap's tables in them.
+// The stream part: frames with checksums, and a heap's tables in them.
 #pragma once
 
 #include "frames.hpp"

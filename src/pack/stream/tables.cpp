@@ -132,7 +132,7 @@ ty_status write_roots(const std::vector<root> &roots, packer &with, frame_writer
     return raw.empty() ? TY_OK : to.put_table(frame_type::roots, raw, with);
 }
 
-// PK3.
+// PK3: a stream's tables are checked before they are used.
 ty_status read_tables(frame_reader &from, stream_header *read, layout *places, std::vector<root> *roots) {
     if (ty_status status = from.read_header(read))
         return status;

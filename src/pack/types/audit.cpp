@@ -1,4 +1,4 @@
-// ty_audit_pointers: a walk that moves nothing, and what it tells.
+// ty_audit_pointers: a walk that moves nothing, and its report.
 #include "audit.hpp"
 
 #include "../../common/common.hpp"

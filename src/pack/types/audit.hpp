@@ -1,4 +1,4 @@
-// What a walk found, as mismatches for a person.
+// The mismatches that a walk found, as text for a person.
 //
 // SH10: a mismatch is open unless moving the blocks cannot make a word wrong because of it.
 #pragma once
@@ -24,7 +24,7 @@ struct mismatch {
 class mismatches {
 public:
     explicit mismatches(const walker &walk) : walk_(walk) {}
-    // All of them, open ones first.
+    // All mismatches, open ones first.
     std::vector<mismatch> collect();
 
 private:

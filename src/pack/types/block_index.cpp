@@ -3,7 +3,7 @@
 
 namespace taiyen::pack {
 
-// SH4
+// SH4: exactly the live blocks.
 ty_status block_index::build(ty_heap *heap) {
     *this = block_index();
     base_ = static_cast<char *>(ty_heap_base(heap));
@@ -22,7 +22,7 @@ bool block_index::collect_extent(const ty_extent *extent, void *context) {
 void block_index::add(const ty_extent &from) {
     auto offset = static_cast<size_t>(static_cast<char *>(from.address) - base_);
     extent to{offset, from.block_size_bytes, from.block_count, bits_.size(), 0};
-    // Exact while offset * (what the reciprocal is too large by) stays below a whole.
+    // Exact while offset * (the error of the reciprocal) stays below one.
     if (from.size_bytes < size_t{1} << 20 && from.block_size_bytes < size_t{1} << 20)
         to.reciprocal = ((uint64_t{1} << shift) + to.block_bytes - 1) / to.block_bytes;
     extents_.push_back(to);

@@ -1,10 +1,10 @@
-// Which live block an address lies in, in constant time, for a heap that nobody changes meanwhile.
+// The live block that an address lies in, in constant time, for a heap that does not change meanwhile.
 //
-// A table of 4 bytes a page leads to the extent; an extent knows its block size with a reciprocal for the division, and
-// where its bits begin; a bit a block says whether it lives, and a count every 64 bits how many live before it. Blocks
-// are numbered in order of address: their *ordinal*.
+// A table of 4 bytes per page leads to the extent; an extent has its block size with a reciprocal for the division, and
+// the position of its bits; one bit per block says whether it is live, and a count per 64 bits how many live blocks
+// precede them. Blocks are numbered in order of address: their *ordinal*.
 //
-// SH4: find() tells of exactly the blocks that ty_each_block tells of, each with its ordinal there.
+// SH4: find() finds exactly the blocks that ty_each_block lists, each with its ordinal there.
 #pragma once
 
 #include <bit>
@@ -24,7 +24,7 @@ struct found_block {
 
 class block_index {
 public:
-    // Errors: as ty_each_extent. Throws std::bad_alloc.
+    // Errors as of ty_each_extent. Throws std::bad_alloc.
     ty_status build(ty_heap *heap);
 
     size_t size() const { return live_; }
@@ -41,7 +41,7 @@ public:
         return find_in(in, offset - in.offset, found);
     }
 
-    // Calls back with each live block in order of address.
+    // Calls back for each live block in order of address.
     template <class function>
     void each(const function &callback) const {
         size_t ordinal = 0;
@@ -59,8 +59,8 @@ private:
         size_t offset; // from base_
         size_t block_bytes;
         size_t blocks;
-        size_t first_word;   // of bits_
-        uint64_t reciprocal; // 0: the division is done
+        size_t first_word;   // in bits_
+        uint64_t reciprocal; // 0: a division is used
     };
 
     static bool collect_extent(const ty_extent *extent, void *context);
@@ -85,7 +85,7 @@ private:
     }
 
     char *base_ = nullptr;
-    std::vector<uint32_t> pages_; // 0: no blocks there; else the extent's number + 1
+    std::vector<uint32_t> pages_; // 0: no blocks in the page; else the number of the extent + 1
     std::vector<extent> extents_;
     std::vector<uint64_t> bits_;
     std::vector<uint32_t> ranks_; // live blocks before each word of bits_

@@ -1,4 +1,4 @@
-// Where C functions end: what the C++ library throws becomes a status.
+// The boundary of C functions: exceptions of the C++ library become a status.
 #pragma once
 
 #include <new>
@@ -16,7 +16,7 @@ inline ty_status no_memory(const char *operation) {
     return ty_error_set(TY_E_MEMORY, 0, operation, nullptr, UINT64_MAX, "free memory of the process");
 }
 
-// Runs `body`, which returns a ty_status. What a program's own callbacks throw goes through: it is the program's.
+// Runs `body`, which returns a ty_status. Exceptions of the program's own callbacks pass through.
 template <class function>
 ty_status at_boundary(const char *operation, const function &body) {
     try {

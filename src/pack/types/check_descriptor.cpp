@@ -1,4 +1,4 @@
-// Whether a description can be (SH1): it may come from anybody.
+// Whether a type descriptor is valid (SH1: each one in a set is). It may come from anybody.
 #include "descriptor_set.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace taiyen::pack {
 
 namespace {
 
-// Bits of an address that no tag may take: all but those below a line, and the high ones that user space does not use.
+// Address bits that no tag may use: all but those within a cache line, and the high ones that user space does not use.
 
 size_t element_bytes(const ty_field &field) {
     return field.kind == TY_FIELD_NESTED ? field.descriptor->size_bytes : word_bytes;
@@ -17,7 +17,7 @@ bool is_address(const ty_field &field) {
     return field.kind != TY_FIELD_NESTED;
 }
 
-// The integer of a count lies in the object.
+// The integer of a count must lie in the object.
 const char *check_count_integer(const ty_count &count, size_t size) {
     if (count.bytes != 1 && count.bytes != 2 && count.bytes != 4 && count.bytes != 8)
         return "its count is an integer of neither 1, 2, 4 nor 8 bytes";
@@ -61,7 +61,7 @@ const char *check_there(const ty_field &field, size_t size) {
     }
 }
 
-// A place needs a pointer or a reference, one alone, that it keeps its distance from.
+// A place needs a pointer or a reference, a single one, from which it keeps its distance.
 const char *check_place(const ty_type *descriptor, const ty_field &field) {
     if (field.here.kind != TY_COUNT_FIXED || field.here.number > 1)
         return "a place stands alone";
@@ -102,11 +102,11 @@ const char *check_field(const ty_type *descriptor, const ty_field &field) {
 
 struct extent {
     size_t begin;
-    size_t end; // SIZE_MAX: as far as it goes
+    size_t end; // SIZE_MAX: to the object's end and beyond
     const ty_field *field;
 };
 
-// The fields by offset, each with what it takes for certain.
+// The fields by offset, each with the bytes that it certainly takes.
 std::vector<extent> extents_of(const ty_type *descriptor) {
     std::vector<extent> extents;
     extents.reserve(descriptor->field_count);
@@ -129,7 +129,7 @@ const extent *at(const std::vector<extent> &extents, size_t begin, size_t end) {
     return behind != extents.end() && behind->begin < end ? &*behind : nullptr;
 }
 
-// A count that shares bytes with an address would be changed by a fix.
+// A fix would change a count that shares bytes with an address.
 bool is_in_address(const std::vector<extent> &extents, const ty_count &count) {
     if (count.kind != TY_COUNT_FIELD)
         return false;
@@ -172,7 +172,7 @@ problem check_descriptor(const ty_type *descriptor) {
             if (const char *wrong = check_field(descriptor, descriptor->fields[n]))
                 return {descriptor, &descriptor->fields[n], wrong};
     }
-    // Afterwards, as their bases are known to be sound now.
+    // Last, as only now their bases are known to be valid.
     for (size_t n = 0; has_places && n < descriptor->field_count; ++n)
         if (descriptor->fields[n].kind == TY_FIELD_PLACE)
             if (const char *wrong = check_field(descriptor, descriptor->fields[n]))

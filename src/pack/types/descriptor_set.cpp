@@ -40,7 +40,7 @@ bool is_same(const ty_count &one, const ty_count &other) {
     }
 }
 
-// In all that a text says.
+// In all that a text contains.
 bool is_same(const ty_field &one, const ty_field &other) {
     if (strcmp(one.name, other.name) != 0 || one.kind != other.kind || one.offset != other.offset)
         return false;
@@ -54,7 +54,7 @@ bool is_same(const ty_field &one, const ty_field &other) {
 
 } // namespace
 
-// What leads to a type descriptor of the set's leads to that one, also where the text has it, too.
+// A reference to a type descriptor of the set means that one, also where the text has it, too.
 bool descriptor_set::has_same(const owned_descriptor &text) const {
     const ty_type *known = find(text.name);
     if (!known || known->size_bytes != text.descriptor.size_bytes || known->field_count != text.descriptor.field_count)
@@ -86,8 +86,8 @@ const owned_descriptor *descriptor_set::owned(const ty_type *descriptor) const {
     return found == owned_.end() ? nullptr : found->second.get();
 }
 
-// The type descriptor and all that it leads to, but those that the set has. Stops where a description is so wrong that
-// it cannot be followed; check_new says so then.
+// The type descriptor and all that it leads to, except those that the set has. Stops at a descriptor so wrong that it
+// cannot be followed; check_new reports it then.
 std::vector<const ty_type *> descriptor_set::closure(const ty_type *descriptor) const {
     std::vector<const ty_type *> fresh;
     std::unordered_set<const ty_type *> known;
@@ -106,7 +106,7 @@ std::vector<const ty_type *> descriptor_set::closure(const ty_type *descriptor) 
     return fresh;
 }
 
-// Depth first through what is nested; a type descriptor that is met again before it is known is nested in itself.
+// Depth first through nested descriptors; one that is met again before its facts are known is nested in itself.
 problem descriptor_set::find_facts(const ty_type *descriptor, size_t level, facts_map &facts) const {
     if (level > nesting_max)
         return {descriptor, nullptr, "it is nested deeper than 64, or in itself"};
@@ -171,7 +171,7 @@ void descriptor_set::insert(const std::vector<const ty_type *> &fresh, const fac
             by_name_.emplace(descriptor->name, descriptor);
             facts_.emplace(descriptor, facts.at(descriptor));
         }
-    } catch (...) { // SH2
+    } catch (...) { // SH2: the set stays as it was
         forget_from(first);
         throw;
     }
@@ -192,7 +192,7 @@ ty_status descriptor_set::add(const ty_type *descriptor) {
     if (fresh.size() + order_.size() > descriptor_count_max)
         return fail(TY_E_ARGUMENT, "add type descriptors: there are more than 65,536", "split the set");
     facts_map facts;
-    if (problem wrong = check_new(fresh, facts)) // SH1
+    if (problem wrong = check_new(fresh, facts)) // SH1: all descriptors are valid
         return fail(TY_E_ARGUMENT, "add a type descriptor", where(wrong));
     if (ty_status status = check_names(fresh))
         return status;
@@ -282,8 +282,8 @@ ty_status descriptor_set::adopt(std::vector<std::unique_ptr<owned_descriptor>> &
             const ty_type *descriptor = &text->descriptor;
             owned_.emplace(descriptor, nullptr).first->second = std::move(text);
         }
-    } catch (...) {                                // SH2
-        forget_from(order_.size() - fresh.size()); // while their names are there
+    } catch (...) {                                // SH2: the set stays as it was
+        forget_from(order_.size() - fresh.size()); // while their names exist
         for (const ty_type *descriptor : fresh)
             owned_.erase(descriptor);
         throw;

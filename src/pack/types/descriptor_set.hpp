@@ -1,4 +1,4 @@
-// A set of type descriptors: what ty_types is.
+// A set of type descriptors: the implementation of ty_types.
 //
 // SH1: all type descriptors of a set have passed check_descriptor(), and so have those that they lead to. Walks rely on
 // it: offsets lie in the object, words are aligned, fields do not overlap, nesting ends. SH2: a call that fails leaves
@@ -15,7 +15,7 @@
 
 namespace taiyen::pack {
 
-// Bits that an address has and a tag cannot take.
+// Bits of an address that a tag cannot use.
 inline constexpr uint64_t address_bits = 0x00007fffffffffc0;
 
 inline constexpr size_t descriptor_count_max = 65536;
@@ -25,7 +25,7 @@ inline constexpr size_t nesting_max = 64;
 inline constexpr size_t name_bytes_max = 4096;
 inline constexpr size_t word_bytes = 8;
 
-// A type descriptor that a text describes: the set owns it.
+// A type descriptor read from a text: the set owns it.
 struct owned_descriptor {
     ty_type descriptor{};
     std::string name;
@@ -51,7 +51,7 @@ struct problem {
     explicit operator bool() const { return descriptor != nullptr; }
 };
 
-// One type descriptor by itself, with the sizes of those that it nests.
+// Checks one type descriptor by itself, with the sizes of those that it nests.
 problem check_descriptor(const ty_type *descriptor);
 
 // What follows from a type descriptor and those nested in it.
@@ -66,7 +66,7 @@ public:
     ty_status add(const ty_type *descriptor);
     ty_status add_root(const char *root, const ty_type *descriptor, const ty_count *count);
     ty_status bind(const char *name, ty_trace_callback *trace, ty_move_callback *moved, void *context);
-    // All of `texts` and `roots`, or nothing. Problems name the text's lines.
+    // Takes all of `texts` and `roots`, or nothing. Problems name the text's lines.
     ty_status adopt(std::vector<std::unique_ptr<owned_descriptor>> &texts, const std::vector<set_root> &roots);
 
     const ty_type *find(std::string_view name) const;
@@ -91,7 +91,7 @@ private:
     facts_map facts_;
     std::unordered_map<const ty_type *, std::unique_ptr<owned_descriptor>> owned_;
     std::vector<set_root> roots_;
-    // Not yet in the set, but on the way: find_facts asks it whether a type descriptor needs hooks.
+    // Descriptors being added: find_facts uses it to see whether one needs hooks.
     const std::unordered_map<const ty_type *, const owned_descriptor *> *arriving_ = nullptr;
 };
 

@@ -23,7 +23,7 @@ ty_status free_block(ty_txn *txn, void *block) {
     return txn ? ty_txn_free(txn, block) : ty_free(block);
 }
 
-// A block with the text, and zeros up to its end.
+// Allocates a block with the text, and zeros up to its end.
 void *text_block(ty_heap *heap, ty_txn *txn, const std::string &text) {
     void *block = txn ? ty_txn_alloc(txn, text.size() + 1) : ty_alloc_zeroed(heap, text.size() + 1);
     if (block)

@@ -1,4 +1,5 @@
-// The part type descriptors: where the pointers of a heap are, whether that is so, and what they are after a move.
+// The type descriptors part: where a heap's pointers are, whether the descriptors are right, and what the pointers are
+// after a move.
 #pragma once
 
 #include "../blocks/blocks.hpp"
@@ -6,8 +7,8 @@
 
 namespace taiyen::pack {
 
-// ty_fix_pointers, and, if nothing is forced, what a pointer audit would have said of the heap before it moved:
-// TY_E_MISMATCH if that had open mismatches, with the first one in the detail. The heap is then changed all the same.
+// ty_fix_pointers, and, unless forced, what a pointer audit would have reported about the heap before it moved:
+// TY_E_MISMATCH if that had open mismatches, with the first one in the detail. The heap is changed all the same.
 ty_status fix_moved_heap(ty_heap *heap, const ty_moves &moves, const ty_types *descriptors, bool force,
                          ty_fixes *fixes);
 

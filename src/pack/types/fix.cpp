@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char *operation = "fix the pointers of a heap";
 
-// Goes over what no field covers, too, which gives remains their new values.
+// Also covers the words that no field names, which gives remains their new values.
 ty_status check_mismatches(const walker &walk, bool force) {
     std::vector<mismatch> found = mismatches(walk).collect();
     if (force || found.empty() || !found.front().open)
@@ -45,7 +45,7 @@ ty_status fix(ty_heap *heap, const ty_moves *before, const ty_types *descriptors
     });
 }
 
-// Before anything is changed.
+// Runs before anything is changed.
 ty_status check_hooks(const descriptor_set &set) {
     for (const ty_type *descriptor : set.descriptors())
         if (missing_hook(set, descriptor))

@@ -10,7 +10,7 @@ namespace taiyen::pack {
 
 namespace {
 
-// More offsets of one type that look alike are told as one.
+// If more offsets of one type look alike, they are reported as one.
 constexpr size_t offsets_told = 16;
 
 std::string hex(uint64_t value) {
@@ -69,19 +69,19 @@ const char *place_text(place_kind kind) {
     }
 }
 
-// In an object. A word that is padding in part may be half a number and half of what was there before, and so look like
-// an address: but seldom like that of a block's first byte, nor all words like the heap's base.
+// For words in an object. A word that is partly padding may be half a number and half of an old value, and so look like
+// an address: but rarely like that of a block's first byte, and not all words like the heap's base.
 bool is_open_inside(const word_tally &tally) {
     uint64_t others = tally.count - tally.bases;
     return tally.starts * 2 >= others ? others != 0 || tally.bases * 16 >= tally.of * 15 : others * 2 >= tally.of;
 }
 
-// SH10: a word in an object that looks like an address is one, but for padding. Elsewhere it is taken for one if at
-// least half of the words at its offset look so; of far offsets that count as one, an array's element may have 32
-// words. Where nobody may have asked for the room, remains are as common as can be (nearly all words behind the cities
-// of the demo's atlas are), so there only addresses count of blocks that nothing else leads to.
-// Remains of objects are kept in step by a move (SH11). The heap's base is no more than that there: allocators of
-// elements that are gone have it.
+// SH10: a word in an object that looks like an address is one, unless it is padding. Elsewhere a word is taken for one
+// if at least half of the words at its offset look so; far offsets count as one, and there 1 of 32 words is enough, for
+// an array's elements of up to 32 words. Where the program may not have asked for the room, remains are very common
+// (nearly all words behind the cities of the demo's atlas are remains), so there only addresses of blocks that nothing
+// else leads to count. Remains of objects are kept in step by a move (SH11). The heap's base is a remain there, too:
+// allocators in elements that are gone contain it.
 bool is_open(const walker &walk, const place &at, const word_tally &tally) {
     if (at.kind == place_kind::inside &&
         (tally.count * 2 >= tally.of || !taiyen::detail::fault("hidden_address_taken_for_a_remain")))
@@ -159,7 +159,7 @@ void mismatches::add_dead_of(const step &s, const char *descriptor) {
     }
 }
 
-// Of each content and kind of place: offsets one by one, or many alike together.
+// For each content and kind of place: offsets one by one, or many alike as one.
 void mismatches::add_hidden(const std::map<place, word_tally> &tallies) {
     auto first = tallies.begin();
     while (first != tallies.end()) {
@@ -223,7 +223,7 @@ void mismatches::add_code(const std::map<place, word_tally> &tallies, const prog
     }
 }
 
-// Words that no field names may be what leads to them, and to what they lead to.
+// What looks unreachable may be reached through words that no field names, directly or indirectly.
 void mismatches::add_leaks(const std::map<place, word_tally> &hidden) {
     const bool found_from_words =
         std::any_of(hidden.begin(), hidden.end(), [](const auto &one) { return one.second.lost != 0; });

@@ -1,5 +1,4 @@
-// A set of (aligned address, number of a type descriptor): objects that a block holds besides those that it is known
-// for.
+// A set of (aligned address, number of a type descriptor): objects in a block other than those of the block's own type.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@ namespace taiyen::pack {
 
 class object_set {
 public:
-    // Whether it was not there.
+    // Whether it was new.
     bool insert(const void *object, uint32_t id) {
         if ((size_ + 1) * 2 > slots_.size())
             grow();
@@ -31,7 +30,7 @@ public:
     static uint32_t id_of(uint64_t key) { return static_cast<uint32_t>(key & ((1u << id_bits) - 1)); }
 
 private:
-    static constexpr unsigned id_bits = 20; // a set has 65,536 type descriptors at most; addresses have 47 bits
+    static constexpr unsigned id_bits = 20; // a set has at most 65,536 type descriptors; addresses have 47 bits
 
     static uint64_t key_of(const void *object, uint32_t id) {
         return reinterpret_cast<uint64_t>(object) >> 3 << id_bits | id;

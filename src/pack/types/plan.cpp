@@ -32,7 +32,7 @@ step step_of(const ty_type *descriptor, const ty_field &field) {
     return one;
 }
 
-// Where the next field begins, for each: a count that says more is wrong.
+// For each step, where the next field begins: a count that goes beyond is wrong.
 void find_limits(std::vector<step> &steps) {
     std::sort(steps.begin(), steps.end(), [](const step &a, const step &b) { return a.offset < b.offset; });
     for (size_t n = 0; n + 1 < steps.size(); ++n)
@@ -49,7 +49,7 @@ const char *missing_hook(const descriptor_set &set, const ty_type *descriptor) {
 }
 
 size_t integer_at(const char *object, const ty_count &count) {
-    size_t value = 0; // this machine is little-endian, as the library's files are
+    size_t value = 0; // this machine is little-endian, as are the library's files
     memcpy(&value, object + count.offset, count.bytes);
     size_t times = count.number ? count.number : 1;
     size_t product;
@@ -57,7 +57,7 @@ size_t integer_at(const char *object, const ty_count &count) {
 }
 
 plans::plans(const descriptor_set &set) {
-    contents_.emplace_back(); // 0: not reached
+    contents_.emplace_back(); // number 0: not reached
     for (const ty_type *descriptor : set.descriptors())
         take(set, descriptor);
     for (plan &one : all)

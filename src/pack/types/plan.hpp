@@ -24,16 +24,16 @@ struct step {
     const ty_field *field = nullptr;
     ty_field_kind kind = TY_FIELD_POINTER;
     size_t offset = 0;
-    size_t element = word_bytes; // size of one of those that stand here
+    size_t element = word_bytes; // size of one element at this offset
     size_t limit = SIZE_MAX;     // where the next field begins; SIZE_MAX: it is the last
-    size_t number = 1;           // that stand here, of a fixed count
+    size_t number = 1;           // of elements, for a fixed count
     plan *to = nullptr;          // NULL: bytes
     uint64_t mask = 0;
     uint64_t other_mask = 0; // of the word at base_offset, or of the end's
     const ty_count *there = nullptr;
     std::string name;   // "TYPE.FIELD", "root NAME"
-    uint32_t label = 0; // what blocks are called that it leads to and that have no type descriptor; 0: not needed yet
-    uint64_t seen = 0;  // addresses that are not NULL
+    uint32_t label = 0; // name of the blocks without type descriptor that it leads to; 0: not needed yet
+    uint64_t seen = 0;  // addresses other than NULL
     std::map<dead_kind, dead_tally> dead;
 };
 
@@ -43,19 +43,19 @@ struct plan {
     size_t size = 0;
     bool plain = false;
     bool hooked = false;
-    const char *lacks = nullptr; // which hook, as a text says, that the program has not bound
-    dead_tally unhooked;         // objects that were reached so
-    std::vector<step> steps;     // but those that nest plain type descriptors
+    const char *lacks = nullptr; // the hook, by its name in a text, that the program has not bound
+    dead_tally unhooked;         // objects that were reached although a hook is missing
+    std::vector<step> steps;     // all except those that nest plain type descriptors
     step by_hook;
-    std::vector<step> nests; // all that nest, plain type descriptors too, by offset: for naming what is found
-    // Room of arrays with a count, within the object: what lies behind their count is not in use.
+    std::vector<step> nests; // all that nest, plain type descriptors too, by offset: to name what is found
+    // Ranges within the object of arrays with a count: elements after the count are not in use.
     std::vector<std::pair<size_t, size_t>> reserves;
 };
 
-// Which hook the type descriptor needs, as a text says, that nobody has bound; NULL: none.
+// The hook, by its name in a text, that the type descriptor needs and that is not bound; NULL: none.
 const char *missing_hook(const descriptor_set &set, const ty_type *descriptor);
 
-// What the integer of a count says, times its number; SIZE_MAX where that is too large.
+// The value of a count's integer, times its number; SIZE_MAX if that overflows.
 size_t integer_at(const char *object, const ty_count &count);
 
 // What a block holds: a type descriptor's objects, or bytes.
@@ -66,11 +66,11 @@ struct content {
 
 class plans {
 public:
-    // Of all type descriptors of the set.
+    // Prepares all type descriptors of the set.
     explicit plans(const descriptor_set &set);
 
-    // One that the set does not have, nor another of its name and size, is added: a hook has handed it over. NULL: it
-    // cannot be, and the error's detail says why.
+    // Adds a descriptor that a hook has handed over, if the set has neither it nor another of its name and size. NULL:
+    // it is not valid; the error's detail has the reason.
     plan *find(const ty_type *descriptor);
     const content &of(uint32_t id) const { return contents_[id]; }
     uint32_t add_bytes(const std::string &name);

@@ -16,7 +16,7 @@ struct program_range {
 class program_ranges {
 public:
     program_ranges();
-    // NULL: none.
+    // NULL: the address is in none.
     const program_range *find(uint64_t address) const;
 
 private:

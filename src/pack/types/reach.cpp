@@ -1,4 +1,4 @@
-// What an address leads to: bytes, an object, or an array of objects, of which some may have been reached already.
+// What an address leads to: bytes, an object, or an array of objects, some of which may have been reached before.
 #include "walker.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ void walker::reach(step &s, const void *word, char *target, const found_block &t
         reach_bytes(s, to);
         return tell_dead(s, dead_kind::unaligned, word, reinterpret_cast<uint64_t>(target));
     }
-    // Objects without addresses, between words: nothing in them is visited, and their block is known as theirs.
+    // Objects without addresses need not be aligned: nothing in them is visited, and their block gets their type.
     uint32_t &type = types_[to.ordinal];
     if (type == 0 || !known_.of(type).holds) {
         type = s.to->id;
@@ -35,7 +35,7 @@ uint32_t walker::label_of(step &s) {
     return s.label;
 }
 
-// Many addresses may lead into one long array: what was gone over is passed over.
+// Many addresses may lead into one long array: parts that were walked are skipped.
 void walker::reach_objects(plan &as, char *first, size_t count, const found_block &to) {
     uint32_t &type = types_[to.ordinal];
     if (type == 0 || !known_.of(type).holds)
@@ -62,7 +62,7 @@ void walker::reach_objects(plan &as, char *first, size_t count, const found_bloc
     gone_over.emplace(whole_first, whole_end);
 }
 
-// Adds to the list the runs of those that were not reached yet.
+// Appends the runs of objects that were not reached yet to the work list.
 void walker::reach_run(plan &as, char *first, size_t count, bool known, bool alone) {
     size_t run = 0;
     auto end_run = [&](char *end) {
@@ -73,7 +73,7 @@ void walker::reach_run(plan &as, char *first, size_t count, bool known, bool alo
     };
     char *at = first;
     for (size_t n = 0; n < count; ++n, at += as.size) {
-        bool fresh = known ? starts_.set(at) : others_.insert(at, as.id); // SH5
+        bool fresh = known ? starts_.set(at) : others_.insert(at, as.id); // SH5: once as each type descriptor
         if (fresh)
             ++run;
         else

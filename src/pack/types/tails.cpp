@@ -1,4 +1,4 @@
-// Room for more elements behind an array's count. What stands there are remains of elements, mostly.
+// Room for more elements after an array's count. It mostly holds remains of elements.
 #include "walker.hpp"
 
 namespace taiyen::pack {
@@ -9,7 +9,7 @@ void walker::note_tail(const step &s, char *target, size_t count, const found_bl
         tails_.push_back({target + count * s.to->size, to.end(), s.to});
 }
 
-// SH11. After all that is reached is known.
+// SH11: elements after an array's count are kept in step. Runs once all that is reached is known.
 void walker::settle_tails() {
     for (const spare_room &one : tails_)
         for (char *at = one.at; one.end - at >= static_cast<ptrdiff_t>(one.as->size); at += one.as->size)
@@ -37,7 +37,7 @@ void walker::settle_word(const step &s, char *word) {
         return;
     bool alive = target_of(word, s.mask, target, to);
     if (alive && types_[to.ordinal] == 0)
-        return; // somebody may have meant to lead there: the pointer audit tells
+        return; // it may be meant as a pointer: the pointer audit reports it
     words_.set(word);
     if (alive && moved_)
         write(word, s.mask, target);

@@ -7,7 +7,7 @@ namespace taiyen::pack {
 
 inline constexpr size_t text_bytes_max = size_t{16} << 20;
 
-// SH3: what write_text() writes, read_text() reads, and it is the same set again.
+// SH3: read_text() reads what write_text() writes, and gives the same set.
 ty_status read_text(descriptor_set &set, std::string_view text);
 std::string write_text(const descriptor_set &set);
 

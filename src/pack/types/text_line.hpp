@@ -12,7 +12,7 @@ public:
     explicit text_line(std::string_view line) : rest_(line) { skip_blanks(); }
 
     bool at_end() const { return rest_.empty(); }
-    // Each of these takes what it names from the line, or says false and takes nothing.
+    // Each of these takes what it names from the line, or returns false and takes nothing.
     bool take(std::string_view word);
     bool take_number(uint64_t &number);
     bool take_name(std::string &name); // in quotes

@@ -1,5 +1,5 @@
-// Reads a text in two passes: the lines first, then the names, as type descriptors may be named before they are
-// described. Nothing of the set is touched before all of it is sound.
+// Reads a text in two passes: first the lines, then the names, as a type descriptor may be named before it is
+// described. The set is not changed before the whole text is found valid.
 #include "text.hpp"
 
 #include "boundary.hpp"
@@ -244,7 +244,7 @@ bool reader::read_root(text_line &line) {
 
 bool reader::resolve() {
     for (const unresolved &one_name : unresolved_) {
-        const ty_type *descriptor = set_.find(one_name.name); // the text may say the same, but nothing else
+        const ty_type *descriptor = set_.find(one_name.name); // the text may repeat what the set has, and not change it
         if (auto found = by_name_.find(one_name.name); !descriptor && found != by_name_.end())
             descriptor = found->second;
         if (!descriptor) {
@@ -265,7 +265,7 @@ bool reader::resolve() {
 
 } // namespace
 
-// SH3
+// SH3: reads what write_text() writes.
 ty_status read_text(descriptor_set &set, std::string_view text) {
     reader one_text(set);
     if (!one_text.read(text))

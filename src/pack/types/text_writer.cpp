@@ -1,4 +1,4 @@
-// A set as a text: text.hpp.
+// Writes a set as a text (text.hpp).
 #include "text.hpp"
 
 #include <cstdio>
@@ -14,7 +14,7 @@ void put_name(std::string &text, std::string_view name) {
         if (byte == '"' || byte == '\\') {
             text += '\\';
             text += byte;
-        } else if (value < 0x20 || value >= 0x7f) { // a line stays a line, and the text is UTF-8 whatever the name is
+        } else if (value < 0x20 || value >= 0x7f) { // a line stays one line, and the text is UTF-8 whatever the name is
             char escaped[8];
             std::snprintf(escaped, sizeof escaped, "\\x%02x", value);
             text += escaped;
@@ -78,7 +78,7 @@ void put_field(std::string &text, const ty_field &field) {
 
 } // namespace
 
-// SH3
+// SH3: read_text() gives the same set.
 std::string write_text(const descriptor_set &set) {
     std::string text = "taiyen types 1\n";
     for (const ty_type *descriptor : set.descriptors()) {

@@ -1,4 +1,4 @@
-// What hooks call.
+// The functions that hooks call.
 #include "boundary.hpp"
 #include "walker.hpp"
 
@@ -19,7 +19,7 @@ void walker::call_trace(plan &as, const object &in) {
 
 namespace {
 
-// A word in the object's block: a hook is a claim like others.
+// The word must be in the object's block: a hook's claim is checked like any other.
 bool is_word_of(const walker::object &in, const void *word) {
     const char *at = static_cast<const char *>(word);
     return reinterpret_cast<uintptr_t>(word) % word_bytes == 0 && at >= in.block.address && at < in.block.end() &&

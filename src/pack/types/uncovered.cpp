@@ -1,4 +1,4 @@
-// Goes over the blocks twice: first for addresses; then, for the places where there are some, for all words.
+// Walks the blocks twice: first for addresses; then, for the places that have some, to count all words.
 #include "uncovered.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct view {
     bool covers(const char *word) const { return at && word < at + as->size; }
 };
 
-// Says of each word of a block, from the first to the last, where it lies.
+// Finds the place of each word of a block, called in order from the first to the last.
 class locator {
 public:
     explicit locator(const walker &walk) : walk_(walk), others_(walk.others().sorted()), classes_(walk.class_sizes()) {}
@@ -27,7 +27,7 @@ public:
         while (next_ < others_.size() && object_set::object_of(others_[next_]) < block.address)
             ++next_;
     }
-    // Words between those that are asked after, where objects may start.
+    // For words that are not located, but where objects may start.
     void pass(char *word) { advance(word); }
     place locate(char *word) {
         advance(word);
@@ -49,11 +49,11 @@ private:
     place in_bytes(uint64_t offset) const {
         return {content_, is_spare(block_.address + offset) ? place_kind::spare : place_kind::bytes, bounded(offset)};
     }
-    // The first word never is: somebody asked for a byte of it.
+    // The first word never is: somebody asked for at least one byte of it.
     bool is_spare(const char *word) const {
         return static_cast<size_t>(word - block_.address) >= std::max(smaller_block(), word_bytes);
     }
-    // The largest block that is smaller than this one.
+    // The size of the largest block that is smaller than this one.
     size_t smaller_block() const {
         auto next = std::lower_bound(classes_.begin(), classes_.end(), block_.bytes);
         bool is_run = next == classes_.end();
@@ -63,7 +63,7 @@ private:
     }
     static uint64_t bounded(uint64_t offset) { return std::min(offset, offset_max); }
 
-    // Takes note of the objects that start at the word, or before it.
+    // Records the objects that start at the word or before it.
     void advance(char *word) {
         if (holds_ && walk_.is_start(word))
             main_ = {word, holds_};
@@ -75,7 +75,8 @@ private:
                 widest_ = one;
         }
     }
-    // In the innermost object there, which may be one of an array that goes on behind the object it stands in.
+    // In the innermost object at the word, which may be one of an array that extends beyond the object that contains
+    // it.
     place in_object(view in, const char *word) {
         while (descend(in, word)) {
         }
@@ -116,7 +117,7 @@ private:
     static constexpr size_t page_bytes = 4096;
 
     std::vector<uint64_t> others_;
-    const std::vector<size_t> &classes_; // block sizes, rising
+    const std::vector<size_t> &classes_; // block sizes, increasing
     size_t next_ = 0;                    // in others_
     found_block block_{};
     uint32_t content_ = 0;
@@ -153,19 +154,19 @@ void count(word_tally &tally, const char *word, uint64_t value) {
     }
 }
 
-// SH9: in a live block, or just behind one, where an end leads.
+// SH9: an address in a live block, or just behind one, where an end pointer points, is never skipped.
 struct hidden_address {
-    const char *place = nullptr; // where it leads now; NULL: it is none
+    const char *place = nullptr; // where it leads now; NULL: it is no address
     bool start = false;          // of a block
     bool base = false;           // of the heap
-    bool lost = false;           // nothing else leads to that
+    bool lost = false;           // nothing else leads to that block
 };
 hidden_address follow(const walker &walk, uint64_t value) {
     found_block to;
     auto *place = static_cast<const char *>(walk.new_place_of(value));
     if (walk.find(place, to))
         return {place, to.address == place, false, walk.types()[to.ordinal] == 0};
-    if (value == reinterpret_cast<uint64_t>(walk.old_base())) // as allocators have it: wrong after a move, too
+    if (value == reinterpret_cast<uint64_t>(walk.old_base())) // as allocators contain it: wrong after a move, too
         return {walk.index().base(), false, true, true};
     place = static_cast<const char *>(walk.new_place_of(value - 1));
     if (!walk.find(place, to))
@@ -173,9 +174,9 @@ hidden_address follow(const walker &walk, uint64_t value) {
     return {place + 1, false, false, walk.types()[to.ordinal] == 0};
 }
 
-// SH11: words behind objects, in their blocks, that are addresses of reached blocks lead where they led, once all
-// fields have their new values: the pointer audit takes them for remains, but a type descriptor that says too few
-// elements is nobody's harm then.
+// SH11: words behind objects, in their blocks, that are addresses of reached blocks lead where they led once all fields
+// have their new values: the pointer audit takes them for remains, and so a type descriptor that says too few elements
+// does no harm.
 void settle(const walker &walk, const found_block &block, char *word, const place &at, const hidden_address &leads) {
     bool is_remains = at.kind != place_kind::inside && at.kind != place_kind::bytes &&
                       walk.known().of(walk.types()[block.ordinal]).holds;
@@ -183,7 +184,7 @@ void settle(const walker &walk, const found_block &block, char *word, const plac
         memcpy(word, &leads.place, sizeof leads.place);
 }
 
-// How many words there are at the places where some are addresses.
+// Counts all words at the places where some are addresses.
 void count_all(const walker &walk, const std::vector<bool> &contents, uncovered_words &words) {
     std::vector<bool> wanted(walk.index().size());
     for (size_t n = 0; n < wanted.size(); ++n)

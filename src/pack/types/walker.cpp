@@ -1,4 +1,4 @@
-// From the roots to each object: the list of what is still to be visited, and the fields of one object.
+// From the roots to each object: the work list, and the fields of one object.
 #include "walker.hpp"
 
 #include "boundary.hpp"
@@ -13,14 +13,14 @@ namespace taiyen::pack {
 
 namespace {
 
-// What the library itself keeps behind roots.
+// What the library itself keeps at roots.
 bool is_without_addresses(const char *root) {
     return strcmp(root, TY_TYPES_ROOT) == 0 || strcmp(root, TY_DTXN_ROOT) == 0 || strcmp(root, TY_INBOX_ROOT) == 0 ||
            strcmp(root, TY_CODE_ROOT) == 0 || strcmp(root, TY_SYMBOLS_ROOT) == 0 ||
            strcmp(root, TY_NUMBERS_ROOT) == 0 || strncmp(root, TY_OUTBOX_ROOT, sizeof TY_OUTBOX_ROOT - 1) == 0;
 }
 
-constexpr unsigned depth_max = 2 * nesting_max; // of nested objects, with those that hooks hand over
+constexpr unsigned depth_max = 2 * nesting_max; // of nested objects, including those that hooks hand over
 
 } // namespace
 
@@ -42,7 +42,8 @@ ty_status walker::run() {
     return status_;
 }
 
-// SH13: those of the heap before a move, which decide what remains are. Only heaps know them.
+// SH13: the size classes of the heap before a move, which decide what remains are; so an audit and the move after it
+// agree. Only a heap knows its classes, so one is created with the old class table.
 ty_status walker::learn_class_sizes() {
     if (before_ == nullptr || before_->old().classes == ty_heap_class_table(heap_) ||
         taiyen::detail::fault("audit_by_size_classes_of_the_new_heap"))
@@ -101,7 +102,7 @@ ty_status walker::start_roots() {
     for (const set_root &wanted : set_.roots())
         if (std::none_of(roots.begin(), roots.end(), [&](const auto &root) { return root.first == wanted.name; }))
             descriptors_without_root_.push_back(wanted.name);
-    // Those with type descriptors first: what a block holds is better known by a type descriptor.
+    // Roots with type descriptors first: a descriptor says better what a block holds.
     for (const auto &[name, address] : roots)
         if (set_.find_root(name))
             start_root(name.c_str(), address);
@@ -133,7 +134,7 @@ void walker::start_root(const char *name, void *address) {
     reach(s, nullptr, static_cast<char *>(address), to, count);
 }
 
-// SH8
+// SH8: a list instead of the thread's stack.
 void walker::drain() {
     while (!list_.empty() && status_ == TY_OK) {
         item &last = list_.back();
@@ -167,7 +168,7 @@ void walker::visit(plan &as, const object &in, char *tail) {
     if (as.hooked && (hooked_.insert(in.at, as.id) || taiyen::detail::fault("hook_called_twice_for_an_object"))) {
         if (as.lacks && ++as.unhooked.count == 1)
             as.unhooked.example = in.at;
-        if (as.descriptor->trace) // SH5: once
+        if (as.descriptor->trace) // SH5: once per object
             call_trace(as, in);
         if (as.descriptor->moved && moved_)
             moved_hooks_.emplace_back(&as, in.at);
@@ -197,8 +198,8 @@ void walker::visit_step(step &s, const object &in, char *tail) {
 
 size_t walker::count_here(step &s, const object &in, char *first, char *limit) {
     if (s.field->here.kind == TY_COUNT_FIXED)
-        return s.number;                                                              // SH1: it fits
-    size_t room = first < limit ? static_cast<size_t>(limit - first) / s.element : 0; // SH7
+        return s.number;                                                              // SH1: checked, so it fits
+    size_t room = first < limit ? static_cast<size_t>(limit - first) / s.element : 0; // SH7: within the block
     if (s.field->here.kind == TY_COUNT_BLOCK)
         return room;
     size_t count = integer_at(in.at, s.field->here);
@@ -210,7 +211,7 @@ size_t walker::count_here(step &s, const object &in, char *first, char *limit) {
 void walker::visit_nested(step &s, const object &in, char *first, size_t count, char *tail) {
     for (size_t n = 0; n < count; ++n) {
         char *at = first + n * s.element;
-        // Only what is alone and last has room behind it.
+        // Only a single last object may extend beyond its size.
         bool is_last = count == 1 && s.limit == SIZE_MAX;
         visit(*s.to, {at, in.block, in.depth + 1}, is_last ? tail : at + s.element);
     }

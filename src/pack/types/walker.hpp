@@ -1,14 +1,14 @@
-// Goes from the roots over all objects that type descriptors lead to; on the way it gives addresses their new values,
-// if blocks have moved.
+// Walks from the roots over all objects that type descriptors lead to; if blocks have moved, gives addresses their new
+// values on the way.
 //
-// All decisions are made with new addresses: a word that was fixed holds one, and each other is translated first. So it
-// does not matter in which order the words of an object, or several views of it, are met.
+// All decisions are made with new addresses: a word that was fixed holds one, and any other is translated first. So the
+// order in which words of an object are met, or several views of it, does not matter.
 //
-// SH5: each object is visited once as each of its type descriptors: a bit at its first word says so for the type
-// descriptor that the block is known for, and a set of (object, type descriptor) for all others. SH6: a word is fixed
-// at most once: a bit a word says that it was met. SH7: no object, array or word reaches beyond its live block,
-// whatever counts and addresses say. SH8: what is still to be visited stands in a list in memory of its own, and not on
-// the thread's stack; calls nest no deeper than type descriptors do.
+// SH5: each object is visited once as each of its type descriptors: a bit at its first word records it for the type
+// descriptor of its block, and a set of (object, type descriptor) for all others. SH6: a word is fixed at most once:
+// one bit per word records that it was met. SH7: no object, array or word extends beyond its live block, whatever
+// counts and addresses say. SH8: what is still to be visited is in a list in separate memory, not on the thread's
+// stack; calls nest no deeper than type descriptors do.
 #pragma once
 
 #include "../blocks/blocks.hpp"
@@ -22,8 +22,8 @@ namespace taiyen::pack {
 
 class walker {
 public:
-    // moved NULL: nothing moves. before: of the heap that the addresses were made in; NULL: its base, its size classes
-    // and the room in its blocks are this one's.
+    // moved NULL: nothing moves. before: the moves of the heap in which the addresses were made; NULL: base, size
+    // classes and room of blocks are this heap's.
     walker(ty_heap *heap, const descriptor_set &set, ty_moved_callback *moved, void *context,
            const ty_moves *before = nullptr)
         : heap_(heap), set_(set), moved_(moved), moved_context_(context), before_(before), known_(set) {}
@@ -31,12 +31,13 @@ public:
     walker &operator=(const walker &) = delete;
 
     ty_status run();
-    // The hooks for moves, once all addresses are right.
+    // Calls the hooks for moves, once all addresses are right.
     void call_moved_hooks() const;
 
-    // What was found. types: what each block holds (plans::of), 0: not reached.
+    // The results. types: what each block holds (plans::of); 0: not reached.
     const block_index &index() const { return index_; }
-    // The live block that an address lies in, with the room that it had before a move (SH13).
+    // The live block that an address lies in, with the room that it had before a move (SH13: the audit and the move
+    // agree).
     bool find(const void *address, found_block &found) const {
         return index_.find(address, found) && static_cast<const char *>(address) < as_before(found).end();
     }
@@ -52,7 +53,7 @@ public:
     const object_set &others() const { return others_; }
     bool is_start(const void *word) const { return starts_.test(word); }
     bool is_covered(const void *word) const { return words_.test(word); }
-    // Where an address was moved to that stands in a word which no field names; NULL: no live block was there.
+    // The new address for a value in a word that no field names; NULL: no live block was there.
     const void *new_place_of(uint64_t address) const {
         auto *old = reinterpret_cast<const void *>(address);
         return moved_ != nullptr ? moved_(old, moved_context_) : old;
@@ -61,9 +62,9 @@ public:
     const void *old_base() const {
         return before_ != nullptr ? reinterpret_cast<const void *>(before_->old().base) : index_.base();
     }
-    // Block sizes of the classes of the heap, as it was before a move; rising.
+    // Block sizes of the heap's classes, as they were before a move; increasing.
     const std::vector<size_t> &class_sizes() const { return class_sizes_; }
-    // The library's own blocks, and the text behind TY_TYPES_ROOT.
+    // The library's own blocks, and the text at TY_TYPES_ROOT.
     bool is_own(size_t ordinal) const { return types_[ordinal] == own_; }
     bool is_own_text(size_t ordinal) const { return types_[ordinal] == text_; }
     uint64_t own_blocks() const { return own_blocks_; }
@@ -89,7 +90,7 @@ private:
         char *at;
         size_t count;
         plan *as;
-        bool alone; // no array: what stands last may go on behind the object
+        bool alone; // not in an array: its last field may extend beyond the object
     };
     struct pending {
         void *word;
@@ -111,7 +112,7 @@ private:
     void drain();
     void check_references();
 
-    // In an object; tail: how far an array at the object's end may go.
+    // Visits an object; tail: how far an array at the object's end may extend.
     void visit(plan &as, const object &in, char *tail);
     void call_trace(plan &as, const object &in);
     void visit_step(step &s, const object &in, char *tail);
@@ -130,8 +131,8 @@ private:
     void tell_dead(step &s, dead_kind kind, const void *word, uint64_t value, uint64_t wanted = 0, uint64_t room = 0);
     size_t count_there(step &s, const object &in, const char *word, const char *target, const found_block &to);
 
-    // tails.cpp. SH11: addresses of reached blocks in elements behind an array's count are kept in step, too: mostly
-    // nobody reads them, but who does finds them right.
+    // tails.cpp. SH11: addresses of reached blocks in elements after an array's count are kept in step, too: mostly
+    // nobody reads them, but a program that does finds them right.
     void note_tail(const step &s, char *target, size_t count, const found_block &to);
     void settle_tails();
     void settle_spare(const plan &as, char *at);
@@ -165,12 +166,13 @@ private:
         const plan *as;
     };
     std::vector<spare_room> tails_;
-    // Arrays of so many objects that were gone over, by type descriptor and place in it, from the first to the end.
+    // Arrays of at least so many objects that were walked, by type descriptor and alignment within it, from first to
+    // end.
     static constexpr size_t long_array = 64;
     std::map<std::pair<uint32_t, uintptr_t>, std::map<char *, char *>> long_arrays_;
     std::vector<item> list_;
     std::vector<pending> references_;             // into blocks that were not reached yet
-    std::unordered_set<const void *> dead_words_; // of a fix: they hold old addresses for good
+    std::unordered_set<const void *> dead_words_; // in a fix: they keep old addresses
     std::deque<step> root_steps_;
     std::vector<std::string> roots_without_descriptor_;
     std::vector<std::string> descriptors_without_root_;
@@ -180,14 +182,14 @@ private:
     ty_status status_ = TY_OK;
 };
 
-// Read and written in any state: a word may be a part of whatever the program's type is.
+// Valid for any word: the program's type may overlap it in any way.
 inline uint64_t word_at(const void *word) {
     uint64_t value;
     __builtin_memcpy(&value, word, sizeof value);
     return value;
 }
 
-// Whether there are a heap and a set to walk with.
+// Checks that there are a heap and a set to walk with.
 ty_status check_walk(ty_heap *heap, const ty_types *descriptors, const char *operation);
 
 } // namespace taiyen::pack

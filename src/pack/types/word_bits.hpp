@@ -1,4 +1,4 @@
-// A bit for each aligned word of a range of addresses. Memory that no bit was set in is not touched.
+// A bit for each aligned word of a range of addresses. Memory for bits that were never set is not touched.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ void walker::tell_dead(step &s, dead_kind kind, const void *word, uint64_t value
         tally = {1, word, value, wanted, room};
 }
 
-// The new address that stands for the word, and its block. A word that was met holds it; any other holds an old one.
+// The new address of the word, and its block. A word that was met holds it already; any other holds an old one.
 bool walker::target_of(const char *word, uint64_t mask, char *&target, found_block &to) const {
     uint64_t value = word_at(word) & ~mask;
     if (value == 0)
@@ -22,7 +22,7 @@ bool walker::target_of(const char *word, uint64_t mask, char *&target, found_blo
     if (moved_ && (!words_.test(word) || taiyen::detail::fault("address_moved_twice")))
         target = static_cast<char *>(moved_(target, moved_context_));
     else if (moved_ && !dead_words_.empty() && dead_words_.contains(word))
-        return false; // an old address, which may be another block's new one by chance
+        return false; // an old address, which may happen to be another block's new one
     return target && find(target, to);
 }
 
@@ -31,11 +31,11 @@ void walker::write(char *word, uint64_t mask, const char *target) {
     memcpy(word, &value, sizeof value);
 }
 
-// Whether the word leads somewhere. It is covered from now on, and fixed if that is due.
+// Whether the word leads to a live block. It is covered from now on, and fixed if need be.
 bool walker::meet(step &s, char *word, uint64_t mask, char *&target, found_block &to) {
     uint64_t value = word_at(word);
     bool alive = target_of(word, mask, target, to);
-    bool fresh = words_.set(word); // SH6
+    bool fresh = words_.set(word); // SH6: fixed at most once
     if ((value & ~mask) == 0)
         return false;
     s.seen += 1;
@@ -52,8 +52,8 @@ bool walker::meet(step &s, char *word, uint64_t mask, char *&target, found_block
     return true;
 }
 
-// Where the word's address is now if it lies in the block, or just behind it; else NULL. Just behind a block an old
-// address may be another block's first, so the byte before is asked after, too.
+// The new address of the word if it lies in the block or just behind it; else NULL. An old address just behind a block
+// may be another block's first byte, so the byte before it is looked up, too.
 char *walker::place_in(const char *word, uint64_t mask, const found_block &block) const {
     uint64_t old = word_at(word) & ~mask;
     auto *at = reinterpret_cast<char *>(old);
@@ -69,7 +69,7 @@ char *walker::place_in(const char *word, uint64_t mask, const found_block &block
     return before && inside(before) ? before + 1 : nullptr;
 }
 
-// Nothing says where the heap was before a move, but it is here now.
+// Nothing says where the heap was before a move, but its base is known now.
 void walker::visit_heap(step &s, char *word) {
     uint64_t value = word_at(word);
     bool fresh = words_.set(word);
@@ -104,7 +104,7 @@ void walker::visit_place(step &s, const object &in, char *word) {
     }
 }
 
-// How many objects the address leads to. There is room for them in the block.
+// How many objects the address leads to; the block has room for them.
 size_t walker::count_there(step &s, const object &in, const char *word, const char *target, const found_block &to) {
     size_t size = s.to ? s.to->size : 1;
     size_t room = static_cast<size_t>(to.end() - target) / size;
@@ -130,7 +130,8 @@ size_t walker::count_there(step &s, const object &in, const char *word, const ch
     }
     if (count <= room)
         return count;
-    tell_dead(s, dead_kind::no_room, word, reinterpret_cast<uint64_t>(target), count, room); // SH7
+    tell_dead(s, dead_kind::no_room, word, reinterpret_cast<uint64_t>(target), count, room); // SH7: nothing extends
+                                                                                             // beyond its block
     return taiyen::detail::fault("count_beyond_its_block_believed") && count < 1000 ? count : room;
 }
 
