@@ -151,8 +151,7 @@ public:
         return calls_.push({call_when::rolled_back, function, context});
     }
 
-    // Called by whoever ended the transaction, after reading what it needs of its outcome: the calls may begin the next
-    // one.
+    // Called by the code that ended the transaction, after it has read the outcome: the calls may begin the next one.
     void call_due() {
         if (due_.count() != 0) [[unlikely]]
             call_all_due();

@@ -10,7 +10,7 @@
 
 namespace taiyen {
 
-// Of several threads that free an extent at once, one gets true; its head then has kind page_extent_kept.
+// If several threads free an extent at once, one gets true; its head then has kind page_extent_kept.
 inline bool claim_extent(page_descriptor &head) {
     uint8_t expected = page_extent_head;
     const bool claimed =

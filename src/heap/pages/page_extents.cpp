@@ -13,8 +13,8 @@ constexpr uint32_t aligned_tries_max = 16;
 // A short extent takes the end of a free extent of at least so many pages, not its start: the block before it may grow.
 constexpr uint32_t roomy_run_pages = 256;
 
-// Of at most so many free extents that fit, and no more than the pages wanted, one is chosen by its resident memory;
-// for extents from chosen_pages_min pages on.
+// For extents from chosen_pages_min pages on: at most so many free extents that fit, and no more than the pages wanted,
+// are compared by their resident memory.
 constexpr uint32_t choices_max = 64;
 constexpr uint64_t chosen_pages_min = 8;
 

@@ -102,8 +102,7 @@ void count_runs(int64_t change);
 void set_run_budget(uint64_t runs);
 
 // Rewrites a word of each mapping in the range with its value. The mapping then gets its structure for private copies
-// (anon_vma) before it is split, which all its pieces share: only such pieces merge again when their protection is
-// equal.
+// before it is split, which all its pieces share: only such pieces merge again when their protection is equal.
 void prepare_merging(char *base, size_t bytes);
 
 } // namespace taiyen::os::faults

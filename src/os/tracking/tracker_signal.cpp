@@ -105,7 +105,7 @@ ty_status watch_range(range &tracked) {
 
 } // namespace
 
-// Of the threads that write, only the caller is known here.
+// The caller is the only writing thread that is known here.
 ty_status start(char *base, uint64_t page_count, range **made) {
     void *memory;
     bool blocked;
