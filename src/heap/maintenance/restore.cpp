@@ -29,17 +29,16 @@ void set_own(ty_heap *heap, bool own) {
 
 void heap_change_begin(ty_heap *heap) {
     heap_pause(heap, pause_to::change);
+    // So that a free changes the persistent metadata at once, and the block can be taken again.
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        settle_cache(
-            cache,
-            give_up::all); // so that a free changes the persistent metadata at once, and the block can be taken again
+        settle_cache(cache, give_up::all);
 }
 
 void heap_change_end(ty_heap *heap) {
     heap_resume(heap);
 }
 
-// Y3: a fork waits with nothing in its hands: it must not wait for its own thread's recovery.
+// Y3: a fork waits while it holds nothing; so it must not wait for its own thread's recovery.
 void heap_restore_begin(ty_heap *heap) {
     if (!fault("fork_waits_for_its_own_recovery"))
         set_own(heap, true);

@@ -128,13 +128,12 @@ struct cached_calls {
     bool (*trim)(thread_cache *cache, uint32_t size_class);
     void (*stop)(ty_heap *heap); // at the heap's end
 };
-inline constexpr uint32_t outgoing_max = 62; // capacity of a parcel
+inline constexpr uint32_t outgoing_max = 62; // blocks in a remote-free batch
 
 inline constexpr uint32_t safepoint_requested = 1;
 inline constexpr uint32_t safepoint_fence = 2;   // no process barrier: the fast path needs its own fence
 inline constexpr uint32_t safepoint_checked = 4; // the heap is checked: no call takes the fast path
-inline constexpr uint32_t safepoint_holds =
-    8; // threads cache blocks: only the fast path of blocks/magazine.hpp may be used
+inline constexpr uint32_t safepoint_holds = 8;   // threads cache blocks: only magazine.hpp has a fast path
 
 // Extents that a thread freed and keeps in its cache, by their pages; extent_cache.hpp has the rules (K1, K2).
 inline constexpr uint32_t kept_pages_max = 16;    // of one extent
@@ -169,12 +168,12 @@ struct alignas(freed_blocks) thread_cache {
     kept_runs kept;
     class_cache classes[size_class_count_max];
     magazine cached[size_class_count_max + 1]; // the last one, of no class, stays empty
-    uint32_t
-        magazine_filled[size_class_count_max]{}; // taken from the persistent metadata since let_go; 0: no let_go yet
-    uint32_t enlarged = 0;                       // number of enlarged stacks
-    os::space memory;                            // where the cache lies, if threads cache blocks
-    uint64_t trimmed = 0;                        // when the stacks were last shrunk
-    freed_blocks freed[size_class_count_max];    // by class; not touched before a block is freed
+    // Blocks taken from the persistent metadata since the stack's last let_go; 0: no let_go yet.
+    uint32_t magazine_filled[size_class_count_max]{};
+    uint32_t enlarged = 0;                    // number of enlarged stacks
+    os::space memory;                         // where the cache lies, if threads cache blocks
+    uint64_t trimmed = 0;                     // when the stacks were last shrunk
+    freed_blocks freed[size_class_count_max]; // by class; not touched before a block is freed
     // Blocks of other threads' spans that this one freed, to be sent together; if threads cache blocks.
     uint32_t outgoing_count = 0;
     thread_cache *outgoing_to = nullptr; // the owner of all their spans; NULL: several owners, or none

@@ -1,7 +1,6 @@
 // Failures as values: a status to branch on, and the calling thread's detail for a person.
 //
-//    return failure(TY_E_IO, "write the journal").at(path, offset).cause(errno).remedy("free some space and try
-//    again");
+//   return failure(TY_E_IO, "write the journal").at(path, offset).cause(errno).remedy("free some space and try again");
 #pragma once
 
 #include <cstdarg>

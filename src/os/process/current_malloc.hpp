@@ -23,8 +23,8 @@ inline constexpr unsigned current_malloc_version = 3;
 struct current_malloc {
     const current_malloc_calls *calls;
     void *heap;
-    volatile unsigned
-        pauses; // not 0: the library allocates for itself; volatile: compilers assume that malloc reads no variable
+    // Not 0: the library allocates for itself. volatile: compilers assume that malloc reads no variable.
+    volatile unsigned pauses;
 };
 
 // A word of a live block of the process's own malloc.

@@ -4,8 +4,7 @@
 //   kernel   userfaultfd write-protection in its asynchronous form plus PAGEMAP_SCAN: registered once, nothing is
 //            protected at the start, no signal handlers, no mapping splits.
 //   content  checksums of the private copies that /proc/self/pagemap shows; nothing is protected and nothing faults.
-//   The
-//            kernel's soft-dirty bits say which copies need no check, where they exist and clearing them pays.
+//            The kernel's soft-dirty bits say which copies need no check, where they exist and clearing them pays.
 //   signal   page protection and a SIGSEGV handler that chains to the one before it. Where mappings would run out it
 //            protects coarser pieces (a segment, then more), and reports all pages of a piece. System calls that write
 //            into the range fail with EFAULT.
