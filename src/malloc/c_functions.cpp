@@ -1,5 +1,5 @@
-// The functions of malloc(3), posix_memalign(3), malloc_usable_size(3), malloc_trim(3) and mallinfo(3). What they do
-// where the standard leaves it open is what glibc does.
+// The functions of malloc(3), posix_memalign(3), malloc_usable_size(3), malloc_trim(3) and mallinfo(3). Where the
+// standard leaves behaviour open, they do what glibc does.
 #include "malloc.hpp"
 
 #include <bit>
@@ -14,7 +14,7 @@ using namespace taiyen::drop_in;
 
 namespace {
 
-// struct mallinfo and mallinfo2 of <malloc.h>, which is no header of ISO C.
+// struct mallinfo and mallinfo2 of <malloc.h>, which is not an ISO C header.
 template <class Number>
 struct memory_info {
     Number arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
@@ -35,7 +35,7 @@ const os::current_malloc_calls *owner_beside(const void *block) {
     return owner_of(process_heap(), block);
 }
 
-// Not 0: function was given a block.
+// Not 0: stops the process where `block` is not a live block, in the name of `function`.
 size_t usable_bytes(const char *function, const void *block) {
     out_of_scope outside;
     size_t bytes = cached_usable_size(block);
@@ -59,7 +59,7 @@ void *resized_or_stop(void *block, size_t size) {
     return no_memory();
 }
 
-// Into another block, with so many bytes of content. NULL: there is none.
+// Copies content bytes into a new block and frees the old one. NULL: no memory.
 void *move_into(void *block, size_t size, size_t content) {
     void *moved = allocate(size, TAIYEN_MALLOC_SITE);
     if (moved == nullptr)
@@ -69,27 +69,27 @@ void *move_into(void *block, size_t size, size_t content) {
     return moved;
 }
 
-// M7. By the library's own rules, which know the heap.
+// M7: a block is resized in the heap that it lies in. By the rules of the library that owns that heap.
 [[gnu::noinline, gnu::cold]] void *resize_beside(const os::current_malloc_calls *calls, void *block, size_t size,
                                                  const void *caller) {
     return size <= request_max ? or_no_memory(calls->resize(block, natural_bytes(size), caller)) : no_memory();
 }
 
-// Of a block of the process's heap; the thread is in no scope.
+// A block of the process's heap; the thread is in no scope.
 void *resize(void *block, size_t size) {
     if (made_heap.load(std::memory_order_acquire) == nullptr && size <= request_max)
-        return resized_or_stop(block, size); // a checked heap knows the size that was asked for
+        return resized_or_stop(block, size); // a checked heap keeps the requested size
     size_t held = usable_bytes("realloc", block);
     if (size > request_max)
         return no_memory();
-    if (held > direct_bytes_max && size > direct_bytes_max) // a run of pages, which can shrink in place
+    if (held > direct_bytes_max && size > direct_bytes_max) // an extent, which can shrink in place
         return resized_or_stop(block, natural_bytes(size));
     if (size > held)
         return size <= direct_bytes_max ? or_no_memory(move_into(block, size, held))
                                         : resized_or_stop(block, natural_bytes(size));
     if (size >= held / 2)
         return block;
-    void *less = move_into(block, size, size); // its tail is worth having
+    void *less = move_into(block, size, size); // its tail is large enough to be worth freeing
     return less != nullptr ? less : block;
 }
 
@@ -97,8 +97,8 @@ int saturated(size_t value) {
     return value > INT_MAX ? INT_MAX : static_cast<int>(value);
 }
 
-// What the heap knows; there are no separate mappings and no fast bins. Nothing of the rest is known without looking at
-// each free page: keepcost stays 0.
+// What the heap counts anyway; it has no separate mappings and no fast bins. keepcost stays 0: it would need a walk
+// over the free pages.
 memory_info<size_t> figures() {
     memory_info<size_t> info{};
     ty_heap_stats stats{};
@@ -123,7 +123,8 @@ TAIYEN_FAMILY void *malloc(size_t size) noexcept {
     return block != nullptr ? block : allocate_or_enomem(size, TAIYEN_MALLOC_SITE);
 }
 
-// Here, so that the blocks of those who call them are told from what libc copies by its own for itself (setlocale).
+// Defined here, so that blocks of their callers are distinguished from libc's own copies through its own strdup
+// (setlocale).
 TAIYEN_FAMILY char *strdup(const char *text) noexcept {
     const size_t size = strlen(text) + 1;
     void *block = try_alloc_cached(size);
@@ -201,7 +202,7 @@ TAIYEN_FAMILY void *aligned_alloc(size_t alignment, size_t size) noexcept {
     return nullptr;
 }
 
-// An alignment that is no power of two is rounded up to one.
+// An alignment that is not a power of two is rounded up to one.
 TAIYEN_FAMILY void *memalign(size_t alignment, size_t size) noexcept {
     if (alignment > request_max / 2 + 1) {
         errno = EINVAL;
@@ -225,7 +226,7 @@ TAIYEN_FAMILY size_t malloc_usable_size(void *block) noexcept {
     return block != nullptr ? usable_bytes("malloc_usable_size", block) : 0;
 }
 
-// pad: what glibc leaves at the end of its heap; here no free page is kept.
+// The argument, pad, is what glibc keeps at the end of its heap; here no free page is kept.
 TAIYEN_FAMILY int malloc_trim(size_t) noexcept {
     ty_heap *heap = process_heap();
     size_t released = 0;

@@ -10,27 +10,27 @@ bool starts_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-// Objects that allocate for themselves: libc and its parts, the unwinder, the run-time libraries of OpenMP, which keep
-// their threads, the library's own. Not the dynamic linker and modules of libc, which have many names.
+// Objects that allocate for themselves: libc and its parts, the unwinder, the OpenMP run-time libraries, which keep
+// their threads, and this library. Not listed: the dynamic linker and libc's modules, which have many names.
 constexpr const char *run_time_objects[] = {
     "libc",      "libpthread",       "libdl",          "libm",           "librt",
     "libutil",   "libanl",           "libnsl",         "libresolv",      "ld",
     "ld64",      "libgcc_s",         "libgomp",        "libomp",         "libiomp5",
     "libtaiyen", "libtaiyen-malloc", "libtaiyen-pack", "libtaiyen-ship", "libtaiyen-standby"};
-// Of these, functions whose blocks are their caller's. Not strdup and strndup, by which it copies for itself, too:
-// callers have the drop-in's.
+// Functions of these objects whose blocks belong to their callers. Not strdup and strndup, with which libc also copies
+// for itself: callers get the drop-in's.
 constexpr const char *callers_blocks[] = {"wcsdup",     "omp_alloc",          "omp_aligned_alloc",
                                           "omp_calloc", "omp_aligned_calloc", "omp_realloc"};
-// Of the C++ run-time library: locales and their facets, what puts caches into locales, streams, threads, pools that it
+// In the C++ run-time library: locales and their facets, what puts caches into locales, streams, threads, pools that it
 // keeps in variables.
 constexpr const char *kept_out_names[] = {
     "locale",        "facet",      "numpunct",  "moneypunct", "codecvt",       "timepunct",
     "messages",      "filebuf",    "ios_base",  "basic_iosI", "use_cache",     "num_get",
     "num_put",       "money_get",  "money_put", "thread",     "random_device", "condition_variable",
     "exception_ptr", "pool_alloc", "6__poolI",  "free_list"};
-// Of these, what makes strings for its caller.
+// Functions among these that return strings to their callers.
 constexpr const char *callers_strings[] = {"messagesIcE6do_get", "messagesIwE6do_get"};
-// What keeps the texts of exceptions.
+// Functions that keep the texts of exceptions.
 constexpr const char *exception_names[] = {"cow_string", "logic_error", "runtime_error", "failure"};
 
 bool is_named_one_of(const char *name, const char *const *first, const char *const *last) {
@@ -52,7 +52,7 @@ bool is_called(const char *file, const char *name) {
            is_version(suffix + 3, strlen(suffix + 3));
 }
 
-// Modules that libc loads: of the name service (libnss_files.so.2), and of iconv, in a folder of theirs.
+// Modules that libc loads: of the name service (libnss_files.so.2), and of iconv, in a directory of their own.
 bool is_module(const char *path, const char *file) {
     constexpr const char *folder = "/gconv/";
     const size_t length = strlen(folder), end = static_cast<size_t>(file - path);
@@ -77,16 +77,16 @@ bool has_one_of(const char *name, const char *const (&parts)[count]) {
     return false;
 }
 
-// What a function that calls says of a block.
+// What a calling function says about a block.
 enum class caller : uintptr_t {
-    users,         // it is the scope's
-    run_times,     // it is kept out
-    exceptions,    // the same, also a string of the older kind
-    older_strings, // who calls it decides. Exceptions of the newer kind keep their texts in strings of the older one
-    passes_on      // who calls it decides: it has no name, or is operator new itself
+    users,         // it belongs to the scope
+    run_times,     // it is kept out of the scope
+    exceptions,    // kept out, also where it is a string of the old ABI
+    older_strings, // its caller decides: exceptions of the new ABI keep their texts in strings of the old one
+    passes_on      // its caller decides: the function has no name, or is operator new itself
 };
 
-// Of a function of the C++ run-time library.
+// For a function of the C++ run-time library.
 caller judge_name(const char *name) {
     if (name == nullptr || starts_with(name, "_Znw") || starts_with(name, "_Zna"))
         return caller::passes_on;
@@ -99,9 +99,10 @@ caller judge_name(const char *name) {
 
 caller judge(call_site site) {
     os::code_place place;
-    if (!os::find_code(static_cast<const char *>(site.caller) - 1, &place)) // within the call: behind it may be another
+    if (!os::find_code(static_cast<const char *>(site.caller) - 1,
+                       &place)) // - 1: an address within the call, as the next instruction may be in another function
         return caller::users;
-    if (place.program) // whatever it is called
+    if (place.program) // whatever its file is called
         return caller::users;
     const char *slash = strrchr(place.path, '/');
     const char *file = slash != nullptr ? slash + 1 : place.path;
@@ -115,8 +116,8 @@ caller judge(call_site site) {
                : caller::run_times;
 }
 
-// Places that were asked about: the address, eight times, and what was found in the lowest bits. One that finds its
-// slot taken by another one is asked about anew.
+// A cache of call sites: the address times 8, with the result in the lowest bits. Sites that collide in a slot are
+// resolved again.
 constexpr size_t places_max = 4096;
 constinit std::array<std::atomic<uintptr_t>, places_max> answers{};
 
@@ -131,9 +132,10 @@ caller find_out(call_site site) {
     return found;
 }
 
-// The first function up the stack that decides. Where none does, or the stack can't be had, nothing must be lost.
+// Walks up the stack to the first function that decides. If none does, or there is no stack, the block goes into the
+// scope: nothing may be lost.
 [[gnu::noinline, gnu::cold]] bool ask_callers(const void *innermost) {
-    constexpr size_t frames_max = 16; // the C++ run-time library's own calls are not as deep
+    constexpr size_t frames_max = 16; // calls within the C++ run-time library are less deep
     void *frames[frames_max];
     const size_t count = os::take_stack(innermost, frames, frames_max);
     bool string = false;
@@ -142,7 +144,7 @@ caller find_out(call_site site) {
         case caller::users:
             return false;
         case caller::run_times:
-            return !string; // which it gives to its caller
+            return !string; // a string is returned to its caller
         case caller::exceptions:
             return true;
         case caller::older_strings:
@@ -156,7 +158,7 @@ caller find_out(call_site site) {
 
 } // namespace
 
-// M6.
+// M6: what run-time libraries allocate for themselves is not the scope's.
 bool is_kept_out(call_site site) {
     caller found = find_out(site);
     if (found == caller::older_strings || found == caller::passes_on) [[unlikely]]

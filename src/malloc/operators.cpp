@@ -1,5 +1,5 @@
-// The allocation functions of C++. The forms of new that don't throw are left to the C++ run-time library: they call
-// these within a try block, which only it can have, since a program's new-handler may throw.
+// The allocation functions of C++. The non-throwing forms of new are left to the C++ run-time library: they call these
+// within a try block, which only that library can have, since a program's new-handler may throw.
 #include "malloc.hpp"
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 using namespace taiyen;
 using namespace taiyen::drop_in;
 
-// Of the C++ run-time library, which a program in C need not have: then nobody calls new.
+// From the C++ run-time library, which a program in C may lack: then nothing calls new.
 namespace std {
 [[gnu::weak]] new_handler get_new_handler() noexcept;
 __attribute__((weak, noreturn)) void __throw_bad_alloc();

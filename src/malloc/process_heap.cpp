@@ -1,4 +1,4 @@
-// The heap of the process, and what is done when a program hands in what is not a block.
+// The heap of the process, and the reaction to a pointer that is not a block.
 #include "malloc.hpp"
 #include "settings.hpp"
 
@@ -13,14 +13,14 @@ constinit std::atomic<ty_heap *> made_heap{nullptr};
 
 namespace {
 
-// Address space, of which only what is used becomes memory.
+// Address space; only what is used becomes memory.
 constexpr size_t limit_wanted = size_t{1} << 40;
 
 constinit os::mutex making{os::lock_rank::registry};
 constinit std::atomic<ty_heap *> any_heap{nullptr}; // checked or not
-constinit unsigned checks;                          // of it; by `making`
+constinit unsigned checks;                          // the checks of any_heap; guarded by `making`
 
-// Where mappings count, as for ulimit -v or mlockall, only what is used counts.
+// Where mappings are limited or locked, as with ulimit -v or mlockall, only what is used counts.
 ty_heap *make_heap_aside() {
     void *base = os::set_aside(limit_wanted, heap_granule_bytes);
     ty_heap *heap;
@@ -30,7 +30,7 @@ ty_heap *make_heap_aside() {
     return heap;
 }
 
-// Where address space cannot be set aside it is reserved; and where the first limit is too much then, for whatever
+// Where address space cannot be set aside it is reserved; and where the first limit is then too large, for whatever
 // reason, the largest power of two that is not.
 ty_heap *make_heap() {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
@@ -49,13 +49,14 @@ ty_heap *make_heap() {
     return nullptr;
 }
 
-// A program whose checks cannot be had runs without them, as it would with words that are not known.
+// A program whose checks cannot be started runs without them, as it does with words of TAIYEN_MALLOC that are not
+// known.
 void start_checks(ty_heap *heap) {
     ty_check_options options = TY_CHECK_OPTIONS_INIT;
     read_settings(os::start_variable("TAIYEN_MALLOC"), &options);
     if (options.checks == 0 && options.sample_every == 0)
         return;
-    os::postpone_stacks(); // nothing can be loaded where the dynamic linker allocates
+    os::postpone_stacks(); // no loading of an unwinder while the dynamic linker allocates
     if (ty_heap_start_checks(heap, &options) == TY_OK) {
         checks = options.checks;
         return;
@@ -64,12 +65,12 @@ void start_checks(ty_heap *heap) {
     os::write_standard_error(text, strlen(text));
 }
 
-// M2. The linker marks the library to be started before all others.
+// M2: the heap is made before any fork handler is registered. The linker marks the library to be initialised first.
 [[gnu::constructor]] void start() {
-    static_cast<void>(process_heap()); // without memory now, the first allocation tries again
+    static_cast<void>(process_heap()); // on failure the first allocation tries again
 }
 
-// After the destructors and exit handlers of all else.
+// Runs after all other destructors and exit handlers.
 [[gnu::destructor]] void finish() {
     ty_heap *heap = any_heap.load(std::memory_order_relaxed);
     if (heap != nullptr && checks != 0)
@@ -140,7 +141,7 @@ void *zeroed_here(size_t size, call_site site) {
     return block != nullptr ? memset(block, 0, size) : nullptr;
 }
 
-// Within a scope: from its heap, unless the call does not count in it (M6).
+// Within a scope: allocates from its heap, unless the call does not count in it (M6: run-time libraries' own).
 template <class Here>
 [[gnu::cold]] void *allocate_in_scope(size_t size, size_t alignment, bool zeroed, call_site site, Here here) {
     out_of_scope outside;
@@ -176,7 +177,8 @@ void *allocate_zeroed(size_t size, call_site site) {
         stop_for(function);
 }
 
-// M7. The scope's end brings what the thread holds back, and with it the short way.
+// M7: a block is freed in the heap that it lies in. The end of the scope shows the thread cache again, and with it the
+// fast path.
 [[gnu::noinline]] void release_otherwise(const char *function, void *block) {
     if (block == nullptr)
         return;

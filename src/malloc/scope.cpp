@@ -17,7 +17,8 @@ bool owns_nothing(const void *) {
 }
 constexpr os::current_malloc_calls gone = {nullptr, nullptr, nullptr, nullptr, owns_nothing, nullptr};
 
-// A copy of the library that had a scope. One in a plug-in may be unloaded, which waits for threads that just ask it.
+// A copy of the library that has had a scope. One in a plug-in may be unloaded; the unload waits for threads that are
+// calling owns().
 struct copy {
     std::atomic<const os::current_malloc_calls *> calls; // NULL: none yet; &gone: it was unloaded
     std::atomic<bool> stays;
@@ -35,7 +36,7 @@ struct copy {
         const os::current_malloc_calls *known = calls.load(std::memory_order_acquire);
         if (stays.load(std::memory_order_relaxed))
             return known->owns(block) ? known : nullptr;
-        asking.fetch_add(1, std::memory_order_seq_cst); // with forget(): it sees this, or this sees what it stored
+        asking.fetch_add(1, std::memory_order_seq_cst); // pairs with forget(): it sees this, or this sees &gone
         known = calls.load(std::memory_order_seq_cst);
         const bool owned = known->owns(block);
         asking.fetch_sub(1, std::memory_order_release);
@@ -45,14 +46,14 @@ struct copy {
     void forget(const os::current_malloc_calls *leaving) {
         if (!calls.compare_exchange_strong(leaving, &gone, std::memory_order_seq_cst))
             return;
-        constexpr unsigned waits_max = 10000; // a fork may have left behind a thread that asked
+        constexpr unsigned waits_max = 10000; // bounded: in a forked child, a thread that was asking may be gone
         for (unsigned waits = 0; waits < waits_max && asking.load(std::memory_order_seq_cst) != 0; waits++)
             os::yield();
     }
 };
 constinit std::array<copy, 4> copies{};
 
-// Nobody is unloaded then, but destructors still free blocks.
+// No copy is unloaded then, but destructors still free blocks.
 constinit std::atomic<bool> exiting{false};
 
 bool learn(const os::current_malloc_calls *calls) {
@@ -67,12 +68,12 @@ bool learn(const os::current_malloc_calls *calls) {
 
 } // namespace
 
-// M6.
+// M6: what run-time libraries allocate for themselves is not the scope's.
 bool counts_in(const os::current_malloc &scope, call_site site) {
     return scope.pauses == 0 && (!is_kept_out(site) || (fault("exceptions_lie_in_the_heap") && !site.operator_new));
 }
 
-// M7.
+// M7: a block is freed and resized in the heap that it lies in.
 const os::current_malloc_calls *find_owner(const ty_heap *own, const void *block) {
     if (own != nullptr && heap_of(block) == own)
         return nullptr;
@@ -87,7 +88,7 @@ const os::current_malloc_calls *find_owner(const ty_heap *own, const void *block
 
 namespace {
 
-// M7.
+// M7: a copy that is being unloaded owns no block any more.
 void forget_copy(const os::current_malloc_calls *calls) {
     if (exiting.load(std::memory_order_acquire))
         return;
@@ -118,7 +119,7 @@ extern "C" [[gnu::visibility("default")]] const os::drop_in_calls *TAIYEN_SET_CU
     }
     if (version != os::current_malloc_version || !learn(scope->calls))
         return nullptr;
-    os::prepare_stacks(); // here, where nothing is locked: allocations ask who calls (M6)
+    os::prepare_stacks(); // here, with no lock held: allocations unwind the stack (M6)
     if (!any_scope.exchange(true, std::memory_order_acq_rel))
         static_cast<void>(atexit([] { exiting.store(true, std::memory_order_release); }));
     if (!fault("cached_blocks_stay_in_sight_in_a_scope"))

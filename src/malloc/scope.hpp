@@ -1,7 +1,7 @@
-// Scopes: a thread whose malloc is a heap's of the library beside it. docs/design/malloc.md, "Scopes".
+// Scopes: a thread whose malloc allocates in a heap of the library beside it. docs/design/malloc.md, "Scopes".
 //
-// M5: who is in no scope pays nothing: the calls in line are as they were. In a scope the thread's held blocks are
-//     hidden, so that every call comes here.
+// M5: a thread in no scope pays nothing: the inline calls are unchanged. In a scope the thread cache is hidden, so that
+//      every call comes here.
 // M6: what the library, libc and the C++ run-time library allocate for themselves comes from the process's heap.
 // M7: a block is freed and resized in the heap that it lies in, whatever scope the thread is in.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace taiyen::drop_in {
 
-// Who calls the family's function. Operator new counts otherwise than malloc: std::string calls it from within the C++
-// run-time library.
+// The call site of an allocation function. Operator new is treated differently from malloc: std::string calls it from
+// within the C++ run-time library.
 struct call_site {
     const void *caller;
     bool operator_new;
@@ -29,7 +29,7 @@ struct call_site {
 
 extern constinit thread_local os::current_malloc *current_scope; // NULL: none
 
-// The thread is in no scope meanwhile.
+// While it lives, the thread is in no scope.
 class out_of_scope {
 public:
     out_of_scope() : scope_(current_scope) {
@@ -52,13 +52,13 @@ private:
     os::current_malloc *scope_;
 };
 
-// Whether an allocation is the scope's.
+// Whether an allocation belongs to the scope.
 bool counts_in(const os::current_malloc &scope, call_site site);
 
-// Whether a thread was ever in a scope.
+// Whether any thread was ever in a scope.
 extern constinit std::atomic<bool> any_scope;
 
-// The library whose heap the block lies in; NULL: it is not one of a library beside this one. own: the process's heap.
+// The library whose heap the block lies in; NULL: no library beside this one. own: the process's heap.
 const os::current_malloc_calls *find_owner(const ty_heap *own, const void *block);
 inline const os::current_malloc_calls *owner_of(const ty_heap *own, const void *block) {
     return any_scope.load(std::memory_order_acquire) ? find_owner(own, block) : nullptr;

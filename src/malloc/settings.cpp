@@ -18,7 +18,7 @@ constexpr check_word check_words[] = {{"bounds", TY_CHECK_BOUNDS},
                                       {"sites", TY_CHECK_SITES},
                                       {"leaks", TY_CHECK_LEAKS}};
 
-// A decimal number, with K, M or G behind it for its multiples of 1,024. False: it is none, or 0.
+// A decimal number, optionally followed by K, M or G for powers of 1,024. False: not a number, or 0.
 bool read_number(const char *text, const char *end, size_t *number) {
     *number = 0;
     const char *at = text;

@@ -1,5 +1,5 @@
-// What TAIYEN_MALLOC asks for: words with commas between, such as "bounds,freed,leaks,quarantine=64M".
-// docs/design/malloc.md lists them. What is not known is told on standard error and ignored.
+// Parses TAIYEN_MALLOC: words separated by commas, such as "bounds,freed,leaks,quarantine=64M". docs/design/malloc.md
+// lists them. An unknown word is reported on standard error and ignored.
 #pragma once
 
 #include <taiyen/checks.h>

@@ -6,7 +6,7 @@
 namespace taiyen::stm {
 namespace {
 
-// Who holds a stripe is about to be done, unless its thread was put to sleep.
+// The thread that holds a stripe is about to release it, unless it was descheduled.
 constexpr unsigned looks_at_a_locked_stripe = 200;
 
 bool is_locked(uint64_t version) {
@@ -17,7 +17,7 @@ uint64_t timestamp_of(uint64_t version) {
     return version >> 1;
 }
 
-// A metric that one thread counts.
+// Increments a metric that only one thread writes.
 void count(std::atomic<uint64_t> &metric) {
     metric.store(metric.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
@@ -26,10 +26,10 @@ uint64_t load_memory(const uint64_t *word) {
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-// The part of a load or store that is in one word.
+// The part of a load or store that lies in one word.
 struct word_part {
     uint64_t *word;
-    unsigned first; // byte
+    unsigned first; // first byte
     unsigned bytes;
     uint64_t mask() const { return bytes == 8 ? UINT64_MAX : ((uint64_t{1} << bytes * 8) - 1) << first * 8; }
 };
@@ -42,7 +42,7 @@ word_part part_at(uintptr_t address, size_t left) {
 
 } // namespace
 
-// While nobody has stopped the domain: whoever does later waits for it.
+// Succeeds while the domain is not stopped. A thread that stops it later waits for this transaction.
 inline bool transaction::try_to_enter() {
     const uint64_t now = domain_->now();
     perturb();
@@ -59,7 +59,9 @@ inline bool transaction::try_to_enter() {
 bool transaction::enter_slowly(patience waits) {
     do {
         runs_no_more();
-        if (waits == patience::none && !fault("stm_inner_transaction_waits_without_patience")) // Q7
+        if (waits == patience::none &&
+            !fault("stm_inner_transaction_waits_without_patience")) // Q7: with patience::none, wait for no other
+                                                                    // transaction
             return false;
         domain_->await_end_of(domain::ask_stop);
     } while (!try_to_enter());
@@ -108,10 +110,10 @@ bool transaction::begin_otherwise(patience waits) {
             return false;
         }
         count(alone_count_);
-        began_.store(domain_->now() + 1, std::memory_order_release); // nobody has committed since
+        began_.store(domain_->now() + 1, std::memory_order_release); // no commit since the hold began
         return true;
     }
-    if (domain_->begin_old() != TY_OK) { // no memory for old values: as where there is no room for one
+    if (domain_->begin_old() != TY_OK) { // no memory for old values: handled like a full table of them
         how_ = manner::optimistic;
         lose(conflict::forgotten);
     }
@@ -119,7 +121,7 @@ bool transaction::begin_otherwise(patience waits) {
     return true;
 }
 
-// As begin(), the other way round.
+// The counterpart of try_to_enter().
 void transaction::runs_no_more() {
     if (domain_->barrier_) [[likely]] {
         began_.store(0, std::memory_order_release);
@@ -145,7 +147,7 @@ bool transaction::lose(ty_status status) {
     return false;
 }
 
-// Nothing that was read has been committed to since the start, nor is being so by another.
+// True: no stripe that was read has been committed to since the start, or is locked by another transaction.
 bool transaction::reads_hold() const {
     for (const std::atomic<uint64_t> *stripe : reads_) {
         const uint64_t version = stripe->load(std::memory_order_acquire);
@@ -156,7 +158,7 @@ bool transaction::reads_hold() const {
     return true;
 }
 
-// Q1: what was read so far is of the state of now, too.
+// Q1: all loads are of one state of memory. What was read so far must be valid at the new start, too.
 bool transaction::move_start_up() {
     const uint64_t now = domain_->now();
     perturb();
@@ -171,7 +173,7 @@ bool transaction::renew() {
         return lost_ == TY_OK;
     if (!move_start_up())
         return false;
-    began_.store(start_ + 1, std::memory_order_release); // what it has read leads to nothing that was freed before
+    began_.store(start_ + 1, std::memory_order_release); // what it has read leads to no block that was freed before
     return true;
 }
 
@@ -200,7 +202,7 @@ bool transaction::load_word(const uint64_t *word, uint64_t *value) {
         return true;
     }
     if (how_ == manner::alone)
-        *value = load_memory(word); // Q4
+        *value = load_memory(word); // Q4: no other transaction commits meanwhile
     else if (how_ == manner::old ? !load_old(word, value) : !load_committed(word, value))
         return false;
     if (own != nullptr)

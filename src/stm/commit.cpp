@@ -4,7 +4,7 @@
 namespace taiyen::stm {
 namespace {
 
-constexpr unsigned looks_at_a_locked_stripe = 50; // by who holds others already
+constexpr unsigned looks_at_a_locked_stripe = 50; // by a thread that already holds others
 
 } // namespace
 
@@ -16,7 +16,7 @@ uint64_t transaction::before(uint64_t version) const {
     return locks_[(version & ((uint64_t{1} << place_bits) - 1)) >> 1].version;
 }
 
-// Q2. Without waiting for long, so that no two wait for each other.
+// Q2: words are stored to with their stripes locked. Bounded waits, so that two transactions do not deadlock.
 bool transaction::lock_stripes() {
     for (const written_word &written : writes_) {
         std::atomic<uint64_t> *stripe = domain_->stripe_of(written.word);
@@ -24,7 +24,7 @@ bool transaction::lock_stripes() {
         for (unsigned looks = 0; !holds(version); looks++) {
             if (version & 1) {
                 if (how_ == manner::alone)
-                    os::give_way(); // its owner finds that it may not commit
+                    os::give_way(); // its owner will find that it may not commit
                 else if (looks == looks_at_a_locked_stripe)
                     return lose(conflict::locked);
                 else
@@ -50,7 +50,7 @@ void transaction::unlock_stripes() {
         locked.stripe->store(locked.version, std::memory_order_release);
 }
 
-// Q2. A release, so that who sees a word sees its stripe locked.
+// Q2: a word is stored to with its stripe locked. Release, so that a thread that sees the word sees the lock.
 void transaction::store_words() {
     for (const written_word &written : writes_) {
         uint64_t value = written.value;
@@ -71,7 +71,7 @@ void transaction::release_stripes(uint64_t timestamp) {
     }
 }
 
-// Q3, Q4.
+// Q3: announces the commit in committing_ before it reads attention_. Q4: does not commit beside one that is alone.
 bool transaction::try_commit() {
     if (!lock_stripes())
         return false;
@@ -158,7 +158,7 @@ void transaction::end(call_when outcome) {
     writes_.clear();
     if (calls_.count() == 0) [[likely]]
         return;
-    due_.swap(calls_); // none is due: call_due() comes before the next begin
+    due_.swap(calls_); // due_ is empty: call_due() precedes the next begin
     size_t kept = 0;
     for (size_t i = 0; i < due_.count(); i++)
         if (due_[i].when == outcome || due_[i].when == call_when::always)

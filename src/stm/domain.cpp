@@ -1,4 +1,4 @@
-// What transactions have in common: the clock, the stripes, the list of transactions, what is asked of all.
+// What all transactions share: the clock, the stripes, the list of transactions, and the requests to all of them.
 #include "stm.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ size_t whole_pages(size_t bytes) {
 } // namespace
 
 #if defined(TAIYEN_TSAN)
-constexpr bool barriers_are_seen = false; // ThreadSanitizer knows nothing of membarrier
+constexpr bool barriers_are_seen = false; // ThreadSanitizer does not model membarrier
 #else
 constexpr bool barriers_are_seen = true;
 #endif
@@ -74,7 +74,7 @@ ty_status domain::join(transaction **made) {
     return TY_OK;
 }
 
-// They are few bits of a locked stripe's word, so they are used again.
+// A locked stripe's word has few bits for an id, so ids are reused.
 uint64_t domain::unused_id() {
     for (;;) {
         last_id_ = last_id_ == transaction::id_max ? 1 : last_id_ + 1;
@@ -107,7 +107,7 @@ metrics domain::count() {
     return all;
 }
 
-// Q3. Under lock_, which nobody wants who commits: so each of these waits ends.
+// Q3: a requester waits for the commits under way. lock_ is held, which no committing thread takes, so each wait ends.
 void domain::await_commits(bool none, const transaction *but) {
     for (const transaction *each = first_; each != nullptr; each = each->next_) {
         const uint64_t seen = each->committing_.load(std::memory_order_seq_cst);
@@ -120,7 +120,8 @@ void domain::await_commits(bool none, const transaction *but) {
     }
 }
 
-// The caller has seen the clock at the timestamp, or later: so it sees of who has such a timestamp that it commits.
+// The caller has read a clock of at least this timestamp, so it sees committing_ of each transaction that has such a
+// timestamp.
 void domain::await(uint64_t timestamp, const transaction *but) {
     os::lock_guard guard(lock_);
     for (const transaction *each = first_; each != nullptr; each = each->next_) {
@@ -155,7 +156,7 @@ void domain::await_end_of(uint32_t what) {
 }
 
 bool domain::take_ticket(patience waits) {
-    if (waits == patience::none) { // Q7: the next one, if it is its turn
+    if (waits == patience::none) { // Q7: take a ticket only if it is served at once
         uint32_t ticket = serving_.load(std::memory_order_acquire);
         return next_ticket_.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acquire,
                                                     std::memory_order_relaxed);
@@ -169,7 +170,7 @@ bool domain::take_ticket(patience waits) {
     }
 }
 
-// Q4. In the order of the tickets.
+// Q4: while one transaction is alone, no other commits. In the order of the tickets.
 bool domain::begin_alone(const transaction &who, patience waits) {
     if (!take_ticket(waits))
         return false;
@@ -185,7 +186,8 @@ void domain::end_alone() {
     os::wake_all(serving_);
 }
 
-// Who begins says so before it looks whether it may, as Q3; where there is a barrier, without a fence.
+// A transaction announces its begin before it checks whether it may run, as in Q3; with a process barrier it needs no
+// fence for that.
 void domain::stop() {
     attention_.fetch_or(ask_stop, std::memory_order_seq_cst);
     if (barrier_ && !os::process_barrier())
@@ -199,21 +201,21 @@ void domain::stop() {
 }
 
 bool domain::any_runs() {
-    os::lock_guard guard(lock_); // not while it waits: who is to end may want it
+    os::lock_guard guard(lock_); // not held while waiting: a transaction may need it to end
     for (const transaction *each = first_; each != nullptr; each = each->next_)
         if (each->began_.load(std::memory_order_seq_cst) != 0)
             return true;
     return false;
 }
 
-// Nobody knows what was stored: all who wait look again.
+// What was stored meanwhile is not known, so all transactions that wait for a change validate again.
 void domain::go_on() {
     stops_.fetch_add(1, std::memory_order_seq_cst);
     no_longer(ask_stop);
     wake(UINT64_MAX);
 }
 
-// oldest() looks behind a barrier, as stop() does: a transaction that ends later sees that it is asked.
+// oldest() reads behind a process barrier, as stop() does: a transaction that ends later sees ask_ends.
 void domain::quiesce() {
     const uint64_t timestamp = now();
     await(timestamp, nullptr);

@@ -1,10 +1,11 @@
-// Old values of words, for readers that would never get through otherwise. While there is such a reader, every commit
-// notes what it stores over. The notes of a stripe are a list, the newest first.
+// Old values of words, for readers that would otherwise never finish. While there is such a reader, each commit records
+// the values that it overwrites. The records of a stripe are a list, newest first.
 #include "stm.hpp"
 
 namespace taiyen::stm {
 
-// Q5. The time tells the lists of now from those of earlier readers; it changes while no commit makes notes.
+// Q5: an old value is recorded before its word is stored to. old_time_ separates the current lists from those of
+// earlier readers; it changes while no commit is recording.
 ty_status domain::begin_old() {
     os::lock_guard guard(lock_);
     if (old_ == nullptr) {
@@ -19,7 +20,7 @@ ty_status domain::begin_old() {
         old_ = static_cast<old_value *>(old);
     }
     if (old_readers_++ == 0) {
-        await_commits(false, nullptr); // which may note something for a reader that is gone
+        await_commits(false, nullptr); // which may still record a value for a reader that is gone
         old_time_++;
         old_used_.store(0, std::memory_order_relaxed);
         old_full_.store(false, std::memory_order_relaxed);
@@ -34,12 +35,13 @@ void domain::end_old() {
         no_longer(ask_old);
 }
 
-// Q5. With the stripes locked, so nobody else changes their lists.
+// Q5: an old value is recorded before its word is stored to. The stripes are locked, so no other thread changes their
+// lists.
 void domain::note_old(const write_set &writes, uint64_t timestamp) {
     for (const written_word &written : writes) {
         const uint64_t place = old_used_.fetch_add(1, std::memory_order_relaxed);
         if (place >= old_max_) {
-            old_full_.store(true, std::memory_order_relaxed); // the stripe's release makes it known
+            old_full_.store(true, std::memory_order_relaxed); // published by the release of the stripe
             return;
         }
         std::atomic<uint64_t> &head = heads_[stripe_number(written.word)];
@@ -50,7 +52,8 @@ void domain::note_old(const write_set &writes, uint64_t timestamp) {
     }
 }
 
-// What a word held before the first commit after start; false: no commit after start that made notes stored to it.
+// What a word held before the first commit after start. False: no commit after start that recorded old values stored to
+// it.
 bool domain::find_old(const uint64_t *word, uint64_t start, uint64_t *value) const {
     bool found = false;
     uint64_t at = heads_[stripe_number(word)].load(std::memory_order_acquire);
@@ -67,13 +70,13 @@ bool domain::find_old(const uint64_t *word, uint64_t start, uint64_t *value) con
     return found;
 }
 
-// Q1, Q5.
+// Q1: one state of memory. Q5: its old values are recorded, or old_full_ says that they are not.
 bool transaction::load_old(const uint64_t *word, uint64_t *value) {
     const std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
     for (;;) {
         const uint64_t version = stripe->load(std::memory_order_acquire);
         if (version & 1) {
-            os::give_way(); // its owner waits for nobody who runs
+            os::give_way(); // its owner waits for no running transaction
             continue;
         }
         if (version >> 1 > start_ && domain_->find_old(word, start_, value))

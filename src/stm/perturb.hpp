@@ -1,10 +1,10 @@
-// Where tests let other threads run: between any two accesses to what threads share. Nothing in the library itself.
+// Where tests let other threads run: between any two accesses to shared state. Empty in the library itself.
 #pragma once
 
 namespace taiyen::stm {
 
 #if defined(TAIYEN_PERTURBED)
-void perturb(); // the test's
+void perturb(); // defined by the test
 #else
 inline void perturb() {}
 #endif

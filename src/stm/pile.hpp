@@ -1,4 +1,4 @@
-// Elements in the order in which they came, in memory that is kept for the next time.
+// A growable array of elements in order of insertion, which keeps its memory for the next use.
 #pragma once
 
 #include "../os/os.hpp"
@@ -28,15 +28,15 @@ public:
         items_[count_++] = item;
         return TY_OK;
     }
-    bool has_room() const { return count_ != capacity_; } // for one more
+    bool has_room() const { return count_ != capacity_; }
     void push_in_room(const T &item) { items_[count_++] = item; }
-    // Room for so many more.
+    // Makes room for so many more elements.
     ty_status reserve(size_t more) {
         while (count_ + more > capacity_)
             [[unlikely]] if (ty_status status = grow()) return status;
         return TY_OK;
     }
-    // Memory beyond what most want goes back.
+    // Memory beyond what most uses need is freed.
     void clear() {
         count_ = 0;
         if (capacity_ > kept_bytes / sizeof(T)) [[unlikely]]

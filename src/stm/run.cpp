@@ -1,14 +1,14 @@
-// Transactions that are run until they commit.
+// Runs transactions until they commit.
 #include "stm.hpp"
 
 namespace taiyen::stm {
 namespace {
 
 constexpr unsigned losses_before_old = 2;   // a reader
-constexpr unsigned losses_before_alone = 8; // a writer, and a reader whose old values were not kept
+constexpr unsigned losses_before_alone = 8; // a writer, or a reader whose old values were not kept
 constexpr unsigned longest_rest = 10;       // as a power of two
 
-// Others get on meanwhile: for longer with each loss, and not all equally long.
+// Randomised exponential backoff: other transactions progress meanwhile.
 void rest(unsigned losses, uint64_t &dice) {
     dice = dice * 6364136223846793005 + 1442695040888963407;
     const unsigned bits = losses < longest_rest ? losses : longest_rest;
@@ -36,8 +36,8 @@ ty_status run_within(transaction &own, verdict (*body)(transaction &, void *), v
     return own.lost();
 }
 
-// What a loss makes of the next try. One that asks to run again though nobody could commit gains nothing by being
-// alone: it lets others go first.
+// The effect of a conflict on the next attempt. A body that asks to run again although no other could commit gains
+// nothing from being alone: it lets others go first.
 void count_loss(const transaction &own, unsigned &losses, uint64_t &dice) {
     const conflict why = own.last_conflict();
     if (why == conflict::forgotten) {
@@ -54,7 +54,8 @@ ty_status kept_waiting() {
         .remedy("return from the body");
 }
 
-// Q7. It notes what it reads where it is not optimistic only the next time.
+// Q7: with patience::none it waits for no other transaction. A transaction that is not optimistic has not recorded its
+// reads: it does in the next run.
 ty_status wait_for_change(transaction &own, patience waits) {
     if (waits == patience::none) {
         own.roll_back();

@@ -3,7 +3,8 @@
 
 namespace taiyen::stm {
 
-// Q6. It does not run any more: nobody waits for it.
+// Q6: it is known to committing transactions before it validates for the last time. It is no longer running: none waits
+// for it.
 bool transaction::await_change() {
     if (reads_.count() == 0) {
         roll_back();

@@ -1,4 +1,4 @@
-// What a transaction has stored and not committed: words, by address. Parts can be taken back, the last ones first.
+// The write set: what a transaction has stored and not committed, by address. Parts can be rolled back, the last first.
 #pragma once
 
 #include "pile.hpp"
@@ -7,7 +7,7 @@
 
 namespace taiyen::stm {
 
-// Bytes of a word: those of mask count. The others are what the memory has.
+// Some bytes of a word: those in mask. The others are as in memory.
 struct written_word {
     uint64_t *word;
     uint64_t value;
@@ -21,9 +21,9 @@ public:
     write_set(const write_set &) = delete;
     write_set &operator=(const write_set &) = delete;
 
-    // False: none of its bytes is there.
+    // False: the set has none of its bytes. A filter.
     bool may_have(const uint64_t *word) const { return (seen_ & bit_of(word)) != 0; }
-    // NULL: none of its bytes is there.
+    // NULL: the set has none of its bytes.
     const written_word *find(const uint64_t *word) const {
         if (!may_have(word)) [[likely]]
             return nullptr;
@@ -31,8 +31,8 @@ public:
     }
     // Expected: TY_E_MEMORY; then nothing has changed.
     ty_status put(uint64_t *word, uint64_t value, uint64_t mask);
-    // value has no bits but the mask's. False: the word is there, or may be, or there is no room at hand; nothing has
-    // changed.
+    // value has no bits outside the mask. False: the word is, or may be, in the set, or there is no free slot; nothing
+    // has changed.
     bool put_new(uint64_t *word, uint64_t value, uint64_t mask) {
         const size_t count = words_.count();
         if (2 * count + 2 > capacity_ || !words_.has_room()) [[unlikely]]
@@ -50,10 +50,10 @@ public:
     struct mark_of_writes {
         size_t words;
         size_t changes;
-        size_t kept; // the mark before
+        size_t kept; // kept_ of the mark before
     };
     mark_of_writes mark();
-    // What was put since the mark is taken back, and the marks after it.
+    // Rolls back what was put since the mark, and drops the marks after it.
     void back_to(const mark_of_writes &mark);
 
     bool empty() const { return words_.count() == 0; }
@@ -72,7 +72,7 @@ private:
         return static_cast<size_t>(reinterpret_cast<uintptr_t>(word) * multiplier >> shift_);
     }
     const written_word *find_slowly(const uint64_t *word) const;
-    size_t slot_of(const uint64_t *word) const; // its slot, or the one where it would be
+    size_t slot_of(const uint64_t *word) const; // its slot, or the one where it would go
     bool is_used(uint64_t slot) const { return slot >> 32 == time_; }
     void fill_slots();
     ty_status grow();
@@ -84,10 +84,10 @@ private:
 
     pile<written_word> words_;
     pile<change> changes_;      // of words that were there at the mark
-    size_t kept_ = 0;           // so many words were there at the newest mark
-    uint64_t seen_ = 0;         // a bit for each word, of 64
-    uint64_t *slots_ = nullptr; // the time of a use above, the word's index below; of another time: empty
-    size_t capacity_ = 0;       // a power of two, at least twice the words
+    size_t kept_ = 0;           // number of words that were there at the newest mark
+    uint64_t seen_ = 0;         // a 64-bit filter of the words
+    uint64_t *slots_ = nullptr; // above: the number of this use, below: the word's index; another use: empty
+    size_t capacity_ = 0;       // a power of two, at least twice the number of words
     unsigned shift_ = 64;
     uint64_t time_ = 1;
 };

@@ -28,7 +28,7 @@ void *no_block(ty_status) {
     return freed->block;
 }
 
-// Takes a block from the cached word, which has one.
+// Takes a block from the cached bitmap word, which has a free one.
 [[gnu::always_inline]] inline void *take_from_word(class_cache &entry) {
     uint64_t free = entry.free;
     uint64_t bit = free & -free;
@@ -49,7 +49,7 @@ void *take_small(thread_cache *cache, uint32_t size_class) {
 [[gnu::noinline]] void *alloc_slowly(thread_cache *cache, uint32_t size_class, size_t size) {
     ty_heap *heap = cache->heap;
     if (heap->checks != nullptr && heap->checks->calls->sample_due(heap)) [[unlikely]] {
-        leave(cache); // what takes a stack may allocate
+        leave(cache); // the stack unwinder may allocate
         if (void *sample = heap->checks->calls->take_sample(heap, size, __builtin_return_address(0)))
             return sample;
         enter(cache);
@@ -61,7 +61,7 @@ void *take_small(thread_cache *cache, uint32_t size_class) {
 }
 
 // A class whose blocks all have the alignment, since spans are aligned to their size. UINT32_MAX: none that wastes less
-// than a run.
+// than an extent.
 uint32_t aligned_class(const ty_heap *heap, size_t size, size_t alignment) {
     if (size > heap->small_max)
         return UINT32_MAX;
@@ -76,7 +76,7 @@ uint32_t aligned_class(const ty_heap *heap, size_t size, size_t alignment) {
     return UINT32_MAX;
 }
 
-// Pages for a block of run->count pages.
+// Takes pages for a block of extent->count pages.
 ty_status take_extent(ty_heap *heap, uint64_t align_pages, page_extent *extent, uint64_t *fresh_from,
                       memory_donors *donors) {
     os::lock_guard guard(heap->pages_lock);
@@ -89,20 +89,21 @@ ty_status take_extent(ty_heap *heap, uint64_t align_pages, page_extent *extent, 
 
 enum class own_free { refused, done, noticed };
 
-// The owner's free of what is at an offset within the heap. Refused: it is something else, and nothing has changed.
-// Noticed: after_free has more to do.
+// Frees a block, given by its offset in the heap, of a span that the thread owns. Refused: it is something else, and
+// nothing has changed. Noticed: after_free has more to do.
 [[gnu::always_inline]] inline own_free free_own(thread_cache *cache, const void *block, uint64_t offset,
                                                 uint32_t *number) {
     const ty_heap *heap = cache->heap;
     *number = number_of(heap, offset / page_bytes);
-    span_state &state = heap->states[*number]; // number 0, of what is not a known span, has no owner
+    span_state &state = heap->states[*number]; // span number 0 stands for pages of no known span: no owner
     bool own = state.owner.load(std::memory_order_relaxed) == cache;
     if (!own || state.pending.load(std::memory_order_relaxed) != 0) [[unlikely]]
         return own_free::refused;
     class_cache *entry = &cache->classes[state.size_class];
     place_in_span place = find_place(state.reciprocal, offset & state.span_mask);
     std::atomic<uint64_t> &word = state.bits[place.index / 64];
-    uint64_t bits = word.load(std::memory_order_relaxed); // past the last block they are clear (H5)
+    uint64_t bits =
+        word.load(std::memory_order_relaxed); // bits past the last block are clear (H5: set exactly where allocated)
     if (!place.exact || !(bits >> place.index % 64 & 1)) [[unlikely]]
         return own_free::refused;
     if (!fault("freed_block_stays_allocated_in_the_bitmap") || is_bottom(entry->freed + 1))
@@ -286,7 +287,7 @@ void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
     return alloc_otherwise(heap, size, alignment, zeroed);
 }
 
-// This and heap_free call only functions that they end with, so that they need no stack.
+// This and heap_free make only tail calls, so that they need no stack frame.
 void *heap_alloc(ty_heap *heap, size_t size) {
     thread_cache *cache = cache_at(heap->slot);
     if (size > heap->small_max || cache == nullptr || !try_enter(cache)) [[unlikely]]
@@ -336,7 +337,7 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
         void *block = take_small(work.cache(), size_class);
         return block != nullptr ? memset(block, 0, *bytes) : nullptr;
     }
-    if (size <= heap->small_max) // an extent of a small block's size could not be told from one
+    if (size <= heap->small_max) // an extent must be larger than any small block, to be distinguishable from one
         size = heap->small_max + 1;
     void *block = alloc_run_entered(heap, work.cache(), size, alignment, true);
     if (block != nullptr)
@@ -345,7 +346,7 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
 }
 
 ty_status heap_free(void *block) {
-    __builtin_prefetch(block); // it is soon allocated again; this neither writes nor faults
+    __builtin_prefetch(block); // it is soon allocated again; a prefetch neither writes nor faults
     const thread_table *table = own_table;
     uint64_t offset = reinterpret_cast<uintptr_t>(block) - table->recent_base.load(std::memory_order_relaxed);
     if (offset >= table->recent_bytes.load(std::memory_order_relaxed)) [[unlikely]]
@@ -399,7 +400,7 @@ ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {
         return not_writable("allocate", heap);
     if (checks_all(heap))
         return unsupported_by_checks("allocate at an address", heap);
-    pause_guard paused(heap, pause_to::change); // spans may have owners, who change them without locks
+    pause_guard paused(heap, pause_to::change); // owners change their spans without locks
     return alloc_at_paused(heap, address, size);
 }
 

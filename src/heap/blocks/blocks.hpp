@@ -1,4 +1,4 @@
-// Blocks of any size: what a pointer is, allocating, freeing, resizing, blocks that threads cache.
+// Blocks of any size: classifying pointers, allocating, freeing, resizing, and the thread caches of blocks.
 #pragma once
 
 #include "alloc.hpp"

@@ -11,20 +11,21 @@
 namespace taiyen {
 namespace {
 
-// A stack holds so many bytes of blocks, within bounds of their number; and more once it wants again what it let go.
+// A stack holds up to so many bytes of blocks, within bounds of their number. It is enlarged when its thread takes
+// again what the stack has let go.
 struct stack_bounds {
     uint32_t bytes, blocks;
 };
 constexpr stack_bounds bounds_first{65536, 2048};
 constexpr stack_bounds bounds_more{1048576, 65536};
-constexpr uint32_t more_for_blocks_of = 1024; // and less: the memory of larger ones is worth more than the time
+constexpr uint32_t more_for_blocks_of = 1024; // or less: larger blocks' memory is worth more than the time
 constexpr uint32_t cached_blocks_min = 4;
-constexpr uint32_t enlarged_max = 8; // stacks of a thread at once, and of all threads together
+constexpr uint32_t enlarged_max = 8; // per thread; enlarged_in_heap_max: of all threads together
 constexpr uint32_t enlarged_in_heap_max = 32;
 
 constinit thread_cache holds_nothing{};
 constinit std::atomic<ty_heap *> holding_heap{nullptr};
-constinit thread_local thread_cache *hidden_cache = nullptr; // NULL: nothing is hidden
+constinit thread_local thread_cache *hidden_cache = nullptr; // NULL: not hidden
 
 uint32_t cached_max(uint32_t block_bytes, stack_bounds bounds) {
     uint32_t blocks = bounds.bytes / block_bytes;
@@ -35,8 +36,8 @@ size_t count_of(const magazine &cached) {
     return static_cast<size_t>(cached.top - cached.bottom) - 1;
 }
 
-// Makes blocks of a class free in the persistent metadata, one after the other. Blocks that are neighbours in the stack
-// often are in the persistent metadata: a word of a bitmap is kept until a block of another one comes.
+// Makes blocks of a class free in the persistent metadata, one after the other. Neighbours in the stack often share a
+// word of a bitmap: it is written back only when a block of another word comes.
 class metadata_writer {
 public:
     metadata_writer(thread_cache *cache, uint32_t size_class) : cache_(cache), size_class_(size_class) {}
@@ -44,7 +45,7 @@ public:
     metadata_writer(const metadata_writer &) = delete;
     metadata_writer &operator=(const metadata_writer &) = delete;
 
-    // False: it is not allocated.
+    // False: the block is not allocated.
     bool free(const magazine &cached, uint64_t offset) {
         if ((offset & ~uint64_t{cached.span_mask}) != span_ || state_ == nullptr)
             if (!enter_span(cached, offset))
@@ -67,7 +68,7 @@ private:
         word_ = word;
         bits_ = word->load(std::memory_order_relaxed);
     }
-    // A block that was freed twice may lie in a span that has gone away.
+    // False where the span is gone: a block may have been freed twice.
     bool enter_span(const magazine &cached, uint64_t offset) {
         leave_span();
         number_ = number_of(cache_->heap, offset / page_bytes);
@@ -95,14 +96,14 @@ private:
     thread_cache *cache_;
     uint32_t size_class_;
     uint32_t number_ = 0;
-    uint64_t span_ = 0; // where it starts
+    uint64_t span_ = 0; // its offset in the heap
     span_state *state_ = nullptr;
     std::atomic<uint64_t> *word_ = nullptr;
-    uint64_t bits_ = 0; // what *word_ is to be
+    uint64_t bits_ = 0; // the new value of *word_
     uint32_t freed_ = 0;
 };
 
-// The oldest blocks of a stack become free in the persistent metadata.
+// Makes the oldest blocks of a stack free in the persistent metadata.
 void let_go(thread_cache *cache, uint32_t size_class, size_t count) {
     magazine &cached = cache->cached[size_class];
     char **blocks = cached.bottom + 1;
@@ -116,7 +117,7 @@ void let_go(thread_cache *cache, uint32_t size_class, size_t count) {
     memmove(blocks, blocks + count, static_cast<size_t>(cached.top - blocks) * sizeof *blocks);
 }
 
-// Places for the stacks of the first classes.
+// The number of slots in the stacks of the first classes.
 size_t places_for(const ty_heap *heap, uint32_t classes, stack_bounds bounds) {
     size_t places = 0;
     for (uint32_t c = 0; c < classes; c++)
@@ -124,7 +125,7 @@ size_t places_for(const ty_heap *heap, uint32_t classes, stack_bounds bounds) {
     return places;
 }
 
-// Of a thread_cache and its stacks, and with those that have room for more.
+// The size of a thread_cache with its stacks, and with the enlarged ones.
 struct cached_bytes {
     size_t first, most;
 };
@@ -152,8 +153,8 @@ bool one_more_enlarged(thread_cache *cache) {
     return true;
 }
 
-// The stack moves to where there is room for more blocks; false: it is there already, or others are. The memory is
-// touched by this only: most threads never need it.
+// Moves the stack to where there is room for more blocks. False: it is enlarged already, or too many others are. Only
+// this touches that memory: most threads never need it.
 bool enlarge(thread_cache *cache, uint32_t size_class) {
     const ty_heap *heap = cache->heap;
     magazine &cached = cache->cached[size_class];
@@ -167,8 +168,9 @@ bool enlarge(thread_cache *cache, uint32_t size_class) {
     return true;
 }
 
-// The larger stacks become as they were at first, and what they have no room for becomes free: what a thread holds for
-// what it did may be less than it wants now. Seldom, as those that are still needed fill once more before they grow.
+// Shrinks the enlarged stacks to their first size and frees the blocks that no longer fit: what a thread cached for
+// earlier work may be more than it needs now. Done seldom, since stacks that are still needed fill once more before
+// they grow.
 void trim_stacks(thread_cache *cache) {
     const ty_heap *heap = cache->heap;
     if (cache->enlarged == 0)
@@ -197,8 +199,8 @@ bool trim(thread_cache *cache, uint32_t size_class) {
     return share_resting(cache->heap, size_class);
 }
 
-// A full stack. One that has taken as much from the persistent metadata as it let go the last time is too small for
-// what its thread does.
+// Makes room in a full stack. One that has taken as much from the persistent metadata as it let go the last time is too
+// small for its thread, so it is enlarged.
 void make_room(thread_cache *cache, magazine *cached) {
     auto size_class = static_cast<uint32_t>(cached - cache->cached);
     auto half = static_cast<size_t>(cached->end - cached->bottom) / 2;
@@ -208,7 +210,7 @@ void make_room(thread_cache *cache, magazine *cached) {
     filled = 1;
 }
 
-// Fills a stack that is empty with the free blocks of a word, the lowest uppermost.
+// Fills an empty stack with the free blocks of a bitmap word, the lowest address on top.
 bool fill_magazine(thread_cache *cache, uint32_t size_class) {
     class_cache &entry = cache->classes[size_class];
     if (entry.free == 0 && !refill(cache, size_class))
@@ -257,14 +259,15 @@ void *take(thread_cache *cache, uint32_t size_class) {
     return take_without_parcels(cache, size_class);
 }
 
-// A free, by the cache's thread. One that only frees opens its parcels too: what its own ones were made of comes back.
+// A free by the cache's thread. A thread that only frees opens its remote-free batches too: it gets the blocks of the
+// batches that it sent back.
 cached_free hold_freed(thread_cache *cache, const void *block) {
     if (cache->page_stacks == nullptr)
         return cached_free::elsewhere;
     uint64_t offset = offset_in(cache->heap, block);
     cached_free result = hold(cache, block, offset, stack_for(cache->heap, offset));
     if (cache->outgoing_count == 0 && has_parcels(cache))
-        open_parcels(cache); // it has just sent some, or sends none
+        open_parcels(cache); // it has just sent batches, or sends none
     return result;
 }
 
@@ -277,7 +280,7 @@ void let_go_all(thread_cache *cache, uint32_t size_class) {
     let_go(cache, size_class, count_of(cache->cached[size_class]));
 }
 
-// What larger stacks need is mapped when one is made.
+// The memory of enlarged stacks is only reserved here; enlarge() commits it.
 thread_cache *map_cache(const ty_heap *heap) {
     os::space memory{};
     ty_status status = memory.create_aside(magazine_bytes(heap).most, heap->cache_alignment);
@@ -312,7 +315,7 @@ void make_stacks(thread_cache *cache) {
     cache->page_stacks = heap->page_stacks;
 }
 
-// The inbox of one that has rested is open, and may have parcels.
+// The remote-free queue of a cache that rested is open, and may have batches.
 void start(thread_cache *cache) {
     open_inbox(cache);
     (hidden_cache != nullptr ? hidden_cache : holding_cache) = cache;
@@ -327,7 +330,7 @@ void end(const thread_cache *cache) {
 
 void stop(ty_heap *heap) {
     holding_heap.store(nullptr);
-    heap->page_stacks = nullptr; // its table goes with the others
+    heap->page_stacks = nullptr; // the heap destroys it with the other tables
 }
 
 constexpr cached_calls calls = {map_cache, unmap_cache, make_stacks, start,   send_all,   shut_inbox, end,
@@ -354,13 +357,13 @@ void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count) {
     }
 }
 
-// Whether the tables tell of an address. They may have grown since the cache was told how far they do.
+// Whether the tables describe the address. They may have grown since the cache copied their extent.
 static bool look_up(thread_cache *cache, const void *block) {
     uint64_t offset = reinterpret_cast<uintptr_t>(block) - cache->base;
     if (offset < cache->bytes) [[likely]]
         return true;
     if (cache->heap == nullptr)
-        return false; // one that holds nothing
+        return false; // holds_nothing, which has no heap
     cache->bytes = described_bytes(cache->heap);
     return offset < cache->bytes;
 }
@@ -373,7 +376,7 @@ ty_status free_cached_slowly(void *block) {
         if (cached)
             return TY_OK;
     }
-    return heap_free(block); // tells what is wrong, if anything is
+    return heap_free(block); // reports what is wrong, if anything is
 }
 
 static size_t usable_size(const thread_cache *cache, const void *block) {
@@ -386,7 +389,7 @@ static size_t usable_size(const thread_cache *cache, const void *block) {
         bool freed = owner == cache && cached->top[-1] == block;
         return place.exact && place.index < info.blocks && !freed ? info.block_bytes : 0;
     }
-    // A block with a guard page does not start its run (checks/checks.cpp).
+    // A block with a guard page does not start its extent (checks/checks.cpp).
     bool extent = page < top_of(heap) && kind_of(heap->descriptors[page]) == page_extent_head;
     return extent && offset % page_bytes == 0 ? heap->descriptors[page].length * page_bytes : 0;
 }
@@ -417,13 +420,13 @@ void *try_alloc_cached_aligned(size_t size, size_t alignment) {
 }
 
 [[gnu::cold]] void tell_wrong_free(const ty_heap *heap, const void *block) {
-    static_cast<void>(not_a_block("free", heap, block)); // for the detail
+    static_cast<void>(not_a_block("free", heap, block)); // sets the error detail
     heap->wrong_free(block);
 }
 
 constinit thread_local thread_cache *holding_cache = &holds_nothing;
 
-// M5 (docs/design/malloc.md).
+// M5: a thread in no scope pays nothing; in a scope the inline calls find no thread cache (docs/design/malloc.md).
 void hide_cached() {
     if (hidden_cache != nullptr)
         return;
@@ -440,7 +443,7 @@ void show_cached() {
 
 uint8_t cached_class_of[small_bytes_max / 8 + 1];
 
-// M3.
+// M3: blocks of 9 bytes and more start at multiples of 16: class_of skips the odd classes.
 ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
     os::space stacks{};
     if (ty_status status = stacks.create_aside(volatile_table_bytes(table_stacks, heap->limit_bytes / page_bytes));

@@ -8,10 +8,10 @@
 namespace taiyen {
 namespace {
 
-// What waits to be sent is no more than this, as it is lost to all.
+// Bounds what waits to be sent, since no thread can use it meanwhile.
 constexpr uint32_t outgoing_bytes_max = 65536;
 
-// What is found in an inbox that is shut.
+// The value of a closed remote-free queue.
 parcel *shut_mark() {
     return reinterpret_cast<parcel *>(uintptr_t{1});
 }
@@ -21,8 +21,8 @@ thread_cache *owner_of(const ty_heap *heap, const char *block) {
     return cached != nullptr ? cache_with(heap, cached) : nullptr;
 }
 
-// Frees blocks in the persistent metadata: those of spans that no thread owns, or whose owner cannot be reached. Those
-// that are of one word of a bitmap together.
+// Frees blocks in the persistent metadata: those of spans that no thread owns, or whose owner cannot be reached. Blocks
+// of one bitmap word are freed together.
 class metadata_freer {
 public:
     explicit metadata_freer(thread_cache *cache) : cache_(cache) {}
@@ -77,11 +77,11 @@ private:
     }
 
     thread_cache *cache_;
-    small_block place_{}; // of one of them
+    small_block place_{}; // one of the blocks in mask_
     uint64_t mask_ = 0;
 };
 
-// False: it is shut (R3).
+// False: the queue is closed (R3: nothing sent to a thread that ended is lost).
 bool post(thread_cache *owner, parcel *sent) {
     parcel *first = owner->inbox.load(std::memory_order_relaxed);
     do {
@@ -93,8 +93,8 @@ bool post(thread_cache *owner, parcel *sent) {
     return true; // pairs with the acquire in open_parcels
 }
 
-// Senders may overwrite each other's counts: about right is enough here, and a locked instruction for each parcel is
-// not. (R9)
+// R9: what waits for sleeping owners is bounded. Senders may overwrite each other's counts: an approximate count is
+// enough here, and a locked instruction for each batch is not worth it.
 void count_waiting(thread_cache *owner, uint64_t bytes) {
     uint64_t before = owner->waiting_bytes.load(std::memory_order_relaxed);
     owner->waiting_bytes.store(before + bytes, std::memory_order_relaxed);
@@ -102,7 +102,7 @@ void count_waiting(thread_cache *owner, uint64_t bytes) {
         take_from_sleeper(owner);
 }
 
-// What it cannot send in a parcel goes to the persistent metadata. The blocks have about so many bytes.
+// Blocks that cannot be sent in a batch are freed in the persistent metadata. bytes: their size, approximately.
 void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count, uint64_t bytes) {
     const ty_heap *heap = cache->heap;
     char *memory = take_without_parcels(cache, heap->class_of[sizeof(parcel) / 8]);
@@ -120,7 +120,7 @@ void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, 
         metadata.add(blocks[i]);
 }
 
-// Sends all that have the first one's owner; how many are left.
+// Sends all blocks that have the same owner as the first. Returns how many are left.
 uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count, uint64_t block_bytes) {
     thread_cache *owner = owner_of(cache->heap, blocks[0]);
     char *own[outgoing_max];
@@ -132,7 +132,7 @@ uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count, uint64_
             blocks[kept++] = blocks[i];
     }
     if (sent == 0)
-        return kept; // its owner changed just now: the next round sees the new one
+        return kept; // the owner has just changed: the next round sees the new one
     if (owner != nullptr && owner != cache) {
         send_parcel(cache, owner, own, sent, sent * block_bytes);
         return kept;
@@ -165,7 +165,7 @@ void unpack(thread_cache *cache, parcel *each) {
     }
 }
 
-// All threads stand still: what is to be whose stack it belongs on.
+// All threads are stopped, so a block can be put on its owner's stack.
 void deliver_block(thread_cache *cache, char *block) {
     if (thread_cache *owner = owner_of(cache->heap, block))
         return put_on_stacks(owner, &block, 1);
@@ -175,7 +175,7 @@ void deliver_block(thread_cache *cache, char *block) {
 
 enum class gathered { cached, full, wrong };
 
-// Full: send_outgoing comes next.
+// full: the caller must call send_outgoing.
 [[gnu::always_inline]] inline gathered gather(thread_cache *cache, const void *block, thread_cache *owner,
                                               uint32_t size_class) {
     const ty_heap *heap = cache->heap;
@@ -193,7 +193,8 @@ enum class gathered { cached, full, wrong };
     return count < outgoing_max && bytes < outgoing_bytes_max ? gathered::cached : gathered::full;
 }
 
-// Its place tells whose the span is, and of what class; its content is on the owner's processor, as are the span's.
+// The stack's address determines owner and class; the stack's content, like the span's, is in the owner's processor
+// cache.
 [[gnu::always_inline]] inline gathered gather_owned(thread_cache *cache, const void *block, const magazine *stack) {
     thread_cache *owner = cache_with(cache->heap, stack);
     return gather(cache, block, owner, static_cast<uint32_t>(stack - owner->cached));
@@ -201,12 +202,12 @@ enum class gathered { cached, full, wrong };
 
 [[gnu::noinline]] ty_status end_free(thread_cache *cache, void *block, cached_free result) {
     if (cache->outgoing_count == 0 && has_parcels(cache))
-        open_parcels(cache); // it has just sent some: what its own ones were made of comes back so
+        open_parcels(cache); // it has just sent batches: so it gets the blocks of its own ones back
     leave(cache);
     return result == cached_free::cached ? TY_OK : heap_free(block);
 }
 
-// It is an extent, or in a span that no thread owns, or no block.
+// An extent, a block in a span without owner, or no block.
 [[gnu::noinline]] ty_status free_unstacked(thread_cache *cache, void *block) {
     const ty_heap *heap = cache->heap;
     uint64_t page = offset_in(heap, block) / page_bytes;
@@ -237,7 +238,7 @@ cached_free send_later(thread_cache *cache, const void *block, const magazine *s
     return result == gathered::wrong ? cached_free::wrong : cached_free::cached;
 }
 
-// This calls only functions that it ends with, so that it needs no stack.
+// Makes only tail calls, so that it needs no stack frame.
 ty_status free_cached_elsewhere(void *block, const magazine *stack) {
     thread_cache *cache = holding_cache;
     if (stack == nullptr) [[unlikely]]
@@ -279,7 +280,7 @@ void send_all(thread_cache *cache) {
     send_outgoing(cache);
 }
 
-// R4.
+// R4: a paused heap has no remote-free batches under way.
 void deliver(thread_cache *cache) {
     uint32_t count = cache->outgoing_count;
     cache->outgoing_count = 0;

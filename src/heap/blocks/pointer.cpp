@@ -5,7 +5,7 @@
 namespace taiyen {
 namespace {
 
-// Whether the calling thread, which has entered, owns the span: then nobody else changes its truth.
+// Whether the calling thread, which has entered, owns the span: then no other thread changes its persistent metadata.
 bool is_own(const ty_heap *heap, uint64_t page) {
     const thread_cache *cache = heap->writable ? cache_at(heap->slot) : nullptr;
     return cache != nullptr && heap->states[number_of(heap, page)].owner.load(std::memory_order_relaxed) == cache;
@@ -32,7 +32,7 @@ ty_status find_extent(ty_heap *heap, uint64_t page, live_block *block) {
     page_extent extent;
     *block = {head * page_bytes, page_bytes, false, {}, {}};
     if (head >= first_user_page && kind_of(heap->descriptors[head]) == page_extent_kept)
-        return TY_E_NOT_FOUND; // K1
+        return TY_E_NOT_FOUND; // K1: an extent that a thread keeps is neither block nor free
     if (head < first_user_page || !extent_at_head(heap, head, &extent) || page >= head + extent.count)
         return tables_damaged("no extent holds it", heap, page);
     *block = {head * page_bytes, extent.count * page_bytes, false, {}, extent};
@@ -47,7 +47,7 @@ void describe_block(const ty_heap *heap, const live_block &block, uint64_t offse
                  static_cast<void *>(heap->base + block.offset), static_cast<unsigned long long>(block.bytes));
 }
 
-// Where no live block is.
+// Describes an address at which no live block is.
 const char *describe_place(ty_heap *heap, uint64_t offset) {
     uint64_t page = offset / page_bytes;
     if (page < first_user_page || page >= heap->first_table_page)

@@ -6,29 +6,29 @@
 namespace taiyen {
 namespace {
 
-// Fewer pages at once are left alone: a call takes as long as a fault, and as seven while other threads run, since the
-// kernel then asks their processors to forget an address.
+// Fewer contiguous pages are not moved: a call takes as long as one fault, and as seven while other threads run, since
+// the kernel then sends their processors TLB shootdowns.
 constexpr uint64_t stretch_min = 16;
 
-// So many extents are looked at for each page that is missing: in less time than its fault takes.
+// At most so many extents are examined for each missing page: that takes less time than its fault.
 constexpr uint64_t extents_per_page = 4;
 constexpr uint64_t extents_max = 4096;
 
-// A huge page is not split for less: 350 us and more, where a fault takes 1.5.
+// A huge page is not split for less: that takes 350 us and more, a fault 1.5 us.
 constexpr uint64_t split_min = huge_page_pages / 2;
 
 constexpr uint32_t moves_max = 64;
 constexpr uint32_t failures_max = 4;
 
-// Pages whose memory went from one place to the other.
+// Pages whose memory was moved from one place to the other.
 struct page_move {
     uint32_t from;
     uint32_t to;
     uint32_t count;
 };
 
-// Stretches of a run's pages whose bits are alike, one after the other: of a unit at least, from 16 pages on, or of
-// whole huge pages.
+// Iterates over stretches of an extent's pages with equal bits: of at least a unit, from 16 pages on, or of whole huge
+// pages.
 class stretches {
 public:
     stretches(const ty_heap *heap, uint64_t first, uint64_t end, uint64_t unit, bool touched)
@@ -62,27 +62,28 @@ stretches stretches_of(const ty_heap *heap, page_extent extent, uint64_t unit, b
     return {heap, extent.first, uint64_t{extent.first} + extent.count, unit, touched};
 }
 
-// Pages of the run from here on were never used.
+// Pages of the extent from here on were never used.
 uint64_t used_end(page_extent extent, uint64_t fresh_from) {
     uint64_t end = uint64_t{extent.first} + extent.count;
     return fresh_from < extent.first ? extent.first : end < fresh_from ? end : fresh_from;
 }
 
-// The next extent of the sweep for donors, if it can be one.
+// The next extent in the sweep for donors, if it can be one.
 bool next_donor(ty_heap *heap, page_extent *extent) {
     page_memory &memory = heap->memory;
     uint64_t top = top_of(heap);
     uint64_t page = next_head(heap, memory.next_donor < first_user_page ? first_user_page : memory.next_donor, top);
     if (page >= top || !extent_at_head(heap, page, extent)) {
-        memory.next_donor = page < top ? page + 1 : first_user_page; // damaged: verify tells
+        memory.next_donor = page < top ? page + 1 : first_user_page; // the tables are damaged: verify reports it
         return false;
     }
     memory.next_donor = page + extent->count;
     return kind_at(heap, page) == page_free && extent->count >= stretch_min;
 }
 
-// Moves memory from the donors into the holes, in pieces of a unit at least, and makes it known. Where small pages have
-// been, an empty page table is left, and the kernel would split a huge page that comes there: so that goes first. (P1)
+// Moves memory from the donors into the holes, in pieces of at least a unit, and records it. P1: a page with a clear
+// bit has no memory. Where small pages have been, an empty page table is left, and the kernel would split a huge page
+// that is moved there: so the table is dropped first.
 [[gnu::cold, gnu::noinline]] void move_memory(ty_heap *heap, stretches holes, const memory_donors &donors,
                                               uint64_t unit) {
     page_move moves[moves_max];
@@ -119,14 +120,15 @@ bool next_donor(ty_heap *heap, page_extent *extent) {
     }
 }
 
-// A part of a huge page is not worth splitting one for in an extent of so many pages: all that moves later is then
-// split.
+// In an extent of so many pages it is not worth splitting a huge page to move a part: all that moves later would be
+// split, too.
 bool takes_huge_only(page_extent extent) {
     return extent.count >= aligned_extent_pages;
 }
 
-// What a run wants: all pages below fresh_from that have no memory, and whole huge pages. If the heap has such and may
-// hold more memory, those alone: faults for the rest cost less than splitting what others would take whole.
+// The pages that an extent needs: all below fresh_from that have no memory, and whole huge pages. If the heap has huge
+// ones and may hold more memory, only those: faults for the rest cost less than splitting huge pages that others could
+// use whole.
 struct memory_wish {
     uint64_t pages;
     bool huge_only;
@@ -146,8 +148,8 @@ memory_wish wish_of(const ty_heap *heap, page_extent extent, uint64_t fresh_from
     return {pages, true};
 }
 
-// The free extent behind a long one, if it holds the rest of its last huge page, of which nothing has memory: then that
-// gets a whole one, too. Count 0: it does not.
+// The free extent behind a long one, if it holds the rest of its last huge page, and none of that has memory: then that
+// page becomes a whole one, too. Count 0: it does not.
 page_extent free_behind(const ty_heap *heap, page_extent extent) {
     uint64_t end = uint64_t{extent.first} + extent.count;
     uint64_t tail = end & ~(huge_page_pages - 1);
@@ -159,13 +161,13 @@ page_extent free_behind(const ty_heap *heap, page_extent extent) {
     return whole ? behind : page_extent{};
 }
 
-// Whole huge pages are for who wants such, or half of one at least: faults cost less than a split.
+// Whole huge pages go to extents that need them whole, or at least half of one: faults cost less than a split.
 bool can_give(const ty_heap *heap, page_extent extent, const memory_wish &wish) {
     bool huge = stretches_of(heap, extent, huge_page_pages, true).find();
     return huge ? wish.huge_only || wish.pages >= split_min : !wish.huge_only;
 }
 
-// What comes with system calls is cold, here and elsewhere: so it is compiled for size.
+// Code around system calls is cold, here and elsewhere: so it is compiled for size.
 [[gnu::cold, gnu::noinline]] bool withdraw(ty_heap *heap, page_extent donor, memory_donors *donors) {
     if (!withdraw_free(heap, donor))
         return false;
@@ -202,8 +204,8 @@ bool can_give(const ty_heap *heap, page_extent extent, const memory_wish &wish) 
     }
 }
 
-// Whole huge pages that get no memory from others are faulted in, 90 us each; where an empty page table is left, as
-// 512 small pages, 600 us. So it goes first.
+// Whole huge pages that get no memory from donors are faulted in, in 90 us each; where an empty page table is left, as
+// 512 small pages, in 600 us. So the table is dropped first.
 [[gnu::cold, gnu::noinline]] void drop_page_tables(ty_heap *heap, page_extent extent, uint64_t fresh_from) {
     stretches holes(heap, extent.first, used_end(extent, fresh_from), huge_page_pages, false);
     for (; holes.find(); holes.skip(holes.left()))

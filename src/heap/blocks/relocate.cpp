@@ -9,13 +9,13 @@
 namespace taiyen {
 namespace {
 
-// A shrinking run moves only if it is short: it is copied.
+// A shrinking extent is moved only if it is short, since it is copied.
 constexpr uint64_t tidy_bytes_max = uint64_t{256} << 10;
 
-// Fewer small pages than these are copied: they fault in less time than a call takes.
+// Fewer small pages are copied: they fault in less time than a call takes.
 constexpr uint64_t moved_pages_min = 8;
 
-// Where a growing block goes to. Pages from fresh_from on were above top; donors are for the pages that it has more.
+// The new place of a growing block. Pages from fresh_from on were above top; donors are for its additional pages.
 struct new_place {
     page_extent extent;
     uint64_t fresh_from;
@@ -26,8 +26,8 @@ void *no_block(ty_status) {
     return nullptr; // the detail is set
 }
 
-// Where in a huge page the new place should start, in pages: where the old one does, so that pages can be moved whole.
-// A short extent is rather copied, once, to the start of one.
+// The offset within a huge page at which the new place should start, in pages: that of the old one, so that pages can
+// be moved whole. A short extent is copied instead, once, to the start of a huge page.
 uint64_t offset_for(const ty_heap *heap, const live_block &block) {
     uint64_t page = reinterpret_cast<uintptr_t>(heap->base + block.offset) / page_bytes;
     return !block.small && block.extent.count >= aligned_extent_pages ? page % huge_page_pages : 0;
@@ -38,13 +38,13 @@ page_extent pages_of(const live_block &block) {
                        : block.extent;
 }
 
-// The pages of an extent behind the first ones.
+// The pages of an extent behind the first count.
 page_extent behind(page_extent extent, uint32_t count) {
     return {extent.first + count, extent.count - count};
 }
 
-// An extent of place->run.count pages for a block that has grown and is likely to grow again: where there is memory
-// enough, in front of as many free pages.
+// An extent of place->extent.count pages for a block that has grown and is likely to grow again: if there is enough
+// memory, in front of as many free pages.
 [[gnu::cold, gnu::noinline]] ty_status take_growing_run(ty_heap *heap, const live_block &block, new_place *place) {
     uint64_t pages = place->extent.count;
     uint64_t before = offset_for(heap, block);
@@ -63,7 +63,7 @@ page_extent behind(page_extent extent, uint32_t count) {
     return TY_OK;
 }
 
-// A block about to move takes what is free of its last huge page, so that this is moved, too, and not copied.
+// A block about to move takes the free rest of its last huge page, so that this is moved, too, and not copied.
 void fill_last_huge_page(ty_heap *heap, uint64_t pages_wanted, page_extent *extent) {
     uint64_t base_page = reinterpret_cast<uintptr_t>(heap->base) / page_bytes;
     uint64_t missing = -(base_page + extent->first + extent->count) & (huge_page_pages - 1);
@@ -76,9 +76,9 @@ void fill_last_huge_page(ty_heap *heap, uint64_t pages_wanted, page_extent *exte
         extent->count = static_cast<uint32_t>(filled);
 }
 
-// Content that lies in small pages, and goes to where such are. What is there already is copied into; the first stretch
-// without memory gets the pages. Returns those that are gone. The target of a move must read as zeros (PM4): so its end
-// is not left for the kernel to find.
+// Moves content between small pages. Destination pages with memory are copied into; the first stretch without memory
+// gets the pages. Returns the pages that are gone. PM4: nothing is copied over a page that moved uncounted. The target
+// of a move must read as zeros, so its end is not left for the kernel to find.
 page_extent move_small_pages(ty_heap *heap, page_extent from, uint64_t to) {
     uint64_t hole = next_with_touched(heap, to, to + from.count, false);
     uint64_t stop = next_with_touched(heap, hole, to + from.count, true);
@@ -93,14 +93,15 @@ page_extent move_small_pages(ty_heap *heap, page_extent from, uint64_t to) {
     return {rest.first, static_cast<uint32_t>(moved / page_bytes)};
 }
 
-// None of these pages is part of a huge one, unless the kernel makes them such on its own.
+// None of these pages is part of a huge one, unless the kernel makes them so on its own.
 bool in_small_pages(const ty_heap *heap, uint64_t first, uint64_t count) {
     uint64_t from = first / huge_page_pages;
     uint64_t last = (first + count - 1) / huge_page_pages;
     return last < 64 && (heap->huge_places.load(std::memory_order_relaxed) >> from) << from << (63 - last) == 0;
 }
 
-// Inlined, this and take_growing_run would be there twice. It copies, so it is not cold: that would be done by bytes.
+// Not inlined: it would be there twice, with take_growing_run. Not cold: it copies, and cold code would copy byte by
+// byte.
 [[gnu::noinline]] page_extent move_content(ty_heap *heap, page_extent from, const new_place &place) {
     uint64_t to = place.extent.first;
     bool small = in_small_pages(heap, from.first, from.count) && in_small_pages(heap, to, from.count);
@@ -109,7 +110,7 @@ bool in_small_pages(const ty_heap *heap, uint64_t first, uint64_t count) {
     size_t moved = heap->mover.move(page_address(heap, from.first), page_address(heap, to), from.count * page_bytes,
                                     is_vacant(heap, to, from.count));
     if (heap->memory.small_pages != nullptr && (to + from.count) % huge_page_pages != 0)
-        note_small_pages(heap, to + from.count - 1, 1); // the tail is copied to such
+        note_small_pages(heap, to + from.count - 1, 1); // the tail is copied to small pages
     uint32_t first = static_cast<uint32_t>((from.first + huge_page_pages - 1) & ~(huge_page_pages - 1));
     return {first, static_cast<uint32_t>(moved / page_bytes)};
 }

@@ -1,12 +1,12 @@
-// Giving a block that is an extent another place: growing where there is no room behind it, shrinking where that
-// leaves the heap less fragmented. docs/design/heap-memory.md, "Dynamic blocks".
+// Relocates blocks that are extents: a growing one where there is no room behind it, a shrinking one where that leaves
+// the heap less fragmented. docs/design/heap-memory.md, "Dynamic blocks".
 #pragma once
 
 #include "pointer.hpp"
 
 namespace taiyen {
 
-// Where pages can be moved, runs of so many start at a huge page, so that they can be moved whole.
+// Where pages can be moved, extents of at least so many start at a huge page, so that they can be moved whole.
 inline constexpr uint64_t aligned_extent_pages = 2 * huge_page_pages;
 
 inline uint64_t extent_alignment(const ty_heap *heap, uint64_t pages, uint64_t aligned_from) {
@@ -18,8 +18,8 @@ inline uint64_t extent_alignment(const ty_heap *heap, uint64_t pages, uint64_t a
 // A larger block with the content of this one, which is freed. NULL with the detail set: nothing has changed.
 void *grow_elsewhere(ty_heap *heap, thread_cache *cache, live_block block, size_t size);
 
-// What has just shrunk to size moves where that tidies up and is cheap: at most freed_bytes are copied. Returns its
-// address.
+// Moves an extent that has just shrunk to size if that reduces fragmentation and is cheap: at most freed_bytes are
+// copied. Returns its address.
 void *tidy_shrunk(ty_heap *heap, thread_cache *cache, const live_block &block, size_t size, uint64_t freed_bytes);
 
 } // namespace taiyen

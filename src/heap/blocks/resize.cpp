@@ -1,4 +1,4 @@
-// Resizing: in place where there is room, else by another place.
+// Resizing: in place if there is room, otherwise by relocation.
 #include "../tables/tables.hpp"
 #include "alloc.hpp"
 #include "recycle.hpp"
@@ -47,7 +47,7 @@ ty_status resize_run(ty_heap *heap, live_block *block, size_t size) {
     return TY_OK;
 }
 
-// In place or not at all. *block becomes what it is then.
+// In place or not at all. *block is updated.
 ty_status resize_entered(ty_heap *heap, live_block *block, size_t size) {
     ty_status status = size <= block->bytes ? TY_OK : TY_E_MEMORY;
     if (!block->small)
@@ -94,7 +94,7 @@ ty_status heap_resize_in_place(void *address, size_t size) {
 
 static void *resize_or_move(ty_heap *heap, void *address, size_t size) {
     live_block block;
-    operation work(heap); // in one go, so that a snapshot sees the block in one place
+    operation work(heap); // one operation, so that a snapshot sees the block in one place
     if (find_start("resize", heap, address, &block) != TY_OK)
         return nullptr;
     uint64_t bytes_before = block.bytes;

@@ -14,7 +14,7 @@ heap_roots *roots_of(const ty_heap *heap) {
     return reinterpret_cast<heap_roots *>(heap->base + page_bytes);
 }
 
-// Names read from a heap may lack their 0.
+// A name in a heap may lack its terminating 0.
 bool has_name(const root_record &root, const char *name) {
     return root.name[0] != 0 && strncmp(root.name, name, sizeof root.name) == 0;
 }
@@ -27,7 +27,7 @@ root_record *find_root(const ty_heap *heap, const char *name) {
     return nullptr;
 }
 
-// An offset that leads out of the blocks is damage; it reads as no root.
+// An offset outside of the blocks is damage; it reads as no root.
 void *address_of(const ty_heap *heap, const root_record &root) {
     return root.offset < heap->limit_bytes ? heap->base + root.offset : nullptr;
 }
@@ -88,7 +88,7 @@ void *heap_root(ty_heap *heap, const char *name) {
 
 ty_status heap_each_root(ty_heap *heap, ty_root_callback *callback, void *context) {
     for (const root_record &root : roots_of(heap)->roots) {
-        char name[sizeof root.name] = {}; // ends within TY_ROOT_NAME_MAX, whatever the heap says
+        char name[sizeof root.name] = {}; // terminated within TY_ROOT_NAME_MAX, whatever the heap contains
         memcpy(name, root.name, sizeof name - 1);
         if (name[0] != 0 && !callback(name, address_of(heap, root), context))
             break;
@@ -101,7 +101,7 @@ void heap_set_service_root(ty_heap *heap, void *address) {
     heap->header->service_root = address != nullptr ? offset_in(heap, address) : 0;
 }
 
-// An offset that leads out of the blocks is damage; it reads as none.
+// An offset outside of the blocks is damage; it reads as NULL.
 void *heap_service_root(const ty_heap *heap) {
     uint64_t offset = heap->header->service_root;
     bool inside = offset >= first_user_page * page_bytes && offset < heap->first_table_page * page_bytes;

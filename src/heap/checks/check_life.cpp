@@ -1,4 +1,4 @@
-// A heap's checks from its start to its end: what live blocks come to by site, and what is looked at as a whole.
+// A heap's checks from start to end: sums of live blocks by site, and checks of the whole heap.
 #include "check_runtime.hpp"
 
 #include "../blocks/blocks.hpp"
@@ -12,12 +12,12 @@ namespace taiyen {
 namespace {
 
 constexpr uint64_t quarantine_default = uint64_t{16} << 20;
-constexpr uint64_t quarantine_small = uint64_t{256} << 10; // where it only tells of blocks freed twice
+constexpr uint64_t quarantine_small = uint64_t{256} << 10; // where it only detects double frees
 constexpr uint64_t mappings_default = 65530;               // vm.max_map_count, where it cannot be read
 constexpr uint64_t samples_max = 256;
 constexpr uint32_t leaks_told_max = 50; // on standard error
 
-// A guarded block takes two mappings: a quarter of them all.
+// A guarded block takes two mappings: they may take a quarter of all.
 uint64_t find_guarded_max(unsigned flags) {
     if ((flags & TY_CHECK_GUARD_PAGES) == 0)
         return samples_max;
@@ -26,7 +26,7 @@ uint64_t find_guarded_max(unsigned flags) {
     return mappings / 8;
 }
 
-// Frees what there is of it.
+// Frees the parts that exist.
 void drop(heap_checks *checks) {
     if (checks->watch != nullptr) {
         os::faults::hold held(*checks->watch);
@@ -207,7 +207,7 @@ static uint64_t verify_checks(const ty_heap *heap, ty_problem_callback *callback
     return problems;
 }
 
-// On the thread that made the access, which is not within the heap: no lock of its own is in the way.
+// Runs on the thread that made the access, which works on no heap then: it holds no lock that this needs.
 os::faults::outcome on_forbidden_access(void *context, const os::faults::memory_fault &fault) {
     auto &checks = *static_cast<heap_checks *>(context);
     live_block block;

@@ -59,7 +59,8 @@ ty_status record_table::add(const check_record &record) {
     return TY_OK;
 }
 
-// Those that stand behind it because their own place was taken move up, so that none is cut off. (C1)
+// Records behind it that were displaced from their own place move up, so that none becomes unreachable (C1: each record
+// is of an allocated block).
 void record_table::remove(check_record *record) {
     uint64_t hole = static_cast<uint64_t>(record - records_);
     for (uint64_t place = (hole + 1) & (places_ - 1); records_[place].real != 0; place = (place + 1) & (places_ - 1)) {

@@ -1,5 +1,4 @@
-// What a checked heap knows of each of its blocks, in volatile tables apart from them. All of it under the checks'
-// lock.
+// The records of a checked heap's blocks, in volatile tables apart from them. All under the checks' lock.
 #pragma once
 
 #include "../heap.hpp"
@@ -7,32 +6,31 @@
 namespace taiyen {
 
 // C1: each record is of a block that is allocated in the persistent metadata: `real` is its offset from the base. The
-// block that the
-//     program sees lies in it.
+// block that the program sees lies in it.
 struct check_record {
-    uint64_t real; // 0: the place in the table is empty
+    uint64_t real; // 0: the slot is empty
     uint64_t real_bytes;
     uint64_t user;
-    uint64_t user_bytes; // as asked for, but at least 1
+    uint64_t user_bytes; // as requested, but at least 1
     uint32_t site;       // 0: not recorded
     uint32_t freed_site;
     uint32_t thread;
     uint32_t freed_thread;
     bool freed;   // it is in the quarantine
-    bool guarded; // its last page may not be accessed; once it is freed, none
+    bool guarded; // its last page is inaccessible; once it is freed, all its pages
     uint64_t data_end() const { return real + real_bytes - (guarded ? os::page_bytes : 0); }
 };
 
-// By the blocks' offsets: open addressing, at most three quarters full.
+// A hash table by the blocks' offsets: open addressing, at most three quarters full.
 class record_table {
 public:
     void stop();
-    // The place stays where it is until the next change.
+    // The pointer is valid until the next change.
     check_record *find(uint64_t real) const;
-    ty_status add(const check_record &record); // that is not there. Expected: TY_E_MEMORY
+    ty_status add(const check_record &record); // must not be there. Expected: TY_E_MEMORY
     void remove(check_record *record);
     uint64_t count() const { return count_; }
-    // All of them: at(0) to at(places() - 1), of which those with real 0 are none.
+    // All slots: at(0) to at(places() - 1); those with real 0 are empty.
     uint64_t places() const { return places_; }
     check_record &at(uint64_t place) const { return records_[place]; }
 
@@ -46,13 +44,13 @@ private:
     uint64_t count_ = 0;
 };
 
-// Blocks that were freed, in order. What they are their records say.
+// Freed blocks, in order of their frees. Their records describe them.
 class quarantine {
 public:
     ty_status start(uint64_t bytes_max);
     void stop();
     bool takes(const check_record &record) const { return record.real_bytes <= bytes_max_ / 4; }
-    void put(const check_record &record); // that it takes
+    void put(const check_record &record); // if takes() is true for it
     bool over() const { return bytes_ > bytes_max_ || count_ == places; }
     bool empty() const { return count_ == 0; }
     uint64_t oldest() const { return reals_[first_]; }

@@ -1,4 +1,4 @@
-// What is found, as figures for a callback and as text for a person.
+// Findings: as a struct for a callback and as text for a person.
 #include "check_runtime.hpp"
 
 #include <cstdarg>
@@ -38,7 +38,7 @@ ty_finding metrics_of(const heap_checks &checks, const finding &what) {
     return told;
 }
 
-// Where an address lies, seen from a block.
+// The position of an address relative to a block.
 void add_place(text_writer &text, const ty_finding &told) {
     uintptr_t start = reinterpret_cast<uintptr_t>(told.block);
     uintptr_t at = reinterpret_cast<uintptr_t>(told.address);
@@ -138,7 +138,7 @@ void write_sum(text_writer &text, const ty_site_use &use, const char *state) {
     text.add_site("allocated", use.site);
 }
 
-// The text stands in memory of its own: the stack may be a signal's.
+// The text lies in mapped memory: the stack may be a signal handler's.
 void tell(heap_checks &checks, const finding &what) {
     ty_finding told = metrics_of(checks, what);
     void *memory;
@@ -152,7 +152,7 @@ void tell(heap_checks &checks, const finding &what) {
         checks.found(&told, checks.found_context);
     } else {
         os::write_standard_error(told.text, strlen(told.text));
-        if (what.kind != TY_FINDING_ACCESS) // there the fault ends it
+        if (what.kind != TY_FINDING_ACCESS) // an access ends with its fault
             abort();
     }
     if (text.text != nullptr)

@@ -1,8 +1,8 @@
-// A heap's checks: bounds, freed blocks, sites, sampling. They stand beside the allocator, which hands them the calls
-// on a checked heap and otherwise knows nothing of them; docs/design/checks.md tells how.
+// A heap's checks: bounds, freed blocks, sites, sampling. They are separate from the allocator, which passes them the
+// calls on a checked heap and otherwise knows nothing of them. docs/design/checks.md explains them.
 //
-// The checks' lock is taken only between entering a heap and leaving it, so that nobody holds it while the heap stands
-// still. Findings are told after both.
+// The checks' lock is taken only between entering a heap and leaving it, so that no thread holds it while the heap is
+// paused. Findings are reported after both.
 #pragma once
 
 #include "../blocks/blocks.hpp"
@@ -22,7 +22,7 @@ struct heap_checks : check_hooks {
     os::faults::watch *watch = nullptr;
     std::atomic<uint32_t> sample_left{0};
     std::atomic<uint64_t> guarded{0}; // changes under the lock
-    record_table records;             // by the lock, as is the rest
+    record_table records;             // guarded by lock, as is the rest
     quarantine freed;
     site_table sites;
 };
@@ -30,7 +30,7 @@ inline heap_checks &checks_of(const ty_heap *heap) {
     return *static_cast<heap_checks *>(heap->checks);
 }
 
-// The part of the table that is about blocks: checks.cpp.
+// The table's functions for blocks: checks.cpp.
 void *checked_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed, const void *caller);
 ty_status checked_free(ty_heap *heap, const char *verb, void *block, const void *caller);
 void *checked_resize(ty_heap *heap, void *block, size_t size, const void *caller);
@@ -41,16 +41,16 @@ bool checked_block_at(ty_heap *heap, const void *address, ty_block *block);
 bool sample_due(ty_heap *heap);
 void *take_sample(ty_heap *heap, size_t size, const void *caller);
 
-// One thing that is wrong.
+// One defect.
 struct finding {
     ty_finding_kind kind;
     const char *verb;    // of the call that found it; NULL: none did
-    uintptr_t address;   // of what is wrong
-    check_record record; // a copy; real 0: there is no block
-    bool write;          // TY_FINDING_ACCESS: it was one
+    uintptr_t address;   // of the defect
+    check_record record; // a copy; real 0: no block
+    bool write;          // TY_FINDING_ACCESS: it was a write
 };
 
-// Those of one call.
+// The findings of one call.
 struct finding_list {
     static constexpr size_t max = 6;
     finding all[max];
@@ -62,10 +62,10 @@ struct finding_list {
     }
 };
 
-// What is wrong with a block's bounds, or with its fill when it is freed: at most two findings.
+// Finds damage to a block's bounds, or to its fill after it was freed: at most two findings.
 void check_block(const heap_checks &checks, const check_record &record, const char *verb, finding_list *findings);
 
-// What is in the quarantine goes back to the heap, with what is found. False: there is more to come.
+// Frees what is in the quarantine, with its findings. False: there is more to come.
 bool let_all_go(ty_heap *heap, finding_list *findings);
 
 void tell(heap_checks &checks, const finding &what);
@@ -78,7 +78,7 @@ struct text_writer {
     [[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
     void add_site(const char *done, const ty_site &site);
 };
-// The text of a finding or a site; sites that are summed up are of leaks.
+// The text of a finding or a site; summed up sites are of leaks.
 void write_finding(text_writer &text, const ty_finding &finding, const char *verb, bool write);
 void write_sum(text_writer &text, const ty_site_use &use, const char *state);
 

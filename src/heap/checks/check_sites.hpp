@@ -1,5 +1,5 @@
-// The stacks that a checked heap has seen, each once. Written under the checks' lock; what has been entered never
-// changes, but for the sums, and never goes away while the heap lives.
+// The stacks that a checked heap has seen, each once. Written under the checks' lock; an entry never changes, except
+// for its sums, and stays while the heap lives.
 #pragma once
 
 #include "../heap.hpp"
@@ -8,7 +8,7 @@ namespace taiyen {
 
 inline constexpr uint32_t site_frames_max = 24;
 
-// What blocks of a site come to, while they are summed up.
+// The sums of a site's blocks.
 struct site_sum {
     uint64_t blocks;
     uint64_t bytes;
@@ -22,17 +22,17 @@ struct known_site {
     uint32_t next; // in its bucket
     uint32_t frame_count;
     site_sum sum;
-    void *frames[site_frames_max]; // as many as there are
+    void *frames[site_frames_max]; // count of them are present
 };
 
 class site_table {
 public:
     ty_status start();
     void stop();
-    // The number of a stack; that of the empty one when there is no room for it.
+    // The number of a stack; that of the empty one when there is no room.
     uint32_t enter(void *const *frames, size_t count);
     known_site &at(uint32_t site) const { return *reinterpret_cast<known_site *>(memory_ + size_t{site} * unit); }
-    // All sites one after the other: the first one is the empty stack.
+    // Iterates over all sites: the first is the empty stack.
     uint32_t first() const { return first_site; }
     uint32_t next(uint32_t site) const { return site + units_of(at(site).frame_count); }
     uint32_t end() const { return end_; }
@@ -60,9 +60,9 @@ public:
     site_list(const site_list &) = delete;
     site_list &operator=(const site_list &) = delete;
     ~site_list() { os::unmap_memory(uses_, mapped_bytes_); }
-    // From their sums. What it names stays good as long as the table. Expected: TY_E_MEMORY.
+    // Built from their sums. Refers to the table, which must outlive it. Expected: TY_E_MEMORY.
     ty_status take(const site_table &sites);
-    // Calls back for each, with a text that says in which state its blocks are, until the callback returns false.
+    // Calls back for each, with a text that states the condition of its blocks, until the callback returns false.
     // Expected: TY_E_MEMORY.
     ty_status tell(const char *state, ty_site_callback *callback, void *context);
 

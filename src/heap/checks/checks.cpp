@@ -1,4 +1,4 @@
-// Blocks of a checked heap: how they lie in the persistent metadata's blocks, and their life.
+// Blocks of a checked heap: how they lie in the blocks of the persistent metadata, and their life.
 #include "check_runtime.hpp"
 
 #include "../blocks/blocks.hpp"
@@ -11,11 +11,11 @@ namespace {
 constexpr size_t natural_alignment = 16;
 constexpr size_t lead_bytes = 16;         // at least so many watched bytes before a block
 constexpr size_t trail_bytes_min = 8;     // and behind it
-constexpr size_t watched_bytes_max = 128; // so many are looked at of more
+constexpr size_t watched_bytes_max = 128; // at most so many are checked
 constexpr char freed_fill = static_cast<char>(0xdb);
 
-// Differs from place to place, so that bytes moved from elsewhere are no match, and is never 0, which is what is
-// written past an end most often.
+// Differs from place to place, so that bytes moved from elsewhere do not match, and is never 0, the value most often
+// written past an end.
 char watched_byte(const char *place) {
     return static_cast<char>(0x80 | ((reinterpret_cast<uintptr_t>(place) * 29) & 0x7f));
 }
@@ -58,11 +58,11 @@ uint64_t rounded_up(uint64_t value, uint64_t multiple) {
 
 struct request {
     size_t size;
-    size_t alignment; // 16 at least
+    size_t alignment; // at least 16
     bool zeroed;
 };
 
-// Bytes that a block could not have, with what is added, for the allocator to refuse.
+// Sizes that no block could have, with the added bytes: left to the allocator to refuse.
 bool too_large(const ty_heap *heap, const request &wanted) {
     return wanted.size > heap->limit_bytes || wanted.alignment > heap->limit_bytes;
 }
@@ -71,14 +71,14 @@ bool may_guard(const heap_checks &checks, const request &wanted) {
     return wanted.alignment <= page_bytes && checks.guarded.load(std::memory_order_relaxed) < checks.guarded_max;
 }
 
-// The block ends, but for its alignment, where the page starts that may not be accessed.
+// The block ends, up to its alignment, at the inaccessible page.
 bool make_guarded(ty_heap *heap, const request &wanted, check_record *record) {
     uint64_t data_bytes = rounded_up(rounded_up(wanted.size, wanted.alignment) + lead_bytes, page_bytes);
     void *real = alloc_run_entered(heap, nullptr, data_bytes + page_bytes, 0, wanted.zeroed);
     if (real == nullptr)
         return false;
     if (os::forbid(static_cast<char *>(real) + data_bytes, page_bytes) != TY_OK) {
-        static_cast<void>(free_entered(heap, nullptr, real)); // a run, which no cache knows; too many mappings
+        static_cast<void>(free_entered(heap, nullptr, real)); // an extent, which no cache has; too many mappings
         return false;
     }
     record->real = offset_in(heap, real);
@@ -105,7 +105,7 @@ bool make_bounded(ty_heap *heap, thread_cache *cache, const request &wanted, boo
     return true;
 }
 
-// With the record entered, or NULL with the detail set.
+// Makes a block and its record. NULL with the detail set.
 void *make_block(ty_heap *heap, thread_cache *cache, const request &wanted, bool guarded, check_record record) {
     heap_checks &checks = checks_of(heap);
     record.user_bytes = wanted.size;
@@ -126,7 +126,7 @@ void *make_block(ty_heap *heap, thread_cache *cache, const request &wanted, bool
         return heap->base + record.user;
     if (record.guarded)
         static_cast<void>(os::commit(heap->base + record.data_end(), page_bytes));
-    static_cast<void>(free_entered(heap, cache, heap->base + record.real)); // the first failure is the one to tell
+    static_cast<void>(free_entered(heap, cache, heap->base + record.real)); // the first failure is the one to report
     return nullptr;
 }
 
@@ -137,7 +137,7 @@ uint32_t enter_site(heap_checks &checks, void *const *frames, size_t count) {
     return checks.sites.enter(frames, count);
 }
 
-// Where the calling thread is, when that is to be known.
+// The stack of the calling thread, if sites are recorded.
 struct calls {
     void *frames[site_frames_max];
     size_t count;
@@ -147,7 +147,7 @@ struct calls {
                     : 0) {}
 };
 
-// The record of the persistent metadata's block that an address lies in; real 0: there is none.
+// The record of the persistent metadata's block at an address; real 0: none.
 check_record record_at(ty_heap *heap, const void *address) {
     live_block block;
     if (find_block(heap, address, &block) != TY_OK)
@@ -157,7 +157,7 @@ check_record record_at(ty_heap *heap, const void *address) {
     return record != nullptr ? *record : check_record{};
 }
 
-// Where a use of what is no live block stands.
+// The kind of finding for a call on what is not a live block.
 ty_finding_kind finding_of(const ty_heap *heap, const check_record &record, const void *address) {
     if (record.real == 0)
         return TY_FINDING_WILD_FREE;
@@ -178,11 +178,11 @@ ty_status refuse(ty_heap *heap, const char *verb, const void *address, const che
         .remedy("hand in the address that the allocation returned, and only until it is freed");
 }
 
-// The pages of a guarded block are kept from use until it leaves the quarantine; those of others are filled.
+// Makes a freed guarded block inaccessible until it leaves the quarantine; fills others.
 void seal(const heap_checks &checks, const check_record &record) {
     char *real = checks.heap->base + record.real;
     if (record.guarded) {
-        static_cast<void>(os::decommit(real, record.real_bytes)); // a wish
+        static_cast<void>(os::decommit(real, record.real_bytes)); // best effort
         static_cast<void>(os::forbid(real, record.real_bytes));   // fewer mappings than before
     } else if ((checks.flags & TY_CHECK_FREED) != 0) {
         memset(checks.heap->base + record.user, freed_fill, record.user_bytes);
@@ -197,7 +197,8 @@ ty_status release(ty_heap *heap, thread_cache *cache, const check_record &record
     return free_entered(heap, cache, real);
 }
 
-// Blocks leave the quarantine until it is within its bounds, unless there is no room for what is wrong with them. (C1)
+// Frees blocks of the quarantine until it is within its bounds, unless there is no room for findings. C1: each record
+// is of an allocated block, so the record goes first.
 ty_status let_go(ty_heap *heap, thread_cache *cache, bool all, finding_list *findings) {
     heap_checks &checks = checks_of(heap);
     for (;;) {
@@ -221,7 +222,7 @@ ty_status let_go(ty_heap *heap, thread_cache *cache, bool all, finding_list *fin
     }
 }
 
-// Takes a live block out of use. False: it is none by now; *record is what it is.
+// Takes a live block out of use. False: it is no longer live; *record is its current state.
 bool retire(heap_checks &checks, const void *block, uint32_t site, const char *verb, check_record *record, bool *kept,
             finding_list *findings) {
     os::lock_guard guard(checks.lock);
@@ -231,7 +232,7 @@ bool retire(heap_checks &checks, const void *block, uint32_t site, const char *v
         return false;
     check_block(checks, *found, verb, findings);
     if (findings->count != 0)
-        set_bounds(checks, *found); // it is told once
+        set_bounds(checks, *found); // reported once
     found->freed_site = site;
     found->freed_thread = static_cast<uint32_t>(os::thread_id());
     *kept = checks.freed.takes(*found);
@@ -254,7 +255,7 @@ ty_status no_room(const check_record &record, size_t size) {
         .remedy("resize without asking for the same place");
 }
 
-// A live block's new size, when its place is large enough. False: it is not, or there is no such block.
+// Sets a live block's new size, if its place is large enough. False: it is not, or the block is not live.
 bool set_size(heap_checks &checks, const check_record &seen, size_t size, const char *verb, finding_list *findings) {
     os::lock_guard guard(checks.lock);
     check_record *record = checks.records.find(seen.real);
@@ -278,7 +279,7 @@ size_t at_least_one(size_t size) {
 void check_block(const heap_checks &checks, const check_record &record, const char *verb, finding_list *findings) {
     const ty_heap *heap = checks.heap;
     if (record.freed && record.guarded)
-        return; // nobody can have written
+        return; // it is inaccessible
     if (has_bounds(checks, record)) {
         byte_range before = watched_before(heap, record);
         const char *at = before.end;
@@ -422,7 +423,7 @@ bool checked_block_at(ty_heap *heap, const void *address, ty_block *block) {
 bool let_all_go(ty_heap *heap, finding_list *findings) {
     operation work(heap, cache_to_free);
     if (let_go(heap, work.cache(), true, findings) != TY_OK)
-        return true; // damaged tables: nothing more can be said
+        return true; // damaged tables: no more checks possible
     return checks_of(heap).freed.empty();
 }
 

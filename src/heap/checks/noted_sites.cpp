@@ -1,4 +1,5 @@
-// Where blocks were allocated by calls that say so (scopes): a table by address, for the process. M10.
+// The allocation sites of blocks whose callers report them (scopes): a table by address, for the process. M10: a
+// block's site is that of its last allocation in a scope.
 #include "check_runtime.hpp"
 
 #include <atomic>
@@ -8,13 +9,13 @@ namespace taiyen {
 namespace {
 
 struct noted_block {
-    const void *block; // NULL: the place is free
+    const void *block; // NULL: a free slot
     uint32_t site;
     uint32_t thread;
 };
 
 struct noted_sites {
-    os::mutex lock{os::lock_rank::checks}; // guards all that follows
+    os::mutex lock{os::lock_rank::checks}; // guards all members below
     site_table sites;
     noted_block *places = nullptr;
     size_t places_count = 0; // a power of two
@@ -24,7 +25,7 @@ struct noted_sites {
         return (reinterpret_cast<uintptr_t>(block) >> 4) * 0x9e3779b97f4a7c15 >> (64 - std::countr_zero(places_count));
     }
     size_t next(size_t place) const { return (place + 1) & (places_count - 1); }
-    // Where the block stands, or is to stand.
+    // The slot of the block, or the one where it would go.
     size_t find(const void *block) const {
         size_t place = home_of(block);
         while (places[place].block && places[place].block != block)
@@ -55,7 +56,7 @@ struct noted_sites {
             sites.stop();
         return status;
     }
-    // Those behind it that it kept from their own place come nearer.
+    // Entries behind it that were displaced from their own slot move up.
     void erase(size_t place) {
         for (size_t other = next(place); places[other].block; other = next(other))
             if (((other - home_of(places[other].block)) & (places_count - 1)) >=
@@ -92,7 +93,7 @@ void heap_note_block(const void *block, const void *caller) {
     const size_t count = os::take_stack(caller, frames, site_frames_max);
     os::lock_guard guard(noted.lock);
     if (noted.used * 4 >= noted.places_count * 3 && noted.make(noted.places_count * 2))
-        return; // it is one without a site
+        return; // the block has no site then
     const size_t place = noted.find(block);
     noted.used += !noted.places[place].block;
     noted.places[place] = {block, noted.sites.enter(frames, count), static_cast<uint32_t>(os::thread_id())};

@@ -1,4 +1,4 @@
-// Making a heap, and making and dropping the runtime state of one.
+// Formats a heap; makes and drops the runtime state of one.
 #include "attach.hpp"
 
 #include "../spans/spans.hpp"
@@ -17,7 +17,7 @@ ty_status bad_header(const void *base, const char *what) {
     return failure(TY_E_DAMAGED, "use the heap at %p: %s", base, what).remedy("restore it from a backup");
 }
 
-// Inlined, for volatile heaps have no header_status().
+// Inlined, since volatile heaps do not link header_status().
 [[gnu::always_inline]] inline ty_status check_header(const heap_header &header, const void *base, size_t mapped_bytes) {
     if (header.magic != heap_magic)
         return failure(TY_E_DAMAGED, "use the heap at %p: its header is not one", base)
@@ -56,7 +56,7 @@ ty_status bad_header(const void *base, const char *what) {
             size_class++;
         heap->class_of[bytes / 8] = static_cast<uint8_t>(size_class);
     }
-    heap->class_of[0] = heap->class_of[16 / 8]; // a block of no bytes is aligned as any object is
+    heap->class_of[0] = heap->class_of[16 / 8]; // a block of no bytes has the alignment of any object
 }
 
 [[gnu::cold]] void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &owner, bool writable) {
@@ -71,9 +71,9 @@ ty_status bad_header(const void *base, const char *what) {
     heap->provided = heap->header->top_page == first_user_page ? 0 : heap->header->top_page;
     heap->described.store(heap->provided, std::memory_order_relaxed);
     heap->asked.pages = heap->provided;
-    heap->huge_places = heap->provided == 0 ? 0 : UINT64_MAX; // of memory that is there already nothing is known
+    heap->huge_places = heap->provided == 0 ? 0 : UINT64_MAX; // UINT64_MAX: unknown, for memory that exists already
     heap->soft_pages = heap->hard_pages = UINT64_MAX;
-    heap->growth.probe = huge_page_pages; // of what is small at first
+    heap->growth.probe = huge_page_pages; // small at first
     heap->sweep_next = first_user_page;
     heap->sweep_end = heap->header->top_page;
     heap->memory.zeros.store(heap->header->top_page == first_user_page, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// Statistics by size class and by thread: counted from the persistent metadata and from who owns what, so that nothing
-// is counted on the way.
+// Statistics by size class and by thread: counted from the persistent metadata and the owners of spans, so that the
+// fast path counts nothing.
 #include "walk.hpp"
 
 #include <new>
@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-// Figures in memory of their own, handed to a callback when the heap goes on.
+// Results in mapped memory, passed to a callback after the pause.
 template <class Figures>
 class metric_list {
 public:

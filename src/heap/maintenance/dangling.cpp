@@ -1,4 +1,4 @@
-// Telling of variables of the process that lead to blocks that are gone. docs/design/malloc.md, "Variables".
+// Reports variables of the process that lead to blocks that are gone. docs/design/malloc.md, "Variables".
 #include "../heap.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ constexpr size_t threads_most = 4096;
 
 struct program_callback {
     os::mutex lock{os::lock_rank::dangling};
-    ty_dangling_callback *function; // guarded by lock, as is the next
+    ty_dangling_callback *function; // guarded by lock, as is context
     void *context;
 };
 constinit program_callback told{};
@@ -49,7 +49,7 @@ void describe(const ty_dangling &one, char *text, size_t room) {
              one.heap_path[0] != '\0' ? ": " : "", one.heap_path);
 }
 
-// A variable is told of once, of however many words it is.
+// Reports each variable once, however many of its words lead to blocks.
 class telling {
 public:
     telling(ty_dangling_reason reason, const char *heap_path) : reason_(reason), heap_path_(heap_path) {
@@ -112,16 +112,16 @@ private:
     size_t count_ = 0;
 };
 
-// The same of variables without a name: words that stand together.
+// The same for variables without a name: adjacent words.
 bool is_of_the_same(const dangling_word &one, const dangling_word &before) {
     constexpr uintptr_t near_by = 64;
     return one.block.address == before.block.address &&
            reinterpret_cast<uintptr_t>(one.word.address) - reinterpret_cast<uintptr_t>(before.word.address) <= near_by;
 }
 
-// Goes from blocks of the process's own back to variables that lead to them: what leads to the blocks, then what leads
-// to that, and so on, a look at all of the process's own memory each. No more of it than is done at once: who has found
-// no variable then says so.
+// Searches backwards from blocks of the process's own memory to variables that lead to them: what leads to the blocks,
+// then what leads to that, and so on, with a scan of all of the process's own memory for each level. It reads no more
+// of it than bytes_most; if it finds no variable then, the report says so.
 class finding_variables {
 public:
     explicit finding_variables(dangling_words *words)
@@ -156,7 +156,7 @@ public:
 private:
     struct step {
         uintptr_t begin, end;
-        uint32_t of; // a bit for each word that it leads to
+        uint32_t of; // bit mask of the words that it leads to
     };
     static constexpr size_t steps_bytes = size_t{24} << 10;
     static constexpr size_t steps_most = steps_bytes / sizeof(step);
@@ -170,7 +170,7 @@ private:
             steps_ = static_cast<step *>(made);
         return steps_ != nullptr;
     }
-    // One that stands in an earlier level stands here again for words that it was not known to lead to.
+    // A step that is in an earlier level is added again for words to which it was not known to lead.
     void add(const ty_block &block, uint32_t of) {
         const auto begin = reinterpret_cast<uintptr_t>(block.address);
         for (step *known = steps_; known != steps_ + steps_count_; ++known)
@@ -210,7 +210,7 @@ private:
 
     dangling_words &words_;
     const size_t count_;
-    step *steps_ = nullptr; // those of the level, then what leads to them
+    step *steps_ = nullptr; // the level's steps, then what leads to them
     size_t steps_count_ = 0, level_ = 0, level_end_ = 0;
     uint32_t open_ = 0; // words without a variable yet
     size_t left_ = bytes_most;
@@ -228,7 +228,7 @@ void look_at_word(void *context, const os::variable_word &word) {
         found->add({word, block, {}, false, true});
 }
 
-// Words of the process's own memory are listed first: who looks at that must wait for nobody.
+// Lists the words of the process's own memory first: its scan must not wait for a lock.
 class listing {
 public:
     ~listing() {
@@ -270,7 +270,8 @@ private:
     size_t count_ = 0;
 };
 
-// Pointers of a program's own objects to a heap that is closed are as many as harmless: these are told of to who asks.
+// Pointers from a program's own objects to a closed heap are as frequent as harmless: reported only if a callback is
+// set.
 bool wants_own_memory() {
 #if defined(TAIYEN_DEBUG)
     return true;
@@ -290,7 +291,7 @@ bool heap_each_variable_word(const void *begin, const void *end, os::variable_vi
     auto *threads = static_cast<uintptr_t *>(memory), *others = threads + threads_most;
     size_t count = heap_thread_pointers(threads, threads_most), more = 0;
     const os::drop_in_calls *drop_in = os::drop_in.load(std::memory_order_relaxed);
-    if (drop_in != nullptr && drop_in->thread_pointers != heap_thread_pointers) // else they are the same
+    if (drop_in != nullptr && drop_in->thread_pointers != heap_thread_pointers) // otherwise they are the same
         more = drop_in->thread_pointers(others, threads_most);
     const bool all = count <= threads_most && more <= threads_most;
     count = std::min(count, threads_most);
@@ -322,7 +323,7 @@ void heap_set_dangling_callback(ty_dangling_callback *callback, void *context) {
     told.context = context;
 }
 
-// They are found while the heap still tells what its blocks are, and told of when it is gone.
+// Finds them while the heap still knows its blocks, and reports them when it is gone.
 ty_status heap_end_telling(ty_heap *heap, const char *path, ty_status (*end)(void *context), void *context) {
     dangling_words found;
     looking look{heap, &found};

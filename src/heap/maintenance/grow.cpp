@@ -1,4 +1,4 @@
-// A larger limit: the tables move to the new end.
+// Grows the limit: the tables move to the new end.
 #include "../spans/spans.hpp"
 #include "../tables/tables.hpp"
 #include "../threads/threads.hpp"
@@ -20,8 +20,8 @@ struct table_bytes {
     uint64_t all() const { return table_places::whole_pages(descriptors + bitmaps + heads + 1); }
 };
 
-// Takes the entries of all pages below top out of the tables, which then read as zeros: their pages are above top and
-// become pages like others (H7).
+// Copies the entries of all pages below top out of the tables, and zeroes those: their pages are above top and become
+// ordinary pages (H7: from top on all reads as zeros).
 void lift_tables(ty_heap *heap, char *copy, const table_bytes &bytes) {
     memcpy(copy, heap->descriptors, bytes.descriptors);
     memcpy(copy + bytes.descriptors, static_cast<void *>(heap->bitmaps), bytes.bitmaps);
@@ -47,7 +47,7 @@ void write_header(ty_heap *heap) {
     header.heads_offset = places.heads_offset;
 }
 
-// The runtime state knows no span any more; the sweep finds them again.
+// Makes the runtime state know no span; the sweep finds them again.
 void forget_spans(ty_heap *heap) {
     for (class_spans &spans : heap->spans)
         spans.shared = {};
@@ -58,7 +58,7 @@ void forget_spans(ty_heap *heap) {
     heap->swept.store(false, std::memory_order_relaxed);
 }
 
-// The volatile tables, for more pages, and the address table. On failure as before.
+// Replaces the volatile tables, for more pages, and extends the address table. On failure nothing has changed.
 ty_status swap_tables(ty_heap *heap, size_t limit_bytes) {
     volatile_tables before = heap->tables;
     heap->tables = {};
@@ -80,7 +80,7 @@ ty_status swap_tables(ty_heap *heap, size_t limit_bytes) {
     return TY_OK;
 }
 
-// All that can fail comes first; then the tables move.
+// First all steps that can fail; then the tables move.
 ty_status move_tables(ty_heap *heap, size_t limit_bytes) {
     asked_parts asked{{}, heap->asked.pages};
     if (ty_status status = provide_tables(heap, limit_bytes, &asked); status != TY_OK)

@@ -1,4 +1,4 @@
-// The words of live blocks that lead somewhere.
+// Searches live blocks for words that lead to given addresses.
 #include "../blocks/blocks.hpp"
 #include "walk.hpp"
 
@@ -7,8 +7,8 @@
 namespace taiyen {
 namespace {
 
-// Areas that lie behind each other are read at once, with what is free in their spans: whether a word counts is asked
-// only of those that lead to where it is looked for.
+// Adjacent extents are read in one piece, including free blocks of their spans: whether a word is in a live block is
+// checked only for those that lead to the wanted addresses.
 class live_words {
 public:
     live_words(ty_heap *heap, const os::malloc_word_search &wanted, size_t *left)
@@ -50,7 +50,7 @@ private:
             return;
         ty_block block{self.heap_->base + found.offset, found.bytes};
         if (self.heap_->checks != nullptr && !self.heap_->checks->calls->as_program_sees(self.heap_, &block))
-            return; // it was freed, and is kept back
+            return; // freed, and in quarantine
         self.wanted_.visit(self.wanted_.context, {word, value, block.address, block.size_bytes});
     }
 

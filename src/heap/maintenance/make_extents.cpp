@@ -1,4 +1,4 @@
-// Making the live blocks of whole extents, as ty_each_extent has told of them: a span at a time, in one pause.
+// Makes the live blocks of whole extents, as reported by ty_each_extent: a span at a time, in one pause.
 #include "../blocks/blocks.hpp"
 #include "../spans/spans.hpp"
 #include "../threads/threads.hpp"
@@ -12,7 +12,7 @@ ty_status refuse(const ty_extent &extent, const char *what) {
         .remedy("hand in extents as ty_each_extent tells them of a heap with the same base and class table");
 }
 
-// The pages that bytes from an address on are, where blocks can lie there.
+// The pages of a range of bytes, if blocks can lie there.
 bool pages_of(const ty_heap *heap, const void *address, uint64_t bytes, page_extent *extent) {
     const uint64_t offset = offset_in(heap, address);
     const uint64_t first = first_user_page * page_bytes, end = heap->first_table_page * page_bytes;
@@ -29,7 +29,7 @@ bool find_class(const ty_heap *heap, size_t block_bytes, uint32_t *size_class) {
     return heap->classes[*size_class].block_bytes == block_bytes;
 }
 
-// No bits past the last block, and as many as the extent says.
+// Whether it has no bits past the last block, and as many as the extent says.
 bool bitmap_fits(const class_info &info, const ty_extent &extent) {
     size_t count = 0;
     for (uint32_t i = 0; i < info.words; i++) {
@@ -40,7 +40,8 @@ bool bitmap_fits(const class_info &info, const ty_extent &extent) {
     return count == extent.live_count;
 }
 
-// H4, H5. A span without live blocks is none.
+// H4: a span starts at a multiple of its size. H5: bits are set exactly where blocks are allocated. A span without live
+// blocks is not made.
 ty_status make_span_extent(ty_heap *heap, const ty_extent &extent) {
     uint32_t size_class;
     if (!find_class(heap, extent.block_size_bytes, &size_class))
@@ -58,7 +59,7 @@ ty_status make_span_extent(ty_heap *heap, const ty_extent &extent) {
     return extent.live_count != 0 ? make_span_at(heap, size_class, pages.first, extent.live) : TY_OK;
 }
 
-// The text of who finds the pages taken says what it is about, and not what to do.
+// The failure of the layer below does not name the extent, nor what to do.
 ty_status in_use(const ty_extent &extent) {
     return failure(TY_E_EXISTS, "make the extent at %p: some of it is in use", extent.address)
         .remedy("make extents where the heap has no blocks, each once");
@@ -75,7 +76,7 @@ ty_status make_block_extent(ty_heap *heap, const ty_extent &extent) {
     return status;
 }
 
-// In how many pages of a span live blocks lie. From page to page, not from block to block.
+// The number of a span's pages with live blocks. Steps from page to page, not from block to block.
 uint64_t filled_pages(const ty_heap *heap, page_extent span) {
     const class_info &info = heap->classes[heap->descriptors[span.first].size_class];
     const std::atomic<uint64_t> *words = bitmap_of(heap, span.first);
@@ -98,9 +99,9 @@ uint64_t filled_pages(const ty_heap *heap, page_extent span) {
     return filled;
 }
 
-// P2: whoever makes extents writes their blocks, so huge pages are asked for where at most a sixteenth of one is no
-// page of a live block. There are not so many stretches of them that the process runs out of mappings. At the first
-// place the header is in small pages already.
+// P2: untouched memory is not resident out of proportion. A caller that makes extents writes their blocks, so huge
+// pages are asked for where at most a sixteenth of one is in no live block, in a bounded number of stretches, so that
+// the process does not run out of mappings. In the first huge page the header is in small pages already.
 constexpr uint64_t filled_pages_min = huge_page_pages - huge_page_pages / 16;
 constexpr unsigned filled_stretches_max = 1024;
 
@@ -123,7 +124,8 @@ void ask_for_filled(ty_heap *heap, uint64_t first, uint64_t end) {
         const uint64_t used = kind == page_extent_head ? extent.count
                               : kind == page_span      ? filled_pages(heap, extent)
                                                        : 0;
-        for (uint64_t page = extent.first; page < walk.page();) { // a run may be at several places, a span is at one
+        for (uint64_t page = extent.first;
+             page < walk.page();) { // an extent may be in several huge pages, a span is in one
             const uint64_t here = page / huge_page_pages, behind = (here + 1) * huge_page_pages;
             const uint64_t pages = (walk.page() < behind ? walk.page() : behind) - page;
             if (here != place)

@@ -1,4 +1,4 @@
-// Where a heap lies and how large it is, and what higher layers hang on it.
+// A heap's place and size, and the interfaces that higher layers attach to it.
 #include "../tables/tables.hpp"
 
 namespace taiyen {

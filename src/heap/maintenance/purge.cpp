@@ -1,4 +1,4 @@
-// Giving the memory of all free extents back.
+// Releases the memory of all free extents.
 #include "../pages/pages.hpp"
 #include "walk.hpp"
 

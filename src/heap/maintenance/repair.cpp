@@ -1,4 +1,4 @@
-// What can be known of a damaged heap's page 0 without it. Nothing of the page is believed.
+// What is known of a damaged heap's page 0 without it. Nothing of the page is trusted.
 #include "attach.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-// That of the heap itself: smaller than what is mapped where a growth was not finished.
+// The heap's own limit, if plausible: smaller than what is mapped where a growth was not finished.
 size_t limit_in(const heap_header &header, size_t mapped_bytes) {
     const uint64_t limit = header.limit_bytes;
     const bool fits = limit >= heap_limit_min && limit <= mapped_bytes && limit % page_bytes == 0;
@@ -44,7 +44,7 @@ bool heap_repair_header(void *header_page, const void *base, size_t mapped_bytes
                         uint64_t described_end) {
     auto &header = *static_cast<heap_header *>(header_page);
     const ty_status sound = damaged ? TY_E_DAMAGED : header_status(header, base, mapped_bytes);
-    if (sound == TY_OK || sound == TY_E_FORMAT) // of another version, perhaps
+    if (sound == TY_OK || sound == TY_E_FORMAT) // TY_E_FORMAT: of another version, perhaps
         return false;
     heap_header repaired = header;
     repaired.limit_bytes = limit_in(header, mapped_bytes);
@@ -71,7 +71,7 @@ bool heap_repair_header(void *header_page, const void *base, size_t mapped_bytes
 
 size_t heap_used_pages_of(const void *header_page, heap_page_range (&used)[heap_used_max]) {
     const auto &header = *static_cast<const heap_header *>(header_page);
-    if (header.layout_version != heap_layout_version) // nothing of it was looked at
+    if (header.layout_version != heap_layout_version) // its fields were not checked
         return 0;
     const table_places places(header.limit_bytes);
     const uint64_t top = header.top_page;

@@ -1,4 +1,4 @@
-// Changes at given addresses, as recovery does them: in a heap that nobody else uses yet.
+// Changes at given addresses, by recovery: in a heap that no other thread uses yet.
 #include "../blocks/blocks.hpp"
 #include "../spans/spans.hpp"
 #include "../threads/threads.hpp"
@@ -8,7 +8,7 @@
 namespace taiyen {
 namespace {
 
-// Zeroes a part of the heap that a block takes, but pages that were never used: they read as zeros (H7).
+// Zeroes the memory of a block, except pages that were never used: they read as zeros (H7).
 void zero_used(const ty_heap *heap, char *from, size_t bytes, uint64_t top_before) {
     char *end = from + bytes;
     char *fresh = page_address(heap, top_before);
@@ -18,7 +18,8 @@ void zero_used(const ty_heap *heap, char *from, size_t bytes, uint64_t top_befor
         memset(from, 0, static_cast<size_t>(end - from));
 }
 
-// A fork has the lock from its first look at the heaps to its last. Before the pause, so that none waits for its end.
+// A fork holds caches_lock from its first read of the heaps to its last. Set before the pause, so that no fork waits
+// for its end.
 void set_own(ty_heap *heap, bool own) {
     os::lock_guard guard(caches_lock);
     heap->own = own;
@@ -28,17 +29,16 @@ void set_own(ty_heap *heap, bool own) {
 
 void heap_change_begin(ty_heap *heap) {
     heap_pause(heap, pause_to::change);
+    // So that a free changes the persistent metadata at once, and the block can be taken again.
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        settle_cache(
-            cache,
-            give_up::all); // so that a free changes the persistent metadata at once, and the block can be taken again
+        settle_cache(cache, give_up::all);
 }
 
 void heap_change_end(ty_heap *heap) {
     heap_resume(heap);
 }
 
-// Y3.
+// Y3: a fork waits while it holds nothing; so it must not wait for its own thread's recovery.
 void heap_restore_begin(ty_heap *heap) {
     if (!fault("fork_waits_for_its_own_recovery"))
         set_own(heap, true);

@@ -6,7 +6,7 @@
 namespace taiyen {
 namespace {
 
-// Request sizes at which availability is taken: four for each doubling.
+// Request sizes for which availability is computed: four for each doubling.
 constexpr uint32_t sizes_per_doubling = 4;
 constexpr uint32_t sizes_max = 48 * sizes_per_doubling;
 constexpr double size_factors[sizes_per_doubling] = {1.0, 1.189207115002721, 1.414213562373095, 1.681792830507429};
@@ -60,7 +60,7 @@ void add_extent(const ty_heap *heap, page_extent extent, ty_heap_stats *stats) {
         stats->free_extents++;
         stats->free_bytes += bytes;
         if (extent.first + uint64_t{extent.count} == top_of(heap))
-            bytes += (heap->first_table_page - top_of(heap)) * page_bytes; // goes on where nothing was used yet
+            bytes += (heap->first_table_page - top_of(heap)) * page_bytes; // continues in pages that were never used
         if (bytes > stats->largest_free_bytes)
             stats->largest_free_bytes = bytes;
     }
@@ -88,7 +88,7 @@ struct byte_range {
     size_t bytes;
 };
 
-// The parts of the range that can have been touched.
+// The parts of the range that may have been touched.
 struct touched_parts {
     byte_range part[4];
 
@@ -146,7 +146,7 @@ ty_status heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {
                                 ? 1
                                 : static_cast<double>(found.live_bytes) / static_cast<double>(found.resident_bytes);
     if (found.page_efficiency > 1)
-        found.page_efficiency = 1; // blocks whose pages were never touched
+        found.page_efficiency = 1; // its blocks' pages were never touched
     *stats = found;
     return TY_OK;
 }

@@ -9,7 +9,7 @@
 namespace taiyen {
 namespace {
 
-// Pages above top whose content is looked at (H7).
+// Pages above top whose content is checked (H7: it is zeros).
 constexpr uint64_t fresh_pages_checked = 16;
 
 class verification {
@@ -256,7 +256,7 @@ void verification::check_tree() {
 void verification::check_above_top() {
     uint64_t top = top_of(heap_);
     if (heap_->provided == 0)
-        return; // not even the tables were touched
+        return; // not even the tables have been touched
     uint64_t end = (top + 63) / 64 * 64;
     if (end < heap_->provided)
         end = heap_->provided;

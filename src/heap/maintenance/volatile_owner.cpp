@@ -1,4 +1,4 @@
-// Who provides memory for volatile heaps: reserved address space, or a range set aside (heap-memory.md).
+// The owners of volatile heaps' memory: reserved address space, or a range set aside (heap-memory.md).
 #include "../heap.hpp"
 
 #include <cerrno>
@@ -20,8 +20,8 @@ ty_status commit_pages(void *, void *address, size_t bytes) {
     return os::commit(address, bytes);
 }
 
-// Pages whose memory the kernel does not take back are merely kept: nothing is lost, and nobody is told, by errno
-// either. (M4)
+// Pages whose memory the kernel does not take back are simply kept: nothing is lost, and no error is reported, not even
+// by errno (M4: free keeps it).
 bool decommit_pages(void *, void *address, size_t bytes) {
     int kept = errno;
     ty_status status = os::decommit(address, bytes);

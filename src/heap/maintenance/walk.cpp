@@ -5,7 +5,7 @@
 namespace taiyen {
 namespace {
 
-// A checked heap's blocks are those that the program knows.
+// For a checked heap, the block as the program sees it, if it does.
 bool call_back(const ty_heap *heap, ty_block block, ty_block_callback *callback, void *context) {
     if (heap->checks != nullptr && !heap->checks->calls->as_program_sees(heap, &block))
         return true;
@@ -27,10 +27,10 @@ bool each_in_span(const ty_heap *heap, page_extent extent, ty_block_callback *ca
     return true;
 }
 
-// What the largest bitmap of a span takes.
+// The words of a span's largest bitmap.
 constexpr uint32_t live_words_max = span_pages_max * bitmap_words_per_page;
 
-// Bits past the last block are no blocks (H5), whatever a damaged heap has there.
+// H5: bits past the last block stand for no block, whatever a damaged heap has there.
 void copy_live(const ty_heap *heap, const class_info &info, uint64_t head, uint64_t (&live)[live_words_max]) {
     const std::atomic<uint64_t> *words = bitmap_of(heap, head);
     for (uint32_t i = 0; i < info.words; i++)
@@ -41,7 +41,7 @@ ty_extent extent_of_kind(ty_extent_kind kind, void *address, size_t bytes) {
     return {kind, address, bytes, 0, 0, 0, nullptr};
 }
 
-// live: room for a bitmap, which the extent then leads to.
+// live: room for a bitmap, to which the extent then points.
 ty_extent describe_extent(const ty_heap *heap, page_extent pages, uint64_t (&live)[live_words_max]) {
     ty_extent extent = extent_of_kind(TY_EXTENT_FREE, page_address(heap, pages.first), pages.count * page_bytes);
     if (kind_at(heap, pages.first) == page_extent_head) {
@@ -124,8 +124,8 @@ ty_status heap_each_extent(ty_heap *heap, ty_extent_callback *callback, void *co
     return TY_OK;
 }
 
-// What was never used counts as in use: it is not dirty but where tables stood before a growth, and there the zeros
-// that replaced them matter (H7).
+// Pages that were never used count as in use: they are dirty only where tables stood before a growth, and there the
+// zeros that replaced them matter (H7).
 page_extent_use heap_extent_at(ty_heap *heap, uint64_t page) {
     uint64_t pages = heap->limit_bytes / page_bytes;
     uint64_t top = top_of(heap);

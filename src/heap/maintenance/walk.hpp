@@ -1,4 +1,4 @@
-// Going over a heap's extents from the first user page to top. Paused heaps only.
+// Iterates over a heap's extents from the first user page to top. Paused heaps only.
 #pragma once
 
 #include "../pages/pages.hpp"
@@ -19,7 +19,7 @@ private:
     uint64_t next_;
 };
 
-// Bits set in the bitmap of a span.
+// The number of bits set in a span's bitmap.
 uint32_t count_allocated(const ty_heap *heap, const class_info &info, uint64_t head);
 
 } // namespace taiyen

@@ -2,7 +2,7 @@
 
 namespace taiyen {
 
-// K1.
+// K1: a kept extent is neither block nor free; of two frees one is refused.
 bool keep_extent(thread_cache *cache, uint64_t page) {
     ty_heap *heap = cache->heap;
     kept_runs &kept = cache->kept;
@@ -14,13 +14,13 @@ bool keep_extent(thread_cache *cache, uint64_t page) {
         kept.pages + pages > kept_pages_total)
         return false;
     if (!claim_extent(head))
-        return false; // freed by another thread, just now
+        return false; // just freed by another thread
     kept.firsts[pages][kept.counts[pages]++] = static_cast<uint32_t>(page);
     kept.pages += pages;
     return true;
 }
 
-// One of the kept extents of just this length, of which there are some.
+// Takes a kept extent of exactly this length; there must be one.
 static page_extent take_last(thread_cache *cache, uint32_t pages) {
     kept_runs &kept = cache->kept;
     uint32_t first = kept.firsts[pages][--kept.counts[pages]];
@@ -43,7 +43,8 @@ page_extent take_kept_extent(thread_cache *cache, uint64_t pages) {
     os::lock_guard guard(cache->heap->pages_lock);
     for (uint32_t pages = 1; pages <= kept_pages_max; pages++) {
         while (cache->kept.counts[pages] != 0)
-            static_cast<void>(release_pages(cache->heap, take_last(cache, pages))); // damaged: verify tells
+            static_cast<void>(
+                release_pages(cache->heap, take_last(cache, pages))); // on failure damaged: verify reports it
     }
     return true;
 }

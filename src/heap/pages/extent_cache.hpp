@@ -1,9 +1,8 @@
-// Short runs that a thread has freed, kept for it: so that blocks of a few pages come and go without the lock of the
-// pages. In volatile heaps without limits and checks.
+// Short extents that a thread has freed, in its thread cache: so that blocks of a few pages come and go without
+// pages_lock. In volatile heaps without limits and checks.
 //
-// K1: a kept extent's head says page_extent_kept: nobody takes it for a block, or for free. Who frees a block says so
-// by an
-//     atomic exchange, so that of two frees one is refused.
+// K1: a kept extent's head has kind page_extent_kept: it is taken neither for a block nor for free. A thread that frees
+//      a block sets that by an atomic exchange, so that of two frees one is refused.
 // K2: a heap that is paused has no kept extents, nor has a thread that ended: settle_cache frees them.
 #pragma once
 
@@ -11,7 +10,7 @@
 
 namespace taiyen {
 
-// Of all who free a run at once, one gets true; its head says page_extent_kept then.
+// If several threads free an extent at once, one gets true; its head then has kind page_extent_kept.
 inline bool claim_extent(page_descriptor &head) {
     uint8_t expected = page_extent_head;
     const bool claimed =
@@ -22,11 +21,11 @@ inline void unclaim_extent(page_descriptor &head) {
     __atomic_store_n(&head.kind, page_extent_head, __ATOMIC_RELAXED);
 }
 
-// Keeps a block that starts at a page, if it is a short extent and there is room; else nothing has changed.
+// Keeps a block that starts at a page, if it is a short extent and there is room; otherwise returns false and changes
+// nothing.
 bool keep_extent(thread_cache *cache, uint64_t page);
-// A kept extent of so many pages, or up to about an eighth more, as a block; count 0: there is none. Nothing is known
-// of its content.
+// A kept extent of so many pages, or up to about an eighth more, as a block; count 0: none. Its content is undefined.
 page_extent take_kept_extent(thread_cache *cache, uint64_t pages);
-bool free_kept_extents(thread_cache *cache); // false: there were none
+bool free_kept_extents(thread_cache *cache); // false: it had none
 
 } // namespace taiyen

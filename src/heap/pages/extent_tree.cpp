@@ -12,7 +12,7 @@ uint32_t extent_tree::priority(uint32_t page) {
     return hash ^ hash >> 16;
 }
 
-// H3.
+// H3: the tree holds exactly the free extents; its form depends on the set alone.
 bool extent_tree::insert(uint32_t page) {
     uint32_t *link = root_;
     uint32_t depth = 0;
@@ -26,7 +26,7 @@ bool extent_tree::insert(uint32_t page) {
                               : less(page, *link);
         link = left ? &descriptors_[*link].left : &descriptors_[*link].right;
     }
-    // The new node takes this place; what was below it is split into what is before and what is behind it.
+    // The new node takes this place; the subtree below it is split into what is before and what is behind it.
     uint32_t rest = *link;
     *link = page;
     uint32_t *before = &descriptors_[page].left;
@@ -65,7 +65,7 @@ bool extent_tree::remove(uint32_t page) {
     return merge(left, right, link);
 }
 
-// Puts two trees, all of left before all of right, at *link.
+// Merges two trees, all of left before all of right, at *link.
 bool extent_tree::merge(uint32_t left, uint32_t right, uint32_t *link) {
     uint32_t depth = 0;
     while (left != none && right != none) {
@@ -116,7 +116,7 @@ bool extent_tree::each(bool (*visit)(uint32_t, void *), void *context) const {
             path[depth++] = at;
         }
         at = path[--depth];
-        if (++visited > end_) // a child that is met twice
+        if (++visited > end_) // a node that is met twice
             return false;
         if (!visit(at, context))
             return true;

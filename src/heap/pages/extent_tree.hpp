@@ -1,9 +1,9 @@
 // The index of free extents: a treap in the descriptors of their heads, in order (length, page), so that best fit,
-// lowest first, is its lower bound. A node's priority is a hash of its page number: the shape depends on the set of
-// free extents alone, not on history (H3).
+// lowest first, is its lower bound. A node's priority is a hash of its page number: the tree's form depends on the set
+// of free extents alone, not on history (H3).
 //
-// Nothing read is believed: a child that is not the head of a free extent below the end, or a walk longer than any
-// sound tree's, is damage.
+// Nothing read is trusted: a child that is not the head of a free extent below the end, or a walk longer than in any
+// sound tree, is damage.
 #pragma once
 
 #include "../tables/tables.hpp"
@@ -14,19 +14,20 @@ class extent_tree {
 public:
     static constexpr uint32_t none = 0;
     static constexpr uint32_t damaged = UINT32_MAX;
-    // A sound tree of 2^32 nodes is deeper than this with a probability that does not matter.
+    // The probability that a sound tree of 2^32 nodes is deeper than this is negligible.
     static constexpr uint32_t depth_max = 1024;
 
-    // end: pages at or beyond it are no nodes.
+    // end: pages at or beyond it are not nodes.
     extent_tree(page_descriptor *descriptors, uint32_t *root, uint64_t end)
         : descriptors_(descriptors), root_(root), end_(end) {}
 
-    // The descriptor of the page says free and its length. False: damaged (then the tree may be too).
+    // The page's descriptor must be that of a free extent, with its length. False: damaged (then the tree may be
+    // changed).
     bool insert(uint32_t page);
     bool remove(uint32_t page);
     // The first node at or after (length, page); none; or damaged.
     uint32_t lower_bound(uint32_t length, uint32_t page) const;
-    // Calls back for every node in order until it returns false; false if the tree is damaged.
+    // Calls back for every node in order until visit returns false. Returns false if the tree is damaged.
     bool each(bool (*visit)(uint32_t page, void *context), void *context) const;
 
     static uint32_t priority(uint32_t page);

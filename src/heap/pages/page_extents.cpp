@@ -7,18 +7,18 @@
 namespace taiyen {
 namespace {
 
-// How many free extents are tried for an alignment before one is taken that is sure to hold it.
+// How many free extents are tried for an alignment before one is taken that is long enough for any.
 constexpr uint32_t aligned_tries_max = 16;
 
-// What is short takes the end of a free extent of so many pages, not its start: the block before it may want to grow.
+// A short extent takes the end of a free extent of at least so many pages, not its start: the block before it may grow.
 constexpr uint32_t roomy_run_pages = 256;
 
-// Of so many free extents that fit, and no more than the pages wanted, one is chosen by its memory; for runs from so
-// many pages on.
+// For extents from chosen_pages_min pages on: at most so many free extents that fit, and no more than the pages wanted,
+// are compared by their resident memory.
 constexpr uint32_t choices_max = 64;
 constexpr uint64_t chosen_pages_min = 8;
 
-// Makes [first, first + count) a free extent: descriptors, head bit, tree (H1, H2, H3).
+// Makes [first, first + count) a free extent: descriptors, head bit, tree (H1, H2, H3 in docs/design/heap.md).
 bool make_free(ty_heap *heap, uint64_t first, uint64_t count) {
     uint32_t head = static_cast<uint32_t>(first);
     uint32_t length = static_cast<uint32_t>(count);
@@ -29,7 +29,8 @@ bool make_free(ty_heap *heap, uint64_t first, uint64_t count) {
     return tree_of(heap).insert(head);
 }
 
-// Takes a free extent out of the tree and clears its marks, so that its pages belong to nobody (H6).
+// Takes a free extent out of the tree and clears its marks, so that its pages belong to no extent (H6: descriptors
+// inside an extent are zero).
 bool unmake_free(ty_heap *heap, page_extent extent) {
     if (!tree_of(heap).remove(extent.first))
         return false;
@@ -40,7 +41,7 @@ bool unmake_free(ty_heap *heap, page_extent extent) {
 }
 
 // The checked length of the free extent that starts at page; 0: damaged. Only the part up to used_end is about to be
-// used, so only there is it made sure that no other extent starts.
+// used, so only there it checks that no other extent starts.
 uint32_t free_length(const ty_heap *heap, uint64_t page, uint64_t used_end) {
     const page_descriptor &head = heap->descriptors[page];
     uint64_t top = top_of(heap);
@@ -79,7 +80,7 @@ uint64_t align_page_down(const ty_heap *heap, uint64_t page, uint64_t align_page
     return ((base_page + page) & ~(align_pages - 1)) - base_page;
 }
 
-// The free extent that ends at page, as its descriptor tells; count 0 if none does. False: damaged.
+// The free extent that ends at page, according to its descriptor; count 0 if none does. False: damaged.
 bool free_run_before(const ty_heap *heap, uint64_t page, page_extent *extent) {
     *extent = {};
     if (page == first_user_page)
@@ -143,8 +144,8 @@ void count_released(ty_heap *heap, uint64_t pages) {
         heap->beyond_soft = false;
 }
 
-// Raises top (H7) so that [at, at + count) lies below it, at being at or above the start of a free extent that ends at
-// top, or top itself. What lies between becomes free.
+// Raises top (H7: all from top on reads as zeros) so that [at, at + count) lies below it, at being at or above the
+// start of a free extent that ends at top, or top itself. The pages in between become free.
 ty_status rise(ty_heap *heap, page_extent ending, uint64_t at, uint64_t count) {
     uint64_t top = top_of(heap);
     uint64_t new_top = at + count;
@@ -165,14 +166,14 @@ ty_status rise(ty_heap *heap, page_extent ending, uint64_t at, uint64_t count) {
     return TY_OK;
 }
 
-// Free runs in the order of best fit, from a length and a page on.
+// Position in the best-fit order of free extents.
 struct fit_search {
     uint32_t length;
     uint32_t page;
     uint32_t tries;
 };
 
-// The next free extent to take an aligned run from, and where in it. *at 0: there is none. False: damaged.
+// The next free extent from which an aligned extent can be taken, and where in it. *at 0: none. False: damaged.
 bool next_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, fit_search *from, page_extent *extent,
               uint64_t *at) {
     extent_tree tree = tree_of(heap);
@@ -201,14 +202,14 @@ bool next_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, fit_search *f
     }
 }
 
-// What a place costs: pages that have no memory, which must be moved there or faulted in; and what it leaves over,
-// since longer free extents are worth keeping.
+// The cost of a place: pages without memory, which must be moved there or faulted in; and the length that it leaves
+// over, since longer free extents are worth keeping.
 uint64_t cost_of(const ty_heap *heap, page_extent free_extent, uint64_t at, uint64_t count) {
     return (count - count_touched(heap, at, count)) + (free_extent.count - count);
 }
 
-// The best fit, and where in it. *at 0: none fits. False: damaged. Where free pages differ in whether they have memory,
-// that counts, too: the best of the first choices.
+// The best fit, and where in it. *at 0: none fits. False: damaged. Where some free pages have memory and others not,
+// that counts, too: the cheapest of the first choices.
 bool find_fit(ty_heap *heap, const wanted_place &wanted, page_extent *extent, uint64_t *at) {
     uint64_t count = wanted.before + wanted.count + wanted.room;
     *at = 0;
@@ -383,7 +384,7 @@ ty_status take_pages_at(ty_heap *heap, page_extent wanted) {
     return status;
 }
 
-// Pages in use become free, joined with what is free on both sides.
+// Frees pages in use and joins them with the free extents on both sides.
 static ty_status join_free(ty_heap *heap, page_extent extent) {
     uint64_t first = extent.first;
     uint64_t end = first + extent.count;

@@ -7,18 +7,18 @@
 namespace taiyen {
 namespace {
 
-// What free pages may hold beyond the most that was lately in use: a share of that, and a constant so that small heaps
-// never ask the kernel; or room for three of the longest runs that were lately taken, which may be wanted again, within
-// another share. Giving back stops halfway, so that the next free does not begin it again.
+// What free pages may hold beyond the recent peak of pages in use: a share of that, and a constant so that small heaps
+// never call the kernel; or room for three of the longest extents taken recently, which may be wanted again, within
+// another share. A trim stops halfway, so that the next free does not start another.
 constexpr uint64_t slack_shift = 4;
 constexpr uint64_t slack_min = 2048;
 constexpr uint64_t long_runs_kept = 3;
 constexpr uint64_t long_runs_shift = 2;
 
-// When a round over the free extents found nothing to give back, the next one waits until so many pages more are held.
+// After a round over the free extents found nothing to trim, the next one waits until so many more pages are held.
 constexpr uint64_t barren_growth = 512;
 
-// A call of decay looks at so many free extents, and takes so many away at once.
+// A call of decay examines so many free extents, and withdraws so many at once.
 constexpr uint32_t decay_looks = 256;
 constexpr uint32_t decay_runs = 32;
 
@@ -30,14 +30,14 @@ bool is_touched(const ty_heap *heap, uint64_t page) {
     return heap->memory.touched[page / 64].load(std::memory_order_relaxed) >> page % 64 & 1;
 }
 
-// The bits of a free extent are cleared.
+// Clears the bits of a free extent.
 void forget_touched(ty_heap *heap, page_extent extent) {
     heap->memory.idle -= count_touched(heap, extent.first, extent.count);
     mark_touched(heap, extent.first, extent.count, false);
 }
 
-// Nobody can take these pages meanwhile. That one of them does not read as zeros spoils it for all: the kernel refuses
-// where memory is locked, and that seldom changes.
+// The pages are withdrawn, so no other thread takes them. If one of them does not read as zeros, `zeros` is cleared for
+// all: the kernel refuses where memory is locked, and that seldom changes.
 void give_back(ty_heap *heap, page_extent extent) {
     split_at_ends(heap, extent);
     if (!heap->owner.give_back(heap->owner.context, page_address(heap, extent.first), extent.count * page_bytes))
@@ -54,8 +54,8 @@ uint64_t larger(uint64_t one, uint64_t other) {
     return (pages >> slack_shift) + larger(slack_min, long_runs < share ? long_runs : share);
 }
 
-// How many pages may be held: memory is given back from most on until enough is left. Short runs may hold a share more:
-// a page of theirs costs most to give back, in calls and in faults later.
+// Bounds on held pages: decay starts beyond `most` and stops at `enough`. Short extents may hold a share more: their
+// pages cost most to trim, in calls and in later faults.
 struct bounds {
     uint64_t enough, most, enough_in_short, most_in_short;
 };
@@ -92,7 +92,7 @@ bool is_due(const page_memory &memory, const bounds &bounds, uint64_t bound) {
     memory.longest = 0;
 }
 
-// The next round begins; false: the last one found nothing.
+// Starts the next round. False: the last one found nothing.
 bool start_round(page_memory &memory) {
     bool found = memory.found;
     memory.next_length = page_memory::long_run_pages;
@@ -102,8 +102,8 @@ bool start_round(page_memory &memory) {
     return found;
 }
 
-// The next free extent of a round, which takes the long ones in the order of their lengths, and then, where they are
-// given back, the short ones. none: there is no more, or the tree is damaged (verify tells).
+// The next free extent of a round, which visits the long ones in the order of their lengths, and then, if those are
+// trimmed, the short ones. none: no more, or the tree is damaged (verify reports it).
 [[gnu::cold]] uint32_t next_free_run(ty_heap *heap, const bounds &bounds) {
     page_memory &memory = heap->memory;
     extent_tree tree = tree_of(heap);
@@ -128,7 +128,7 @@ bool start_round(page_memory &memory) {
     }
 }
 
-// Free runs with memory become extents in use, so that nobody takes them meanwhile. Under pages_lock.
+// Withdraws free extents with memory, so that no other thread takes them meanwhile. Under pages_lock.
 [[gnu::cold]] uint32_t withdraw_some(ty_heap *heap, page_extent *extents) {
     page_memory &memory = heap->memory;
     bounds bounds = bounds_of(memory);
@@ -144,7 +144,7 @@ bool start_round(page_memory &memory) {
         page_extent extent;
         if (!extent_at_head(heap, page, &extent) || count_touched(heap, extent.first, extent.count) == 0 ||
             !withdraw_free(heap, extent))
-            continue; // it has no memory, or is damaged: verify tells
+            continue; // without memory, or damaged: verify reports it
         forget_touched(heap, extent);
         memory.found = true;
         extents[count++] = extent;
@@ -155,7 +155,7 @@ bool start_round(page_memory &memory) {
 
 } // namespace
 
-// P1.
+// P1: `idle` counts the free pages whose bit is set.
 void note_taken(ty_heap *heap, uint64_t first, uint64_t count) {
     if (!watched(heap))
         return;
@@ -174,7 +174,7 @@ void note_freed(ty_heap *heap, page_extent extent, page_extent emptied) {
     mark_touched(heap, emptied.first, emptied.count, false);
     memory.idle += extent.count - emptied.count;
     memory.used -= extent.count;
-    if (memory.idle <= slack(memory, memory.used)) // nothing is due, whatever the peak was: the clock is not looked at
+    if (memory.idle <= slack(memory, memory.used)) // nothing is due, whatever the peak was: saves a read of the clock
         return;
     start_period_if_over(memory);
     if (bounds bounds = bounds_of(memory); is_due(memory, bounds, bounds.most))

@@ -1,4 +1,4 @@
-// Runs of pages: taken, freed, kept by threads; and the memory of those that are free.
+// Extents of pages: taken, freed, cached by threads; and the memory of the free ones.
 #pragma once
 
 #include "extent_cache.hpp"

@@ -3,7 +3,7 @@
 namespace taiyen {
 namespace {
 
-// Calls back with each word that holds bits of [first, first + count), and a mask of them.
+// Calls visit with each word that holds bits of [first, first + count), and a mask of them.
 template <typename Visit>
 void each_touched_word(const ty_heap *heap, uint64_t first, uint64_t count, Visit visit) {
     for (uint64_t end = first + count; first < end;) {
@@ -14,7 +14,7 @@ void each_touched_word(const ty_heap *heap, uint64_t first, uint64_t count, Visi
     }
 }
 
-// Whether huge pages were asked for at the place of one.
+// Whether the heap advised this huge page as huge.
 [[gnu::cold, gnu::noinline]] bool asked_for(const ty_heap *heap, uint64_t huge) {
     return heap->owner.huge && (huge >= 64 || (heap->huge_places.load(std::memory_order_relaxed) >> huge & 1) != 0);
 }
@@ -33,7 +33,7 @@ void mark_touched(ty_heap *heap, uint64_t first, uint64_t count, bool touched) {
     each_touched_word(heap, first, count, [touched](std::atomic<uint64_t> &word, uint64_t mask) {
         uint64_t bits = word.load(std::memory_order_relaxed);
         uint64_t marked = touched ? bits | mask : bits & ~mask;
-        if (marked != bits) // pages of the table that were never written stay so
+        if (marked != bits) // does not touch pages of the table that were never written
             word.store(marked, std::memory_order_relaxed);
     });
 }

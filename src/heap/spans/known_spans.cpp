@@ -35,7 +35,7 @@ uint32_t make_number(ty_heap *heap, uint32_t size_class, uint32_t head, uint32_t
     state.size_class = static_cast<uint8_t>(size_class);
     state.bin = no_bin;
     state.refused.store(0, std::memory_order_relaxed);
-    state.pending.store(0, std::memory_order_release); // R7: with what stands above
+    state.pending.store(0, std::memory_order_release); // release: publishes the fields above (R7)
     set_numbers(heap, head, info.pages, number);
     return number;
 }
@@ -68,13 +68,13 @@ bool is_span_of(const ty_heap *heap, uint32_t size_class, uint32_t head) {
     return true;
 }
 
-// New pages become a span. Under pages_lock.
+// Makes new pages a span. Under pages_lock.
 ty_status make_span(ty_heap *heap, uint32_t size_class, uint32_t head, uint32_t *number) {
     const class_info &info = heap->classes[size_class];
     describe_pages(heap, size_class, head);
     std::atomic<uint64_t> *words = bitmap_of(heap, head);
-    // The first access writes: a read would map the kernel's page of zeros, and to replace that at the write which
-    // follows, the kernel interrupts the processors of other threads.
+    // The first access is a write: a read would map the kernel's zero page, and replacing that at the write that
+    // follows costs a TLB shootdown of other threads' processors.
     words[0].store(words[0].exchange(0, std::memory_order_relaxed), std::memory_order_relaxed);
     for (uint32_t i = 0; i < info.pages * bitmap_words_per_page; i++) {
         if (words[i].load(std::memory_order_relaxed) != 0)
@@ -102,7 +102,7 @@ uint32_t know_span(ty_heap *heap, uint32_t size_class, uint32_t head) {
     return make_number(heap, size_class, head, used);
 }
 
-// H4.
+// H4: a span's head is known from any of its pages: it starts at a multiple of its size.
 ty_status new_span(ty_heap *heap, uint32_t size_class, uint32_t *number) {
     uint32_t pages = heap->classes[size_class].pages;
     uint32_t head;

@@ -10,7 +10,8 @@ uint64_t span_bytes(const ty_heap *heap, uint32_t size_class) {
     return heap->classes[size_class].pages * page_bytes;
 }
 
-// Sequentially consistent, as are the counts and the looks at owners: R2 rests on their order. True: R9.
+// Sequentially consistent, as are the counts and the reads of owners: R2 depends on their order. True: more waits than
+// R9 allows.
 bool queue_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     std::atomic<uint32_t> &first = cache->remote[size_class];
     uint64_t bytes = span_bytes(cache->heap, size_class);
@@ -24,7 +25,8 @@ bool queue_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
 
 enum class counted { no, one_of_several, first };
 
-// R1, R7. From then on the number stays the span's.
+// R1: no release while blocks are pending. R7: a released span cannot be counted in. From then on the number stays the
+// span's.
 counted count_in(span_state &state, uint32_t blocks) {
     uint32_t before = state.pending.load(std::memory_order_relaxed);
     do {
@@ -35,10 +37,10 @@ counted count_in(span_state &state, uint32_t blocks) {
     return before == 0 || fault("span_queued_twice") ? counted::first : counted::one_of_several;
 }
 
-// Sets the bits of those that are live; which ones (R6, R8).
+// Sets the bits of those that are live, and returns which (R6: of two frees one succeeds; R8: a late free sets no bit).
 uint64_t set_remote_bits(const ty_heap *heap, const span_state &state, word_blocks blocks) {
     if (state.head != blocks.head && !fault("late_remote_free_in_another_span"))
-        return 0; // a span that has got the number since
+        return 0; // another span has the number now
     uint64_t live = blocks.mask;
     if (!fault("late_remote_free_of_a_free_block"))
         live &= state.bits[blocks.word].load(std::memory_order_relaxed);
@@ -82,7 +84,7 @@ uint32_t take_pending(ty_heap *heap, uint32_t number) {
         uint64_t word = state.bits[i].load(std::memory_order_relaxed);
         state.bits[i].store(word & ~freed, std::memory_order_relaxed);
         state.used -= count_bits(word & freed);
-        remote[i].fetch_and(~freed, std::memory_order_seq_cst); // R8: after the persistent metadata
+        remote[i].fetch_and(~freed, std::memory_order_seq_cst); // R8: only after the persistent metadata
         taken += count_bits(freed);
     }
     if (fault("uncounted_remote_frees_taken_out"))
@@ -97,7 +99,7 @@ void settle_remote(thread_cache *cache, uint32_t size_class) {
         uint32_t next = states[number].remote_next.load(std::memory_order_relaxed);
         cache->waiting_bytes.fetch_sub(span_bytes(cache->heap, size_class), std::memory_order_relaxed);
         if (take_pending(cache->heap, number) != 0)
-            queue_span(cache, size_class, number); // the one that is about to set a bit counts on it
+            queue_span(cache, size_class, number); // the thread that is about to set a bit relies on it
         if (number != cache->classes[size_class].current)
             place_freed(cache, number);
         number = next;
@@ -116,8 +118,8 @@ void settle_remote(thread_cache *cache, uint32_t size_class) {
             queue_span(owner, size_class, number);
         } else {
             while (take_pending(heap, number) != 0)
-                os::give_way(); // somebody is between its count and its bit, and will not queue the span
-            static_cast<void>(place_again(heap, nullptr, number)); // where that fails, it stays with what is shared
+                os::give_way(); // another thread is between its count and its bit, and will not queue the span
+            static_cast<void>(place_again(heap, nullptr, number)); // on failure it stays among the shared ones
         }
         number = next;
     }

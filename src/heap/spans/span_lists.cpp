@@ -3,13 +3,13 @@
 namespace taiyen {
 namespace {
 
-// Fewer free blocks than this make a span nearly full: the last choice, since it would be full again at once, and a
-// change of spans costs as much as several allocations.
+// A span with fewer free blocks is nearly full: the last choice, since it would be full again at once, and changing
+// spans costs as much as several allocations.
 uint32_t room(const class_info &info) {
     return info.blocks < 32 ? 1u : info.blocks / 16u;
 }
 
-// The blocks of a span that is given away are not the cache's to take any more.
+// The cache may no longer take the blocks of a span that it gives up.
 void forget_freed(thread_cache *cache, uint32_t size_class, uint32_t number) {
     class_cache &entry = cache->classes[size_class];
     freed_block *kept = &cache->freed[size_class].bottom;
@@ -29,7 +29,7 @@ void set_page_stacks(const ty_heap *heap, const span_state &state, magazine *hel
 
 constexpr uint8_t nearly_full_bin = partial_bins - 1;
 
-// At most 1/4 free, 1/2, or more; nearly full.
+// Bins: up to 1/4 free, up to 1/2, more; and nearly full.
 uint8_t bin_for(const class_info &info, uint32_t used) {
     uint32_t free = info.blocks - used;
     if (free == 0)

@@ -6,10 +6,11 @@
 namespace taiyen {
 namespace {
 
-// A sweep looks at so many extents when a thread needs another span.
+// A sweep step examines so many extents when a thread needs another span.
 constexpr uint32_t sweep_extents = 64;
 
-// Puts the free blocks of a word of the current span into the cache: the next that has any, round and round. (H5)
+// Loads the free blocks of a word of the current span into the cache: the next word that has any, cyclically. H5: bits
+// past the last block stand for no block.
 bool next_word(const ty_heap *heap, const class_info &info, class_cache &entry) {
     span_state &state = heap->states[entry.current];
     std::atomic<uint64_t> *words = state.bits;
@@ -30,7 +31,7 @@ bool next_word(const ty_heap *heap, const class_info &info, class_cache &entry) 
     return false;
 }
 
-// The blocks in the cached word are free again for all.
+// Frees the blocks of the cached word that were not taken.
 void drop_word(const ty_heap *heap, class_cache &entry) {
     if (entry.free != 0)
         heap->states[entry.current].used -= count_bits(entry.free);
@@ -46,7 +47,7 @@ void drop_word(const ty_heap *heap, class_cache &entry) {
     return next_word(heap, heap->classes[size_class], entry);
 }
 
-// The current span has no free block left. Its frees will be noticed.
+// The current span has no free block left. after_free will handle frees in it.
 void retire_current(const ty_heap *heap, const class_info &info, class_cache &entry) {
     uint32_t number = entry.current;
     if (number == 0)
@@ -56,13 +57,13 @@ void retire_current(const ty_heap *heap, const class_info &info, class_cache &en
     place_span(heap, info, entry.bins, number);
 }
 
-// A span that nobody knew yet, found by the sweep.
+// A span that was not known yet, found by the sweep.
 struct found_span {
     uint32_t head;
     uint32_t size_class;
 };
 
-// Goes on with the sweep, for a bounded number of extents; false: it was over already. No lock is held.
+// Continues the sweep, for a bounded number of extents. False: it was complete already. The caller holds no lock.
 bool sweep_on(ty_heap *heap) {
     if (heap->swept.load(std::memory_order_relaxed))
         return false;
@@ -72,10 +73,10 @@ bool sweep_on(ty_heap *heap) {
         os::lock_guard guard(heap->pages_lock);
         uint64_t page = heap->sweep_next;
         for (uint32_t extents = 0; extents < sweep_extents && page < heap->sweep_end; extents++) {
-            page = next_head(heap, page, heap->sweep_end); // extents may have merged since the last time
+            page = next_head(heap, page, heap->sweep_end); // extents may have merged since the last step
             page_extent extent;
             if (page >= heap->sweep_end || !extent_at_head(heap, page, &extent)) {
-                page = page < heap->sweep_end ? page + 1 : page; // damaged: verify tells; here it only is no span
+                page = page < heap->sweep_end ? page + 1 : page; // damaged: verify reports it; here it is just no span
                 continue;
             }
             if (kind_of(heap->descriptors[page]) == page_span)
@@ -96,7 +97,7 @@ bool sweep_on(ty_heap *heap) {
     return true;
 }
 
-// A span of the cache's own, or one without owner, becomes its current one, if one there has free blocks. Under the
+// Makes a span with free blocks from these bins the current one: of the cache's own, or without owner. Under the
 // class's lock for the latter.
 bool take_span(thread_cache *cache, uint32_t size_class, span_bins &bins) {
     ty_heap *heap = cache->heap;
@@ -121,7 +122,7 @@ bool adopt_shared(thread_cache *cache, uint32_t size_class) {
 
 } // namespace
 
-// What refill does, under the locks that it takes.
+// The work of refill, under the locks that it takes.
 static bool find_free(thread_cache *cache, uint32_t size_class) {
     ty_heap *heap = cache->heap;
     const class_info &info = heap->classes[size_class];
@@ -142,7 +143,7 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
             return true;
     }
     bool more = heap->cached != nullptr && heap->cached->trim(cache, size_class);
-    more = sweep_on(heap) || more; // only some of it: the rest comes when the next span is needed
+    more = sweep_on(heap) || more; // only a step of it: the rest comes when the next span is needed
     os::lock_guard guard(lock_of(heap, size_class));
     if (more && adopt_shared(cache, size_class))
         return true;
@@ -153,7 +154,7 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
     return make_current(heap, size_class, entry, number);
 }
 
-// H8.
+// H8: no span stays empty, except one per class and cache.
 void place_freed(thread_cache *cache, uint32_t number) {
     ty_heap *heap = cache->heap;
     uint32_t size_class = heap->states[number].size_class;
@@ -174,7 +175,7 @@ void place_freed(thread_cache *cache, uint32_t number) {
 bool refill(thread_cache *cache, uint32_t size_class) {
     cache->asleep = false;
     bool found = find_free(cache, size_class);
-    decay_if_due(cache->heap); // what other threads freed may have emptied spans just now
+    decay_if_due(cache->heap); // what other threads freed may just have emptied spans
     return found;
 }
 
@@ -202,14 +203,14 @@ bool is_live(const ty_heap *heap, const small_block &block) {
              remote_of(heap, block.head)[block.index / 64].load(std::memory_order_relaxed) >> block.index % 64 & 1);
 }
 
-// Of a span that has no owner or the calling thread, and then pending blocks. *elsewhere: another thread has become its
-// owner, and nothing was done.
+// For a span without owner, or owned by the calling thread with pending blocks. *elsewhere: another thread has become
+// its owner, and nothing was done.
 [[gnu::noinline]] static ty_status free_directly(ty_heap *heap, const thread_cache *cache, const small_block &block,
                                                  bool *elsewhere, bool *freed) {
     os::lock_guard guard(lock_of(heap, block.size_class));
     const page_descriptor &page = heap->descriptors[block.head];
     if (page.kind != page_span || page.size_class != block.size_class)
-        return TY_OK; // the span went away meanwhile: the block was freed twice
+        return TY_OK; // the span is gone: the block was freed twice
     uint32_t number = number_of(heap, block.head);
     if (number == 0)
         number = know_span(heap, block.size_class, block.head);
@@ -224,7 +225,8 @@ bool is_live(const ty_heap *heap, const small_block &block) {
     }
     uint32_t word = block.index / 64;
     uint64_t bit = uint64_t{1} << block.index % 64;
-    // R6: of who frees it at this instant as if the span still had its former owner, too, one gets it.
+    // R6: a thread that frees the block at this instant, as if the span still had its former owner, sets this bit, too:
+    // one of the two succeeds.
     std::atomic<uint64_t> &remote = remote_of(heap, block.head)[word];
     if (remote.fetch_or(bit, std::memory_order_seq_cst) & bit)
         return TY_OK;
@@ -248,7 +250,7 @@ ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &bl
             return TY_OK;
         }
         if (owner != nullptr)
-            settle_remote(cache, block.size_class); // the block may be freed already, by another thread
+            settle_remote(cache, block.size_class); // another thread may have freed the block already
         bool elsewhere = false;
         ty_status status = free_directly(heap, cache, block, &elsewhere, &result->freed);
         if (!elsewhere)
@@ -294,7 +296,7 @@ ty_status make_span_at(ty_heap *heap, uint32_t size_class, uint32_t head, const 
     return place_shared(heap, number);
 }
 
-// Under the class's lock, as nobody else works with the cache.
+// Under the class's lock; no other thread works with the cache.
 static void release_empty(thread_cache *cache, uint32_t size_class) {
     ty_heap *heap = cache->heap;
     class_cache &entry = cache->classes[size_class];
@@ -307,7 +309,7 @@ static void release_empty(thread_cache *cache, uint32_t size_class) {
         place_span(heap, heap->classes[size_class], entry.bins, number);
 }
 
-// Under the class's lock. (R2)
+// Under the class's lock. R2: then drains the queue that lost its owner.
 static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up which) {
     ty_heap *heap = cache->heap;
     const class_info &info = heap->classes[size_class];
@@ -349,7 +351,7 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
         give_up_spans(cache, size_class, which);
 }
 
-// K2.
+// K2: a paused heap and an ended thread have no kept extents.
 [[gnu::cold]] void settle_cache(thread_cache *cache, give_up which) {
     const bool kept =
         which == give_up::nothing ? fault("paused_heap_has_kept_runs") : fault("ended_thread_keeps_its_runs");

@@ -1,4 +1,4 @@
-// Spans of small blocks: the persistent metadata in their bitmaps, their owners, and the lists of those with free
+// Spans of small blocks: their bitmaps, which are persistent metadata, their owners, and the lists of those with free
 // blocks.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace taiyen {
 // owner, or from a new one. The thread has entered. False with the error detail set.
 bool refill(thread_cache *cache, uint32_t size_class);
 
-// After an owner's free brought `used` to `notice`.
+// Called when an owner's free brought `used` to `notice`.
 void after_free(thread_cache *cache, uint32_t number);
 
 // A block of a span, by its address.
@@ -25,26 +25,26 @@ small_block small_block_at(const ty_heap *heap, uint32_t size_class, uint64_t of
 bool is_allocated(const ty_heap *heap, const small_block &block); // in the persistent metadata
 bool is_live(const ty_heap *heap, const small_block &block);      // and not freed by another thread
 
-// A span that its owner freed into moves to the bin that is right, or away. It is not the current one.
+// Moves a span into which its owner freed to its right bin, or releases it. It is not the current one.
 void place_freed(thread_cache *cache, uint32_t number);
 
 // Frees a block of a span that the calling thread does not own, or of its own one. cache may be NULL.
 ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &block, free_result *result);
 
-// Makes a block of a span known to be allocated that was free, or makes the span first. Paused heaps only.
-// Expected: TY_E_EXISTS, TY_E_MEMORY.
+// Allocates a certain free block of a known span, or makes the span first. Paused heaps only. Expected: TY_E_EXISTS,
+// TY_E_MEMORY.
 ty_status take_small_at(ty_heap *heap, uint32_t size_class, uint64_t offset);
 
-// Makes a span at free pages, in which the blocks of a bitmap are allocated: some of those that it has, and no others.
-// Paused heaps only. Expected: TY_E_EXISTS, TY_E_MEMORY.
+// Makes a span at free pages, in which the blocks in the bitmap `live` are allocated: it must have no bits beyond the
+// span's blocks. Paused heaps only. Expected: TY_E_EXISTS, TY_E_MEMORY.
 ty_status make_span_at(ty_heap *heap, uint32_t size_class, uint32_t head, const uint64_t *live);
 
-// Which spans lose their owner: nearly all of what a thread holds is in those with room, and most frees that are still
-// to come are in the others.
+// Which spans lose their owner. with_room: nearly all of what a thread holds is in spans with room, and most frees
+// still to come are in the others.
 enum class give_up { nothing, with_room, all };
-// What others freed becomes part of the persistent metadata, of one class, or of all with the runs that were kept;
-// spans are given up, or else the empty current ones are given back (H8). The thread stands still, or is the caller, or
-// has ended.
+// Flushes a thread's cache to the persistent metadata, of one class, or of all with the kept extents: frees what others
+// freed; then gives up spans, or else releases empty current ones (H8). The thread is the caller, is stopped, or has
+// ended.
 void settle_class(thread_cache *cache, uint32_t size_class, give_up which);
 void settle_cache(thread_cache *cache, give_up which);
 

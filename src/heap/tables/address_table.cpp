@@ -21,7 +21,7 @@ granule_range granules_of(const ty_heap *heap, uint64_t from_byte, uint64_t limi
     return {(base >> granule_shift) + from, (base >> granule_shift) + end};
 }
 
-// Its place in the table, which is made if there is none yet; NULL with the error detail set.
+// The granule's entry, whose piece of the table is made if necessary; NULL with the error detail set.
 [[gnu::cold, gnu::noinline]] std::atomic<uint16_t> *slot_place(size_t granule) {
     std::atomic<std::atomic<uint16_t> *> &piece = granule_slots[granule / piece_granules];
     if (piece.load(std::memory_order_relaxed) == nullptr) {

@@ -5,10 +5,10 @@
 namespace taiyen {
 namespace {
 
-// A span should hold so many blocks, so that a thread seldom needs another one; but no more pages than that takes, so
-// that small heaps stay small. Larger blocks are content with few, in so many pages: a thread has a span of each class
-// that it uses. Those of a page and more are with two: a span of many is seldom empty, and holds on to as much memory
-// as it has free.
+// A span should hold this many blocks, so that a thread seldom needs another one; but take no more pages than that
+// needs, so that small heaps stay small. For larger blocks few_blocks are enough, in pages_for_few pages: a thread has
+// a span of each class that it uses. For blocks of a page and more, two: a span of many is seldom empty, and keeps its
+// free memory.
 struct span_rule {
     uint32_t blocks;
     uint32_t few_blocks, pages_for_few;
@@ -38,8 +38,8 @@ struct table_builder {
     uint32_t last() const { return classes[count - 1].block_bytes; }
 };
 
-// Below a line powers of two, so that no block straddles one; then whole lines, growing by at most 1/8; from a page up
-// whole pages, which are runs.
+// Below a cache line powers of two, so that no block straddles one; then whole lines, growing by at most 1/8; from a
+// page up whole pages, which are extents.
 uint32_t fill_line(size_class_record *classes) {
     constexpr uint32_t line = 64;
     table_builder table{classes, {64, 16, 8}};
@@ -55,7 +55,7 @@ uint32_t fill_line(size_class_record *classes) {
 }
 
 // Steps of 8 up to 128, then of about 1/16; the largest sizes divide a span of 16 pages evenly. Beyond 16 KB whole
-// pages waste no more than classes of so few blocks would.
+// pages waste no more than classes with so few blocks would.
 uint32_t fill_packed(size_class_record *classes) {
     constexpr uint32_t span_bytes = span_pages_max * static_cast<uint32_t>(page_bytes);
     table_builder table{classes, {512, 16, 8}};

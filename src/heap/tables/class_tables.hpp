@@ -30,9 +30,10 @@ constexpr class_info make_class_info(size_class_record record) {
             static_cast<uint8_t>((blocks + 63) / 64)};
 }
 
-// The block that holds an offset in a span, and whether it starts there. The offset over the block size, in units of
-// 2^-32; never too small, since the reciprocal is rounded up, and too large by less than one reciprocal, since offsets
-// are below 2^16: so the whole part is exact, and the fraction is below one reciprocal just at the start of a block.
+// The block that holds an offset in a span, and whether it starts there. The offset divided by the block size, in units
+// of 2^-32; never too small, since the reciprocal is rounded up, and too large by less than one reciprocal, since
+// offsets are below 2^16: so the whole part is exact, and the fraction is below one reciprocal only at the start of a
+// block.
 struct place_in_span {
     uint32_t index;
     bool exact;
@@ -42,7 +43,7 @@ inline place_in_span find_place(uint32_t reciprocal, uint64_t offset_in_span) {
     return {static_cast<uint32_t>(quotient >> 32), static_cast<uint32_t>(quotient) < reciprocal};
 }
 
-// Bits of a span's bitmap word that stand for blocks (H5).
+// The bits of a span's bitmap word that stand for blocks (H5: set exactly where allocated).
 inline uint64_t word_mask(const class_info &info, uint32_t word) {
     uint32_t rest = info.blocks - word * 64;
     return rest >= 64 ? ~uint64_t{0} : (uint64_t{1} << rest) - 1;
@@ -51,7 +52,7 @@ inline uint64_t word_mask(const class_info &info, uint32_t word) {
 // Fills in a built-in table; returns the number of classes.
 uint32_t fill_class_table(ty_class_table table, size_class_record classes[size_class_count_max]);
 
-// Whether a table read from a heap can be used: sizes rise, are multiples of 8, fit their spans. The text says what is
+// Whether a table read from a heap can be used: sizes rise, are multiples of 8, fit their spans. *text says what is
 // wrong.
 bool class_table_sound(const size_class_record *classes, uint32_t count, const char **text);
 

@@ -1,6 +1,6 @@
-// The persistent form of a heap: what lies in its range. Everything is in the machine's byte order, of fixed width and
-// without padding. docs/design/heap.md has the picture; the invariants H1 to H8 that it lists are kept by the parts
-// pages, spans, blocks and whole, and checked by maintenance/verify.cpp.
+// The persistent layout of a heap: what lies in its range. All fields are in the machine's byte order, of fixed width
+// and without padding. docs/design/heap.md has the picture; the invariants H1 to H8 that it lists are kept by pages/,
+// spans/, blocks/ and maintenance/, and checked by maintenance/verify.cpp.
 #pragma once
 
 #include "../../os/os.hpp"
@@ -16,10 +16,10 @@ inline constexpr size_t page_bytes = os::page_bytes;
 inline constexpr uint32_t bitmap_words_per_page = 8; // one bit for each 8 bytes of a page
 inline constexpr uint32_t size_class_count_max = 128;
 inline constexpr uint32_t span_pages_max = 16;
-inline constexpr uint32_t header_pages = 2; // the second one holds the roots
+inline constexpr uint32_t header_pages = 2; // the second holds the roots
 inline constexpr uint32_t first_user_page = header_pages;
 
-// A size class as data. pages is a power of two up to span_pages_max.
+// A size class in the header. pages is a power of two up to span_pages_max.
 struct size_class_record {
     uint32_t block_bytes;
     uint32_t pages;
@@ -33,13 +33,13 @@ struct heap_header {
     uint64_t limit_bytes;
     uint64_t descriptors_offset; // page_descriptor[limit / page]
     uint64_t bitmaps_offset;     // uint64_t[limit / page][bitmap_words_per_page]
-    uint64_t heads_offset;       // one bit a page
-    uint64_t top_page;           // H7
-    uint32_t tree_root;          // H3; 0: no free extent
+    uint64_t heads_offset;       // one bit per page
+    uint64_t top_page;           // H7: pages and table entries from here on read as zeros
+    uint32_t tree_root;          // of the tree of free extents (H3); 0: none
     uint32_t class_table;        // a ty_class_table
     uint32_t class_count;
     uint32_t zero;
-    uint64_t service_root; // offset of a block that a higher layer keeps for itself; 0: none
+    uint64_t service_root; // offset of a block for a higher layer; 0: none
     uint32_t zero_to_classes[108];
     size_class_record classes[size_class_count_max];
     uint8_t zero_to_end[2560];
@@ -47,7 +47,7 @@ struct heap_header {
 
 // Page 1.
 struct root_record {
-    char name[48];   // with its 0; empty: not in use
+    char name[48];   // with its terminating 0; empty: not in use
     uint64_t offset; // from the heap's base
 };
 inline constexpr uint32_t root_count_max = 63;
@@ -57,19 +57,19 @@ struct heap_roots {
 };
 
 enum page_kind : uint8_t {
-    page_inside = 0,      // inside a run, or never used: the whole descriptor is zero (H6)
+    page_inside = 0,      // inside an extent, or never used: the whole descriptor is zero (H6)
     page_span = 1,        // any page of a span (H4)
     page_extent_head = 2, // the head of an extent that is one block
     page_free = 3,        // the head of a free extent
     page_free_tail = 4,   // the last page of a free extent of two pages or more
-    page_extent_kept = 5, // the head of an extent that a thread freed and keeps; never in a heap that is paused (K2)
+    page_extent_kept = 5, // the head of an extent in a thread cache; never in a paused heap (K2)
 };
 
 struct page_descriptor {
     uint8_t kind;       // a page_kind
     uint8_t size_class; // of a span
     uint16_t zero;
-    uint32_t length; // in pages: of a run or free extent, at its head; of a free extent also at its tail (H2)
+    uint32_t length; // in pages: of an extent in use or free, at its head; of a free extent also at its tail (H2)
     uint32_t left;   // of a free extent's head: its children in the tree (H3); 0: none
     uint32_t right;
 };
@@ -94,7 +94,7 @@ static_assert(sizeof(heap_roots) == heap_roots_bytes_v1 && sizeof(root_record) =
 static_assert(sizeof(page_descriptor) == page_descriptor_bytes_v1 && offsetof(page_descriptor, length) == 4);
 static_assert(bitmap_words_per_page * sizeof(uint64_t) == page_bitmap_bytes_v1);
 
-// Where the tables stand in a heap of a given limit: at its end.
+// The offsets of the tables in a heap of a given limit: at its end.
 struct table_places {
     uint64_t pages; // of the whole limit
     uint64_t descriptors_offset;

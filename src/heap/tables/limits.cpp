@@ -9,7 +9,7 @@ void tell_soft_limit(ty_heap *heap) {
     {
         os::lock_guard guard(heap->pages_lock);
         if (!heap->soft_due.exchange(false, std::memory_order_relaxed))
-            return; // another thread tells
+            return; // another thread reports it
         reached = heap->limit_reached;
         context = heap->limit_context;
         used_bytes = heap->used_pages * page_bytes;

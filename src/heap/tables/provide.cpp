@@ -3,14 +3,14 @@
 namespace taiyen {
 namespace {
 
-// Below so many pages a heap grows by less than a huge page at a time: owners back larger pieces with huge pages, most
-// of which would be memory that nobody uses. What needs an eighth of a huge page itself, which is as fast as one, or a
-// whole one, is worth it earlier.
+// Up to so many pages a heap grows by less than a huge page at a time: owners back larger pieces with huge pages, most
+// of which would stay unused. A piece that itself takes an eighth of a huge page, or a whole one, is worth a huge page
+// earlier: it is as fast.
 constexpr uint64_t small_heap_pages = 3072;
 constexpr uint64_t long_piece_pages = huge_page_pages / 8;
 constexpr uint64_t small_heap_pages_for_long = 1024;
 
-// Where the address space is limited, a step is this share of the limit at most: the rest is for others.
+// Where the address space is limited, a step is at most this share of the limit, so that others have the rest.
 constexpr unsigned step_shift = 6;
 
 bool stays_small(uint64_t end, uint64_t piece) {
@@ -25,7 +25,7 @@ bool stays_small(uint64_t end, uint64_t piece) {
     return owner.provide(owner.context, from, static_cast<size_t>(to - from));
 }
 
-// The pages of the tables that hold entries below end. What was asked for is not asked for again.
+// Provides the pages of the tables that hold entries below end. What was asked for is not asked for again.
 [[gnu::cold]] ty_status ask_tables(const ty_heap *heap, uint64_t limit_bytes, uint64_t end, asked_parts *asked) {
     const table_places tables(limit_bytes);
     const uint64_t offsets[] = {tables.descriptors_offset, tables.bitmaps_offset, tables.heads_offset};
@@ -42,13 +42,13 @@ bool stays_small(uint64_t end, uint64_t piece) {
     return TY_OK;
 }
 
-// P2.
+// P2: untouched memory is not resident out of proportion. Huge pages beyond what was found in use.
 constexpr uint64_t unproven_pages_max = (uint64_t{32} << 20) / page_bytes;
 
-// A heap with many live blocks spends more time on missed address translations than on anything else: huge pages halve
-// the time of random allocation there. Small heaps grow in smaller pieces and get none. Nor do tables, which grow in
-// pieces that are no multiples of a huge page: each would be a mapping of its own. The last piece for which they may be
-// asked starts with a part in small pages, and so does what is beyond.
+// A heap with many live blocks spends most of its time on TLB misses: huge pages halve the time of random allocation
+// there. Small heaps grow in smaller pieces and get none. Nor do tables, which grow in pieces that are not multiples of
+// a huge page: each would be a mapping of its own. The last piece that may be advised starts with a part in small
+// pages, as does what is beyond: so later use can be detected.
 void ask_for_huge(ty_heap *heap, uint64_t from, uint64_t end) {
     if (!heap->owner.huge || end - from < huge_page_pages)
         return;
@@ -73,8 +73,8 @@ void ask_for_huge(ty_heap *heap, uint64_t from, uint64_t end) {
         wish_huge(heap, from + small, from + asked, true);
 }
 
-// Pages below end, and entries of pages below described. Pages come first: where there are none, no entries are made
-// for them.
+// Provides pages below end, and table entries of pages below described. Pages first: if they cannot be had, no entries
+// are made for them.
 [[gnu::cold]] ty_status provide_to(ty_heap *heap, uint64_t end, uint64_t described) {
     uint64_t first = heap->asked.pages < first_user_page ? first_user_page : heap->asked.pages;
     if (first < end) {
@@ -101,7 +101,8 @@ void ask_for_huge(ty_heap *heap, uint64_t from, uint64_t end) {
 
 } // namespace
 
-// P2. What a huge page brings is resident as a whole, however little of it is touched.
+// P2: untouched memory is not resident out of proportion. A huge page is resident as a whole, however little of it is
+// touched.
 void wish_huge(ty_heap *heap, uint64_t from, uint64_t end, bool huge) {
     os::advise_huge(page_address(heap, from), (end - from) * page_bytes, huge);
     uint64_t places = heap->huge_places.load(std::memory_order_relaxed);
@@ -126,13 +127,13 @@ ty_status provide_pages(ty_heap *heap, uint64_t end) {
     }
     uint64_t wanted = end + step;
     if (!small)
-        wanted = (wanted + huge_page_pages - 1) / huge_page_pages * huge_page_pages; // so that huge pages fit
+        wanted = (wanted + huge_page_pages - 1) / huge_page_pages * huge_page_pages; // whole huge pages
     if (wanted > heap->first_table_page)
         wanted = heap->first_table_page;
     uint64_t all = heap->limit_bytes / page_bytes;
     if (provide_to(heap, wanted, wanted + wanted / 16 < all ? wanted + wanted / 16 : all) == TY_OK)
         return TY_OK;
-    return provide_to(heap, end, end); // there may still be room for just what is needed
+    return provide_to(heap, end, end); // what is just needed may still fit
 }
 
 [[gnu::cold]] uint64_t volatile_table_bytes(uint32_t table, uint64_t pages) {
@@ -140,7 +141,7 @@ ty_status provide_pages(ty_heap *heap, uint64_t end) {
         sizeof(span_state) * 8, page_bitmap_bytes_v1 * 8, sizeof(uint32_t) * 8, 1, 1, sizeof(magazine *) * 8};
     if (table == table_small_pages)
         pages = pages / huge_page_pages;
-    return ((pages + 1) * bits[table] + 63) / 64 * 8; // one more: number 0 is no span's
+    return ((pages + 1) * bits[table] + 63) / 64 * 8; // + 1: number 0 is not a span's
 }
 
 [[gnu::cold]] ty_status provide_volatile(ty_heap *heap, uint64_t described) {

@@ -1,4 +1,4 @@
-// The tables of a heap, durable and volatile, and how an address leads to its heap.
+// The tables of a heap, persistent and volatile, and the mapping from an address to its heap.
 #pragma once
 
 #include "address_table.hpp"

@@ -9,11 +9,11 @@ namespace taiyen {
 
 namespace {
 
-constinit thread_table no_caches{};            // of threads that have none yet: all empty, never written
-constinit thread_table *idle_tables = nullptr; // of threads that ended, empty; guarded by caches_lock, as is the next
+constinit thread_table no_caches{};            // of threads without caches: all empty, never written
+constinit thread_table *idle_tables = nullptr; // of ended threads, empty; guarded by caches_lock, as is known_tables
 constinit thread_table *known_tables = nullptr;
-constinit uint32_t look_due = looks_apart_min; // Y7: how many threads begin or end before the next look
-thread_local bool gave_up;                     // this thread's caches, when it ended
+constinit uint32_t look_due = looks_apart_min; // Y7: how many threads begin or end before the next check
+thread_local bool gave_up;                     // this thread released its caches when it ended
 bool hooks_installed;                          // guarded by caches_lock, as is the key
 pthread_key_t thread_ends;
 
@@ -33,7 +33,8 @@ thread_cache *map_cache(const ty_heap *heap) {
         os::unmap_memory(cache, sizeof(thread_cache));
 }
 
-// R9: 32 MiB may wait for all threads together, and 256 KiB for one at least. Under the safepoint's lock.
+// R9: what waits for owners is bounded: 32 MiB for all threads together, and at least 256 KiB for each. Under the
+// safepoint's lock.
 void count_cache(ty_heap *heap, uint32_t change) {
     heap->cache_count += change;
     int halvings = 32 - __builtin_clz(heap->cache_count | 1);
@@ -45,7 +46,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
     while (*link != cache)
         link = &(*link)->next_in_heap;
     *link = cache->next_in_heap;
-    count_cache(cache->heap, UINT32_MAX); // one less
+    count_cache(cache->heap, UINT32_MAX); // adds -1
 }
 
 [[gnu::cold]] void unlink_from_thread(thread_cache *cache) {
@@ -63,9 +64,9 @@ void count_cache(ty_heap *heap, uint32_t change) {
     cache->table = nullptr;
 }
 
-// A cache whose thread has ended: its spans lose their owner. It stays for the next thread, as making one costs more
-// than all else at a thread's start; and another thread may be about to queue a span there (R2). Under the safepoint's
-// lock or in a fork's child.
+// Retires the cache of a thread that has ended: its spans lose their owner. The cache is kept for a later thread, as
+// making one is the largest part of a thread's start; and another thread may be about to queue a span in it (R2: a
+// queue that lost its owner is still drained). Under the safepoint's lock, or in a fork's child.
 [[gnu::cold]] void retire_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
     if (heap->cached != nullptr)
@@ -77,7 +78,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
     heap->idle_caches = cache;
 }
 
-// R5. Under the safepoint's lock.
+// R5: the cache of a thread that ended keeps its spans and blocks for the next thread. Under the safepoint's lock.
 [[gnu::cold]] void rest_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
     heap->cached->rest(cache);
@@ -98,7 +99,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
     return cache;
 }
 
-// A cache whose thread has ended. Under the safepoint's lock, with the safepoint open or about to open.
+// For the cache of a thread that has ended. Under the safepoint's lock, with no pause, or at the end of one.
 void end_cache(thread_cache *cache) {
     const ty_heap *heap = cache->heap;
     if (heap->cached != nullptr && heap->resting_count.load(std::memory_order_relaxed) < resting_max)
@@ -107,7 +108,8 @@ void end_cache(thread_cache *cache) {
         retire_cache(cache);
 }
 
-// While a heap stands still its caches do, too: they are left to who opens the safepoint (Y1, Y4). Under caches_lock.
+// While a heap is paused its caches must not change: they are left to the thread that ends the pause (Y1, Y4: a thread
+// that ends waits for no safepoint). Under caches_lock.
 [[gnu::cold]] void end_table(thread_table *table) {
     while (thread_cache *cache = table->first) {
         ty_heap *heap = cache->heap;
@@ -127,8 +129,9 @@ void end_cache(thread_cache *cache) {
     idle_tables = table;
 }
 
-// Y7. A thread that has got so far is at work in no cache, and what it wrote is seen by who sees `busy`; one that is
-// still seen by the kernel, or whose number is another's by now, is found later. Under caches_lock.
+// Y7: releases caches of threads that used a heap after their last destructor. A thread that the kernel no longer has
+// works in no cache, and an acquire load of `busy` sees what it wrote. One that the kernel still has, or whose id was
+// reused, is found later. Under caches_lock.
 [[gnu::cold]] void look_for_ended() {
     const uint64_t process = os::process_id();
     look_due = looks_apart_min;
@@ -145,7 +148,7 @@ void end_cache(thread_cache *cache) {
     }
 }
 
-// A thread begins or ends. Under caches_lock.
+// Called when a thread begins or ends. Under caches_lock.
 void count_thread() {
     if (--look_due != 0) [[likely]]
         return;
@@ -155,7 +158,7 @@ void count_thread() {
         look_for_ended();
 }
 
-// The thread ends. Runs again if a later destructor of the thread uses a heap.
+// Thread exit. Runs again if a later destructor of the thread uses a heap.
 void end_thread(void *argument) {
     os::lock_guard guard(caches_lock);
     end_table(static_cast<thread_table *>(argument));
@@ -170,8 +173,7 @@ void end_thread(void *argument) {
     table->thread_pointer = os::thread_pointer();
 }
 
-// The heaps that a fork has to do with: not the one that its thread, or another one, is just restoring, which nobody
-// else knows.
+// The heaps that concern a fork: not one that a thread is just restoring, which no other thread uses.
 template <class Function>
 void each_heap(size_t end, Function function) {
     for (size_t slot = 1; slot < end; slot++) {
@@ -193,8 +195,9 @@ bool try_pause_all() {
     return all;
 }
 
-// While all heaps are paused no thread works on one; a lock that is held all the same is free in the child. A heap that
-// another thread calls back in, or this one, stands still already; its pause is one more (Y2, Y3).
+// While all heaps are paused no thread works on one; so a lock that is held all the same can be reset in the child. A
+// heap in whose pause this thread, or another one, is calling back is paused already; the fork's pause is one more (Y2,
+// Y3).
 void before_fork() {
     for (;;) {
         uint32_t seen = safepoints_changed.load(std::memory_order_seq_cst);
@@ -277,7 +280,7 @@ static void link_to_heap(thread_cache *cache) {
     count_cache(cache->heap, 1);
 }
 
-// One that is among the heap's. Under the safepoint's lock.
+// A cache in the heap's list. Under the safepoint's lock.
 [[gnu::cold, gnu::noinline]] static thread_cache *idle_or_new_cache(ty_heap *heap) {
     if (thread_cache *resting = take_resting(heap))
         return resting;
@@ -330,7 +333,7 @@ thread_cache *cache_to_free(ty_heap *heap) {
     return gave_up ? cache_at(heap->slot) : cache_of(heap);
 }
 
-// All that rest give up what they have of all classes, unless they did just before: the threads that start next have to
+// Makes all resting caches release what they hold of all classes, unless they did so recently: the next threads should
 // find their blocks again. Under the safepoint's lock.
 [[gnu::cold]] static void share_all_resting(ty_heap *heap) {
     uint64_t now = os::now_ns();
@@ -380,13 +383,14 @@ void drop_caches(ty_heap *heap) {
     }
 }
 
-// In a forked child only the forking thread is left: the caches of the others give up what they own.
+// In a forked child only the forking thread is left: the caches of the others release what they own.
 [[gnu::cold]] void keep_only_cache(ty_heap *heap, const thread_table *table) {
-    new (&heap->safepoint_lock) os::mutex(os::lock_rank::safepoint); // a thread that is no more may have held it
+    new (&heap->safepoint_lock)
+        os::mutex(os::lock_rank::safepoint); // a thread that does not exist here may have held it
     new (&heap->safepoint_changed) os::condition;
-    heap->pauses = pauses_called_back_in(heap) + 1; // those of threads that are no more are over; and the fork's
+    heap->pauses = pauses_called_back_in(heap) + 1; // pauses of threads that do not exist here are over; 1: the fork's
     heap->ended_caches = nullptr;
-    while (take_resting(heap) != nullptr) // they are retired like the others
+    while (take_resting(heap) != nullptr) // they are retired below, like the others
         ;
     thread_cache *next;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = next) {
@@ -413,7 +417,7 @@ void heap_leave(ty_heap *heap) {
     heap->writable = false;
     heap->left = true;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        unlink_from_thread(cache); // with what it has: nothing is given back in memory that is not this process's
+        unlink_from_thread(cache); // with what it holds: no memory is returned to a heap of another process
 }
 
 [[gnu::cold]] ty_status install_hooks() {

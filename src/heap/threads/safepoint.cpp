@@ -16,7 +16,7 @@ void enter_slowly(thread_cache *cache) {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         uint32_t safepoint = cache->safepoint.load(std::memory_order_acquire);
         if (safepoint & safepoint_fence) {
-            // Store and load in one order for all: both sides use sequentially consistent operations here.
+            // Store before load in the total order: both sides use sequentially consistent operations here.
             cache->busy.exchange(1, std::memory_order_seq_cst);
             safepoint = cache->safepoint.load(std::memory_order_seq_cst);
         }
@@ -28,11 +28,11 @@ void enter_slowly(thread_cache *cache) {
     }
 }
 
-// Y5.
+// Y5: a callback does not wait for its own pause.
 operation::operation(ty_heap *heap, thread_cache *find(ty_heap *), pause_to what) : heap_(nullptr) {
     if (!heap->writable ||
         (what == pause_to::look && pauses_called_back_in(heap) != 0 && !fault("callback_waits_for_its_own_walk")))
-        return; // nobody changes it
+        return; // nothing changes it
     heap_ = heap;
     cache_ = find(heap);
     if (cache_ != nullptr)
@@ -55,8 +55,8 @@ namespace {
 
 thread_local const callback_pause *called_back_in = nullptr; // the innermost
 
-// Where there is none any more, threads have fences of their own from then on. Under the safepoint's lock, with the
-// safepoint of all caches shut that are looked at next.
+// Where the process barrier stops working, threads use their own fences from then on. Under the safepoint's lock, with
+// the safepoint requested in all caches that are checked next.
 [[gnu::cold]] void process_barrier(ty_heap *heap) {
     if (!heap->barrier || os::process_barrier())
         return;
@@ -69,13 +69,13 @@ thread_local const callback_pause *called_back_in = nullptr; // the innermost
 void settle_all(ty_heap *heap) {
     for (thread_cache *cache = heap->cached != nullptr ? heap->caches : nullptr; cache != nullptr;
          cache = cache->next_in_heap)
-        heap->cached->deliver(cache); // before any settles
+        heap->cached->deliver(cache); // before any is flushed
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         settle_cache(cache, give_up::nothing);
 }
 
-// The first pause. Under the safepoint's lock, which it leaves while it waits for threads to finish what they do:
-// caches that are made meanwhile find the safepoint shut, and none goes.
+// Stops all threads, for the first pause. Under the safepoint's lock, which it releases while it waits for threads to
+// finish their operations: caches made meanwhile see the request, and none is removed.
 void make_stand(ty_heap *heap) {
     thread_cache *first = heap->caches;
     for (thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap)
@@ -84,7 +84,7 @@ void make_stand(ty_heap *heap) {
     heap->safepoint_lock.unlock();
     for (const thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap) {
         while (cache->busy.load(std::memory_order_seq_cst) != 0)
-            os::give_way(); // it finishes one operation; a fast path that meets the shut safepoint goes back at once
+            os::give_way(); // it finishes one operation; a fast path that sees the request leaves at once
     }
     heap->safepoint_lock.lock();
     settle_all(heap);
@@ -92,7 +92,7 @@ void make_stand(ty_heap *heap) {
     heap->safepoint_changed.notify_all();
 }
 
-// For who waits for any safepoint, to look again.
+// Wakes threads that wait for any safepoint, to try again.
 void tell_of_safepoints() {
     safepoints_changed.fetch_add(1, std::memory_order_seq_cst);
     if (waiting_for_safepoints.load(std::memory_order_seq_cst) != 0)
@@ -101,14 +101,14 @@ void tell_of_safepoints() {
 
 } // namespace
 
-// Y1.
+// Y1: the caller holds no lock that another thread may need.
 void wait_for_safepoints(uint32_t seen) {
     waiting_for_safepoints.fetch_add(1, std::memory_order_seq_cst); // pairs with heap_resume: one sees the other
     os::wait_on(safepoints_changed, seen);
     waiting_for_safepoints.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// R9.
+// R9: what waits for owners that sleep is bounded.
 [[gnu::cold]] void take_from_sleeper(thread_cache *owner) {
     ty_heap *heap = owner->heap;
     if (!heap->safepoint_lock.try_lock())
@@ -128,7 +128,7 @@ void wait_for_safepoints(uint32_t seen) {
     heap->safepoint_lock.unlock();
 }
 
-// Y2.
+// Y2: pauses that only read a heap are under way together.
 void heap_pause(ty_heap *heap, pause_to what) {
     os::lock_guard guard(heap->safepoint_lock);
     while (what == pause_to::change || fault("look_waits_for_another_look") ? heap->pauses != 0 : heap->changing)
@@ -152,7 +152,7 @@ bool try_pause(ty_heap *heap) {
     return true;
 }
 
-// Y4.
+// Y4: caches of threads that ended meanwhile are left to the thread that ends the pause.
 void heap_resume(ty_heap *heap) {
     {
         os::lock_guard guard(heap->safepoint_lock);

@@ -1,4 +1,4 @@
-// Threads' caches of a heap, and the safepoint that makes all of them stand still.
+// Threads' caches of a heap, and the safepoint that stops all of them.
 #pragma once
 
 #include "cache.hpp"

@@ -1,4 +1,4 @@
-// What needs no kernel: failures as values, checksums, page sizes, cache lines, what a callback throws.
+// Code that needs no kernel: failures as values, checksums, page sizes, cache lines, caught exceptions.
 #pragma once
 
 #include "cache_lines.hpp"

@@ -59,7 +59,7 @@ void store_fence() {}
 #endif
 
 way known_way() {
-    static std::atomic<way> known{way::unknown}; // asking twice does no harm
+    static std::atomic<way> known{way::unknown}; // a race only asks twice
     way answer = known.load(std::memory_order_relaxed);
     if (answer == way::unknown) {
         answer = find_way();

@@ -1,4 +1,4 @@
-// The processor's cache: writing it back to memory that outlives the power, loops that wait, lines wanted soon.
+// The processor's caches: writing lines back to persistent memory, spin-wait hints, prefetches for writing.
 #pragma once
 
 #include <cstddef>
@@ -6,18 +6,18 @@
 namespace taiyen::os {
 
 bool can_write_back_cache();
-// What was stored in the range before is in memory when it returns. can_write_back_cache() must be true.
+// When it returns, earlier stores to the range are in memory. can_write_back_cache() must be true.
 void write_back_cache(const void *address, size_t bytes);
 
-// Tells the processor that this is a loop that waits.
+// Hints to the processor that this is a spin-wait loop.
 inline void pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
 }
 
-// The line is wanted soon, to be written: __builtin_prefetch asks for a copy to read alone, unless the compiler may
-// take every processor to know PREFETCHW. Those that don't take it for a NOP (Intel SDM, volume 2).
+// Prefetches a line for writing: __builtin_prefetch prefetches for reading only, unless the compiler may assume
+// PREFETCHW on every processor. Processors without it execute it as a NOP (Intel SDM, volume 2).
 inline void prefetch_to_write(const void *address) {
 #if defined(__x86_64__)
     asm volatile("prefetchw %0" ::"m"(*static_cast<const char *>(address)));

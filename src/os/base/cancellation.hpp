@@ -1,4 +1,4 @@
-// Cancellation of threads (pthread_cancel). What is cancelled amid the library would leave its locks held.
+// Cancellation of threads (pthread_cancel). A thread cancelled within the library would leave its locks held.
 #pragma once
 
 #include "fault.hpp"
@@ -8,7 +8,7 @@
 namespace taiyen::os {
 
 // While it lives, the thread is not cancelled: for calls that are cancellation points, and for callbacks of the program
-// that run while the library holds something. The cancellation takes place at the program's next point.
+// while the library holds locks or resources. The cancellation takes place at the program's next cancellation point.
 class [[nodiscard]] not_cancelable {
 public:
     not_cancelable() {
@@ -23,7 +23,7 @@ private:
     int before_;
 };
 
-// Calls a function of the program's, of a table that it gave (storage, a log's sink). (Y5)
+// Y5: callbacks are not cancelled. Calls a function from a table of the program's (storage, a log's sink).
 template <class Result, class... Takes, class... Given>
 Result call_whole(Result (*function)(Takes...), Given... given) {
     not_cancelable whole;

@@ -1,4 +1,4 @@
-// The one file that is compiled with exceptions.
+// The only file that is compiled with exceptions.
 #include "caught.hpp"
 #include "fault.hpp"
 
@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-// What it takes of the C++ run-time library is there where a program can throw, and not needed where none can: a
+// Weak references: the C++ run-time library is present where a program can throw, and not needed where it cannot. So a
 // program in C is linked without it.
 asm(".weak __gxx_personality_v0\n"
     ".weak __cxa_begin_catch\n"
@@ -30,7 +30,7 @@ static exception_ptr &kept_in(void *&place) {
     return *std::launder(reinterpret_cast<exception_ptr *>(&place));
 }
 
-// Y6.
+// Y6: nothing stays locked after a callback has thrown.
 bool caught::run(void (*function)(void *argument), void *argument) {
     if (fault("exception_passes_through_the_library")) {
         function(argument);
@@ -39,7 +39,7 @@ bool caught::run(void (*function)(void *argument), void *argument) {
     try {
         function(argument);
         return true;
-    } catch (abi::__forced_unwind &) { // the end of a thread cannot be put off
+    } catch (abi::__forced_unwind &) { // the end of a thread cannot be deferred
         throw;
     } catch (...) {
         if (exception_ == nullptr)

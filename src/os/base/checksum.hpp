@@ -6,7 +6,7 @@
 
 namespace taiyen {
 
-// 0 stands for "unknown", so no checksum is 0.
+// Never 0, which stands for "unknown".
 uint64_t checksum(const void *bytes, size_t count, uint64_t seed = 0);
 
 } // namespace taiyen

@@ -4,7 +4,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-// Of the dynamic linker: where the stack started, with the number of arguments, these and the environment.
+// Set by the dynamic linker: the initial stack, with the number of arguments, the arguments and the environment.
 extern "C" [[gnu::weak]] void *__libc_stack_end;
 
 namespace taiyen::os {

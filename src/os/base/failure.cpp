@@ -1,5 +1,5 @@
-// The calling thread's failure, kept as the one line that a person reads, with marks on its fields: it takes little
-// room in thread-local storage, of which a library that is loaded later gets less than 2 KB.
+// The calling thread's error detail, kept as the line of text for a person, with positions of its fields: that saves
+// thread-local storage, of which a library that is loaded later gets less than 2 KB.
 #include "failure.hpp"
 
 #include <cerrno>
@@ -18,7 +18,7 @@ struct slice {
 
 constexpr size_t reason_bytes = 96;
 constexpr size_t text_bytes = sizeof(ty_error::operation) + sizeof(ty_error::path) + sizeof(ty_error::remedy) +
-                              reason_bytes + 64; // and the words between them
+                              reason_bytes + 64; // plus the words between them
 
 struct thread_error {
     uint64_t offset;
@@ -56,7 +56,7 @@ constexpr status_words words[] = {
 constexpr size_t status_count = sizeof words / sizeof words[0];
 static_assert(status_count == TY_E_IN_DOUBT + 1);
 
-// A description that is not translated, so that no locale data is loaded, and that any thread may ask for.
+// Thread-safe, and untranslated, so that no locale data is loaded.
 void describe_errno(int error, char *reason, size_t bytes) {
 #if defined(__GLIBC__)
     const char *description = strerrordesc_np(error);
@@ -74,8 +74,8 @@ bool is_control(char c) {
     return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
 }
 
-// Appends to a text of fixed size; what does not fit is left out. It stays one line, whatever paths and names have in
-// them: control characters become question marks.
+// Appends to a text of fixed size; what does not fit is left out. The text stays one line: control characters of paths
+// and names become question marks.
 class line {
 public:
     explicit line(char *text) : text_(text) { text_[0] = 0; }
@@ -132,7 +132,7 @@ void copy_slice(const thread_error &from, slice place, char *to) {
     to[place.length] = 0;
 }
 
-// The end of a path says more than its beginning.
+// Copies the end of a long path, which says more than its beginning.
 void copy_end(char *to, size_t bytes, const char *from) {
     size_t length = strlen(from);
     if (length < bytes) {
@@ -143,7 +143,7 @@ void copy_end(char *to, size_t bytes, const char *from) {
     memcpy(to + 3, from + length - (bytes - 4), bytes - 3);
 }
 
-// errno is kept: in failure(...).cause(errno) it is read after the earlier parts have run.
+// Restores errno: in failure(...).cause(errno) it is read after the earlier parts have run.
 class errno_kept {
 public:
     errno_kept() : error_(errno) {}

@@ -12,32 +12,32 @@ namespace taiyen {
 
 class [[nodiscard]] failure {
 public:
-    // operation: a verb phrase that completes "cannot ...". printf-like, so that figures can be named.
+    // operation: a verb phrase that completes "cannot ...", printf-like.
     [[gnu::format(printf, 3, 4)]] failure(ty_status status, const char *operation, ...);
 
-    failure &at(const char *path); // NULL leaves it empty
+    failure &at(const char *path); // NULL: no path
     failure &at(const char *path, uint64_t offset);
     failure &cause(int system_error); // an errno
     [[gnu::format(printf, 2, 3)]] failure &remedy(const char *format, ...);
 
-    // Sets the thread's detail and gives the status.
+    // Sets the thread's detail and returns the status.
     operator ty_status();
 
 private:
     ty_error error_;
 };
 
-// Writes as snprintf does, but what does not fit ends behind a word, with " ...": no number, address or name is told in
-// part, as if it were whole. bytes: at least 5.
+// As snprintf, but a text that does not fit is cut after a word and ends with " ...": no number, address or name is
+// cut, as if it were whole. bytes: at least 5.
 [[gnu::format(printf, 3, 4)]] void write_text(char *text, size_t bytes, const char *format, ...);
 [[gnu::format(printf, 3, 0)]] void write_text_of(char *text, size_t bytes, const char *format, va_list arguments);
 
-// For "%zu page%s": one of a thing is called one.
+// For "%zu page%s".
 constexpr const char *plural(uint64_t count) {
     return count == 1 ? "" : "s";
 }
 
-// The status that fits an errno of a file operation.
+// The status for an errno of a file operation.
 ty_status status_of_errno(int system_error);
 
 } // namespace taiyen

@@ -1,4 +1,4 @@
-// Fault sites for the library, always false in ordinary builds: include/taiyen/fault.hpp says what they are.
+// Fault sites for the library, always false in ordinary builds: include/taiyen/fault.hpp explains them.
 #pragma once
 
 #include "taiyen/fault.hpp"

@@ -1,4 +1,4 @@
-// The pages of memory that the kernel manages, on x86-64.
+// The kernel's page sizes on x86-64.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// System calls as functions, made past libc where it would cancel a thread, and descriptors. For src/os alone.
+// System calls as functions that are not cancellation points, and descriptors. Only for src/os.
 #pragma once
 
 #include "descriptor.hpp"

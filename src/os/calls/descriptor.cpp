@@ -11,7 +11,8 @@ constexpr int high_descriptor_min = 900; // a process gets 1,024 by default
 
 } // namespace
 
-// What is opened with O_PATH refuses transfers just as a closed descriptor does. (N1)
+// N1: no descriptor of the library is 0, 1 or 2. A file opened with O_PATH refuses reads and writes just as a closed
+// descriptor does.
 low_descriptors_taken::low_descriptors_taken() {
     for (int fd = 0; fd < low_count; ++fd)
         if (sys::fcntl(fd, F_GETFD, 0) == -1 && !fault("file_at_a_low_descriptor"))
@@ -32,7 +33,7 @@ int raise_descriptor(int fd) {
         return fd;
     if (raised < 0)
         raised = sys::fcntl(fd, F_DUPFD_CLOEXEC, first_above_low);
-    int error = errno == EINVAL ? EMFILE : errno; // a number beyond the limit is an invalid one
+    int error = errno == EINVAL ? EMFILE : errno; // EINVAL: a number beyond the limit
     sys::close(fd);
     errno = error;
     return raised;
@@ -53,7 +54,7 @@ int open_system_file(const char *path) {
 }
 
 off_t mark_descriptor(int fd) {
-    constexpr off_t least = off_t{1} << 29; // and below twice that, which any file system takes
+    constexpr off_t least = off_t{1} << 29; // and below twice that, which any file system allows
     uint32_t random = 0;
     random_bytes(&random, sizeof random);
     off_t mark = least + static_cast<off_t>(random % least);
@@ -65,7 +66,7 @@ bool mark_again(int fd, off_t mark) {
     return sys::lseek(fd, place, SEEK_SET) == mark || (errno != EBADF && sys::lseek(fd, place, SEEK_SET) == mark);
 }
 
-// A failure that says nothing of the file is not believed at once. (N2)
+// N2: only a proof that the number leads elsewhere counts. Other failures are retried.
 bool is_marked(int fd, off_t mark) {
     off_t at = sys::lseek(fd, 0, SEEK_CUR);
     if (at < 0 && errno != EBADF && errno != ESPIPE)

@@ -2,7 +2,7 @@
 
 namespace taiyen::os::direct {
 
-// M1.
+// M1: nothing here calls a function of libc that allocates.
 long system_call(long number, const long (&arguments)[6]) {
 #if defined(__x86_64__)
     long result;

@@ -1,8 +1,8 @@
-// System calls that go to the kernel without a function of libc, for what allocating and freeing needs. A library that
-// is loaded before this one may have put functions of its own in the place of mmap or open, and allocate in them: while
-// a lock of the heap is held, or before there is a heap. None of these is a cancellation point.
+// System calls made without a function of libc, for all that allocating and freeing needs. A library that is loaded
+// before this one may replace mmap or open by functions of its own, and allocate in them: while a lock of the heap is
+// held, or before there is a heap. None of these is a cancellation point.
 //
-// A sanitizer has to see what happens to memory, through the functions of libc that it replaces.
+// Under a sanitizer they go through libc's functions, which it intercepts to track memory.
 #pragma once
 
 #include "../base/base.hpp"

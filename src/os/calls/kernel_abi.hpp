@@ -1,4 +1,4 @@
-// What the kernel's interface has, and the C library's or the distribution's headers may lack: values from
+// Parts of the kernel's interface that the headers of the C library or the distribution may lack: values from
 // linux/fs.h, linux/userfaultfd.h, linux/membarrier.h and linux/mman.h of Linux 6.8.
 #pragma once
 
@@ -80,10 +80,10 @@ static_assert(sizeof(scan_arguments) == 96);
 
 inline constexpr unsigned long pagemap_scan = _IOWR('f', 16, scan_arguments);
 
-// An entry of /proc/self/pagemap.
+// Bits of an entry of /proc/self/pagemap.
 inline constexpr uint64_t pagemap_present = uint64_t{1} << 63;
 inline constexpr uint64_t pagemap_swapped = uint64_t{1} << 62;
-inline constexpr uint64_t pagemap_file = uint64_t{1} << 61; // or shared memory; a private copy is neither
+inline constexpr uint64_t pagemap_file = uint64_t{1} << 61; // or shared memory; not a private copy
 inline constexpr uint64_t pagemap_soft_dirty = uint64_t{1} << 55;
 
 inline constexpr int membarrier_private_expedited = 8;

@@ -10,7 +10,7 @@
 
 namespace taiyen::os {
 
-// Where the kernel has no randomness to give, time, process and order are mixed.
+// Without randomness from the kernel: mixes time, process and a counter.
 static uint64_t mixed_word() {
     static std::atomic<uint64_t> order{0};
     timespec time;

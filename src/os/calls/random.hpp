@@ -1,4 +1,4 @@
-// Random numbers, for identities and nonces: no two are the same, and they need not be secret.
+// Random numbers for identities and nonces: unique, but not necessarily secret.
 #pragma once
 
 namespace taiyen::os {

@@ -1,8 +1,8 @@
-// Every system call of the os layer goes through these wrappers, so that a test can make any one of them fail.
-// In a program the hook is null: one load and one predictable branch a system call.
+// Every system call of the os layer goes through these wrappers, so that a test can make any one of them fail. In a
+// program the hook is null: one load and one predictable branch per system call.
 //
-// None is a cancellation point. What files need goes through libc, where programs that stand between a program and its
-// files (fakechroot, eatmydata) see it; what else allocating needs goes straight to the kernel (direct_calls.hpp).
+// None is a cancellation point. Calls on files go through libc, so that libraries that intercept file calls
+// (fakechroot, eatmydata) see them; what else allocating needs goes straight to the kernel (direct_calls.hpp).
 #pragma once
 
 #include "../base/base.hpp"
@@ -92,7 +92,7 @@ enum class call : uint8_t {
     count
 };
 
-// Gives the errno with which this call is to fail, or 0 to let it happen. Also called in signal handlers.
+// Returns the errno with which this call is to fail, or 0 to let it happen. Also called in signal handlers.
 using fault_hook = int (*)(call which);
 extern std::atomic<fault_hook> hook;
 
@@ -116,7 +116,7 @@ inline int munmap(void *address, size_t bytes) {
 inline int mprotect(void *address, size_t bytes, int protection) {
     return refused(call::mprotect) ? -1 : direct::mprotect(address, bytes, protection);
 }
-// The mapping takes the place of whatever is mapped at `to`.
+// Replaces whatever is mapped at `to`.
 inline void *mremap(void *from, size_t bytes, void *to) {
     return refused(call::mremap) ? MAP_FAILED : ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 }
@@ -126,7 +126,7 @@ inline int madvise(void *address, size_t bytes, int advice) {
 inline int mincore(void *address, size_t bytes, unsigned char *pages) {
     return refused(call::mincore) ? -1 : static_cast<int>(direct::call(SYS_mincore, address, bytes, pages));
 }
-// Of this process's own memory: what cannot be read is an error, and no signal.
+// Reads this process's own memory: unreadable memory is an error, not a signal.
 inline ssize_t read_memory(const void *from, void *to, size_t bytes) {
     const iovec here{to, bytes}, there{const_cast<void *>(from), bytes};
     return refused(call::process_vm_readv)
@@ -141,7 +141,7 @@ inline int open(const char *path, int flags, mode_t mode = 0) {
     not_cancelable whole;
     return refused(call::open) ? -1 : ::open(path, flags, mode);
 }
-// close frees the descriptor whatever it returns, and nothing here writes without a flush: its result says nothing.
+// close frees the descriptor whatever it returns, and all data was flushed before: its result is ignored.
 inline void close(int fd) {
     direct::close(fd);
 }
@@ -149,7 +149,7 @@ inline ssize_t read(int fd, void *buffer, size_t bytes) {
     not_cancelable whole;
     return refused(call::read) ? -1 : ::read(fd, buffer, bytes);
 }
-// Of files in which the system tells of itself.
+// For files of /proc and /sys.
 inline int open_system_file(const char *path, int flags) {
     return refused(call::open) ? -1 : direct::open(path, flags);
 }
@@ -179,8 +179,8 @@ inline int fcntl(int fd, int command, Argument argument) {
 inline int fstat(int fd, struct stat *status) {
     return refused(call::fstat) ? -1 : ::fstat(fd, status);
 }
-// Unlike fstat, it does not have the file's times asked for, after which a kernel with times of a finer grain (Linux
-// 6.13) makes the next write note its own: a durable write then waits for the file system's journal, too.
+// Unlike fstat, this does not query the file's times, after which a kernel with fine-grained times (Linux 6.13) makes
+// the next write update them: a durable write would then wait for the file system's journal, too.
 inline int statx(int fd, unsigned fields, struct statx *status) {
     return refused(call::statx) ? -1 : ::statx(fd, "", AT_EMPTY_PATH, fields, status);
 }
@@ -242,11 +242,11 @@ inline int sigaction(int signal, const struct sigaction *action, struct sigactio
 inline int alternate_stack(stack_t *stack) {
     return ::sigaltstack(nullptr, stack);
 }
-// The pthread functions give their error as the result.
+// The pthread functions return their error.
 inline int signal_mask(int how, const sigset_t *set, sigset_t *old) {
     return refused(call::signal_mask) ? errno : ::pthread_sigmask(how, set, old);
 }
-// What is pending, and taking a pending signal without waiting, cannot fail in a way that matters.
+// Pending signals, and taking one without waiting: errors do not matter.
 inline bool signal_pending(int signal) {
     sigset_t pending;
     return ::sigpending(&pending) == 0 && ::sigismember(&pending, signal) == 1;
@@ -262,7 +262,7 @@ inline int thread_create(pthread_t *thread, void *(*main)(void *), void *argumen
 inline int membarrier(int command) {
     return refused(call::membarrier) ? -1 : static_cast<int>(direct::call(SYS_membarrier, command, 0u, 0));
 }
-// A wait may end for no reason, and waking cannot fail: their results say nothing.
+// A wait may end for no reason, and waking cannot fail: their results are ignored.
 inline void futex_wait(const uint32_t *word, uint32_t value, const timespec *timeout) {
     direct::call(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, nullptr, 0);
 }
@@ -287,11 +287,11 @@ inline int sysinfo(struct sysinfo *info) {
 inline int affinity(size_t bytes, cpu_set_t *set) {
     return refused(call::affinity) || direct::call(SYS_sched_getaffinity, 0, bytes, set) < 0 ? -1 : 0;
 }
-// Of the calling thread: SCHED_OTHER, SCHED_FIFO and so on; -1: not known.
+// The calling thread's: SCHED_OTHER, SCHED_FIFO and so on; -1: not known.
 inline int scheduling_class() {
     return static_cast<int>(direct::call(SYS_sched_getscheduler, 0));
 }
-// Of the thread, to one core.
+// Binds the thread to one core.
 inline int set_affinity(uint64_t thread_id, unsigned core) {
     constexpr unsigned word_bits = 64, words = 128; // 8,192 cores
     unsigned long mask[words] = {};
@@ -301,7 +301,7 @@ inline int set_affinity(uint64_t thread_id, unsigned core) {
                ? -1
                : ::sched_setaffinity(static_cast<pid_t>(thread_id), sizeof mask, reinterpret_cast<cpu_set_t *>(mask));
 }
-// Of the calling thread: SCHED_IDLE, which needs no permission.
+// Gives the calling thread SCHED_IDLE, which needs no permission.
 inline int set_idle_class() {
     sched_param none = {};
     return refused(call::set_idle_class) ? -1 : ::sched_setscheduler(0, SCHED_IDLE, &none);

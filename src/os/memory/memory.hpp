@@ -1,5 +1,5 @@
-// Memory: mapping it, address space set aside, moving pages, sets of pages, how much memory there is, memory
-// that processes share.
+// Memory: mappings, address space set aside, moving pages, sets of pages, available memory, memory shared between
+// processes.
 #pragma once
 
 #include "memory_room.hpp"

@@ -1,5 +1,5 @@
-// Finding the control groups of the process that limit memory. /proc/self/cgroup tells the place of the process in each
-// hierarchy, /proc/self/mountinfo where that is mounted, and which part of it: a container sees its own part alone.
+// Finds the control groups of the process that limit memory. /proc/self/cgroup has the path of the process in each
+// hierarchy, /proc/self/mountinfo where that is mounted, and which part of it: a container sees only its own part.
 #include "memory_group.hpp"
 
 #include "../calls/calls.hpp"
@@ -12,7 +12,7 @@
 namespace taiyen::os {
 namespace {
 
-// Lines of a file of any length; longer lines are cut.
+// Reads lines from a file of any length; longer lines are cut.
 class line_reader {
 public:
     explicit line_reader(const char *path) : fd_(open_system_file(path)) {}
@@ -59,7 +59,7 @@ private:
     char buffer_[1024];
 };
 
-// Whether a list with commas has this word.
+// Whether a comma-separated list contains this word.
 bool lists(const char *list, const char *word) {
     const size_t length = strlen(word);
     for (const char *at = list; at != nullptr; at = strchr(at, ',')) {
@@ -77,7 +77,7 @@ struct group_places {
     char second[memory_group::longest] = {};
 };
 
-// The places of the process in the hierarchies: a line of /proc/self/cgroup is NUMBER:CONTROLLERS:PLACE.
+// The paths of the process in the hierarchies: a line of /proc/self/cgroup is NUMBER:CONTROLLERS:PATH.
 void find_places(const char *cgroup_path, group_places *places) {
     line_reader reader(cgroup_path);
     char line[memory_group::longest + 64];
@@ -96,7 +96,7 @@ void find_places(const char *cgroup_path, group_places *places) {
     }
 }
 
-// The next word of a line; what ends it becomes a zero.
+// The next word of a line; replaces the space behind it with a zero.
 char *take_word(char **line) {
     char *word = *line;
     char *end = word + strcspn(word, " ");
@@ -123,7 +123,7 @@ version take_mount(char *line, const char **root, const char **mount_point) {
     return strcmp(type, "cgroup") == 0 && lists(options, "memory") ? version::first : version::none;
 }
 
-// The place below the part of the hierarchy that is mounted; the part itself, where the place is not below it.
+// The path below the mounted part of the hierarchy; "" (that part itself) if the path is not below it.
 const char *below(const char *place, const char *root) {
     size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
     if (strncmp(place, root, length) != 0 || (place[length] != '/' && place[length] != 0))
@@ -134,7 +134,7 @@ const char *below(const char *place, const char *root) {
 void take_group(const char *place, version kind, const char *root, const char *mount_point, memory_group *group) {
     int length = snprintf(group->folder, sizeof group->folder, "%s%s", mount_point, below(place, root));
     if (length < 0 || static_cast<size_t>(length) >= sizeof group->folder)
-        return; // of the groups of a path that long none is known
+        return; // too long: treated as no group
     group->kind = kind;
     group->mount_length = strlen(mount_point);
 }
@@ -144,7 +144,7 @@ uint64_t limit_of(const char *folder, memory_group::version kind) {
     uint64_t limit = 0, high = 0;
     if (kind == memory_group::version::first)
         return read_group_number(folder, "memory.limit_in_bytes", &limit) ? limit : 0;
-    bool limited = read_group_number(folder, "memory.max", &limit); // "max" is no number
+    bool limited = read_group_number(folder, "memory.max", &limit); // "max" is not a number
     bool slowed = read_group_number(folder, "memory.high", &high);
     return limited && slowed ? std::min(limit, high) : limited ? limit : high;
 }
@@ -197,7 +197,7 @@ void memory_watch::start(const char *cgroup_path, const char *mountinfo_path) {
         const bool is_first = kind == version::first;
         const char *place = is_first ? places.first : places.second;
         memory_group &group = groups_[is_first ? 0 : 1];
-        if (kind != version::none && *place != 0 && group.kind == version::none) // of several mounts the first
+        if (kind != version::none && *place != 0 && group.kind == version::none) // the first of several mounts
             take_group(place, kind, root, mount_point, &group);
     }
 }

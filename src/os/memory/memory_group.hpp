@@ -1,4 +1,4 @@
-// The levels of a control group that have a limit: what memory_room.cpp and memory_group.cpp share.
+// The levels of a control group that have a limit: shared by memory_room.cpp and memory_group.cpp.
 #pragma once
 
 #include "memory_room.hpp"
@@ -9,7 +9,7 @@ namespace taiyen::os {
 using group_level = void (*)(void *context, const memory_group &group, const char *folder, uint64_t limit);
 void each_group_limit(const memory_group &group, void *context, group_level level);
 
-// A file of a group. False: it is not there, or says nothing.
+// Reads a number from a file of a group. False: no such file, or no number.
 bool read_group_number(const char *folder, const char *file, uint64_t *number);
 bool read_group_text(const char *folder, const char *file, char *text, size_t text_bytes);
 

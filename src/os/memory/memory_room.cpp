@@ -1,4 +1,4 @@
-// The figures that change: what is left in each control group and in the machine.
+// The values that change: memory available in each control group and in the machine.
 #include "memory_room.hpp"
 
 #include "../calls/calls.hpp"
@@ -13,7 +13,7 @@
 namespace taiyen::os {
 namespace {
 
-// The number behind a name at the beginning of a line.
+// The number behind a name at the start of a line.
 bool find_number(const char *text, const char *name, uint64_t *number) {
     const size_t length = strlen(name);
     for (const char *line = text; line != nullptr; line = strchr(line, '\n')) {
@@ -26,7 +26,7 @@ bool find_number(const char *text, const char *name, uint64_t *number) {
     return false;
 }
 
-// Pages of files in the kernel's cache, which goes when memory is asked for.
+// Pages of files in the kernel's cache, which are freed on demand.
 uint64_t file_cache(const char *statistics, bool first_version) {
     uint64_t active = 0, inactive = 0;
     find_number(statistics, first_version ? "total_active_file" : "active_file", &active);
@@ -52,7 +52,7 @@ struct room_sink {
     memory_room room;
 
     static void level(void *context, const memory_group &group, const char *folder, uint64_t limit) {
-        char text[4096]; // what is asked for stands in the first part of memory.stat, or near its end in version 1
+        char text[4096]; // the fields are at the start of memory.stat, or near its end in version 1
         const bool first_version = group.kind == memory_group::version::first;
         uint64_t used = 0;
         if (!read_group_number(folder, first_version ? "memory.usage_in_bytes" : "memory.current", &used))
@@ -90,7 +90,7 @@ uint64_t private_bytes() {
     if (!read_text("/proc/self/statm", text, sizeof text))
         return 0;
     char *at;
-    strtoull(text, &at, 10); // what is mapped
+    strtoull(text, &at, 10); // mapped pages
     uint64_t resident = strtoull(at, &at, 10);
     uint64_t of_files = strtoull(at, &at, 10);
     return (resident - std::min(resident, of_files)) * page_bytes;

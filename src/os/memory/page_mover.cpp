@@ -1,10 +1,10 @@
-// PM1: a descriptor's number is closed only when the kernel has just taken it for this range's. A program may close all
-// files that it does not know, and the number is then another file's.
+// PM1: a descriptor is closed only when the kernel has just accepted it for this range. A program may close all files
+//      that it does not know, and the number is then reused for another file.
 // PM2: a forked child opens its own: the kernel refuses moves through the parent's.
 // PM3: at any moment of a move each page's content is in one of the two places, and the next step starts behind the
-// last page that is at its new one.
-// PM4: the kernel may have moved pages without saying so. Before anything is copied over a page or the target emptied,
-// it is known to be at its old place.
+//      last page that is at its new one.
+// PM4: the kernel may have moved pages without counting them. Before anything is copied over a page, or the target is
+//      emptied, the page is known to be at its old place.
 #include "page_mover.hpp"
 
 #include "../calls/calls.hpp"
@@ -15,7 +15,7 @@
 namespace taiyen::os {
 namespace {
 
-// The kernel asks to try again when a page is locked for a moment, and after it has split a huge page.
+// The kernel returns EAGAIN when a page is briefly locked, and after it has split a huge page.
 constexpr unsigned tries_max = 64;
 
 constexpr size_t short_tail_bytes = 64 * page_bytes;
@@ -25,11 +25,11 @@ bool passing(int error) {
 }
 
 int open_mover() {
-    low_descriptors_taken taken; // N1
+    low_descriptors_taken taken; // N1: never 0, 1 or 2
     return raise_descriptor(sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only));
 }
 
-// For write-protection, of which no use is made: so no fault is ever held up.
+// Registers for write-protection, which is never used: so no fault is ever delayed.
 bool register_range(int fd, char *base, size_t bytes) {
     uffdio_api api{};
     api.api = UFFD_API;
@@ -54,18 +54,19 @@ bool is_zero(const char *page) {
     return *page == 0 && memcmp(page, page + 1, page_bytes - 1) == 0;
 }
 
-// PM4. Once Linux 6.18 has waited for a page, it leaves those that it moves next out of its count, and then finds them
-// in its way (move_pages in mm/userfaultfd.c: EAGAIN outlives the success after it). If it has counted others, or
-// gave up before it got there, it says so only when it is asked again, which it may refuse for any other reason.
-// Nothing is left of these pages at their old place, which reads as zeros. A page of zeros that has not moved need not:
-// there is nothing at its new place, or zeros. Returns how many bytes from the first on count as moved.
+// PM4: nothing is copied over a page that moved uncounted. After Linux 6.18 has waited for a page, it does not count
+//      the pages that it moves next, and then finds them in its way (move_pages in mm/userfaultfd.c: EAGAIN outlives
+//      the success after it). If it has counted others, or stopped before it got there, only the next call reports
+//      that, which it may refuse for any other reason. Nothing is left of these pages at their old place, which reads
+//      as zeros. A page of zeros that has not moved need not: its new place has nothing, or zeros. Returns how many
+//      bytes, from the first, count as moved.
 size_t moved_uncounted(char *from, size_t bytes) {
-    size_t most = bytes < huge_page_bytes ? bytes : huge_page_bytes; // the kernel counts a piece of at most so many
+    size_t most = bytes < huge_page_bytes ? bytes : huge_page_bytes; // the kernel counts in pieces of at most this size
     size_t moved = 0;
     while (moved < most && is_zero(from + moved))
         moved += page_bytes;
     if (moved != 0)
-        static_cast<void>(sys::madvise(from, moved, MADV_DONTNEED)); // reading maps the page of zeros
+        static_cast<void>(sys::madvise(from, moved, MADV_DONTNEED)); // is_zero mapped the kernel's zero page
     return fault("uncounted_moved_pages_overwritten") ? 0 : moved;
 }
 
@@ -73,8 +74,8 @@ size_t to_next_boundary(const char *address) {
     return to_boundary(address + 1) + 1;
 }
 
-// A short tail that is copied to where no page is should not make the kernel clear a huge page first: it is copied
-// into new small pages.
+// Copying a short tail to where no page is should not make the kernel clear a huge page first: copies it into new small
+// pages.
 void copy_tail(int fd, const char *from, char *to, size_t bytes) {
     kernel::copy_arguments part{};
     part.to = reinterpret_cast<uintptr_t>(to);
@@ -83,7 +84,7 @@ void copy_tail(int fd, const char *from, char *to, size_t bytes) {
     part.mode = kernel::copy_wakes_nobody;
     size_t copied = 0;
     if (fd >= 0 && bytes <= short_tail_bytes && part.bytes != 0) {
-        static_cast<void>(sys::ioctl(fd, kernel::userfault_copy, &part)); // what it did not do is done below
+        static_cast<void>(sys::ioctl(fd, kernel::userfault_copy, &part)); // the memcpy below does the rest
         copied = part.copied > 0 ? static_cast<size_t>(part.copied) : 0;
     }
     memcpy(to + copied, from + copied, bytes - copied);
@@ -99,15 +100,16 @@ void page_mover::start(void *base, size_t bytes) {
 void page_mover::stop() {
     lock_guard guard(lock_);
     if (fd_ >= 0 && process_ == process_id() &&
-        (unregister_range(fd_, base_, bytes_) || fault("page_mover_closes_another_file"))) // PM1
+        (unregister_range(fd_, base_, bytes_) ||
+         fault("page_mover_closes_another_file"))) // PM1: only if it is still this range's
         sys::close(fd_);
     fd_ = -1;
 }
 
-// The userfaultfd; -1: there is none.
+// The userfaultfd, or -1.
 [[gnu::cold]] int page_mover::descriptor() {
     lock_guard guard(lock_);
-    if (fd_ >= 0 && process_ == process_id()) // PM2
+    if (fd_ >= 0 && process_ == process_id()) // PM2: not the parent's
         return fd_;
     fd_ = -1;
     if (refuses())
@@ -123,12 +125,12 @@ void page_mover::stop() {
     return -1;
 }
 
-// Moves need both ends registered, and mappings are one where both are or neither is. What the kernel refuses here is
-// copied instead of moved.
+// Moves need both ends registered, and mappings merge only if both are registered or neither is. What the kernel
+// refuses here is copied instead of moved.
 [[gnu::cold]] void page_mover::cover(void *address, size_t bytes) {
     lock_guard guard(lock_);
     if (fd_ < 0 || process_ != process_id())
-        return; // whoever opens one registers all that is mapped
+        return; // the first move opens one and registers all that is mapped
     uffdio_register range{};
     range.range = {reinterpret_cast<uintptr_t>(address), bytes};
     range.mode = UFFDIO_REGISTER_MODE_WP;
@@ -137,10 +139,10 @@ void page_mover::stop() {
     errno = kept;
 }
 
-// Returns how many bytes, from the first on, are at their new place. The kernel moves from one mapping to one mapping
-// at a time; where such meet within the bytes, which is between huge pages, it refuses them as wrong arguments.
+// Returns how many bytes, from the first, are at their new place. The kernel moves from one mapping to one other at a
+// time; if mappings meet within the bytes, which happens only between huge pages, it returns EINVAL.
 [[gnu::cold]] size_t page_mover::move_entries(int fd, char *from, char *to, size_t bytes) {
-    int error_before = errno; // an allocation that succeeds leaves it alone
+    int error_before = errno; // an allocation that succeeds does not change errno
     size_t moved = 0;
     size_t piece = bytes;
     for (unsigned tries = 0; moved < bytes && tries < tries_max; tries++) {
@@ -159,7 +161,7 @@ void page_mover::stop() {
                 continue;
             }
         }
-        if (error == EBADF || error == ENOTTY) { // PM1: it is gone; the next move opens another
+        if (error == EBADF || error == ENOTTY) { // PM1: the program closed it; the next move opens another
             lock_guard guard(lock_);
             if (fd_ == fd)
                 fd_ = -1;
@@ -178,20 +180,22 @@ void page_mover::stop() {
     return moved;
 }
 
-// Whole huge pages, at the same offset in both places. A piece that the kernel does not move (pages that a forked child
-// still shares; pages that a device reads) is copied to its end. Returns how many bytes moved before the first that was
-// copied.
+// Moves whole huge pages, at the same offset in both places. A piece that the kernel does not move (pages that a forked
+// child still shares; pages that a device reads) is copied to its end. Returns how many bytes moved before the first
+// copied one.
 size_t page_mover::move_whole(int fd, char *from, char *to, size_t bytes, bool fresh) {
     size_t done = 0, left = 0;
     bool emptied = false;
     while (done < bytes) {
-        // Entries move to where none are.
-        if (fd < 0 || (!fresh && !emptied && sys::madvise(to + done, bytes - done, MADV_DONTNEED) != 0)) { // PM4
+        // Entries can be moved only to where there are none. PM4: the target is emptied before the first move, never
+        // after.
+        if (fd < 0 || (!fresh && !emptied && sys::madvise(to + done, bytes - done, MADV_DONTNEED) != 0)) {
             memcpy(to + done, from + done, bytes - done);
             break;
         }
         emptied = !fresh;
-        size_t moved = move_entries(fd, from + done, to + done, bytes - done); // PM3
+        size_t moved =
+            move_entries(fd, from + done, to + done, bytes - done); // PM3: continues behind the last page that moved
         left += left == done ? moved : 0;
         done += moved;
         if (done < bytes && emptied) {

@@ -9,7 +9,7 @@
 namespace taiyen::os {
 namespace {
 
-// One word of segment bits stands for 1,024 pages: its index is the number of the group.
+// One word of segment bits covers 1,024 pages: its index is the number of the group.
 constexpr uint64_t pages_per_word = 64;
 constexpr uint64_t pages_per_segment = 16;
 constexpr uint64_t pages_per_group = 1024;
@@ -57,7 +57,7 @@ void page_set::destroy() {
     *this = page_set{};
 }
 
-// Keeps B1 and B2.
+// Keeps B1 (upper levels agree with the page bits) and B2 (the count).
 void page_set::insert(uint64_t page) {
     assert(page < page_count_);
     uint64_t &word = pages_[page / pages_per_word];
@@ -143,7 +143,7 @@ void page_set::clear() {
     count_ = 0;
 }
 
-// Looks in the page's word, then at the segments left in its group, then at the groups behind it.
+// Searches the page's word, then the remaining segments of its group, then later groups.
 uint64_t page_set::next(uint64_t page) const {
     if (page >= page_count_)
         return page_count_;

@@ -1,5 +1,5 @@
 // A set of page numbers in three levels: page bits, segment bits (16 pages), group bits (1,024 pages), so that a sparse
-// set of a terabyte is walked in microseconds. Memory is reserved lazily. Not thread-safe.
+// set of a terabyte is walked in microseconds. Memory is backed lazily. Not thread-safe.
 //
 // B1: a segment bit is set exactly when one of its 16 page bits is; a group bit when one of its 64 segment bits is.
 // B2: count() is the number of page bits set.
@@ -23,13 +23,13 @@ public:
     void insert(uint64_t page);
     void insert_range(uint64_t first, uint64_t count);
     void erase(uint64_t page);
-    void merge(const page_set &other); // this = this or other; the same page_count
-    void clear();                      // O(members), gives no memory back
+    void merge(const page_set &other); // union; the same page_count
+    void clear();                      // O(members); releases no memory
 
-    // The first member at or after page; page_count() if there is none.
+    // The first member at or after page; page_count() if none.
     uint64_t next(uint64_t page) const;
 
-    // Words of page bits, for the user's copy.
+    // A word of page bits, for callers that copy them.
     uint64_t word(uint64_t index) const { return pages_[index]; }
 
 private:

@@ -11,7 +11,7 @@
 namespace taiyen::os {
 namespace {
 
-// BD2: its size cannot change.
+// BD2: what others do to a metrics page does no harm: its size cannot change.
 const int seals = fault("metrics_page_may_be_cut_off") ? F_SEAL_GROW : F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 ty_status map_shared(int fd, size_t bytes, size_t writable_bytes, shared_memory *mapped) {
@@ -36,7 +36,7 @@ ty_status map_shared(int fd, size_t bytes, size_t writable_bytes, shared_memory 
 ty_status shared_make(const char *name, size_t bytes, shared_memory *made) {
     int fd;
     {
-        low_descriptors_taken taken; // N1
+        low_descriptors_taken taken; // N1: never 0, 1 or 2
         fd = raise_descriptor(sys::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     }
     if (fd < 0)
@@ -57,7 +57,7 @@ ty_status shared_make(const char *name, size_t bytes, shared_memory *made) {
 
 namespace {
 
-// The kernel shows the name with a prefix, and that no folder has it.
+// The kernel shows the name with a prefix, and as deleted, since no directory has it.
 bool is_named(const char *path, const char *name) {
     char target[PATH_MAX];
     char wanted[256];
@@ -69,7 +69,7 @@ bool is_named(const char *path, const char *name) {
     return strcmp(target, wanted) == 0;
 }
 
-// Others may put a file of any size and kind there.
+// A process can have any file under this name: checks size and seals.
 ty_status map_found(const char *path, size_t bytes, size_t writable_bytes, shared_memory *found) {
     const int fd = open_descriptor(path, O_RDWR);
     if (fd < 0)
@@ -119,7 +119,8 @@ ty_status shared_find(uint64_t process, const char *name, size_t bytes, size_t w
 void shared_end(shared_memory &memory) {
     if (memory.memory != nullptr)
         unmap_memory(memory.memory, memory.bytes);
-    if (memory.descriptor >= 0 && memory.inode != 0 && inode_of(memory.descriptor) == memory.inode) // N2
+    if (memory.descriptor >= 0 && memory.inode != 0 &&
+        inode_of(memory.descriptor) == memory.inode) // N2: only if it still is this file
         sys::close(memory.descriptor);
     memory = {};
 }

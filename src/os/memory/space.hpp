@@ -1,8 +1,8 @@
-// Memory that grows in place, in an address range that is set aside for it: only what is in use is mapped. So what
-// counts mappings counts what is used: ulimit -v, mlockall, core files, vm.overcommit_memory 2.
+// Memory that grows in place, in an address range that is set aside for it: only what is in use is mapped. So limits on
+// mappings count only what is used: ulimit -v, mlockall, core files, vm.overcommit_memory 2.
 //
-// The ranges lie where the kernel puts nothing of its own accord. Where that cannot be had (valgrind, ThreadSanitizer),
-// they are reserved as a whole.
+// The ranges lie where the kernel places nothing of its own accord. Where that is impossible (valgrind,
+// ThreadSanitizer), they are reserved as a whole.
 #pragma once
 
 #include "vm.hpp"
@@ -10,16 +10,16 @@
 namespace taiyen::os {
 
 // Z1: ranges that are set aside do not overlap.
-// Z2: nothing is mapped over what somebody else has mapped in such a range, and nothing of theirs is unmapped.
+// Z2: nothing is mapped over another mapping in such a range, and no mapping of others is unmapped.
 
-// Sets address space aside and maps nothing there. NULL: there is none to be had so.
+// Sets address space aside and maps nothing there. NULL: not available.
 void *set_aside(size_t bytes, size_t alignment);
-void give_up_range(const void *range); // that set_aside gave, and of which nothing is mapped any more
+void give_up_range(const void *range); // returned by set_aside; nothing of it is mapped any more
 
 // Maps pages of a range that is set aside, none of which is mapped. They read as zeros. Expected: TY_E_MEMORY.
 ty_status map_aside(void *address, size_t bytes);
 
-// What lies in it never moves. All zeros: not created.
+// Its content never moves. All zeros: not created.
 struct space_kind {
     ty_status (*map)(void *address, size_t bytes);
     void (*unmap)(void *memory, size_t provided, size_t reserved);
@@ -28,11 +28,11 @@ class space {
 public:
     // Expected: TY_E_MEMORY.
     ty_status create_aside(size_t most_bytes, size_t alignment = page_bytes);
-    // In address space that is reserved as a whole: a program that needs no other is linked without the rest.
+    // In address space that is reserved as a whole: a program that needs only this is linked without the rest.
     ty_status create_reserved(size_t most_bytes, size_t alignment = page_bytes);
-    void destroy(); // also of what was never created
+    void destroy(); // also if it was never created
 
-    // Makes the first so many bytes usable, up to the most. Expected: TY_E_MEMORY, and nothing has changed.
+    // Makes the first so many bytes usable, up to most(). Expected: TY_E_MEMORY, and nothing has changed.
     ty_status provide(size_t bytes) { return bytes <= provided_ ? TY_OK : grow(bytes); }
 
     template <class T>

@@ -1,4 +1,4 @@
-// Spaces in ranges that are set aside: a zone of the address space in which the library chooses places by itself.
+// Spaces in ranges that are set aside: in a zone of the address space where the library chooses the places itself.
 #include "space.hpp"
 
 #include "../base/base.hpp"
@@ -8,18 +8,18 @@
 #include <cstring>
 #include <sys/auxv.h>
 
-// Of programs that ThreadSanitizer watches: it ends a program that has mapped what it does not expect.
+// Present in a program under ThreadSanitizer, which ends a program with mappings that it does not expect.
 extern "C" [[gnu::weak]] void __tsan_init();
 
 namespace taiyen::os {
 namespace {
 
-// Above what a program is loaded at and AddressSanitizer's blocks, below libraries and stacks.
+// Above the addresses of programs and AddressSanitizer's blocks, below libraries and stacks.
 constexpr uintptr_t zone_low = 0x650000000000;
 constexpr uintptr_t zone_high = 0x6f0000000000;
-constexpr uintptr_t zone_start_max = 0x670000000000; // a place between these is drawn for the first range
+constexpr uintptr_t zone_start_max = 0x670000000000; // the first range starts at a random place below this
 constexpr size_t start_unit = size_t{1} << 30;
-constexpr size_t gap_bytes = segment_bytes; // between ranges, so that who runs over an end is told
+constexpr size_t gap_bytes = segment_bytes; // between ranges, to detect overruns
 constexpr unsigned tries_max = 64;
 
 struct range {
@@ -28,7 +28,8 @@ struct range {
 };
 constexpr size_t ranges_max = 4096;
 
-// In rising order. By `taken`: who finds it taken does without, so that a fork at any moment leaves nobody waiting.
+// In rising order. Guarded by `taken`, a try-lock: a thread that finds it taken does without, so that a fork at any
+// moment leaves no thread waiting.
 range ranges[ranges_max];
 size_t range_count;
 uintptr_t next_place;
@@ -39,7 +40,7 @@ constexpr uintptr_t align_up(uintptr_t value, size_t alignment) {
     return (value + alignment - 1) & ~(uintptr_t{alignment} - 1);
 }
 
-// From what the kernel draws for each program.
+// Derived from the kernel's random bytes for each program.
 uintptr_t first_place() {
     uint64_t random = 0;
     if (const void *drawn = reinterpret_cast<const void *>(getauxval(AT_RANDOM)))
@@ -60,7 +61,8 @@ size_t first_behind(uintptr_t address) {
     return low;
 }
 
-// Z1: the next place, at or behind an address, that is in no range; 0: none before the zone's end.
+// Z1: ranges do not overlap. The next place, at or behind an address, that is in no range; 0: none before the zone's
+// end.
 uintptr_t free_place(uintptr_t from, size_t bytes, size_t alignment) {
     uintptr_t place = align_up(from, alignment);
     const uintptr_t until = fault("space_reaches_into_the_next_range") ? place : place + bytes;
@@ -71,7 +73,7 @@ uintptr_t free_place(uintptr_t from, size_t bytes, size_t alignment) {
 
 enum class probe { free, occupied, impossible };
 
-// What the kernel says of a place: that it is occupied it says before it looks at any limit.
+// Asks the kernel about a place, by a trial mapping: it checks for other mappings before any limit.
 probe look_at(uintptr_t place, size_t bytes) {
     void *wanted = reinterpret_cast<void *>(place);
     void *got =
@@ -136,7 +138,7 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
     return reinterpret_cast<void *>(place);
 }
 
-// Where somebody else is at it the range stays set aside, which costs nothing but addresses.
+// If another thread has `taken`, the range stays set aside, which costs only addresses.
 [[gnu::cold]] void give_up_range(const void *given) {
     if (taken.exchange(true, std::memory_order_acquire))
         return;
@@ -149,7 +151,7 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
     taken.store(false, std::memory_order_release);
 }
 
-// Z2.
+// Z2: no mapping of others is replaced or unmapped.
 [[gnu::cold]] ty_status map_aside(void *address, size_t bytes) {
     void *got = sys::mmap(address, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |

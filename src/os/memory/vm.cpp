@@ -20,7 +20,7 @@ namespace {
 
 constexpr int reserve_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-// What the kernel cannot do is no failure, of which errno would tell the caller of malloc. (M4)
+// Best effort: a refusal by the kernel is not a failure, and must not show in errno after malloc or free (M4).
 void wish(void *address, size_t bytes, int advice) {
     int kept = errno;
     sys::madvise(address, bytes, advice);
@@ -40,7 +40,7 @@ ty_status memory_failure(const char *what, const void *address, size_t bytes) {
             "free memory, or raise the limits: ulimit -v, ulimit -d, sysctl vm.max_map_count, vm.overcommit_memory");
 }
 
-// What another mapping does not take, but nobody can have.
+// No mapping is in the range, but this build cannot use it.
 ty_status unusable(uintptr_t address, size_t bytes) {
     return failure(TY_E_ADDRESS, "reserve %zu bytes at %p: this build cannot use that range", bytes,
                    reinterpret_cast<void *>(address))
@@ -71,7 +71,7 @@ ty_status reserve_at(uintptr_t address, size_t bytes, void **reserved) {
     return TY_OK;
 }
 
-// Maps more than is asked for and cuts off what makes it unaligned.
+// Maps more than needed and unmaps the unaligned ends.
 [[gnu::cold]] ty_status map_aligned(size_t bytes, size_t alignment, int protection, void **mapped) {
     size_t excess = alignment > page_bytes ? alignment - page_bytes : 0;
     if (bytes == 0 || bytes > SIZE_MAX - excess)
@@ -86,7 +86,7 @@ ty_status reserve_at(uintptr_t address, size_t bytes, void **reserved) {
     if ((before != 0 && sys::munmap(got, before) != 0) ||
         (after != 0 && sys::munmap(reinterpret_cast<void *>(aligned + bytes), after) != 0)) {
         ty_status status = memory_failure("trim", got, bytes);
-        direct::munmap(got, bytes + excess); // unmapping what is not mapped is no error
+        direct::munmap(got, bytes + excess); // unmapping an unmapped range is not an error
         return status;
     }
     *mapped = reinterpret_cast<void *>(aligned);
@@ -104,7 +104,7 @@ address_zone persistent_zone() {
 }
 
 bool address_usable(uintptr_t address, size_t bytes) {
-    constexpr uintptr_t user_end = uintptr_t{1} << 47; // what a kernel gives unless asked for more
+    constexpr uintptr_t user_end = uintptr_t{1} << 47; // the kernel's default limit
     if (address >= user_end || bytes > user_end - address)
         return false;
 #if defined(TAIYEN_TSAN)
@@ -240,12 +240,12 @@ ty_status map_memory(size_t bytes, memory_hint hint, void **memory) {
     size_t alignment = hint == memory_hint::huge ? huge_page_bytes : page_bytes;
     ty_status status = map_aligned(bytes, alignment, PROT_READ | PROT_WRITE, memory);
     if (status == TY_OK && hint == memory_hint::huge)
-        wish(*memory, bytes, MADV_HUGEPAGE); // small pages do the same, slower
+        wish(*memory, bytes, MADV_HUGEPAGE); // small pages also work, slower
     return status;
 }
 
 void unmap_memory(void *memory, size_t bytes) {
-    // Cutting a hole into a merged mapping can fail at the limit of mappings; the memory itself can be given back.
+    // Unmapping a part of a merged mapping can fail at the limit of mappings; then at least its memory is released.
     if (memory != nullptr && sys::munmap(memory, bytes) != 0)
         sys::madvise(memory, bytes, MADV_DONTNEED);
 }
@@ -257,13 +257,13 @@ struct retired {
     size_t bytes;
 };
 constinit mutex retired_lock{lock_rank::retired};
-constinit retired retired_last[retired_max] = {}; // guarded by retired_lock, as is the next place
+constinit retired retired_last[retired_max] = {}; // guarded by retired_lock, as is retired_next
 constinit size_t retired_next = 0;
 
 } // namespace
 
 void retire_memory(void *memory, size_t bytes) {
-    if (sys::madvise(memory, bytes, MADV_DONTNEED) != 0) // locked
+    if (sys::madvise(memory, bytes, MADV_DONTNEED) != 0) // locked memory
         memset(memory, 0, bytes);
     retired oldest;
     {

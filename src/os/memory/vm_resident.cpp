@@ -1,4 +1,4 @@
-// How much of a range is in memory: by PAGEMAP_SCAN where the kernel has it, else by the entries of pagemap.
+// Resident bytes of a range: by PAGEMAP_SCAN where the kernel has it, otherwise by the entries of pagemap.
 #include "../calls/calls.hpp"
 #include "vm.hpp"
 

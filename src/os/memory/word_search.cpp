@@ -32,13 +32,13 @@ bool word_search::look(uintptr_t from, size_t bytes) {
         const size_t got = copy(from, wanted);
         look_at_copy(from, got);
         whole = whole && got == wanted;
-        // What cannot be read, the program has closed to itself: on behind that page.
+        // Continues behind a page that is unreadable.
         from = got != 0 ? from + got : (from / page_bytes + 1) * page_bytes;
     }
     return whole;
 }
 
-// So many bytes were read, a multiple of 8. Where the kernel forbids it (a sandbox), the words are loaded.
+// Returns the number of bytes read, a multiple of 8. Where the kernel forbids the call (a sandbox), loads the words.
 size_t word_search::copy(uintptr_t from, size_t bytes) {
     const ssize_t got = sys::read_memory(reinterpret_cast<const void *>(from), copy_, bytes);
     if (got < 0 && (errno == EPERM || errno == ENOSYS)) {

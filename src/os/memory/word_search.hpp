@@ -1,4 +1,4 @@
-// Looking for words in memory that others may write to meanwhile, or that the program has closed to itself.
+// Searches memory for words; others may write to it meanwhile, and parts may be unreadable.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@ namespace taiyen::os {
 class word_search {
 public:
     using word_visit = void(void *context, uintptr_t address, uint64_t value);
-    // Calls for words whose value lies in [begin, end).
+    // Calls visit for words whose value lies in [begin, end).
     word_search(uintptr_t begin, uintptr_t end, word_visit *visit, void *context)
         : begin_(begin), end_(end), visit_(visit), context_(context) {}
     ~word_search();
     word_search(const word_search &) = delete;
     word_search &operator=(const word_search &) = delete;
 
-    // What lies at multiples of 8 in [from, from + bytes), both multiples of 8. False: some of it could not be read, or
-    // there is no memory to read it to.
+    // Searches the words at multiples of 8 in [from, from + bytes), both multiples of 8. False: some could not be read,
+    // or no memory for a buffer.
     bool look(uintptr_t from, size_t bytes);
 
 private:

@@ -22,15 +22,15 @@ struct pause {
 
 } // namespace
 
-// A program with the static library may have been linked without the drop-in that is loaded before it: then the weak
-// reference is null for good.
+// A program with the static library may have been linked without the drop-in that is preloaded: then the weak reference
+// stays null.
 set_current_malloc *find_set_current_malloc() {
     if (TAIYEN_SET_CURRENT_MALLOC != nullptr)
         return TAIYEN_SET_CURRENT_MALLOC;
     return reinterpret_cast<set_current_malloc *>(dlsym(RTLD_DEFAULT, "taiyen_set_current_malloc"));
 }
 
-// M6 (docs/design/malloc.md).
+// M6: what the library allocates for itself is not the scope's (docs/design/malloc.md).
 void *own_malloc(size_t bytes) {
     pause paused;
     return malloc(bytes);

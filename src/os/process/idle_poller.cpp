@@ -32,12 +32,12 @@ void idle_poller::keep() {
     while (!stopping_.load()) {
         uint32_t seen = word_.load();
         if (seen % 2 == 1) {
-            constexpr unsigned pauses = 16; // between looks at the clock
+            constexpr unsigned pauses = 16; // between reads of the clock
             for (uint64_t until = now_ns() + spin_ns_max; word_.load() == seen && now_ns() < until;)
                 for (unsigned i = 0; i < pauses; ++i)
                     pause_briefly();
         }
-        // Either who changes the word sees it asleep, or the kernel sees the change.
+        // Either the thread that changes the word sees asleep_, or the kernel sees the change.
         asleep_.store(true);
         if (word_.load() == seen && !stopping_.load())
             wait_on(word_, seen);

@@ -6,10 +6,10 @@
 namespace taiyen::os {
 namespace {
 
-// Of the kernel's mempolicy.h.
+// From the kernel's mempolicy.h.
 constexpr int policy_bind = 2;
 constexpr unsigned flag_of_address = 2;
-constexpr unsigned long kernel_node_bits = 1024; // more than any kernel has, or it refuses to tell
+constexpr unsigned long kernel_node_bits = 1024; // no fewer than any kernel has: with fewer the call fails
 
 } // namespace
 

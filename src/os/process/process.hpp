@@ -1,5 +1,5 @@
-// The process: threads, locks and waiting, processors and nodes, stacks, texts that the kernel gives, messages; whose
-// malloc it is.
+// The process: threads, locks and waiting, processors and nodes, stacks, text files of the kernel, messages; the
+// current malloc.
 #pragma once
 
 #include "current_malloc.hpp"

@@ -11,13 +11,13 @@
 namespace taiyen::os {
 namespace {
 
-constexpr int inner_frames_max = 12; // of this library, above the caller
+constexpr int inner_frames_max = 12; // frames of this library above the caller
 
 constinit std::atomic<bool> ready{false};
 constinit std::atomic<bool> postponed{false};
 thread_local bool taking; // the unwinder itself may allocate
 
-// Whether the C library is initialised (a load before would do that, without the environment), and nothing is just
+// Whether the C library is initialised (loading before would initialise it, without the environment), and nothing is
 // being loaded.
 bool may_load() {
     return environ != nullptr && _r_debug.r_state == r_debug::RT_CONSISTENT;

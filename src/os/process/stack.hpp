@@ -1,35 +1,35 @@
-// The calls that led somewhere, and what is known of an address in code.
+// Stack traces, and lookup of code addresses.
 #pragma once
 
 #include <cstddef>
 
 namespace taiyen::os {
 
-// The C library loads its unwinder with the first stack that it takes, which allocates. This does it, for stacks to be
-// had: where nothing is locked that an allocation needs. Before, and within the unwinder's own allocations, stacks are
-// empty. Later calls do nothing.
+// The C library loads its unwinder with the first stack trace, which allocates. This loads it: call it where no lock is
+// held that an allocation needs. Before, and within the unwinder's own allocations, stacks are empty. Later calls do
+// nothing.
 void prepare_stacks();
 
-// prepare_stacks does nothing from now on, as a process that is not yet started cannot load anything. The first
-// take_stack that finds it started does it: nothing may be locked there either.
+// From now on prepare_stacks does nothing, for a process that is not yet started and so cannot load anything. The first
+// take_stack after the start does it instead: no such lock may be held there either.
 void postpone_stacks();
 
-// The return addresses of the calling thread, the innermost first, from `caller` on, or all of them where it is not
-// among them. Returns how many.
+// The return addresses of the calling thread, innermost first, from `caller` on, or all of them if it is not among
+// them. Returns their number.
 size_t take_stack(const void *caller, void **frames, size_t frames_max);
 
-// The object that an address of code lies in, and the function, where that has a name.
+// The object that contains a code address, and the function, if it has a name.
 struct code_place {
-    const char *path;     // of the object; of the program whatever it was started by
-    const char *function; // NULL: hidden functions have none
+    const char *path;     // of the object; of the program, however it was started
+    const char *function; // NULL: none, as for hidden functions
     bool program;         // the object is the program itself
 };
-bool find_code(const void *address, code_place *place); // false: it lies in none
+bool find_code(const void *address, code_place *place); // false: in no object
 
-// Whether the object that the address lies in stays until the process ends, whoever closes it.
+// Whether the object that contains the address stays loaded until the process ends, despite dlclose.
 bool stays_loaded(const void *address);
 
-// "0x55.. function+0x1b (program+0x2345)", as far as it is known: hidden functions have no name.
+// "0x55.. function+0x1b (program+0x2345)", as far as known: hidden functions have no name.
 void describe_code(const void *address, char *text, size_t text_bytes);
 
 } // namespace taiyen::os

@@ -7,7 +7,7 @@ namespace taiyen::os {
 void write_standard_error(const char *text, size_t bytes) {
     int kept = errno;
     ssize_t written = direct::write(STDERR_FILENO, text, bytes);
-    static_cast<void>(written); // there is nobody to tell
+    static_cast<void>(written); // an error cannot be reported anywhere
     errno = kept;
 }
 

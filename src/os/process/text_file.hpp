@@ -9,14 +9,14 @@ namespace taiyen::os {
 // Reads a file's beginning into text, zero-terminated; false if it cannot be read.
 bool read_text(const char *path, char *text, size_t text_bytes);
 
-// Reads a decimal number at the file's beginning; false if there is none.
+// Reads a decimal number at the file's beginning; false if it has none.
 bool read_number(const char *path, uint64_t *number);
 
-// The mappings of this process, in rising order of address.
+// The mappings of this process, by rising address.
 struct mapping {
     uintptr_t start;
     uintptr_t end;
-    char name[128]; // a path, [heap], [stack] ...; empty for anonymous memory; longer ones are cut
+    char name[128]; // a path, [heap], [stack] ...; empty: anonymous memory; longer ones are cut
 };
 
 class mapping_reader {

@@ -50,11 +50,12 @@ bool lock_ranks_checked() {
     return ranks_checked;
 }
 
-// A process's number in the words of its locks: 4, and 4 more in each child. None is 0: a free word is of no process.
+// A process's number in the words of its locks: 4, and 4 more in each child. Never 0: a free word belongs to no
+// process.
 static constinit std::atomic<uint32_t> process_bits{4};
 constexpr uint32_t held = 1, waited_for = 2, state_bits = 3;
 
-// Y3.
+// Y3: a fork leaves the child no lock of others.
 void note_fork() {
     process_bits.fetch_add(fault("locks_stay_held_in_a_child") ? 0 : state_bits + 1, std::memory_order_relaxed);
 }
@@ -63,7 +64,7 @@ static bool is_free(uint32_t word, uint32_t process) {
     return (word & ~state_bits) != process;
 }
 
-// A look every few processor cycles, for less than the two changes of threads take that a sleep costs.
+// Spins for less time than the two context switches of a sleep take.
 constexpr unsigned looks_before_sleep = 100;
 
 void mutex::lock() {
@@ -75,7 +76,7 @@ void mutex::lock() {
         lock_slowly();
 }
 
-// Who has slept takes the lock as one that others may sleep for.
+// A thread that has slept takes the lock as waited_for, as others may still sleep.
 [[gnu::cold]] void mutex::lock_slowly() {
     const uint32_t process = process_bits.load(std::memory_order_relaxed);
     for (unsigned i = 0;; i++) {
@@ -113,11 +114,11 @@ void mutex::unlock() {
 }
 
 void condition::wait(mutex &m) {
-    if (ranks_checked) { // before the wait, not after it: the lock is taken again, below no lock that is still held
+    if (ranks_checked) { // checked before the wait: the lock is taken again after it, when no lower one may be held
         note_unlocked(m.rank_);
         note_locked(m.rank_);
     }
-    uint32_t seen = changes_.load(std::memory_order_relaxed); // it changes after what it tells of, under the lock
+    uint32_t seen = changes_.load(std::memory_order_relaxed); // changes after the condition, under the lock
     waiting_.fetch_add(1, std::memory_order_relaxed);
     m.unlock();
     wait_on(changes_, seen);
@@ -159,7 +160,7 @@ void *thread::run(void *self) {
 ty_status thread::start(void *(*main)(void *), void *argument) {
     main_ = main;
     argument_ = argument;
-    // The program's signals are not for the library's threads. A fault of the thread itself is: it may write to pages
+    // The program's signals are not for the library's threads. Faults of the thread itself are: it may write to pages
     // that the signal tracker protects.
     sigset_t blocked;
     sigset_t before;
@@ -230,8 +231,8 @@ uint64_t unix_time_s() {
     return static_cast<uint64_t>(time.tv_sec);
 }
 
-// A change of protection that takes rights away interrupts the processors that run the process's threads, on most
-// machines; and a store leaves a processor within a time that is nothing beside the pause.
+// Revoking access by a change of protection interrupts the processors that run the process's threads, on most machines;
+// and a store leaves a processor within much less time than this wait.
 void await_stores() {
     constexpr uint64_t long_enough_ns = 20'000'000;
     static const std::atomic<uint32_t> nothing{0};
@@ -251,7 +252,7 @@ bool process_barrier_register() {
 }
 
 bool process_barrier_available() {
-    static std::atomic<int> known{0}; // 0: not asked yet, 1: yes, 2: no; asking twice does no harm
+    static std::atomic<int> known{0}; // 0: not known yet, 1: yes, 2: no; a race only asks twice
     int answer = known.load(std::memory_order_relaxed);
     if (answer == 0) {
         answer = process_barrier_register() ? 1 : 2;
@@ -261,13 +262,13 @@ bool process_barrier_available() {
 }
 
 bool process_barrier() {
-    constexpr int attempts = 1000; // it fails for want of a few bytes of kernel memory, which passes
+    constexpr int attempts = 1000; // it fails for want of a few bytes of kernel memory, temporarily
     int kept = errno;
     bool done = false;
     for (int i = 0; i < attempts && !done; i++) {
         done = sys::membarrier(kernel::membarrier_private_expedited) == 0;
         if (!done && errno != ENOMEM && !process_barrier_register())
-            break; // as EPERM or ENOSYS of a filter of system calls
+            break; // such as EPERM or ENOSYS from a filter of system calls
         if (!done)
             yield();
     }

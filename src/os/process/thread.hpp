@@ -12,58 +12,58 @@
 
 namespace taiyen::os {
 
-// In the order in which they may be taken. Who holds one waits for those behind it, and for nothing that a program does
-// in a callback: docs/design/heap-threads.md, "Locks".
+// In the order in which they may be taken. A thread that holds one may wait for later ones, and for nothing that a
+// program does in a callback: docs/design/heap-threads.md, "Locks".
 enum class lock_rank : uint8_t {
-    groups = 0,       // what resource managers of a group are to be told; they may use heaps
-    notes = 1,        // who notes code
+    groups = 0,       // outcomes for resource managers of a group; they may use heaps
+    notes = 1,        // registration of code
     registry = 2,     // the list of open heaps
-    snapshots = 3,    // who takes a snapshot of a transactional heap
+    snapshots = 3,    // snapshots of a transactional heap
     reservations = 4, // reserved blocks of a transactional heap
     image = 5,        // one snapshot, checkpoint or close at a time on a heap
-    members = 6,      // who takes part in a concurrent heap
+    members = 6,      // members of a concurrent heap
     caches = 7,       // the table of heaps by address, and the list of threads' caches
-    safepoint = 8,    // the heap's safepoint: who pauses the allocators
+    safepoint = 8,    // the heap's safepoint: stop-the-world pauses
     span_class = 9,   // spans of one size class of a heap
-    pages = 10,       // page runs of a heap
-    checks = 11,      // what a checked heap knows of its blocks
-    leaving = 12,     // blocks of a concurrent heap that are freed and not given back
+    pages = 10,       // page extents of a heap
+    checks = 11,      // records of a checked heap
+    leaving = 12,     // blocks of a concurrent heap, freed and not released
     journal = 13,     // work queue between a snapshot and the background thread
-    stm = 14,         // the transactions of a domain, and what is asked of them
+    stm = 14,         // the transactions of a domain, and requests to them
     log = 15,         // a log's buffers
     storage = 16,     // inside a storage implementation
     tracker = 17,     // the ranges whose write faults are handled
-    page_mover = 18,  // how pages of a range are moved
+    page_mover = 18,  // page movers
     procedures = 19,  // the process's table of procedures
-    work_errors = 20, // what a heap's background work left to be told
-    retired = 21,     // memory of objects that are no more
-    dangling = 22,    // whom to tell of variables that lead to blocks that are gone
+    work_errors = 20, // errors of a heap's background work, to be reported
+    retired = 21,     // memory of destroyed objects
+    dangling = 22,    // the callback for dangling variables
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.
 bool lock_ranks_checked();
 
-// Of the library's own making, as are conditions (M1): neither is a cancellation point, and a program that puts
-// functions of its own in the place of pthread_mutex_lock may allocate in them. Who waits looks again for a moment
-// first, as a lock is held for less time than the kernel takes to make a thread wait and wake it; then it sleeps.
+// The library's own implementation, as for conditions (M1: nothing of libc that may allocate): neither is a
+// cancellation point, and a program that replaces pthread_mutex_lock may allocate in it. A waiting thread spins for a
+// moment first, as a lock is held for less time than a sleep and a wake take; then it sleeps.
 class mutex {
 public:
     explicit constexpr mutex(lock_rank rank) : rank_(rank) {}
     void lock();
-    bool try_lock(); // false: somebody has it
+    bool try_lock(); // false: it is held
     void unlock();
 
 private:
-    friend class condition; // which checks the rank before it waits
+    friend class condition; // checks the rank before it waits
     void lock_slowly();
 
-    // Below: 0: free, 1: held, 2: held, and somebody may sleep. Above: the process's number. In a child, what a thread
-    // of its parent holds, which the child has not got, is free.
+    // Low bits: 0: free, 1: held, 2: held, and a thread may sleep. High bits: the process's number. In a forked child,
+    // a lock that a thread of its parent holds counts as free.
     std::atomic<uint32_t> word_{0};
     lock_rank rank_;
 };
 
-// In a forked child, by its one thread: locks that others held are free.
+// Called in a forked child by its only thread: locks that others held become free.
 void note_fork();
 
 class [[nodiscard]] lock_guard {
@@ -79,17 +79,17 @@ private:
 
 class condition {
 public:
-    void wait(mutex &m); // may end for no reason
-    void notify_all();   // with the mutex held, or after what it tells of was changed with the mutex held
+    void wait(mutex &m); // may end spuriously
+    void notify_all();   // with the mutex held, or after the condition was changed with it held
 
 private:
     std::atomic<uint32_t> changes_{0};
-    std::atomic<uint32_t> waiting_{0}; // changes under the mutex, so that who notifies sees who waits
+    std::atomic<uint32_t> waiting_{0}; // changes under the mutex, so that a notifier sees waiters
 };
 
-// Waiting for a word to change, in the kernel (futex); for what a condition is too slow or too large for. A wait ends
-// when the word is not `value` (which is looked at under the kernel's lock, so no wake is missed by whoever changes the
-// word first), when it is woken, after the timeout, or for no reason: the caller looks again.
+// Waits until a word changes, in the kernel (futex); for uses where a condition is too slow or too large. A wait ends
+// when the word is not `value` (checked under the kernel's lock, so that no wake is missed if the word is changed
+// first), on a wake, after the timeout, or spuriously: the caller checks again.
 inline constexpr uint64_t wait_for_ever = UINT64_MAX;
 void wait_on(const std::atomic<uint32_t> &word, uint32_t value, uint64_t timeout_ns = wait_for_ever);
 void wake_one(const std::atomic<uint32_t> &word);
@@ -97,7 +97,7 @@ void wake_all(const std::atomic<uint32_t> &word);
 
 class thread {
 public:
-    // All signals but its own faults are blocked in it, and it is not cancelled. Expected: TY_E_MEMORY.
+    // The thread blocks all signals except its own faults, and is not cancelled. Expected: TY_E_MEMORY.
     ty_status start(void *(*main)(void *), void *argument);
     void join();
 
@@ -109,7 +109,7 @@ private:
     void *argument_ = nullptr;
 };
 
-// In a loop that looks at a word: leaves the core's other thread more of it.
+// A pause in a spin loop: leaves more of the core to its other hardware thread.
 inline void pause_briefly() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -120,9 +120,9 @@ uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();
 uint64_t unix_time_ns();
 uint64_t process_id();
-bool process_exists(uint64_t id); // by any user; also where it has ended and nobody has asked how
-uint64_t thread_id();             // of the calling thread, as gettid gives it
-// Where its control block lies, from which others find its thread-local data; 0 where that is not known.
+bool process_exists(uint64_t id); // of any user; true also for a zombie
+uint64_t thread_id();             // of the calling thread, as gettid returns it
+// The address of the thread control block, from which other threads find its thread-local data; 0: not known.
 inline uintptr_t thread_pointer() {
 #if defined(__x86_64__) && defined(__GLIBC__)
     uintptr_t pointer;
@@ -132,24 +132,24 @@ inline uintptr_t thread_pointer() {
     return 0;
 #endif
 }
-bool thread_has_ended(uint64_t id); // of this process, for the kernel; false: not known
+bool thread_has_ended(uint64_t id); // a thread of this process, according to the kernel; false: not known
 
 inline void yield() {
     sched_yield();
-} // lets another thread run on this core
+}
 
-// The same, in a loop that ends when another thread has got on, however long that takes. A thread of a real-time class
-// sleeps for a moment: as long as it runs, no thread of a lower priority does on its core. Async-signal-safe.
+// The same, in a loop that ends when another thread has progressed, however long that takes. A thread of a real-time
+// class sleeps for a moment: while it runs, no thread of a lower priority runs on its core. Async-signal-safe.
 void give_way();
 
 // Makes every running thread of the process execute a full memory barrier (membarrier, private expedited); false where
-// the kernel cannot: then every fast path must use its own fence. What was available may be refused later, as a program
-// can give up system calls: then process_barrier returns false, and nothing was done.
+// the kernel cannot: then every fast path must use its own fence. It may be refused later although it was available, as
+// a program can drop system calls: then process_barrier returns false, and nothing was done.
 bool process_barrier_available();
 [[nodiscard]] bool process_barrier();
-// What can be done where it is refused: returns when the stores that other threads had made before are visible, and
-// what they load from now on is newer than the stores that this thread has made. Takes 20 ms.
+// The fallback where it is refused: when it returns, earlier stores of other threads are visible, and their loads from
+// now on see the stores that this thread has made. Takes 20 ms.
 void await_stores();
-bool process_barrier_register(); // what the first process_barrier_available() does
+bool process_barrier_register(); // the work of the first process_barrier_available()
 
 } // namespace taiyen::os

@@ -24,7 +24,7 @@ unsigned usable_cores() {
     return cores > 0 ? cores : 1;
 }
 
-// Counts a list such as "0-3,8".
+// The number of entries in a list such as "0-3,8".
 unsigned count_list(const char *list) {
     unsigned count = 0;
     while (*list >= '0' && *list <= '9') {
@@ -43,7 +43,7 @@ unsigned numa_node_count() {
     return count > 0 ? count : 1;
 }
 
-// The lowest limit on the way from the process's control group to the root.
+// The lowest limit from the process's control group up to the root.
 uint64_t control_group_limit() {
     uint64_t lowest = UINT64_MAX;
     uint64_t limit;

@@ -1,4 +1,4 @@
-// What this machine looks like. Found once, cheap to ask.
+// Properties of this machine. Found once, then cheap to read.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 namespace taiyen::os {
 
 struct topology {
-    size_t cache_line_bytes; // 64 where the system does not say
+    size_t cache_line_bytes; // 64 if the system does not say
     size_t page_bytes;
-    unsigned cores;      // that this process may use
+    unsigned cores;      // usable by this process
     unsigned numa_nodes; // at least 1
-    size_t memory_bytes; // physical, or the control group's limit where that is lower
+    size_t memory_bytes; // physical, or the control group's limit if lower
 };
 const topology &machine();
-topology survey_machine(); // what the first machine() does; where the kernel refuses to say, a modest guess
+topology survey_machine(); // the work of the first machine(); conservative defaults for what the kernel does not say
 
 } // namespace taiyen::os

@@ -28,7 +28,7 @@ const char *last_part(const char *path) {
     return slash != nullptr ? slash + 1 : path;
 }
 
-// The program has no name there; its own path may have been renamed since.
+// The linker has no name for the program; its own path may have been renamed since.
 void name_object(const dl_phdr_info &info, loaded_object &object) {
     char own[PATH_MAX] = "";
     const char *path = info.dlpi_name != nullptr ? info.dlpi_name : "";
@@ -106,7 +106,7 @@ void tell_build(const dl_phdr_info &info, loaded_object &object) {
         sum = checksum(address, part.p_memsz, sum);
         ++parts;
     });
-    if (parts == 0) // all of it may have been written to: it is the same as no other
+    if (parts == 0) // all of it may have been written to: it equals no other
         random_bytes(&sum, sizeof sum);
     memcpy(object.build, &sum, sizeof sum);
     object.build_bytes = sizeof sum;

@@ -1,4 +1,4 @@
-// The program's own code: what is loaded where, which symbols a file has, its variables, and a start without randomised
+// The program's own code: loaded objects, symbols of their files, variables, and a restart without randomised
 // addresses.
 #pragma once
 

@@ -18,7 +18,7 @@
 namespace taiyen::os {
 namespace {
 
-// Says which process has started itself again: a start that did not help is not repeated.
+// Holds the id of the process that has restarted itself: a restart that did not help is not repeated.
 constexpr const char *mark_name = "TAIYEN_STARTED_AGAIN";
 constexpr unsigned long ask_only = 0xffffffff;
 constexpr const char *own_program = "/proc/self/exe";
@@ -32,8 +32,8 @@ failure refused(int error) {
                                  : "a container or sandbox may forbid it (personality in its seccomp profile)");
 }
 
-// Whether a path leads to the file that this process was started with. Tools such as valgrind put the program's file
-// before their own where it is opened, but not where it is asked about: then it is neither.
+// Opens a path if it leads to the file that this process was started with. Tools such as valgrind substitute the
+// program's file for their own in open, but not in stat: then it is neither.
 int open_own(const char *path) {
     struct stat own, other;
     const int fd = open_descriptor(path, O_RDONLY);
@@ -45,7 +45,7 @@ int open_own(const char *path) {
     return fd;
 }
 
-// Whether a file is the program, and not what has loaded it: the dynamic linker that was told its name, or a tool.
+// Whether a file is the program, and not its loader: the dynamic linker, started with the program's name, or a tool.
 bool is_program(int fd) {
     struct looking {
         int fd;
@@ -67,8 +67,8 @@ bool is_program(int fd) {
     return all.same;
 }
 
-// By its own path, so that it has its name in lists of processes; else by what leads to what runs, whatever became of
-// its file.
+// By its own path, so that it keeps its name in lists of processes; otherwise by /proc/self/exe, whatever became of its
+// file.
 void execute(char *const *arguments) {
     char path[PATH_MAX];
     const ssize_t length = sys::readlink(own_program, path, sizeof path - 1);

@@ -1,4 +1,4 @@
-// Reading ELF files. Nothing in them is believed: what would lead out of the file ends the reading.
+// Reads ELF files. Nothing in them is trusted: an offset beyond the file ends the reading.
 #include "symbols.hpp"
 
 #include "../base/base.hpp"
@@ -16,10 +16,10 @@
 namespace taiyen::os {
 namespace {
 
-constexpr uint64_t table_bytes_max = uint64_t{1} << 30; // no table of symbols or names is longer
+constexpr uint64_t table_bytes_max = uint64_t{1} << 30; // no symbol or string table is larger
 constexpr unsigned char elf_class = sizeof(void *) == sizeof(uint64_t) ? ELFCLASS64 : ELFCLASS32;
 
-// A part of a file in memory, with a byte 0 behind it.
+// A part of a file in memory, with a terminating 0.
 class file_part {
 public:
     file_part() = default;
@@ -76,7 +76,7 @@ bool read_sections(elf_file &file, ty_status *status) {
     return file.sections.read(file.fd, header.e_shoff, file.section_count * sizeof(ElfW(Shdr)), status);
 }
 
-// Of what was linked without a build id: the same sum over the file's parts as over those in memory.
+// For an object without a build id: compares the checksum of its parts in the file with that in memory.
 bool has_same_content(const elf_file &file, const loaded_object &object, ty_status *status) {
     file_part head, parts, content;
     if (!head.read(file.fd, 0, sizeof(ElfW(Ehdr)), status))
@@ -96,7 +96,7 @@ bool has_same_content(const elf_file &file, const loaded_object &object, ty_stat
     return object.build_bytes == sizeof sum && memcmp(object.build, &sum, sizeof sum) == 0;
 }
 
-// The file may have been replaced. That of the program is another one where the dynamic linker was told to start it.
+// The file may have been replaced. For the program it may be another file, if the dynamic linker was started with it.
 bool is_loaded(const elf_file &file, const loaded_object &object, ty_status *status) {
     file_part notes;
     if (!object.has_build_id)
@@ -121,9 +121,9 @@ const ElfW(Shdr) * find_table(const elf_file &file) {
     return nullptr;
 }
 
-// Without a type are functions of assembly, and marks of the linker, which are at the places of other things.
+// Symbols without a type are assembly functions, and linker marks at other symbols' addresses.
 bool is_function(const elf_file &file, const ElfW(Sym) & entry) {
-    const unsigned type = ELF64_ST_TYPE(entry.st_info); // as ELF32_ST_TYPE
+    const unsigned type = ELF64_ST_TYPE(entry.st_info); // same as ELF32_ST_TYPE
     return type == STT_FUNC || type == STT_GNU_IFUNC ||
            (type == STT_NOTYPE && entry.st_shndx < file.section_count &&
             (file.section(entry.st_shndx).sh_flags & SHF_EXECINSTR) != 0);
@@ -141,7 +141,7 @@ ty_status visit_all(const elf_file &file_of, const file_part &table, const file_
         const ElfW(Sym) &entry = table.as<ElfW(Sym)>()[n];
         if (entry.st_name >= names.bytes())
             continue;
-        const char *name = names.as<char>() + entry.st_name; // it ends: file_part
+        const char *name = names.as<char>() + entry.st_name; // terminated: file_part
         if (ELF64_ST_TYPE(entry.st_info) == STT_FILE) {
             file = name;
             if (ty_status status = visit(context, {0, 0, false, true, nullptr, file}))
@@ -149,7 +149,7 @@ ty_status visit_all(const elf_file &file_of, const file_part &table, const file_
         }
         if (!counts(file_of, entry) || *name == '\0')
             continue;
-        // Hidden ones are local to the object, and one of a name.
+        // Hidden symbols are local to the object, and several may have the same name.
         const bool hidden = ELF64_ST_VISIBILITY(entry.st_other) == STV_HIDDEN,
                    local = ELF64_ST_BIND(entry.st_info) == STB_LOCAL;
         const symbol found{entry.st_value,  entry.st_size, is_function(file_of, entry),
@@ -160,7 +160,7 @@ ty_status visit_all(const elf_file &file_of, const file_part &table, const file_
     return TY_OK;
 }
 
-// The file's table of symbols, if it is the object's file.
+// The file's symbol table, if it is the object's file.
 ty_status read_table(elf_file &file, const loaded_object &object, file_part &table, file_part &names,
                      bool *is_its_file) {
     ty_status status = TY_OK;
@@ -211,7 +211,7 @@ void name_variable(const loaded_object &object, uint64_t offset, bool thread_loc
         if (ELF64_ST_TYPE(entry.st_info) != type || entry.st_shndx == SHN_UNDEF || entry.st_name >= names.bytes() ||
             offset < entry.st_value || offset - entry.st_value >= entry.st_size)
             continue;
-        snprintf(name, room, "%s", names.as<char>() + entry.st_name); // it ends: file_part
+        snprintf(name, room, "%s", names.as<char>() + entry.st_name); // terminated: file_part
         *within = offset - entry.st_value;
         break;
     }
@@ -221,7 +221,7 @@ void name_variable(const loaded_object &object, uint64_t offset, bool thread_loc
 const void *find_for_all(const char *name) {
     const void *found = dlsym(RTLD_DEFAULT, name);
     if (found == nullptr)
-        static_cast<void>(dlerror()); // no caller of it is to hear of this name
+        static_cast<void>(dlerror()); // the program must not see the error for this name
     return found;
 }
 

@@ -46,7 +46,7 @@ private:
     void look_at(const dl_phdr_info &info) {
         left_ = object_bytes_max;
         load_ = info.dlpi_addr;
-        range fixed{0, 0}; // read-only by now
+        range fixed{0, 0}; // read-only by now (RELRO)
         for (size_t n = 0; n < info.dlpi_phnum; ++n)
             if (const ElfW(Phdr) &part = info.dlpi_phdr[n]; part.p_type == PT_GNU_RELRO)
                 fixed = {load_ + part.p_vaddr, (load_ + part.p_vaddr + part.p_memsz) / page_bytes * page_bytes};
@@ -74,8 +74,8 @@ private:
                 look_through({data, data + bytes}, data, true);
         }
     }
-    // glibc has the values of a thread's first 32 keys there, and what its function was called with; those of further
-    // keys are in malloc's memory. How large it is, glibc says for debuggers.
+    // glibc keeps the values of a thread's first 32 keys there, and its start function's argument; values of further
+    // keys are in malloc's memory. glibc exports the size for debuggers.
     void look_at_control_blocks() {
         const auto *bytes = static_cast<const uint32_t *>(find_for_all("_thread_db_sizeof_pthread"));
         load_ = 0;
@@ -90,8 +90,8 @@ private:
             if (threads_[n] != thread_pointer() && threads_[n] != 0)
                 look_through({threads_[n], threads_[n] + *bytes}, threads_[n], true);
     }
-    // Where glibc has a thread's data of an object: by the thread's table, in which the calling thread's own entry
-    // tells whether it is what this knows. *data 0: the thread has used none of it yet. False: it cannot be told.
+    // Finds a thread's data of an object in glibc's thread vector (DTV). *data 0: the thread has used none of it yet.
+    // False: not found.
     static bool find_data(uintptr_t thread, size_t module, uintptr_t *data) {
         struct entry {
             uintptr_t value, of_allocator;
@@ -112,7 +112,7 @@ private:
         return sys::read_memory(reinterpret_cast<const void *>(from), to, bytes) == static_cast<ssize_t>(bytes);
     }
 
-    // base: from where the words' offsets count.
+    // base: of the words' offsets.
     void look_through(range part, uintptr_t base, bool thread_local_data) {
         constexpr uintptr_t mask = sizeof(uint64_t) - 1;
         part = {(part.begin + mask) & ~mask, part.end & ~mask};
@@ -138,7 +138,7 @@ private:
     uintptr_t load_ = 0;
     uintptr_t base_ = 0;
     bool thread_local_ = false, thread_specific_ = false;
-    size_t left_ = 0; // of the object's bytes
+    size_t left_ = 0; // of variable_bytes_max for the object
     bool whole_ = true;
 };
 
@@ -167,9 +167,10 @@ void find_variable(const variable_word &word, variable_place *place) {
         if (at->name[0] != '\0')
             at->offset = within;
         const char *path = object.path[0] != '\0' ? object.path : object.name;
-        if (!object.program || sys::readlink(object.path, at->object, sizeof at->object - 1) <= 0) // it is all zeros
+        if (!object.program ||
+            sys::readlink(object.path, at->object, sizeof at->object - 1) <= 0) // the buffer is zeroed
             snprintf(at->object, sizeof at->object, "%.*s", static_cast<int>(sizeof at->object - 1), path);
-        return TY_E_EXISTS; // no more
+        return TY_E_EXISTS; // ends the iteration
     };
     static_cast<void>(each_loaded_object(look, &all));
 }

@@ -11,7 +11,7 @@
 
 namespace taiyen {
 
-// A file of the table is one of the owner's; most functions are those of the built-in storage.
+// The table's functions. A file of the table is a copied_file; most functions call those of the built-in storage.
 struct copied_files::functions {
     static copied_file &of(ty_file *file) { return *reinterpret_cast<copied_file *>(file); }
     static const ty_storage &built_in() { return *ty_storage_default(); }
@@ -51,7 +51,7 @@ struct copied_files::functions {
         return built_in().unmap(built_in().context, of(file).file, address, bytes);
     }
     static ty_status lock(void *, ty_file *file, bool exclusive) {
-        return exclusive ? refuse(of(file).path) : TY_OK; // nobody else has it
+        return exclusive ? refuse(of(file).path) : TY_OK; // no other process has it
     }
     static ty_status resolve(void *context, const char *path, char *resolved, size_t bytes) {
         const ty_storage &original = *static_cast<copied_files *>(context)->original_;

@@ -16,37 +16,38 @@ struct locked_opening;
 struct ty_file {
     explicit ty_file(const char *path) : name(path) {}
 
-    taiyen::os::file_name name; // the text as it was opened lies behind this struct
+    taiyen::os::file_name name; // its text, the path as opened, lies behind this struct
     int fd = -1;
-    off_t mark = 0; // N2
+    off_t mark = 0; // N2: proves that the number still leads to this file
     bool writable = false;
-    taiyen::os::locked_opening *lock = nullptr; // N5; nullptr: it has taken none
-    bool links_counted = false;                 // by the file system: some always say 0
+    taiyen::os::locked_opening *lock = nullptr; // N5: a lock ends with its process; nullptr: not locked
+    bool links_counted = false;                 // the file system counts links: some always say 0
     std::atomic<bool> direct = false;
-    std::atomic<bool> writes_durably = true; // until the kernel refuses it
+    std::atomic<bool> writes_durably = true; // until the kernel refuses
     taiyen::os::write_queue queue;
-    taiyen::os::mutex moving{taiyen::os::lock_rank::storage}; // while fd stands elsewhere than at the mark
+    taiyen::os::mutex moving{taiyen::os::lock_rank::storage}; // while fd's position is not at the mark
     taiyen::os::current_name path() const { return {name, fd}; }
 };
 
 namespace taiyen::os {
 
-// N2, before anything is done through the descriptor.
+// N2: checked before anything is done through the descriptor.
 bool is_ours(ty_file *file);
 ty_status check_ours(const char *operation, ty_file *file, uint64_t offset = UINT64_MAX);
 
-// ---- direct_open.cpp: functions of the table
+// ---- direct_open.cpp: functions of the storage table
 ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened);
 void direct_close(void *, ty_file *file);
 
-// ---- file_locks.cpp: functions of the table, and what the others do for a lock
+// ---- file_locks.cpp: functions of the storage table, and what others do for a lock
 ty_status direct_lock(void *, ty_file *file, bool exclusive);
 ty_status direct_hold(void *, ty_file *file, bool ask);
 ty_status direct_turn(void *, ty_file *file, bool begin);
-void give_up_lock(ty_file &file, bool is_open); // of a file that has one; is_open: its descriptor is still its own
+void give_up_lock(ty_file &file, bool is_open); // of a locked file; is_open: its descriptor is still its own
 
-// What a file is mapped through: of a file with a lock another opening, which ends with this object (N5). It is the
-// file's own where there can be none (no /proc, no right any more).
+// The open file description through which a file is mapped: for a locked file a separate one, which is closed with this
+// object (N5: a mapping through the locked one would keep the lock). The file's own where that cannot be opened (no
+// /proc, no permission any more).
 struct mapped_opening {
     explicit mapped_opening(const ty_file &file);
     ~mapped_opening();

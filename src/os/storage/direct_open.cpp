@@ -1,4 +1,4 @@
-// The built-in storage: files opened and closed, with a name or without.
+// The built-in storage: opens and closes files, with a name or without.
 #include "direct_file.hpp"
 
 #include "file_failure.hpp"
@@ -25,7 +25,7 @@ ty_status open_failure(const char *path, int error) {
     return file_failure("open the file", path, UINT64_MAX, error);
 }
 
-// Takes over fd. Sets it to direct I/O, where that is wanted, if it can be.
+// Takes ownership of fd. Sets it to direct I/O, if that is wanted and possible.
 ty_status check_opened(int fd, const char *path, ty_file *file) {
     struct stat status;
     if (sys::fstat(fd, &status) != 0)
@@ -43,7 +43,7 @@ ty_status check_opened(int fd, const char *path, ty_file *file) {
     return TY_OK;
 }
 
-// open(2), by N1. *made: there is a file, also if there is no number left for it.
+// open(2); N1: never 0, 1 or 2. *made: the file exists, even if no number is left for it.
 int open_number(const char *path, int flags, mode_t mode, bool *made) {
     low_descriptors_taken taken;
     int fd;
@@ -65,7 +65,7 @@ ty_status make_file(const char *path, ty_file **made) {
     return TY_OK;
 }
 
-// A file without a name, in the folder that path is in, or in memory. -1 and errno: there is none.
+// A file without a name, in path's directory, or in memory. -1 and errno on failure.
 int open_nameless(const char *path, bool on_disk) {
     low_descriptors_taken taken;
     if (!on_disk)
@@ -88,7 +88,7 @@ int open_nameless(const char *path, bool on_disk) {
 
 } // namespace
 
-// N2.
+// N2: nothing is done through a number that may lead to another file.
 bool is_ours(ty_file *file) {
     if (is_marked(file->fd, file->mark) || fault("any_file_at_the_number_taken_for_ours"))
         return true;
@@ -115,7 +115,7 @@ ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened
     bool create = (flags & TY_OPEN_CREATE) != 0;
     file->writable = (flags & (TY_OPEN_WRITE | TY_OPEN_CREATE)) != 0;
     file->direct = file->writable;
-    // Not blocking: opening a pipe must not wait for its other end.
+    // Non-blocking: opening a pipe must not wait for its other end.
     int mode = (file->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     bool made = false;
     int fd = open_number(path, mode | (create ? O_CREAT | O_EXCL : 0), flags & TY_OPEN_PRIVATE ? 0600 : 0666, &made);

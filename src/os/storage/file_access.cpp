@@ -13,7 +13,7 @@ constexpr const char *acl_name = "system.posix_acl_access";
 constexpr mode_t permissions = 0777;
 constexpr mode_t group_and_others = 0077;
 
-// An access list, as the kernel hands it out. Where there is one, the mode's group bits are its mask.
+// An access control list, as the kernel returns it. If there is one, the mode's group bits are its mask.
 struct access_list {
     char bytes[1024];
     ssize_t size; // 0: none
@@ -34,7 +34,7 @@ bool same_owners(const struct stat &a, const struct stat &b) {
     return a.st_uid == b.st_uid && a.st_gid == b.st_gid;
 }
 
-// Gives the file the access list of `like`. False: it has another one, which only its mask can still restrain.
+// Gives the file the access control list of `like`. False: it has another one, which now only its mask can restrict.
 bool follow_list(int fd, const access_list &own, const access_list &like, bool same) {
     if (like.is_none())
         return own.is_none() || sys::fremovexattr(fd, acl_name) == 0;
@@ -51,8 +51,8 @@ ty_status too_open(const char *path, const struct stat &now, const char *like_pa
 
 } // namespace
 
-// Whoever owns the file may be in the image's group or not, and so may all others: of the classes that somebody could
-// be in for the image, the one with fewest permissions counts. (N4)
+// N4: no more users may open the file than the image. The file's owner may be in the image's group or not, as may all
+// other users: of the classes to which a user could belong for the image, the one with the fewest permissions counts.
 mode_t mode_beside(const struct stat &like, uid_t owner, gid_t group, uid_t self) {
     const mode_t mode = like.st_mode & permissions;
     const mode_t u = mode >> 6, g = mode >> 3 & 7, o = mode & 7;
@@ -60,7 +60,7 @@ mode_t mode_beside(const struct stat &like, uid_t owner, gid_t group, uid_t self
     if (same_owner && same_group)
         return mode;
     const mode_t of_owner = same_owner ? u : owner == self || owner == 0 ? mode_t{6} : (g | o);
-    const mode_t ceiling = same_owner ? mode_t{7} : u; // the image's owner is in one of the other classes now
+    const mode_t ceiling = same_owner ? mode_t{7} : u; // the image's owner is now in one of the other classes
     const mode_t of_group = same_group ? g : g & o;
     const mode_t of_others = same_group ? o : g & o;
     return of_owner << 6 | (of_group & ceiling) << 3 | (of_others & ceiling);
@@ -77,8 +77,8 @@ ty_status follow_access(int fd, const char *path, int like_fd, const char *like_
     list.read(fd);
     if (same_owners(now, like) && list.equals(list_of_like) && ((now.st_mode ^ like.st_mode) & permissions) == 0)
         return TY_OK;
-    // What the process may not set is seen at the end.
-    static_cast<void>(sys::fchmod(fd, now.st_mode & permissions & ~group_and_others)); // before it changes hands
+    // Failures show in the check at the end. Before the owner changes: no permissions for group and others.
+    static_cast<void>(sys::fchmod(fd, now.st_mode & permissions & ~group_and_others));
     if (sys::fchown(fd, like.st_uid, like.st_gid) != 0)
         static_cast<void>(sys::fchown(fd, static_cast<uid_t>(-1), like.st_gid));
     if (sys::fstat(fd, &now) != 0)

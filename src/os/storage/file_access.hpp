@@ -1,6 +1,6 @@
 // Who may open a file that belongs to another one.
 //
-// N4: nobody can open a heap's journal or log who cannot open its image.
+// N4: no user can open a heap's journal or log who cannot open its image.
 #pragma once
 
 #include <sys/stat.h>
@@ -8,11 +8,11 @@
 
 namespace taiyen::os {
 
-// The permissions that a file of this owner and group may have beside `like`, when the process `self` has opened both.
+// The permissions that a file with this owner and group may have beside `like`, if the process `self` has opened both.
 mode_t mode_beside(const struct stat &like, uid_t owner, gid_t group, uid_t self);
 
-// Owner, group, permissions and access list become those of `like`, as far as the process may set them; permissions are
-// fewer where owner or group are others. TY_E_PERMISSION: they are more than N4 allows, and cannot be taken away.
+// Gives a file the owner, group, permissions and access control list of `like`, as far as the process may set them;
+// fewer permissions if owner or group differ. TY_E_PERMISSION: it has more than N4 allows, and they cannot be revoked.
 ty_status follow_access(int fd, const char *path, int like, const char *like_path);
 
 } // namespace taiyen::os

@@ -1,4 +1,4 @@
-// Failures of file operations, with what to do about each.
+// Failures of file operations, each with a remedy.
 #pragma once
 
 #include "../base/base.hpp"

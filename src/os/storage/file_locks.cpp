@@ -1,9 +1,10 @@
-// Locks of the built-in storage: OFD locks (fcntl(2)), which belong to an opening of a file, not to a process.
+// Locks of the built-in storage: OFD locks (fcntl(2)), which belong to an open file description, not to a process.
 //
-// N5: a lock ends with the process that took it. The kernel keeps it until nothing refers to the opening any more, and
-// a forked child does so by its copy of the descriptor and by each mapping that was made through it. So a child closes
-// the descriptors of its parent's locked files at the fork, and files with a lock are mapped through other openings. (A
-// child that is made by clone(2) itself runs no fork handlers: there the lock lives until the child ends.)
+// N5: a lock ends with the process that took it. The kernel keeps it until nothing refers to the open file description
+//      any more, and a forked child refers to it by its copy of the descriptor and by each mapping that was made
+//      through it. So a child closes the descriptors of its parent's locked files at the fork, and locked files are
+//      mapped through separate open file descriptions. (A child made by clone(2) itself runs no fork handlers: there
+//      the lock lives until the child ends.)
 #include "../calls/calls.hpp"
 #include "direct_file.hpp"
 #include "file_failure.hpp"
@@ -15,14 +16,14 @@
 
 namespace taiyen::os {
 
-// Of each locked file one. They are never freed, as a child looks through them with no lock in its hands; what a file
-// has given up is taken by the next one.
+// One for each locked file. They are never freed, as a forked child walks them without a lock; one that a file has
+// given up is reused.
 struct locked_opening {
     locked_opening *next = nullptr;
     std::atomic<int> fd = unused;
-    const ty_file *file = nullptr; // nullptr in a child, where another file may take it
-    pid_t process = 0;             // of a child that ran no handlers, too, the lock is its parent's
-    dev_t device = 0;              // a child closes no number that the program uses for another file by now
+    const ty_file *file = nullptr; // nullptr in a child: free for another file
+    pid_t process = 0;             // also in a child that ran no fork handlers the lock is its parent's
+    dev_t device = 0;              // a child must not close a number that is reused for another file
     ino_t inode = 0;
 
     static constexpr int unused = -1, taken = -2; // taken: by a file that is being locked
@@ -45,7 +46,7 @@ void close_in_child() {
     }
 }
 
-// Handlers that run twice, as two threads came at once, do no harm.
+// Two threads may register the handlers twice at once: running them twice does no harm.
 int watch_forks() {
     if (forks_watched.load(std::memory_order_acquire))
         return 0;
@@ -72,7 +73,7 @@ locked_opening *take_unused() {
     return made;
 }
 
-// Before the lock is taken: a fork at any moment then finds the descriptor.
+// Before the lock is taken, so that a fork at any moment finds the descriptor.
 ty_status note_opening(const char *operation, ty_file *file) {
     if (file->lock != nullptr)
         return TY_OK;
@@ -95,7 +96,7 @@ ty_status note_opening(const char *operation, ty_file *file) {
     return TY_OK;
 }
 
-// A lock is of all bytes before the first of these; a hold and a turn are of one byte each: no file is so long.
+// A lock covers all bytes before hold_offset; a hold and a turn are one byte each: no file is that long.
 constexpr off_t hold_offset = off_t{1} << 62, turn_offset = hold_offset + 1;
 
 struct flock range_of(short type, off_t start, off_t bytes) {
@@ -159,7 +160,7 @@ ty_status direct_turn(void *, ty_file *file, bool begin) {
     return TY_OK;
 }
 
-// A child's close leaves its parent's lock alone; an unlock would not.
+// A close in a child does not affect its parent's lock; an unlock would.
 void give_up_lock(ty_file &file, bool is_open) {
     locked_opening &lock = *file.lock;
     file.lock = nullptr;

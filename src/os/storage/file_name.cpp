@@ -49,7 +49,7 @@ void file_name::renamed(const char *from, const char *to) {
     name->renamed_.store(text, std::memory_order_release);
 }
 
-// A file that has its name takes no lock: in a forked child another thread may have held it.
+// A file that has its final name takes no lock: in a forked child another thread may have held it.
 void file_name::close() {
     if (expects_) {
         lock_guard guard(list_lock);
@@ -64,7 +64,7 @@ current_name::current_name(const file_name &name, int fd) : text_(name.text()) {
     snprintf(place, sizeof place, "/proc/self/fd/%d", fd);
     const ssize_t length = sys::readlink(place, moved_, sizeof moved_ - 1);
     moved_[length > 0 ? length : 0] = 0;
-    // Of a file that was removed the system says so behind its name.
+    // The kernel appends " (deleted)" to the name of a removed file.
     const bool named = moved_[0] == '/' && strstr(moved_, " (deleted)") == nullptr;
     if (named && (sys::realpath(text_, there) == nullptr || strcmp(there, moved_) != 0))
         text_ = moved_;

@@ -6,11 +6,11 @@
 
 namespace taiyen::os {
 
-// A file that is made under a name for the time being, and renamed, has its new name from then on: the other one leads
-// to nothing that a user could look at. Text may be asked for at any time.
+// A file that is created under a temporary name, and renamed, has its new name from then on: the old one leads to
+// nothing that a user could inspect. text() may be called at any time.
 class file_name {
 public:
-    // opened: outlives this.
+    // opened must outlive this.
     explicit constexpr file_name(const char *opened) : opened_(opened) {}
 
     const char *text() const {
@@ -19,21 +19,20 @@ public:
     }
     // The file was created: the first rename from its name is its own.
     void expect_rename();
-    // A rename was done, perhaps of a file that expects one. Where memory is short it keeps the name that it had.
+    // A rename was done, perhaps of a file that expects one. Where memory is short that file keeps its name.
     static void renamed(const char *from, const char *to);
     void close();
 
 private:
-    void leave_list(); // under the list's lock
+    void leave_list(); // under list_lock
 
     const char *opened_;
     std::atomic<char *> renamed_{nullptr};
-    std::atomic<bool> expects_{false}; // in the list; changed under its lock
-    file_name *next_ = nullptr;        // guarded by the list's lock
+    std::atomic<bool> expects_{false}; // in the list; changed under list_lock
+    file_name *next_ = nullptr;        // guarded by list_lock
 };
 
-// The name of an open file, for the text of an error that is under way: where somebody has moved the file, the one that
-// it has now. Costs system calls; errno stays.
+// The current name of an open file, for an error text, also where the file was moved. Costs system calls; keeps errno.
 class current_name {
 public:
     current_name(const file_name &name, int fd);

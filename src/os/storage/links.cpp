@@ -9,14 +9,14 @@
 namespace taiyen::os {
 namespace {
 
-constexpr int links_max = 40; // as the kernel's
+constexpr int links_max = 40; // the kernel's limit
 
 size_t folder_length(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash == nullptr ? 0 : static_cast<size_t>(slash + 1 - path);
 }
 
-// One step: the path becomes what its last name leads to. False: that is no link, or too long.
+// One step: replaces the path by the target of its last component. False: not a link, or too long.
 bool follow_one(char (&path)[PATH_MAX]) {
     char target[PATH_MAX];
     ssize_t length = sys::readlink(path, target, sizeof target);
@@ -30,7 +30,7 @@ bool follow_one(char (&path)[PATH_MAX]) {
     return true;
 }
 
-// The folder as seen from the root; as it is, if that is not to be had.
+// Makes the directory absolute, without links; unchanged on failure.
 void follow_folder(char (&path)[PATH_MAX]) {
     char folder[PATH_MAX], whole[PATH_MAX];
     size_t length = folder_length(path);

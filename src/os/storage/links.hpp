@@ -1,4 +1,4 @@
-// Symbolic links: which file a path leads to.
+// Symbolic links: the file to which a path leads.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,9 @@
 
 namespace taiyen::os {
 
-// Writes the path of the file, in a folder without links from the root on: what it means stays the same when the
-// program changes its working directory. The file need not be there; of a link that leads nowhere it is the place that
-// it leads to, as for open(2). What cannot be followed stays as it is: opening it tells why. TY_E_FORMAT: links that
-// lead in a circle.
+// Writes the path of the file, with an absolute directory without links: its meaning stays the same when the program
+// changes its working directory. The file need not exist; a dangling link resolves to its target, as for open(2). What
+// cannot be resolved stays unchanged: an open reports why. TY_E_FORMAT: a cycle of links.
 ty_status follow_links(const char *path, char *resolved, size_t bytes);
 
 } // namespace taiyen::os

@@ -1,11 +1,11 @@
-// Writes beyond the limit of a file's size (ulimit -f) fail with EFBIG, and do not end the process.
+// Makes writes beyond the limit of a file's size (ulimit -f) fail with EFBIG, instead of ending the process.
 #pragma once
 
 #include "../calls/calls.hpp"
 
 namespace taiyen::os {
 
-// While one exists, this thread's SIGXFSZ waits; one that came meanwhile is gone afterwards.
+// Blocks this thread's SIGXFSZ while it exists, and then discards one that is pending from a call of the library.
 class [[nodiscard]] size_signal_held {
 public:
     size_signal_held() {
@@ -24,7 +24,7 @@ public:
             ::pthread_sigmask(SIG_UNBLOCK, &signal_, nullptr);
         errno = error;
     }
-    // The destructor does it where errno says that a call met the limit.
+    // The destructor does this too if errno says that a call met the limit.
     void take() {
         if (held_ && !waited_ && sys::signal_pending(SIGXFSZ))
             sys::take_signal(&signal_);
@@ -36,7 +36,7 @@ private:
     sigset_t signal_;
     sigset_t before_;
     bool held_;
-    bool waited_; // the program held it back itself, and one waits
+    bool waited_; // the program itself blocked it, and one was pending
 };
 
 } // namespace taiyen::os

@@ -1,4 +1,4 @@
-// Files: the storage table over the file system, by direct calls.
+// Files: the built-in storage, by direct calls, and helpers.
 #pragma once
 
 #include "copied_files.hpp"

@@ -1,5 +1,5 @@
-// The built-in storage: Linux files with direct I/O. A file that is opened for writing bypasses the page cache where
-// the file system can; where it cannot, also when it says so only at the first transfer, the file is buffered.
+// The built-in storage: Linux files with direct I/O. A file that is opened for writing bypasses the page cache if the
+// file system can; otherwise, also if that shows only at the first transfer, the file is buffered.
 #include "../calls/calls.hpp"
 #include "../memory/memory.hpp"
 #include "direct_file.hpp"
@@ -28,7 +28,7 @@ ty_status check_aligned(const char *operation, const ty_file *file, uint64_t off
         .remedy("offset, size and buffer must be multiples of %u", TY_STORAGE_BLOCK);
 }
 
-// Size and number of names; with fstat where the kernel or a sandbox has no statx.
+// Size and number of links; with fstat where the kernel or a sandbox has no statx.
 ty_status get_status(const char *operation, const ty_file *file, struct statx *status) {
     if (sys::statx(file->fd, STATX_NLINK | STATX_SIZE, status) == 0)
         return TY_OK;
@@ -40,7 +40,8 @@ ty_status get_status(const char *operation, const ty_file *file, struct statx *s
     return TY_OK;
 }
 
-// N3. Names that were changed are names; a file that lost its last one is gone when it is closed.
+// N3: nothing is acknowledged in a file that no name leads to. A renamed file still has a name; one that lost its last
+// name is gone when it is closed.
 ty_status check_named(const char *operation, const ty_file *file) {
     struct statx status;
     if (ty_status failed = get_status(operation, file, &status))
@@ -52,7 +53,8 @@ ty_status check_named(const char *operation, const ty_file *file) {
         .remedy("memory still holds the heap: copy what is needed to another heap, and discard this one");
 }
 
-// A transfer that direct I/O refuses (an odd block size, the rest of a partial transfer) is tried again buffered.
+// Switches to buffered I/O after a transfer that direct I/O refuses (an odd block size, the rest of a partial
+// transfer).
 bool fall_back(ty_file *file, int error) {
     if (error != EINVAL || !file->direct.load(std::memory_order_relaxed))
         return false;
@@ -102,8 +104,8 @@ ty_status direct_write(void *, ty_file *file, uint64_t offset, const void *buffe
     return status;
 }
 
-// Many small writes reach the device's bandwidth only when several are under way. What the queue could not do (because
-// the kernel offers none, or for a reason that a plain write will tell) is written one by one.
+// Many small writes reach the device's bandwidth only if several are under way. Those that the queue could not do (the
+// kernel offers none, or for a reason that a plain write will report) are done one by one.
 ty_status direct_write_many(void *context, ty_file *file, const ty_write *writes, size_t count) {
     for (size_t i = 0; i < count; ++i)
         if (ty_status status = check_aligned("write", file, writes[i].offset, writes[i].buffer, writes[i].bytes))
@@ -129,7 +131,7 @@ ty_status direct_write_many(void *context, ty_file *file, const ty_write *writes
     return TY_OK;
 }
 
-// fdatasync also covers what is needed to find the data again: size, allocations, punches.
+// fdatasync also makes durable what is needed to find the data again: size, allocations, punched holes.
 ty_status direct_flush(void *, ty_file *file) {
     constexpr const char *operation = "flush the file";
     if (ty_status status = check_ours(operation, file))
@@ -143,7 +145,7 @@ ty_status direct_flush(void *, ty_file *file) {
     return file_failure(operation, file->path(), UINT64_MAX, errno);
 }
 
-// What one write with O_DSYNC does in one step (one request with FUA, where the disk has it), else a write and a flush.
+// One write with O_DSYNC (one request with FUA, if the disk has it), otherwise a write and a flush.
 ty_status direct_write_durable(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
     ty_status status = check_aligned("write", file, offset, buffer, bytes);
     if (status == TY_OK)
@@ -157,7 +159,8 @@ ty_status direct_write_durable(void *context, ty_file *file, uint64_t offset, co
             done += static_cast<size_t>(put);
         else if (put == 0)
             status = file_failure("write", file->path(), offset + done, EIO);
-        else if (is_unsupported(errno) || errno == EPERM) // a filter of system calls; else the write says so, too
+        else if (is_unsupported(errno) ||
+                 errno == EPERM) // a filter of system calls; otherwise the write reports it, too
             file->writes_durably.store(false, std::memory_order_relaxed);
         else if (errno != EINTR && !fall_back(file, errno))
             status = file_failure("write", file->path(), offset + done, errno);
@@ -193,7 +196,7 @@ ty_status direct_set_size(void *, ty_file *file, uint64_t size_bytes) {
     while (result != 0 && errno == EINTR);
     if (result == 0)
         return TY_OK;
-    // The kernel says EINVAL for a size beyond what the file system can hold, too.
+    // The kernel also returns EINVAL for a size beyond the file system's maximum.
     return file_failure("resize the file", file->path(), size_bytes, errno == EINVAL ? EFBIG : errno);
 }
 
@@ -224,7 +227,7 @@ ty_status direct_punch(void *, ty_file *file, uint64_t offset, uint64_t bytes) {
     return change_space("give back disk space", file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
 }
 
-// Moves the descriptor's position for it, and back to its mark.
+// Uses the descriptor's position, then returns it to the mark.
 ty_status direct_next_data(void *, ty_file *file, uint64_t offset, uint64_t *start, uint64_t *end) {
     constexpr const char *operation = "find data in the file";
     if (ty_status status = check_ours(operation, file, offset))
@@ -271,7 +274,7 @@ ty_status direct_map(void *, ty_file *file, void *address, size_t bytes, uint64_
         return status;
     int protection = PROT_READ | (flags & TY_MAP_WRITE ? PROT_WRITE : 0);
     int sharing = flags & TY_MAP_SHARED ? MAP_SHARED : MAP_PRIVATE;
-    const mapped_opening opening(*file); // N5
+    const mapped_opening opening(*file); // N5: through a separate open file description, if locked
     void *got =
         sys::mmap(address, bytes, protection, sharing | MAP_NORESERVE | MAP_FIXED_NOREPLACE, opening.fd, offset);
     if (got == address)
@@ -316,7 +319,7 @@ ty_status direct_remove(void *, const char *path) {
     return TY_OK;
 }
 
-// The folder that holds path: everything before its last name.
+// The directory of path: everything before its last component.
 ty_status folder_of(const char *path, char (&folder)[PATH_MAX]) {
     const char *slash = strrchr(path, '/');
     size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - path);

@@ -64,8 +64,8 @@ ty_status in_use(const char *name) {
     return failure(TY_E_BUSY, "create a file that another process creates now").at(name).remedy("try again");
 }
 
-// What a crash left has the permissions of who made it: it is removed rather than used. Whoever holds its lock while
-// its name leads to it may do that; so of two processes that create the same heap one is told that it is in use.
+// What a crash left has the permissions of its creator: it is removed rather than reused. Only a process that holds its
+// lock while its name leads to it may do that; so of two processes that create the same heap one gets TY_E_BUSY.
 ty_status replace_leftover(storage_file &file, const char *name, const storage_file *like) {
     storage_file left{file.storage};
     ty_status status = left.open(name, TY_OPEN_WRITE);
@@ -107,7 +107,7 @@ ty_status storage_file::open_for_creation(const char *name, const storage_file *
         status = replace_leftover(*this, name, like);
     if (status)
         return status;
-    // Another process may have taken it for a leftover. A failure of the asking alone does not say so.
+    // Another process may have taken it for a leftover. A check that merely failed does not prove that.
     if (!(status = lock(true)) && check() && check())
         status = in_use(name);
     if (!status && like)

@@ -1,5 +1,6 @@
-// A file of a heap: the storage table and one open file of it, so that calls read like calls. The table may be the
-// program's: no thread is cancelled in its functions, as the library holds locks meanwhile (Y5).
+// A file of a heap: the storage table and one open file of it, with its functions as methods. The table may be the
+// program's: no thread is cancelled in its functions, as the library holds locks meanwhile (Y5: callbacks are not
+// cancelled).
 #pragma once
 
 #include "../base/base.hpp"
@@ -8,36 +9,35 @@
 
 namespace taiyen {
 
-// path + suffix, in malloc's memory; NULL with the detail set when there is none.
+// path + suffix, allocated with malloc; NULL with the detail set when memory is short.
 char *path_with(const char *path, const char *suffix);
-// The path of the file that this one leads to, in malloc's memory.
+// The resolved path of a file, allocated with malloc.
 ty_status resolve_path(const ty_storage &storage, const char *path, char **resolved);
-// The same of a file that lies beside a heap's image, whose path is resolved, or where it was given, unless that is
-// NULL.
+// The same for a file beside a heap's image, whose path is resolved; or at the given path, unless that is NULL.
 ty_status resolve_beside(const ty_storage &storage, const char *image_path, const char *suffix, const char *given,
                          char **resolved);
-inline constexpr const char *creation_suffix = "-creating"; // a file that is being created
+inline constexpr const char *creation_suffix = "-creating"; // of a file that is being created
 
-// After a failure: an error that names a file which was being created, and is gone, names the one that it was to be.
+// After a failure: if the error names a temporary file of a creation, which is gone, it names the final file instead.
 void name_final_file(const ty_storage &storage, const char *creation_path, const char *path);
 
 struct storage_file {
     const ty_storage *storage = nullptr;
     ty_file *file = nullptr;
-    const char *path = nullptr; // owned by whoever opened the file
+    const char *path = nullptr; // owned by the caller of open
 
     bool is_open() const { return file != nullptr; }
     ty_status open(const char *name, uint32_t flags) {
         path = name;
         return os::call_whole(storage->open, storage->context, name, flags, &file);
     }
-    // A new file that is for nobody but its owner until `protect`, where the storage can do that.
+    // Creates a file that only its owner may open until `protect`, if the storage supports that.
     ty_status create_private(const char *name) {
         return open(name, TY_OPEN_WRITE | TY_OPEN_CREATE | (storage->protect ? TY_OPEN_PRIVATE : 0));
     }
-    // Makes PATH-creating for this process alone, empty, as closed to others as `like` (NULL: as new files are). What a
-    // crash left there was never acknowledged. On failure there is no such file, unless TY_E_BUSY: then it is another
-    // process's.
+    // Makes PATH-creating for this process alone, empty, and no more accessible than `like` (NULL: as new files are). A
+    // file that a crash left there was never acknowledged, and is replaced. On failure there is no such file, except
+    // for TY_E_BUSY: then it is another process's.
     ty_status open_for_creation(const char *name, const storage_file *like = nullptr);
     void close() {
         if (file)
@@ -80,7 +80,7 @@ struct storage_file {
     ty_status next_data(uint64_t offset, uint64_t *start, uint64_t *end) const {
         return os::call_whole(storage->next_data, storage->context, file, offset, start, end);
     }
-    uint64_t allocated_bytes() const; // that may hold data other than zeros, as far as can be told
+    uint64_t allocated_bytes() const; // that may hold data other than zeros, as far as known
     ty_status map(void *address, size_t bytes, uint64_t offset, uint32_t flags) const {
         return os::call_whole(storage->map, storage->context, file, address, bytes, offset, flags);
     }
@@ -91,10 +91,10 @@ struct storage_file {
         return os::call_whole(storage->write_back, storage->context, file, address, bytes);
     }
     ty_status remove() const { return os::call_whole(storage->remove, storage->context, path); }
-    // After a failure, whose detail is kept: a file that is of no use to anybody. The disk may be gone.
+    // Removes a useless file after a failure, and keeps its detail. The disk may be gone.
     void remove_quietly(const char *name) const;
     ty_status check() const { return storage->check ? os::call_whole(storage->check, storage->context, file) : TY_OK; }
-    // N4: whoever may not open `like` may not open this file either.
+    // N4: no user who may not open `like` may open this file.
     ty_status protect(const storage_file &like) const {
         return storage->protect ? os::call_whole(storage->protect, storage->context, file, like.file) : TY_OK;
     }
@@ -107,12 +107,12 @@ struct storage_file {
     ty_status lock(bool exclusive) const { return os::call_whole(storage->lock, storage->context, file, exclusive); }
 };
 
-// One page for direct I/O, where no memory may have to be asked for: what is written when it is too late to refuse.
+// One page for direct I/O where no memory may be allocated: for writes when it is too late to refuse.
 struct alignas(TY_STORAGE_BLOCK) io_page {
     char bytes[TY_STORAGE_BLOCK] = {};
 };
 
-// A page-aligned buffer for direct I/O; released at the end of its scope.
+// A page-aligned buffer for direct I/O, released at the end of its scope.
 class io_buffer {
 public:
     io_buffer() = default;

@@ -9,7 +9,7 @@ bool write_queue::start() {
         return context_ != 0;
     aio_context_t context = 0;
     if (sys::io_setup(batch_max, &context) != 0) {
-        unavailable_ = true; // a sandbox, or fs.aio-max-nr: plain writes do
+        unavailable_ = true; // a sandbox, or fs.aio-max-nr: plain writes are used
         return false;
     }
     context_ = context;
@@ -50,7 +50,7 @@ uint64_t write_queue::write(int fd, const ty_write *writes, size_t count) {
     for (long finished = 0; finished < submitted;) {
         long n = sys::io_getevents(context_, submitted - finished, submitted - finished, events);
         if (n < 0 && errno != EINTR) {
-            // The kernel refuses to tell: ending the queue waits for all that is under way.
+            // The kernel refuses to report completions: ending the queue waits for all writes under way.
             stop();
             unavailable_ = true;
             return 0;

@@ -1,4 +1,4 @@
-// Several direct writes at a time, by the kernel's asynchronous I/O (io_submit). Made at first use.
+// Several direct writes at a time, by the kernel's asynchronous I/O (io_submit). Created at first use.
 #pragma once
 
 #include "../process/process.hpp"
@@ -13,8 +13,8 @@ class write_queue {
 public:
     static constexpr size_t batch_max = 64;
 
-    // Does up to batch_max writes and says which of them are done, bit by bit; none, where the kernel offers no queue.
-    // When it returns, nothing is under way. Thread-safe.
+    // Does up to batch_max writes and returns a bit for each that succeeded; none if the kernel offers no queue. When
+    // it returns, no write is under way. Thread-safe.
     uint64_t write(int fd, const ty_write *writes, size_t count);
     void stop();
 

@@ -18,7 +18,7 @@ uint64_t span_mask(uint64_t first, uint64_t count) {
     return (count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1) << first;
 }
 
-// Runs of members go to the set at once.
+// Inserts runs of members at once.
 void add_word(uint64_t first, uint64_t bits, page_set &into) {
     while (bits != 0) {
         uint64_t start = lowest(bits);
@@ -54,7 +54,7 @@ void dirty_bits::destroy() {
     *this = dirty_bits{};
 }
 
-// B3.
+// B3: bits that are set are found, whatever other threads set meanwhile.
 void dirty_bits::set(uint64_t first, uint64_t count) {
     while (count != 0) {
         uint64_t index = first / 64;

@@ -1,8 +1,8 @@
-// The pages that a fault handler has seen written: bits that many threads set at once, in signal handlers too, in three
-// levels, so that a few bits in a terabyte are found quickly.
+// The pages that a fault handler has seen written: bits that many threads set concurrently, also in signal handlers, in
+// three levels, so that a few bits in a terabyte are found quickly.
 //
 // B3: once set has returned, its page bits are set, and the bits of their words in the two levels above, whatever other
-//     threads set meanwhile: who looks then finds them.
+//      threads set meanwhile: a later search finds them.
 #pragma once
 
 #include "../memory/memory.hpp"

@@ -20,13 +20,13 @@ constexpr uint64_t mappings_default = 65530; // vm.max_map_count, where it canno
 constexpr size_t layers = 3;
 constexpr size_t write_layers = 2; // those before `forbidden`
 
-constinit mutex list_lock{lock_rank::tracker}; // add and remove
+constinit mutex list_lock{lock_rank::tracker}; // for add and remove
 constinit std::atomic<watch *> lists[layers] = {};
 constinit std::atomic<uint64_t> runs_in_use{0};
 constinit std::atomic<uint64_t> run_budget{0};
 
 struct sigaction previous;
-bool installed; // by list_lock
+bool installed; // guarded by list_lock
 constinit std::atomic<bool> previous_spent{false};
 
 bool is_write(const ucontext_t *context) {
@@ -62,7 +62,7 @@ outcome serve_version(watch &node, uint32_t version, const memory_fault &fault) 
     return result;
 }
 
-// Guards before trackers. A node that changes meanwhile is looked up again: the write is repeated.
+// Guards before trackers. If a node changes meanwhile, the write is repeated and finds it again.
 outcome handle(const memory_fault &fault) {
     for (size_t i = fault.write || taiyen::fault("read_fault_taken_for_a_write") ? 0 : write_layers; i < layers; i++)
         for (watch *node = lists[i].load(std::memory_order_acquire); node != nullptr; node = node->next) {
@@ -79,11 +79,11 @@ void restore_default(int signal, const siginfo_t *info) {
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
     ::sigaction(signal, &action, nullptr);
-    if (info->si_code <= 0) // sent by a process: it does not come again by itself
+    if (info->si_code <= 0) // sent by a process: it will not recur by itself
         ::raise(signal);
 }
 
-// As if this handler were not there. (F4)
+// F4: an unclaimed fault has the effect that it would have without this handler.
 void pass_on(int signal, siginfo_t *info, ucontext_t *context) {
     bool sent = info->si_code <= 0;
     bool ignored = (previous.sa_flags & SA_SIGINFO) == 0 && previous.sa_handler == SIG_IGN;
@@ -115,7 +115,7 @@ void on_fault(int signal, siginfo_t *info, void *context) {
         pass_on(signal, info, state);
 }
 
-// All signals wait while the handler runs: another handler that wrote to the range meanwhile could meet a gate that
+// Blocks all signals while the handler runs: another handler that wrote to the range meanwhile could meet a gate that
 // opens only when this one is done.
 ty_status install() {
     if (installed)
@@ -163,7 +163,7 @@ ty_status check_free(layer where, uintptr_t base, uintptr_t end) {
     return TY_OK;
 }
 
-// A free node, or a page of new ones. (F2)
+// A free node, or one of a page of new ones (F2: nodes are never unmapped).
 ty_status get_node(std::atomic<watch *> &list, watch **node) {
     for (watch *candidate = list.load(std::memory_order_relaxed); candidate != nullptr; candidate = candidate->next)
         if (candidate->base.load(std::memory_order_relaxed) == 0) {
@@ -246,13 +246,13 @@ outcome serve(watch &node, const memory_fault &fault) {
     return serve_version(node, node.version.load(std::memory_order_relaxed), fault);
 }
 
-// inside is raised before the gate is looked at, who holds shuts the gate before looking at inside: one sees the other.
-// (F1)
+// F1: no handler works on a range whose faults are held. `inside` is raised before `gate` is read, a hold closes `gate`
+// before it reads `inside`: one sees the other.
 bool enter(watch &node) {
     uint64_t process = process_part();
     uint64_t seen = node.inside.load(std::memory_order_relaxed);
     uint64_t raised;
-    do // (F3)
+    do // F3: a count copied from the parent process does not count
         raised = (seen >> 32 == process >> 32 ? seen : process) + 1;
     while (!node.inside.compare_exchange_weak(seen, raised, std::memory_order_seq_cst, std::memory_order_relaxed));
     pid_t shut_by = node.gate.load(std::memory_order_seq_cst);
@@ -269,7 +269,7 @@ void leave(watch &node) {
 
 namespace {
 
-// What the handlers of this library need beside the frame that the kernel makes, which grows with the processor's
+// The stack that the library's handlers need, besides the kernel's signal frame, whose size depends on the processor's
 // registers.
 constexpr size_t handler_stack_bytes = 2048;
 
@@ -297,7 +297,7 @@ sigset_t own_signal() {
 
 } // namespace
 
-// F5.
+// F5: a thread of a tracked transaction takes faults, whatever signals it blocks.
 ty_status admit(bool *blocked) {
     *blocked = false;
     if (ty_status status = check_alternate_stack())
@@ -343,7 +343,7 @@ hold::~hold() {
     node_.gate.store(0, std::memory_order_seq_cst);
 }
 
-// G4.
+// G4: writable runs stay within a budget of mappings.
 bool mappings_left(uint64_t *used, uint64_t *budget) {
     *used = runs_in_use.load(std::memory_order_relaxed);
     *budget = run_budget.load(std::memory_order_relaxed);
@@ -363,7 +363,7 @@ void prepare_merging(char *base, size_t bytes) {
     rewrite_word(start);
     mapping_reader reader;
     if (!reader.open())
-        return; // then pieces of the first mapping alone grow together
+        return; // then only pieces of the first mapping merge
     mapping found;
     while (reader.next(found) && found.start < start + bytes)
         if (found.start > start)

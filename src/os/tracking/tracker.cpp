@@ -73,7 +73,7 @@ void tracker::stop() {
     *this = tracker{};
 }
 
-// T3.
+// T3: a write that races with a collect is reported by it or by the next.
 ty_status tracker::collect(page_ranges where, page_set &into) {
     if (method_ == tracker_method::kernel && fault("written_page_found_before_it_is_protected")) {
         if (ty_status status = query(where, into))
@@ -133,13 +133,13 @@ ty_status tracker::track_again(uint64_t first, uint64_t count) {
 
 ty_status tracker::needs_protection(uint64_t first, uint64_t count, bool *needs) const {
     faults::watch *guard = nullptr;
-    faults::watch *forbidden = nullptr; // takes access away from single pages
+    faults::watch *forbidden = nullptr; // makes single pages inaccessible
     const char *start = base_ + first * page_bytes;
     const size_t bytes = count * page_bytes;
     ty_status status = faults::find(faults::layer::forbidden, start, bytes, &forbidden);
     if (status != TY_OK || forbidden != nullptr)
         return TY_E_ARGUMENT;
-    *needs = method_ == tracker_method::signal; // all of the range is protected then
+    *needs = method_ == tracker_method::signal; // then all of the range is protected
     if (*needs)
         return TY_OK;
     status = faults::find(faults::layer::guard, start, bytes, &guard);

@@ -1,18 +1,19 @@
-// Dirty pages by content, for kernels without their own tracking of writes.
+// Dirty pages by content, for kernels without write tracking of their own.
 //
-// A private mapping gives whoever writes to a page, the kernel included, a copy of it, and /proc/self/pagemap says
-// which pages are copies. A copy is dirty when its checksum is not the one that it had when it was collected last.
-// Nothing is protected and nothing faults.
+// In a private mapping a write to a page, also by the kernel, makes a copy of it, and /proc/self/pagemap says which
+// pages are copies. A copy is dirty if its checksum differs from that at the last collect. Nothing is protected and
+// nothing faults.
 //
-// Kernels that keep soft-dirty marks say besides which copies were written since all marks of the process were cleared;
-// then only those are looked at. Somebody else may clear them, too: another heap's tracker, or a tool from outside. The
-// witness tells: a page that is written after each clearing of ours. While it has its mark, nobody has cleared them.
+// Kernels with soft-dirty bits (marks) also say which copies were written since all marks of the process were cleared;
+// then only those are checked. Others may clear the marks, too: another heap's tracker, or an external tool. The
+// witness page detects that: it is written after each clearing of ours. While it has its mark, no other clearing has
+// happened.
 //
-// V1: a page's checksum is that of its content when it was reported last, or at the start; 0: it was no copy then.
+// V1: a page's checksum is that of its content when it was reported last, or at the start; 0: it was not a copy then.
 //
-// A copy is taken for unwritten without a look only if it has no mark, and the witness has its own after all marks of
-// the range were read. Marks are cleared while nobody writes to the range, between reading them and the end of the
-// collection.
+// A copy is taken for unwritten without a check only if it has no mark, and the witness has its own after all marks of
+// the range were read. Marks are cleared while no thread writes to the range, between reading them and the end of the
+// collect.
 #include "../base/base.hpp"
 #include "../calls/calls.hpp"
 #include "../process/process.hpp"
@@ -29,11 +30,11 @@ struct range {
     uint64_t page_count;
     uint64_t seed;
     int pagemap;
-    off_t pagemap_mark; // N2
+    off_t pagemap_mark; // N2: proves that the number still leads to pagemap
     uint64_t *sums;
-    bool kept_by_kernel; // the marks
-    bool marked;         // the last collection cleared them
-    unsigned wait;       // collections until they are used again
+    bool kept_by_kernel; // the kernel has soft-dirty marks
+    bool marked;         // the last collect cleared the marks
+    unsigned wait;       // number of collects until the marks are used again
     void *witness_place;
     std::atomic<uint64_t> *witness;
 };
@@ -45,7 +46,7 @@ constexpr size_t witness_bytes = 3 * page_bytes;
 constexpr size_t entries_a_read = 512;
 constexpr unsigned collections_to_wait = 16;
 constexpr uint64_t resident_share = 4;
-std::atomic<uint64_t> marks_from{4096}; // copies; fewer are looked at faster than marks are cleared
+std::atomic<uint64_t> marks_from{4096}; // copies; for fewer, checksums take less time than clearing marks
 
 size_t sums_bytes(uint64_t page_count) {
     return (page_count * sizeof(uint64_t) + page_bytes - 1) & ~(page_bytes - 1);
@@ -57,7 +58,7 @@ ty_status unreadable(int error) {
         .remedy("nothing is lost: try again");
 }
 
-// A tracked page's checksum. It may be written meanwhile, when somebody only asks: ThreadSanitizer need not know.
+// The checksum of a tracked page. A query may race with writes: ThreadSanitizer must ignore that.
 [[gnu::no_sanitize_thread]] uint64_t sum_of(const range &tracked, uint64_t page) {
     const char *content = tracked.base + page * page_bytes;
 #if defined(__SANITIZE_THREAD__)
@@ -70,7 +71,7 @@ ty_status unreadable(int error) {
 #endif
 }
 
-// Reads entries of pages of this process, all of them. False: errno says why.
+// Reads all pagemap entries of these pages. False: errno says why.
 bool read_entries(int pagemap, const void *address, uint64_t *entries, uint64_t count) {
     uint64_t first = reinterpret_cast<uintptr_t>(address) / page_bytes;
     for (uint64_t done = 0; done < count;) {
@@ -131,7 +132,7 @@ ty_status refused() {
                 passing ? "close files or free memory, and try again" : "allow /proc; the signal method does without");
 }
 
-// The descriptor of the start, unless the program has closed it: then a new one. (N2)
+// N2: the start's descriptor, or a new one if the program has closed it.
 ty_status check_descriptor(range &tracked) {
     if (is_marked(tracked.pagemap, tracked.pagemap_mark) || open_pagemap(tracked))
         return TY_OK;
@@ -144,7 +145,7 @@ bool witness_has_mark(const range &tracked) {
     return read_entries(tracked.pagemap, tracked.witness, &entry, 1) && entry & kernel::pagemap_soft_dirty;
 }
 
-enum class then { keep, look }; // keep the checksums of what is found (V1)
+enum class then { keep, look }; // keep: store the checksums of what is found (V1)
 
 struct found_copies {
     uint64_t count = 0;
@@ -179,17 +180,17 @@ ty_status find(range &tracked, page_ranges where, then what, page_set &into, fou
     bool by_marks = tracked.marked && witness_has_mark(tracked);
     if (ty_status status = find_changed(tracked, where, by_marks, what, into, found))
         return status;
-    if (!tracked.marked || (by_marks && witness_has_mark(tracked))) // nobody cleared them before that
+    if (!tracked.marked || (by_marks && witness_has_mark(tracked))) // no other clearing before that
         return TY_OK;
-    // Others clear them, too: leave it to them for a while.
+    // Others clear the marks, too: stop using them for a while.
     tracked.marked = false;
     tracked.wait = collections_to_wait;
     *found = {};
     return by_marks ? find_changed(tracked, where, false, what, into, found) : TY_OK;
 }
 
-// Clearing looks at all memory of the process, and each page's next write costs a fault. So the heap must be a good
-// part of it.
+// Clearing walks all memory of the process, and each page's next write costs a fault. So the heap must be a large part
+// of it.
 bool clearing_pays(uint64_t copies) {
     char text[128];
     if (copies < marks_from.load(std::memory_order_relaxed) || !read_text("/proc/self/statm", text, sizeof text))
@@ -207,10 +208,10 @@ void clear_marks(range &tracked) {
     if (!cleared)
         return;
     tracked.witness->fetch_add(1, std::memory_order_relaxed);
-    tracked.marked = witness_has_mark(tracked); // and every clearing that began before it was written is over
+    tracked.marked = witness_has_mark(tracked); // and each clearing that began before it was written is over
 }
 
-// Before 5.11 the kernel did not always make the processors forget what they were allowed to write.
+// Before 5.11 the kernel did not always flush writable TLB entries when it cleared marks.
 bool kernel_clears_safely() {
     char text[64];
     if (!read_text("/proc/sys/kernel/osrelease", text, sizeof text))
@@ -221,7 +222,7 @@ bool kernel_clears_safely() {
     return major > 5 || (major == 5 && minor >= 11);
 }
 
-// Between two pages that nobody may use: a mapping that grows into another one counts as written, all of it.
+// Between two inaccessible pages: when a mapping merges with another, all of it counts as written.
 ty_status make_witness(range &tracked) {
     if (ty_status status = reserve(0, witness_bytes, page_bytes, &tracked.witness_place))
         return status;
@@ -229,7 +230,7 @@ ty_status make_witness(range &tracked) {
     if (ty_status status = commit(witness, page_bytes))
         return status;
     tracked.witness = new (witness) std::atomic<uint64_t>{1};
-    // New memory counts as written, where there are marks.
+    // New memory counts as written, if there are marks.
     tracked.kept_by_kernel = witness_has_mark(tracked) && kernel_clears_safely();
     return TY_OK;
 }
@@ -243,7 +244,7 @@ ty_status prepare(range &tracked, page_ranges where) {
     if (ty_status status = map_memory(sums_bytes(tracked.page_count), memory_hint::none, &memory))
         return status;
     tracked.sums = static_cast<uint64_t *>(memory);
-    // A huge page is 512 copies from its first write on. Merging equal pages takes their marks away.
+    // A huge page is 512 copies from its first write on. Merging of equal pages (KSM) removes their marks.
     sys::madvise(tracked.base, tracked.page_count * page_bytes, MADV_NOHUGEPAGE);
     sys::madvise(tracked.base, tracked.page_count * page_bytes, MADV_UNMERGEABLE);
     for (size_t i = 0; i < where.count; i++) {

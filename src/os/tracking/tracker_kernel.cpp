@@ -1,8 +1,8 @@
-// Dirty pages by the kernel. A private page that may be written carries a mark once it has been collected; the kernel
-// takes the mark away at the next write. "Written" is the absence of the mark, so a page counts only when it is a
-// private copy: in memory or swapped, not a page of the file, not the page of zeros that reading new memory gives.
-// Telling a copy from a page of the file makes the kernel look at the page's descriptor, which costs ten times the rest
-// of the scan; so who was a copy once is remembered.
+// Dirty pages by the kernel. A private writable page gets a write-protection mark when it is collected; the kernel
+// removes the mark at the next write. "Written" is the absence of the mark, so a page counts only if it is a private
+// copy: in memory or swapped, not a page of the file, nor the kernel's zero page, which reading new memory maps. To
+// distinguish a copy from a page of the file, the kernel must read the page's descriptor, which costs ten times the
+// rest of the scan; so known copies are remembered.
 #include "../base/base.hpp"
 #include "../calls/calls.hpp"
 #include "tracker_methods.hpp"
@@ -25,9 +25,9 @@ ty_status refused(const char *what, int error) {
 }
 
 int open_userfault() {
-    low_descriptors_taken taken; // N1
+    low_descriptors_taken taken; // N1: never 0, 1 or 2
     int fd = sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only);
-    // Before 5.11 that flag is unknown, and a privilege may do instead.
+    // Before 5.11 that flag is unknown, and a privilege may suffice instead.
     return raise_descriptor(fd >= 0 || errno != EINVAL ? fd : sys::userfaultfd(O_CLOEXEC));
 }
 
@@ -38,7 +38,7 @@ ty_status register_range(int userfault, char *base, uint64_t page_count) {
     range.mode = UFFDIO_REGISTER_MODE_WP;
     if (sys::ioctl(userfault, UFFDIO_REGISTER, &range) != 0)
         return refused("userfaultfd does not take the range", errno);
-    // A huge page has one mark for 512 pages: they would all be reported. Where there are none, the call fails.
+    // A huge page has one mark for 512 pages: all would be reported. On a kernel without huge pages the call fails.
     sys::madvise(base, page_count * page_bytes, MADV_NOHUGEPAGE);
     return TY_OK;
 }
@@ -79,7 +79,7 @@ page_range pages_of(const kernel::page_region &region, const char *base) {
     return {(region.start - start) / page_bytes, (region.end - region.start) / page_bytes};
 }
 
-// Adds the private copies among the pages to `copies`. (T2)
+// Adds the private copies among the pages to `copies` (T2: a page that was only read is not reported).
 ty_status find_copies(int pagemap, char *base, page_range pages, page_set &copies) {
     kernel::page_region regions[regions_a_scan];
     kernel::scan_arguments scan = scan_of(base, pages.first, pages.count, regions);
@@ -100,7 +100,7 @@ ty_status find_copies(int pagemap, char *base, page_range pages, page_set &copie
     return TY_OK;
 }
 
-constexpr int copies_a_call = 8; // looking at fewer costs less than another call
+constexpr int copies_a_call = 8; // checking fewer costs less than another call
 
 bool few_copies(const page_set &copies, uint64_t first, uint64_t end) {
     int count = 0;
@@ -110,7 +110,7 @@ bool few_copies(const page_set &copies, uint64_t first, uint64_t end) {
     return true;
 }
 
-// Looks at those pages of the regions that are not known as private copies.
+// Checks the pages of the regions that are not known as private copies.
 ty_status learn_copies(int pagemap, char *base, const kernel::page_region *regions, size_t count, page_set &copies) {
     page_range unknown{};
     for (size_t i = 0; i < count; i++) {
@@ -131,7 +131,7 @@ ty_status learn_copies(int pagemap, char *base, const kernel::page_region *regio
     return unknown.count ? find_copies(pagemap, base, unknown, copies) : TY_OK;
 }
 
-// Adds the private copies in the regions to `into`; all pages, when the kernel does not tell which those are.
+// Adds the private copies in the regions to `into`; all pages, if the kernel does not say which are copies.
 ty_status add_copies(int pagemap, char *base, const kernel::page_region *regions, size_t count, page_set &copies,
                      page_set &into) {
     ty_status status = learn_copies(pagemap, base, regions, count, copies);
@@ -153,7 +153,7 @@ size_t filled(const kernel::page_region *regions) {
 
 } // namespace
 
-// T1.
+// T1: a written page is reported.
 ty_status find_written(int pagemap, char *base, page_range where, after then, page_set *copies, page_set *into) {
     kernel::page_region regions[regions_a_scan];
     kernel::scan_arguments scan = scan_of(base, where.first, where.count, regions);
@@ -163,8 +163,8 @@ ty_status find_written(int pagemap, char *base, page_range where, after then, pa
     scan.category_mask = kernel::page_is_written | scan.category_inverted;
     scan.category_anyof_mask = kernel::page_is_present | kernel::page_is_swapped;
     while (scan.start < scan.end) {
-        // A scan that fails half-way has protected what it reports in `regions` without saying how many there are:
-        // the rest of the array is empty, so nothing of it is forgotten.
+        // A scan that fails half-way has protected the pages that it reports in `regions`, without their number: the
+        // rest of the array is empty, so none is lost.
         memset(regions, 0, sizeof regions);
         int found = sys::ioctl(pagemap, kernel::pagemap_scan, &scan);
         int error = errno;
@@ -218,7 +218,7 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
         if (pagemap < 0 || (mark = mark_descriptor(pagemap)) == 0)
             status = refused("/proc/self/pagemap cannot be read", errno);
     }
-    // What was written before now is not to be reported.
+    // Discards earlier writes.
     if (status == TY_OK && find_written(pagemap, base, {0, page_count}, after::protect, nullptr, nullptr) != TY_OK)
         status = refused("PAGEMAP_SCAN is refused", errno);
     if (status == TY_OK) {
@@ -235,7 +235,7 @@ ty_status track_again(int userfault, char *base, uint64_t page_count) {
     return register_range(userfault, base, page_count);
 }
 
-// Closing ends the registration and takes all protection away. (N2)
+// Closing ends the registration and removes all protection (N2: only if it still is this file).
 void stop(const handles &made) {
     if (is_marked(made.pagemap, made.pagemap_mark))
         sys::close(made.pagemap);

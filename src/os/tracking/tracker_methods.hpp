@@ -1,4 +1,4 @@
-// The ways to find written pages, behind tracker.hpp.
+// The methods of finding written pages, behind tracker.hpp.
 #pragma once
 
 #include "../memory/memory.hpp"
@@ -13,16 +13,16 @@ namespace kernel_tracker {
 struct handles {
     int userfault = -1;
     int pagemap = -1;
-    // N2. A userfaultfd has an inode of its own, and no position.
+    // N2: a userfaultfd has an inode of its own, and no position.
     uint64_t userfault_inode = 0;
     off_t pagemap_mark = 0;
 };
 ty_status start(char *base, uint64_t page_count, handles *made);
 void stop(const handles &made);
-// after: what becomes of the pages that are found written.
+// after: whether pages that are found written are protected again.
 enum class after { leave, protect };
-// Adds the written ones of these pages to `into`, of which page 0 is at base. copies: pages that are known as private
-// copies; grows. A page that is in it without need is reported when it was only read. Both may be NULL.
+// Adds the written ones of these pages to `into`; page 0 is at base. copies: pages that are known as private copies;
+// grows. A page that is in it wrongly is reported even if it was only read. Both may be NULL.
 ty_status find_written(int pagemap, char *base, page_range where, after then, page_set *copies, page_set *into);
 ty_status track_again(int userfault, char *base, uint64_t page_count);
 ty_status find_unwritten_copies(int pagemap, char *base, uint64_t first, uint64_t count, uint64_t *pages,
@@ -39,7 +39,7 @@ void stop(range *tracked);
 ty_status collect(range *tracked, page_set &into);
 void query(range *tracked, page_set &into);
 
-// Notes pages as written; async-signal-safe. Who makes pages of a tracked range writable calls it before, between
+// Records pages as written; async-signal-safe. Call it before pages of a tracked range are made writable, between
 // faults::enter and faults::leave of the tracker's node.
 void note(const faults::watch &node, const void *address, size_t bytes);
 
@@ -56,8 +56,8 @@ ty_status query(range *tracked, page_ranges where, page_set &into);
 ty_status find_unwritten_copies(range *tracked, page_range pages, uint64_t *list, size_t capacity, size_t *found,
                                 uint64_t *next);
 
-// For tests: how many copies a range must have for the kernel's marks to be used, and whether the next collection can
-// go by them.
+// For tests: how many copies a range must have for the kernel's marks to be used, and whether the next collect can use
+// them.
 void set_marks_from(uint64_t copies);
 bool has_marks(const range *tracked);
 

@@ -1,9 +1,9 @@
-// Dirty pages by page protection. The range is read-only; the first write to a page faults, and the handler notes the
+// Dirty pages by page protection. The range is read-only; the first write to a page faults, and the handler records the
 // page and makes it writable.
 //
-// W1: a page is noted before it becomes writable, so what was written is noted.
-// W2: no handler is between noting and lifting while collect protects the range and takes the notes: it holds the
-// faults.
+// W1: a page is recorded before it becomes writable, so each written page is recorded.
+// W2: no handler is between recording and unprotecting while collect protects the range and takes the records: it holds
+//      the faults.
 #include "../base/base.hpp"
 #include "../calls/calls.hpp"
 #include "dirty_bits.hpp"
@@ -18,7 +18,7 @@ struct range {
     char *base;
     uint64_t page_count;
     faults::watch *watch;
-    std::atomic<uint64_t> pieces{0}; // that were made writable since the last collect
+    std::atomic<uint64_t> pieces{0}; // made writable since the last collect
     dirty_bits dirty;
 
     size_t bytes() const { return page_count * page_bytes; }
@@ -31,7 +31,8 @@ constexpr unsigned whole_range_shift = 63;
 
 static_assert(sizeof(range) <= page_bytes);
 
-// Half of the budget is for single pages, half of the rest for pieces of 16, and so on; at its end, all is lifted.
+// Half of the budget is for single pages, half of the rest for pieces of 16, and so on; at its end, the whole range is
+// unprotected.
 unsigned piece_shift() {
     uint64_t used, budget;
     if (!faults::mappings_left(&used, &budget))
@@ -42,7 +43,8 @@ unsigned piece_shift() {
     return shift;
 }
 
-// Notes the piece that holds the page and makes it writable; a coarser one where the kernel refuses. (W1, T1)
+// Records the piece that holds the page and makes it writable; a coarser one if the kernel refuses (W1: in this order;
+// T1: so the page is reported).
 bool lift(range &tracked, uint64_t page) {
     for (unsigned shift = piece_shift();; shift += coarser_shift) {
         bool whole = shift >= whole_range_shift || tracked.page_count >> shift == 0;
@@ -75,7 +77,7 @@ void forget_pieces(range &tracked) {
     faults::count_runs(-static_cast<int64_t>(tracked.pieces.exchange(0, std::memory_order_relaxed)));
 }
 
-// Making the whole range writable needs no new mapping, so a failure passes; it is tried once more.
+// Making the whole range writable needs no new mapping, so a failure is temporary: tries twice.
 void unprotect(const range &tracked) {
     if (protect(tracked.base, tracked.bytes(), true) != TY_OK)
         static_cast<void>(protect(tracked.base, tracked.bytes(), true));
@@ -103,11 +105,11 @@ ty_status watch_range(range &tracked) {
 
 } // namespace
 
-// Of the threads that write, the caller is the only one that is known here.
+// The caller is the only writing thread that is known here.
 ty_status start(char *base, uint64_t page_count, range **made) {
     void *memory;
     bool blocked;
-    if (ty_status status = faults::admit(&blocked)) // F5
+    if (ty_status status = faults::admit(&blocked)) // F5: it takes faults, whatever signals it blocks
         return status;
     ty_status status = map_memory(page_bytes, memory_hint::none, &memory);
     if (status != TY_OK)

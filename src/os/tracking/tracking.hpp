@@ -1,4 +1,4 @@
-// Which pages were written, by several methods, and guards that stop a write until their owner agrees.
+// Tracking of written pages, by several methods, and guards that stop a write until their owner agrees.
 #pragma once
 
 #include "fault_handler.hpp"

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t none = UINT64_MAX;
 }
 
-// What is not atomic changes only in who serves (one at a time) or who holds the faults.
+// Non-atomic members are changed only by the thread that serves (one at a time) or that holds the faults.
 struct guard_state {
     char *base;
     uint64_t page_count;
@@ -26,11 +26,11 @@ struct guard_state {
     first_write_function owner;
     void *context;
     faults::watch *watch = nullptr;
-    faults::watch *beneath = nullptr; // the tracker by signals of the same memory
-    std::atomic<pid_t> serving{0};    // the process in which a thread serves a write; a fork copies it in vain
+    faults::watch *beneath = nullptr; // the signal tracker of the same memory
+    std::atomic<pid_t> serving{0};    // the process in which a thread serves a write; a fork's copy is ignored
     bool armed = false;
     uint64_t agreed_count = 0;
-    uint64_t low = none; // bits below low, and from high on, are not set
+    uint64_t low = none; // bits below low, and from high on, are clear
     uint64_t high = 0;
     uint64_t *agreed; // a bit for each piece: its owner has agreed since it was protected
 };
@@ -63,7 +63,7 @@ bool has_agreed(const guard_state &g, uint64_t piece) {
     return piece < g.piece_count && (g.agreed[piece / 64] >> piece % 64 & 1) != 0;
 }
 
-// A piece among others joins or parts runs of writable ones. (G4)
+// G4: counts writable runs: a piece may join or split runs.
 int64_t neighbours(const guard_state &g, uint64_t piece) {
     return (piece > 0 && has_agreed(g, piece - 1) ? 1 : 0) + (has_agreed(g, piece + 1) ? 1 : 0);
 }
@@ -114,7 +114,7 @@ void clear_all(guard_state &g) {
         clear_agreed(g, piece);
 }
 
-// Extends the pieces up to the nearest writable run, if there is one, so that they need no mapping of their own.
+// Extends the pieces up to the nearest writable run, if any, so that they need no mapping of their own.
 void extend_to_nearest(const guard_state &g, piece_range &pieces) {
     uint64_t before = last_agreed_before(g, pieces.first);
     uint64_t after = first_agreed_from(g, pieces.end);
@@ -132,7 +132,7 @@ void stay_within_budget(const guard_state &g, piece_range &pieces) {
         extend_to_nearest(g, pieces);
 }
 
-// G1.
+// G1: no byte of a piece changes before its owner agreed.
 bool ask_owner(guard_state &g, piece_range pieces, first_write write) {
     for (write.piece = pieces.first; write.piece < pieces.end; write.piece++) {
         if (has_agreed(g, write.piece))
@@ -146,8 +146,8 @@ bool ask_owner(guard_state &g, piece_range pieces, first_write write) {
 
 enum class result { done, refused, no_mapping };
 
-// Agreed pieces may be protected all the same: the tracker beneath has collected, or the kernel refused before. Where
-// it refuses, it is asked once more, for what needs no mapping if it can be.
+// Agreed pieces may still be protected: the tracker beneath has collected, or the kernel refused before. If it refuses,
+// tries once more, extended to a writable run, which needs no new mapping.
 result make_writable(guard_state &g, piece_range pieces, const first_write &write) {
     if (g.armed)
         stay_within_budget(g, pieces);
@@ -169,7 +169,7 @@ result make_writable(guard_state &g, piece_range pieces, const first_write &writ
     }
 }
 
-// One thread serves at a time (G2), and no tracker collects meanwhile (G5). False: the caller is to try again.
+// One thread serves at a time (G2), and no tracker collects meanwhile (G5). False: the caller must try again.
 class serving {
 public:
     explicit serving(guard_state &g) : g_(g) {
@@ -197,8 +197,8 @@ private:
     bool begun_ = false;
 };
 
-// Not armed, the memory is the tracker's, if there is one; arm waits until that has made its page writable. Else the
-// fault is one that disarm has overtaken.
+// While not armed, the memory is the tracker's, if there is one; arm waits until that has made its page writable.
+// Without one, the fault was overtaken by disarm.
 outcome on_write(void *context, const faults::memory_fault &fault) {
     guard_state &g = *static_cast<guard_state *>(context);
     if (!g.armed && g.beneath != nullptr)
@@ -236,7 +236,7 @@ ty_status protect_pieces(guard_state &g, piece_range pieces) {
     return os::protect(part.address, part.bytes, false);
 }
 
-// A tracker beneath still wants its protection (G5). Alike for the whole range, it needs no mapping.
+// G5: a tracker beneath still needs its protection. Equal for the whole range, it needs no mapping.
 ty_status return_pieces(const guard_state &g) {
     page_part part = memory_of(g, all_pieces(g));
     return os::protect(part.address, part.bytes,
@@ -293,7 +293,7 @@ ty_status write_guard::start(void *base, uint64_t page_count, uint64_t piece_pag
     return TY_OK;
 }
 
-// A failure to take the protection away passes; it is tried once more.
+// A failure to unprotect is temporary: tries twice.
 void write_guard::stop() {
     if (state_ == nullptr)
         return;
@@ -323,7 +323,7 @@ ty_status write_guard::disarm() {
     return TY_OK;
 }
 
-// G3.
+// G3: protection takes effect before protect returns.
 ty_status write_guard::protect(const uint64_t *pieces, size_t count) {
     guard_state &g = *state_;
     faults::hold held(*g.watch);
