@@ -1,6 +1,6 @@
-/* Taiyen: what every public header shares. Included by all of them, never by hand.
+/* Taiyen: definitions that all public headers share. Included by all of them; programs need not include it.
  *
- * In all headers, a comment holds for the declarations behind it up to the next empty line.
+ * In all headers, a comment applies to the declarations after it, up to the next empty line.
  *
  * Thread-safety phrases used in all headers, with these exact meanings:
  *   "Thread-safe"            any threads may call it at the same time, on the same heap.
@@ -23,12 +23,12 @@
 #define TY_API __attribute__((visibility("default")))
 #endif
 
-/* A result that must be looked at. */
+/* The caller must check the result. */
 #define TY_CHECKED __attribute__((warn_unused_result))
 
 /* A heap of any kind. Owned by the library; valid until it is destroyed, closed or discarded. Calls with one of the
- * last 64 handles that have ended so are refused with TY_E_ARGUMENT; older ones may be another heap's, as freed memory
- * is. */
+ * last 64 handles that ended so are refused with TY_E_ARGUMENT; an older handle is like freed memory, and may be
+ * another heap's. */
 typedef struct ty_heap ty_heap;
 
 #endif

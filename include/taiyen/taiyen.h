@@ -1,18 +1,20 @@
-/* Taiyen: memory that is durable by itself. Includes the whole C API; see each header for its guarantees and cost.
+/* Taiyen: durable memory. Includes the whole C API; see each header for its guarantees and cost.
  *
- *   status.h    status codes and error details
- *   heap.h      heaps and blocks: allocate, resize, free, look, check
- *   checks.h    what checks of a volatile heap's blocks find
- *   storage.h   the seam below persistent heaps
- *   persist.h   heaps that live in files: open, snapshot, close, roots, information
- *   code.h      addresses of code in such heaps
- *   txn.h       transactions on such heaps
- *   undo.h      undo and redo of changes, across sessions
- *   feed.h    committed transactions, for a second copy
- *   replica.h   and that copy
- *   distributed.h     one transaction over several heaps, databases, queues
- *   outbox.h    messages that leave a heap and arrive in another one
- *   log.h       where a transaction log is kept, and reading one
+ *   status.h        status codes and error details
+ *   heap.h          heaps and blocks: allocate, resize, free, inspect, verify
+ *   checks.h        memory checks on a volatile heap
+ *   scope.h         a heap as the malloc of unmodified code
+ *   storage.h       the storage table below persistent heaps
+ *   persist.h       heaps that live in files: open, snapshot, close, roots, information
+ *   code.h          addresses of code in such heaps
+ *   txn.h           transactions on such heaps
+ *   concurrent.h    many writers at once on one heap
+ *   undo.h          undo and redo of changes, across restarts
+ *   feed.h          change feeds: committed transactions, for a second copy
+ *   replica.h       replicas: that copy
+ *   distributed.h   one transaction over several heaps, databases, queues
+ *   outbox.h        messages that leave a heap and arrive in another one
+ *   log.h           write-ahead logs: sinks, and reading a log
  */
 #ifndef TAIYEN_TAIYEN_H
 #define TAIYEN_TAIYEN_H
@@ -37,7 +39,7 @@
 extern "C" {
 #endif
 
-/* "0.1.0": the version of the library that is linked, which may differ from TY_VERSION_*. Never NULL. */
+/* The version of the linked library, such as "0.1.0", which may differ from TY_VERSION_*. Never NULL. */
 TY_API const char *ty_version(void);
 
 #ifdef __cplusplus

@@ -1,19 +1,19 @@
 /* Taiyen: type descriptors: where the pointers of a program's types are (library taiyen_pack).
  *
- * Purpose: say once what a type's pointers are; then heaps are relocated and defragmented without a line of the
- * program's own, and the pointer audit proves that what was said is true.
+ * Purpose: describe the pointers of a type once; then heaps are relocated and defragmented without further code of the
+ * program, and the pointer audit verifies that the description is true.
  *
- * Vocabulary: a *type descriptor* is what is known of a type: its size, and its *fields*: the places in it that hold
- * addresses, or objects that do. What no field names holds no addresses. A *root's* type descriptor says what a named
- * root leads to; the rest of the heap is reached from there. An object is *reached* when a root, or a pointer in a
- * reached object, leads to it. The *pointer audit* goes over all that is reached, and over all live blocks, and tells
+ * Vocabulary: a *type descriptor* describes a type: its size, and its *fields*: the places in it that hold addresses,
+ * or objects that do. Bytes that no field names hold no addresses. A *root's* type descriptor says what the named root
+ * points to; the rest of the heap is reached from there. An object is *reached* when a root, or a pointer in a reached
+ * object, points to it. The *pointer audit* walks all that is reached, and all live blocks, and reports *mismatches*:
  * where type descriptors and content differ.
  *
- * Guarantees: a type descriptor is a claim, and nothing here believes it: addresses are followed only to live blocks,
- * counts only as far as the block has room. A description read from a text is hostile until it is checked.
+ * Guarantees: a type descriptor is a claim, and is not trusted: addresses are followed only to live blocks, counts only
+ * as far as the block has room. A description read from a text is hostile until it is checked.
  *
- * Cost: a walk touches each reached object once, and needs memory of a bit for each 8 bytes of the blocks in use and
- * 16 bytes a block.
+ * Cost: a walk touches each reached object once, and needs memory of a bit for each 8 bytes of the blocks in use and 16
+ * bytes for each block.
  *
  * Functions are thread-safe for different sets of type descriptors; one set is externally serialised.
  */
@@ -29,15 +29,15 @@ extern "C" {
 #endif
 
 typedef struct ty_type ty_type;
-typedef struct ty_tracer ty_tracer; /* what a hook hands its pointers to */
+typedef struct ty_tracer ty_tracer; /* what a hook passes its pointers to */
 
-/* How many there are of something, one behind the other. All zero: one. */
+/* A count of consecutive objects. All zero: one. */
 typedef enum ty_count_kind {
     TY_COUNT_FIXED = 0, /* `number`; 0 counts as 1 */
     TY_COUNT_FIELD = 1, /* the unsigned integer of `bytes` bytes (1, 2, 4, 8) at `offset` in the object that has the
                            field times `number` (0 counts as 1) */
-    TY_COUNT_END = 2,   /* up to the address that stands at `offset` in the object that has the field */
-    TY_COUNT_BLOCK = 3  /* as many as there is room for in the block from there on */
+    TY_COUNT_END = 2,   /* up to the address at `offset` in the object that has the field */
+    TY_COUNT_BLOCK = 3  /* as many as the rest of the block has room for */
 } ty_count_kind;
 typedef struct ty_count {
     ty_count_kind kind;
@@ -47,33 +47,35 @@ typedef struct ty_count {
 } ty_count;
 
 typedef enum ty_field_kind {
-    TY_FIELD_POINTER = 1, /* leads to the first of `there` objects of `type descriptor`, which it reaches; or is NULL */
-    TY_FIELD_REFERENCE = 2, /* leads into a live block that is reached by another way, to any place in it; or is NULL */
-    TY_FIELD_PLACE = 3,     /* an address in, or just behind, what the pointer at `base_offset` of the same object leads
+    TY_FIELD_POINTER = 1,   /* points to the first of `there` objects of type `descriptor`, which it reaches; or is
+                               NULL */
+    TY_FIELD_REFERENCE = 2, /* points anywhere into a live block that is reached in another way; or is NULL */
+    TY_FIELD_PLACE = 3,     /* an address in, or just past, what the pointer at `base_offset` of the same object points
                                to (an end, a cursor): it keeps its distance from that; or is NULL */
-    TY_FIELD_NESTED = 4,    /* no address but an object of `type descriptor` */
+    TY_FIELD_NESTED = 4,    /* not an address, but an object of type `descriptor` */
     TY_FIELD_HEAP = 5,      /* the heap's base (ty_heap_base), as taiyen::allocator has it; or is NULL */
-    TY_FIELD_PLAIN = 6      /* words of 8 bytes that hold no addresses, whatever they look like: a buffer in which parts
-                               of what was there before may stand. The pointer audit passes them over */
+    TY_FIELD_PLAIN = 6      /* words of 8 bytes that hold no addresses, whatever they look like: for example a buffer
+                               with remains of earlier content. The pointer audit skips them */
 } ty_field_kind;
 
 typedef struct ty_field {
     const char *name;
     ty_field_kind kind;
-    size_t offset;             /* in the object; of an address a multiple of 8 */
-    const ty_type *descriptor; /* NULL (not for TY_FIELD_NESTED): what it leads to holds no addresses */
-    ty_count here;             /* that stand at offset one behind the other. Not TY_COUNT_END */
-    ty_count there;            /* TY_FIELD_POINTER: that the address leads to */
-    uint64_t tag_mask;         /* bits of the word that are no part of the address; they are kept */
+    size_t offset;             /* in the object; a multiple of 8 for addresses */
+    const ty_type *descriptor; /* NULL (not for TY_FIELD_NESTED): what it points to holds no addresses */
+    ty_count here;             /* consecutive ones at offset. Not TY_COUNT_END */
+    ty_count there;            /* TY_FIELD_POINTER: objects that the address points to */
+    uint64_t tag_mask;         /* bits of the word that are not part of the address; they are kept */
     size_t base_offset;        /* TY_FIELD_PLACE */
 } ty_field;
 
-/* For what fields cannot say (unions, compressed addresses). It hands every address in the object to a ty_trace_
- * function. Called once for each reached object, after the object's fields. It may read the object, and through an
- * address only after that was handed over. */
+/* A hook for what fields cannot express (unions, compressed addresses). It passes every address in the object to a
+ * ty_trace_ function. Called once for each reached object, after the object's fields. It may read the object, but
+ * follow an address only after passing it on. */
 typedef void ty_trace_callback(ty_tracer *tracer, void *object, void *context);
-/* For what depends on addresses (a table keyed by pointer). Called for each reached object after a move, when all
- * addresses of the heap are right; it may write to the object and what it leads to, and must not allocate or free. */
+/* A hook for what depends on addresses (a table keyed by pointer). Called for each reached object after a move, when
+ * all addresses of the heap are fixed; it may write to the object and what it points to, and must not allocate or
+ * free. */
 typedef void ty_move_callback(void *object, void *context);
 
 struct ty_type {
@@ -81,30 +83,30 @@ struct ty_type {
     size_t size_bytes;
     const ty_field *fields;
     size_t field_count;
-    ty_trace_callback *trace; /* NULL: the fields are all */
+    ty_trace_callback *trace; /* NULL: the fields are complete */
     ty_move_callback *moved;  /* NULL: nothing depends on addresses */
     void *context;
 };
 
 /* ---- In a hook. */
 
-/* Hands over an address, with what it leads to: as TY_FIELD_POINTER; and one as TY_FIELD_REFERENCE. word is the place
- * of the address, in the object's block. The address there is the new one afterwards, if there was a move. A type
- * descriptor that is handed over is taken for the set's of that name and size, if there is one; else a type descriptor
- * that cannot be ends the pointer audit or fix with TY_E_ARGUMENT. */
+/* Trace an address, with what it points to, as TY_FIELD_POINTER; and one as TY_FIELD_REFERENCE. word is the place of
+ * the address, in the object's block. After a move, it holds the new address when the call returns. If the set has a
+ * type descriptor of the same name and size, that is used instead of `type`; else an invalid type descriptor ends the
+ * pointer audit or fix with TY_E_ARGUMENT. */
 TY_API void ty_trace_pointer(ty_tracer *tracer, void *word, const ty_type *type, size_t count, uint64_t tag_mask);
 TY_API void ty_trace_reference(ty_tracer *tracer, void *word, uint64_t tag_mask);
-/* Objects of another type descriptor inside of this one. */
+/* Traces objects of another type inside this one. */
 TY_API void ty_trace_nested(ty_tracer *tracer, void *objects, const ty_type *type, size_t count);
-/* For an address that does not stand in a word as it is: reaches what it leads to, and returns the new address (the
- * same, if nothing moves), which the hook writes back in its own way. */
+/* For an address that is stored encoded: traces what it points to, and returns the new address (the same, if nothing
+ * moves), which the hook encodes and writes back. */
 TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_type *type, size_t count);
 
-/* ---- Descriptions in C. TY_TYPE(struct_name, fields...) defines `const ty_type struct_name_descriptor`; type
- * descriptors that lead to each other are declared first: TY_TYPE_DECLARE(struct_name). One line a pointer:
+/* ---- Descriptions in C. TY_TYPE(struct_name, fields...) defines `const ty_type struct_name_descriptor`; declare type
+ * descriptors that refer to each other first: TY_TYPE_DECLARE(struct_name). One line for each pointer:
  *
- *     struct node { struct node *next; char *text; uint32_t count; struct item *items; };
- *     TY_TYPE(node, TY_POINTER(node, next, &node_descriptor), TY_BYTES(node, text),
+ *     struct node { struct node *next; char *text; uint32_t count; struct item *items; }; TY_TYPE(node,
+ *     TY_POINTER(node, next, &node_descriptor), TY_BYTES(node, text),
  *              TY_POINTER_COUNTED(node, items, count, &item_descriptor))
  */
 #define TY_TYPE_DECLARE(type) extern const ty_type type##_descriptor
@@ -126,22 +128,22 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_t
 #define TY_COUNT_ONE_                                                                                                  \
     { TY_COUNT_FIXED, 1, 0, 0 }
 #define TY_SIZE_OF_(type, field) sizeof(((struct type *)0)->field)
-/* To one object. */
+/* A pointer to one object. */
 #define TY_POINTER(type, field, descriptor)                                                                            \
     { TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), descriptor, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
-/* To so many as the integer `count_field` of the same struct says. */
+/* A pointer to as many objects as the integer `count_field` of the same struct says. */
 #define TY_POINTER_COUNTED(type, field, count_field, descriptor)                                                       \
     {                                                                                                                  \
         TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), descriptor, TY_COUNT_ONE_,                    \
             {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, 0, 0              \
     }
-/* To as many as the block has room for. */
+/* A pointer to as many objects as the block has room for. */
 #define TY_POINTER_BLOCK(type, field, descriptor)                                                                      \
     {                                                                                                                  \
         TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), descriptor, TY_COUNT_ONE_,                    \
             {TY_COUNT_BLOCK, 0, 0, 0}, 0, 0                                                                            \
     }
-/* To bytes without addresses: texts, numbers. */
+/* A pointer to bytes without addresses: texts, numbers. */
 #define TY_BYTES(type, field) TY_POINTER(type, field, NULL)
 #define TY_REFERENCE(type, field)                                                                                      \
     { TY_NAME_(field), TY_FIELD_REFERENCE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
@@ -153,13 +155,13 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_t
 /* The base of the heap that the object is in. */
 #define TY_HEAP_BASE(type, field)                                                                                      \
     { TY_NAME_(field), TY_FIELD_HEAP, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
-/* So many words of 8 bytes from a field on that hold no addresses, whatever they look like. */
+/* `words` words of 8 bytes, from a field on, that hold no addresses, whatever they look like. */
 #define TY_PLAIN(type, field, words)                                                                                   \
     {                                                                                                                  \
         TY_NAME_(field), TY_FIELD_PLAIN, offsetof(struct type, field), NULL, {TY_COUNT_FIXED, words, 0, 0},            \
             TY_COUNT_ONE_, 0, 0                                                                                        \
     }
-/* An address with bits of the program's own in it. */
+/* A tagged pointer: an address with bits of the program's own in it. */
 #define TY_POINTER_TAGGED(type, field, mask, descriptor)                                                               \
     {                                                                                                                  \
         TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), descriptor, TY_COUNT_ONE_, TY_COUNT_ONE_,     \
@@ -171,7 +173,7 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_t
         TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), descriptor,                                   \
             {TY_COUNT_FIXED, TY_SIZE_OF_(type, field) / sizeof(void *), 0, 0}, TY_COUNT_ONE_, 0, 0                     \
     }
-/* The last member, an array without a length, as far as the integer count_field says. */
+/* A flexible array member of pointers, with as many elements as the integer count_field says. */
 #define TY_POINTERS_COUNTED(type, field, count_field, descriptor)                                                      \
     {                                                                                                                  \
         TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), descriptor,                                   \
@@ -180,7 +182,7 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_t
     }
 #define TY_NESTED(type, field, descriptor)                                                                             \
     { TY_NAME_(field), TY_FIELD_NESTED, offsetof(struct type, field), descriptor, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
-/* An array of structs in the struct itself, of a length, and one as long as count_field says. */
+/* An array of structs in the struct itself: of fixed length, and of the length in count_field. */
 #define TY_NESTED_ARRAY(type, field, number, descriptor)                                                               \
     {                                                                                                                  \
         TY_NAME_(field), TY_FIELD_NESTED, offsetof(struct type, field), descriptor, {TY_COUNT_FIXED, number, 0, 0},    \
@@ -192,8 +194,7 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_t
             {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, TY_COUNT_ONE_, 0, \
             0                                                                                                          \
     }
-/* A type descriptor of addresses alone, for blocks that are arrays of pointers: its one word leads to `type
- * descriptor`. */
+/* A type descriptor for blocks that are arrays of pointers: its one word points to `to`. */
 #define TY_TYPE_POINTER_TO(name, to)                                                                                   \
     static const ty_field name##_fields_[] = {                                                                         \
         {"address", TY_FIELD_POINTER, 0, to, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0}};                                     \
@@ -203,120 +204,120 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_t
 
 typedef struct ty_types ty_types;
 
-/* Makes an empty set; and frees one, with the type descriptors that texts have put into it. NULL does nothing. Errors:
+/* Create an empty set; and free one, with the type descriptors that were read from texts. NULL does nothing. Errors:
  * TY_E_ARGUMENT, TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_types_create(ty_types **types);
 TY_API void ty_types_destroy(ty_types *types);
 
-/* Adds a type descriptor and all that its fields lead to. Type descriptors stay the caller's, and live as long as the
- * set. One that is there is not added twice; two with one name are refused. Errors: TY_E_ARGUMENT (a type descriptor
- * that cannot be: the text says which field, and why), TY_E_EXISTS, TY_E_MEMORY. */
+/* Adds a type descriptor and all that its fields refer to. The caller owns type descriptors, and keeps them alive as
+ * long as the set. One that the set has is not added twice; two with the same name are refused. Errors: TY_E_ARGUMENT
+ * (an invalid type descriptor: the detail says which field, and why), TY_E_EXISTS, TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_types_add(ty_types *types, const ty_type *type);
 
-/* The named root leads to count objects of type descriptor (count: TY_COUNT_FIXED or TY_COUNT_BLOCK; NULL: one); type
- * descriptor NULL: to bytes without addresses. The type descriptor is added. Errors: as ty_types_add; TY_E_EXISTS (the
- * root has another one). */
+/* Declares that the named root points to count objects of type (count: TY_COUNT_FIXED or TY_COUNT_BLOCK; NULL: one);
+ * type NULL: to bytes without addresses. Adds the type descriptor. Errors: as ty_types_add; TY_E_EXISTS (the root has
+ * another type). */
 TY_API TY_CHECKED ty_status ty_types_root(ty_types *types, const char *root, const ty_type *type,
                                           const ty_count *count);
 
-/* The type descriptor of that name, NULL if there is none. It is good until the set is destroyed. */
+/* The type descriptor of that name, or NULL. Valid until the set is destroyed. */
 TY_API const ty_type *ty_types_find(const ty_types *types, const char *name);
 
-/* What the set says of a named root: *type descriptor, NULL where it leads to bytes without addresses, and *count
- * objects of it (count may be NULL). Errors: TY_E_ARGUMENT, TY_E_NOT_FOUND (it says nothing of that root). Thread-safe
- * where nobody changes the set meanwhile. */
+/* What the set says of a named root: *descriptor, NULL if it points to bytes without addresses, and *count objects of
+ * it (count may be NULL). Errors: TY_E_ARGUMENT, TY_E_NOT_FOUND (the set does not describe that root). Thread-safe
+ * while no thread changes the set. */
 TY_API TY_CHECKED ty_status ty_types_find_root(const ty_types *types, const char *root, const ty_type **descriptor,
                                                ty_count *count);
 
-/* Gives hooks to a type descriptor that a text describes. Errors: TY_E_NOT_FOUND, TY_E_ARGUMENT (one that was added by
- * the program itself). */
+/* Binds hooks to a type descriptor that was read from a text. Errors: TY_E_NOT_FOUND, TY_E_ARGUMENT (the program added
+ * it itself). */
 TY_API TY_CHECKED ty_status ty_types_bind(ty_types *types, const char *name, ty_trace_callback *trace,
                                           ty_move_callback *moved, void *context);
 
-/* Adds what a text describes (docs/reference.md, "Type descriptors in a text"). The set has all of it, or is as it was.
- * What the set has already, and says the same, stays as it is. Errors: TY_E_FORMAT (the text says the line and what is
- * wrong), TY_E_EXISTS (a type descriptor or a root of that name is another one), TY_E_MEMORY. */
+/* Adds what a text describes (docs/reference.md, "Type descriptors in a text"): all of it, or nothing. A descriptor
+ * that the set has already and that is equal stays as it is. Errors: TY_E_FORMAT (the detail names the line and what is
+ * wrong), TY_E_EXISTS (a type descriptor or a root of that name differs), TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_types_read(ty_types *types, const char *text, size_t bytes);
-/* The set as such a text, through a callback that gets it piece by piece; false ends it. */
+/* Writes the set as such a text, through a callback that gets it piece by piece; false ends it. */
 typedef bool ty_text_callback(const char *text, size_t bytes, void *context);
 TY_API TY_CHECKED ty_status ty_types_write(const ty_types *types, ty_text_callback *callback, void *context);
 
-/* Keeps the set in the heap as a text, in a block behind the root TY_TYPES_ROOT, in the place of one that is there:
- * then tools that do not know the program can relocate and check it. In a transactional heap within a transaction of
+/* Stores the set in the heap as a text, in a block at the root TY_TYPES_ROOT, and replaces a stored one: then tools
+ * that do not know the program can relocate and check the heap. In a transactional heap call it within a transaction of
  * the calling thread. Errors: as ty_alloc and ty_root_set. */
 #define TY_TYPES_ROOT "taiyen.types"
 TY_API TY_CHECKED ty_status ty_types_keep(const ty_types *types, ty_heap *heap);
-/* Adds what a heap keeps, as ty_types_read does. Errors: TY_E_NOT_FOUND (it keeps none), as ty_types_read. */
+/* Adds the set that a heap stores, as ty_types_read does. Errors: TY_E_NOT_FOUND (it stores none), as ty_types_read. */
 TY_API TY_CHECKED ty_status ty_types_load(ty_types *types, ty_heap *heap);
 
 /* ---- The pointer audit. */
 
 typedef enum ty_audit_mismatch_kind {
-    TY_AUDIT_DEAD = 1,   /* a field's addresses that lead to no live block, or not as the type descriptor says */
-    TY_AUDIT_HIDDEN = 2, /* words that no field names and that are addresses of live blocks, or just behind one; or
-                             the heap's base */
-    TY_AUDIT_LEAK = 3,   /* live blocks that nothing leads to */
-    TY_AUDIT_CODE = 4,   /* words that no field names and that lead into a program or a library */
-    TY_AUDIT_ROOT = 5,   /* a root without a type descriptor, or a type descriptor's root that the heap does not have */
-    TY_AUDIT_HOOK = 6    /* objects of a type descriptor from a text that needs a hook which nobody has bound
-                            (ty_types_bind):    addresses in them are unknown, or after a move they would be wrong */
+    TY_AUDIT_DEAD = 1,   /* a field's addresses that point to no live block, or not as the type descriptor says */
+    TY_AUDIT_HIDDEN = 2, /* words that no field names and that are addresses in live blocks, or just past one; or the
+                            heap's base */
+    TY_AUDIT_LEAK = 3,   /* unreachable live blocks */
+    TY_AUDIT_CODE = 4,   /* words that no field names and that point into a program or a library */
+    TY_AUDIT_ROOT = 5,   /* a root without a type descriptor, or a root of the set that the heap does not have */
+    TY_AUDIT_HOOK = 6    /* objects of a type descriptor from a text whose hook is not bound (ty_types_bind): addresses
+                            in them are unknown, or would be wrong after a move */
 } ty_audit_mismatch_kind;
 
 typedef struct ty_audit_mismatch {
     size_t struct_size; /* sizeof(ty_audit_mismatch) of the library */
     ty_audit_mismatch_kind kind;
-    bool open; /* relocation is refused because of it. A leak is not, nor code; nor hidden words behind the end of
-                  objects or in bytes without a type descriptor, if most others at that offset are no addresses: remains
-                  of what a block was before. Where a smaller block would have no room, remains are common: there, most
-                  must lead to blocks that nothing else leads to. Nor is it one in an object that looks like an address
-                  by its padding: few there lead to the first byte of a block */
-    const char
-        *descriptor;   /* the type; of bytes without a type "TYPE.FIELD"; of a leak the call site, where it is known */
-    const char *field; /* NULL: no field names it */
-    size_t offset;     /* in the type */
-    uint64_t count;    /* such words, or blocks */
-    uint64_t of;       /* of so many (words that are not 0 at that offset; blocks of that size) */
-    uint64_t bytes;    /* of a leak */
-    const void *example; /* one of them: the word's address, or the block's */
-    uint64_t value;      /* that stands there; 0 for a block */
-    const char *text;    /* all of this as one line for a person */
+    bool open; /* relocation is refused because of it. Not open are leaks and code; hidden words past the end of objects
+                  or in bytes without a type descriptor, if most others at that offset are no addresses: they are
+                  remains of what the block held before. At offsets that a smaller block would not have, remains are
+                  common: there, most words must point to blocks that nothing else points to. Nor are words in an object
+                  that look like addresses because of their padding: few of those point to the first byte of a block */
+    const char *descriptor; /* the type; for bytes without a type "TYPE.FIELD"; for a leak the call site, if known */
+    const char *field;      /* NULL: no field names it */
+    size_t offset;          /* in the type */
+    uint64_t count;         /* number of such words, or blocks */
+    uint64_t of;            /* out of this many (words that are not 0 at that offset; blocks of that size) */
+    uint64_t bytes;         /* of a leak */
+    const void *example;    /* one of them: the word's address, or the block's */
+    uint64_t value;         /* the word's value; 0 for a block */
+    const char *text;       /* all of this, as one line for people to read */
 } ty_audit_mismatch;
-typedef bool ty_audit_callback(const ty_audit_mismatch *mismatch, void *context); /* false: no more are told */
+typedef bool ty_audit_callback(const ty_audit_mismatch *mismatch, void *context); /* false ends the reports */
 
 typedef struct ty_audit {
     size_t struct_size; /* sizeof(ty_audit), set by the caller */
-    uint64_t blocks;    /* live ones, but the library's own */
+    uint64_t blocks;    /* live ones, except the library's own */
     uint64_t reached_blocks;
-    uint64_t objects;  /* reached, nested ones not counted */
+    uint64_t objects;  /* reached; nested ones are not counted */
     uint64_t pointers; /* words that fields or hooks name and that are not NULL */
     uint64_t mismatches;
     uint64_t open_mismatches;
     uint64_t duration_ns;
 } ty_audit;
 
-/* Counts. callback and pointer audit may be NULL. TY_OK: nothing is open; TY_E_MISMATCH: something is; Errors:
- * TY_E_ARGUMENT, TY_E_MEMORY, TY_E_UNSUPPORTED (a checked heap), TY_E_DAMAGED. No thread may write to the heap
- * meanwhile. Nothing is changed. */
+/* Runs the pointer audit and fills *audit. callback and audit may be NULL. TY_OK: no mismatch is open; TY_E_MISMATCH:
+ * some are. Further errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_UNSUPPORTED (a checked heap), TY_E_DAMAGED. No thread may
+ * write to the heap meanwhile. Nothing is changed. */
 TY_API TY_CHECKED ty_status ty_audit_pointers(ty_heap *heap, const ty_types *types, ty_audit_callback *callback,
                                               void *context, ty_audit *audit);
 
 /* ---- Fixing. */
 
-/* Where an address, also one inside of a block, has moved; NULL if no live block was there. */
+/* Returns the new address of an old one, which may be inside a block; NULL if no live block was there. */
 typedef void *ty_moved_callback(const void *old_address, void *context);
 
 typedef struct ty_fixes {
     size_t struct_size; /* sizeof(ty_fixes), set by the caller */
     uint64_t objects;
-    uint64_t pointers; /* words that were changed, or found right */
-    uint64_t dead;     /* that lead to nothing: left as they were */
+    uint64_t pointers; /* words that were changed, or found right already */
+    uint64_t dead;     /* words that point to no block: left as they were */
     uint64_t duration_ns;
 } ty_fixes;
 
-/* In a heap whose roots are right and whose blocks hold the addresses of before a move: gives every address that is
- * reached its new value, once, then calls the hooks for moves. fixes may be NULL. Errors: as ty_audit_pointers, but for
- * TY_E_MISMATCH; TY_E_UNSUPPORTED (a type descriptor from a text needs a hook that is not bound). No thread may use the
- * heap meanwhile. A program that knows its own structures does the same with ty_moved (pack.h). */
+/* Fixes addresses after a move, in a heap whose roots are right and whose blocks hold the old addresses: gives every
+ * address that is reached its new value, once, then calls the move hooks. fixes may be NULL. Errors: as
+ * ty_audit_pointers, except TY_E_MISMATCH; TY_E_UNSUPPORTED (a type descriptor from a text needs a hook that is not
+ * bound). No thread may use the heap meanwhile. A program that knows its own structures can do the same with ty_moved
+ * (pack.h). */
 TY_API TY_CHECKED ty_status ty_fix_pointers(ty_heap *heap, const ty_types *types, ty_moved_callback *moved,
                                             void *context, ty_fixes *fixes);
 

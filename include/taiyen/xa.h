@@ -1,24 +1,25 @@
-/* Taiyen: heaps as resource managers of X/Open XA, for transaction managers that there are.
+/* Taiyen: heaps as resource managers of X/Open XA, for existing transaction managers.
  *
  * Purpose: a transaction manager that knows XA (The Open Group, "Distributed Transaction Processing: The XA
- * Specification", C193) changes heaps and databases together. It is given the switch `ty_xa_switch`. A program without
- * one uses distributed.h. This header is not a part of taiyen.h, as its names are those of the
+ * Specification", C193) changes heaps and databases together. Pass it the switch `ty_xa_switch`. A program without a
+ * transaction manager uses distributed.h. This header is not part of taiyen.h, as its names are those of the
  * specification.
  *
- * Vocabulary, as there: a *resource manager* is a transactional heap, known by a number that the transaction manager
- * gives it (rmid). A *branch* is its part of a global transaction, known by an XID.
+ * Vocabulary, as in the specification: a *resource manager* is a transactional heap, known by a number that the
+ * transaction manager gives it (rmid). A *branch* is its part of a global transaction, known by an XID.
  *
  * How: xa_open's info is the path of a heap that exists. A thread of the program works between xa_start and xa_end, and
  * finds the branch's transaction by ty_xa_txn. xa_prepare is ty_prepare, with the XID as the description. A heap that
- * is found with a branch in doubt stays closed until xa_commit or xa_rollback tells the outcome; xa_recover lists it.
+ * has a branch in doubt when it is opened stays closed until xa_commit or xa_rollback gives the outcome; xa_recover
+ * lists the branch.
  *
- * Limits: one branch at a time has a heap, from its start to its end: others wait in xa_start, or are told XA_RETRY
- * with TMNOWAIT; from the same thread they are refused with XAER_RMERR. The thread that started a branch ends it,
- * prepares it, or commits it in one phase; once it is prepared any thread of the process may end it, and after the
- * process's death any process. So there is no migration (TMNOMIGRATE), and no asynchronous call. The heap's log has one
- * log stream.
+ * Limits: one branch at a time has a heap, from its start to its end: others wait in xa_start, or get XA_RETRY with
+ * TMNOWAIT; from the same thread they are refused with XAER_RMERR. The thread that started a branch ends it, prepares
+ * it, or commits it in one phase; once it is prepared any thread of the process may end it, and after the process's
+ * death any process. So it supports neither migration (TMNOMIGRATE) nor asynchronous calls. The heap's log has one log
+ * stream.
  *
- * Errors: the codes of the specification. ty_error_text says, in the same thread, what was wrong with the heap.
+ * Errors: the codes of the specification. ty_error_text, in the same thread, says what was wrong with the heap.
  */
 #ifndef TAIYEN_XA_H
 #define TAIYEN_XA_H
@@ -31,7 +32,7 @@
 extern "C" {
 #endif
 
-/* ---- What the specification says, under the guard that such headers have: another one may have said it. */
+/* ---- The specification's declarations, under the guard that such headers share: another header may have made them. */
 #ifndef XA_H
 #define XA_H
 
@@ -54,25 +55,25 @@ struct xa_switch_t {
     char name[RMNAMESZ];
     long flags;
     long version; /* 0 */
-    /* Makes the resource manager known to the thread. */
+    /* Opens the resource manager for the thread. */
     int (*xa_open_entry)(char *info, int rmid, long flags);
-    /* Ends that. */
+    /* Closes it. */
     int (*xa_close_entry)(char *info, int rmid, long flags);
     /* The thread works for a branch from now on. */
     int (*xa_start_entry)(XID *xid, int rmid, long flags);
-    /* It does so no more. */
+    /* The thread stops working for the branch. */
     int (*xa_end_entry)(XID *xid, int rmid, long flags);
-    /* Takes a branch back. */
+    /* Rolls back a branch. */
     int (*xa_rollback_entry)(XID *xid, int rmid, long flags);
-    /* Promises that it can be committed, whatever happens. */
+    /* Prepares it: it can be committed, whatever happens. */
     int (*xa_prepare_entry)(XID *xid, int rmid, long flags);
     /* Commits it. */
     int (*xa_commit_entry)(XID *xid, int rmid, long flags);
-    /* Lists the branches that are prepared: how many it has put into the array of so many. */
+    /* Lists prepared branches in an array of `count`; returns how many it wrote. */
     int (*xa_recover_entry)(XID *xids, long count, int rmid, long flags);
-    /* Forgets a branch that was ended heuristically: there are none here. */
+    /* Forgets a branch that was ended heuristically: Taiyen has none. */
     int (*xa_forget_entry)(XID *xid, int rmid, long flags);
-    /* Waits for an asynchronous call: there are none here. */
+    /* Waits for an asynchronous call: Taiyen has none. */
     int (*xa_complete_entry)(int *handle, int *returned, int rmid, long flags);
 };
 
@@ -95,7 +96,7 @@ struct xa_switch_t {
 #define TMJOIN 0x00200000L
 #define TMMIGRATE 0x00100000L
 
-/* What calls return. From 100 on: the branch is, or will be, rolled back. */
+/* Return values. From 100 on: the branch is, or will be, rolled back. */
 #define XA_RBBASE 100
 #define XA_RBROLLBACK XA_RBBASE
 #define XA_RBCOMMFAIL (XA_RBBASE + 1)
@@ -125,15 +126,16 @@ struct xa_switch_t {
 
 #endif
 
-/* ---- What is ours. */
+/* ---- Taiyen's declarations. */
 
 /* For the transaction manager. All its functions are thread-safe. */
 extern TY_API struct xa_switch_t ty_xa_switch;
 
-/* The heap of a resource manager; NULL: it is not open, or has a branch in doubt. Valid until xa_close. Thread-safe. */
+/* The heap of a resource manager, or NULL if it is not open, or has a branch in doubt. Valid until xa_close.
+ * Thread-safe. */
 TY_API ty_heap *ty_xa_heap(int rmid);
-/* The transaction of the branch that this thread works for (between xa_start and xa_end); NULL: there is none. It is
- * committed and rolled back by the transaction manager alone. Thread-safe. */
+/* The transaction of the branch that this thread works for (between xa_start and xa_end), or NULL. Only the transaction
+ * manager commits it or rolls it back. Thread-safe. */
 TY_API ty_txn *ty_xa_txn(int rmid);
 
 #ifdef __cplusplus
