@@ -1,4 +1,4 @@
-// Taiyen in C++: an aggregate taken apart into its members. A part of descriptors.hpp, which includes it.
+// Taiyen in C++: decomposes an aggregate into its members. Part of types.hpp, which includes it.
 #ifndef TAIYEN_AGGREGATES_HPP
 #define TAIYEN_AGGREGATES_HPP
 
@@ -11,7 +11,7 @@
 namespace taiyen {
 inline namespace v0 {
 
-// What a type is described by, where nothing can be deduced: specialise it.
+// The description of a type, if it cannot be deduced: specialise it.
 template <class T>
 struct describe;
 
@@ -26,7 +26,7 @@ concept described_by_hand = described<T> && requires {
     describe<T>::descriptor();
 };
 
-// Room for a T of which only addresses of members are taken.
+// Storage of a T, only used for the addresses of its members.
 template <class T>
 union descriptor_sample {
     constexpr descriptor_sample() noexcept : nothing() {}
@@ -48,14 +48,14 @@ constexpr bool takes(std::index_sequence<n...>) {
         T{any_value_at<n>()...};
     };
 }
-// With one of another kind behind the first.
+// With one of another kind after the first.
 template <class T, class Value, std::size_t... first, std::size_t... rest>
 constexpr bool takes_one(std::index_sequence<first...>, std::index_sequence<rest...>) {
     return requires {
         T{any_value_at<first>()..., Value(), any_value_at<rest>()...};
     };
 }
-// With nested values in braces of their own behind the first.
+// With nested values in braces of their own after the first.
 template <class T, class Value, std::size_t... first, std::size_t... nested, std::size_t... rest>
 constexpr bool takes_nested(std::index_sequence<first...>, std::index_sequence<nested...>,
                             std::index_sequence<rest...>) {
@@ -64,7 +64,7 @@ constexpr bool takes_nested(std::index_sequence<first...>, std::index_sequence<n
     };
 }
 
-// How deep containers stand in one another.
+// How deep containers are nested.
 template <class T>
 inline constexpr std::size_t depth_of = 0;
 template <class T>
@@ -82,9 +82,9 @@ struct any_aggregate {
     template <class T>
     requires(std::is_class_v<T> &&std::is_aggregate_v<T>) operator T() const noexcept;
 };
-// What is tried in nested braces, for the member at a place. In those of a container any value would be taken for an
-// element, and to make a container of elements without an allocator is an error, to clang, which does not only mean
-// that it cannot be made so.
+// The value that is tried in nested braces, for the member at a place. In braces of a container any value would count
+// as an element, and clang rejects a container of elements without an allocator with a hard error instead of a
+// substitution failure.
 template <class T, std::size_t all, std::size_t at, std::size_t depth = 8>
 constexpr auto value_in_braces() {
     using first = std::make_index_sequence<at>;
@@ -96,8 +96,9 @@ constexpr auto value_in_braces() {
     else
         return value_in_braces<T, all, at, depth - 1>();
 }
-// Values that braces of a T may have; those of an array count each. From above: with fewer values than there are,
-// members would have to be made without one, which not all can be (containers whose allocator needs a heap).
+// The number of values that braces of a T may have; each element of an array counts. Searched from above: with fewer
+// values than members, some would be default-constructed, which not all can be (containers whose allocator needs a
+// heap).
 template <class T, std::size_t n>
 constexpr std::size_t value_count_from() {
     if constexpr (n == 0 || takes<T>(std::make_index_sequence<n>()))
@@ -105,18 +106,18 @@ constexpr std::size_t value_count_from() {
     else
         return value_count_from<T, n - 1>();
 }
-inline constexpr std::size_t values_most = 256; // a longer array counts as so many
+inline constexpr std::size_t values_most = 256; // a longer array counts as this many
 template <class T>
-constexpr std::size_t value_count() { // more values than bytes: members of some bits
+constexpr std::size_t value_count() { // more values than bytes: bit-fields
     return value_count_from<T, (sizeof(T) < values_most / 8 ? sizeof(T) * 8 : values_most)>();
 }
-// How many values the member takes that begins with value at: more than one is an array.
+// How many values the member takes that begins with value `at`: an array takes more than one.
 template <class T, std::size_t all, std::size_t at, std::size_t size>
 constexpr std::size_t array_length() {
     if constexpr (size <= 1) {
         return 1;
     } else {
-        // With as many values behind as if it were one member; then with as many as if it were an array of so many.
+        // First with as many values after it as if it were one member; then as if it were an array of `size`.
         using value = decltype(value_in_braces<T, all, at>());
         constexpr bool is_one =
             takes_nested<T, value>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
@@ -147,7 +148,7 @@ struct any_base_of {
     template <class T>
     requires(std::is_base_of_v<T, Derived> && !std::is_same_v<T, Derived>) operator T() const noexcept;
 };
-// A union among the members that nobody has described. One without a name cannot be.
+// A union among the members that is not described. An anonymous one cannot be described.
 template <class T, std::size_t all, std::size_t at = 0>
 constexpr bool has_union() {
     if constexpr (at >= all)
@@ -163,7 +164,7 @@ constexpr bool has_base() {
     else
         return takes_one<T, any_base_of<T>>(std::index_sequence<>(), std::make_index_sequence<all - 1>());
 }
-// An array without a length, at the end. GCC says so only of one of length 0.
+// A flexible array member, at the end. GCC reports only one of length 0.
 template <class T, std::size_t... n>
 constexpr bool takes_empty(std::index_sequence<n...>) {
     return sizeof...(n) < values_most && requires {
@@ -190,7 +191,7 @@ void with_members(T &object, const Visit &visit) {
     static_assert(count <= 32, "more than 32 members: describe the type by taiyen::members");
     if constexpr (!is_parted) {
         return;
-    } else if constexpr (count == 1) { // an error here: an array without a length? Describe the type by hand
+    } else if constexpr (count == 1) { // an error here: a flexible array member? Describe the type by hand
 
         auto &[m0] = object;
         visit(m0);

@@ -1,27 +1,27 @@
 // Taiyen in C++: transactions of many threads at once, header-only, C++17 and later. taiyen.hpp includes it.
 //
 //     heap.atomically([&](auto &txn) {
-//         txn[from.balance] -= 10;
-//         txn[to.balance] += 10;
+//         txn[from.balance] -= 10; txn[to.balance] += 10;
 //     });
 //
-// Purpose: bodies as callables, loads and stores as expressions, conflicts that unwind.
+// Purpose: bodies as callables, loads and stores as expressions, conflicts as exceptions.
 //
-// Vocabulary: as concurrent.h. `atomic_txn` is the transaction that a body is given. `ref<T>` stands for an object in
-// the heap that is loaded and stored through it. var.hpp has fields that cannot be touched otherwise.
+// Vocabulary: as in concurrent.h. `atomic_txn` is the transaction that is passed to a body. `ref<T>` is a proxy of an
+// object in the heap, which is loaded and stored through the transaction. Fields of var.hpp can be accessed in no other
+// way.
 //
-// Guarantees: as the C API's. A conflict throws `conflict`, which is no std::exception: destructors run, and then the
-// callable runs again. If the program swallows it (`catch (...)`), nothing of the run is committed all the same. It
-// must not reach the end of a function that is noexcept, as destructors are: in one that an exception has called,
-// loads, stores and frees throw nothing for a conflict (loads give zeros, the others do nothing), but what allocates or
-// waits does, and one that is called at the end of its scope must be noexcept(false) to use the transaction at all. An
-// exception of the program's rolls back, and leaves heap.atomically. Failures throw `exception`.
+// Guarantees: those of the C API. A conflict throws `conflict`, which is no std::exception: destructors run, and then
+// the callable runs again. If the program swallows it (`catch (...)`), the run still commits nothing. It must not leave
+// a noexcept function, as destructors are: in a destructor that runs because of an exception, loads, stores and frees
+// throw nothing for a conflict (loads return zeros, the others do nothing), but calls that allocate or wait do; a
+// destructor that runs at the end of its scope must be noexcept(false) to use the transaction at all. An exception of
+// the program rolls back, and leaves heap.atomically. Failures throw `exception`.
 //
-// `throw conflict()` of the program's own is txn.restart().
+// A `throw conflict()` by the program is txn.restart().
 //
-// A proxy is no value: `auto balance = txn[a.balance]` is loaded where it is used. Write the type, or .load().
+// A proxy is not a value: `auto balance = txn[a.balance]` is loaded where it is used. Write the type, or .load().
 //
-// This face needs exceptions. A program that is compiled without them uses concurrent.h.
+// This API needs exceptions. A program that is compiled without them uses concurrent.h.
 #ifndef TAIYEN_CONCURRENT_HPP
 #define TAIYEN_CONCURRENT_HPP
 
@@ -41,12 +41,12 @@ class atomic_txn;
 template <class T>
 class var;
 
-// What a conflict, or a wait, throws through the body: whoever catches it throws it on.
+// Thrown through the body by a conflict, or a wait: code that catches it must rethrow it.
 class conflict {};
 
 namespace detail {
 
-// The bodies of this thread that run, the innermost first: how many exceptions were under way when each began.
+// The running bodies of this thread, the innermost first, each with the number of exceptions under way when it began.
 struct running_body {
     const ty_atomic_txn *txn;
     int exceptions;
@@ -61,7 +61,7 @@ inline const running_body *find_body(const ty_atomic_txn *txn) noexcept {
     return each;
 }
 
-// Says that a body runs, for as long as it lives. A part began when its whole did.
+// Registers a running body for its lifetime. A nested part has the count of its whole.
 class body_scope {
 public:
     explicit body_scope(const ty_atomic_txn *txn) noexcept : own_{txn, std::uncaught_exceptions(), innermost_body} {
@@ -84,7 +84,7 @@ private:
         throw exception(std::move(why));
 }
 
-// In a destructor that an exception has called another one would end the program. What was lost stays lost.
+// In a destructor that runs because of an exception, another one would end the program. The run stays lost.
 inline void fail(const ty_atomic_txn *txn, ty_status status) {
     if (status != TY_E_BUSY)
         throw exception(error::last());
@@ -100,7 +100,8 @@ inline void check(const ty_atomic_txn *txn, ty_status status) {
 
 } // namespace detail
 
-// An object in the heap, loaded and stored through a transaction; made by txn[object]. It converts to the value.
+// A proxy of an object in the heap, loaded and stored through a transaction; created by txn[object]. It converts to the
+// value.
 template <class T>
 class ref {
 public:
@@ -124,7 +125,7 @@ public:
     }
     // The value.
     operator value_type() const { return load(); }
-    // For members of what a pointer in the heap leads to: txn[txn[list.first]->value].
+    // For members of what a pointer in the heap points to: txn[txn[list.first]->value].
     value_type operator->() const {
         static_assert(std::is_pointer_v<value_type>, "the object is no pointer");
         return load();
@@ -160,12 +161,12 @@ public:
     const ref &operator/=(const U &value) const {
         return *this = static_cast<value_type>(load() / value);
     }
-    // Keeps the rest of a division.
+    // Stores the remainder of a division.
     template <class U>
     const ref &operator%=(const U &value) const {
         return *this = static_cast<value_type>(load() % value);
     }
-    // Keeps the bits that are in both.
+    // Keeps the bits that are set in both.
     template <class U>
     const ref &operator&=(const U &value) const {
         return *this = static_cast<value_type>(load() & value);
@@ -180,34 +181,34 @@ public:
     const ref &operator^=(const U &value) const {
         return *this = static_cast<value_type>(load() ^ value);
     }
-    // Shifts it up.
+    // Shifts it left.
     template <class U>
     const ref &operator<<=(const U &bits) const {
         return *this = static_cast<value_type>(load() << bits);
     }
-    // Shifts it down.
+    // Shifts it right.
     template <class U>
     const ref &operator>>=(const U &bits) const {
         return *this = static_cast<value_type>(load() >> bits);
     }
-    // Counts up.
+    // Increments.
     const ref &operator++() const {
         value_type value = load();
         return *this = ++value;
     }
-    // Counts down.
+    // Decrements.
     const ref &operator--() const {
         value_type value = load();
         return *this = --value;
     }
-    // Counts up, and gives what was there.
+    // Increments, and returns the old value.
     value_type operator++(int) const {
         value_type value = load();
         const value_type before = value++;
         store(value);
         return before;
     }
-    // Counts down, and gives what was there.
+    // Decrements, and returns the old value.
     value_type operator--(int) const {
         value_type value = load();
         const value_type before = value--;
@@ -224,7 +225,7 @@ private:
 
 namespace detail {
 
-// What a callable's outcome is handed out as: a ref as its value.
+// The type in which a callable's outcome is returned: a ref as its value.
 template <class Outcome>
 struct kept_as {
     using type = std::remove_cv_t<std::remove_reference_t<Outcome>>;
@@ -293,7 +294,7 @@ private:
     std::optional<place> kept_;
 };
 
-// A callable that is called once, after the transaction has ended.
+// A callable to be called once, after the transaction has ended.
 template <class Function>
 struct later_call {
     Function function;
@@ -306,49 +307,49 @@ struct later_call {
 
 } // namespace detail
 
-// The transaction that a body is given; valid within the body, for its thread. Whatever fails throws.
+// The transaction that is passed to a body; valid within the body, for its thread. Failures throw.
 class atomic_txn {
 public:
-    // Of the C API's, within a body.
+    // From the C API's transaction, within a body.
     explicit atomic_txn(ty_atomic_txn *txn) noexcept : txn_(txn) {}
-    // Not copied: it is of its body.
+    // Not copyable: it belongs to its body.
     atomic_txn(const atomic_txn &) = delete;
-    // Not assigned, either.
+    // Not assignable.
     atomic_txn &operator=(const atomic_txn &) = delete;
-    // The transaction for calls of the C API.
+    // The transaction, for C API calls.
     ty_atomic_txn *get() const noexcept { return txn_; }
 
-    // The object as this transaction sees it: txn[a.balance] += 10. It lies in the heap.
+    // The object as this transaction sees it: txn[a.balance] += 10. It must lie in the heap.
     template <class T>
     ref<T> operator[](T &object) const noexcept {
         return {txn_, std::addressof(object)};
     }
-    // The same of a field that is a var.
+    // The same for a var field.
     template <class T>
     ref<T> operator[](var<T> &field) const noexcept {
         return {txn_, std::addressof(field.value_)};
     }
-    // The same of a const one, to be loaded.
+    // The same for a const one, to be loaded.
     template <class T>
     ref<const T> operator[](const var<T> &field) const noexcept {
         return {txn_, std::addressof(field.value_)};
     }
-    // Any bytes of the heap's blocks: ty_atomic_load.
+    // Loads any bytes of the heap's blocks: ty_atomic_load.
     void load_bytes(const void *address, void *value, std::size_t bytes) const {
         detail::check(txn_, ty_atomic_load(txn_, address, value, bytes));
     }
-    // The same the other way: ty_atomic_store.
+    // Stores any bytes: ty_atomic_store.
     void store_bytes(void *address, const void *value, std::size_t bytes) const {
         detail::check(txn_, ty_atomic_store(txn_, address, value, bytes));
     }
-    // Says which objects will be wanted, so that their memory is asked for at once: txn.expect(a.balance, b.balance).
+    // Prefetches objects, all at once: txn.expect(a.balance, b.balance).
     template <class... T>
     void expect(const T &...objects) const noexcept {
         const void *const addresses[] = {static_cast<const void *>(std::addressof(objects))...};
         ty_atomic_expect(txn_, addresses, sizeof...(objects));
     }
 
-    // A new object. Until the commit it may be filled with plain stores. It is nobody's after a rollback.
+    // Constructs a new object. Until the commit it may be filled with plain stores. A rollback frees it.
     template <class T, class... Arguments>
     T *make(Arguments &&...arguments) const {
         static_assert(std::is_trivially_destructible_v<T>, "a rollback frees objects as bytes");
@@ -359,7 +360,7 @@ public:
             else
                 return ::new (block) T{std::forward<Arguments>(arguments)...};
         } catch (...) {
-            [[maybe_unused]] const ty_status freed = ty_atomic_free(txn_, block); // as the whole is, where it is lost
+            [[maybe_unused]] const ty_status freed = ty_atomic_free(txn_, block); // or by its rollback
             throw;
         }
     }
@@ -383,7 +384,7 @@ public:
         return resized ? resized : (detail::throw_failure(), nullptr);
     }
 
-    // The named root; nullptr if there is none. TY_E_MISMATCH: what it leads to is no block that a T fits in.
+    // The named root, or nullptr. TY_E_MISMATCH: it does not point to a block with room for a T.
     template <class T>
     T *find_root(const char *name) const {
         void *address = nullptr;
@@ -394,7 +395,7 @@ public:
             return static_cast<T *>(address);
         throw exception(detail::misfit(address, sizeof(T)));
     }
-    // The same as a reference; made, with these arguments, where there is none.
+    // The same, as a reference; constructed with these arguments if it does not exist.
     template <class T, class... Arguments>
     T &root(const char *name, Arguments &&...arguments) const {
         if (T *found = find_root<T>(name))
@@ -404,23 +405,23 @@ public:
         set_root(name, made);
         return *made;
     }
-    // Names a block of the heap. A null address takes the name away.
+    // Sets a named root. A null address removes it.
     void set_root(const char *name, void *address) const {
         detail::check(txn_, ty_atomic_root_set(txn_, name, address));
     }
 
-    // The body cannot go on as things are: it is run again when something that it has loaded has changed.
+    // Waits: the body is rolled back, and run again when something that it has loaded has changed. ty_atomic_wait.
     [[noreturn]] void wait() const {
         [[maybe_unused]] const ty_status asked = ty_atomic_wait(txn_);
         throw conflict();
     }
-    // What the body has seen is of no use to it: it is taken back and run again at once. ty_atomic_restart.
+    // Restarts: the body is rolled back and run again at once. ty_atomic_restart.
     [[noreturn]] void restart() const {
         if (ty_atomic_restart(txn_) != TY_E_BUSY)
             detail::throw_failure();
         throw conflict();
     }
-    // Runs first; where it waits, what it did is taken back and second is run instead. The outcomes are of one type.
+    // Runs first; if it waits, it is rolled back and second is run instead. Both have the same outcome type.
     template <class First, class Second>
     decltype(auto) either(First &&first, Second &&second) const;
 
@@ -444,7 +445,7 @@ private:
             throw exception(error::last());
     }
     using noting = ty_status (*)(ty_atomic_txn *, void (*)(void *), void *);
-    // Where it is not called it is dropped: one of the two always comes.
+    // The one that is not called is freed: one of the two is always called.
     template <class Function>
     void note(noting call, noting drop, Function &&function) const {
         using later = detail::later_call<std::decay_t<Function>>;
@@ -493,7 +494,7 @@ template <class Function>
 decltype(auto) heap_view::atomically(Function &&function, const atomic_options &options, atomic_result *told) const {
     using call = detail::body_call<std::remove_reference_t<Function>>;
     call own(function);
-    constexpr ty_status refusal = TY_E_EXISTS; // no failure of the library's
+    constexpr ty_status refusal = TY_E_EXISTS; // a status that the library does not return here
     const ty_status status = ty_atomically(
         heap_, &options,
         [](ty_atomic_txn *txn, void *context) {
@@ -502,7 +503,7 @@ decltype(auto) heap_view::atomically(Function &&function, const atomic_options &
             atomic_txn handle(txn);
             try {
                 body.run(handle);
-            } catch (const conflict &) { // the program's own, perhaps
+            } catch (const conflict &) { // perhaps thrown by the program
                 if (ty_atomic_restart(txn) != TY_E_BUSY)
                     detail::throw_failure();
                 throw;
@@ -511,7 +512,7 @@ decltype(auto) heap_view::atomically(Function &&function, const atomic_options &
         },
         &own, told);
     if (status != TY_OK && !(status == refusal && own.refused())) {
-        // A conflict of a part is the whole's; of one within a body on another heap, that one's.
+        // A conflict of a nested part is one of the whole; within a body on another heap, one of that body.
         const ty_atomic_txn *around =
             detail::innermost_body ? detail::innermost_body->txn : ty_current_atomic_txn(heap_);
         if (status != TY_E_BUSY || !around)

@@ -1,5 +1,5 @@
-// Taiyen in C++: type descriptors of containers, the library's own and those of libstdc++. A part of type
-// descriptors.hpp, which includes it.
+// Taiyen in C++: type descriptors of containers, the library's own and those of libstdc++. Part of types.hpp, which
+// includes it.
 #ifndef TAIYEN_CONTAINER_DESCRIPTORS_HPP
 #define TAIYEN_CONTAINER_DESCRIPTORS_HPP
 
@@ -18,14 +18,14 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
-// An allocator knows its heap by the base.
+// An allocator stores the base of its heap.
 template <class T>
 struct layout_of<allocator<T>> {
     static_assert(sizeof(allocator<T>) == sizeof(void *));
     static void fill(ty_type &, descriptor_fields &fields) { fields.put(TY_FIELD_HEAP, 0, nullptr); }
 };
 
-// The value alone.
+// Only the value.
 template <class T>
 struct layout_of<var<T>> {
     static_assert(sizeof(var<T>) == sizeof(T));
@@ -52,7 +52,7 @@ requires(std::is_empty_v<Deleter> && !std::is_array_v<T>) struct layout_of<std::
     static void fill(ty_type &, descriptor_fields &fields) { fields.add_at<T *>(0); }
 };
 
-// Numbers, each on a cache line of its own: what else is there may be remains.
+// Numbers, each on a cache line of its own: the padding may hold remains.
 template <>
 struct layout_of<counter> {
     static void fill(ty_type &, descriptor_fields &fields) {
@@ -60,7 +60,7 @@ struct layout_of<counter> {
     }
 };
 
-// The first item, which leads to the next, and on another cache line the last.
+// The first item, which points to the next, and on another cache line the last.
 template <class T>
 struct layout_of<queue_item<T>> {
     static void fill(ty_type &, descriptor_fields &fields) {
@@ -74,13 +74,13 @@ struct layout_of<queue<T>> {
         static descriptor_sample<queue<T>> sample;
         fields.add(&sample.object, sample.object.front_.first);
         fields.put(TY_FIELD_REFERENCE, fields.offset_of(&sample.object, sample.object.back_.last), nullptr);
-        for (std::size_t place : {8, 72}) // counts, and what may be remains
+        for (std::size_t place : {8, 72}) // counts, and padding that may hold remains
             fields.put(TY_FIELD_PLAIN, place, nullptr, 7);
     }
     static_assert(sizeof(queue<T>) == 128);
 };
 
-// Hashes are numbers, also those that a function takes from addresses.
+// Hashes are numbers, also if a hash function computes them from addresses.
 template <class Key, class Value>
 struct layout_of<hash_entry<Key, Value>> {
     static void fill(ty_type &, descriptor_fields &fields) {
@@ -101,8 +101,8 @@ struct layout_of<hash_map<Key, Value, Hash, Equal>> {
     }
 };
 
-// An entry, as the list of a level leads to it: nothing in it says in how many it is. Behind its links are zeros, as
-// transactions allocate.
+// An entry, as the list of a level points to it: it does not store its number of levels. Zeros follow its links, as
+// transactions allocate zeroed blocks.
 template <class Key, class Value, std::size_t level>
 struct entry_of_level {};
 template <class Key, class Value, std::size_t level>
@@ -111,7 +111,7 @@ struct layout_of<entry_of_level<Key, Value, level>> {
         using entry = ordered_entry<Key, Value>;
         constexpr std::size_t link = sizeof(entry) + level * sizeof(entry *);
         descriptor.size_bytes = link + sizeof(entry *);
-        if constexpr (level == 0) // which all are in
+        if constexpr (level == 0) // which contains all entries
             members<&entry::value, &entry::key>::template fill<entry>(fields);
         fields.put(TY_FIELD_POINTER, link, &descriptor);
     }
@@ -135,7 +135,7 @@ struct layout_of<ordered_map<Key, Value, Less>> {
 
 #if defined(__GLIBCXX__)
 
-// Allocator, begin, end, end of the room.
+// Allocator, begin, end, end of the capacity.
 template <class T>
 requires(!std::is_same_v<T, bool>) struct layout_of<std::vector<T, allocator<T>>> {
     static_assert(sizeof(std::vector<T, allocator<T>>) == 32);
@@ -150,19 +150,19 @@ requires(!std::is_same_v<T, bool>) struct layout_of<std::vector<T, allocator<T>>
     }
 };
 
-// Allocator, address of the characters (in the string itself if they are few), length, room.
+// Allocator, address of the characters (in the string itself if they are few), length, capacity.
 template <class Char, class Traits>
 struct layout_of<std::basic_string<Char, Traits, allocator<Char>>> {
     static_assert(sizeof(std::basic_string<Char, Traits, allocator<Char>>) == 40);
     static void fill(ty_type &, descriptor_fields &fields) {
         fields.add_at<allocator<Char>>(0);
         fields.put(TY_FIELD_POINTER, 8, nullptr);
-        fields.put(TY_FIELD_PLAIN, 24, nullptr, 2); // short texts, and what is left of them
+        fields.put(TY_FIELD_PLAIN, 24, nullptr, 2); // short texts, and remains of them
     }
 };
 
-// Links lead to nodes, and to the container itself, where the first and the last node lead. A node is a block, and has
-// its value behind its links; a container never has its links at the start of a block, where its allocator is.
+// Links point to nodes, and those of the first and the last node to the container itself. A node is a block, with its
+// value after its links; a container never has its links at the start of a block, where its allocator is.
 template <class T, std::size_t words, std::size_t first>
 struct links {
     std::uint64_t word[words];
@@ -213,8 +213,8 @@ struct layout_of<std::set<K, C, allocator<K>>> : tree_layout<std::set<K, C, allo
 template <class K, class C>
 struct layout_of<std::multiset<K, C, allocator<K>>> : tree_layout<std::multiset<K, C, allocator<K>>, K, C> {};
 
-// Allocator, address of the slots (the last word here, if there is one), their number, link to the first, number, rules
-// of growth, the one slot.
+// Allocator, address of the slots (if it has one slot, the last word here), their number, link to the first, number of
+// values, growth policy, the one slot.
 template <class Table, class T, class Hash, class Equal>
 struct table_layout {
     static_assert(std::is_empty_v<Hash> && std::is_empty_v<Equal> && sizeof(Table) == 64);

@@ -1,11 +1,13 @@
 // Taiyen in C++: a counter in a concurrent heap whose additions do not conflict, header-only, C++17 and later.
 //
-// Purpose: what many threads count, and few look at. Made by txn.make or txn.root, or a member of an object that is.
+// Purpose: a count that many threads add to, and few read. Created by txn.make or txn.root, or as a member of such an
+// object.
 //
-// Guarantees: each call is part of the transaction that it is given; those without one are part of the thread's
-// transaction on the counter's heap, or one of their own. Failures throw, as in concurrent.hpp.
+// Guarantees: each call is part of the transaction that is passed to it; calls without one are part of the thread's
+// transaction on the counter's heap, or a transaction of their own. Failures throw, as in concurrent.hpp.
 //
-// Cost: 1 KB. Up to 16 threads add to words of their own; a read loads all of these, and conflicts with whoever adds.
+// Cost: 1 KB. Up to 16 threads add to words of their own; a read loads all of these, and conflicts with each thread
+// that adds.
 #ifndef TAIYEN_COUNTER_HPP
 #define TAIYEN_COUNTER_HPP
 
@@ -20,7 +22,7 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
-// Of the thread: threads that begin one after the other have different ones.
+// The number of the thread: threads that start one after the other have different ones.
 inline unsigned thread_number() noexcept {
     static std::atomic<unsigned> next{0};
     thread_local const unsigned own = next.fetch_add(1, std::memory_order_relaxed);
@@ -29,17 +31,17 @@ inline unsigned thread_number() noexcept {
 
 } // namespace detail
 
-// A number that is added to.
+// A counter.
 class counter {
 public:
     // Zero.
     counter() = default;
-    // Not copied: it is of its place in the heap.
+    // Not copyable: it belongs to its place in the heap.
     counter(const counter &) = delete;
-    // Not assigned, either.
+    // Not assignable.
     counter &operator=(const counter &) = delete;
 
-    // Adds to it; what is negative takes away.
+    // Adds to it; a negative amount subtracts.
     void add(atomic_txn &txn, std::int64_t amount) { txn[parts_[detail::thread_number() % count].value] += amount; }
     // The same.
     void add(std::int64_t amount) {
@@ -59,7 +61,7 @@ public:
 
 private:
     static constexpr unsigned count = 16;
-    struct alignas(64) part { // J5: no two share a lock
+    struct alignas(64) part { // J5: threads that add do not conflict: no two parts share a lock
         std::int64_t value = 0;
     };
     part parts_[count];

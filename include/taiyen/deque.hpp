@@ -15,12 +15,12 @@ inline namespace v0 {
 
 class deque {
 public:
-    // Only of a value whose kind is value_kind::deque.
+    // Only for a value whose kind is value_kind::deque.
     deque(value_heap &heap, value v) : heap_(&heap), container_(detail::block_as<detail::value_container>(v)) {}
 
     // How many there are.
     std::size_t size() const noexcept { return container_->count; }
-    // Whether there is none.
+    // Whether it is empty.
     bool empty() const noexcept { return size() == 0; }
     // Another number after each change of size or order.
     std::uint32_t stamp() const noexcept { return container_->stamp; }

@@ -23,7 +23,7 @@ inline namespace v0 {
 
 class dict : public detail::table_container {
 public:
-    // Only of a value whose kind is value_kind::dict.
+    // Only for a value whose kind is value_kind::dict.
     dict(value_heap &heap, value v) : table_container(heap, v) {}
 
     // What stands for the key; nothing if it is not there.
@@ -89,7 +89,7 @@ public:
 
 class set : public detail::table_container {
 public:
-    // Only of a value whose kind is value_kind::set.
+    // Only for a value whose kind is value_kind::set.
     set(value_heap &heap, value v) : table_container(heap, v) {}
 
     // True: the key was not there.

@@ -1,12 +1,12 @@
 // Taiyen's own fault sites: named places at which a build of the tree with TAIYEN_FAULTS does something wrong on
-// purpose, so that a test can be seen to notice it. In every other build nothing is left of them.
+// purpose, to prove that a test detects it. Other builds contain nothing of them.
 //
-// A site stands where an invariant is kept, and its name says what goes wrong:
+// A site is where an invariant is kept, and its name says what goes wrong:
 //
 //   if (!fault("journal_flush_left_out"))
 //       status = journal.flush();
 //
-// The environment variable TAIYEN_FAULT switches one on, for a process and what it starts. tests/faults/sites.txt names
+// The environment variable TAIYEN_FAULT switches one on, for a process and its children. tests/faults/sites.txt names
 // the invariant of each and the test that must fail; `make faults` runs them all.
 #ifndef TAIYEN_FAULT_HPP
 #define TAIYEN_FAULT_HPP
@@ -24,12 +24,12 @@ namespace detail {
 
 #ifdef TAIYEN_FAULTS
 
-inline std::atomic<const char *> active_fault = nullptr; // NULL: nobody has looked at the environment yet
+inline std::atomic<const char *> active_fault = nullptr; // NULL: the environment was not read yet
 
 inline bool fault(const char *name) {
     const char *active = active_fault.load(std::memory_order_relaxed);
     if (active == nullptr) {
-        if (environ == nullptr) // before the C library has it a malloc is called already
+        if (environ == nullptr) // malloc is called before the C library has set it
             return false;
         active = std::getenv("TAIYEN_FAULT");
         active = active == nullptr ? "" : active;

@@ -1,19 +1,19 @@
 // Taiyen in C++: a hash map in a concurrent heap, header-only, C++17 and later.
 //
-// Purpose: values by their keys, for many threads. It grows where it is full, a few entries at a time, so nobody waits
-// for all of it to move. Made by txn.make or txn.root, or a member of an object that is.
+// Purpose: values by their keys, for many threads. It grows where it is full, a few entries at a time, so no thread
+// waits for all of it to move. Created by txn.make or txn.root, or as a member of such an object.
 //
-// Vocabulary: a slot has a list of entries, or leads to a table of slots below it. The next bits of a key's hash say
-// which slot of a table is the key's.
+// Vocabulary: a slot has a list of entries, or points to a table of slots below it. The next bits of a key's hash
+// select the key's slot in that table.
 //
-// Guarantees: each call is part of the transaction that it is given; those without one are part of the thread's
-// transaction on the map's heap, or one of their own. Failures throw, as in concurrent.hpp, and leave the map whole.
-// Keys and values are trivially copyable. Hashes are kept: a hash function must give the same in each run and version
-// of the program; those of keys that hold addresses are made anew where types.hpp moves the heap's blocks. An entry
-// does not move else, as long as it is there. Destroy a map when it is empty: clear().
+// Guarantees: each call is part of the transaction that is passed to it; calls without one are part of the thread's
+// transaction on the map's heap, or a transaction of their own. Failures throw, as in concurrent.hpp, and leave the map
+// whole. Keys and values are trivially copyable. Hashes are stored: a hash function must return the same in each run
+// and version of the program; those of keys that hold addresses are recomputed when types.hpp moves the heap's blocks.
+// Otherwise an entry never moves. Empty a map before you destroy it: clear().
 //
-// Cost: 2 KB, a block for each entry, and some 60 bytes an entry for tables at most. Transactions conflict where they
-// change the same list, of 8 entries at most (but those whose hashes are all the same), and where one asks for the
+// Cost: 2 KB, a block for each entry, and at most some 60 bytes for each entry for tables. Transactions conflict if
+// they change the same list, of at most 8 entries (more only if their hashes are equal), and with those that read the
 // size.
 #ifndef TAIYEN_HASH_MAP_HPP
 #define TAIYEN_HASH_MAP_HPP
@@ -28,7 +28,7 @@
 namespace taiyen {
 inline namespace v0 {
 
-// Of keys that are equal if their bytes are: hashes of the bytes.
+// For keys that are equal if their bytes are: a hash of the bytes.
 template <class Key>
 struct byte_hash {
     static_assert(std::has_unique_object_representations_v<Key>,
@@ -46,10 +46,10 @@ struct byte_hash {
         return mixed ^ mixed >> 17;
     }
 };
-// And whether they are.
+// Compares such keys.
 template <class Key>
 struct byte_equal {
-    // As bytes.
+    // Compares the bytes.
     bool operator()(const Key &a, const Key &b) const noexcept {
         return std::memcmp(std::addressof(a), std::addressof(b), sizeof a) == 0;
     }
@@ -78,24 +78,24 @@ public:
 
     // Empty.
     hash_map() = default;
-    // Not copied: it is of its place in the heap.
+    // Not copyable: it belongs to its place in the heap.
     hash_map(const hash_map &) = delete;
-    // Not assigned, either.
+    // Not assignable.
     hash_map &operator=(const hash_map &) = delete;
 
-    // Where the key's value is, for txn[*value]; NULL if there is none.
+    // The address of the key's value, for txn[*value]; NULL if the key is not there.
     Value *find(atomic_txn &txn, const Key &key) {
         const std::uint64_t hash = Hash()(key);
         unsigned used = 0;
         entry *found = look(txn, slot_of(txn, hash, &used), hash, key).found;
         return found ? std::addressof(found->value) : nullptr;
     }
-    // The same, made with a first value where there is none.
+    // The same; a missing key is added with a first value.
     Value &find_or_make(atomic_txn &txn, const Key &key, const Value &first = Value()) {
         bool made = false;
         return reach(txn, key, first, &made)->value;
     }
-    // The key's value, if there is one.
+    // The key's value, if the key is there.
     std::optional<Value> get(atomic_txn &txn, const Key &key) const {
         const Value *value = const_cast<hash_map *>(this)->find(txn, key);
         return value ? std::optional<Value>(txn[*value].load()) : std::nullopt;
@@ -104,7 +104,7 @@ public:
     std::optional<Value> get(const Key &key) const {
         return detail::in_reader(this, [&](atomic_txn &txn) { return get(txn, key); });
     }
-    // Gives the key this value. Whether it is a new one.
+    // Sets the key's value. True: the key is new.
     bool put(atomic_txn &txn, const Key &key, const Value &value) {
         bool made = false;
         entry *there = reach(txn, key, value, &made);
@@ -116,7 +116,7 @@ public:
     bool put(const Key &key, const Value &value) {
         return detail::in_transaction(this, [&](atomic_txn &txn) { return put(txn, key, value); });
     }
-    // Gives the key this value if it has none. Whether it had none.
+    // Sets the key's value if the key is not there. True: it was not.
     bool insert(atomic_txn &txn, const Key &key, const Value &value) {
         bool made = false;
         reach(txn, key, value, &made);
@@ -126,7 +126,7 @@ public:
     bool insert(const Key &key, const Value &value) {
         return detail::in_transaction(this, [&](atomic_txn &txn) { return insert(txn, key, value); });
     }
-    // Takes the key and its value away. Whether it was there.
+    // Erases the key and its value. True: it was there.
     bool erase(atomic_txn &txn, const Key &key) {
         const std::uint64_t hash = Hash()(key);
         unsigned used = 0;
@@ -134,7 +134,7 @@ public:
         if (!there.found)
             return false;
         entry *next = txn[there.found->next];
-        txn.free(there.found); // what may fail comes before what is stored
+        txn.free(there.found); // calls that may fail come before stores
         txn[*there.link] = next;
         count_.add(txn, -1);
         free_empty_tables(txn, hash);
@@ -145,25 +145,25 @@ public:
         return detail::in_transaction(this, [&](atomic_txn &txn) { return erase(txn, key); });
     }
 
-    // How many keys there are.
+    // The number of keys.
     std::uint64_t size(atomic_txn &txn) const { return static_cast<std::uint64_t>(count_.read(txn)); }
     // The same.
     std::uint64_t size() const { return static_cast<std::uint64_t>(count_.read()); }
     // Calls the function with each key and value (const Key &, const Value &) until it returns false; it may also
-    // return nothing. It may erase the key that it is given; nothing else of the map is to change meanwhile.
+    // return nothing. It may erase the key that is passed to it; it must change nothing else of the map.
     template <class Function>
     void each(atomic_txn &txn, Function &&function) const {
         for (const slot &top : top_)
             if (!each_of(txn, top, function))
                 return;
     }
-    // The same, but it only reads: to erase, use the one above. What the function did is not taken back if there is a
-    // conflict; it is then called for all again.
+    // The same, read-only: to erase, use the one above. After a conflict the effects of the function are not rolled
+    // back; it is called again for all.
     template <class Function>
     void each(Function &&function) const {
         detail::in_reader(this, [&](atomic_txn &txn) { each(txn, function); });
     }
-    // Takes all away.
+    // Erases all.
     void clear(atomic_txn &txn) {
         for (slot &top : top_)
             clear_slot(txn, top);
@@ -191,14 +191,14 @@ private:
     };
     struct place {
         entry *found;    // or NULL
-        entry **link;    // what leads to it
-        unsigned length; // of the list, where it is not found
+        entry **link;    // the link that points to it
+        unsigned length; // of the list, if the key is not found
     };
 
     static slot &slot_in(table *of, std::uint64_t hash, unsigned used) noexcept {
         return of->slots[hash >> used & ((1 << table_bits) - 1)];
     }
-    // J1. used: so many bits of the hash have led there.
+    // J1: an entry is in the list that its hash leads to. *used: how many bits of the hash selected the slot.
     slot &slot_of(atomic_txn &txn, std::uint64_t hash, unsigned *used) {
         slot *at = &top_[hash & ((1 << top_bits) - 1)];
         *used = top_bits;
@@ -220,7 +220,7 @@ private:
         }
         return there;
     }
-    // J4. The key's entry; where there is none, one is made.
+    // J4: a call that fails leaves the map whole. Returns the key's entry; a missing one is added.
     entry *reach(atomic_txn &txn, const Key &key, const Value &first, bool *made) {
         const std::uint64_t hash = Hash()(key);
         unsigned used = 0;
@@ -243,7 +243,8 @@ private:
         *made = true;
         return own;
     }
-    // J1. The entries of a slot go to a table below it. That is this transaction's until the commit.
+    // J1: an entry is in the list that its hash leads to. Moves the entries of a slot to a table below it, which
+    // belongs to this transaction until the commit.
     static table *split(atomic_txn &txn, slot &full, unsigned used) {
         table *below = txn.make<table>();
         for (entry *each = txn[full.entries]; each;) {
@@ -257,7 +258,7 @@ private:
         txn[full.below] = below;
         return below;
     }
-    // On the way of the hash, from the last one up.
+    // Frees empty tables on the path of the hash, from the lowest one up.
     void free_empty_tables(atomic_txn &txn, std::uint64_t hash) {
         slot *way[(64 - top_bits) / table_bits + 2];
         unsigned depth = 0, used = top_bits;
@@ -308,9 +309,9 @@ private:
         }
     }
 
-    // J1, after a move: keys that hold addresses have other hashes. Nobody uses the map meanwhile, and nothing is
-    // allocated: the tables stay, and a list may be too long until an entry is added to it. One that is no whole map
-    // stays as it is (J6).
+    // J1 after a move: keys that hold addresses have other hashes, so their entries change lists. No thread uses the
+    // map meanwhile, and nothing is allocated: the tables stay, and a list may be too long until an entry is added to
+    // it. J6: a map that is not whole stays as it is after a move.
     void hash_anew() {
         detail::move_walk walk(this);
         for (const slot &top : top_)

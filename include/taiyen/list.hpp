@@ -15,12 +15,12 @@ inline namespace v0 {
 
 class list {
 public:
-    // Only of a value whose kind is value_kind::list.
+    // Only for a value whose kind is value_kind::list.
     list(value_heap &heap, value v) : heap_(&heap), container_(detail::block_as<detail::value_container>(v)) {}
 
     // How many there are.
     std::size_t size() const { return packed() ? view().count : container_->count; }
-    // Whether there is none.
+    // Whether it is empty.
     bool empty() const { return size() == 0; }
     // Another number after each change of the size or order; 0 as long as it is packed.
     std::uint32_t stamp() const noexcept { return packed() ? 0 : container_->stamp; }
@@ -113,7 +113,7 @@ private:
     detail::packed_view view() const {
         return detail::packed_view(heap_->space(), reinterpret_cast<const detail::value_head *>(container_));
     }
-    // Before a change: it is an ordinary one from then on.
+    // Before a change: unpacks it, if it is packed.
     ty_status loosen() {
         if (!packed())
             return TY_OK;

@@ -1,5 +1,5 @@
-// Taiyen in C++: what a container does after its heap's blocks have moved. A part of hash_map.hpp and ordered_map.hpp,
-// which include it.
+// Taiyen in C++: checks of a container's blocks after they have moved. Part of hash_map.hpp and ordered_map.hpp, which
+// include it.
 #ifndef TAIYEN_MOVE_WALK_HPP
 #define TAIYEN_MOVE_WALK_HPP
 
@@ -13,19 +13,20 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
-// J6. Over blocks of a container that somebody hostile may have made: type descriptors say that each address is one of
-// the right type, but neither that lists end, nor that a block is one thing alone.
+// J6: a map that is not whole stays as it is after a move. Checks a walk over blocks of a container that may be
+// hostile: type descriptors guarantee that each address is of the right type, but neither that lists end, nor that a
+// block is used only once.
 class move_walk {
 public:
     explicit move_walk(const void *container) noexcept : container_(container) {}
-    // Whether a block starts there that has room for so much, and the walk has met no more than the heap has.
+    // Whether a block with room for `bytes` starts there, and the walk has met no more blocks than the heap has.
     bool meet(const void *block, std::size_t bytes) {
         if (ty_usable_size(block) < bytes || (blocks_.size() == most_ && blocks_.size() == ask()))
             return false;
         blocks_.push_back(block);
         return true;
     }
-    // Whether it has met no block twice, and not that of the container: then what is stored in one changes no other.
+    // Whether the walk has met no block twice, and not the container's own: then a store to one changes no other.
     bool is_whole() {
         ty_block own{};
         if (ty_block_of(container_, &own) == TY_OK)
@@ -35,7 +36,7 @@ public:
     }
 
 private:
-    // Only of a large container: it takes a look at the whole heap.
+    // Only for a large container: this reads statistics of the whole heap.
     std::size_t ask() {
         ty_heap_stats stats{};
         stats.struct_size = sizeof stats;

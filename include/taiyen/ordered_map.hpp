@@ -1,19 +1,19 @@
 // Taiyen in C++: an ordered map in a concurrent heap, header-only, C++17 and later.
 //
 // Purpose: values by their keys, in the order of the keys, for many threads; walks over a range see one state of it.
-// Made by txn.make or txn.root, or a member of an object that is.
+// Created by txn.make or txn.root, or as a member of such an object.
 //
 // Vocabulary: a skip list. Each entry is in the list of level 0, a quarter of them in that of level 1, a quarter of
 // these in that of level 2, and so on: a search goes down from the highest. Source: Pugh, "Skip Lists: A Probabilistic
 // Alternative to Balanced Trees" (1990).
 //
-// Guarantees: each call is part of the transaction that it is given; those without one are part of the thread's
-// transaction on the map's heap, or one of their own. Failures throw, as in concurrent.hpp, and leave the map whole.
-// Keys and values are trivially copyable; the order must be the same in each run of the program. An entry does not move
-// as long as it is there. Destroy a map when it is empty: clear().
+// Guarantees: each call is part of the transaction that is passed to it; calls without one are part of the thread's
+// transaction on the map's heap, or a transaction of their own. Failures throw, as in concurrent.hpp, and leave the map
+// whole. Keys and values are trivially copyable; the order must be the same in each run of the program. An entry never
+// moves. Empty a map before you destroy it: clear().
 //
-// Cost: 1 KB, and a block for each entry of 64 bytes at least. A search of n entries looks at some 2 log2(n). Values do
-// not share locks with keys, so a change of a value is no conflict with searches that pass by.
+// Cost: 1 KB, and a block of at least 64 bytes for each entry. A search among n entries reads some 2 log2(n). Values do
+// not share locks with keys, so a change of a value does not conflict with searches that pass by.
 #ifndef TAIYEN_ORDERED_MAP_HPP
 #define TAIYEN_ORDERED_MAP_HPP
 
@@ -29,7 +29,7 @@ inline namespace v0 {
 
 namespace detail {
 
-// Behind it are its links to the next entries, a pointer for each level that it is in.
+// Followed by its links to the next entries, a pointer for each level that it is in.
 template <class Key, class Value>
 struct ordered_entry {
     static constexpr std::size_t lock_bytes = 32;
@@ -51,22 +51,22 @@ public:
 
     // Empty.
     ordered_map() = default;
-    // Not copied: it is of its place in the heap.
+    // Not copyable: it belongs to its place in the heap.
     ordered_map(const ordered_map &) = delete;
-    // Not assigned, either.
+    // Not assignable.
     ordered_map &operator=(const ordered_map &) = delete;
 
-    // Where the key's value is, for txn[*value]; NULL if there is none.
+    // The address of the key's value, for txn[*value]; NULL if the key is not there.
     Value *find(atomic_txn &txn, const Key &key) {
         entry *found = seek(txn, key);
         return is_of(txn, found, key) ? std::addressof(found->value) : nullptr;
     }
-    // The same, made with a first value where there is none.
+    // The same; a missing key is added with a first value.
     Value &find_or_make(atomic_txn &txn, const Key &key, const Value &first = Value()) {
         bool made = false;
         return reach(txn, key, first, &made)->value;
     }
-    // The key's value, if there is one.
+    // The key's value, if the key is there.
     std::optional<Value> get(atomic_txn &txn, const Key &key) const {
         const entry *found = seek(txn, key);
         return is_of(txn, found, key) ? std::optional<Value>(txn[found->value].load()) : std::nullopt;
@@ -75,7 +75,7 @@ public:
     std::optional<Value> get(const Key &key) const {
         return detail::in_reader(this, [&](atomic_txn &txn) { return get(txn, key); });
     }
-    // Gives the key this value. Whether it is a new one.
+    // Sets the key's value. True: the key is new.
     bool put(atomic_txn &txn, const Key &key, const Value &value) {
         bool made = false;
         entry *there = reach(txn, key, value, &made);
@@ -87,7 +87,7 @@ public:
     bool put(const Key &key, const Value &value) {
         return detail::in_transaction(this, [&](atomic_txn &txn) { return put(txn, key, value); });
     }
-    // Gives the key this value if it has none. Whether it had none.
+    // Sets the key's value if the key is not there. True: it was not.
     bool insert(atomic_txn &txn, const Key &key, const Value &value) {
         bool made = false;
         reach(txn, key, value, &made);
@@ -97,13 +97,13 @@ public:
     bool insert(const Key &key, const Value &value) {
         return detail::in_transaction(this, [&](atomic_txn &txn) { return insert(txn, key, value); });
     }
-    // Takes the key and its value away. Whether it was there.
+    // Erases the key and its value. True: it was there.
     bool erase(atomic_txn &txn, const Key &key) {
         path way;
         entry *found = seek(txn, key, &way);
         if (!is_of(txn, found, key))
             return false;
-        txn.free(found); // what may fail comes before what is stored
+        txn.free(found); // calls that may fail come before stores
         for (unsigned level = 0; level < levels; level++)
             if (txn[*way.links[level]] == found)
                 txn[*way.links[level]] = txn[links_of(found)[level]];
@@ -153,35 +153,35 @@ public:
         return detail::in_reader(this, [&](atomic_txn &txn) { return last(txn); });
     }
     // Calls the function with each key and value (const Key &, const Value &), in order, until it returns false; it may
-    // also return nothing. It may erase the key that it is given; nothing else of the map is to change meanwhile.
+    // also return nothing. It may erase the key that is passed to it; it must change nothing else of the map.
     template <class Function>
     void each(atomic_txn &txn, Function &&function) const {
         walk(
             txn, txn[first_[0]], [](const Key &) { return true; }, function);
     }
-    // The same, but it only reads: to erase, use the one above. What the function did is not taken back if there is a
-    // conflict; it is then called for all again.
+    // The same, read-only: to erase, use the one above. After a conflict the effects of the function are not rolled
+    // back; it is called again for all.
     template <class Function>
     void each(Function &&function) const {
         detail::in_reader(this, [&](atomic_txn &txn) { each(txn, function); });
     }
-    // The same of those that are not before from, and before to.
+    // The same for the keys from `from` on and before `to`.
     template <class Function>
     void each_in(atomic_txn &txn, const Key &from, const Key &to, Function &&function) const {
         walk(
             txn, seek(txn, from), [&to](const Key &key) { return Less()(key, to); }, function);
     }
-    // The same, but it only reads.
+    // The same, read-only.
     template <class Function>
     void each_in(const Key &from, const Key &to, Function &&function) const {
         detail::in_reader(this, [&](atomic_txn &txn) { each_in(txn, from, to, function); });
     }
 
-    // How many keys there are.
+    // The number of keys.
     std::uint64_t size(atomic_txn &txn) const { return static_cast<std::uint64_t>(count_.read(txn)); }
     // The same.
     std::uint64_t size() const { return static_cast<std::uint64_t>(count_.read()); }
-    // Takes all away.
+    // Erases all.
     void clear(atomic_txn &txn) {
         while (const entry *each = txn[first_[0]])
             erase(txn, txn[each->key].load());
@@ -197,7 +197,7 @@ private:
     static constexpr unsigned levels = 16;
 
     using entry = detail::ordered_entry<Key, Value>;
-    // What leads past all that is before a key.
+    // The links that lead past all entries before a key.
     struct path {
         entry **links[levels];
         entry *last; // before the key; or NULL
@@ -210,7 +210,7 @@ private:
     entry *seek(atomic_txn &txn, const Key &key, path *way = nullptr) const {
         entry **tower = const_cast<entry **>(first_), *at = nullptr, *last = nullptr;
         for (unsigned level = levels; level-- > 0;) {
-            const entry *behind = at; // of the level above: it is not before the key
+            const entry *behind = at; // the one of the level above: it is not before the key
             while ((at = txn[tower[level]]) && at != behind && Less()(txn[at->key].load(), key)) {
                 last = at;
                 tower = links_of(at);
@@ -228,7 +228,8 @@ private:
     static std::optional<value_type> pair_of(atomic_txn &txn, const entry *of) {
         return of ? std::optional<value_type>(std::in_place, txn[of->key].load(), txn[of->value].load()) : std::nullopt;
     }
-    // J2, J4. The key's entry; where there is none, one is made.
+    // J2: each level's list is in order, and part of the one below. J4: a call that fails leaves the map whole. Returns
+    // the key's entry; a missing one is added.
     entry *reach(atomic_txn &txn, const Key &key, const Value &first, bool *made) {
         path way;
         entry *there = seek(txn, key, &way);
@@ -263,8 +264,8 @@ private:
         }
     }
 
-    // J2, after a move: keys that hold addresses may be in another order. Nobody uses the map meanwhile. A list without
-    // an end stays as it is (J6).
+    // J2 after a move: keys that hold addresses may be in another order, so the lists are sorted. No thread uses the
+    // map meanwhile. J6: a map that is not whole, such as a list without an end, stays as it is after a move.
     void sort_anew() {
         for (unsigned level = 0; level < levels; level++) {
             detail::move_walk walk(this);
@@ -276,7 +277,7 @@ private:
         }
     }
     static entry *sorted(entry *list, unsigned level) {
-        entry *runs[64] = {}; // NULL, or in order: 1 entry, 2, 4, ...
+        entry *runs[64] = {}; // NULL, or sorted runs of 1, 2, 4, ... entries
         while (list) {
             entry *run = list;
             list = links_of(run)[level];

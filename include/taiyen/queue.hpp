@@ -1,14 +1,13 @@
 // Taiyen in C++: a queue in a concurrent heap, header-only, C++17 and later.
 //
-// Purpose: values that some threads push and others pop, first in, first out; who pops may wait. A value that was
-// popped is back where it was if the transaction is rolled back. Made by txn.make or txn.root, or a member of an object
-// that is.
+// Purpose: values that some threads push and others pop, first in, first out; a pop may wait. A popped value is back in
+// its place if the transaction is rolled back. Created by txn.make or txn.root, or as a member of such an object.
 //
-// Guarantees: each call is part of the transaction that it is given; those without one are part of the thread's
-// transaction on the queue's heap, or one of their own. Failures throw, as in concurrent.hpp, and leave the queue
-// whole. Values are trivially copyable. Destroy a queue when it is empty: clear().
+// Guarantees: each call is part of the transaction that is passed to it; calls without one are part of the thread's
+// transaction on the queue's heap, or a transaction of their own. Failures throw, as in concurrent.hpp, and leave the
+// queue whole. Values are trivially copyable. Empty a queue before you destroy it: clear().
 //
-// Cost: a block for each value. Who pushes and who pops conflict where the queue is (nearly) empty alone.
+// Cost: a block for each value. A push and a pop conflict only while the queue is (nearly) empty.
 #ifndef TAIYEN_QUEUE_HPP
 #define TAIYEN_QUEUE_HPP
 
@@ -32,7 +31,7 @@ struct layout_of; // types.hpp
 
 } // namespace detail
 
-// First in, first out.
+// A queue.
 template <class T>
 class queue {
 public:
@@ -40,12 +39,12 @@ public:
 
     // Empty.
     queue() = default;
-    // Not copied: it is of its place in the heap.
+    // Not copyable: it belongs to its place in the heap.
     queue(const queue &) = delete;
-    // Not assigned, either.
+    // Not assignable.
     queue &operator=(const queue &) = delete;
 
-    // Puts a value behind all others.
+    // Appends a value.
     void push(atomic_txn &txn, const T &value) {
         item *made = txn.make<item>(value, nullptr);
         if (item *last = txn[back_.last])
@@ -59,14 +58,14 @@ public:
     void push(const T &value) {
         detail::in_transaction(this, [&](atomic_txn &txn) { push(txn, value); });
     }
-    // Takes the first value, if there is one.
+    // Removes and returns the first value, if the queue has one.
     std::optional<T> try_pop(atomic_txn &txn) {
         item *first = txn[front_.first];
         if (!first)
             return std::nullopt;
         std::optional<T> value(txn[first->value].load());
         item *next = txn[first->next];
-        txn.free(first); // what may fail comes before what is stored
+        txn.free(first); // calls that may fail come before stores
         txn[front_.first] = next;
         if (!next && !detail::fault("emptied_queue_keeps_its_last_item"))
             txn[back_.last] = nullptr;
@@ -77,7 +76,7 @@ public:
     std::optional<T> try_pop() {
         return detail::in_transaction(this, [this](atomic_txn &txn) { return try_pop(txn); });
     }
-    // Takes the first value; waits for one.
+    // Removes and returns the first value; waits for one.
     T pop(atomic_txn &txn) {
         std::optional<T> value = try_pop(txn);
         if (!value)
@@ -88,7 +87,7 @@ public:
     T pop() {
         return detail::in_transaction(this, [this](atomic_txn &txn) { return pop(txn); });
     }
-    // The first value, which stays.
+    // The first value, without removing it.
     std::optional<T> front(atomic_txn &txn) const {
         const item *first = txn[front_.first];
         return first ? std::optional<T>(txn[first->value].load()) : std::nullopt;
@@ -97,13 +96,13 @@ public:
     std::optional<T> front() const {
         return detail::in_reader(this, [this](atomic_txn &txn) { return front(txn); });
     }
-    // How many values there are.
+    // The number of values.
     std::uint64_t size(atomic_txn &txn) const { return txn[back_.pushed] - txn[front_.popped]; }
     // The same.
     std::uint64_t size() const {
         return detail::in_reader(this, [this](atomic_txn &txn) { return size(txn); });
     }
-    // Takes all values.
+    // Removes all values.
     void clear(atomic_txn &txn) {
         while (try_pop(txn)) {
         }
@@ -117,7 +116,7 @@ private:
     template <class U>
     friend struct detail::layout_of;
     using item = detail::queue_item<T>;
-    // J3. Apart, as different threads change them.
+    // J3: the queue's ends are those of one list. Apart from each other, as different threads change them.
     struct alignas(64) front_end {
         item *first = nullptr;
         std::uint64_t popped = 0;

@@ -19,12 +19,12 @@ inline namespace v0 {
 
 class records {
 public:
-    // Only of a value whose kind is value_kind::records.
+    // Only for a value whose kind is value_kind::records.
     records(value_heap &heap, value v) : heap_(&heap), container_(detail::block_as<detail::value_container>(v)) {}
 
     // How many there are.
     std::size_t size() const { return container_->count; }
-    // Whether there is none.
+    // Whether it is empty.
     bool empty() const { return size() == 0; }
     // How many there can be before they move.
     std::size_t room() const { return container_->body ? container_->body->refs : 0; }

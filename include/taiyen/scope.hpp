@@ -1,4 +1,4 @@
-// A scope of scope.h as an object: it ends where the object does, also when an exception leaves it.
+// Taiyen in C++: a scope of scope.h as an object: it ends with the object, also when an exception leaves it.
 #ifndef TAIYEN_SCOPE_HPP
 #define TAIYEN_SCOPE_HPP
 
@@ -7,20 +7,20 @@
 
 namespace taiyen {
 
-// The calling thread's malloc is a heap's while it lives. It belongs on the stack of the thread that made it.
+// While it lives, malloc of the calling thread allocates from a heap. Keep it on the stack of that thread.
 class scope {
 public:
-    // Of the heap; of none, for what is to lie in the process's heap: ty_enter.
+    // Enters a scope of the heap; an empty view is the process's heap: ty_enter.
     static result<scope> enter(heap_view heap) {
         if (ty_enter(heap.get()))
             return error::last();
         return scope();
     }
-    // Takes the other one's place, which then ends nothing.
+    // Moves the scope; the other object then ends nothing.
     scope(scope &&other) noexcept : entered_(std::exchange(other.entered_, false)) {}
-    // Not assigned.
+    // Not assignable.
     scope &operator=(scope &&) = delete;
-    // Ends the scope, on the thread that entered it: ty_leave.
+    // Leaves the scope, in the thread that entered it: ty_leave.
     ~scope() {
         if (entered_)
             ty_leave();

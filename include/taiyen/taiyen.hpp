@@ -1,29 +1,29 @@
-// Taiyen in C++: the face of the C API, header-only, C++17 and later.
+// Taiyen in C++: the C++ API over the C API, header-only, C++17 and later.
 //
-// Purpose: heaps that close themselves, results that cannot be overlooked, typed roots, containers in a heap.
+// Purpose: heaps that close themselves, results that cannot be ignored, typed roots, containers in a heap.
 //
-// Vocabulary: `heap` owns an open heap and ends it in its destructor; `heap_view` is a handle that owns nothing and is
+// Vocabulary: `heap` owns an open heap and closes it in its destructor; `heap_view` is a non-owning handle, which is
 // copied freely. `result<T>` is a value or an `error`. `allocator<T>` and `memory_resource` let containers live in a
-// heap. `transaction` is one under way and rolls back unless it was committed; `read_section` keeps transactions out
-// while it lives. Undo has its own header, undo.hpp, and so have transactions of many threads at once, concurrent.hpp.
+// heap. `transaction` is one under way, which its destructor rolls back unless it was committed; `read_section` keeps
+// transactions out while it lives. Undo is in undo.hpp, transactions of many threads at once are in concurrent.hpp.
 //
-// Guarantees: as the C API's, whose functions these call and whose comments hold. Nothing throws but what says so:
-// result::value() of an error throws `exception`, allocators throw std::bad_alloc; without exceptions both end the
-// program. An exception that a callback throws does not pass through the library: the walk ends, then it goes on to the
-// caller.
+// Guarantees: those of the C API, whose functions these call and whose comments apply. Only functions that say so
+// throw: result::value() of an error throws `exception`, allocators throw std::bad_alloc; without exceptions both end
+// the program. An exception that a callback throws does not pass through the library: the walk ends, then the exception
+// is rethrown to the caller.
 //
-// What lives in a persistent heap is found again as bytes: objects with pointers to outside the heap must not be
-// reached from a root. Objects with virtual functions, and pointers to functions, may where the heap knows its
-// program's code (open_options.code, code.h); elsewhere a root of a type with virtual functions is refused
-// (TY_E_UNSUPPORTED). Containers with `allocator<T>` may: it finds its heap by the heap's base, which never changes.
-// std::pmr containers hold a pointer to their resource: at a root they need the one that lives in the heap itself,
-// lasting_resource(); with another one outside the heap they are refused there.
+// The content of a persistent heap is stored as bytes: objects with pointers to outside the heap must not be reachable
+// from a root. Objects with virtual functions, and function pointers, may be if the heap records its program's code
+// (open_options.code, code.h); else a root of a type with virtual functions is refused (TY_E_UNSUPPORTED). Containers
+// with `allocator<T>` may be: it finds its heap by the heap's base, which never changes. std::pmr containers hold a
+// pointer to their resource: at a root they need the one that lives in the heap itself, lasting_resource(); with a
+// resource outside the heap they are refused there.
 //
-// Containers in a transactional heap store into nodes that nobody declares. So the first use of one (an allocator is
-// made or allocates; a root is of a type that is more than plain bytes) makes transactions of that heap *tracked*, as
-// if it had been opened with open_options.track_stores: they find their stores by themselves, for microseconds a page.
-// The transaction under way becomes so, too; where it has declared something already, the use is refused. Who declares
-// what containers store says so: txn_options.stores = TY_STORES_DECLARED.
+// Containers in a transactional heap store into nodes without declaring them. So the first use of one (an allocator is
+// created or allocates; a root is of a type that is more than plain bytes) makes transactions of that heap *tracked*,
+// as if it had been opened with open_options.track_stores: write-fault tracking detects their stores, for microseconds
+// a page. The transaction under way becomes tracked, too; if it has declared something already, the use is refused. A
+// program that itself declares what containers store sets txn_options.stores = TY_STORES_DECLARED.
 #ifndef TAIYEN_TAIYEN_HPP
 #define TAIYEN_TAIYEN_HPP
 
@@ -53,7 +53,7 @@
 namespace taiyen {
 inline namespace v0 {
 
-// What went wrong: the status to branch on, and the text for a person.
+// An error: the status to branch on, and the text for people to read.
 class [[nodiscard]] error {
 public:
     // The calling thread's last failure.
@@ -62,10 +62,10 @@ public:
         ty_error_detail(&detail);
         return {detail.status, ty_error_text()};
     }
-    // An error of the caller's own.
+    // The caller's own error.
     error(ty_status status, std::string text) : status_(status), text_(std::move(text)) {}
 
-    // What to branch on.
+    // The status to branch on.
     ty_status status() const noexcept { return status_; }
     // What was attempted, where, why, and what to do, in one line.
     const std::string &text() const noexcept { return text_; }
@@ -75,10 +75,10 @@ private:
     std::string text_;
 };
 
-// What result::value() throws.
+// Thrown by result::value().
 class exception : public std::exception {
 public:
-    // Of this error.
+    // From this error.
     explicit exception(error e) : error_(std::move(e)) {}
     // The text of the error.
     const char *what() const noexcept override { return error_.text().c_str(); }
@@ -89,27 +89,27 @@ private:
     error error_;
 };
 
-// A value, or the reason why there is none.
+// A value, or the error that replaces it.
 template <class T>
 class [[nodiscard]] result {
 public:
     // A result with this value.
     result(T value) : content_(std::in_place_index<0>, std::move(value)) {}
-    // A result without a value.
+    // A result with an error.
     result(taiyen::error e) : content_(std::in_place_index<1>, std::move(e)) {}
 
-    // Whether there is a value.
+    // Whether it has a value.
     explicit operator bool() const noexcept { return content_.index() == 0; }
-    // TY_OK where there is a value.
+    // TY_OK if it has a value.
     ty_status status() const noexcept { return *this ? TY_OK : error().status(); }
-    const taiyen::error &error() const noexcept { return *std::get_if<1>(&content_); } // only where there is one
+    const taiyen::error &error() const noexcept { return *std::get_if<1>(&content_); } // only if it has none
 
-    // Throws `exception` where there is no value.
+    // Throws `exception` if it has no value.
     T &value() & {
         check();
         return *std::get_if<0>(&content_);
     }
-    // Moves the value out; throws `exception` where there is none.
+    // Moves the value out; throws `exception` if it has none.
     T value() && {
         check();
         return std::move(*std::get_if<0>(&content_));
@@ -126,20 +126,20 @@ private:
 template <>
 class [[nodiscard]] result<void> {
 public:
-    // Done, without an error.
+    // Success.
     result() = default;
-    // Failed with this error.
+    // Failure with this error.
     result(taiyen::error e) : error_(std::make_unique<taiyen::error>(std::move(e))) {}
-    // Of a call of the C API, right after it.
+    // The result of a C API call; construct it right after the call.
     static result of(ty_status status) { return status ? result(taiyen::error::last()) : result(); }
 
-    // Whether all went well.
+    // Whether the call succeeded.
     explicit operator bool() const noexcept { return !error_; }
-    // TY_OK where all went well.
+    // TY_OK if the call succeeded.
     ty_status status() const noexcept { return error_ ? error_->status() : TY_OK; }
-    // The reason; only where there is one.
+    // The error; only if it failed.
     const taiyen::error &error() const noexcept { return *error_; }
-    // Throws `exception` where there is an error.
+    // Throws `exception` if it failed.
     void value() const {
         if (error_)
             TAIYEN_THROW(exception(*error_));
@@ -159,7 +159,7 @@ struct open_options : ty_open_options {
 
 namespace detail {
 
-// Hands a C++ callable to a C callback. R is what the callback returns (bool: go on; or void).
+// Passes a C++ callable to a C callback. R is what the callback returns (bool: continue; or void).
 template <class Function>
 struct callback {
     Function &function;
@@ -190,12 +190,13 @@ struct callback {
     static callback &of(void *context) { return *static_cast<callback *>(context); }
 };
 
-// What ty_alloc aligns to by itself.
+// The alignment that ty_alloc guarantees.
 inline bool naturally_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     return alignment <= 8 || (alignment <= 16 && bytes % 16 == 0);
 }
 
-// A container of the heap is used: its stores must become known. False: they would not, as the error says.
+// Called when a container of the heap is used: makes its stores known. False: they cannot become known; the error says
+// why.
 inline bool expect_containers(ty_heap *heap) noexcept {
     if (ty_heap_kind(heap) != TY_TRANSACTIONAL)
         return true;
@@ -205,7 +206,7 @@ inline bool expect_containers(ty_heap *heap) noexcept {
     return ty_set_stores(heap, TY_STORES_TRACKED) == TY_OK || !txn;
 }
 
-// Whether it is a std::pmr container.
+// Whether T is a std::pmr container.
 template <class T, class = void>
 struct has_resource : std::false_type {};
 template <class T>
@@ -215,12 +216,12 @@ struct has_resource<T, std::void_t<decltype(std::declval<const T &>().get_alloca
 template <class T>
 inline constexpr bool more_than_bytes = !std::is_trivially_copyable_v<T>;
 
-// Whether what a root leads to is a block that a T fits in.
+// Whether a root points to a block with room for a T.
 template <class T>
 bool fits(const void *address) noexcept {
     return ty_usable_size(address) >= sizeof(T) && reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0;
 }
-// Whether objects of the type are found again by the next run, as far as its virtual functions go.
+// Whether the next run can use objects of the type, as far as its virtual functions are concerned.
 template <class T>
 bool code_is_known([[maybe_unused]] ty_heap *heap) noexcept {
     if constexpr (std::is_polymorphic_v<T>)
@@ -232,7 +233,7 @@ bool code_is_known([[maybe_unused]] ty_heap *heap) noexcept {
     return true;
 }
 inline error misfit(const void *address, std::size_t bytes) {
-    const std::size_t room = ty_usable_size(address); // 0: no block starts there
+    const std::size_t room = ty_usable_size(address); // 0: not the start of a block
     ty_error_set(TY_E_MISMATCH, 0,
                  room == 0      ? "use a root that leads to no block as an object"
                  : room < bytes ? "use a root as an object of a type that it is too small for"
@@ -253,18 +254,18 @@ struct txn_options : ty_txn_options {
     txn_options() : ty_txn_options TY_TXN_OPTIONS_INIT {}
 };
 
-// Of a concurrent transaction: heap.atomically(function, TY_COMMIT_ASYNC).
+// Options of a concurrent transaction: heap.atomically(function, TY_COMMIT_ASYNC).
 struct atomic_options : ty_atomic_options {
-    // With the defaults but for the mode.
+    // The defaults, except for the mode.
     atomic_options(ty_commit_mode mode = TY_COMMIT_SYNC) : ty_atomic_options TY_ATOMIC_OPTIONS_INIT { commit = mode; }
 };
-// What came of it: the LSN of the commit, for heap_view::is_durable.
+// Its outcome: the LSN of the commit, for heap_view::is_durable.
 struct atomic_result : ty_atomic_result {
     // With its size set.
     atomic_result() : ty_atomic_result{} { struct_size = sizeof(ty_atomic_result); }
 };
 
-// A transaction under way, of the thread that began it. Its destructor rolls it back unless it has ended.
+// A transaction under way, for the thread that began it. Its destructor rolls it back unless it has ended.
 class transaction {
 public:
     // Begins one on the heap for the calling thread, as ty_begin does.
@@ -277,7 +278,7 @@ public:
     // Takes the transaction over; the other one is then empty.
     transaction(transaction &&other) noexcept
         : txn_(std::exchange(other.txn_, nullptr)), heap_(other.heap_), prepared_(other.prepared_) {}
-    // The same; what was under way here is rolled back before.
+    // The same; rolls back its own transaction first.
     transaction &operator=(transaction &&other) noexcept {
         if (this != &other) {
             end();
@@ -287,15 +288,15 @@ public:
         }
         return *this;
     }
-    // Rolls back what has not ended, unless it is prepared.
+    // Rolls back, unless the transaction has ended or is prepared.
     ~transaction() { end(); }
 
     // Whether it is still under way.
     explicit operator bool() const noexcept { return txn_ != nullptr; }
-    // The transaction for calls of the C API; NULL when it has ended.
+    // The transaction, for C API calls; NULL when it has ended.
     ty_txn *get() const noexcept { return txn_; }
 
-    // Says that the objects will be written: txn.declare(a.balance, b.balance).
+    // Declares that the objects will be written: txn.declare(a.balance, b.balance).
     template <class... T>
     result<void> declare(const T &...objects) const {
         ty_status status = TY_OK;
@@ -323,15 +324,15 @@ public:
             return error::last();
         return resized;
     }
-    // Names a block of the heap: ty_txn_root_set. A null address takes the name away.
+    // Sets a named root: ty_txn_root_set. A null address removes it.
     result<void> set_root(const char *name, void *address) const {
         return result<void>::of(ty_txn_root_set(txn_, name, address));
     }
-    // Keeps read sections of this object out until the transaction ends: ty_txn_lock_object.
+    // Locks the object against its read sections until the transaction ends: ty_txn_lock_object.
     result<void> lock_object(const void *object) const { return result<void>::of(ty_txn_lock_object(txn_, object)); }
 
-    // From now on it can only be committed or rolled back, by any thread: ty_prepare. If this object goes before that,
-    // the transaction stays prepared, since its coordinator may have decided.
+    // Prepares: from now on it can only be committed or rolled back, by any thread: ty_prepare. If this object is
+    // destroyed before that, the transaction stays prepared, since its coordinator may have decided.
     result<void> prepare(const void *description = nullptr, std::size_t bytes = 0) {
         const ty_status status = ty_prepare(txn_, description, bytes);
         prepared_ = ty_current_txn(heap_) == nullptr;
@@ -339,16 +340,16 @@ public:
     }
     // After a failure the transaction may still be under way, to be tried again or rolled back.
     result<void> commit() { return ended(ty_commit(txn_)); }
-    // The LSN is for heap_view::is_durable.
+    // Commits without waiting: ty_commit_async. The LSN is for heap_view::is_durable.
     result<std::uint64_t> commit_async() {
         std::uint64_t lsn = 0;
         if (result<void> outcome = ended(ty_commit_async(txn_, &lsn)); !outcome)
             return outcome.error();
         return lsn;
     }
-    // Takes back all that it did. It has ended then.
+    // Rolls back and ends the transaction.
     result<void> rollback() { return result<void>::of(ty_rollback(std::exchange(txn_, nullptr))); }
-    // Gives the transaction up to the caller.
+    // Releases ownership of the transaction to the caller.
     [[nodiscard]] ty_txn *release() noexcept { return std::exchange(txn_, nullptr); }
 
 private:
@@ -368,7 +369,7 @@ private:
     bool prepared_ = false;
 };
 
-// Keeps transactions out while it lives: what was committed is seen whole.
+// A read section: no transaction is under way while it lives, so each committed one is seen whole.
 class read_section {
 public:
     // Begins one on the heap for the calling thread, as ty_read_begin does.
@@ -384,7 +385,7 @@ public:
         std::swap(heap_, other.heap_);
         return *this;
     }
-    // Ends the section; by the thread that began it.
+    // Ends the section; only in the thread that began it.
     ~read_section() {
         if (heap_)
             ty_read_end(heap_);
@@ -395,8 +396,8 @@ private:
     ty_heap *heap_;
 };
 
-// Allocates in a heap, for any container. Equal allocators allocate in the same heap. It holds the heap's base, so that
-// containers may live in a persistent heap and be used by the next run of the program.
+// An allocator for any container. Equal allocators allocate in the same heap. It holds the heap's base, so containers
+// may live in a persistent heap and be used by the next run of the program.
 template <class T>
 class allocator {
 public:
@@ -405,13 +406,13 @@ public:
     using propagate_on_container_move_assignment = std::true_type;
     using propagate_on_container_swap = std::true_type;
 
-    // Of this heap.
+    // For this heap.
     explicit allocator(heap_view view) noexcept;
-    // Of the same heap, for another type.
+    // For the same heap and another type.
     template <class U>
     allocator(const allocator<U> &other) noexcept : base_(other.base()) {}
 
-    // Throws std::bad_alloc, the thread's error detail says why; and `exception` in a transaction that declares its
+    // Throws std::bad_alloc (the thread's error detail says why), and `exception` in a transaction that declares its
     // stores.
     [[nodiscard]] T *allocate(std::size_t count) {
         if (count > SIZE_MAX / sizeof(T))
@@ -424,7 +425,7 @@ public:
             TAIYEN_THROW(std::bad_alloc());
         return static_cast<T *>(block);
     }
-    // Gives a block back to its heap.
+    // Frees a block.
     void deallocate(T *block, std::size_t) noexcept { static_cast<void>(ty_free(block)); }
 
     // The base of its heap.
@@ -444,10 +445,10 @@ bool operator!=(const allocator<T> &a, const allocator<U> &b) noexcept {
     return !(a == b);
 }
 
-// The same for std::pmr containers.
+// A memory resource for std::pmr containers.
 class memory_resource final : public std::pmr::memory_resource {
 public:
-    // Of this heap, as long as it is open.
+    // For this heap, as long as it is open.
     explicit memory_resource(ty_heap *heap) noexcept : heap_(heap) {}
 
 private:
@@ -468,31 +469,31 @@ private:
 #if defined(__cpp_rtti)
         return dynamic_cast<const memory_resource *>(&other);
 #else
-        static_cast<void>(other); // only itself is then known to be the same
+        static_cast<void>(other); // without RTTI, only the object itself is known to be equal
         return nullptr;
 #endif
     }
     ty_heap *heap_;
 };
 
-// A handle of an open heap; owns nothing. All it does is what the C function of the same name does.
+// A non-owning handle of an open heap. Each member does what the C function of the same name does.
 class heap_view {
 public:
-    // Of an open heap, or of none.
+    // For an open heap, or for none.
     explicit heap_view(ty_heap *heap) noexcept : heap_(heap) {}
-    // The heap that an address lies in; empty if none.
+    // The heap that contains the address; empty if none does.
     static heap_view of(const void *address) noexcept { return heap_view(ty_heap_of(address)); }
 
-    // Whether it is one of a heap.
+    // Whether it refers to a heap.
     explicit operator bool() const noexcept { return heap_ != nullptr; }
-    // The heap for calls of the C API.
+    // The heap, for C API calls.
     ty_heap *get() const noexcept { return heap_; }
     // The kind of the heap.
     ty_kind kind() const noexcept { return ty_heap_kind(heap_); }
     // The last epoch that is durable; 0 for a volatile heap.
     std::uint64_t epoch() const noexcept { return ty_heap_epoch(heap_); }
 
-    // An object in the heap.
+    // Constructs an object in the heap.
     template <class T, class... Arguments>
     result<T *> make(Arguments &&...arguments) const {
         void *block = detail::allocate(heap_, sizeof(T), alignof(T));
@@ -506,7 +507,7 @@ public:
             rethrow();
         }
     }
-    // Ends an object that make made; NULL does nothing.
+    // Destroys an object from make; NULL does nothing.
     template <class T>
     static result<void> destroy(T *object) {
         if (!object)
@@ -515,7 +516,7 @@ public:
         return result<void>::of(ty_free(object));
     }
 
-    // The named root; nullptr if there is none. TY_E_MISMATCH: what it leads to is no block that a T fits in.
+    // The named root, or nullptr. TY_E_MISMATCH: it does not point to a block with room for a T.
     template <class T>
     result<T *> find_root(const char *name) const {
         if (!detail::code_is_known<T>(heap_))
@@ -530,7 +531,7 @@ public:
             return with_resource(static_cast<T *>(address));
         return detail::misfit(address, sizeof(T));
     }
-    // The named root; constructed in place where there is none. A root that is found is not constructed again.
+    // The named root; constructed in place if it does not exist. An existing root is not constructed again.
     template <class T, class... Arguments>
     result<T *> find_or_make_root(const char *name, Arguments &&...arguments) const {
         result<T *> found = find_root<T>(name);
@@ -546,18 +547,18 @@ public:
         static_cast<void>(destroy(made.value()));
         return why;
     }
-    // The same as a reference. Throws `exception`.
+    // The same, as a reference. Throws `exception`.
     template <class T, class... Arguments>
     T &root(const char *name, Arguments &&...arguments) const {
         return *find_or_make_root<T>(name, std::forward<Arguments>(arguments)...).value();
     }
-    // Names a block of the heap. A null address takes the name away.
+    // Sets a named root. A null address removes it.
     result<void> set_root(const char *name, void *address) const {
         return result<void>::of(ty_root_set(heap_, name, address));
     }
-    // The resource for std::pmr containers that are found again by the next run: it lives in the heap, under a root of
-    // its own, and each open makes it this process's. On a transactional heap it is made in a transaction. Of a heap
-    // that is open for reading only it is one that gives no memory (std::bad_alloc).
+    // The memory resource for std::pmr containers that the next run uses: it lives in the heap, under a root of its
+    // own, and each open adapts it to the process. On a transactional heap it is created in a transaction. On a
+    // read-only heap it allocates nothing (std::bad_alloc).
     result<std::pmr::memory_resource *> lasting_resource() const {
         if (!detail::expect_containers(heap_))
             return error::last();
@@ -578,9 +579,9 @@ public:
 
     // Makes all of the heap durable: ty_snapshot.
     result<void> snapshot() const { return result<void>::of(ty_snapshot(heap_)); }
-    // Calls the function with a transaction (taiyen::transaction &) and commits; the result is that of the commit.
-    // Rolls back instead if the function returns false or a result that is an error (which is then the outcome, for
-    // false TY_OK), or throws. The function may also end the transaction itself.
+    // Calls the function with a transaction (taiyen::transaction &) and commits; returns the result of the commit.
+    // Rolls back instead if the function throws, or returns false (the result is TY_OK) or a result that is an error
+    // (the result is that error). The function may also end the transaction itself.
     template <class Function>
     result<void> transact(Function &&function, const txn_options &options = {}) const {
         result<transaction> begun = transaction::begin(heap_, options);
@@ -600,11 +601,11 @@ public:
         return txn ? txn.commit() : result<void>();
     }
 #if defined(__cpp_exceptions)
-    // On a concurrent heap: runs the function as a transaction, many times if need be, until it commits, and returns
-    // what the function has returned. It is given the transaction (taiyen::atomic_txn &), or nothing. Rolls back
-    // instead if the function throws, or returns a result that is an error. Within one of this heap it is a part:
-    // rolled back by itself, committed with the whole. Throws `exception` on failures; told->committed then says
-    // whether others may see it. concurrent.hpp tells more.
+    // On a concurrent heap: runs the function as a transaction, many times if necessary, until it commits, and returns
+    // what the function has returned. The function takes the transaction (taiyen::atomic_txn &), or nothing. Rolls back
+    // instead if the function throws, or returns a result that is an error. Within a transaction of this heap it is a
+    // nested part: rolled back by itself, committed with the whole. Throws `exception` on failures; told->committed
+    // then says whether the commit is visible to others. See concurrent.hpp.
     template <class Function>
     decltype(auto) atomically(Function &&function, const atomic_options &options = {},
                               atomic_result *told = nullptr) const;
@@ -617,7 +618,7 @@ public:
     result<read_section> read() const {
         return read_section::begin(heap_);
     }
-    // Whether the transaction with that LSN, and all before it, are durable. wait: makes it so. 0: all.
+    // Whether the transaction with that LSN, and all before it, are durable. wait: makes them durable. 0: all.
     result<bool> is_durable(std::uint64_t lsn, bool wait = false) const {
         bool answer = false;
         if (ty_durable(heap_, lsn, wait, &answer))
@@ -625,7 +626,7 @@ public:
         return answer;
     }
 
-    // Collects the changed pages, and gives the epoch that is to be durable: ty_snapshot_start.
+    // Starts a snapshot: collects the dirty pages, and returns its epoch: ty_snapshot_start.
     result<std::uint64_t> start_snapshot() const {
         std::uint64_t epoch = 0;
         if (ty_snapshot_start(heap_, &epoch))
@@ -641,7 +642,7 @@ public:
         return result<void>::of(ty_run_background_work(heap_));
     }
 
-    // Figures of the heap: ty_heap_get_stats.
+    // Statistics of the heap: ty_heap_get_stats.
     result<ty_heap_stats> stats() const {
         ty_heap_stats stats{};
         stats.struct_size = sizeof stats;
@@ -650,8 +651,8 @@ public:
         return stats;
     }
 
-    // Call a function with each block (const ty_block &), extents (const ty_extent &), or root (const char *, void *),
-    // until it returns false; it may also return nothing. Not for changing the heap meanwhile.
+    // Call a function with each block (const ty_block &), extent (const ty_extent &), or root (const char *, void *),
+    // until it returns false; it may also return nothing. It must not change the heap meanwhile.
     template <class Function>
     result<void> each_block(Function &&function) const {
         using call = detail::callback<std::remove_reference_t<Function>>;
@@ -676,7 +677,7 @@ public:
             heap_, [](const char *name, void *address, void *context) { return call::of(context).call(name, address); },
             &c));
     }
-    // Checks everything; calls the function with a text (const char *) for each thing that is wrong.
+    // Verifies the heap; calls the function with a text (const char *) for each problem.
     template <class Function>
     result<void> verify(Function &&function) const {
         using call = detail::callback<std::remove_reference_t<Function>>;
@@ -684,7 +685,7 @@ public:
         return c.finish(ty_heap_verify(
             heap_, [](const char *problem, void *context) { call::of(context).call(problem); }, &c));
     }
-    // Checks everything, and only says whether all is sound.
+    // Verifies the heap; only returns whether all is sound.
     result<void> verify() const {
         return result<void>::of(ty_heap_verify(heap_, nullptr, nullptr));
     }
@@ -692,7 +693,7 @@ public:
 protected:
     static constexpr const char *lasting_name = "taiyen.memory_resource";
 
-    // Another process made it: its table of virtual functions was elsewhere, its heap too.
+    // Adapts a resource that another process created, whose virtual table and heap handle had other addresses.
     result<std::pmr::memory_resource *> renew_resource(void *place) const {
         if (ty_usable_size(place) < sizeof(taiyen::memory_resource)) {
             ty_error_set(TY_E_MISMATCH, 0, "use the root taiyen.memory_resource: it leads to something else", nullptr,
@@ -701,7 +702,7 @@ protected:
         }
         const taiyen::memory_resource wanted(heap_);
         if (std::memcmp(place, static_cast<const void *>(&wanted), sizeof wanted) != 0) {
-            if (is_read_only(place)) // its page, too; to read a container takes no memory
+            if (is_read_only(place)) // its page is read-only, too; reading a container allocates nothing
                 return std::pmr::null_memory_resource();
             if (ty_txn *txn = ty_current_txn(heap_); txn && ty_declare(txn, place, sizeof wanted))
                 return error::last();
@@ -709,13 +710,14 @@ protected:
         }
         return std::launder(static_cast<taiyen::memory_resource *>(place));
     }
-    // Asked by what changes nothing where it is allowed: the root is there, and containers have stores found anyway.
+    // Called where a use may change nothing, once it is allowed: the root exists, and stores of containers are tracked
+    // anyway.
     bool is_read_only(void *lasting) const noexcept {
         if (ty_heap_kind(heap_) == TY_TRANSACTIONAL)
             return !ty_current_txn(heap_) && ty_set_stores(heap_, TY_STORES_TRACKED) == TY_E_ARGUMENT;
         return ty_root_set(heap_, lasting_name, lasting) == TY_E_PERMISSION;
     }
-    // What a root leads to is found by the next run with the resource that it has now.
+    // Checks that the next run can use the resource that the root's object has now.
     template <class T>
     result<T *> with_resource(T *object) const {
         if constexpr (detail::has_resource<T>::value) {
@@ -746,14 +748,14 @@ protected:
 
 template <class T>
 allocator<T>::allocator(heap_view view) noexcept : base_(ty_heap_base(view.get())) {
-    static_cast<void>(detail::expect_containers(view.get())); // what is refused is its first use
+    static_cast<void>(detail::expect_containers(view.get())); // the first use reports a refusal
 }
 
-// An open heap. Its destructor destroys a volatile heap, and closes a persistent one; where the close fails (a full
-// disk) it discards it, so call close() to see, and to be able to try again.
+// Owns an open heap. Its destructor destroys a volatile heap, and closes a persistent one; if the close fails (a full
+// disk) it discards the heap. So call close() to get the error, and to be able to try again.
 class heap : public heap_view {
 public:
-    // Makes a volatile heap: ty_heap_create.
+    // Creates a volatile heap: ty_heap_create.
     static result<heap> create(const heap_options &options = {}) {
         ty_heap *made = nullptr;
         if (ty_heap_create(&options, &made))
@@ -767,13 +769,13 @@ public:
             return error::last();
         return heap(opened);
     }
-    // Takes over what the C API opened.
+    // Takes ownership of a heap that the C API opened.
     explicit heap(ty_heap *owned) : heap_view(owned), resource_(std::make_unique<taiyen::memory_resource>(owned)) {}
 
     // Takes the heap over; the other one is then empty.
     heap(heap &&other) noexcept
         : heap_view(std::exchange(other.heap_, nullptr)), resource_(std::move(other.resource_)) {}
-    // The same; the heap that was here is ended before.
+    // The same; ends its own heap first.
     heap &operator=(heap &&other) noexcept {
         if (this != &other) {
             end();
@@ -782,13 +784,13 @@ public:
         }
         return *this;
     }
-    // Ends the heap, as told above.
+    // Ends the heap, as described above.
     ~heap() { end(); }
 
-    // A handle that owns nothing.
+    // A non-owning handle.
     heap_view view() const noexcept { return *this; }
-    // For std::pmr containers that this run alone uses; lives as long as the heap is open. lasting_resource() is for
-    // those that the next run finds.
+    // The memory resource for std::pmr containers that only this run uses; lives as long as the heap is open.
+    // lasting_resource() is for those that the next run uses.
     std::pmr::memory_resource *resource() const noexcept { return resource_.get(); }
 
     // After a failure the heap is still open.
@@ -797,17 +799,17 @@ public:
             return {};
         const ty_status status = kind() == TY_VOLATILE ? ty_heap_destroy(heap_) : ty_close(heap_);
         if (status == TY_OK)
-            heap_ = nullptr; // another thread's heap may have the same address by now
+            heap_ = nullptr; // another thread's heap may have the same address now
         return result<void>::of(status);
     }
-    // Ends a persistent heap without a snapshot.
+    // Closes a persistent heap without a snapshot: ty_discard.
     result<void> discard() {
         const ty_status status = ty_discard(heap_);
         if (status == TY_OK)
             heap_ = nullptr;
         return result<void>::of(status);
     }
-    // Gives the heap up to the caller.
+    // Releases ownership of the heap to the caller.
     [[nodiscard]] ty_heap *release() noexcept { return std::exchange(heap_, nullptr); }
 
 private:
@@ -818,7 +820,7 @@ private:
             static_cast<void>(ty_heap_destroy(release()));
             return;
         }
-        if (ty_close(heap_) != TY_OK) // then it is still open
+        if (ty_close(heap_) != TY_OK) // it is still open then
             static_cast<void>(ty_discard(heap_));
         heap_ = nullptr;
     }

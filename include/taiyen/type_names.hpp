@@ -1,4 +1,4 @@
-// Taiyen in C++: what the type descriptors of types are called. A part of descriptors.hpp, which includes it.
+// Taiyen in C++: names of type descriptors. Part of types.hpp, which includes it.
 #ifndef TAIYEN_DESCRIPTOR_NAMES_HPP
 #define TAIYEN_DESCRIPTOR_NAMES_HPP
 
@@ -19,8 +19,8 @@
 namespace taiyen {
 inline namespace v0 {
 
-// The name of a type's type descriptor, where the program gives it one: specialise it. No other type descriptor of a
-// set has it.
+// The name of a type's type descriptor, if the program chooses it: specialise it. It must be unique in a set of type
+// descriptors.
 template <class T>
 inline constexpr const char *descriptor_name = nullptr;
 
@@ -34,14 +34,14 @@ constexpr std::string_view type_name() {
     return text.substr(begin, (end == std::string_view::npos ? text.size() - 1 : end) - begin);
 }
 
-// clang says where a lambda is: "(lambda at FILE:LINE:COLUMN)".
+// clang names a lambda by its place: "(lambda at FILE:LINE:COLUMN)".
 inline std::string without_places(std::string name) {
     for (std::size_t at = 0; (at = name.find(" at ", at)) != std::string::npos;)
         name.erase(at, name.find(')', at) - at);
     return name;
 }
 
-// What the linker calls a type; it tells apart types in functions, and lambdas.
+// The linker's name of a type; it distinguishes types in functions, and lambdas.
 template <class T>
 std::string_view linked_name() {
 #if defined(__GXX_RTTI)
@@ -51,18 +51,18 @@ std::string_view linked_name() {
 #endif
 }
 
-// Whether another type of the program may have that name, too.
+// Whether another type of the program may have the same name.
 inline bool is_shared_name(std::string_view name, std::string_view linked) {
     for (const char *mark : {"{anonymous}", "(anonymous", "<lambda", "(lambda", "<unnamed", "(unnamed"})
         if (name.find(mark) != std::string_view::npos)
             return true;
-    for (std::size_t at = 0; at + 1 < linked.size(); ++at) // Z: in a function. Clang does not say so in the name
+    for (std::size_t at = 0; at + 1 < linked.size(); ++at) // Z: in a function. Clang's name does not show it
         if (linked[at] == 'Z' && (linked[at + 1] == 'N' || (linked[at + 1] >= '0' && linked[at + 1] <= '9')))
             return true;
     return false;
 }
 
-// From texts and numbers.
+// A fingerprint of texts and numbers.
 class fingerprint {
 public:
     void add(std::uint64_t number) {
@@ -88,12 +88,12 @@ private:
     std::uint64_t value_ = 0;
 };
 
-// SH14: a type descriptor's name is of one type, and does not depend on which type descriptors are asked for first.
-// This stands between a name that types share and the number of one.
+// SH14: the type descriptor of a C++ type has a name of its own, in each run, whichever is requested first. This mark
+// separates a name that types share from the number of one.
 inline constexpr std::string_view number_mark = " #";
 
-// All that a type descriptor leads to, by names without numbers: so it does not matter which type descriptor was made
-// first.
+// Of all that a type descriptor refers to, by names without numbers: so it does not depend on which type descriptor was
+// built first.
 inline fingerprint fingerprint_of(const ty_type *descriptor) {
     fingerprint all;
     std::vector<const ty_type *> met{descriptor};
@@ -126,21 +126,22 @@ struct descriptor_label {
     std::string_view linked;
     ty_type *descriptor = nullptr;
 
-    // The name for now.
+    // Sets the preliminary name.
     template <class T>
     void begin(ty_type &of);
-    // Once all is known that it leads to.
+    // Sets the final name, once all that it refers to is known.
     void end();
 };
 
-// Of one call for a type descriptor, and calls within it: names that are to get a number at its end. Under the lock.
+// For one call for a type descriptor, and nested calls: collects names that get a number when the outermost one ends.
+// Called under the lock.
 class naming {
 public:
     naming() { ++depth(); }
     ~naming() { --depth(); }
     naming(const naming &) = delete;
     naming &operator=(const naming &) = delete;
-    // Whether it was the outermost call: then all type descriptors that were begun are complete.
+    // Ends a call. True: it was the outermost one, so all type descriptors that were begun are complete.
     bool end() {
         if (depth() != 1)
             return false;
@@ -184,7 +185,7 @@ inline void descriptor_label::end() {
     fingerprint all = fingerprint_of(descriptor);
     all.add(linked);
     name += std::string(number_mark) + all.text();
-    const std::string first = name; // types that nothing tells apart, but for that: here, the order matters
+    const std::string first = name; // types that are otherwise indistinguishable: only here, the order matters
     for (unsigned n = 2; !naming::taken().insert(name).second; ++n)
         name = first + '.' + std::to_string(n);
     descriptor->name = name.c_str();

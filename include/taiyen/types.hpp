@@ -1,32 +1,31 @@
-// Taiyen in C++: type descriptors of types, deduced or said in one line (types.h), header-only, C++20 and
-// later.
+// Taiyen in C++: type descriptors, deduced or declared in one line (types.h), header-only, C++20 and later.
 //
 // Purpose: `taiyen::descriptor_of<T>()` is the type descriptor of a type, for ty_types_root and ty_types_add.
 //
 // Vocabulary: as in types.h. An *aggregate* is a struct without constructors, private members and bases.
 //
-// Guarantees: deduced without any line: aggregates of up to 32 members; in them numbers, bit-fields, enumerations,
-// addresses of one object (of void and numbers: of bytes), C arrays (of 256 elements at most where there is another
-// one) and std::array, nested aggregates; taiyen::hash_map, ordered_map, queue, counter and var; and what is known here
-// by its layout in libstdc++ (GCC 5 to 15): std::vector but of bool, std::basic_string, std::list, std::map, std::set
-// and their multi- kinds, std::unordered_map and std::unordered_set and theirs, with taiyen::allocator; std::unique_ptr
-// with an empty deleter. Addresses of functions count as numbers: the pointer audit tells of them as code. A type that
-// holds others is named in one line:
+// Guarantees: deduced without any declaration are aggregates of up to 32 members; in them numbers, bit-fields,
+// enumerations, pointers to one object (to void and numbers: to bytes), C arrays (of at most 256 elements if the struct
+// has another array) and std::array, nested aggregates; taiyen::hash_map, ordered_map, queue, counter and var; and
+// types whose libstdc++ layout (GCC 5 to 15) is known here: std::vector except of bool, std::basic_string, std::list,
+// std::map, std::set and their multi- kinds, std::unordered_map and std::unordered_set and theirs, with
+// taiyen::allocator; std::unique_ptr with an empty deleter. Function pointers count as numbers: the pointer audit
+// reports them as code. Any other type is described in one line:
 //
 //     template <> struct taiyen::describe<account> : taiyen::members<&account::owner, &account::next> {};
 //
-// A name that the program does not have alone (a type in an anonymous namespace or a function, a lambda, and what is
-// made of them) gets a number behind it, which comes of all that the type leads to: the same in each run, as long as
-// the types stay the same. To name a type yourself:
+// A name that is not unique in the program (a type in an anonymous namespace or a function, a lambda, and types made of
+// them) gets a number appended, which is derived from all that the type refers to: the same in each run, as long as the
+// types stay the same. To name a type yourself:
 //
 //     template <> inline constexpr const char *taiyen::descriptor_name<account> = "bank::account";
 //
-// What a member's type cannot say (how many an address leads to, tags, unions, references, arrays without a length) is
-// refused by the compiler, or is to be said in a ty_type by hand: a describe with `static const ty_type *type
-// descriptor()`. After a move, a taiyen::hash_map or ordered_map whose keys hold addresses is put in order by a hook of
-// its type descriptor; a container of libstdc++ whose keys do is to be made anew by the program.
+// What a member's type cannot express (how many objects a pointer points to, tags, unions, references, flexible arrays)
+// is refused by the compiler, or must be declared in a ty_type by hand: a describe with `static const ty_type *type
+// descriptor()`. After a move, a hook of its type descriptor rehashes or sorts a taiyen::hash_map or ordered_map whose
+// keys hold addresses; the program must rebuild a container of libstdc++ whose keys do.
 //
-// Cost: type descriptors are made at the first call, once for a type; a call is a look at a flag then. Thread-safe.
+// Cost: a type descriptor is built at the first call for its type; later calls read a flag. Thread-safe.
 #ifndef TAIYEN_TYPES_H
 #define TAIYEN_TYPES_H
 
@@ -91,7 +90,7 @@ inline std::recursive_mutex &descriptors_lock() {
     return lock;
 }
 
-// One for each type. Type descriptors that lead to one another need each other's addresses before they are complete.
+// One for each type. Type descriptors that refer to each other need each other's addresses before they are complete.
 template <class T>
 struct descriptor_store {
     static inline ty_type descriptor{};
@@ -102,7 +101,7 @@ struct descriptor_store {
     static inline std::atomic<bool> complete{false};
 };
 
-// What a type is known by, if not by its members. Each has fill(ty_type &, descriptor_fields &).
+// The known layout of a type that is not described by its members. Each has fill(ty_type &, descriptor_fields &).
 template <class T>
 struct layout_of;
 template <class T>
@@ -127,11 +126,11 @@ void fill_descriptor(ty_type &descriptor, descriptor_fields &fields) {
     }
 }
 
-// SH12. Until its fields are known, a type descriptor has this one: what is asked for meanwhile leads to itself, so it
-// has an address.
+// SH12: a map whose keys hold addresses is put in order after a move. Until its fields are known, a type descriptor has
+// this field, so a type that refers to itself counts as one that holds an address.
 inline constexpr ty_field unknown_field{"", TY_FIELD_POINTER, 0, nullptr, {}, {}, 0, 0};
 
-// Under the lock.
+// Called under the lock.
 template <class T>
 const ty_type *begin_descriptor() {
     using store = descriptor_store<T>;
@@ -160,7 +159,7 @@ const ty_type *inner_descriptor() {
         return begin_descriptor<T>();
 }
 
-// NULL of numbers: what leads to them leads to bytes.
+// NULL for numbers: a pointer to them is a pointer to bytes.
 template <class T>
 const ty_type *target_descriptor() {
     if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
@@ -208,10 +207,10 @@ struct member_of<member> {
 
 } // namespace detail
 
-// For describe: the members of a type that hold addresses.
+// For describe: lists the members of a type that hold addresses.
 template <auto... listed>
 struct members {
-    // Adds them.
+    // Adds these members.
     template <class T>
     static void fill(detail::descriptor_fields &fields) {
         static detail::descriptor_sample<T> sample;

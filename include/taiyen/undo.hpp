@@ -1,11 +1,11 @@
 // Taiyen in C++: undo and redo, header-only, C++17 and later. taiyen.hpp includes it.
 //
-// Purpose: transactions of undo that cannot be left open, and results that cannot be overlooked.
+// Purpose: undo transactions that cannot be left open, and results that cannot be ignored.
 //
-// Vocabulary: as undo.h. `undo_view` is a handle of a heap's undo that owns nothing and is copied freely.
-// `undo_transaction` is one under way; it is cancelled unless it was ended.
+// Vocabulary: as in undo.h. `undo_view` is a non-owning handle of a heap's undo, which is copied freely.
+// `undo_transaction` is an open transaction; it is cancelled unless it was ended.
 //
-// Guarantees: as the C API's, whose functions these call and whose comments hold; exceptions as in taiyen.hpp.
+// Guarantees: those of the C API, whose functions these call and whose comments apply; exceptions as in taiyen.hpp.
 #ifndef TAIYEN_UNDO_HPP
 #define TAIYEN_UNDO_HPP
 
@@ -18,11 +18,11 @@ struct undo_options : ty_undo_options {
     undo_options() : ty_undo_options TY_UNDO_OPTIONS_INIT {}
 };
 
-// A transaction of undo under way. Its destructor takes back what it recorded, unless it has ended; where that fails it
-// stays open, so call cancel() to see.
+// An open undo transaction. Its destructor cancels it, unless it has ended; if that fails it stays open, so call
+// cancel() to get the error.
 class undo_transaction {
 public:
-    // Begins one: ty_undo_begin. The label is for a person.
+    // Begins one: ty_undo_begin. The label is for people to read.
     static result<undo_transaction> begin(ty_heap *heap, const char *label = nullptr) {
         if (ty_undo_begin(heap, label))
             return error::last();
@@ -30,7 +30,7 @@ public:
     }
     // Takes the transaction over; the other one is then empty.
     undo_transaction(undo_transaction &&other) noexcept : heap_(std::exchange(other.heap_, nullptr)) {}
-    // The same; what was open here is cancelled before.
+    // The same; cancels its own transaction first.
     undo_transaction &operator=(undo_transaction &&other) noexcept {
         if (this != &other) {
             leave();
@@ -38,13 +38,13 @@ public:
         }
         return *this;
     }
-    // Cancels what has not ended.
+    // Cancels, unless the transaction has ended.
     ~undo_transaction() { leave(); }
 
     // Whether it is still open.
     explicit operator bool() const noexcept { return heap_ != nullptr; }
 
-    // Before the objects are changed: undo.record(wall.x, wall.y).
+    // Records objects before they are changed: undo.record(wall.x, wall.y).
     template <class... T>
     result<void> record(const T &...objects) const {
         ty_status status = TY_OK;
@@ -55,34 +55,34 @@ public:
     result<void> record_bytes(const void *address, std::size_t bytes) const {
         return result<void>::of(ty_undo_record(heap_, address, bytes));
     }
-    // The arguments are kept as bytes.
+    // Records a procedure: ty_undo_record_procedure. The arguments are stored as bytes.
     template <class T>
     result<void> record_procedure(std::uint64_t id, const T &arguments, ty_status expected = TY_OK) const {
         static_assert(std::is_trivially_copyable_v<T>, "arguments are kept as bytes");
         return result<void>::of(
             ty_undo_record_procedure(heap_, id, std::addressof(arguments), sizeof arguments, expected));
     }
-    // A block whose allocation is undone with the rest: ty_undo_alloc.
+    // Allocates a block; an undo frees it: ty_undo_alloc.
     result<void *> alloc(std::size_t bytes, std::size_t alignment = 8) const {
         return block_or_error(detail::naturally_aligned(bytes, alignment)
                                   ? ty_undo_alloc(heap_, bytes)
                                   : ty_undo_alloc_aligned(heap_, bytes, alignment));
     }
-    // Frees a block; an undo brings it back where it was: ty_undo_free.
+    // Frees a block; an undo restores it in its place: ty_undo_free.
     result<void> free(void *block) const { return result<void>::of(ty_undo_free(heap_, block)); }
-    // Resizes a block; an undo takes it back: ty_undo_resize.
+    // Resizes a block; an undo reverses it: ty_undo_resize.
     result<void *> resize(void *block, std::size_t bytes) const {
         return block_or_error(ty_undo_resize(heap_, block, bytes));
     }
 
-    // From now on it can be undone. TY_E_SPACE: it had not fitted, and is over nevertheless.
+    // Ends the transaction: from now on it can be undone. TY_E_SPACE: it did not fit, and is over nevertheless.
     result<void> end() {
         const ty_status status = ty_undo_end(heap_);
         if (status == TY_OK || status == TY_E_SPACE)
             heap_ = nullptr;
         return result<void>::of(status);
     }
-    // After a failure it is still open.
+    // Cancels the transaction: ty_undo_cancel. After a failure it is still open.
     result<void> cancel() {
         const ty_status status = ty_undo_cancel(heap_);
         if (status == TY_OK)
@@ -104,22 +104,22 @@ private:
     ty_heap *heap_;
 };
 
-// A handle of a heap's undo; owns nothing. All it does is what the C function of the same name does.
+// A non-owning handle of a heap's undo. Each member does what the C function of the same name does.
 class undo_view {
 public:
-    // Of this heap.
+    // For this heap.
     explicit undo_view(heap_view of) noexcept : heap_(of.get()) {}
 
-    // Takes up what the heap holds, or makes buffers with default options.
+    // Attaches undo: uses the buffers that the heap holds, or creates buffers with default options.
     result<void> attach() const { return result<void>::of(ty_undo_attach(heap_, nullptr)); }
     // The same with these options.
     result<void> attach(const undo_options &options) const { return result<void>::of(ty_undo_attach(heap_, &options)); }
-    // Ends undo on the heap; the history stays in the heap, or goes: ty_undo_detach.
+    // Detaches undo; the history stays in the heap, or is discarded: ty_undo_detach.
     result<void> detach(bool keep_history) const { return result<void>::of(ty_undo_detach(heap_, keep_history)); }
 
-    // Calls the function with a transaction (taiyen::undo_transaction &) and ends it; the result is that of the end.
-    // Takes back what was recorded instead if the function returns false or a result that is an error (which is then
-    // the outcome, for false that of the cancel), or throws. The function may also end the transaction itself.
+    // Calls the function with a transaction (taiyen::undo_transaction &) and ends it; returns the result of the end.
+    // Cancels it instead if the function throws, or returns false (the result is that of the cancel) or a result that
+    // is an error (the result is that error). The function may also end the transaction itself.
     template <class Function>
     result<void> transact(const char *label, Function &&function) const {
         result<undo_transaction> begun = begin(label);
@@ -138,14 +138,14 @@ public:
         }
         return open ? open.end() : result<void>();
     }
-    // Begins a transaction of undo: ty_undo_begin.
+    // Begins an undo transaction: ty_undo_begin.
     result<undo_transaction> begin(const char *label = nullptr) const { return undo_transaction::begin(heap_, label); }
 
-    // Takes the last transaction back: ty_undo.
+    // Undoes the last transaction: ty_undo.
     result<void> undo() const { return result<void>::of(ty_undo(heap_)); }
-    // Does again what was undone last: ty_redo.
+    // Redoes the transaction that was undone last: ty_redo.
     result<void> redo() const { return result<void>::of(ty_redo(heap_)); }
-    // Ends the cycle: what is undone stays so, and is forgotten: ty_undo_exit.
+    // Ends the cycle: what is undone stays undone, and is forgotten: ty_undo_exit.
     result<void> exit() const { return result<void>::of(ty_undo_exit(heap_)); }
     // Forgets the history, and switches undo on again: ty_undo_clear.
     result<void> clear() const { return result<void>::of(ty_undo_clear(heap_)); }
@@ -159,7 +159,7 @@ public:
         return c.finish(ty_undo_history(
             heap_, [](const ty_undo_step *step, void *context) { return call::of(context).call(*step); }, &c));
     }
-    // How much the history holds, and its state: ty_get_undo_stats.
+    // The size and state of the history: ty_get_undo_stats.
     result<ty_undo_stats> stats() const {
         ty_undo_stats stats{};
         stats.struct_size = sizeof stats;

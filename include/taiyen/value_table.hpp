@@ -215,7 +215,7 @@ protected:
 
     bool packed() const { return kind_byte(container_) >= block_packed_dict; }
     packed_view view() const { return packed_view(heap_->space(), reinterpret_cast<const value_head *>(container_)); }
-    // Before a change: it is an ordinary one from then on.
+    // Before a change: unpacks it, if it is packed.
     ty_status loosen() {
         if (!packed())
             return TY_OK;

@@ -11,7 +11,7 @@ inline namespace v0 {
 // The values of a tuple, also of one within a packed container. Only of a value whose kind is value_kind::tuple.
 class tuple {
 public:
-    // Only of a value whose kind is value_kind::tuple.
+    // Only for a value whose kind is value_kind::tuple.
     explicit tuple(value v) : tuple_(v.address()) {}
     // How many there are.
     std::size_t size() const noexcept { return is_item() ? item()[2] : whole()->count; }
@@ -39,7 +39,7 @@ private:
 // Numbers side by side, at an address that stays. Only of a value whose kind is value_kind::array.
 class array {
 public:
-    // Only of a value whose kind is value_kind::array.
+    // Only for a value whose kind is value_kind::array.
     explicit array(value v) : array_(detail::block_as<detail::value_array>(v)) {}
     // Where they are: aligned to 64 bytes. Who stores there in a transaction declares it.
     void *data() const noexcept { return array_->data(); }

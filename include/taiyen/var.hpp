@@ -1,12 +1,11 @@
-// Taiyen in C++: fields that are only touched through transactions, header-only, C++17 and later. taiyen.hpp includes
+// Taiyen in C++: fields that are only accessed through transactions, header-only, C++17 and later. taiyen.hpp includes
 // it.
 //
-//     struct account { taiyen::var<long> balance; };
-//     heap.atomically([&] { from.balance -= 10; to.balance += 10; });
+//     struct account { taiyen::var<long> balance; }; heap.atomically([&] { from.balance -= 10; to.balance += 10; });
 //
 // Purpose: a field of a concurrent heap that no plain load or store can reach by mistake.
 //
-// Guarantees: as concurrent.hpp's. A field finds its heap, and the thread's transaction there, at each use: some
+// Guarantees: as in concurrent.hpp. A field finds its heap, and the thread's transaction there, at each use: some
 // nanoseconds more than txn[field].
 #ifndef TAIYEN_VAR_HPP
 #define TAIYEN_VAR_HPP
@@ -19,7 +18,7 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
-// A callable on the heap that an object lies in: in the thread's transaction there, or in one of its own.
+// Runs a callable on the heap of an object: in the thread's transaction there, or in one of its own.
 template <class Function>
 decltype(auto) in_transaction(const void *object, Function &&function, const atomic_options &options = {}) {
     ty_heap *heap = ty_heap_of(object);
@@ -37,7 +36,7 @@ decltype(auto) in_transaction(const void *object, Function &&function, const ato
     return heap_view(heap).atomically(function, options);
 }
 
-// The same, of one that stores nothing.
+// The same, for a callable that stores nothing.
 template <class Function>
 decltype(auto) in_reader(const void *object, Function &&function) {
     atomic_options options;
@@ -45,7 +44,7 @@ decltype(auto) in_reader(const void *object, Function &&function) {
     return in_transaction(object, function, options);
 }
 
-// Whether a walk goes on: a function that returns nothing says so.
+// Whether a walk continues: a function that returns nothing continues it.
 template <class Function, class... Arguments>
 bool call_on(Function &function, const Arguments &...arguments) {
     if constexpr (std::is_void_v<std::invoke_result_t<Function &, const Arguments &...>>) {
@@ -58,8 +57,8 @@ bool call_on(Function &function, const Arguments &...arguments) {
 
 } // namespace detail
 
-// A field in a heap that is only touched through transactions: txn[field], or the field itself. That is of the
-// transaction which the thread has on the field's heap; where it has none, each use is a transaction of its own.
+// A field in a heap that is only accessed through transactions: txn[field], or the field itself. The latter uses the
+// thread's transaction on the field's heap; if it has none, each use is a transaction of its own.
 template <class T>
 class var {
 public:
@@ -69,9 +68,9 @@ public:
     var() = default;
     // With this value.
     var(const T &value) : value_(value) {}
-    // Not copied: write field.load().
+    // Not copyable: write field.load().
     var(const var &) = delete;
-    // Not assigned from another: write field.load().
+    // Not assignable from another: write field.load().
     var &operator=(const var &) = delete;
 
     // The value.
@@ -82,7 +81,7 @@ public:
     void store(const T &value) {
         detail::in_transaction(this, [&](atomic_txn &txn) { txn[*this].store(value); });
     }
-    // Calls the function with a ref of the field, as one transaction, and gives what it returns.
+    // Calls the function with a ref of the field, as one transaction, and returns its result.
     template <class Function>
     decltype(auto) update(Function &&function) {
         return detail::in_transaction(this, [&](atomic_txn &txn) { return function(txn[*this]); });
@@ -94,29 +93,29 @@ public:
         store(value);
         return value;
     }
-    // Adds to it, and gives the sum.
+    // Adds to it, and returns the sum.
     template <class U>
     T operator+=(const U &value) {
         return update([&](ref<T> own) { return own += value; });
     }
-    // Subtracts from it, and gives the difference.
+    // Subtracts from it, and returns the difference.
     template <class U>
     T operator-=(const U &value) {
         return update([&](ref<T> own) { return own -= value; });
     }
-    // Counts up, and gives the new value.
+    // Increments, and returns the new value.
     T operator++() {
         return update([](ref<T> own) { return ++own; });
     }
-    // Counts down, and gives the new value.
+    // Decrements, and returns the new value.
     T operator--() {
         return update([](ref<T> own) { return --own; });
     }
-    // Counts up, and gives what was there.
+    // Increments, and returns the old value.
     T operator++(int) {
         return update([](ref<T> own) { return own++; });
     }
-    // Counts down, and gives what was there.
+    // Decrements, and returns the old value.
     T operator--(int) {
         return update([](ref<T> own) { return own--; });
     }
