@@ -2,9 +2,9 @@
 //
 // Purpose: a ring of values, added to and taken from at both ends in constant time.
 //
-// Vocabulary and guarantees: as dict.hpp's. A deque has 4,294,967,294 values at most.
+// Vocabulary and guarantees: as in dict.hpp. A deque has at most 4,294,967,294 values.
 //
-// Cost: 8 bytes a value, and up to as much again for what may be added; 48 bytes for the deque itself.
+// Cost: 8 bytes for each value, and up to as much again as spare capacity; 48 bytes for the deque itself.
 #ifndef TAIYEN_DEQUE_HPP
 #define TAIYEN_DEQUE_HPP
 
@@ -18,18 +18,18 @@ public:
     // Only for a value whose kind is value_kind::deque.
     deque(value_heap &heap, value v) : heap_(&heap), container_(detail::block_as<detail::value_container>(v)) {}
 
-    // How many there are.
+    // The number of values.
     std::size_t size() const noexcept { return container_->count; }
     // Whether it is empty.
     bool empty() const noexcept { return size() == 0; }
-    // Another number after each change of size or order.
+    // A stamp that changes with each change of size or order.
     std::uint32_t stamp() const noexcept { return container_->stamp; }
     // The deque as a value.
     value as_value() const noexcept { return value::block(container_); }
-    // The value with that number, from the front on; nothing if there are not so many.
+    // The value at that index, from the front on; nothing if the index is too large.
     value at(std::size_t number) const { return number < size() ? *slot(number) : value(); }
 
-    // Replaces the one with that number, which must be there.
+    // Replaces the value at that index, which must exist.
     result<void> set(std::size_t number, value v) {
         if (number >= size())
             return out_of_range();
@@ -37,19 +37,19 @@ public:
             return error::last();
         return {};
     }
-    // Adds one behind the last.
+    // Appends a value.
     result<void> push_back(value v) { return push(v, false); }
-    // Adds one before the first.
+    // Prepends a value.
     result<void> push_front(value v) { return push(v, true); }
-    // Takes the last one out, and gives it to the caller, loose if it was stored only here.
+    // Removes and returns the last value, loose if it was stored only here.
     result<value> take_back() { return take(false); }
-    // The same of the first one.
+    // The same for the first value.
     result<value> take_front() { return take(true); }
-    // Puts one before that number; at size() behind the last. O(n).
+    // Inserts a value before that index; at size() it appends. O(n).
     result<void> insert(std::size_t number, value v) {
         if (number > size())
             return out_of_range();
-        if (begin_change(true)) // a new ring needs no word
+        if (begin_change(true)) // a new ring needs no declaration
             return error::last();
         if (result<void> done = push_back(v); !done)
             return done;
@@ -57,7 +57,7 @@ public:
             std::swap(*slot(i), *slot(i - 1));
         return {};
     }
-    // Takes one out. O(n).
+    // Removes a value. O(n).
     result<void> erase(std::size_t number) {
         if (number >= size())
             return out_of_range();
@@ -72,14 +72,14 @@ public:
         end_change();
         return {};
     }
-    // Makes room for so many more: none of these needs memory then, at either end.
+    // Reserves room for this many more: adding them, at either end, then needs no memory.
     result<void> reserve_more(std::size_t count) {
         if (heap_->begin_write() || make_room(count))
             return error::last();
         heap_->drain();
         return {};
     }
-    // Takes all out.
+    // Removes all.
     result<void> clear() { return result<void>::of(heap_->clear(container_)); }
 
 private:
@@ -91,7 +91,7 @@ private:
     static error out_of_range() {
         return value_heap::refuse("use a place of a deque that it does not have", "ask for its size");
     }
-    // Declares what every change stores to. whole: all values, too.
+    // Declares what every change stores to; whole: all values, too.
     ty_status begin_change(bool whole) {
         ty_status status = heap_->begin_write();
         if (!status)

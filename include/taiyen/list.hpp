@@ -1,10 +1,10 @@
 // Taiyen in C++: a list in a heap of values, header-only, C++17 and later.
 //
-// Purpose: values in a row, at their numbers; appended to in constant time.
+// Purpose: an array of values; appending takes constant time.
 //
-// Vocabulary and guarantees: as dict.hpp's. A list has 4,294,967,294 values at most.
+// Vocabulary and guarantees: as in dict.hpp. A list has at most 4,294,967,294 values.
 //
-// Cost: 8 bytes a value, and up to half as much for what may be appended; 32 bytes for the list itself.
+// Cost: 8 bytes for each value, and up to half as much as spare capacity; 32 bytes for the list itself.
 #ifndef TAIYEN_LIST_HPP
 #define TAIYEN_LIST_HPP
 
@@ -18,24 +18,24 @@ public:
     // Only for a value whose kind is value_kind::list.
     list(value_heap &heap, value v) : heap_(&heap), container_(detail::block_as<detail::value_container>(v)) {}
 
-    // How many there are.
+    // The number of values.
     std::size_t size() const { return packed() ? view().count : container_->count; }
     // Whether it is empty.
     bool empty() const { return size() == 0; }
-    // Another number after each change of the size or order; 0 as long as it is packed.
+    // A stamp that changes with each change of size or order; 0 while it is packed.
     std::uint32_t stamp() const noexcept { return packed() ? 0 : container_->stamp; }
     // The list as a value.
     value as_value() const noexcept { return value::block(container_); }
-    // The value with that number; nothing if there are not so many.
+    // The value at that index; nothing if the index is too large.
     value at(std::size_t number) const {
         if (number >= size())
             return {};
         return packed() ? view().at(static_cast<std::uint32_t>(number)) : slots()[number];
     }
-    // All values in a row, until the next change; NULL of an empty list, and of a packed one.
+    // The array of all values, valid until the next change; NULL for an empty list, and for a packed one.
     const value *data() const { return !packed() && container_->body ? slots() : nullptr; }
 
-    // Replaces the one with that number, which must be there.
+    // Replaces the value at that index, which must exist.
     result<void> set(std::size_t number, value v) {
         if (number >= size())
             return out_of_range();
@@ -43,9 +43,9 @@ public:
             return error::last();
         return {};
     }
-    // Adds one behind the last.
+    // Appends a value.
     result<void> append(value v) { return insert(size(), &v, 1); }
-    // Puts `count` values before the one with that number; at size() behind the last. They must not lie in this list.
+    // Inserts `count` values before that index; at size() it appends. They must not lie in this list.
     result<void> insert(std::size_t number, const value *values, std::size_t count) {
         if (number > size())
             return out_of_range();
@@ -64,13 +64,13 @@ public:
         heap_->drain();
         return {};
     }
-    // Takes `count` values out, from that number on.
+    // Removes `count` values, from that index on.
     result<void> erase(std::size_t number, std::size_t count = 1) {
         if (number > size() || count > size() - number)
             return out_of_range();
         return erase_range(number, count, false);
     }
-    // Takes one out, and gives it to the caller, loose if it was stored only here.
+    // Removes and returns a value, loose if it was stored only here.
     result<value> take(std::size_t number) {
         if (number >= size())
             return out_of_range();
@@ -81,13 +81,13 @@ public:
             return done.error();
         return taken;
     }
-    // Takes all out.
+    // Removes all.
     result<void> clear() {
         if (loosen() || heap_->clear(container_))
             return error::last();
         return {};
     }
-    // Puts the values in another order: `order` has the number of each place's value, every number once.
+    // Permutes the values: `order` has for each place the index of its value, every index once.
     result<void> rearrange(const std::uint32_t *order, value *room) {
         if (empty())
             return {};
@@ -100,7 +100,7 @@ public:
         container_->stamp = heap_->short_stamp();
         return {};
     }
-    // Makes room for so many in all.
+    // Reserves room for this many in all.
     result<void> reserve(std::size_t count) {
         if (loosen() || heap_->begin_write() || (count > size() && make_room(count - size(), true)))
             return error::last();
@@ -133,7 +133,7 @@ private:
                 return status;
         return heap_->prepared();
     }
-    // What lies from a place on, and so many more.
+    // The range from a place on.
     ty_status declare_from(std::size_t number, std::size_t more) {
         if (const ty_status status = heap_->declare(container_, sizeof *container_); status || !container_->body)
             return status;

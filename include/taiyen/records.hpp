@@ -1,14 +1,14 @@
 // Taiyen in C++: records in a heap of values, header-only, C++17 and later.
 //
-// Purpose: structs of one layout side by side, at their numbers, as in a C array; appended to in constant time.
+// Purpose: structs of one layout side by side, as in a C array; appending takes constant time.
 //
-// Vocabulary: a *layout* is a text that says what a record is made of: the heap keeps it, and whoever uses records
-// compares it with what he takes them for. Records hold plain bytes, no values.
+// Vocabulary: a *layout* is a text that describes the fields of a record: the heap stores it, and a user of records
+// compares it with the layout that it expects. Records hold plain bytes, no values.
 //
-// Guarantees: as dict.hpp's. Records are aligned to 8 bytes. They move when there are more than there was room for, and
-// never otherwise. At most 4,294,967,294 of them.
+// Guarantees: as in dict.hpp. Records are aligned to 8 bytes. They move only when they outgrow their room. At most
+// 4,294,967,294 of them.
 //
-// Cost: what the structs take, and up to half as much for what may be appended; 40 bytes for the records themselves.
+// Cost: the size of the structs, and up to half as much as spare capacity; 40 bytes for the container itself.
 #ifndef TAIYEN_RECORDS_HPP
 #define TAIYEN_RECORDS_HPP
 
@@ -22,29 +22,29 @@ public:
     // Only for a value whose kind is value_kind::records.
     records(value_heap &heap, value v) : heap_(&heap), container_(detail::block_as<detail::value_container>(v)) {}
 
-    // How many there are.
+    // The number of records.
     std::size_t size() const { return container_->count; }
     // Whether it is empty.
     bool empty() const { return size() == 0; }
-    // How many there can be before they move.
+    // The number of records that fit before they move.
     std::size_t room() const { return container_->body ? container_->body->refs : 0; }
-    // Bytes of each.
+    // Bytes of each record.
     std::size_t item_size() const { return container_->body ? container_->body->type : 0; }
     // The number of their layout: value_heap::layout().
     std::uint16_t layout() const { return container_->head.type; }
-    // Whether it is one that stands alone.
+    // Whether it is a single record that stands alone.
     bool is_single() const { return container_->head.flags & detail::flag_single; }
-    // Another number after each change behind which a record's number is another one's, as that of one in the place of
-    // which another one was put; appending is none.
+    // A stamp that changes whenever an index may mean another record afterwards, also when a record is replaced;
+    // appending does not change it.
     std::uint32_t stamp() const noexcept { return container_->stamp; }
     // The records as a value.
     value as_value() const noexcept { return value::block(container_); }
-    // All of them, until they move.
+    // All records, valid until they move.
     void *data() const { return container_->body ? body()->bytes() : nullptr; }
-    // The record with that number, which must be there.
+    // The record at that index, which must exist.
     void *at(std::size_t number) const { return body()->bytes() + number * item_size(); }
 
-    // Stores bytes to a part of one that is there.
+    // Stores bytes to a part of an existing record.
     result<void> store(std::size_t number, std::size_t offset, const void *bytes, std::size_t count) {
         if (number >= size() || offset > item_size() || count > item_size() - offset)
             return out_of_range();
@@ -55,8 +55,8 @@ public:
         std::memmove(place, bytes, count);
         return {};
     }
-    // Puts `count` records before the one with that number; at size() behind the last. NULL: zeros. They must not lie
-    // in these.
+    // Inserts `count` records before that index; at size() it appends. NULL: zeros. They must not lie in this
+    // container.
     result<void> insert(std::size_t number, const void *bytes, std::size_t count) {
         if (number > size())
             return out_of_range();
@@ -79,7 +79,7 @@ public:
         heap_->drain();
         return {};
     }
-    // Takes `count` records out, from that number on.
+    // Removes `count` records, from that index on.
     result<void> erase(std::size_t number, std::size_t count = 1) {
         if (number > size() || count > size() - number)
             return out_of_range();
@@ -95,7 +95,7 @@ public:
         container_->stamp = heap_->short_stamp();
         return {};
     }
-    // Puts `others` records in the place of `count` ones, in one change. They must not lie in these.
+    // Replaces `count` records by `others` new ones, in one change. They must not lie in this container.
     result<void> replace(std::size_t number, std::size_t count, const void *bytes, std::size_t others) {
         if (number > size() || count > size() - number)
             return out_of_range();
@@ -118,8 +118,8 @@ public:
         heap_->drain();
         return {};
     }
-    // Puts the records in another order: `order` has the number of each place's record, every number once; `room` has
-    // room for all.
+    // Permutes the records: `order` has for each place the index of its record, every index once; `room` has room for
+    // all.
     result<void> rearrange(const std::uint32_t *order, void *room) {
         if (empty())
             return {};
@@ -133,7 +133,7 @@ public:
         container_->stamp = heap_->short_stamp();
         return {};
     }
-    // Makes room for so many in all.
+    // Reserves room for this many in all.
     result<void> reserve(std::size_t count) {
         if (heap_->begin_write() || (count > size() && make_room(count - size(), true)))
             return error::last();
@@ -155,13 +155,13 @@ private:
         container_->stamp = heap_->short_stamp();
         return {};
     }
-    // What lies from a place on, and so many more.
+    // The range from a place on.
     ty_status declare_from(std::size_t number, std::size_t more) {
         if (const ty_status status = heap_->declare(container_, sizeof *container_))
             return status;
         return heap_->declare(at(number), (size() - number + more) * item_size());
     }
-    // VA12.
+    // VA12: records have room for as many as there are, and a layout of the heap.
     ty_status make_room(std::size_t more, bool exactly = false) {
         const std::size_t wanted = size() + more;
         if (wanted <= room())
@@ -197,7 +197,7 @@ private:
 inline result<value> value_heap::make_records(std::uint16_t layout, std::uint16_t item_size, bool single) {
     if (item_size == 0 || this->layout(layout).empty())
         return refuse("make records of a layout that the heap does not have, or of no bytes", "keep a layout first");
-    result<value> made = make_container(value_kind::deque); // any, of which there is only the head
+    result<value> made = make_container(value_kind::deque); // any kind: only the head is used
     if (!made)
         return made;
     auto *container = detail::block_as<detail::value_container>(made.value());
@@ -216,7 +216,7 @@ inline result<value> value_heap::make_records(std::uint16_t layout, std::uint16_
     return made;
 }
 
-// VA13: a layout keeps its number, since none is taken out.
+// VA13: a layout keeps its number, since none is ever removed.
 inline result<std::uint16_t> value_heap::keep_layout(std::string_view text) {
     if (space_->layouts.is_nothing()) {
         result<value> layouts = make_container(value_kind::set);

@@ -21,8 +21,8 @@
 //     template <> inline constexpr const char *taiyen::descriptor_name<account> = "bank::account";
 //
 // What a member's type cannot express (how many objects a pointer points to, tags, unions, references, flexible arrays)
-// is refused by the compiler, or must be declared in a ty_type by hand: a describe with `static const ty_type *type
-// descriptor()`. After a move, a hook of its type descriptor rehashes or sorts a taiyen::hash_map or ordered_map whose
+// is refused by the compiler, or must be declared in a ty_type by hand: a describe with `static const ty_type
+// *descriptor()`. After a move, a hook of its type descriptor rehashes or sorts a taiyen::hash_map or ordered_map whose
 // keys hold addresses; the program must rebuild a container of libstdc++ whose keys do.
 //
 // Cost: a type descriptor is built at the first call for its type; later calls read a flag. Thread-safe.

@@ -1,8 +1,8 @@
-// Taiyen in C++: values that lead to themselves, and checks of a heap's values, header-only. A part of values.hpp,
-// which includes it.
+// Taiyen in C++: a collector of reference cycles, and checks of a heap's values, header-only. Part of values.hpp, which
+// includes it.
 //
-// Purpose: a container that is stored in itself, directly or by way of others, is never released. collect() finds such
-// rings that nothing else leads to, and frees them. verify() counts everything anew.
+// Purpose: a container that is stored in itself, directly or through others, is never released. collect() finds and
+// frees unreachable cycles. verify() recounts everything.
 #ifndef TAIYEN_VALUE_COLLECT_HPP
 #define TAIYEN_VALUE_COLLECT_HPP
 
@@ -18,20 +18,20 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
-// Blocks that lead to others: tuples and containers.
+// Blocks that refer to others: tuples and containers.
 inline bool leads_on(value v) {
     return v.is_block() &&
            (head_of(v)->kind == static_cast<std::uint8_t>(value_kind::tuple) || is_container(*head_of(v)));
 }
 
-// What can be reached from some blocks, and how often each is stored within that. A ring that can be released has a
-// container that was stored twice: the suspects.
+// The graph of what is reachable from some blocks, and how often each is stored within it. An unreachable cycle has a
+// container that was stored twice: those are the suspects.
 class value_graph {
 public:
-    // within: what alone is looked at, but for what is added; NULL: all.
+    // within: only these blocks are visited, and those that are added; NULL: all.
     explicit value_graph(const std::unordered_set<const void *> *within = nullptr) : within_(within) {}
 
-    // All that the block leads to is in the graph, too.
+    // Adds a block, and all that is reachable from it.
     void add(value_head *from) {
         if (!stored_.emplace(from, 0).second)
             return;
@@ -50,7 +50,7 @@ public:
             });
         }
     }
-    // Those that nothing outside of the graph leads to, nor one of `roots`.
+    // The blocks that are referred to neither from outside of the graph nor by `roots`.
     std::vector<value_head *> unreached(const std::vector<const void *> &roots) {
         std::vector<value_head *> open;
         const auto reach = [&](value_head *head) {
@@ -91,29 +91,29 @@ private:
 
 } // namespace detail
 
-// Called with the containers that collect() is going to empty, before it does so: what they alone lead to goes with
-// them. It may store. False: collect() ends, and has freed nothing.
+// Called with the containers that collect() will empty, before it does so: what only they refer to is freed with them.
+// It may store. False: collect() ends, and has freed nothing.
 using collect_callback = bool(const std::vector<value> &rings, void *context);
 
-// Frees rings of containers that nothing leads to but they themselves: not the heap's root, no other container, and
-// none of `roots`, the addresses of containers and tuples that the program holds. `suspects`: addresses of loose
-// containers that the program has lost. O(what can be reached from containers that were ever stored twice). Throws
-// std::bad_alloc. On an error some of the rings may be freed, others not. How many containers went.
+// Frees cycles of containers that only they themselves refer to: not the heap's root, no other container, and none of
+// `roots`, the addresses of containers and tuples that the program holds. `suspects`: addresses of loose containers
+// that the program has lost. Returns the number of containers freed. O(what is reachable from containers that were ever
+// stored twice). Throws std::bad_alloc. On an error some of the cycles may be freed, others not.
 result<std::size_t> collect(value_heap &heap, const std::vector<const void *> &roots = {},
                             const std::vector<const void *> &suspects = {}, collect_callback *before = nullptr,
                             void *context = nullptr);
 
-// Counts all values anew, and looks whether they are what they should be: calls the function with a text
-// (const std::string &) for each thing that is wrong. `loose`: addresses that are stored nowhere, and right all the
-// same. Throws std::bad_alloc. TY_E_DAMAGED: something is wrong. It is safe whatever the bytes of the heap's blocks
-// are; other calls believe them: of a file that may be damaged, or made to do harm, verify first.
+// Recounts and checks all values: calls the function with a text (const std::string &) for each problem. `loose`:
+// addresses of values that are stored nowhere, and valid. Throws std::bad_alloc. TY_E_DAMAGED: a problem was found. It
+// is safe whatever the bytes of the heap's blocks are; other calls trust them: verify a file first that may be damaged
+// or hostile.
 template <class Function>
 result<void> verify(const value_heap &heap, Function &&tell, const std::vector<const void *> &loose = {});
 
 namespace detail {
 
-// Packed items, of bytes that may be any: each ends within its block, and those in a container end with it. NULL: they
-// do not. count_of(shape) says how many values a dict has; above packed_values_max: there is no such shape.
+// The end of packed items, from arbitrary bytes: each item must end within its block, and those in a container must end
+// with it; else NULL. count_of(shape) is the number of values of a dict; above packed_values_max: no such shape.
 template <class Function>
 const std::uint8_t *end_of_items(const std::uint8_t *at, const std::uint8_t *end, std::uint32_t count,
                                  const Function &count_of, bool in_tuple = false) {
@@ -146,8 +146,9 @@ const std::uint8_t *end_of_items(const std::uint8_t *at, const std::uint8_t *end
     return at;
 }
 
-// VA14. Of blocks that something leads to: how often each is stored. Bytes may be any, so nothing is believed before it
-// was looked at: an address, before it is followed, is that of a live block of the heap, with room for what is read.
+// VA14: verify() is safe whatever the bytes of the heap's blocks are. Counts how often each reachable block is stored.
+// Nothing is trusted before it was checked: an address is followed only if it is that of a live block of the heap, with
+// room for what is read.
 template <class Function>
 class value_verifier {
 public:
@@ -176,7 +177,7 @@ public:
                 problem("a block counts " + std::to_string(head->refs) + " stores, and has " + std::to_string(times),
                         head);
         look_at_suspects();
-        if (is_safe_) // what keys are compared with was all looked at
+        if (is_safe_) // all that keys are compared with was checked
             for (const value_table *table : tables_)
                 look_at_keys(table);
         return sound_;
@@ -189,13 +190,13 @@ private:
         tell_(what + place);
         sound_ = false;
     }
-    // What is behind it cannot be read.
+    // What it refers to cannot be read.
     bool broken(const std::string &what, const void *where) {
         is_safe_ = false;
         problem(what, where);
         return false;
     }
-    // Whether a live block of the heap begins there, with room for so many bytes.
+    // Whether a live block of the heap with room for `bytes` begins there.
     bool is_live(const void *block, std::size_t bytes) const { return heap_.is_live(block, bytes); }
     void open(value_head *head) {
         if (stored_.emplace(head, 0).second)
@@ -209,7 +210,7 @@ private:
                ty_usable_size(all) >= sizeof *all + std::size_t{all->head.refs} * sizeof(value_container *) &&
                space->suspect_count <= all->head.refs;
     }
-    // Rings that were not collected yet, which may lead to what is stored elsewhere, too.
+    // Cycles that were not collected yet, which may also refer to what is stored elsewhere.
     void open_suspects() {
         const value_space *space = heap_.space();
         for (std::uint32_t i = 0; has_suspects() && i < space->suspect_count; ++i) {
@@ -232,13 +233,13 @@ private:
     bool has_room(const void *block, wide_word bytes, const char *what) {
         return ty_usable_size(block) >= bytes || broken(std::string(what) + " is longer than its block", block);
     }
-    // What is packed, and records, are looked at by it.
+    // Shapes and layouts: packed containers and records are checked with them.
     bool look_at_names(value names, value_kind kind, const char *what) {
         return heap_.are_names(names, kind)
                    ? !names.is_nothing()
                    : broken(std::string("the heap's ") + what + " make no sense", heap_.space());
     }
-    // Of the keys of a shape; more than any has where it cannot be told.
+    // The number of keys of a shape; more than any has if it is not known.
     std::uint32_t count_of_shape(std::uint16_t number) const {
         const auto *shapes = has_shapes_ ? block_as<const value_container>(heap_.space()->shapes) : nullptr;
         if (!shapes || number >= shapes->count)
@@ -274,7 +275,7 @@ private:
                                     {data->bytes(), data->size}, data->head.flags & flag_negative))
             problem("a hash is wrong", data);
     }
-    // Tuples within are less deep, so that none leads to itself.
+    // Tuples within must be less deep, so that none contains itself.
     bool look_at_tuple(const value_tuple *tuple) {
         if (!has_room(tuple, sizeof *tuple, "a tuple") ||
             !has_room(tuple, sizeof *tuple + wide_word{tuple->count} * sizeof(value), "a tuple"))
@@ -351,7 +352,7 @@ private:
             static constexpr char empty[4] = {};
             filled += std::memcmp(slots + i * width, empty, width) != 0;
         }
-        if (filled != table->filled) // where all are used, a search for a free one has no end
+        if (filled != table->filled) // if all were used, a search for a free one would not end
             return broken("a table has another number of slots than is said", table);
         std::uint32_t count = 0;
         for (std::uint32_t i = 0; i < table->used; ++i)
@@ -363,9 +364,9 @@ private:
     }
     void look_at_keys(const value_table *table) {
         const table_view view(const_cast<value_table *>(table));
-        const bool exact =
-            has_shapes_ && reinterpret_cast<const value_table *>(
-                               block_as<const value_container>(heap_.space()->shapes)->body) == table; // VA8
+        const bool exact = has_shapes_ && reinterpret_cast<const value_table *>(
+                                              block_as<const value_container>(heap_.space()->shapes)->body) ==
+                                              table; // VA8: shapes keep how keys are written
         for (std::uint32_t i = 0; i < table->used; ++i) {
             const value key = *view.entry(i);
             if (key.is_nothing())
@@ -379,7 +380,7 @@ private:
                 problem("a key is not found at its place", table);
         }
     }
-    // VA12.
+    // VA12: records have room for as many as there are, and a layout of the heap.
     bool look_at_records(const value_container *container, const value_head *body) {
         if (!has_layouts_ || container->head.type >= block_as<const value_container>(heap_.space()->layouts)->count)
             return broken("records have a layout that there is not", container);
@@ -387,7 +388,7 @@ private:
             return false;
         return container->count <= body->refs || broken("there are more records than room", container);
     }
-    // Its items end within the block, and so do those of the containers in it.
+    // Its items must end within the block, and so must those of the containers in it.
     void look_at_packed(const value_head *head) {
         const auto *from = reinterpret_cast<const std::uint8_t *>(head);
         const std::uint8_t *end = from + ty_usable_size(head);
@@ -451,7 +452,7 @@ inline result<std::size_t> collect(value_heap &heap, const std::vector<const voi
     for (value v : rings)
         if (heap.prepare_release(v))
             return error::last();
-    for (value v : rings) // they stay while they are emptied
+    for (value v : rings) // keeps them while they are emptied
         ++detail::head_of(v)->refs;
     ty_status status = TY_OK;
     for (std::size_t i = 0; i < rings.size() && !status; ++i)

@@ -1,10 +1,10 @@
-// Taiyen in C++: hashes of values, and when they are equal, header-only. A part of values.hpp, which includes it.
+// Taiyen in C++: hashes and equality of values, header-only. Part of values.hpp, which includes it.
 //
-// Purpose: keys as Python has them: numbers that are equal are one key, whatever they are written as (1, 1.0, true);
-// texts and bytes are never equal. What is no number is one key with itself, as no other two are.
+// Purpose: keys as in Python: equal numbers are one key, however they are written (1, 1.0, true); a text and bytes are
+// never equal. A NaN is the same key as itself only.
 //
-// Hashes depend on the heap's seed, so nobody who does not know it can choose keys that meet in a table. They are kept
-// in the heap: the functions here are a part of the format (values_format_version).
+// Hashes depend on the heap's seed, so keys that collide cannot be chosen without knowing it. They are stored in the
+// heap: the functions here are part of the format (values_format_version).
 #ifndef TAIYEN_VALUE_HASH_HPP
 #define TAIYEN_VALUE_HASH_HPP
 
@@ -15,15 +15,15 @@
 namespace taiyen {
 inline namespace v0 {
 
-// What is looked for in a dict or set: a value, or bytes of a text or the like that need not be in the heap yet.
+// A key to look up in a dict or set: a value, or bytes of a text or the like that need not be in the heap yet.
 struct value_key {
-    value word; // nothing: a text, or what kind says, of these bytes; a tuple of the values in them
+    value word; // nothing: the key is a text, or what kind says, of the bytes in data; or a tuple of the values in them
     std::string_view data;
     std::uint32_t hash = 0;
     value_kind kind = value_kind::nothing;
     std::uint16_t type = 0;
     bool negative = false;
-    bool exact = false; // it is found as what it is written as alone, not as what equals it: 1 is neither 1.0 nor true
+    bool exact = false; // matches only a key that is written alike, not every equal one: 1 is neither 1.0 nor true
 };
 
 namespace detail {
@@ -35,7 +35,8 @@ inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-// VA5. Whole numbers and fractions by their rest modulo a prime, so that equal ones have one: 2 to the 61st less 1.
+// VA5: values that are one key have one hash. Integers and floating-point numbers are hashed by their remainder modulo
+// the prime 2 to the 61st less 1, so that equal numbers have the same.
 inline constexpr std::uint64_t number_modulus = (std::uint64_t{1} << 61) - 1;
 
 inline std::uint64_t rest_of(std::int64_t number) {
@@ -78,7 +79,7 @@ public:
             mixed = fold(word(at, 8) ^ seed_[1], mixed ^ spread);
         return end(fold(word(at, left) ^ seed_[1], mixed ^ seed_[0]));
     }
-    // Of a row of hashes.
+    // The hash of a sequence of hashes.
     std::uint64_t join(std::uint64_t so_far, std::uint32_t next) const {
         return fold(so_far ^ next ^ seed_[0], seed_[1] ^ spread);
     }
@@ -203,8 +204,8 @@ inline bool equal_keys(value a, value b) {
            equal_data(block_as<const value_data>(a), block_as<const value_data>(b));
 }
 
-// VA8. Whether two hashable values are written alike: 1, 1.0 and true are one key, and three of these; so are 0.0 and
-// -0.0.
+// VA8: a packed container reads as the one it was made from. Whether two hashable values are written alike: 1, 1.0 and
+// true are one key, but written differently; so are 0.0 and -0.0.
 inline bool identical_keys(value a, value b) {
     if (same(a, b))
         return true;
@@ -226,7 +227,8 @@ inline bool identical_keys(value a, value b) {
     return good;
 }
 
-// VA8. Whether it is the tuple of these keys, as they are written: dicts have a shape in common.
+// VA8: a packed container reads as the one it was made from. Whether it is the tuple of these keys, written alike:
+// dicts with the same keys share a shape.
 inline bool is_tuple_of(value stored, const value_key &key) {
     const std::size_t count = key.data.size() / sizeof(value);
     const auto *parts = reinterpret_cast<const value *>(key.data.data());
@@ -241,7 +243,7 @@ inline bool is_tuple_of(value stored, const value_key &key) {
     return true;
 }
 
-// Whether what stands in a table is what is looked for. It is, mostly, where the hashes are equal.
+// Whether a stored key is the one to look up. If the hashes are equal, it mostly is.
 inline bool matches(value stored, const value_key &key) {
     if (!key.word.is_nothing())
         return key.exact ? identical_keys(stored, key.word) : equal_keys(stored, key.word);
@@ -265,7 +267,7 @@ inline bool matches(value stored, const value_key &key) {
            std::memcmp(data->bytes(), key.data.data(), data->size) == 0;
 }
 
-// What kinds add to a hash, so that a text and the same bytes do not meet.
+// The salt of each kind, so that a text and the same bytes do not collide.
 inline std::uint64_t salt_of(value_kind kind, std::uint16_t type) {
     return kind == value_kind::text ? 0 : static_cast<std::uint64_t>(kind) << 16 | type;
 }
@@ -297,10 +299,10 @@ inline std::uint32_t hash_of(const value_hasher &hasher, value v) {
         return hasher.number(rest_of(std::int64_t{v.as_boolean()}));
     if (!v.is_block())
         return hasher.end(v.bits());
-    return block_as<const value_data>(v)->hash; // a tuple's lies at the same place
+    return block_as<const value_data>(v)->hash; // a tuple's hash has the same offset
 }
 
-// Containers and arrays are none, as is what says so of itself.
+// Containers and arrays are not hashable, nor are blocks with flag_unhashable.
 inline bool is_hashable(value v) {
     if (!v.is_block())
         return !v.is_nothing();

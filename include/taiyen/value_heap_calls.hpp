@@ -1,4 +1,4 @@
-// Taiyen in C++: how a heap of values makes, counts and frees them. A part of value_heap.hpp, which includes it.
+// Taiyen in C++: how a heap of values creates, counts and frees them. Part of value_heap.hpp, which includes it.
 #ifndef TAIYEN_VALUE_HEAP_CALLS_HPP
 #define TAIYEN_VALUE_HEAP_CALLS_HPP
 
@@ -33,7 +33,7 @@ inline constexpr std::size_t recent_key_bytes_max = 40;
 
 } // namespace detail
 
-// ---- Making.
+// ---- Creating.
 
 inline ty_status value_heap::find_or_make() {
     void *found = ty_root(heap_, detail::values_root_name);
@@ -56,7 +56,7 @@ inline ty_status value_heap::find_or_make() {
     return TY_OK;
 }
 
-// VA14. None is ever taken out of these sets.
+// VA14: verify() is safe whatever the bytes are. No value is ever removed from these sets, so all entries are used.
 inline bool value_heap::are_names(value names, value_kind kind) const {
     const auto *set = detail::block_as<const detail::value_container>(names);
     if (names.is_nothing())
@@ -76,7 +76,7 @@ inline bool value_heap::are_names(value names, value_kind kind) const {
         const value one = detail::entries_of(table)[i];
         if (kind == value_kind::text && one.is_short_text())
             continue;
-        const auto *block = detail::block_as<const detail::value_data>(one); // a tuple's count lies at the same place
+        const auto *block = detail::block_as<const detail::value_data>(one); // a tuple's count has the same offset
         if (!one.is_block() || !is_live(block, sizeof *block) || block->head.kind != static_cast<std::uint8_t>(kind) ||
             !is_live(block, sizeof *block + std::size_t{block->size} * width))
             return false;
@@ -102,7 +102,7 @@ inline ty_status value_heap::make_space() {
         return error::last().status();
     std::memcpy(block, &made, sizeof made);
     if (const ty_status status = ty_root_set(heap_, detail::values_root_name, block)) {
-        static_cast<void>(free(block)); // the error is that of the root
+        static_cast<void>(free(block)); // the error of the root is reported
         return status;
     }
     space_ = static_cast<detail::value_space *>(block);
@@ -220,7 +220,8 @@ inline result<value> value_heap::make_container(value_kind kind) {
     return value::block(container);
 }
 
-// ---- Counting (VA1). What can fail comes before the first store (VA3).
+// ---- Counting. VA1: a block counts how often it is stored. VA3: a call that fails has changed no value: what can fail
+// comes before the first store.
 
 inline ty_status value_heap::prepare(value v, bool alone) {
     if (!v.is_block())
@@ -272,7 +273,7 @@ inline void value_heap::count(value v) {
         return;
     detail::value_head *head = detail::head_of(v);
     if (++head->refs < (detail::fault("ring_never_collected") ? 3 : 2) || !detail::is_container(*head))
-        return; // VA6: else it is a suspect
+        return; // else VA6: a container that was stored twice is a suspect
     auto *container = reinterpret_cast<detail::value_container *>(head);
     if (container->suspect)
         return;
@@ -327,13 +328,14 @@ inline ty_status value_heap::clear(detail::value_container *container) {
     return TY_OK;
 }
 
-// ---- Freeing: one block after the other, whatever they lead to (VA7).
+// ---- Freeing. VA7: values are freed without a growing stack: one block after the other, whatever they refer to.
 
 inline void value_heap::bury(detail::value_head *head) {
     if (freed_)
         tell_freed(head);
     if (head->kind == static_cast<std::uint8_t>(value_kind::text)) {
-        const std::uint32_t hash = reinterpret_cast<const detail::value_data *>(head)->hash; // VA11
+        const std::uint32_t hash =
+            reinterpret_cast<const detail::value_data *>(head)->hash; // VA11: no dead key stays remembered
         if (value &recent = recent_keys_[hash % detail::recent_keys];
             same(recent, value::block(head)) && !detail::fault("key_that_waits_to_be_freed_taken_again"))
             recent = value();
@@ -362,11 +364,11 @@ inline void value_heap::drain() {
                           head->kind >= static_cast<std::uint8_t>(value_kind::tuple) &&
                           head->kind < detail::body_items && head->kind != static_cast<std::uint8_t>(value_kind::array);
         if (full ? empty_dead(head) : free_dead(head))
-            return; // memory is short: it stays where it is
+            return; // memory is short: the block stays in the chain
     }
 }
 
-// What a dead block leads to is released; the block itself stays in the chain.
+// Releases what a dead block refers to; the block itself stays in the chain.
 inline ty_status value_heap::empty_dead(detail::value_head *head) {
     if (const ty_status status = declare_head(head))
         return status;
@@ -412,7 +414,7 @@ inline ty_status value_heap::forget_suspect(detail::value_container *container) 
     return TY_OK;
 }
 
-// The first of the chain.
+// Frees the first block of the chain.
 inline ty_status value_heap::free_dead(detail::value_head *head) {
     detail::value_head *next = detail::next_dead(head);
     auto *container = reinterpret_cast<detail::value_container *>(head);

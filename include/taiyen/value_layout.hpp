@@ -1,4 +1,4 @@
-// Taiyen in C++: what values of a heap look like there, header-only. A part of values.hpp, which includes it.
+// Taiyen in C++: the layout of values in a heap, header-only. Part of values.hpp, which includes it.
 //
 // Every block of values begins with a head of 8 bytes. Texts and the like, tuples and arrays are one block and never
 // change. A container is a block of 32 bytes, whose address stays, and a body that is replaced when it grows.
@@ -11,12 +11,12 @@
 namespace taiyen {
 inline namespace v0 {
 
-// Of what is below, and of the hashes that are kept there. A heap with another one is refused.
+// The version of the layouts below, and of the hashes stored in them. A heap with another version is refused.
 inline constexpr std::uint32_t values_format_version = 1;
 
 namespace detail {
 
-// What blocks are besides. They go on behind value_kind.
+// Further kinds of blocks. They continue the numbers of value_kind.
 enum : std::uint8_t {
     body_items = 32,
     body_ring = 33,
@@ -28,7 +28,7 @@ enum : std::uint8_t {
     block_packed_list = 41
 };
 
-// What a place in a packed block begins with (value_packed.hpp), where a value leads to it.
+// The first byte of a place in a packed block (value_packed.hpp) that a value may refer to.
 enum : std::uint8_t {
     item_none = 64,
     item_false = 65,
@@ -50,8 +50,8 @@ enum : std::uint8_t {
     flag_ascii = 1,      // of a text
     flag_negative = 2,   // of a big integer
     flag_unhashable = 4, // of a tuple or opaque bytes
-    flag_emptied = 8,    // of a dead block: what it led to is released
-    flag_single = 16,    // of records: one that stands alone
+    flag_emptied = 8,    // of a dead block: what it referred to is released
+    flag_single = 16,    // of records: a single one that stands alone
     flag_dead = 128
 };
 
@@ -59,9 +59,10 @@ enum : std::uint8_t {
 struct value_head {
     std::uint8_t kind;
     std::uint8_t flags;
-    std::uint16_t type; // opaque: the user's number. Tuple: how deep tuples are nested. Table: words an entry. Packed
-                        // dict: its shape; list: how many. Records: their layout; their body: bytes of each
-    std::uint32_t refs; // how many stored values lead here; at its highest it stays. Bodies: room for so many
+    std::uint16_t type; // opaque: the user's type number. Tuple: nesting depth of tuples. Table: words of an entry.
+                        // Packed dict: its shape; packed list: its count. Records: their layout; their body: bytes of
+                        // each record
+    std::uint32_t refs; // how many stored values refer to the block; saturates at the maximum. Bodies: their capacity
 };
 
 // Text, bytes, big integer (the magnitude, lowest byte first), complex (two numbers), opaque.
@@ -85,9 +86,9 @@ struct value_container {
     value_head head;
     value_head *body;      // NULL: empty
     std::uint32_t count;   // values; of a dict, pairs
-    std::uint32_t suspect; // its place among those that may be in cycles, from 1 on; 0: not there
-    std::uint32_t stamp;   // another one after each change of the count or of the order
-    std::uint32_t id;      // no other container of the heap has had it for four thousand million others
+    std::uint32_t suspect; // its place in the list of suspects, which may be in cycles, from 1 on; 0: not in the list
+    std::uint32_t stamp;   // changes with each change of the count or of the order
+    std::uint32_t id;      // unique among the last four thousand million containers of the heap
 };
 
 struct value_items { // of a list
@@ -104,11 +105,11 @@ struct value_ring { // of a deque
     value *slots() { return reinterpret_cast<value *>(this + 1); }
 };
 
-// Of a dict or set: entries in the order in which they came, and an index of 1, 2 or 4 bytes a slot in front of them. A
-// slot has the number of its entry plus 1, and above that bits of the hash. Few entries have no index.
+// The body of a dict or set: entries in insertion order, and in front of them an index with slots of 1, 2 or 4 bytes. A
+// slot has the number of its entry plus 1, and above that bits of the hash. A small table has no index.
 struct value_table {
     value_head head;
-    std::uint32_t used;   // entries, those among them that were erased, too
+    std::uint32_t used;   // entries, including erased ones
     std::uint32_t filled; // slots of the index
 };
 
@@ -120,8 +121,8 @@ struct value_records { // the body of records
 
 struct value_array {
     value_head head;
-    std::uint64_t size; // bytes of data, which begin at data_offset
-    char type[16];      // the element's, as the user calls it
+    std::uint64_t size; // size of the data, which begins at data_offset
+    char type[16];      // the element type, as named by the user
     std::uint32_t item_size;
     std::uint32_t dimensions;
     std::uint64_t shape[8];
@@ -136,7 +137,7 @@ struct value_suspects {
     value_container **slots() { return reinterpret_cast<value_container **>(this + 1); }
 };
 
-// Where a heap's values begin: at the root "taiyen.values".
+// The block at the root "taiyen.values", from which all values are found.
 struct value_space {
     value_head head;
     std::uint32_t magic;
@@ -144,13 +145,13 @@ struct value_space {
     std::uint64_t seed[2];
     value root;
     value_head *dead;    // blocks that are to be freed
-    std::uint64_t stamp; // another one after each change of a value of the heap
+    std::uint64_t stamp; // changes with each change of a value of the heap
     value_suspects *suspects;
     std::uint32_t suspect_count;
     std::uint32_t last_id;
-    value shapes;  // a set of tuples: the keys of packed dicts. None is ever taken out
-    value layouts; // a set of texts: what records are made of. None is ever taken out
-    value kept;    // a list: what a program has handles of, and stores nowhere else
+    value shapes;  // a set of tuples: the keys of packed dicts. None is ever removed
+    value layouts; // a set of texts: the layouts of records. None is ever removed
+    value kept;    // a list: values that a program has handles of, and that are stored nowhere else
     std::uint64_t reserved[3];
 };
 
@@ -162,7 +163,7 @@ static_assert(sizeof(value_data) == 16 && sizeof(value_tuple) == 16 && sizeof(va
 static_assert(sizeof(value_items) == 8 && sizeof(value_ring) == 16 && sizeof(value_table) == 16);
 static_assert(sizeof(value_array) == 104 && sizeof(value_space) == 120);
 
-// The first byte of what a value leads to, which may be a place within a packed block.
+// The first byte of what a value refers to, which may be a place within a packed block.
 inline std::uint8_t kind_byte(const void *at) {
     return *static_cast<const std::uint8_t *>(at);
 }
@@ -187,7 +188,7 @@ T *block_as(value v) {
 inline bool is_item(value v) {
     return v.is_block() && detail::kind_byte(v) >= detail::item_none;
 }
-// Whether it is a packed container, or one within it.
+// Whether it is a packed container, or one within a packed block.
 inline bool is_packed(value v) {
     if (!v.is_block())
         return false;
@@ -199,7 +200,7 @@ inline bool is_packed(value v) {
 
 namespace detail {
 
-// Of what is no ordinary block.
+// The kind of a value that is not an ordinary block.
 inline value_kind packed_kind(std::uint8_t kind) {
     if (kind == block_packed_dict || kind == item_dict)
         return value_kind::dict;
@@ -219,7 +220,7 @@ inline std::string_view item_data(const char *at) {
 
 } // namespace detail
 
-// What a value is.
+// The kind of a value.
 inline value_kind kind_of(value v) {
     if (v.is_block()) {
         const std::uint8_t kind = detail::kind_byte(v);
@@ -238,8 +239,7 @@ inline value_kind kind_of(value v) {
     return v.is_boolean() ? value_kind::boolean : value_kind::nothing;
 }
 
-// The bytes of a text, bytes, a big integer, a complex number or opaque ones: where they lie, in the heap or in the
-// value itself.
+// The bytes of a text, bytes, a big integer, a complex number or opaque bytes: in the heap or in the value itself.
 inline std::string_view data_of(const value &v) {
     if (!v.is_block())
         return v.short_view();
@@ -248,7 +248,7 @@ inline std::string_view data_of(const value &v) {
     const auto *data = detail::block_as<const detail::value_data>(v);
     return {data->bytes(), data->size};
 }
-// Not of a value that ends with the expression: short bytes lie in it.
+// Not for a temporary: short bytes lie in it.
 std::string_view data_of(const value &&v) = delete;
 
 // Whether it is a container: a dict, list, set, deque, or records.

@@ -1,19 +1,19 @@
-// Taiyen in C++: small trees of values in one block, as they are read, header-only. A part of value_heap.hpp, which
+// Taiyen in C++: reading packed values, small trees of values in one block, header-only. Part of value_heap.hpp, which
 // includes it.
 //
-// A *packed* dict or list is one block with all that is below it: a head, and an item for each value, one behind the
-// other. It never changes; who changes it makes ordinary containers of it first (value_packing.hpp). A dict has no keys
-// of its own but the number of a *shape*: the tuple of its keys, which all dicts with the same keys in the same order
-// share. An item's first byte says what it is:
+// A *packed* dict or list is one block with all that is below it: a head, and consecutive items, one for each value. It
+// never changes; a change first unpacks it to ordinary containers (value_packing.hpp). A packed dict stores, instead of
+// keys, the number of a *shape*: the tuple of keys that all dicts with the same keys in the same order share. The first
+// byte of an item is its code:
 //
-//     64 none, 65 false, 66 true        67 .. 70    a whole number of 1, 2, 4 or 7 bytes
+//     64 none, 65 false, 66 true        67 .. 70    an integer of 1, 2, 4 or 7 bytes
 //     71  a number of 8 bytes           72 .. 80    a number: 4 bytes, divided by 10 to the 0th .. 8th
 //     81, 82  length, text or bytes     83          bytes of the items, count, a list's items
 //     84  bytes, shape (2), a dict's    85          as 83, a tuple's: without containers
 //     96 .. 111  bytes, 0 .. 15 items of a list
-//     128 .. 191  a text of 0 .. 63     192 .. 255  the whole numbers 0 .. 63
+//     128 .. 191  a text of 0 .. 63     192 .. 255  the integers 0 .. 63
 //
-// What does not fit in a value's word is handed out as the address of its item.
+// A value that does not fit in a word is returned as the address of its item.
 #ifndef TAIYEN_VALUE_PACKED_HPP
 #define TAIYEN_VALUE_PACKED_HPP
 
@@ -28,7 +28,7 @@ namespace detail {
 inline constexpr std::uint32_t packed_values_max = 64; // of one container
 inline constexpr double powers_of_ten[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
 
-// The signed number of some bytes.
+// Decodes a signed number from some bytes.
 inline std::int64_t packed_integer(const std::uint8_t *at, unsigned bytes) {
     std::uint64_t number = 0;
     std::memcpy(&number, at, bytes);
@@ -39,7 +39,7 @@ inline unsigned packed_integer_bytes(std::uint8_t code) {
     return code == item_integer + 3 ? 7 : 1u << (code - item_integer);
 }
 
-// The item behind one.
+// The next item.
 inline const std::uint8_t *next_item(const std::uint8_t *at) {
     const std::uint8_t code = *at;
     if (code >= item_small_integer || code <= item_true)
@@ -55,7 +55,7 @@ inline const std::uint8_t *next_item(const std::uint8_t *at) {
     return at + 1 + (code == item_real ? 8 : packed_integer_bytes(code));
 }
 
-// The value of an item. Of a text or bytes of few bytes the word.
+// The value of an item; for a short text or short bytes the word.
 inline value value_of_item(const std::uint8_t *at) {
     const std::uint8_t code = *at;
     if (code >= item_small_integer)
@@ -117,7 +117,7 @@ struct packed_view {
         }
         const auto *shapes = block_as<const value_container>(space->shapes);
         const auto *table = shapes ? reinterpret_cast<const value_table *>(shapes->body) : nullptr;
-        if (!table || number >= table->used) { // damaged: as if there were no keys
+        if (!table || number >= table->used) { // damaged: as if it had no keys
             shape = &no_keys;
             return;
         }
@@ -131,7 +131,7 @@ struct packed_view {
         return at;
     }
     value at(std::uint32_t number) const { return value_of_item(item(number)); }
-    // The number of the key's item; as many as there are if there is none.
+    // The index of the key's item; the number of items if the key is not there.
     std::uint32_t find(const value_key &key) const {
         for (std::uint32_t i = 0; i < count; ++i)
             if (matches(shape->items()[i], key))
@@ -142,8 +142,8 @@ struct packed_view {
 
 } // namespace detail
 
-// A number that no container of the heap has that is made later; of a packed one, a number that comes of what is in it.
-// With the address, it tells whether what was there is still there, after a rollback, too.
+// A number that no container has that is created later in the heap; for a packed one, a number derived from its
+// content. Together with the address, it identifies a container, also after a rollback.
 inline std::uint32_t container_id(value v) {
     const detail::value_head *head = detail::head_of(v);
     if (!is_packed(v))

@@ -1,5 +1,4 @@
-// Taiyen in C++: how containers are packed and unpacked, header-only. A part of dict.hpp and list.hpp, which include
-// it.
+// Taiyen in C++: packing and unpacking of containers, header-only. Part of dict.hpp and list.hpp, which include it.
 #ifndef TAIYEN_VALUE_PACKING_HPP
 #define TAIYEN_VALUE_PACKING_HPP
 
@@ -15,7 +14,7 @@ namespace detail {
 
 inline constexpr std::size_t packed_bytes_max = 248; // so that a length is one byte
 
-// Items as they are written. What is too long for a packed block ends it.
+// Writes items. Fails once they are too long for a packed block.
 class item_writer {
 public:
     std::size_t size() const { return size_; }
@@ -32,7 +31,7 @@ public:
         const auto one = static_cast<std::uint8_t>(byte);
         return put(&one, 1);
     }
-    // What needs no block, a text or bytes. False also of what has no item.
+    // Writes a value that needs no block, a text or bytes. False also for a value that has no item.
     bool put_scalar(value v) {
         switch (kind_of(v)) {
         case value_kind::none:
@@ -51,14 +50,15 @@ public:
         }
     }
 
-    // A text or bytes, which need not be in the heap.
+    // Writes a text or bytes, which need not be in the heap.
     bool put_data(bool text, std::string_view data) {
         if (text && data.size() < item_small_integer - item_short_text)
             return put_byte(item_short_text + data.size()) && put(data.data(), data.size());
         return data.size() < packed_bytes_max && put_byte(text ? item_text : item_bytes) && put_byte(data.size()) &&
                put(data.data(), data.size());
     }
-    // A dict, list or tuple within: its head comes first, its values follow, and close() says how long they were.
+    // Begins a dict, list or tuple within: its head is written first, its values follow, and close() fills in their
+    // length.
     struct place {
         std::size_t start = 0;
         std::size_t values = 0;
@@ -95,7 +95,7 @@ private:
             ++code;
         return put_byte(code) && put(&number, packed_integer_bytes(static_cast<std::uint8_t>(code)));
     }
-    // Numbers with few digits are short.
+    // Numbers with few digits get a short form.
     bool put_real(double number) {
         for (unsigned power = 0; power < sizeof powers_of_ten / sizeof powers_of_ten[0]; ++power) {
             const double digits = std::nearbyint(number * powers_of_ten[power]);
@@ -115,7 +115,7 @@ inline value_rows rows_of(value v) {
     return values_in(head_of(v));
 }
 
-// What a head says: of a dict its shape, of a list how many values.
+// The content of a head: the shape of a dict, the number of values of a list.
 inline bool number_of(value_heap &heap, value v, std::uint16_t *number) {
     const auto *container = block_as<const value_container>(v);
     if (container->suspect || container->count > packed_values_max)
@@ -128,18 +128,18 @@ inline bool number_of(value_heap &heap, value v, std::uint16_t *number) {
 
 inline bool put_item(item_writer &to, value_heap &heap, value v);
 
-// VA8. Writes the values of an ordinary dict or list.
+// VA8: a packed container reads as the one it was made from. Writes the values of an ordinary dict or list.
 inline bool put_items(item_writer &to, value_heap &heap, value v) {
     const bool is_dict = kind_of(v) == value_kind::dict;
     std::uint32_t word = 0;
     return rows_of(v).each([&](value one) {
         if (is_dict && (word++ % 2 == 0 || one.is_nothing()))
-            return true; // keys, and what was erased
+            return true; // keys, and erased entries
         return put_item(to, heap, one);
     });
 }
 
-// A tuple of what never changes: a copy of it is as good.
+// A tuple of values that never change: a copy replaces it.
 inline bool put_tuple(item_writer &to, const value_tuple *from) {
     item_writer::place at;
     if (!to.open_tuple(from->count, &at))
@@ -153,7 +153,7 @@ inline bool put_tuple(item_writer &to, const value_tuple *from) {
     return true;
 }
 
-// One that is packed already: its values are written the same way here.
+// A container that is packed already: its values are written in the same form.
 inline bool put_packed(item_writer &to, value_heap &heap, const value_head *head) {
     const packed_view view(heap.space(), head);
     const auto bytes = static_cast<std::size_t>(view.item(view.count) - view.items);
@@ -185,7 +185,7 @@ inline bool put_item(item_writer &to, value_heap &heap, value v) {
 
 } // namespace detail
 
-// The number of these keys among the shapes; -1: there is none. dict: its id; 0: a shape is made at once.
+// The number of the shape with these keys; -1: none. dict: its id; 0: creates the shape at once.
 inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t count, std::uint32_t dict) {
     value_key wanted;
     wanted.kind = value_kind::tuple;
@@ -219,9 +219,9 @@ inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t co
     result<value> tuple = make_tuple(keys, count);
     if (!tuple)
         return -1;
-    result<value_key> shape = key(tuple.value()); // no key: tuples in it are nested too deep
+    result<value_key> shape = key(tuple.value()); // not a key: tuples in it are nested too deep
     if (shape)
-        shape.value().exact = true; // VA8: keys that are equal and written otherwise have a shape of their own
+        shape.value().exact = true; // VA8: equal keys that are written differently have different shapes
     if (!shape || !shapes.add(shape.value())) {
         static_cast<void>(discard(tuple.value()));
         return -1;
@@ -229,7 +229,7 @@ inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t co
     return static_cast<std::int32_t>(shapes.find(wanted));
 }
 
-// The container packed, as a loose value; nothing if it cannot be.
+// Packs the container; returns it as a loose value, or nothing if it cannot be packed.
 inline result<value> value_heap::try_to_pack(value v) {
     detail::item_writer items;
     std::uint16_t number = 0;
@@ -254,12 +254,12 @@ inline std::int32_t value_heap::find_shape(value dict, bool at_once) {
 inline result<value> value_heap::make_packed(bool is_dict, std::uint16_t number, const detail::item_writer &items) {
     if (begin_write())
         return error::last();
-    constexpr std::size_t least = sizeof(detail::value_container); // it may become one in its place
+    constexpr std::size_t least = sizeof(detail::value_container); // it may be unpacked in place
     const std::size_t bytes = sizeof(detail::value_head) + items.size();
     void *block = allocate(bytes < least ? least : bytes);
     if (!block)
         return error::last();
-    std::memset(block, 0, ty_usable_size(block)); // container_id() looks at all
+    std::memset(block, 0, ty_usable_size(block)); // container_id() hashes all bytes
     const std::uint8_t kind = is_dict ? detail::block_packed_dict : detail::block_packed_list;
     const detail::value_head head{kind, 0, number, 0};
     std::memcpy(block, &head, sizeof head);
@@ -291,7 +291,7 @@ inline result<value> value_heap::pack(value v) {
         detail::rows_of(from).each([&](value &slot) {
             if (!is_open(slot) || detail::head_of(slot)->refs != 1 ||
                 detail::block_as<detail::value_container>(slot)->suspect)
-                return true; // stored twice: it is somebody else's, too
+                return true; // stored twice: also referred to from elsewhere
             value packed;
             if (kind_of(slot) == value_kind::dict || kind_of(slot) == value_kind::list) {
                 result<value> tried = try_to_pack(slot);
@@ -316,8 +316,8 @@ inline result<value> value_heap::pack(value v) {
 
 namespace detail {
 
-// An ordinary container of a packed one, loose. Blocks that were made are discarded where one fails. told: for each
-// container within, where it was and where it is now.
+// Makes an ordinary, loose container from a packed one. On a failure the blocks made so far are discarded. told: the
+// old and the new place of each container within.
 class unpacker {
 public:
     explicit unpacker(value_heap &heap) : heap_(heap) {}
@@ -420,7 +420,7 @@ inline result<value> value_heap::unpack(value v) {
         space_->suspects->slots()[space_->suspect_count] = block;
         block->suspect = ++space_->suspect_count;
     }
-    freed_callback *freed = std::exchange(freed_, nullptr); // nobody knows of it
+    freed_callback *freed = std::exchange(freed_, nullptr); // no handle refers to it
     bury(&loose->head);
     drain();
     freed_ = freed;

@@ -1,8 +1,8 @@
-// Taiyen in C++: the table of a dict or set of a heap, header-only. A part of dict.hpp, which includes it.
+// Taiyen in C++: the hash table of a dict or set in a heap, header-only. Part of dict.hpp, which includes it.
 //
-// VA4. Entries stand one behind the other in the order in which they came; an index in front of them leads from a hash
-// to an entry, by looking at one slot after the other. An entry that is erased becomes nothing, and stays until the
-// table is made anew; slots that lead to it stay as well, and lead to no key. Up to 8 entries need no index.
+// VA4: a key is found at its entry, and entries keep their order. Entries are stored in insertion order; an index in
+// front of them leads from a hash to an entry, by linear probing. An erased entry becomes nothing, and stays until the
+// table is rebuilt; slots that refer to it stay as well, and match no key. Up to 8 entries need no index.
 #ifndef TAIYEN_VALUE_TABLE_HPP
 #define TAIYEN_VALUE_TABLE_HPP
 
@@ -23,15 +23,15 @@ public:
 
     value_table *get() const { return table_; }
     std::uint32_t used() const { return table_ ? table_->used : 0; }
-    // The words of an entry: a key, and of a dict its value.
+    // Words of an entry: a key, and in a dict its value.
     value *entry(std::uint32_t number) const { return entries_of(table_) + std::size_t{number} * table_->head.type; }
-    // How many more it has room for.
+    // How many more entries it has room for.
     std::uint32_t free_entries() const {
         const std::uint32_t taken = !table_ ? 0 : table_->head.flags ? table_->filled : table_->used;
         return table_ && taken < table_->head.refs ? table_->head.refs - taken : 0;
     }
 
-    // The number of the key's entry.
+    // The index of the key's entry.
     std::uint32_t find(const value_key &key) const {
         if (!table_)
             return missing;
@@ -50,7 +50,7 @@ public:
             return find_by<std::uint32_t>(key);
         }
     }
-    // The free slot for a hash: its place, and what it is to hold for the next entry.
+    // The free slot for a hash: its place, and its content for the next entry.
     struct new_slot {
         void *place;
         std::uint32_t content;
@@ -68,7 +68,7 @@ public:
             return slot_by<std::uint32_t>(hash);
         }
     }
-    // Puts an entry behind the others, in a slot that was asked for.
+    // Appends an entry, with a slot from slot_for().
     value *append(const new_slot &slot) const {
         if (slot.width) {
             std::memcpy(slot.place, &slot.content, slot.width); // the lowest byte first
@@ -82,7 +82,7 @@ private:
         const value stored = *entry(number);
         return same(stored, key.word) ? !stored.is_nothing() : !stored.is_nothing() && matches(stored, key);
     }
-    // A slot's lower bits are the number plus 1, its upper ones some of the hash.
+    // A slot's lower bits are the entry's number plus 1, its upper bits are bits of the hash.
     template <class Slot>
     std::uint32_t tag_of(std::uint32_t hash) const {
         constexpr unsigned width = sizeof(Slot) * 8;
@@ -112,7 +112,7 @@ private:
     value_table *table_;
 };
 
-// Room for so many entries, and the index that goes with it.
+// The capacity in entries, and the matching index.
 struct table_size {
     std::uint32_t entries;
     unsigned slots_log2;
@@ -130,7 +130,7 @@ inline bool size_table(std::size_t entries, table_size *size) {
     *size = {static_cast<std::uint32_t>(entries), log2};
     return true;
 }
-// As much as the index is good for.
+// As much as the index allows.
 inline std::size_t entries_of_index(std::size_t entries) {
     std::size_t slots = 16;
     while (slots / 3 * 2 < entries)
@@ -138,24 +138,24 @@ inline std::size_t entries_of_index(std::size_t entries) {
     return slots / 3 * 2;
 }
 
-// What dict and set are.
+// The common base of dict and set.
 class table_container {
 public:
-    // A position behind the last entry.
+    // The position past the last entry.
     static constexpr std::uint32_t end_position = UINT32_MAX;
 
-    // How many there are.
+    // The number of entries.
     std::size_t size() const { return packed() ? view().count : container_->count; }
     bool empty() const { return size() == 0; }
-    // Another number after each change of size or order; 0 as long as it is packed.
+    // A stamp that changes with each change of size or order; 0 while it is packed.
     std::uint32_t stamp() const noexcept { return packed() ? 0 : container_->stamp; }
     // The container as a value.
     value as_value() const noexcept { return value::block(container_); }
     // Whether the key is there.
     bool contains(const value_key &key) const { return find(key) != end_position; }
 
-    // Positions of entries, in the order in which they came; good until the stamp is another one, or a key comes.
-    // The first from `position` on, or end_position.
+    // Positions of entries, in insertion order; valid until the stamp changes or a key is added. The first from
+    // `position` on, or end_position.
     std::uint32_t next(std::uint32_t position = 0) const {
         if (packed())
             return position < view().count ? position : end_position;
@@ -188,15 +188,15 @@ public:
         return number == there.count ? end_position : number;
     }
 
-    // Makes room for so many in all.
+    // Reserves room for this many in all.
     result<void> reserve(std::size_t entries) {
         if (loosen() || heap_->begin_write() || (entries > room() && rebuild(entries)))
             return error::last();
         heap_->drain();
         return {};
     }
-    // Makes room for so many keys that are to come: none of these needs memory then, but for the key itself. Grows as
-    // keys that come one by one do.
+    // Reserves room for this many new keys: adding them then needs no memory, except for the key itself. Grows in the
+    // same steps as single insertions.
     result<void> reserve_more(std::size_t keys) {
         if (loosen() || heap_->begin_write() || make_room(keys))
             return error::last();
@@ -226,7 +226,7 @@ protected:
     }
     table_view table() const { return table_view(container_); }
 
-    // The entry of a new key, with room for its words; all that is needed for it is declared. *made: the key.
+    // Begins an insertion: makes room for the entry of a new key, and declares all stores for it. *made: the key.
     ty_status begin_insert(const value_key &key, std::uint16_t words, value *made, table_view::new_slot *slot) {
         if (const ty_status status = make_room())
             return status;
@@ -259,7 +259,7 @@ protected:
         container_->stamp = heap_->short_stamp();
         return entry;
     }
-    // Takes an entry out. keep: its value stays loose.
+    // Removes an entry. keep: its value stays loose.
     ty_status erase_at(std::uint32_t position, bool keep) {
         const table_view t = table();
         value *entry = t.entry(position);
@@ -293,7 +293,7 @@ private:
         const std::size_t wanted = container_->count + (more > half ? more : half);
         return rebuild(wanted <= entries_without_index ? (wanted < 4 ? 4 : 8) : entries_of_index(wanted));
     }
-    // The same entries, without those that were erased, in a table with room for so many.
+    // Rebuilds the table with room for this many entries, without erased ones.
     ty_status rebuild(std::size_t entries) {
         table_size size;
         if (!size_table(entries, &size))

@@ -1,7 +1,7 @@
 // Taiyen in C++: the type descriptor of values (types.h), header-only, C++17 and later; library taiyen_pack.
 //
-// Purpose: with it the pointer audit and moves know what a heap's values lead to: taiyen::add_values(types).
-// A heap that keeps such type descriptors (ty_types_keep) is moved by the library and its tools without the program.
+// Purpose: describes the pointers of a heap's values to the pointer audit and to moves: taiyen::add_values(types). A
+// heap that stores such type descriptors (ty_types_keep) can be moved by the library and its tools without the program.
 #ifndef TAIYEN_VALUE_DESCRIPTORS_HPP
 #define TAIYEN_VALUE_DESCRIPTORS_HPP
 
@@ -12,17 +12,17 @@
 namespace taiyen {
 inline namespace v0 {
 
-// The type descriptor of any block of values: what it leads to, its hook says.
+// The type descriptor of any block of values: its hook traces what the block refers to.
 const ty_type *value_descriptor();
 
-// Says what the root of a heap's values leads to. Errors: as ty_types_root.
+// Declares the type of the root of a heap's values. Errors: as ty_types_root.
 inline ty_status add_values(ty_types *descriptors) {
     return ty_types_root(descriptors, detail::values_root_name, value_descriptor(), nullptr);
 }
 
 namespace detail {
 
-// Words that are no addresses, whatever they look like: 1, and 512.
+// Words that are no addresses, whatever they look like: descriptors for 1 word, and for 512.
 inline constexpr ty_field plain_fields[2] = {
     {"word", TY_FIELD_PLAIN, 0, nullptr, {TY_COUNT_FIXED, 1, 0, 0}, {TY_COUNT_FIXED, 1, 0, 0}, 0, 0},
     {"words", TY_FIELD_PLAIN, 0, nullptr, {TY_COUNT_FIXED, 512, 0, 0}, {TY_COUNT_FIXED, 1, 0, 0}, 0, 0}};
@@ -69,7 +69,7 @@ public:
     }
 
 private:
-    // VA9. Bytes that are no addresses.
+    // VA9: a move changes addresses in values, and nothing else. Marks bytes that are no addresses.
     void plain(std::size_t from, std::size_t to) {
         for (; from < to && from % 4096; from += 8)
             ty_trace_nested(tracer_, from_ + from, &plain_word, 1);
@@ -80,7 +80,7 @@ private:
         if (from < to)
             ty_trace_nested(tracer_, from_ + from, &plain_word, (to - from) / 8);
     }
-    // A value, or an address that is one alone.
+    // A value, or a plain address.
     void slot(char *word) {
         value v;
         std::memcpy(&v, word, sizeof v);
@@ -126,8 +126,8 @@ inline const ty_type *value_descriptor() {
     return &descriptor;
 }
 
-// Binds the hook to the type descriptor of values in a set that comes of a text (ty_types_read, ty_types_load), if it
-// has that.
+// Binds the hook to the type descriptor of values in a set that was read from a text (ty_types_read, ty_types_load), if
+// the set has it.
 inline ty_status bind_values(ty_types *descriptors) {
     const ty_type *descriptor = value_descriptor(), *known = ty_types_find(descriptors, descriptor->name);
     if (!known || known == descriptor)

@@ -1,4 +1,4 @@
-// Taiyen in C++: what stands in tuples, arrays and other values that never change, header-only. A part of values.hpp,
+// Taiyen in C++: the content of tuples, arrays and other values that never change, header-only. Part of values.hpp,
 // which includes it.
 #ifndef TAIYEN_VALUE_VIEWS_HPP
 #define TAIYEN_VALUE_VIEWS_HPP
@@ -8,14 +8,14 @@
 namespace taiyen {
 inline namespace v0 {
 
-// The values of a tuple, also of one within a packed container. Only of a value whose kind is value_kind::tuple.
+// The values of a tuple, also of one within a packed container.
 class tuple {
 public:
     // Only for a value whose kind is value_kind::tuple.
     explicit tuple(value v) : tuple_(v.address()) {}
-    // How many there are.
+    // The number of values.
     std::size_t size() const noexcept { return is_item() ? item()[2] : whole()->count; }
-    // The value with that number; nothing if there are not so many.
+    // The value at that index; nothing if the index is too large.
     value at(std::size_t number) const {
         if (number >= size())
             return {};
@@ -26,7 +26,7 @@ public:
             at = detail::next_item(at);
         return detail::value_of_item(at);
     }
-    // Whether it, or what value_heap::own() makes of it, is a key.
+    // Whether the tuple, or what value_heap::own() makes of it, can be a key.
     bool is_hashable() const noexcept { return is_item() || !(whole()->head.flags & detail::flag_unhashable); }
 
 private:
@@ -36,20 +36,20 @@ private:
     const void *tuple_;
 };
 
-// Numbers side by side, at an address that stays. Only of a value whose kind is value_kind::array.
+// An array of numbers, at an address that never changes.
 class array {
 public:
     // Only for a value whose kind is value_kind::array.
     explicit array(value v) : array_(detail::block_as<detail::value_array>(v)) {}
-    // Where they are: aligned to 64 bytes. Who stores there in a transaction declares it.
+    // The address of the numbers, aligned to 64 bytes. Stores there in a transaction must be declared.
     void *data() const noexcept { return array_->data(); }
-    // Of all of them.
+    // The bytes of all.
     std::size_t size_bytes() const noexcept { return array_->size; }
-    // What value_heap::make_array was told.
+    // The element type that was passed to value_heap::make_array.
     std::string_view type() const noexcept { return {array_->type, strnlen(array_->type, sizeof array_->type)}; }
     // Bytes of an element.
     std::uint32_t item_size() const noexcept { return array_->item_size; }
-    // How many dimensions there are, 8 at most.
+    // The number of dimensions, at most 8.
     std::uint32_t dimensions() const noexcept { return array_->dimensions; }
     // The length of each dimension, the outermost first.
     const std::uint64_t *shape() const noexcept { return array_->shape; }
@@ -58,7 +58,7 @@ private:
     detail::value_array *array_;
 };
 
-// Whether a text has characters of one byte alone.
+// Whether all characters of a text are ASCII.
 inline bool is_ascii(const value &text) {
     if (text.is_block() && !is_item(text))
         return detail::head_of(text)->flags & detail::flag_ascii;
@@ -67,7 +67,7 @@ inline bool is_ascii(const value &text) {
             return false;
     return true;
 }
-// Whether a big integer is below 0; data_of() is its magnitude.
+// Whether a big integer is negative; data_of() is its magnitude.
 inline bool is_negative(value big) {
     return detail::head_of(big)->flags & detail::flag_negative;
 }
@@ -79,7 +79,7 @@ inline std::uint16_t opaque_type(value opaque) {
 struct complex_parts {
     double real, imaginary;
 };
-// The two numbers of a complex one; only of a value whose kind is value_kind::complex.
+// The two numbers of a complex number; only for a value whose kind is value_kind::complex.
 inline complex_parts complex_of(value v) {
     complex_parts parts{};
     std::memcpy(&parts, detail::block_as<const detail::value_data>(v)->bytes(), sizeof parts);

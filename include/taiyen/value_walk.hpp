@@ -1,4 +1,4 @@
-// Taiyen in C++: what a block of values leads to, header-only. A part of values.hpp, which includes it.
+// Taiyen in C++: a walk over the values that a block holds, header-only. Part of values.hpp, which includes it.
 #ifndef TAIYEN_VALUE_WALK_HPP
 #define TAIYEN_VALUE_WALK_HPP
 
@@ -8,7 +8,7 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
-// Slots of an index so many bytes wide stand in front of a table's entries.
+// The index of a table lies in front of its entries; its slots have 1, 2 or 4 bytes.
 inline std::size_t index_slots(const value_table *table) {
     return table->head.flags ? std::size_t{1} << table->head.flags : 0;
 }
@@ -25,7 +25,7 @@ inline const value *entries_of(const value_table *table) {
     return entries_of(const_cast<value_table *>(table));
 }
 
-// Values in a row, two of them in a ring that goes round its end.
+// Rows of values: one, or two if a ring wraps.
 struct value_rows {
     value *first = nullptr;
     std::size_t first_count = 0;
@@ -44,7 +44,7 @@ struct value_rows {
     }
 };
 
-// The values that stand in a tuple or container, those that were erased as nothing.
+// The values in a tuple or container; erased ones are nothing.
 inline value_rows values_in(value_head *head) {
     if (head->kind == static_cast<std::uint8_t>(value_kind::tuple)) {
         auto *tuple = reinterpret_cast<value_tuple *>(head);
