@@ -87,7 +87,7 @@ TY_API TY_CHECKED ty_status ty_alloc_at(ty_heap *heap, void *address, size_t siz
  * alignment that ty_alloc_aligned gave is kept only while the block stays in place. */
 TY_API void *ty_resize(void *block, size_t size);
 
-/* Resizes in place or not at all. Errors: TY_E_MEMORY (no room behind the block), TY_E_ARGUMENT. */
+/* Resizes in place or not at all. Errors: TY_E_MEMORY (no room after the block), TY_E_ARGUMENT. */
 TY_API TY_CHECKED ty_status ty_resize_in_place(void *block, size_t size);
 
 /* Frees a block; NULL does nothing. A pointer that is not the start of a live block of a heap (freed already, foreign,

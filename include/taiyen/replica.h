@@ -8,8 +8,7 @@
  *   source     the heap that the records are of.
  *   copy       a heap in files with the content that the source had after one of its transactions: copies of the
  *              source's files (opened by TY_OPEN_COPY and packed, or copied while it was closed), or unpacked at the
- *              same
- *              address with the same layout.
+ *              same address with the same layout.
  *   receiving heap   a copy that has a replica, or had one: its header says so, and until ty_promote nothing else can
  *              write to it. Apart from that only the position must be known, which the program stores.
  *   promoted   a heap that received, and is now written to: its history is its own, and it never receives again.

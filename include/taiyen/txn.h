@@ -95,8 +95,8 @@ TY_API ty_txn *ty_current_txn(ty_heap *heap);
 /* The heap of a transaction that is under way; from any thread. Returns NULL only for NULL. Thread-safe. */
 TY_API ty_heap *ty_txn_heap(const ty_txn *txn);
 
-/* How the stores of the calling thread's transaction become known: TY_STORES_TRACKED; TY_STORES_DECLARED where
- * ty_txn_options asked for that; TY_STORES_DEFAULT where they are to be declared by default. */
+/* How the stores of the calling thread's transaction become known: TY_STORES_TRACKED; TY_STORES_DECLARED if
+ * ty_txn_options asked for that; TY_STORES_DEFAULT if they must be declared by default. */
 TY_API ty_store_mode ty_txn_stores(const ty_txn *txn);
 
 /* All other functions with a ty_txn are for the thread that began it; in another thread they fail with TY_E_ARGUMENT.
@@ -136,12 +136,12 @@ TY_API TY_CHECKED ty_status ty_publish(ty_txn *txn, void *const *blocks, size_t 
 
 /* A procedure changes the heap as its arguments say, by plain stores, and returns TY_OK (a logical log entry names it).
  * The same arguments on the same heap content have the same effect. It must not allocate, free, or begin a transaction;
- * but one that undo calls (undo.h) may record, allocate, free and resize as described there, and return other statuses.
- * A procedure that throws has failed with TY_E_UNSUPPORTED. */
+ * but one that undo calls (undo.h) may record, allocate, free and resize as described there, and returns the status
+ * that was agreed on. A procedure that throws has failed with TY_E_UNSUPPORTED. */
 typedef ty_status ty_procedure(ty_heap *heap, const void *arguments, size_t bytes, void *context);
 
-/* Registers a procedure for the process under an id that never changes (it stands in logs and undo buffers). Do so
- * before opening a heap whose log may name it, and before an undo of an entry that names it. NULL unregisters. Errors:
+/* Registers a procedure for the process under an id that never changes (logs and undo buffers contain it). Do so before
+ * opening a heap whose log may name it, and before an undo of an entry that names it. NULL unregisters. Errors:
  * TY_E_ARGUMENT (id 0), TY_E_EXISTS, TY_E_MEMORY. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_register_procedure(uint64_t id, const char *name, ty_procedure *procedure,
                                                   void *context);
@@ -182,17 +182,17 @@ TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
 /* Prepares the transaction: on TY_OK its record is durable. From then on ty_commit, ty_commit_async and ty_rollback are
  * the only calls for it, by any thread; stores to the heap are not part of it any more. It belongs to no thread: a
  * thread that ends leaves it prepared. Until it ends, ty_close is refused (TY_E_BUSY); ty_discard leaves it in doubt.
- * Room in the log for its outcome is reserved, so a commit cannot fail for lack of it. If neither the log nor a
- * snapshot can be written, the commit fails with TY_E_IN_DOUBT and must be tried again; after any other status the
- * transaction is over, and ty_durable reports whether it is durable. The handle stands for the heap's one transaction:
- * ending it a second time may end another transaction. ty_commit returns when the outcome is durable; ty_commit_async
- * and ty_rollback do not wait for that: without an outcome in the log, the next open asks. description: bytes for the
- * coordinator that is asked for the outcome later; may be NULL if bytes is 0. Errors, with the transaction as it was:
- * TY_E_SPACE (the record is larger than half a frame of the log, 2 MiB, or the log is too full: roll back, take a
- * snapshot, repeat), TY_E_ARGUMENT (the description is too long; not this thread's transaction), TY_E_UNSUPPORTED (a
- * log with several log streams), TY_E_MEMORY, TY_E_FORKED. If a log write failed (TY_E_IO, TY_E_SPACE) and
- * ty_current_txn no longer returns the transaction, it is prepared, perhaps not durably. A rollback is right after any
- * error. */
+ * A commit always finds room in the log. If neither the log nor a snapshot can be written, the commit fails with
+ * TY_E_IN_DOUBT and must be tried again; after any other status the transaction is over, and ty_durable reports whether
+ * it is durable. The handle stands for the heap's one transaction: ending it a second time may end another transaction.
+ * ty_commit returns when the outcome is durable; ty_commit_async and ty_rollback do not wait for that: without an
+ * outcome in the log, the next open asks.
+ * description: bytes for the coordinator that is asked for the outcome later; may be NULL if bytes is 0.
+ * Errors, with the transaction as it was: TY_E_SPACE (the record is larger than half a frame of the log, 2 MiB, or the
+ * log is too full: roll back, take a snapshot, repeat), TY_E_ARGUMENT (the description is too long; not this thread's
+ * transaction), TY_E_UNSUPPORTED (a log with several log streams), TY_E_MEMORY, TY_E_FORKED. If a log write failed
+ * (TY_E_IO, TY_E_SPACE) and ty_current_txn no longer returns the transaction, it is prepared, perhaps not durably. A
+ * rollback is right after any error. */
 TY_API TY_CHECKED ty_status ty_prepare(ty_txn *txn, const void *description, size_t bytes);
 
 /* Commits without waiting; *lsn (may be NULL) is what ty_durable takes. It becomes durable when a thread waits for it
