@@ -180,14 +180,14 @@ void with_members(T &object, const Visit &visit) {
     constexpr bool is_parted = count != 0 && !has_base<T, values>() && !has_union<T, values>() &&
                                !takes_empty<T>(std::make_index_sequence<values>());
     static_assert(count != 0, "its members cannot be told: a reference? Make it a pointer, or describe the type by "
-                              "hand: taiyen::describe<T>::type descriptor()");
+                              "hand: taiyen::describe<T>::descriptor()");
     static_assert(!has_base<T, values>(),
-                  "a base: describe the type by taiyen::members, or taiyen::describe<T>::type descriptor()");
+                  "a base: describe the type by taiyen::members, or taiyen::describe<T>::descriptor()");
     static_assert(!has_union<T, values>(),
                   "a union is a member: describe it, or, if it has no name, this type, by hand: "
-                  "taiyen::describe<T>::type descriptor(), with a trace hook if it holds addresses");
+                  "taiyen::describe<T>::descriptor(), with a trace hook if it holds addresses");
     static_assert(!takes_empty<T>(std::make_index_sequence<values>()),
-                  "an array without a length: describe the type by hand: taiyen::describe<T>::type descriptor()");
+                  "an array without a length: describe the type by hand: taiyen::describe<T>::descriptor()");
     static_assert(count <= 32, "more than 32 members: describe the type by taiyen::members");
     if constexpr (!is_parted) {
         return;

@@ -17,8 +17,8 @@
  *
  * Functions are thread-safe for different sets of type descriptors; one set is externally serialised.
  */
-#ifndef TAIYEN_DESCRIPTORS_H
-#define TAIYEN_DESCRIPTORS_H
+#ifndef TAIYEN_TYPES_H
+#define TAIYEN_TYPES_H
 
 #include "base.h"
 #include "heap.h"

@@ -26,8 +26,8 @@
 // keys hold addresses; the program must rebuild a container of libstdc++ whose keys do.
 //
 // Cost: a type descriptor is built at the first call for its type; later calls read a flag. Thread-safe.
-#ifndef TAIYEN_TYPES_H
-#define TAIYEN_TYPES_H
+#ifndef TAIYEN_TYPES_HPP
+#define TAIYEN_TYPES_HPP
 
 #include "aggregates.hpp"
 #include "taiyen.hpp"
@@ -122,7 +122,7 @@ void fill_descriptor(ty_type &descriptor, descriptor_fields &fields) {
     } else if constexpr (std::is_pointer_v<T>) {
         fields.add_at<T>(0);
     } else {
-        static_assert(!std::is_union_v<T>, "a union needs a trace hook: taiyen::describe<T>::type descriptor()");
+        static_assert(!std::is_union_v<T>, "a union needs a trace hook: taiyen::describe<T>::descriptor()");
     }
 }
 
