@@ -14,8 +14,8 @@ ty_status described_descriptors::read(const std::string &path) {
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     if (!file.is_open() || file.bad())
-        return ty_error_set(TY_E_NOT_FOUND, errno, "read a description of type descriptors", path.c_str(), UINT64_MAX,
-                            "give the path of a text that describes type descriptors");
+        return ty_error_set(TY_E_NOT_FOUND, errno, "read type descriptors", path.c_str(), UINT64_MAX,
+                            "give the path of a text with type descriptors");
     if (ty_status status = ty_types_create(&descriptors_))
         return status;
     const ty_status read = ty_types_read(descriptors_, text.data(), text.size());

@@ -109,16 +109,16 @@ function difference(now, before) {
 }
 
 function fillCommits() {
-  const live = last.live, shows = live && live.LSN !== undefined;
+  const live = last.live, shows = live && live.lsn !== undefined;
   show("commits", shows);
   show("log", shows);
   if (!shows) return;
   const now = number(live.unix_ns) / 1e6;
   const before = looks[looks.length - 1];
   if (!before || before.at !== now) {
-    looks.push({ at: now, LSN: number(live.LSN), durable: live.durable_times, asynchronous: live.asynchronous_times });
+    looks.push({ at: now, lsn: number(live.lsn), durable: live.durable_times, asynchronous: live.asynchronous_times });
     while (looks.length > 2 && now - looks[0].at > 10000) looks.shift();
-    if (before && now > before.at) rates.push({ at: now, rate: (number(live.LSN) - before.LSN) * 1000 / (now - before.at) });
+    if (before && now > before.at) rates.push({ at: now, rate: (number(live.lsn) - before.lsn) * 1000 / (now - before.at) });
     while (rates.length && now - rates[0].at > 600000) rates.shift();
   }
   by("rate").textContent = rates.length ? count(rates[rates.length - 1].rate) : "0";
@@ -136,7 +136,7 @@ function fillCommits() {
   }
   fill("times", ["commit, the last 10 s", "50 %", "90 %", "99 %", "all"], rows);
   by("ring").firstElementChild.style.width = percent(live.used_log_bytes, live.size_log_bytes).replace(" ", "");
-  const behind = number(live.LSN) - number(live.durable_lsn);
+  const behind = number(live.lsn) - number(live.durable_lsn);
   by("held").textContent = percent(live.used_log_bytes, live.size_log_bytes) +
     " is held by the transactions behind snapshot " + count(live.epoch) + ", and free when the next snapshot is durable" +
     (behind > 0 ? "; " + count(behind) + " transactions are not on the disk yet" : "") + "; snapshots because it was full: " +
@@ -400,8 +400,8 @@ function fillBlock(answer) {
     (number(block.size_bytes) * 2 > block.bytes.length ? "the first " + count(block.bytes.length / 2) + " bytes; " : "") :
     answer.error.text + "; ") + (answer.epoch === undefined ? "" : "as of snapshot " + answer.epoch);
   by("bytes").textContent = block ? hexRows(block.bytes) : "";
-  fill("fields", ["field of " + (block && block.type descriptor || ""), "offset", "kind", "leads to"], (block && block.fields || []).map((one) =>
-    [one.name, one.offset, one.kind, one.type descriptor || ""]));
+  fill("fields", ["field of " + (block && block.type || ""), "offset", "kind", "leads to"], (block && block.fields || []).map((one) =>
+    [one.name, one.offset, one.kind, one.type || ""]));
   const words = block ? block.words : [];
   fill("words", ["word at", "leads to"], words.map((one) => ["+" + hex(one.offset), one.block ? "" : "code: " + one.object + " +" + hex(one.object_offset)]));
   words.forEach((one, n) => {

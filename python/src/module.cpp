@@ -715,7 +715,7 @@ NB_MODULE(_core, module) {
         .def("_history", history)
         .def("_clear_history", clear_history)
         .def("_stats", heap_stats)
-        .def("_areas", extents)
+        .def("_extents", extents)
         .def("_collect", collect)
         .def("_verify", verify)
         .def("_layouts", layouts)

@@ -324,7 +324,7 @@ class Heap(_core.HeapBase):
         """A picture of the heap's memory, as SVG: what is live, free, and the heap's own."""
         from ._map import picture
 
-        return picture(self._areas())
+        return picture(self._extents())
 
     def _repr_svg_(self):
         return None if self.closed else self.map()

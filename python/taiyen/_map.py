@@ -5,7 +5,7 @@ _COLOURS = {"free": "#eceff1", "control": "#90a4ae", "span": "#1e88e5", "run": "
 
 
 def picture(extents):
-    """SVG of areas as `Heap._areas` gives them: (kind, offset, bytes, blocks that fit, live blocks)."""
+    """SVG of extents as `Heap._extents` gives them: (kind, offset, bytes, blocks that fit, live blocks)."""
     used = [extent for extent in extents]
     while used and used[-1][0] == "free":
         used.pop()

@@ -9,6 +9,8 @@ Method: its documents are fetched and compared; requests of every wrong kind, an
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -55,7 +57,7 @@ class LiveTest(CliTest):
                 return metrics
 
 
-class Figures(LiveTest):
+class Metrics(LiveTest):
     def extents(self, live):
         """All of them: an answer has 200 at the most, and says how many there are behind these."""
         at = 0
@@ -298,6 +300,30 @@ class Page(LiveTest):
         page = self.live(path).get()
         self.assertEqual(self.state(page)["metrics"]["path"], path)
         self.assertNotIn("alert(1)<", page)
+
+    def test_it_reads_what_there_is(self):
+        """Also where no browser is: each metric that the page names is in a document, and its script can be parsed."""
+        def names(document, path=""):
+            for name, value in document.items():
+                yield path + name
+                yield from names(value, path + name + ".") if isinstance(value, dict) else ()
+
+        there = {name for how in ("archive", "undo", "commit") for name in names(self.stat(self.heap(how, how + ".ty")))}
+        for how in ("serve", "steps"):
+            path = self.path(how)
+            self.program(path, how)
+            live = self.live(path)
+            there |= set(names(self.until(live, lambda metrics: "dirty_cells" in metrics.get("live", {}))))
+            page = live.get()
+        script = page.rpartition("<script nonce=")[2].partition(">")[2].partition("</script>")[0]
+        named = set(re.findall(r'data-figure="([a-z_.]+)"', page)) | set(re.findall(r"\blive\.[a-z_]+", script, re.I))
+        self.assertGreater(len(named), 40)
+        self.assertEqual(named - there, {"live.copies_bytes"})  # of a heap larger than memory
+        if shutil.which("node"):
+            path = self.path("page.js")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(script)
+            subprocess.run(["node", "--check", path], check=True, timeout=60)
 
     def test_rules_of_the_page(self):
         live = self.live(self.heap("undo"))

@@ -97,7 +97,7 @@ const char *wrong_field(const image_header_2 &header) {
     if (header.log_streams == 1 || header.log_streams > log_streams_max_2 ||
         (header.log_streams > 1) != ((header.features_incompatible & feature_log_streams_2) != 0) ||
         (header.log_streams && !header.log_identity))
-        return "number of the log's log streams";
+        return "number of log streams";
     if (header.source.state > uint64_t(source_state::promoted) ||
         (header.source.state == uint64_t(source_state::receives)) !=
             ((header.features_read_only & feature_receives_2) != 0) ||
@@ -341,7 +341,7 @@ ty_status write_header(const storage_file &image, header_state &state) {
 }
 
 ty_status write_header_twice(const storage_file &image, header_state &state) {
-    for (uint32_t i = fault("header_written_once_after_an_checkpoint"); i < image_slot_count_1; ++i) {
+    for (uint32_t i = fault("header_written_once_after_a_checkpoint"); i < image_slot_count_1; ++i) {
         if (ty_status status = write_header(image, state))
             return status;
         if (ty_status status = flush_image(image, state))

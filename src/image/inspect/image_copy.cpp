@@ -262,7 +262,7 @@ ty_status image_copy_unchanged(image_copy &copy, bool *same) {
     char *now = copy.slots.data() + slots_bytes;
     if (ty_status status = read_slots(copy, now))
         return status;
-    *same = fault("copy_misses_an_checkpoint") || !memcmp(now, copy.slots.data(), slots_bytes);
+    *same = fault("copy_misses_a_checkpoint") || !memcmp(now, copy.slots.data(), slots_bytes);
     return TY_OK;
 }
 

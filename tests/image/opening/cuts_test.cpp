@@ -147,7 +147,7 @@ protected:
     std::vector<moment> known;
 };
 
-TEST_F(cuts_test, snapshots_an_checkpoint_and_snapshots_in_its_space) {
+TEST_F(cuts_test, snapshots_a_checkpoint_and_snapshots_in_its_space) {
     open();
     begin();
     snapshot();
@@ -404,7 +404,7 @@ TEST_F(cuts_test, a_heap_in_use_after_a_close_that_failed) {
 }
 
 // Of a checkpoint's flushes (of the pages, of either header) one fails; the checkpoint is done again.
-TEST_F(cuts_test, an_checkpoint_after_one_that_failed) {
+TEST_F(cuts_test, a_checkpoint_after_one_that_failed) {
     for (uint64_t flush : {0, 1, 2}) {
         SCOPED_TRACE(testing::Message() << "flush " << flush);
         open();
