@@ -1,8 +1,8 @@
 #include "magazine.hpp"
 
 #include "../tables/tables.hpp"
-#include "parcels.hpp"
 #include "pointer.hpp"
+#include "remote_batches.hpp"
 
 #include <bit>
 #include <cstring>
@@ -254,9 +254,9 @@ magazine *stack_of(const thread_cache *cache, const void *block) {
 
 void *take(thread_cache *cache, uint32_t size_class) {
     const magazine &cached = cache->cached[size_class];
-    if (cached.top[-1] == nullptr && has_parcels(cache))
-        open_parcels(cache);
-    return take_without_parcels(cache, size_class);
+    if (cached.top[-1] == nullptr && has_remote_batches(cache))
+        receive_remote_batches(cache);
+    return take_without_remote_batches(cache, size_class);
 }
 
 // A free by the cache's thread. A thread that only frees opens its remote-free batches too: it gets the blocks of the
@@ -266,8 +266,8 @@ cached_free hold_freed(thread_cache *cache, const void *block) {
         return cached_free::elsewhere;
     uint64_t offset = offset_in(cache->heap, block);
     cached_free result = hold(cache, block, offset, stack_for(cache->heap, offset));
-    if (cache->outgoing_count == 0 && has_parcels(cache))
-        open_parcels(cache); // it has just sent batches, or sends none
+    if (cache->outgoing_count == 0 && has_remote_batches(cache))
+        receive_remote_batches(cache); // it has just sent batches, or sends none
     return result;
 }
 
@@ -317,7 +317,7 @@ void make_stacks(thread_cache *cache) {
 
 // The remote-free queue of a cache that rested is open, and may have batches.
 void start(thread_cache *cache) {
-    open_inbox(cache);
+    open_remote_queue(cache);
     (hidden_cache != nullptr ? hidden_cache : holding_cache) = cache;
 }
 
@@ -333,12 +333,13 @@ void stop(ty_heap *heap) {
     heap->page_stacks = nullptr; // the heap destroys it with the other tables
 }
 
-constexpr cached_calls calls = {map_cache, unmap_cache, make_stacks, start,   send_all,   shut_inbox, end,
-                                take,      hold_freed,  is_last,     deliver, let_go_all, trim,       stop};
+constexpr cached_calls calls = {map_cache, unmap_cache, make_stacks, start,   send_all, close_remote_queue,
+                                end,       take,        hold_freed,  is_last, deliver,  let_go_all,
+                                trim,      stop};
 
 } // namespace
 
-char *take_without_parcels(thread_cache *cache, uint32_t size_class) {
+char *take_without_remote_batches(thread_cache *cache, uint32_t size_class) {
     magazine &cached = cache->cached[size_class];
     if (cached.top[-1] == nullptr && !fill_magazine(cache, size_class))
         return nullptr;

@@ -13,7 +13,7 @@ inline constexpr uint64_t huge_page_pages = os::huge_page_bytes / page_bytes;
 
 struct class_cache;
 struct check_hooks;
-struct parcel;
+struct remote_batch;
 struct thread_cache;
 struct thread_table;
 
@@ -179,8 +179,8 @@ struct alignas(freed_blocks) thread_cache {
     thread_cache *outgoing_to = nullptr; // the owner of all their spans; NULL: several owners, or none
     char *outgoing[outgoing_max];
     uint32_t outgoing_bytes = 0; // the size of these blocks
-    // The remote-free queue, of what other threads sent to this one: parcels.hpp.
-    alignas(64) std::atomic<parcel *> inbox{nullptr};
+    // The remote-free queue, of what other threads sent to this one: remote_batches.hpp.
+    alignas(64) std::atomic<remote_batch *> remote_queue{nullptr};
     std::atomic<uint64_t> waiting_bytes{0}; // R9: bytes that others freed and it has not received yet; approximate
     // The first spans in the queues of those into which other threads freed.
     alignas(64) std::atomic<uint32_t> remote[size_class_count_max]{};

@@ -2,7 +2,7 @@
 // free for all who look; a wrong free is told, at once or when the block is let go. Method: the calls that malloc and
 // free make, a shadow of what is live, pauses, and threads that end. Meant to run under ThreadSanitizer too.
 #include "../heap_fixture.hpp"
-#include "src/heap/blocks/parcels.hpp"
+#include "src/heap/blocks/remote_batches.hpp"
 #include "src/heap/spans/spans.hpp"
 #include <algorithm>
 #include <atomic>
@@ -346,7 +346,7 @@ TEST_F(heap_cached, what_was_not_sent_yet_is_free_for_all_who_look) {
     expect_empty();
 }
 
-// R4: all of a pause see what is in a parcel that its replica has not opened.
+// R4: all of a pause see what is in a remote-free batch that its replica has not opened.
 TEST_F(heap_cached, what_is_on_its_way_is_free_for_all_who_look) {
     std::vector<char *> blocks;
     for (size_t i = 0; i < 1000; i++)
@@ -367,7 +367,8 @@ TEST_F(heap_cached, a_wrong_free_of_another_threads_block_is_told_at_once) {
     expect_empty();
 }
 
-// What parcels are made of comes back to a thread that never allocates, and the blocks to the one that never frees.
+// What remote-free batches are made of comes back to a thread that never allocates, and the blocks to the one that
+// never frees.
 TEST_F(heap_cached, threads_that_only_allocate_or_only_free_need_no_more_with_time) {
     constexpr size_t batch = 500;
     std::vector<char *> blocks(batch);
@@ -453,7 +454,7 @@ protected:
     // A cache rests that holds count blocks of both sizes.
     heap_cached_resting() {
         memory.heap->memory.period_ns = UINT64_MAX;
-        release(allocate(sizeof(parcel))); // this thread's cache is another one
+        release(allocate(sizeof(remote_batch))); // this thread's cache is another one
         std::vector<char *> blocks;
         std::thread([&] {
             for (size_t size : sizes)
@@ -517,7 +518,7 @@ TEST_F(heap_cached_resting, keeps_spans_without_room) {
     EXPECT_TRUE(rests_with(sizes[0]));
     for (char *block : full)
         EXPECT_EQ(release(block), TY_OK);
-    EXPECT_GT(reinterpret_cast<uintptr_t>(resting->inbox.load()), 1u) << "nothing came, or it is shut";
+    EXPECT_GT(reinterpret_cast<uintptr_t>(resting->remote_queue.load()), 1u) << "nothing came, or it is shut";
     expect_sound();
 }
 
@@ -563,7 +564,8 @@ TEST_F(heap_cached, many_threads_that_end_at_once) {
     expect_empty();
 }
 
-// As many caches rest as may: that of the next thread that ends gives up what it has, and shuts its inbox (R3).
+// As many caches rest as may: that of the next thread that ends gives up what it has, and shuts its remote-free queue
+// (R3).
 class heap_cached_full : public heap_cached {
 protected:
     // Each has a cache before the others rest, and waits for its turn: so none takes another's over.
@@ -663,8 +665,8 @@ TEST_F(heap_cached, nothing_rests_in_a_forked_child) {
 }
 #endif
 
-// Threads end while others free their blocks: what finds an inbox shut goes to the persistent metadata (R3), where
-// whoever queues a span with one that ends looks after it (R2).
+// Threads end while others free their blocks: what finds an remote-free queue shut goes to the persistent metadata
+// (R3), where whoever queues a span with one that ends looks after it (R2).
 TEST_F(heap_cached, threads_that_end_while_others_free) {
     struct alignas(64) slot {
         std::atomic<char *> block{nullptr};

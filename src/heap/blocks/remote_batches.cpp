@@ -1,4 +1,4 @@
-#include "parcels.hpp"
+#include "remote_batches.hpp"
 
 #include "../pages/pages.hpp"
 #include "../spans/spans.hpp"
@@ -12,8 +12,8 @@ namespace {
 constexpr uint32_t outgoing_bytes_max = 65536;
 
 // The value of a closed remote-free queue.
-parcel *shut_mark() {
-    return reinterpret_cast<parcel *>(uintptr_t{1});
+remote_batch *shut_mark() {
+    return reinterpret_cast<remote_batch *>(uintptr_t{1});
 }
 
 thread_cache *owner_of(const ty_heap *heap, const char *block) {
@@ -82,15 +82,16 @@ private:
 };
 
 // False: the queue is closed (R3: nothing sent to a thread that ended is lost).
-bool post(thread_cache *owner, parcel *sent) {
-    parcel *first = owner->inbox.load(std::memory_order_relaxed);
+bool post(thread_cache *owner, remote_batch *sent) {
+    remote_batch *first = owner->remote_queue.load(std::memory_order_relaxed);
     do {
         const bool shut = first == shut_mark();
-        if (shut && !fault("parcel_put_into_a_shut_inbox"))
+        if (shut && !fault("remote_batch_put_into_a_closed_queue"))
             return false;
         sent->next = shut ? nullptr : first;
-    } while (!owner->inbox.compare_exchange_weak(first, sent, std::memory_order_release, std::memory_order_relaxed));
-    return true; // pairs with the acquire in open_parcels
+    } while (
+        !owner->remote_queue.compare_exchange_weak(first, sent, std::memory_order_release, std::memory_order_relaxed));
+    return true; // pairs with the acquire in receive_remote_batches
 }
 
 // R9: what waits for sleeping owners is bounded. Senders may overwrite each other's counts: an approximate count is
@@ -103,16 +104,16 @@ void count_waiting(thread_cache *owner, uint64_t bytes) {
 }
 
 // Blocks that cannot be sent in a batch are freed in the persistent metadata. bytes: their size, approximately.
-void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count, uint64_t bytes) {
+void send_remote_batch(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count, uint64_t bytes) {
     const ty_heap *heap = cache->heap;
-    char *memory = take_without_parcels(cache, heap->class_of[sizeof(parcel) / 8]);
+    char *memory = take_without_remote_batches(cache, heap->class_of[sizeof(remote_batch) / 8]);
     if (memory != nullptr) {
-        parcel *sent = reinterpret_cast<parcel *>(memory);
+        remote_batch *sent = reinterpret_cast<remote_batch *>(memory);
         sent->count = count;
         for (uint32_t i = 0; i < count; i++)
             sent->blocks[i] = blocks[i];
         if (post(owner, sent))
-            return count_waiting(owner, bytes + sizeof(parcel));
+            return count_waiting(owner, bytes + sizeof(remote_batch));
         put_on_stacks(cache, &memory, 1);
     }
     metadata_freer metadata(cache);
@@ -134,7 +135,7 @@ uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count, uint64_
     if (sent == 0)
         return kept; // the owner has just changed: the next round sees the new one
     if (owner != nullptr && owner != cache) {
-        send_parcel(cache, owner, own, sent, sent * block_bytes);
+        send_remote_batch(cache, owner, own, sent, sent * block_bytes);
         return kept;
     }
     metadata_freer metadata(cache);
@@ -150,14 +151,14 @@ uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count, uint64_
     cache->outgoing_count = 0;
     cache->outgoing_bytes = 0;
     if (cache->outgoing_to != nullptr)
-        return send_parcel(cache, cache->outgoing_to, cache->outgoing, left, bytes);
+        return send_remote_batch(cache, cache->outgoing_to, cache->outgoing, left, bytes);
     for (uint32_t average = bytes / left; left != 0;)
         left = send_to_one(cache, cache->outgoing, left, average);
 }
 
-void unpack(thread_cache *cache, parcel *each) {
+void unpack(thread_cache *cache, remote_batch *each) {
     while (each != nullptr) {
-        parcel *next = each->next;
+        remote_batch *next = each->next;
         auto *own = reinterpret_cast<char *>(each);
         put_on_stacks(cache, each->blocks, each->count);
         put_on_stacks(cache, &own, 1);
@@ -201,8 +202,8 @@ enum class gathered { cached, full, wrong };
 }
 
 [[gnu::noinline]] ty_status end_free(thread_cache *cache, void *block, cached_free result) {
-    if (cache->outgoing_count == 0 && has_parcels(cache))
-        open_parcels(cache); // it has just sent batches: so it gets the blocks of its own ones back
+    if (cache->outgoing_count == 0 && has_remote_batches(cache))
+        receive_remote_batches(cache); // it has just sent batches: so it gets the blocks of its own ones back
     leave(cache);
     return result == cached_free::cached ? TY_OK : heap_free(block);
 }
@@ -252,31 +253,31 @@ ty_status free_cached_elsewhere(void *block, const magazine *stack) {
     return TY_OK;
 }
 
-bool has_parcels(const thread_cache *cache) {
-    return cache->inbox.load(std::memory_order_relaxed) > shut_mark();
+bool has_remote_batches(const thread_cache *cache) {
+    return cache->remote_queue.load(std::memory_order_relaxed) > shut_mark();
 }
 
-void open_parcels(thread_cache *cache) {
+void receive_remote_batches(thread_cache *cache) {
     cache->waiting_bytes.store(0, std::memory_order_relaxed);
     cache->asleep = false;
-    unpack(cache, cache->inbox.exchange(nullptr, std::memory_order_acquire));
+    unpack(cache, cache->remote_queue.exchange(nullptr, std::memory_order_acquire));
 }
 
-void open_inbox(thread_cache *cache) {
-    parcel *expected = shut_mark();
-    cache->inbox.compare_exchange_strong(expected, nullptr, std::memory_order_relaxed);
+void open_remote_queue(thread_cache *cache) {
+    remote_batch *expected = shut_mark();
+    cache->remote_queue.compare_exchange_strong(expected, nullptr, std::memory_order_relaxed);
 }
 
-void shut_inbox(thread_cache *cache) {
-    parcel *first = cache->inbox.exchange(shut_mark(), std::memory_order_acquire);
-    if (first != shut_mark() && !fault("ended_thread_loses_its_inbox"))
+void close_remote_queue(thread_cache *cache) {
+    remote_batch *first = cache->remote_queue.exchange(shut_mark(), std::memory_order_acquire);
+    if (first != shut_mark() && !fault("ended_thread_loses_its_remote_queue"))
         unpack(cache, first);
     send_outgoing(cache);
 }
 
 void send_all(thread_cache *cache) {
-    if (has_parcels(cache))
-        open_parcels(cache);
+    if (has_remote_batches(cache))
+        receive_remote_batches(cache);
     send_outgoing(cache);
 }
 
@@ -287,10 +288,10 @@ void deliver(thread_cache *cache) {
     cache->outgoing_bytes = 0;
     for (uint32_t i = fault("pause_leaves_gathered_frees"); i < count; i++)
         deliver_block(cache, cache->outgoing[i]);
-    const bool opens = has_parcels(cache) && !fault("pause_leaves_unopened_parcels");
-    parcel *each = opens ? cache->inbox.exchange(nullptr, std::memory_order_acquire) : nullptr;
+    const bool opens = has_remote_batches(cache) && !fault("pause_leaves_unreceived_remote_batches");
+    remote_batch *each = opens ? cache->remote_queue.exchange(nullptr, std::memory_order_acquire) : nullptr;
     while (each != nullptr) {
-        parcel *next = each->next;
+        remote_batch *next = each->next;
         for (uint64_t i = 0; i < each->count; i++)
             deliver_block(cache, each->blocks[i]);
         deliver_block(cache, reinterpret_cast<char *>(each));
