@@ -4,6 +4,7 @@
 // heap is discarded and opened again after each. pmr containers are used by this program started again, whose code lies
 // elsewhere. The story: commits of a std::map held its new nodes, and not the pointers to them.
 #include "fixture.hpp"
+#include "tests/shards.hpp"
 
 #include <map>
 #include <memory_resource>
@@ -301,8 +302,7 @@ TEST_F(cpp_containers, a_pmr_container_in_another_process) {
         pid_t child = fork();
         if (child == 0) {
             setenv("TAIYEN_TEST_PMR", path.c_str(), 1);
-            unsetenv("GTEST_TOTAL_SHARDS"); // of this process
-            unsetenv("GTEST_SHARD_INDEX");
+            taiyen::test::leave_shards();
             execl("/proc/self/exe", "test_api", "--gtest_filter=cpp_containers.a_pmr_container_in_another_process",
                   static_cast<char *>(nullptr));
             _exit(99);

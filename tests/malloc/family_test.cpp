@@ -1,6 +1,7 @@
 // Goal: the functions of malloc(3) and its relatives keep what C, POSIX and glibc promise.
 // Method: each promise, over many sizes; the program is linked with the library, so that all of its blocks are ours.
 #include "support.hpp"
+#include "tests/shards.hpp"
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -254,6 +255,7 @@ int run_under_limit(int resource) {
     if (child == 0) {
         rlimit limit{limited_bytes, limited_bytes};
         setrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
+        leave_shards();
         execl("/proc/self/exe", "test_malloc", "--gtest_filter=malloc_family.DISABLED_under_a_limit",
               "--gtest_also_run_disabled_tests", nullptr);
         _exit(127);

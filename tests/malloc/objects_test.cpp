@@ -2,6 +2,7 @@
 // other objects allocate lies in it, whatever they are called. (M6) Method: libraries whose names begin as libc's do,
 // the test itself under such a name, iconv, GOMP_parallel by its name.
 #include "scope_support.hpp"
+#include "tests/shards.hpp"
 #include <cwchar>
 #include <dlfcn.h>
 #include <iconv.h>
@@ -32,6 +33,7 @@ TEST_F(objects, libraries_that_are_called_almost_as_libc_s) {
 
 // dladdr calls a program what it was started by.
 TEST_F(objects, programs_that_are_called_as_libc_is) {
+    leave_shards();
     for (const char *name : {"libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/x/gconv/libtaiyen.so"}) {
         std::string called = name, filter = std::string("--gtest_filter=") + in_scope, brief = "--gtest_brief=1";
         char *const arguments[] = {called.data(), filter.data(), brief.data(), nullptr};

@@ -9,6 +9,7 @@
 #include "src/standby/fencing.hpp"
 #include "support.hpp"
 #include "tests/effort.hpp"
+#include "tests/shards.hpp"
 #include "tests/stats.hpp"
 
 #include <fcntl.h>
@@ -286,8 +287,7 @@ protected:
             setenv("TAIYEN_HEAP", heap_path.c_str(), 1);
             setenv("TAIYEN_URL", url.c_str(), 1);
             setenv("TAIYEN_FENCING_NODES", nodes.c_str(), 1);
-            unsetenv("GTEST_TOTAL_SHARDS"); // of this process
-            unsetenv("GTEST_SHARD_INDEX");
+            leave_shards();
             execl("/proc/self/exe", "test_standby", "--gtest_filter=fencing_process_alone.*", "--gtest_brief=1",
                   static_cast<char *>(nullptr));
             _exit(127);

@@ -7,6 +7,7 @@
 #include "nats_server.hpp"
 #include "support.hpp"
 #include "tests/effort.hpp"
+#include "tests/shards.hpp"
 
 #include <atomic>
 #include <fcntl.h>
@@ -235,8 +236,7 @@ protected:
         setenv("TAIYEN_FOLDER", at.c_str(), 1);
         setenv("TAIYEN_HEAP", heap, 1);
         setenv("TAIYEN_URL", url.c_str(), 1);
-        unsetenv("GTEST_TOTAL_SHARDS"); // of this process
-        unsetenv("GTEST_SHARD_INDEX");
+        leave_shards();
         execl("/proc/self/exe", "test_standby", "--gtest_filter=standby_process_alone.*", "--gtest_brief=1",
               static_cast<char *>(nullptr));
         _exit(127);

@@ -4,6 +4,7 @@
 #include "fixture.hpp"
 #include "names.hpp"
 #include "taiyen/types.hpp"
+#include "tests/shards.hpp"
 #include <unistd.h>
 
 using namespace taiyen::test;
@@ -84,6 +85,7 @@ TEST(descriptors_names, are_the_same_in_each_run) {
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     ASSERT_GT(length, 0);
     program[length] = 0;
+    leave_shards();
     const std::string only = " --gtest_also_run_disabled_tests --gtest_filter=*told_in_another_order";
     FILE *child = popen(("'" + std::string(program) + "'" + only).c_str(), "r");
     ASSERT_NE(child, nullptr);

@@ -90,9 +90,9 @@ TEST(descriptors_text, names_of_any_bytes_are_kept) {
 }
 
 TEST(descriptors_text, wrong_lines_are_refused) {
-    expect_refused("type descriptors\n", 2, "begins with");
+    expect_refused("types\n", 2, "begins with");
     expect_refused("type \"a\"\n", 2, "a size");
-    expect_refused("type descriptor a 8\n", 2, "in quotes");
+    expect_refused("type a 8\n", 2, "in quotes");
     expect_refused("type \"a 8\n", 2, "in quotes");
     expect_refused("type \"a\\q\" 8\n", 2, "in quotes");
     expect_refused("type \"a\\x00\" 8\n", 2, "in quotes");
