@@ -55,7 +55,7 @@ quick: ## Build the core alone, and run its tests with some thousands of power c
 
 test-kafka: packages_for := test kafka
 test-kafka: build ## The tests of standbys with brokers of Kafka, whose jars are fetched with Maven; some minutes
-	@scripts/with_kafka ctest --preset release -R '^(standby.kafka|cli.standby)' --no-tests=error || [ $$? -eq 77 ]
+	@scripts/with_kafka ctest --preset release -R '^(standby\.|cli\.standby)' --no-tests=error || [ $$? -eq 77 ]
 
 test-kernel: build ## The tests that a kernel makes differ, under Debian 12's own kernel (KERNEL) in a virtual machine
 	@scripts/setup kernel

@@ -74,10 +74,13 @@ ty_status judge(const message &one, tail *last, bool *counts) {
                             "take a message from the engine: where its term begins is not there any more", nullptr,
                             one.at, "remove this standby's files, and make a new one");
     const bool may_be_late = !of_last_session && header.known_at < last->at;
-    if (!may_be_late && header.number > last->number + 1 + (of_last_session ? 0 : last->voids))
+    if (!may_be_late && header.number > last->number + 1 + last->voids)
         return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
                             nullptr, one.at, "remove this standby's files, and make a new one");
-    if (of_last_session && !taiyen::detail::fault("doubled_message_passed_over"))
+    // Those between were refused, since void ones came into their places.
+    const bool behind_refused =
+        header.number > last->number + 1 || taiyen::detail::fault("doubled_message_passed_over");
+    if (of_last_session && !behind_refused)
         return damaged(one.at, "it stands there twice, or has changed places");
     if (header.known_at > last->at)
         return damaged(one.at, "the engine has lost messages that were taken, and others stand in their places");

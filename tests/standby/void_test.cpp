@@ -109,6 +109,35 @@ TEST_F(void_test, late_messages_are_void_however_many_were_before) {
     EXPECT_EQ(100u, last.number);
 }
 
+// An earlier session's late message takes the place of one, which the engine refuses; those behind it fit again.
+TEST_F(void_test, messages_behind_a_refused_one_are_void) {
+    tail last{134, 5, 7, 3, 900, 0};
+    const auto judged = [&](uint64_t session, uint64_t number, uint64_t known_at, uint64_t previous = 0) {
+        message one{};
+        one.at = last.at + 1 + last.voids;
+        one.header.term = 3;
+        one.header.session = session;
+        one.header.kind = uint32_t(message_kind::records);
+        one.header.number = number;
+        one.header.known_at = known_at;
+        one.header.previous = previous;
+        bool counts = false;
+        const ty_status status = judge(one, &last, &counts);
+        EXPECT_EQ(counts, status == TY_OK && previous == 5);
+        return status;
+    };
+    EXPECT_EQ(TY_E_NOT_FOUND, judged(7, 136, 890)); // nothing stands in the place of 135
+    EXPECT_OK(judged(6, 135, 890));
+    EXPECT_EQ(TY_E_NOT_FOUND, judged(7, 137, 890));
+    EXPECT_OK(judged(7, 136, 890));
+    EXPECT_OK(judged(7, 137, 890));
+    EXPECT_EQ(TY_E_DAMAGED, judged(7, 138, 901)); // 135 was acknowledged, and is lost
+    EXPECT_EQ(TY_E_DAMAGED, judged(7, 134, 890));
+    EXPECT_EQ(TY_E_DAMAGED, judged(7, 135, 890));
+    EXPECT_OK(judged(8, 135, 900, 5));
+    EXPECT_EQ(135u, last.number);
+}
+
 // ST5: of the kinds of message that begin a term, the one begins it wherever it stands.
 TEST_F(void_test, who_takes_over_does_not_behind_what_it_does_not_know) {
     for (const message_kind kind : {message_kind::term, message_kind::take_over})
