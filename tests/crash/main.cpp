@@ -89,7 +89,7 @@ void add_mode(CLI::App &app, const mode &of, const char *what, command &given) {
         ->capture_default_str();
     sub->add_option("--jobs", given.options.jobs, "Worker processes")->capture_default_str()->check(CLI::Range(1, 64));
     if (&of == &transactional_mode || &of == &concurrent_mode) {
-        sub->add_option("--log streams", log_streams, "Of the logs")->check(CLI::Range(0, TY_LOG_STREAMS_MAX));
+        sub->add_option("--log-streams", log_streams, "Of the logs")->check(CLI::Range(0, TY_LOG_STREAMS_MAX));
     }
     sub->add_flag("--faults", given.options.faults, "Operations of the disk fail; few cuts");
     std::string names;

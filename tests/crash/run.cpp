@@ -37,7 +37,7 @@ void break_promise(trace &on, canary broken) {
 std::string replay_command(const run_options &options) {
     std::string text = std::string("taiyen-crash ") + options.what->name;
     text += options.broken != canary::none ? std::string(" --canary=") + canary_name(options.broken) : "";
-    text += log_streams ? " --log streams " + std::to_string(log_streams) : "";
+    text += log_streams ? " --log-streams " + std::to_string(log_streams) : "";
     return text + (options.faults ? " --faults" : "") + " --replay ";
 }
 
