@@ -1,3 +1,25 @@
+# Tests: programs of googletest's cases, a program a layer or package.
+
+# The tests' own code is most of what is compiled: debug information is of lines alone, and it is optimised less, half of
+# the time less; with sanitizers it is not optimised at all, and its own arithmetic is not looked at.
+set(TAIYEN_TEST_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O1;-g1>")
+if(TAIYEN_SANITIZE)
+  set(TAIYEN_TEST_OPTIONS -O0)
+  if(TAIYEN_SANITIZE MATCHES undefined)
+    list(APPEND TAIYEN_TEST_OPTIONS -fno-sanitize=undefined)
+  endif()
+endif()
+
+# A third of what it takes to compile tests is the headers that most of them include.
+if(TAIYEN_PRECOMPILE_HEADERS)
+  file(CONFIGURE OUTPUT often_included.cpp CONTENT "int main() {}\n")
+  add_executable(test_often_included ${CMAKE_CURRENT_BINARY_DIR}/often_included.cpp)
+  target_link_libraries(test_often_included PRIVATE taiyen GTest::gtest)
+  target_compile_options(test_often_included PRIVATE ${TAIYEN_TEST_OPTIONS})
+  target_precompile_headers(test_often_included PRIVATE
+                            $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/tests/often_included.hpp>)
+endif()
+
 # A test program is a suite: one ctest, or several side by side where it is long. Its cases stay googletest's.
 #
 # taiyen_suite(NAME PROGRAM [SHARDS n] [FILTER googletest's] [PROPERTIES ...])
@@ -20,4 +42,24 @@ function(taiyen_suite name program)
     set_tests_properties(${test} PROPERTIES TIMEOUT 900 COST 30 ${suite_PROPERTIES}
                          ENVIRONMENT "GTEST_TOTAL_SHARDS=${suite_SHARDS};GTEST_SHARD_INDEX=${index}")
   endforeach()
+endfunction()
+
+# taiyen_test(NAME FOLDER SHARDS [LIBRARIES ...]): builds the sources in a folder, and in the folders in it, into test_NAME, a
+# suite. Sources of the variable TAIYEN_NOT_CASES (a regular expression) are programs of their own.
+function(taiyen_test name folder shards)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/*/*.cpp)
+  if(TAIYEN_NOT_CASES)
+    list(FILTER sources EXCLUDE REGEX "${TAIYEN_NOT_CASES}")
+  endif()
+  add_executable(test_${name} ${sources})
+  target_link_libraries(test_${name} PRIVATE taiyen GTest::gtest GTest::gtest_main ${ARGN})
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(test_${name} PRIVATE ${TAIYEN_TEST_OPTIONS})
+  if(TAIYEN_PRECOMPILE_HEADERS)
+    target_precompile_headers(test_${name} REUSE_FROM test_often_included)
+    # GCC 12 then takes the standard library's headers for the program's own, and warns of its strings, wrongly.
+    target_compile_options(test_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>
+                           $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
+  endif()
+  taiyen_suite(${name} test_${name} SHARDS ${shards} FILTER "-*_alone.*")
 endfunction()

@@ -1,7 +1,7 @@
 // Uses a heap with arbitrary content, in every way that the API offers. Any status is fine; a crash is a finding.
 #pragma once
 
-#include "src/sim/storage_sim.hpp"
+#include "tests/simulated_disk/storage_sim.hpp"
 #include <taiyen/taiyen.h>
 
 namespace fuzz {

@@ -3,7 +3,7 @@
 // Method: sound logs in memory, of one generation or several, with wraps, and of several log streams; headers and the
 // first bytes of frames change, with their checksums repaired if the input says so.
 #include "fuzz/patches.hpp"
-#include "src/log/frames/frame.hpp"
+#include "src/store/log/frames/frame.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 // Method: a small stream of each codec is patched as the input says, all its checksums are repaired (or not: a flag),
 // and it is unpacked with each layout, elsewhere; a heap that results is verified, packed and unpacked once more.
 #include "fuzz/patches.hpp"
-#include "src/pack/codec/codec.hpp"
+#include "packages/pack/src/codec/codec.hpp"
 #include <cstdlib>
 #include <cstring>
 #include <string>

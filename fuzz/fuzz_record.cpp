@@ -2,8 +2,8 @@
 // again.
 // Method: the input, after two bytes that give the scope and how to write, is read into a small memory; that memory is
 // encoded, and decoded into another.
-#include "src/log/records/record.hpp"
-#include "src/log/records/record_decode.hpp"
+#include "src/store/log/records/record.hpp"
+#include "src/store/log/records/record_decode.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -2,8 +2,8 @@
 // Method: a small segment is patched as the input says, all its checksums are repaired (or not: a flag), and it is
 // read, with its records checked and without, and verified as an object in a destination in memory.
 #include "fuzz/patches.hpp"
+#include "packages/replication/ship/segment.hpp"
 #include "src/link/position.hpp"
-#include "src/ship/segment.hpp"
 
 #include <cstdlib>
 #include <string>

@@ -3,8 +3,8 @@
 // Method: two small logs are patched as the input says, all checksums are repaired (or not: a flag), and they are read
 // as by a standby, by a publisher and by the making of a standby.
 #include "fuzz/patches.hpp"
+#include "packages/replication/standby/base_log.hpp"
 #include "src/link/position.hpp"
-#include "src/standby/base_log.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 #include "fuzz/heap_files.hpp"
-#include "src/image/files/checksum.hpp"
+#include "src/store/image/files/checksum.hpp"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "fuzz/patches.hpp"
-#include "src/image/files/image_layout.hpp"
-#include "src/sim/storage_sim.hpp"
+#include "src/store/image/files/image_layout.hpp"
+#include "tests/simulated_disk/storage_sim.hpp"
 #include <array>
 #include <map>
 #include <vector>

@@ -23,7 +23,7 @@ In docs/design/*.md:
   - an invariant's entry begins with "- I3: ". It names the files that keep it, each of which names the number in a
     comment, and behind "Test:" tests, which exist;
   - docs/design/README.md has a row "| I3 | what it says | [page](page) |" for each entry, and no other;
-  - each invariant that a comment in src, include or python/src, or a fault site (tests/faults), names is one of them; and
+  - each invariant that a comment in src, include or packages, or a fault site (tests/faults), names is one of them; and
     each of them is named in such a comment;
   - where the code or a page names a page's section (os.md, "Write faults"), there is one;
   - no word tells of an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
@@ -46,6 +46,8 @@ import tempfile
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 COMPILERS = {"c": ["gcc", "-x", "c", "-std=c11"], "cpp": ["g++", "-x", "c++", "-std=c++17"]}
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused"]
+INCLUDES = ["-I" + folder for folder in glob.glob(os.path.join(ROOT, "include")) +
+            glob.glob(os.path.join(ROOT, "packages", "**", "include"), recursive=True)]
 FENCE = re.compile(r"^```(\w*)\s*$")
 GIVEN = re.compile(r"<!--\s*given:(.*?)-->\s*$", re.DOTALL)
 PACK_HEADER = re.compile(r"^\s*#\s*include\s*<taiyen/(?:pack|types)\.h", re.MULTILINE)
@@ -55,7 +57,8 @@ DESIGN = os.path.join("docs", "design")
 FAULTS = os.path.join("tests", "faults", "sites.txt")
 TEST_CASE = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
 DECISIONS = os.path.join("docs", "decisions")
-CODE_FOLDERS = ("src", "include", "tests", "bench", "examples", "cli", "fuzz", "python")
+CODE_FOLDERS = ("src", "include", "packages", "tests", "bench", "examples", "cli", "fuzz")
+SOURCES = ("src/", "include/", "packages/", "cli/", "tests/simulated_disk/")  # where invariants are kept
 FILE_NAME = re.compile(r"(?<![\w/.<-])((?:[\w-]+/)*[\w-]+\.(?:cpp|hpp|h))\b(?!\()")
 FUNCTION_NAME = re.compile(r"`(?:\w+(?:::|\.))*(\w+)\(\)`")
 WORD_IN_PAGE = re.compile(r"`(?:\w+(?:::|\.|->))*([a-z]\w*_\w+)`")
@@ -144,7 +147,7 @@ def blocks_of(path, markdown):
 
 def compile_block(block, folder, library):
     """Compiles, and links a whole program where there is a library. Returns (program or None, problem or None)."""
-    command = COMPILERS[block.language] + WARNINGS + ["-I" + os.path.join(ROOT, "include"), "-"]
+    command = COMPILERS[block.language] + WARNINGS + INCLUDES + ["-"]
     program = None
     if library and block.is_program():
         program = os.path.join(folder, "program")
@@ -214,7 +217,7 @@ class Code:
                     if name == "CMakeLists.txt":  # has the names of programs, but for test_heap and its like
                         with open(os.path.join(directory, name), encoding="utf-8") as file:
                             self.words.update(re.findall(r"\w+", file.read()))
-                    elif name.endswith(".py") and (folder == "python" or directory.startswith("tests/cli")):
+                    elif name.endswith(".py") and directory.startswith(("packages/python", "tests/cli")):
                         with open(os.path.join(directory, name), encoding="utf-8") as file:
                             text = file.read()
                         self.words.update(re.findall(r"\w+", text))
@@ -224,7 +227,7 @@ class Code:
                         self.files.add(path)
                         with open(path, encoding="utf-8") as file:
                             self.add(file.read(), path)
-        self.words.update("test_" + os.path.basename(folder) for folder in glob.glob("tests/*"))
+        self.words.update("test_" + os.path.basename(folder) for folder in glob.glob("tests/*") + glob.glob("packages/*/tests") + glob.glob("tests/*/*"))
         self.faulted = set()  # invariants that a fault site breaks
         if folders and os.path.exists(FAULTS):
             with open(FAULTS, encoding="utf-8") as file:
@@ -236,13 +239,13 @@ class Code:
         self.file_words[path] = set(re.findall(r"\w+", COMMENT.sub("", text)))
         self.words.update(self.file_words[path])
         self.tests.update(map(".".join, TEST_CASE.findall(text)))
-        if path.startswith("src/") and path.endswith(".cpp") and not text.startswith("//"):
+        if path.startswith(("src/", "packages/")) and "/tests/" not in path and path.endswith(".cpp") and not text.startswith("//"):
             self.bare.append(path)
         self.sections.update(sections_named(re.sub(r"\n\s*//", "", text)))
         comments = [(path, number, found.group(1)) for number, found in enumerate(map(COMMENT.search, text.split("\n")), 1)
                     if found]
         self.comments += comments
-        for number in NUMBER.findall("\n".join(comment for _, _, comment in comments)) if path.startswith(("src/", "include/", "python/src/", "cli/")) else ():
+        for number in NUMBER.findall("\n".join(comment for _, _, comment in comments)) if path.startswith(SOURCES) and "/tests/" not in path else ():
             self.cited.setdefault(number, set()).add(path)
 
     def named(self, name):
@@ -250,7 +253,7 @@ class Code:
         return {path for path in self.files if ("/" + path).endswith("/" + name)}
 
     def of_library(self, name):
-        return sorted(path for path in self.named(name) if path.startswith(("src/", "include/")))
+        return sorted(path for path in self.named(name) if path.startswith(SOURCES[:3]) and "/tests/" not in path and not path.startswith("packages/python"))
 
     def wrong_file(self, name, beside=None):
         """What is wrong with a file's name, or None. beside: the folder of the file that names it."""

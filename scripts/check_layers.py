@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that includes go one way: os <- heap <- image, log <- txn <- undo, link, code <- api <- malloc, pack, programs; and
-likewise among the parts of a layer. And that the core allocates for itself by os::own_malloc and its like.
+"""Checks that includes go one way: os <- heap <- store/image, store/log <- txn <- undo, link, code <- api <- packages, programs;
+and likewise among the parts of a layer. And that the core allocates for itself by os::own_malloc and its like.
 
     scripts/check_layers.py [TREE]        prints each violation as file:line: what; exit 1 if there is one
     scripts/check_layers.py --self-test   plants each kind of violation in a temporary tree and looks for it
@@ -13,44 +13,47 @@ import re
 import sys
 import tempfile
 
-# What each layer may include of the others, each through its façade only.
+# What each layer, a folder, may include of the others, each through its façade only: FOLDER/NAME.hpp.
+BELOW_TXN = ("src/os", "src/heap", "src/store/image", "src/store/log", "src/txn/stm")
+BELOW_API = BELOW_TXN + ("src/txn", "src/undo", "src/link", "src/code")
 LOWER_LAYERS = {
-    "os": (),
-    "heap": ("os",),
-    "image": ("os", "heap"),
-    "log": ("os",),
-    "stm": ("os",),
-    "txn": ("os", "heap", "image", "log", "stm"),
-    "undo": ("os", "heap", "image", "log", "stm", "txn"),
-    "link": ("os", "heap", "image", "log", "stm", "txn"),
-    "code": ("os", "heap", "image", "log", "stm", "txn", "undo"),
-    "api": ("os", "heap", "image", "log", "stm", "txn", "undo", "link", "code"),
-    "common": (),  # what the libraries of their own share, on the public API alone
-    "pack": ("common",),
-    "ship": ("common",),
-    "standby": ("common",),
-    "malloc": ("os", "heap"),  # and the public API
-    "sim": ("os",),
+    "src/os": (),
+    "src/heap": ("src/os",),
+    "src/store/image": ("src/os", "src/heap"),
+    "src/store/log": ("src/os",),
+    "src/txn/stm": ("src/os",),
+    "src/txn": BELOW_TXN,
+    "src/undo": BELOW_TXN + ("src/txn",),
+    "src/link": BELOW_TXN + ("src/txn",),
+    "src/code": BELOW_TXN + ("src/txn", "src/undo"),
+    "src/api": BELOW_API,
+    "packages/common": (),  # what packages share, on the public API alone
+    "packages/pack/src": ("packages/common",),
+    "packages/replication/ship": ("packages/common",),
+    "packages/replication/standby": ("packages/common",),
+    "packages/malloc/src": ("src/os", "src/heap"),  # and the public API
+    "tests/simulated_disk": ("src/os",),
 }
 
 # The parts of a layer, a folder each, from the lowest up: what a part includes of another lies below it, and is that
 # part's entry header, PART/PART.hpp. A layer that is not named here has no folders.
 PARTS = {
-    "os": ("base", "calls", "process", "memory", "tracking", "storage", "program"),
-    "heap": ("tables", "pages", "spans", "threads", "blocks", "checks", "maintenance"),
-    "image": ("files", "snapshots", "opening", "inspect"),
-    "log": ("records", "frames", "ring", "sinks"),
-    "txn": ("changes", "transactions", "concurrent", "recovery"),
-    "pack": ("format", "codec", "blocks", "stream", "types", "io"),
+    "src/os": ("base", "calls", "process", "memory", "tracking", "storage", "program"),
+    "src/heap": ("tables", "pages", "spans", "threads", "blocks", "checks", "maintenance"),
+    "src/store/image": ("files", "snapshots", "opening", "inspect"),
+    "src/store/log": ("records", "frames", "ring", "sinks"),
+    "src/txn": ("changes", "transactions", "concurrent", "recovery"),
+    "packages/pack/src": ("format", "codec", "blocks", "stream", "types", "io"),
 }
 
 # Libraries of their own, with the C++ run-time library; what of them calls the operating system.
-OWN_LIBRARIES = ("common", "pack", "ship", "standby")
-OWN_SYSTEM = ("src/common/common.hpp", "src/pack/io/", "src/pack/types/program_ranges.cpp", "src/ship/folder.cpp")
+OWN_LIBRARIES = ("packages/common", "packages/pack/src", "packages/replication/ship", "packages/replication/standby")
+OWN_SYSTEM = ("packages/common/common.hpp", "packages/pack/src/io/", "packages/pack/src/types/program_ranges.cpp",
+              "packages/replication/ship/folder.cpp")
 
-# The simulated disk stands beside the layers. It is a test instrument, no part of the library: it may use the C++
-# run-time library, and nothing in the library includes it.
-SIMULATION = "src/sim/"
+# The simulated disk is a test instrument, no part of the library: it may use the C++ run-time library, and nothing in the
+# library includes it.
+SIMULATION = "tests/simulated_disk"
 
 # What allocates, in src, for itself: by os::own_malloc and its like, else it would lie in the heap of a thread's scope.
 # Not so the libraries of their own, the simulated disk, and the family's own definitions.
@@ -65,7 +68,7 @@ NO_CODE = re.compile(r'"(?:[^"\\]|\\.)*"|//.*')
 EXCEPTIONS = "src/os/base/caught.cpp"
 
 # A header beside a façade, and the layer that needs it: malloc's fast path is in line, for a call would cost a third.
-INLINE_CALLS = {"src/heap/blocks/magazine.hpp": "malloc"}
+INLINE_CALLS = {"src/heap/blocks/magazine.hpp": "packages/malloc/src"}
 
 PROGRAM_FOLDERS = ("cli", "bench", "examples")
 MEASURED = {"bench": "examples"}  # whose structures a program measures
@@ -85,26 +88,33 @@ ISO_C = set(
 C_HEADERS = {name + ".h" for name in ISO_C} | {"c" + name for name in ISO_C}
 
 # Libraries, by the layers that use them. The core uses one that is a header alone.
-THIRD_PARTY = {"xxhash.h": ("os", "pack", "ship", "standby"), "nats/nats.h": ("standby",), "librdkafka/rdkafka.h": ("standby",), "lz4.h": ("pack", "ship"), "lz4hc.h": ("pack",), "zstd.h": ("pack",)}
+PACK, SHIP, STANDBY = OWN_LIBRARIES[1:]
+THIRD_PARTY = {"xxhash.h": ("src/os", PACK, SHIP, STANDBY), "nats/nats.h": (STANDBY,), "librdkafka/rdkafka.h": (STANDBY,),
+               "lz4.h": (PACK, SHIP), "lz4hc.h": (PACK,), "zstd.h": (PACK,)}
 
 SOURCE_SUFFIXES = (".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 
+PUBLIC = re.compile(r"^(include|packages/.*/include)/taiyen/")
+
+
 def facade_of(layer):
-    return f"src/{layer}/{layer}.hpp"
+    return f"{layer}/{os.path.basename(layer)}.hpp"
 
 
 def layer_of(path):
-    """The layer of a path below src, else None."""
-    parts = path.split("/")
-    return parts[1] if len(parts) > 2 and parts[0] == "src" else None
+    """The layer that a path lies in, else None; a folder of src that is none stands for itself."""
+    if PUBLIC.match(path) or path.startswith(SIMULATION + "/tests/"):
+        return None
+    layers = [layer for layer in LOWER_LAYERS if path.startswith(layer + "/")]
+    return max(layers, key=len, default="/".join(path.split("/")[:2]) if path.startswith("src/") else None)
 
 
 def part_of(path):
-    """The part of a layer that a path below src lies in; None for a façade, and what lies beside it."""
-    parts = path.split("/")
-    return parts[2] if len(parts) > 3 and parts[0] == "src" else None
+    """The part of a layer that a path lies in; None for a façade, and what lies beside it."""
+    inner = path[len(layer_of(path) or "") + 1:].split("/")
+    return inner[0] if len(inner) > 1 else None
 
 
 def resolve(tree, path, include):
@@ -123,55 +133,55 @@ def check_part_include(path, layer, target):
         return None
     order = PARTS[layer]
     if order.index(other) > order.index(own):
-        return f"{own} may not include {other}: includes go down the parts of src/{layer} only"
-    if target != f"src/{layer}/{other}/{other}.hpp":
+        return f"{own} may not include {other}: includes go down the parts of {layer} only"
+    if target != f"{layer}/{other}/{other}.hpp":
         return f"{own} includes {target} past its entry header {other}/{other}.hpp"
     return None
 
 
 def check_layer_include(path, layer, target):
-    """Within src: lower layers through their façades."""
-    if target.startswith("include/taiyen/"):
+    """Within a layer: lower layers through their façades."""
+    if PUBLIC.match(target):
         return None
-    if target.startswith(SIMULATION) and not path.startswith(SIMULATION):
-        return f"{target} is for tests only"
     other = layer_of(target)
+    if other == SIMULATION != layer:
+        return f"{target} is for tests only"
     if other == layer:
         return check_part_include(path, layer, target)
     if other not in LOWER_LAYERS:
-        return f"src/{layer} includes {target}, which is no part of the library"
+        return f"{layer} includes {target}, which is no part of the library"
     if other not in LOWER_LAYERS[layer]:
-        return f"src/{layer} may not include src/{other}: includes go down the layers only"
+        return f"{layer} may not include {other}: includes go down the layers only"
     if target != facade_of(other) and INLINE_CALLS.get(target) != layer:
-        return f"src/{layer} includes {target} past the façade {facade_of(other)}"
+        return f"{layer} includes {target} past the façade {facade_of(other)}"
     return None
 
 
 def check_layer_system_include(path, layer, include):
-    """Within src: no run-time library of C++, and the operating system in src/os only."""
+    """Within a layer: no run-time library of C++, and the operating system in src/os only."""
     if include.startswith("taiyen/") or include in C_HEADERS or include in RUNTIME_FREE:
         return None
     if include in THIRD_PARTY:
         return None if layer in THIRD_PARTY[include] else f"<{include}> is for {', '.join(THIRD_PARTY[include])} only"
-    if "." not in include and (path.startswith(SIMULATION) or path == EXCEPTIONS or layer in OWN_LIBRARIES):
+    if "." not in include and (layer == SIMULATION or path == EXCEPTIONS or layer in OWN_LIBRARIES):
         return None
     if "." not in include:
-        return f"<{include}> may need the C++ run-time library, which src does without"
-    return None if layer in ("os", "sim") or path.startswith(OWN_SYSTEM) else f"<{include}>: only src/os includes system headers"
+        return f"<{include}> may need the C++ run-time library, which the core does without"
+    return None if layer in ("src/os", SIMULATION) or path.startswith(OWN_SYSTEM) else f"<{include}>: only src/os includes system headers"
 
 
 def check_program_include(path, target):
     folder = path.split("/")[0]
-    if target.split("/")[0] in (folder, "include", MEASURED.get(folder)):
+    if PUBLIC.match(target) or target.split("/")[0] in (folder, MEASURED.get(folder)):
         return None
     return f"{folder} includes {target}; programs use the public API only"
 
 
 def check_test_include(path, target):
     """tests/<layer> sees its layer and what is below; other tests see everything."""
-    layer = path.split("/")[1]
-    other = layer_of(target)
-    if layer not in LOWER_LAYERS or other in (None, layer, "sim") or other in LOWER_LAYERS[layer]:
+    tested = [layer for layer in LOWER_LAYERS if path.startswith("tests" + layer[len("src"):] + "/")]
+    layer, other = max(tested, key=len, default=None), layer_of(target)
+    if layer is None or other in (None, layer, SIMULATION) or other in LOWER_LAYERS[layer]:
         return None
     return f"tests of {layer} include {target}: a layer's tests use it and what is below it"
 
@@ -179,42 +189,41 @@ def check_test_include(path, target):
 def check_public_include(path, include, quoted):
     if path.endswith(".hpp"):
         return None
-    if quoted or include in ("stdbool.h", "stddef.h", "stdint.h"):
+    if quoted or include.startswith("taiyen/") or include in ("stdbool.h", "stddef.h", "stdint.h"):
         return None
     return f"public C header includes <{include}>; only stdbool.h, stddef.h and stdint.h are allowed"
 
 
 def check_include(tree, path, include, quoted):
     """What is wrong with one include, or None."""
-    folder = path.split("/")[0]
-    if folder == "include":
+    if PUBLIC.match(path):
         return check_public_include(path, include, quoted)
     target = resolve(tree, path, include) if quoted or "/" in include else None
     layer = layer_of(path)
     if layer is not None:
         if layer not in LOWER_LAYERS:
-            return f"src/{layer} is not a layer that {os.path.basename(__file__)} knows"
+            return f"{layer} is not a layer that {os.path.basename(__file__)} knows"
         if part_of(path) not in (None,) + PARTS.get(layer, ()):
-            return f"src/{layer}/{part_of(path)} is not a part that {os.path.basename(__file__)} knows"
+            return f"{layer}/{part_of(path)} is not a part that {os.path.basename(__file__)} knows"
         if quoted and target is None:
             return f'"{include}" is not in the tree; system headers are written <{include}>'
         return check_layer_include(path, layer, target) if target else check_layer_system_include(path, layer, include)
     if target is None:
         return None
-    return check_program_include(path, target) if folder in PROGRAM_FOLDERS else check_test_include(path, target)
+    return check_program_include(path, target) if path.split("/")[0] in PROGRAM_FOLDERS else check_test_include(path, target)
 
 
 def check_allocation(path, line):
-    """What is wrong with a line of src that allocates, or None."""
+    """What is wrong with a line of the core that allocates, or None."""
     layer = layer_of(path)
-    if layer is None or layer in OWN_LIBRARIES + ("malloc", "sim") or path == OWN_MALLOC:
+    if layer is None or not layer.startswith("src/") or path == OWN_MALLOC:
         return None
     match = ALLOCATES.search(NO_CODE.sub("", line))
     return f"{match.group().rstrip('( ')}: the library allocates for itself by os::own_malloc and its like" if match else None
 
 
 def source_files(tree):
-    for folder in ("src", "include") + PROGRAM_FOLDERS + TEST_FOLDERS:
+    for folder in ("src", "include", "packages") + PROGRAM_FOLDERS + TEST_FOLDERS:
         for directory, _, names in os.walk(os.path.join(tree, folder)):
             for name in sorted(names):
                 if name.endswith(SOURCE_SUFFIXES):
@@ -242,42 +251,42 @@ def check_tree(tree):
 # One planted violation a rule: file, line. And, below, what must be let through.
 PLANTED = (
     ("src/os/a.cpp", '#include "../heap/heap.hpp"'),
-    ("src/heap/b.cpp", '#include "../image/image.hpp"'),
-    ("src/image/c.cpp", '#include "../heap/tables/heap_layout.hpp"'),
-    ("src/image/m.cpp", '#include "../heap/blocks/magazine.hpp"'),
-    ("src/image/d.cpp", '#include "../sim/storage_sim.hpp"'),
-    ("src/os/s.cpp", '#include "../sim/storage_sim.hpp"'),
-    ("src/sim/t.cpp", '#include "../os/memory/memory.hpp"'),
+    ("src/heap/b.cpp", '#include "src/store/image/image.hpp"'),
+    ("src/store/image/c.cpp", '#include "src/heap/tables/heap_layout.hpp"'),
+    ("src/store/image/m.cpp", '#include "src/heap/blocks/magazine.hpp"'),
+    ("src/store/image/d.cpp", '#include "tests/simulated_disk/storage_sim.hpp"'),
+    ("src/os/s.cpp", '#include "tests/simulated_disk/storage_sim.hpp"'),
+    ("tests/simulated_disk/t.cpp", '#include "src/os/memory/memory.hpp"'),
     ("src/heap/tables/u.cpp", '#include "../pages/pages.hpp"'),
     ("src/heap/spans/v.cpp", '#include "../pages/page_extents.hpp"'),
     ("src/heap/new_part/w.cpp", "#include <cstdint>"),
     ("src/api/new_part/x.cpp", "#include <cstdint>"),
-    ("src/image/e.cpp", '#include "../../cli/own.hpp"'),
-    ("src/image/f.cpp", '#include "missing.hpp"'),
+    ("src/store/image/e.cpp", '#include "cli/own.hpp"'),
+    ("src/store/image/f.cpp", '#include "missing.hpp"'),
     ("src/heap/g.cpp", "#include <vector>"),
     ("src/os/h.cpp", "#include <string>"),
     ("src/heap/i.cpp", "#include <sys/mman.h>"),
     ("src/api/j.cpp", "  # include <unistd.h>"),
     ("src/heap/k.cpp", "#include <xxhash.h>"),
-    ("src/heap/l.cpp", "#include <image/image.hpp>"),
+    ("src/heap/l.cpp", "#include <src/store/image/image.hpp>"),
     ("src/new_layer/m.cpp", "#include <cstdint>"),
-    ("src/pack/y.cpp", '#include "../heap/heap.hpp"'),
-    ("src/pack/z.cpp", "#include <unistd.h>"),
+    ("packages/pack/src/y.cpp", '#include "src/heap/heap.hpp"'),
+    ("packages/pack/src/z.cpp", "#include <unistd.h>"),
     ("src/api/a.cpp", "#include <lz4.h>"),
     ("cli/n.cpp", '#include "../src/heap/heap.hpp"'),
     ("bench/o.cpp", '#include "src/os/os.hpp"'),
     ("examples/p.cpp", '#include "../cli/own.hpp"'),
-    ("tests/heap/q.cpp", '#include "src/image/image.hpp"'),
+    ("tests/heap/q.cpp", '#include "src/store/image/image.hpp"'),
     ("include/taiyen/r.h", "#include <sys/types.h>"),
-    ("src/image/own.cpp", "    void *bytes = malloc(10);"),
+    ("src/store/image/own.cpp", "    void *bytes = malloc(10);"),
     ("src/os/process/own.cpp", "    char *name = ::strdup(path);"),
     ("src/heap/own.cpp", "    return std::realloc(block, 2 * size);"),
 )
 ALLOWED = (
     ("src/os/os.hpp", "#include <sys/mman.h>"),
-    ("src/sim/storage_sim.hpp", "#include <atomic>"),
-    ("src/sim/storage_sim.cpp", "#include <vector>"),
-    ("src/sim/cut.cpp", '#include "../os/os.hpp"'),
+    ("tests/simulated_disk/storage_sim.hpp", "#include <atomic>"),
+    ("tests/simulated_disk/storage_sim.cpp", "#include <vector>"),
+    ("tests/simulated_disk/cut.cpp", '#include "src/os/os.hpp"'),
     ("src/heap/heap.hpp", '#include "../os/os.hpp"'),
     ("src/heap/tables/heap_layout.hpp", "#include <taiyen/heap.h>"),
     ("src/heap/pages/pages.hpp", '#include "page_extents.hpp"'),
@@ -285,28 +294,28 @@ ALLOWED = (
     ("src/heap/spans/ok.cpp", '#include "../pages/pages.hpp"'),
     ("src/heap/blocks/magazine.hpp", "#include <atomic>"),
     ("src/os/memory/memory.hpp", "#include <cstddef>"),
-    ("src/malloc/m.cpp", '#include "../heap/blocks/magazine.hpp"'),
-    ("src/image/image.hpp", '#include "../heap/heap.hpp"'),
+    ("packages/malloc/src/m.cpp", '#include "src/heap/blocks/magazine.hpp"'),
+    ("src/store/image/image.hpp", '#include "src/heap/heap.hpp"'),
     ("src/os/base/checksum.cpp", "#include <xxhash.h>"),
-    ("src/api/api.cpp", '#include "../image/image.hpp"'),
+    ("src/api/api.cpp", '#include "src/store/image/image.hpp"'),
     ("src/api/text.cpp", "#include <cstdio>"),
-    ("src/pack/ok.cpp", "#include <vector>"),
-    ("src/pack/io/ok.cpp", "#include <unistd.h>"),
-    ("src/pack/codec/ok.cpp", "#include <zstd.h>"),
+    ("packages/pack/src/ok.cpp", "#include <vector>"),
+    ("packages/pack/src/io/ok.cpp", "#include <unistd.h>"),
+    ("packages/pack/src/codec/ok.cpp", "#include <zstd.h>"),
     ("cli/own.hpp", "#include <string>"),
     ("cli/main.cpp", '#include "common.hpp"'),
     ("bench/probe.cpp", "#include <sys/ioctl.h>"),
     ("examples/own.hpp", "#include <string>"),
     ("bench/measures.cpp", '#include "../examples/own.hpp"'),
     ("tests/heap/tables/ok.cpp", '#include "src/heap/tables/heap_layout.hpp"'),
-    ("tests/crash/ok.cpp", '#include "src/sim/storage_sim.hpp"'),
-    ("tests/log/ok.cpp", '#include "src/sim/storage_sim.hpp"'),
+    ("tests/crash/ok.cpp", '#include "tests/simulated_disk/storage_sim.hpp"'),
+    ("tests/store/log/ok.cpp", '#include "tests/simulated_disk/storage_sim.hpp"'),
     ("include/taiyen/heap.h", "#include <stdint.h>"),
     ("include/taiyen/taiyen.hpp", "#include <memory_resource>"),
-    ("src/image/asks.cpp", "    void *bytes = os::own_malloc(10); // not malloc(10)"),
-    ("src/image/says.cpp", '    return "malloc(10)";'),
+    ("src/store/image/asks.cpp", "    void *bytes = os::own_malloc(10); // not malloc(10)"),
+    ("src/store/image/says.cpp", '    return "malloc(10)";'),
     ("src/os/process/current_malloc.cpp", "    return malloc(bytes);"),
-    ("src/pack/bits.cpp", "    void *bytes = calloc(10, 8);"),
+    ("packages/pack/src/bits.cpp", "    void *bytes = calloc(10, 8);"),
     ("tests/heap/makes.cpp", "    void *bytes = malloc(10);"),
 )
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the reference has each public function, of C and of C++, and that none is without a text.
 
-    scripts/check_reference.py XML_FOLDER [HEADER_FOLDER]     what Doxygen made (docs/Doxyfile), include/taiyen
+    scripts/check_reference.py XML_FOLDER     what Doxygen made (docs/Doxyfile)
 
 Functions are functions, members of classes, types of callbacks, and members of structs that are called.
 """
@@ -39,11 +39,11 @@ def read_reference(folder):
     return list(functions.values())
 
 
-def main(reference, headers="include/taiyen"):
+def main(reference):
     functions = read_reference(reference)
     problems = [f"{place}: {name} has no text" for place, name, text in functions if not text]
     names = {name for _, name, _ in functions}
-    for path in sorted(glob.glob(os.path.join(headers, "*.h"))):
+    for path in sorted(glob.glob("include/taiyen/*.h") + glob.glob("packages/**/include/taiyen/*.h", recursive=True)):
         with open(path, encoding="utf-8") as header:
             problems += [f"{path}: {name} is not in the reference" for name in DECLARED.findall(header.read())
                          if name not in names]

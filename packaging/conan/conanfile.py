@@ -23,8 +23,8 @@ class TaiyenRecipe(ConanFile):
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
-        for pattern in ("CMakeLists.txt", "cmake/*", "include/*", "src/*", "docs/man/*", "LICENSE", "NOTICE", "CHANGELOG.md"):
-            copy(self, pattern, root, self.export_sources_folder)
+        for pattern in ("CMakeLists.txt", "cmake/*", "include/*", "src/*", "packages/*", "docs/man/*", "LICENSE", "NOTICE", "CHANGELOG.md"):
+            copy(self, pattern, root, self.export_sources_folder, excludes="packages/*/tests/*")
 
     def layout(self):
         cmake_layout(self)

@@ -2,7 +2,7 @@
 // is wrong and how to repair it.
 #pragma once
 
-#include "../heap/heap.hpp"
+#include "src/heap/heap.hpp"
 #include <cstddef>
 #include <cstring>
 #include <taiyen/taiyen.h>

@@ -2,7 +2,7 @@
 // thrown): an exception ends the calls of it, and is rethrown by the API function.
 #pragma once
 
-#include "../os/os.hpp"
+#include "src/os/os.hpp"
 
 #include <type_traits>
 

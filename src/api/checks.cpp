@@ -2,7 +2,7 @@
 #include "arguments.hpp"
 #include "callbacks.hpp"
 
-#include "../heap/heap.hpp"
+#include "src/heap/heap.hpp"
 
 using namespace taiyen;
 

@@ -1,5 +1,5 @@
 // The functions of code.h.
-#include "../code/code.hpp"
+#include "src/code/code.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
 #include <taiyen/taiyen.h>

@@ -1,6 +1,6 @@
 // The functions of concurrent.h.
-#include "../txn/txn.hpp"
 #include "arguments.hpp"
+#include "src/txn/txn.hpp"
 #include <cstring>
 #include <taiyen/taiyen.h>
 

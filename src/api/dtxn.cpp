@@ -1,6 +1,6 @@
 // The functions of distributed.h.
-#include "../link/link.hpp"
 #include "arguments.hpp"
+#include "src/link/link.hpp"
 #include <cstring>
 #include <taiyen/taiyen.h>
 

@@ -1,7 +1,7 @@
 // What every call that ends a heap does before and after for the heap's service, which may be NULL.
 #pragma once
 
-#include "../heap/heap.hpp"
+#include "src/heap/heap.hpp"
 
 namespace taiyen {
 

@@ -1,7 +1,7 @@
 // The functions of heap.h that inspect a heap.
-#include "../heap/heap.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
+#include "src/heap/heap.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;

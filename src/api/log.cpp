@@ -1,5 +1,5 @@
 // The functions of log.h that create sinks.
-#include "../log/log.hpp"
+#include "src/store/log/log.hpp"
 #include "arguments.hpp"
 #include <taiyen/taiyen.h>
 

@@ -1,7 +1,7 @@
 #include "metrics.hpp"
 
-#include "../txn/txn.hpp"
 #include "metrics_layout.hpp"
+#include "src/txn/txn.hpp"
 #include <cstdlib>
 #include <cstring>
 #include <new>

@@ -1,7 +1,7 @@
 // The functions of metrics.h. Everything on a metrics page was written by another process, and is not trusted.
-#include "../txn/txn.hpp"
 #include "arguments.hpp"
 #include "metrics_layout.hpp"
+#include "src/txn/txn.hpp"
 #include <cstdlib>
 #include <cstring>
 #include <new>

@@ -1,7 +1,7 @@
 // The heaps of the machine's NUMA nodes, one each, created on demand.
 #pragma once
 
-#include "../heap/heap.hpp"
+#include "src/heap/heap.hpp"
 
 namespace taiyen {
 

@@ -1,6 +1,6 @@
 // The functions of note.h.
-#include "../image/image.hpp"
 #include "arguments.hpp"
+#include "src/store/image/image.hpp"
 
 #include <cstdlib>
 #include <new>

@@ -1,7 +1,7 @@
 // The functions of outbox.h.
-#include "../link/link.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
+#include "src/link/link.hpp"
 #include <cstring>
 #include <taiyen/taiyen.h>
 

@@ -1,7 +1,7 @@
 // ty_each_own_block. In a file of its own: it needs the layer of undo.
-#include "../undo/undo.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
+#include "src/undo/undo.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;

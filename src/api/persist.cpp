@@ -1,10 +1,10 @@
 // The functions of persist.h, and those of txn.h and log.h that are about files.
-#include "../code/code.hpp"
-#include "../link/link.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
 #include "ending.hpp"
 #include "metrics.hpp"
+#include "src/code/code.hpp"
+#include "src/link/link.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;

@@ -2,7 +2,7 @@
 // other heaps pay only one load.
 #pragma once
 
-#include "../txn/txn.hpp"
+#include "src/txn/txn.hpp"
 
 namespace taiyen {
 

@@ -1,6 +1,6 @@
 // The functions of replica.h.
-#include "../link/link.hpp"
 #include "arguments.hpp"
+#include "src/link/link.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;

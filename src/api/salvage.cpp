@@ -1,7 +1,7 @@
 // The functions of salvage.h.
-#include "../txn/txn.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
+#include "src/txn/txn.hpp"
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // The functions of txn.h.
-#include "../txn/txn.hpp"
+#include "src/txn/txn.hpp"
 #include "arguments.hpp"
 #include <bit>
 #include <cstring>

@@ -1,5 +1,5 @@
 // The functions of undo.h.
-#include "../undo/undo.hpp"
+#include "src/undo/undo.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
 #include <taiyen/taiyen.h>

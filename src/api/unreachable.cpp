@@ -1,7 +1,7 @@
 // ty_each_unreachable. In a file of its own: it needs the layers above heaps.
-#include "../code/code.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
+#include "src/code/code.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;

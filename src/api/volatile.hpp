@@ -1,7 +1,7 @@
 // Volatile heaps: the heap layer over anonymous memory.
 #pragma once
 
-#include "../heap/heap.hpp"
+#include "src/heap/heap.hpp"
 
 namespace taiyen {
 

@@ -1,7 +1,7 @@
 // The resource managers that xa.cpp knows, and their branches: tables of the process.
 #pragma once
 
-#include "../txn/txn.hpp"
+#include "src/txn/txn.hpp"
 #include <taiyen/taiyen.h>
 #include <taiyen/xa.h>
 

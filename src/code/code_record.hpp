@@ -1,9 +1,9 @@
 // The record of code in a heap, and how its new blocks are made. docs/design/code.md.
 #pragma once
 
-#include "../txn/txn.hpp"
 #include "list.hpp"
 #include "record_layout.hpp"
+#include "src/txn/txn.hpp"
 #include <taiyen/code.h>
 
 namespace taiyen {

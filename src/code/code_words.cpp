@@ -1,6 +1,6 @@
 #include "code_words.hpp"
 
-#include "../undo/undo.hpp"
+#include "src/undo/undo.hpp"
 
 namespace taiyen {
 namespace {

@@ -1,7 +1,7 @@
 // Growable arrays, without the C++ run-time library.
 #pragma once
 
-#include "../os/os.hpp"
+#include "src/os/os.hpp"
 
 #include <algorithm>
 #include <new>

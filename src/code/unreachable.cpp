@@ -1,6 +1,6 @@
 // Unreachable blocks of a heap.
-#include "../undo/undo.hpp"
 #include "code.hpp"
+#include "src/undo/undo.hpp"
 
 namespace taiyen {
 namespace {

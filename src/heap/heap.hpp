@@ -2,7 +2,7 @@
 // docs/design/heap.md explains it; heap_layout.hpp is its persistent layout.
 #pragma once
 
-#include "../os/os.hpp"
+#include "src/os/os.hpp"
 #include <taiyen/checks.h>
 #include <taiyen/heap.h>
 #include <taiyen/persist.h>

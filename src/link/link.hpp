@@ -1,7 +1,7 @@
 // The façade of the link layer: what leaves a heap for other places. docs/design/link.md describes how it works.
 #pragma once
 
-#include "../txn/txn.hpp"
+#include "src/txn/txn.hpp"
 #include <taiyen/distributed.h>
 #include <taiyen/feed.h>
 #include <taiyen/outbox.h>

@@ -1,8 +1,8 @@
 // The façade of the transaction layer: transactional heaps. docs/design/txn.md describes how it works.
 #pragma once
 
-#include "../image/image.hpp"
-#include "../log/log.hpp"
+#include "src/store/image/image.hpp"
+#include "src/store/log/log.hpp"
 #include <atomic>
 #include <taiyen/concurrent.h>
 #include <taiyen/feed.h>

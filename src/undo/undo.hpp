@@ -1,7 +1,7 @@
 // The façade of the undo layer. docs/design/undo.md describes how it works.
 #pragma once
 
-#include "../txn/txn.hpp"
+#include "src/txn/txn.hpp"
 #include <taiyen/undo.h>
 
 namespace taiyen {

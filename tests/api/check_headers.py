@@ -11,7 +11,8 @@ import pathlib
 import subprocess
 import sys
 
-INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+INCLUDES = [ROOT / "include", *sorted((ROOT / "packages").glob("**/include"))]
 FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wno-sign-conversion", "-Werror", "-fsyntax-only"]
 # A C function without prototype is an error; a C++ one that loses its linkage too.
 LANGUAGES = {
@@ -27,7 +28,7 @@ def main():
     parser.add_argument("--cxx", default="c++")
     arguments = parser.parse_args()
 
-    headers = sorted(path for path in (INCLUDE / "taiyen").iterdir() if path.suffix in (".h", ".hpp"))
+    headers = sorted(path for folder in INCLUDES for path in (folder / "taiyen").iterdir() if path.suffix in (".h", ".hpp"))
     problems = compiled = 0
     for header in headers:
         for name, flags in LANGUAGES.items():
@@ -35,7 +36,7 @@ def main():
                 continue
             text = f"#include <taiyen/{header.name}>\n#include <taiyen/{header.name}>\nint used;\n"
             compiler = arguments.cc if name == "c11" else arguments.cxx
-            command = [compiler, *flags, *FLAGS, f"-I{INCLUDE}", "-"]
+            command = [compiler, *flags, *FLAGS, *(f"-I{folder}" for folder in INCLUDES), "-"]
             result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
             compiled += 1
             if result.returncode:

@@ -5,7 +5,7 @@
 // bit that depends on the byte's place; then every 61st bit of the rest of the journal.
 #include "fixture.hpp"
 
-#include "src/image/files/image_layout.hpp"
+#include "src/store/image/files/image_layout.hpp"
 #include "tests/effort.hpp"
 #include <algorithm>
 #include <cstring>

@@ -2,8 +2,8 @@
 // Method: an owner that forks a worker, and is killed; the worker waits, with its parent's memory, on a pipe's end. A
 // child that gives up its copy is a process like any other.
 #include "src/os/os.hpp"
-#include "tests/image/support.hpp"
 #include "tests/os/temporary_folder.hpp"
+#include "tests/store/image/support.hpp"
 
 #include <csignal>
 #include <fcntl.h>

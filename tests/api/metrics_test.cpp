@@ -2,11 +2,11 @@
 // (BD2); nobody runs and nothing is counted while nobody looks (BD3); a heap does without (BD4). Method: heaps of this
 // process and of a child are looked at through their metrics pages; a hostile viewer writes to all that it can write
 // to.
-#include "../../src/api/metrics_layout.hpp"
-#include "../../src/image/snapshots/seqlock.hpp"
-#include "../../src/os/calls/syscalls.hpp"
-#include "../../src/txn/transactions/txn_runtime.hpp"
 #include "fixture.hpp"
+#include "src/api/metrics_layout.hpp"
+#include "src/os/calls/syscalls.hpp"
+#include "src/store/image/snapshots/seqlock.hpp"
+#include "src/txn/transactions/txn_runtime.hpp"
 #include "tests/effort.hpp"
 #include "tests/stats.hpp"
 

@@ -1,8 +1,8 @@
 // Goal: a transaction manager that knows XA drives heaps: work, prepare, commit, roll back, recover after a kill; and
 // what it does wrong is refused as the specification says. Method: the switch's functions alone, called as such a
 // manager calls them, by threads and by processes that are killed.
-#include "tests/image/support.hpp"
 #include "tests/os/temporary_folder.hpp"
+#include "tests/store/image/support.hpp"
 
 #include <csignal>
 #include <functional>

@@ -464,7 +464,7 @@ class Cpp(ShapesTest):
         self.assertEqual(of("std::weak_ptr<")[1], 'field 0 "_M_ptr" reference')
 
     def test_own_maps(self):
-        include = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include")
+        tree = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
         program = self.compile({"a.cpp": """
             #include <taiyen/containers.hpp>
             struct item { item *next; };
@@ -474,7 +474,7 @@ class Cpp(ShapesTest):
             struct numbers { taiyen::hash_map<long, item *> *table; } n;
             struct addresses { taiyen::hash_map<item *, long> *table; } a;
             struct ordered { taiyen::ordered_map<long, long> *tree; } o;
-            int main() {}"""}, "-std=c++20", "-I", include, "-c", compiler="g++")
+            int main() {}"""}, "-std=c++20", f"-I{tree}/include", f"-I{tree}/packages/values/include", "-c", compiler="g++")
         self.text_of(program, "--root", "n=numbers")
         self.assertIn("moved", str(self.descriptors_of(self.text_of(program, "--root", "a=addresses", code=1))))
         self.assertIn("trace", str(self.descriptors_of(self.text_of(program, "--root", "o=ordered", code=1))))

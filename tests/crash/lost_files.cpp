@@ -1,7 +1,7 @@
 #include "lost_files.hpp"
 
-#include "src/image/files/headers.hpp"
-#include "src/image/files/journal.hpp"
+#include "src/store/image/files/headers.hpp"
+#include "src/store/image/files/journal.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 // belong to which phase. From it follows what a heap may hold after a power cut at any event.
 #pragma once
 
-#include "src/sim/storage_sim.hpp"
+#include "tests/simulated_disk/storage_sim.hpp"
 #include "undo_model.hpp"
 
 #include <memory>

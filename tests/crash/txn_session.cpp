@@ -1,6 +1,6 @@
 #include "txn_session.hpp"
 
-#include "src/log/frames/log_layout.hpp"
+#include "src/store/log/frames/log_layout.hpp"
 
 #include <algorithm>
 #include <condition_variable>

@@ -11,8 +11,8 @@
 #include "draw/survey.hpp"
 #include "ledger/branch.hpp"
 #include "ledger/descriptors.hpp"
-#include "tests/pack/support.hpp"
-#include "tests/pack/types/deletions.hpp"
+#include "packages/pack/tests/support.hpp"
+#include "packages/pack/tests/types/deletions.hpp"
 #include <fstream>
 #include <functional>
 #include <sstream>

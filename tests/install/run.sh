@@ -38,20 +38,20 @@ for component in pack pack_shared; do
         -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/$component/log" 2>&1 && found=$component || true
 done
 [ "$found" = pack_shared ] || { cat "$folder"/pack*/log; fail "component found: $found"; }
-grep -q "taiyen::pack needs pkg-config, liblz4" "$folder/pack/log" || { cat "$folder/pack/log"; fail "nobody says what is missing"; }
+grep -q "taiyen::pack needs pkg-config and liblz4" "$folder/pack/log" || { cat "$folder/pack/log"; fail "nobody says what is missing"; }
 
 # Where nothing of it is installed, the core is found, and the pack library with a text.
 mkdir "$folder/core"
 cp -a "$folder/prefix/." "$folder/core"
-find "$folder/core" -name 'taiyen-pack-*' -delete
+find "$folder/core" -name 'taiyen-pack*' -delete
 ! cmake -S "$folder/pack_shared" -B "$folder/pack_shared/core" -DCMAKE_PREFIX_PATH="$folder/core" >"$folder/log" 2>&1 ||
     fail "a pack library was found that is not there"
-grep -q "without the pack library" "$folder/log" || { cat "$folder/log"; fail "nobody says that it is missing"; }
+grep -q "without its package pack" "$folder/log" || { cat "$folder/log"; fail "nobody says that it is missing"; }
 sed -i 's/COMPONENTS.*)/)/' "$folder/pack_shared/CMakeLists.txt"
 quietly cmake -S "$folder/pack_shared" -B "$folder/pack_shared/without" -DCMAKE_PREFIX_PATH="$folder/core"
 
 # The public headers and nothing else of ours; licences, manual pages; nothing for debuggers.
-diff <(cd "$source/include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
+diff <(cd "$source" && find include packages/*/include packages/*/*/include -type f -printf './taiyen/%f\n' | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
 for file in LICENSE NOTICE CHANGELOG.md; do
     cmp "$source/$file" "$folder/prefix/share/doc/taiyen/$file"
 done

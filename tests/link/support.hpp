@@ -2,8 +2,8 @@
 #pragma once
 
 #include "src/link/position.hpp"
-#include "src/log/records/record_decode.hpp"
-#include "tests/image/support.hpp"
+#include "src/store/log/records/record_decode.hpp"
+#include "tests/store/image/support.hpp"
 
 #include <memory>
 

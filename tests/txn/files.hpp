@@ -3,7 +3,7 @@
 #pragma once
 
 #include "src/txn/txn.hpp"
-#include "tests/image/support.hpp"
+#include "tests/store/image/support.hpp"
 
 namespace taiyen::test {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "src/heap/heap.hpp"
-#include "tests/image/support.hpp"
+#include "tests/store/image/support.hpp"
 
 namespace taiyen::test {
 

@@ -1,9 +1,9 @@
 // What the tests of undo share: a snapshot heap on a simulated disk, and figures.
 #pragma once
 
-#include "src/image/image.hpp"
-#include "tests/image/support.hpp"
+#include "src/store/image/image.hpp"
 #include "tests/stats.hpp"
+#include "tests/store/image/support.hpp"
 
 namespace taiyen::test {
 

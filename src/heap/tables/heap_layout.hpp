@@ -3,7 +3,7 @@
 // spans/, blocks/ and maintenance/, and checked by maintenance/verify.cpp.
 #pragma once
 
-#include "../../os/os.hpp"
+#include "src/os/os.hpp"
 #include <cstddef>
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 // moves.
 #pragma once
 
-#include "../../os/os.hpp"
+#include "src/os/os.hpp"
 
 namespace taiyen {
 

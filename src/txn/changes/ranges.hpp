@@ -4,8 +4,8 @@
 //     copy counts, and restoring in falling order brings the oldest content back.
 #pragma once
 
-#include "../../log/log.hpp"
 #include "arena.hpp"
+#include "src/store/log/log.hpp"
 
 #include <cstring>
 

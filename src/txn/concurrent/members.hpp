@@ -1,7 +1,7 @@
 // The state of a concurrent heap, and of each thread on it. docs/design/concurrent.md describes how they work.
 //
-// A transaction of src/stm keeps its stores to itself until it commits. Blocks are allocated in the heap at once, and
-// freed after the commit, once no thread can read them any more.
+// A transaction of src/txn/stm keeps its stores to itself until it commits. Blocks are allocated in the heap at once,
+// and freed after the commit, once no thread can read them any more.
 //
 // X26: A block that a transaction allocated is visible to others only from the commit on: a rollback frees it, and so
 //     does a recovery from a snapshot that holds the block and not the commit (the list of reserved blocks names it).
@@ -19,8 +19,8 @@
 //     back restores what it has changed by ty_atomic_store in blocks of the whole transaction.
 #pragma once
 
-#include "../../stm/stm.hpp"
 #include "../transactions/transactions.hpp"
+#include "src/txn/stm/stm.hpp"
 
 #include <taiyen/concurrent.h>
 

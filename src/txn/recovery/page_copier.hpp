@@ -3,7 +3,7 @@
 // pages are known.
 #pragma once
 
-#include "../../os/os.hpp"
+#include "src/os/os.hpp"
 
 #include <atomic>
 

@@ -3,7 +3,7 @@
 // longer to store than to decode.
 #pragma once
 
-#include "../../log/log.hpp"
+#include "src/store/log/log.hpp"
 
 #include <atomic>
 

@@ -6,7 +6,7 @@
 //     it is rolled back and holds nothing, and runs again.
 #pragma once
 
-#include "../../stm/stm.hpp"
+#include "src/txn/stm/stm.hpp"
 
 namespace taiyen {
 

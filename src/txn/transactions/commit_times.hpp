@@ -2,8 +2,8 @@
 // loads one word.
 #pragma once
 
-#include "../../os/os.hpp"
 #include "../txn.hpp"
+#include "src/os/os.hpp"
 
 #include <atomic>
 

@@ -2,8 +2,8 @@
 // private pages, which can be evicted only once the image holds them.
 #pragma once
 
-#include "../../os/os.hpp"
 #include "../txn.hpp"
+#include "src/os/os.hpp"
 
 namespace taiyen {
 

@@ -1,5 +1,5 @@
 // The process's registered procedures, by their ids.
-#include "../../os/os.hpp"
+#include "src/os/os.hpp"
 #include "txn_runtime.hpp"
 
 #include <cstring>

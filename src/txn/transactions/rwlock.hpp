@@ -3,7 +3,7 @@
 // it is done, the readers that waited go before the next writer. A thread's nested read sections must not lock again.
 #pragma once
 
-#include "../../os/os.hpp"
+#include "src/os/os.hpp"
 #include <atomic>
 
 namespace taiyen {

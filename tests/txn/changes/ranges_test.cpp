@@ -4,7 +4,7 @@
 // map of first contents; from fixed seeds, with so many declares that repeated ones are merged.
 #include "src/txn/changes/ranges.hpp"
 
-#include "src/log/records/record.hpp"
+#include "src/store/log/records/record.hpp"
 
 #include <gtest/gtest.h>
 #include <map>

@@ -3,7 +3,7 @@
 // kept at several moments of its life; then each is put in the place of each, after a close and after a crash.
 #include "../files.hpp"
 
-#include "src/image/files/checksum.hpp"
+#include "src/store/image/files/checksum.hpp"
 #include "tests/effort.hpp"
 
 #include <functional>

@@ -1,8 +1,8 @@
 // Goal: what ty_read_info says of an open is what the open does, whatever lies in the place of journal and log; and a
 // log is read only where the heap would open. Method: heaps on a real disk, closed and died; one of their files is
 // removed, emptied, cut, or another thing lies in its place; the text is compared with an open's.
-#include "tests/image/support.hpp"
 #include "tests/os/temporary_folder.hpp"
+#include "tests/store/image/support.hpp"
 
 #include <filesystem>
 #include <fstream>

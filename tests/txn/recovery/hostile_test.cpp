@@ -3,7 +3,7 @@
 // over the files of a heap that died; and write logs by the log layer with records of one's own.
 #include "../files.hpp"
 
-#include "src/log/log.hpp"
+#include "src/store/log/log.hpp"
 #include "src/txn/recovery/open_steps.hpp"
 #include "src/txn/recovery/replay_steps.hpp"
 

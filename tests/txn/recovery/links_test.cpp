@@ -1,8 +1,8 @@
 // Goal: whatever name leads to a heap's files, an open takes the same files, or is refused with which one is missing;
 // no acknowledged content is lost, and no older one is found. Method: heaps in a folder, reached through links of all
 // sorts; a process that dies with the heap open.
-#include "tests/image/support.hpp"
 #include "tests/os/temporary_folder.hpp"
+#include "tests/store/image/support.hpp"
 
 #include <filesystem>
 #include <set>

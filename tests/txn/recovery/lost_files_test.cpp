@@ -2,8 +2,8 @@
 // descriptors, and gives their numbers to its own files, is told so: nothing goes into those (N2), and the heap stays
 // usable in memory.
 // Method: heaps of all kinds in a folder; each of their files is removed, and all descriptors are replaced.
-#include "tests/image/support.hpp"
 #include "tests/os/temporary_folder.hpp"
+#include "tests/store/image/support.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

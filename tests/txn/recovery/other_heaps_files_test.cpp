@@ -3,8 +3,8 @@
 // simulated disk; the state is made, and each open is asked for its status, its text, and the files that it leaves.
 #include "../files.hpp"
 
-#include "src/image/files/checksum.hpp"
-#include "src/log/frames/log_layout.hpp"
+#include "src/store/image/files/checksum.hpp"
+#include "src/store/log/frames/log_layout.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;

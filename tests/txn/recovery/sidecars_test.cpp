@@ -2,8 +2,8 @@
 // leaves no file that was not there before.
 // Method: heaps in a folder; modes and owners are changed, and each system call of an open fails once.
 #include "src/os/calls/syscalls.hpp"
-#include "tests/image/support.hpp"
 #include "tests/os/temporary_folder.hpp"
+#include "tests/store/image/support.hpp"
 
 #include <atomic>
 #include <filesystem>

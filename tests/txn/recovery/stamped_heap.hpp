@@ -4,7 +4,7 @@
 
 #include "../files.hpp"
 
-#include "src/log/frames/frames.hpp"
+#include "src/store/log/frames/frames.hpp"
 #include "src/txn/transactions/txn_runtime.hpp"
 
 namespace taiyen::test {

@@ -3,7 +3,7 @@
 // files; images whose checksums are right and whose marks are not; a cut at each event.
 #include "stamped_heap.hpp"
 
-#include "src/image/files/files.hpp"
+#include "src/store/image/files/files.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;

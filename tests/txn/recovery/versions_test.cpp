@@ -1,6 +1,6 @@
 // Goal: heaps of format version 1 open. Those that were closed in order are upgraded in place, whatever happens
 // meanwhile; the others are refused, untouched, with what to do. Method: files that version 1 of the library wrote
-// (tests/image/golden), on a simulated disk that fails at every event.
+// (tests/store/image/golden), on a simulated disk that fails at every event.
 #include "../files.hpp"
 
 #include <fstream>

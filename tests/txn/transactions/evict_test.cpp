@@ -2,10 +2,10 @@
 // any moment keeps its copies. Method: heaps on a simulated disk with a small bound; the kernel says which pages are
 // private.
 #include "../files.hpp"
-#include "src/image/snapshots/evict.hpp"
+#include "src/store/image/snapshots/evict.hpp"
 #include "src/txn/transactions/memory_need.hpp"
-#include "tests/image/private_pages.hpp"
 #include "tests/stats.hpp"
+#include "tests/store/image/private_pages.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;

@@ -1,0 +1,65 @@
+// The image's two header slots.
+//
+// I2: a slot is overwritten only while the other one is durable.
+// I16: before a page of an archive heap may be changed, both headers durably say that the heap is open, until it is
+//      closed: whichever of them a power cut destroys, the other one shows that the content may be a mixture.
+#pragma once
+
+#include "../image.hpp"
+#include "image_layout.hpp"
+#include "src/heap/heap.hpp"
+
+namespace taiyen {
+
+struct header_state {
+    image_header_2 current{};  // as last written or read
+    code_places_2 places{};    // as last written or read
+    bool in_doubt = false;     // written, and the image not flushed since
+    bool flush_failed = false; // since the open: the file's other content is in doubt, too
+};
+
+// Whether heaps of this kind have a journal.
+inline bool has_journal(ty_kind kind) {
+    return kind == TY_SNAPSHOT || kind == TY_TRANSACTIONAL;
+}
+
+image_mark mark_of(const image_header_2 &header);
+void set_mark(image_header_2 &header, const image_mark &mark);
+
+// Closed cleanly with everything checkpointed: the image is the heap, and needs no journal.
+inline bool is_clean(const image_header_2 &header) {
+    return header.state == uint32_t(image_state::closed) && header.epoch == header.durable_epoch;
+}
+
+// Reads both slots and takes the newer valid one; checks all its fields against their bounds and the file's size. A
+// header of version 1 (then header->version is 1) is taken only if the heap was closed cleanly; its open identity is
+// derived from the heap's identity, so that an interrupted upgrade is recognized. *repaired: one slot was unreadable.
+// *other_log (may be NULL): the log that the older one names. Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.
+ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log = nullptr);
+
+// Reads where code was, from the slots; empty where nothing is known. Errors: TY_E_IO.
+ty_status read_code_places(const storage_file &image, code_places_2 *places);
+// Adds the newest one; it replaces the oldest where there are too many.
+void add_code_place(code_places_2 &places, const code_zones_2 &zones);
+
+// For a damaged image, which may be cut short: reads the newest valid slot; else one with a wrong checksum whose fields
+// are possible (*doubtful). Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.
+ty_status read_doubtful_header(const storage_file &image, image_header_2 *header, bool *doubtful);
+
+// The first of the header's counters that is above `most`; NULL if none is.
+const char *counter_above(const image_header_2 &header, uint64_t most);
+
+// Reports each slot that is damaged or has an impossible field, and the fields in which they contradict each other.
+ty_status scrub_headers(const storage_file &image, void (*problem)(void *context, const char *text), void *context);
+
+// Flushes the image. After a failure, a header that was in doubt counts as not written.
+ty_status flush_image(const storage_file &image, header_state &state);
+
+// Writes the header as it stands, with the next number, to the other slot; first flushes the image if the last write is
+// still in doubt (I2). Leaves the new one in doubt.
+ty_status write_header(const storage_file &image, header_state &state);
+
+// Writes and flushes it to both slots, so that either one suffices.
+ty_status write_header_twice(const storage_file &image, header_state &state);
+
+} // namespace taiyen

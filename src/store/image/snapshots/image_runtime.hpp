@@ -1,0 +1,215 @@
+// The runtime state of one open persistent heap, shared by the files of this layer.
+//
+// Locks: `control` (rank image) is held by the thread that starts an operation: a snapshot, an early write-back, a read
+// of the dirty set. `work` (rank journal) guards what callers and the library's threads share: the batch that is being
+// written, the list of batches to checkpoint, the metrics. File I/O is never done under `work`.
+//
+// I1: a page of the image is overwritten only while the journal durably holds that page's committed content; a batch's
+//     space is reused only when both headers, durable, say that the image holds it.
+// I2: a header slot is overwritten only while the other one is durable (headers.hpp).
+// I3: an epoch is acknowledged only after the flush that covers all its chunks has succeeded.
+// I4: a page leaves `dirty` and `in_flight` only when the epoch that holds it is durable.
+// I5: the heap is mapped privately (except an archive).
+// I8, I9, I10 (when files name an open; the journal's size and header): journal.hpp.
+// I17, I18, I19 (running snapshots): image.hpp.
+// I14: a private copy is evicted only while the image durably holds what is in the page: no thread writes to the page,
+//      it is neither dirty nor in a batch that is being written, and no batch waits to be checkpointed.
+#pragma once
+
+#include "../files/files.hpp"
+#include "../image.hpp"
+#include "batch_writer.hpp"
+#include "evict.hpp"
+#include "seqlock.hpp"
+#include "src/heap/heap.hpp"
+
+namespace taiyen {
+
+// Copies of pages for a running snapshot. The memory is kept for the next one: new memory costs more than a copy.
+struct pages_aside {
+    char *copies = nullptr;
+    uint64_t capacity = 0; // in pages
+
+    ty_status provide(uint64_t pages); // its content is lost. Expected: TY_E_MEMORY
+    void keep(uint64_t pages);         // for a next one like this; releases what is far beyond that
+    void release();
+};
+
+struct image : heap_image {
+    // Set at open, then constant.
+    ty_heap *heap;
+    ty_kind kind;
+    bool read_only;
+    bool own_journal_name; // it follows from the image's
+    ty_background background;
+    uint64_t journal_limit_bytes;
+    char *image_path;
+    char *journal_path;
+    storage_file backing;
+    storage_file journal;
+    uint8_t identity[16];
+    char *base;
+    uint64_t mapped_bytes;
+    heap_stretch fresh[heap_unused_max]; // anonymous memory, not the file: unused when the heap was opened
+    size_t fresh_count;
+    bool holes_take_memory; // of the file system: holes.cpp
+    os::fork_guard fork;
+    void *upper;         // set by the layer above
+    metrics_page *shown; // set by the API layer
+    os::mutex notes{os::lock_rank::notes};
+    seqlock<sizeof(told_undo) / sizeof(uint64_t)> undo; // the upper layer's statistics, written by one thread at a time
+
+    header_state header;       // written at open, by the checkpointer, when the open is named, and at close
+    code_places_2 code_before; // stood beside the header when it was read: of the opens before
+    journal_head head;         // the journal's header: written likewise, and when a batch is finished
+    bool open_prepared;        // the journal names this open, and so does a log
+    bool log_is_new;           // before this open the image named no log, or another one
+    uint32_t chunk_pages;      // pages of a chunk at most; set at open
+    bool sums_in_doubt;        // the image's page checksums may be torn; read and written where `header` is
+
+    os::mutex control{os::lock_rank::image};
+    bool tracking; // from here: guarded by control
+    os::tracker tracker;
+    os::page_set dirty;     // written, and neither durable nor in the batch that is being written
+    os::page_set in_flight; // in the batch that is being written
+    private_copies copies;
+    pages_aside ahead, aside;
+
+    os::mutex work{os::lock_rank::journal};
+    os::condition changed; // anything guarded by work
+    batch_writer writer;   // from here: guarded by work
+    batch_list unapplied;
+    bool open_named; // I8: both headers of the image name it, too; a journal without it takes no batch
+    uint64_t durable_epoch;
+    uint64_t durable_nonce;
+    image_mark durable_mark;
+    uint64_t journal_end; // of the newest complete batch
+    bool checkpointing;   // or naming the open: that thread owns the image's header
+    bool checkpoint_wanted;
+    bool checkpoint_waited_for; // by a thread, so it does not wait for a program that copies the files
+    ty_error checkpoint_error;  // status TY_OK: none
+    ty_snapshot_stats stats;
+    snapshot_line lines[snapshot_lines_max]; // number n is at n % snapshot_lines_max
+    uint64_t line_count;                     // of all
+    struct {
+        uint64_t epoch;
+        uint64_t ns;
+    } pause; // of the newest snapshot
+
+    // While some threads wait for the disk, others compute checksums, and a long checkpoint does not delay a snapshot:
+    // decision 4 (docs/decisions) has the measurements.
+    static constexpr unsigned thread_max = 6;
+    os::thread threads[thread_max];
+    unsigned thread_count; // that run; 0: calls do the work
+    bool stopping;         // guarded by work
+};
+
+image *image_of(ty_heap *heap);
+
+// Refuses what a forked child must not do (check_writer: nor a reader). Sets the detail.
+ty_status check_process(const image &im, const char *operation);
+ty_status check_writer(const image &im, const char *operation);
+
+// N3 (a name leads to each file) for all files of the heap.
+ty_status check_files(const image &im);
+
+// The calling thread's detail, kept to be reported by another thread.
+ty_error keep_error();
+ty_status report_error(const ty_error &error);
+
+// ---- batch_writer.cpp: the batch that is being written
+
+// Opens a batch for at most so many pages, in so many rows; 0: unknown, so it goes to the tail. Called under control.
+ty_status writer_open(image &im, uint64_t pages, uint32_t rows = 1);
+// Copies a row of pages of the heap (ascending) into chunks and passes them on; last: the batch is complete with them.
+// copies: the pages' content, contiguous; NULL: as they are in the heap.
+ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last, const char *copies = nullptr);
+// Other threads may store to the page meanwhile.
+void copy_page(char *to, const char *from);
+// Writes one waiting chunk, if any. Any thread.
+bool writer_help(image &im);
+// Whether all chunks of a complete batch are written, or the batch has failed: then a thread must finish it.
+bool writer_ready(const batch_writer &writer); // under work
+// Flushes the batch and completes it: durable, or failed and abandoned. Any thread; under work, which is released
+// meanwhile.
+void writer_finish(image &im);
+// Releases staging memory beyond what is kept, unless a batch is open. Under work, which is released meanwhile.
+void writer_trim(image &im);
+// Gives up an open batch.
+void writer_abandon(image &im);
+// Writers may continue; the epoch may already be durable. Under work.
+void note_pause(image &im, uint64_t epoch, uint64_t pause_ns);
+
+// ---- snapshot.cpp
+
+// Takes over the outcome of the last batch into the dirty sets (I4: clean only once durable). Under control.
+void settle_outcome(image &im);
+
+// Collects what was written since the last time into the dirty set. Under control, paused.
+ty_status collect_dirty(image &im);
+
+// ---- running.cpp
+
+// A snapshot while other threads store. Under control; no batch is under way, except an open one (early write-back).
+ty_status write_running(image &im, const image_mark *given, const image_running &running, uint64_t started_ns,
+                        uint64_t *epoch);
+
+// ---- name_open.cpp: makes journal, log and image name the same open
+
+// I8: the files name the open before anything is acknowledged. The calling thread owns the image's header. hook: of a
+//     heap with a log, else NULL.
+ty_status name_open(image &im, const image_open_hook *hook);
+
+// ---- checkpoint.cpp
+
+// Checkpoints all complete batches now, in this thread.
+ty_status checkpoint_batches(image &im);
+
+// ---- worker.cpp: the library's threads
+
+ty_status worker_start(image &im);
+void worker_stop(image &im);
+
+// ---- archive.cpp
+
+// I16: both headers say that the heap is open.
+ty_status archive_mark_open(image &im);
+ty_status archive_snapshot(image &im, uint64_t *epoch);
+heap_owner archive_owner(image &im);
+
+// ---- image.cpp
+
+// A core file contains the used part of the heap, not its whole limit. The owner's provide includes what is used later.
+void leave_unused_out_of_dumps(const image &im);
+
+// ---- holes.cpp
+// I15: no page that is a hole of a file system in memory is touched through the mapping: such a touch, even a read,
+//      takes one of the file system's pages, and raises SIGBUS where it has none left. The same goes for stores of
+//      archive heaps, on any file system.
+
+// Found from the path of the image, which is open.
+void note_file_system(image &im);
+// Allocates disk blocks for pages [first, first + count), as far as the storage can find holes. Expected: TY_E_SPACE.
+ty_status give_blocks(const image &im, uint64_t first, uint64_t count);
+// Allocates disk blocks for pages [first, first + count), which are about to be touched, if they need them for that.
+// Expected: TY_E_SPACE.
+ty_status fill_holes(const image &im, uint64_t first, uint64_t count);
+// The same for all pages that the heap has used.
+ty_status fill_used_holes(const image &im);
+// For a file opened for reading: the holes in its mapping become memory.
+void cover_holes(const image &im, bool writable);
+
+// ---- log_part.cpp: what the image stores for a layer with a log
+
+// The header in memory becomes that of a heap with this log, of which nothing was read yet, or without a log (0).
+void set_log(image_header_2 &header, const image_log_choice &log);
+// What the layer above gets at an open of this image.
+image_log log_with(const image &im, const batch_list &batches);
+
+// ---- opening/open.cpp, opening/create.cpp, opening/close.cpp
+
+heap_owner snapshot_owner(image &im);
+void image_teardown(image *im); // releases everything that exists; writes nothing
+void remove_files(image &im);   // of a heap that was created by an open that fails
+
+} // namespace taiyen

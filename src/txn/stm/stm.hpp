@@ -1,0 +1,421 @@
+// The façade of the stm layer: software transactional memory, for transactions of many threads at once on any memory.
+// It knows no heap, no file and no log. docs/design/stm.md explains it.
+//
+// Words of 8 bytes map to stripes by their address. A stripe is a versioned lock: a word that holds the commit
+// timestamp of the last store to it (by the domain's clock), or the transaction that has it locked. A transaction reads
+// what was committed up to its start, buffers its stores, and writes them at its commit, with its stripes locked.
+// Sources: Dice, Shalev, Shavit, "Transactional Locking II" (2006); Riegel, Felber, Fetzer, "A Lazy Snapshot Algorithm
+// with Eager Validation" (2006).
+//
+// Q1: All loads of a transaction are of one state of the memory, also when it fails later.
+// Q2: A word is stored to only with its stripe locked, and the stripe is unlocked with the timestamp of the commit.
+// Q3: A committing transaction announces that (committing_) before it reads what others request (attention_). So a
+//      thread that makes a request, and then waits for the commits under way, has missed none.
+// Q4: While one transaction is alone, no other commits: it cannot lose.
+// Q5: Before a word is stored to, its old value is recorded for the readers that may still need it, or they learn that
+//      it was not.
+// Q6: A transaction that waits for a change is known to those that commit before it validates for the last time.
+// Q7: A transaction begun with patience::none waits for no other: where it would have to, it ends instead. So a thread
+//      with a transaction of another domain under way delays no thread that waits for that one.
+#pragma once
+
+#include "perturb.hpp"
+#include "pile.hpp"
+#include "src/os/os.hpp"
+#include "write_set.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <taiyen/status.h>
+
+namespace taiyen::stm {
+
+class domain;
+
+enum class conflict : uint8_t {
+    locked,    // a word is being committed to by another thread
+    changed,   // a word was committed to after something that depends on it was read
+    alone,     // another transaction is alone
+    forgotten, // an old value was not kept
+    elsewhere, // the thread would have had to wait in another domain (Q7)
+    asked,     // no conflict: the body requested it
+    count
+};
+
+// How a transaction reads. alone: no other commits meanwhile. old: the state at its start; it stores nothing.
+enum class manner : uint8_t { optimistic, old, alone };
+
+enum class kind : uint8_t { writes, reads };
+// Whether it waits for a thread that has stopped the domain, or a transaction that is alone.
+enum class patience : uint8_t { none, any };
+enum class verdict : uint8_t { commit, roll_back, wait };
+
+struct metrics {
+    uint64_t commits;
+    uint64_t conflicts[static_cast<size_t>(conflict::count)];
+    uint64_t alone;       // transactions that ran alone
+    uint64_t old_readers; // transactions that read old values
+};
+
+// Records commits, for a domain whose memory is durable. Called by the committing thread with its stripes locked, so
+// what it is about to overwrite does not change meanwhile.
+class transaction;
+struct recorder {
+    void *context;
+    // Makes sure that the commit can be recorded. A failure ends the transaction with this status.
+    ty_status (*prepare)(void *context, transaction &own);
+    // The commit has its timestamp. valid: the commit is in force, nothing is stored yet. Not valid: the timestamp has
+    // no other use; 0: none was assigned. Every timestamp is passed to this function; each prepare that succeeded is
+    // followed by one call of it, by the same thread.
+    void (*record)(void *context, transaction &own, uint64_t timestamp, bool valid);
+    // All words are stored, and not yet visible. On failure the function has put back what was there. NULL: nothing to
+    // do.
+    ty_status (*stored)(void *context, transaction &own, uint64_t timestamp);
+};
+
+// A thread's transaction in a domain; one at a time, reused. Not thread-safe, except where noted.
+class transaction {
+public:
+    // Begins; waits while the domain is stopped. The one before must have ended. False: it would have to wait, and has
+    // not begun (Q7: no waits with patience::none).
+    bool begin(kind what, manner how, patience waits = patience::any);
+    bool runs() const { return runs_; }
+    // Until let_go(), no other thread commits or stops the domain, and every transaction that this one begins is alone.
+    // False: it would have to wait. It must not run when either is called.
+    [[nodiscard]] bool hold(patience waits);
+    bool is_held() const { return held_; }
+    void let_go(); // allowed also where it is not held
+
+    // Any bytes, also across words. False: the transaction is lost(), *value may be partly filled, and the caller must
+    // end it.
+    [[nodiscard]] bool load(const void *address, void *value, size_t bytes);
+    [[nodiscard]] bool store(void *address, const void *value, size_t bytes);
+    // The same for a whole word, on the fast path only. False: nothing has changed; load() or store() does the rest.
+    [[nodiscard, gnu::always_inline]] inline bool load_at_once(const uint64_t *word, uint64_t *value);
+    [[nodiscard, gnu::always_inline]] inline bool store_at_once(uint64_t *word, uint64_t value, uint64_t mask);
+    // Prefetches words that will soon be loaded, so that their cache misses overlap. A hint.
+    void expect(const void *const *addresses, size_t count) const;
+
+    // Within a part: the whole transaction is to wait (run()).
+    void wait_as_a_whole() {
+        waits_ = true;
+        lose(TY_E_BUSY);
+    }
+    bool waits() const { return waits_; }
+    bool may_wait() const { return how_ == manner::optimistic; }
+    conflict last_conflict() const { return last_conflict_; }
+    // Loses the transaction: another domain's keeps it waiting, or its body wants to run again.
+    void give_way_elsewhere() { lose(conflict::elsewhere); }
+    void restart() { lose(conflict::asked); }
+    // Waits while another transaction is alone. False: it would have to wait, and may not.
+    [[nodiscard]] bool let_alone_end(patience waits) const;
+    // Moves its start to now, if nothing that it has read has changed: it no longer keeps blocks in use that were freed
+    // before. False: it is lost.
+    [[nodiscard]] bool renew();
+
+    // Why it cannot continue. TY_OK: it can. TY_E_BUSY: a conflict. TY_E_MEMORY: with the error detail. TY_E_ARGUMENT:
+    // it is read-only.
+    ty_status lost() const { return lost_; }
+
+    // Ends the transaction. False: it is lost, and has been rolled back.
+    [[nodiscard]] bool commit();
+    void roll_back();
+    // Ends the transaction, and sleeps until another commits to a word that it read. For an optimistic one that is not
+    // lost. False: it has read nothing.
+    [[nodiscard]] bool await_change();
+
+    // start: it reads what was committed up to here, the clock at its begin or later. timestamp: of its last commit
+    // that stored something.
+    uint64_t start() const { return start_; }
+    uint64_t timestamp() const { return timestamp_; }
+    // The state that the last ended transaction belongs to: its own commit, or what it read.
+    uint64_t last_timestamp() const { return stored_ ? timestamp_ : start_; }
+    bool is_alone() const { return how_ == manner::alone; }
+
+    // Parts that can be rolled back: what was stored after the mark is discarded, and not committed.
+    struct part_mark {
+        write_set::mark_of_writes writes;
+        size_t calls;
+    };
+    part_mark mark() { return {writes_.mark(), calls_.count()}; }
+    void back_to(const part_mark &mark);
+
+    // Calls made after the end, in the order in which they were registered; those of a part that was rolled back count
+    // as rolled back, and are made when the whole has ended. A transaction that loses is rolled back each time.
+    // TY_E_MEMORY: no room, and nothing will be called. call_due() makes the calls.
+    ty_status call_after_commit(void (*function)(void *context), void *context) {
+        return calls_.push({call_when::committed, function, context});
+    }
+    ty_status call_after_roll_back(void (*function)(void *context), void *context) {
+        return calls_.push({call_when::rolled_back, function, context});
+    }
+
+    // Called by the code that ended the transaction, after it has read the outcome: the calls may begin the next one.
+    void call_due() {
+        if (due_.count() != 0) [[unlikely]]
+            call_all_due();
+    }
+
+    // What it is about to commit; for a recorder.
+    const write_set &writes() const { return writes_; }
+    // For a change of something that is no word of the memory, but is represented by one: the commit counts as a store
+    // to it.
+    [[nodiscard]] bool touch(void *word);
+    // Whether no other transaction has committed to such a word after this one's start. False: it is lost.
+    [[nodiscard]] bool unchanged(const void *word);
+    // Whether another transaction is committing to it now; that may still fail.
+    bool is_committed_to(const void *word) const;
+    void *upper = nullptr; // for the layer above
+
+private:
+    friend class domain;
+
+    // The word of a locked stripe: the owner's id, the index in its locks_, and 1.
+    static constexpr unsigned place_bits = 40;
+    static constexpr uint64_t id_max = (uint64_t{1} << (64 - place_bits)) - 1;
+
+    struct locked_stripe {
+        std::atomic<uint64_t> *stripe;
+        uint64_t version; // before it was locked
+    };
+    enum class call_when : uint8_t { committed, rolled_back, always, never };
+    struct call {
+        call_when when;
+        void (*function)(void *);
+        void *context;
+    };
+
+    bool try_to_enter();
+    bool enter(patience waits) { return try_to_enter() || enter_slowly(waits); }
+    [[gnu::cold, gnu::noinline]] bool enter_slowly(patience waits);
+    [[gnu::noinline]] bool begin_otherwise(patience waits);
+    [[gnu::cold]] void call_all_due();
+    void runs_no_more();
+    bool load_settled(const std::atomic<uint64_t> *stripe, const uint64_t *word, uint64_t *value) const;
+    bool load_word(const uint64_t *word, uint64_t *value);
+    bool load_committed(const uint64_t *word, uint64_t *value);
+    bool load_old(const uint64_t *word, uint64_t *value);
+    bool move_start_up();
+    bool reads_hold() const;
+    bool lose(conflict kind);
+    bool lose(ty_status status);
+    bool holds(uint64_t version) const;      // whether it has locked the stripe with this word
+    uint64_t before(uint64_t version) const; // the version of such a stripe before
+    bool lock_stripes();
+    void unlock_stripes();
+    bool try_commit();
+    void store_words();
+    void release_stripes(uint64_t timestamp);
+    void end(call_when outcome);
+    void add_to(metrics &sums) const;
+
+    // Written by its thread, read by threads that make a request to all (Q3: it is written before attention_ is read).
+    alignas(64) std::atomic<uint64_t> began_{0}; // the clock at its begin, plus 1; 0: not running
+    std::atomic<uint64_t> committing_{0};        // a lower bound of its timestamp; 0: not committing
+    std::atomic<uint32_t> changes_{0};   // the futex on which it waits: counts up when something may have changed
+    std::atomic<uint64_t> waits_for_{0}; // the stripes, as a 64-bit filter
+    alignas(64) domain *domain_ = nullptr;
+    transaction *next_ = nullptr; // in the domain's list
+    uint64_t id_ = 0;             // not 0
+    uint64_t stops_ = 0;          // the domain's count of stops at its begin
+    uint64_t start_ = 0;          // it reads what was committed up to here
+    uint64_t timestamp_ = 0;
+    bool stored_ = false; // whether the one that ended last stored something
+    kind what_ = kind::writes;
+    manner how_ = manner::optimistic; // load_at_once checks this and lost_ with one instruction
+    conflict last_conflict_ = conflict::count;
+    ty_status lost_ = TY_OK;
+    bool waits_ = false;
+    bool runs_ = false;
+    bool held_ = false; // its thread is alone also between its transactions
+    pile<std::atomic<uint64_t> *> reads_;
+    pile<locked_stripe> locks_;
+    write_set writes_;
+    pile<call> calls_;
+    pile<call> due_;                   // calls of ended transactions
+    std::atomic<uint64_t> commits_{0}; // metrics: written by its own thread only
+    std::atomic<uint64_t> conflicts_[static_cast<size_t>(conflict::count)]{};
+    std::atomic<uint64_t> alone_count_{0};
+    std::atomic<uint64_t> old_count_{0};
+};
+
+struct options {
+    unsigned stripe_bits = 20;           // 2 to this power stripes, of 8 bytes each
+    size_t old_bytes = size_t{32} << 20; // for old values, at most
+    uint64_t clock = 0;                  // the last timestamp of earlier runs
+    const recorder *keeper = nullptr;    // lives as long as the domain; NULL: commits are not recorded
+};
+
+// What all transactions share.
+class domain {
+public:
+    // Expected: TY_E_MEMORY.
+    static ty_status create(const options &wanted, domain **made);
+    void destroy(); // no transaction is left
+
+    // A transaction for the calling thread, or for a later one. Expected: TY_E_MEMORY. Thread-safe.
+    ty_status join(transaction **made);
+    void leave(transaction *left); // not running
+
+    // Returns when all transactions have ended, but those that wait for a change; none begins until go_on. So the
+    // caller, which runs none, may load and store directly. Externally serialised.
+    void stop();
+    void go_on();
+    // While the domain is stopped: what its caller stored has timestamps up to this one.
+    void advance(uint64_t timestamp) { clock_.store(timestamp, std::memory_order_release); }
+
+    // Returns when all commits with timestamps up to this one are recorded and stored, except that of a transaction in
+    // which the caller is (NULL: none). Thread-safe.
+    void await(uint64_t timestamp, const transaction *but);
+    // Returns once all transactions that ran at the call have ended, or read all that was committed by then. The caller
+    // runs none. Thread-safe.
+    void quiesce();
+    // Every transaction that runs, or will run, reads what was committed up to this timestamp. Thread-safe.
+    uint64_t oldest();
+    bool any_runs(); // may be out of date, unless the domain is stopped
+    uint64_t now() const { return clock_.load(std::memory_order_acquire); }
+    metrics count();
+
+private:
+    friend class transaction;
+
+    // Requests to all transactions, in attention_.
+    static constexpr uint32_t ask_stop = 1;
+    static constexpr uint32_t ask_alone = 2;
+    static constexpr uint32_t ask_old = 4;
+    static constexpr uint32_t ask_wake = 8;
+    static constexpr uint32_t ask_ends = 16;
+
+    static constexpr unsigned old_place_bits = 24;
+    static constexpr uint64_t old_places = (uint64_t{1} << old_place_bits) - 1;
+    struct old_value {
+        const uint64_t *word;
+        uint64_t value;
+        uint64_t until; // the timestamp of the commit that overwrote it
+        uint64_t next;  // next record of the stripe, encoded as in heads_
+    };
+
+    size_t stripe_number(const void *address) const {
+        uint64_t line = reinterpret_cast<uintptr_t>(address) >> stripe_shift;
+        return (line ^ line >> stripe_bits_) & stripe_mask_;
+    }
+    std::atomic<uint64_t> *stripe_of(const void *address) const { return stripes_ + stripe_number(address); }
+    static constexpr unsigned stripe_shift = 5; // neighbouring words are often changed together
+
+    size_t stripes_bytes() const; // also the size of heads_
+    size_t old_bytes() const;
+    uint64_t unused_id();
+    void ask(uint32_t what); // also waits for commits that may have missed it; under lock_
+    void no_longer(uint32_t what);
+    void await_end_of(uint32_t what);
+    bool is_asked(uint32_t what) const { return (attention_.load(std::memory_order_seq_cst) & what) != 0; }
+    // Waits for the commits under way; if none, until no commit is under way. Ignores but.
+    void await_commits(bool none, const transaction *but);
+    bool take_ticket(patience waits);
+    bool begin_alone(const transaction &who, patience waits); // false: it would have to wait for its turn
+    void end_alone();
+    ty_status begin_old();
+    void end_old();
+    void note_old(const write_set &writes, uint64_t timestamp);
+    bool find_old(const uint64_t *word, uint64_t start, uint64_t *value) const;
+    void wake(uint64_t stripes);
+    // A stripe's bit in a 64-bit filter.
+    uint64_t bit_of(const std::atomic<uint64_t> *stripe) const { return uint64_t{1} << (stripe - stripes_) % 64; }
+
+    alignas(128) std::atomic<uint64_t> clock_{0};
+    alignas(128) std::atomic<uint32_t> attention_{0};
+    std::atomic<uint32_t> answered_{0}; // counts up when a request is withdrawn
+    std::atomic<uint32_t> ended_{0};    // counts up when a transaction ends and a thread waits for that
+    std::atomic<uint64_t> stops_{0};    // completed stops
+    std::atomic<uint64_t> *stripes_ = nullptr;
+    unsigned stripe_bits_ = 0;
+    size_t stripe_mask_ = 0;
+    recorder keeper_{};    // functions NULL: none
+    bool barrier_ = false; // the process barrier works: a beginning transaction needs no fence
+    alignas(128) std::atomic<uint32_t> next_ticket_{0};
+    std::atomic<uint32_t> serving_{0};
+    os::mutex lock_{os::lock_rank::stm};
+    transaction *first_ = nullptr; // guarded by lock_, as are the members below
+    uint64_t last_id_ = 0;
+    uint32_t old_readers_ = 0;
+    uint32_t waiting_ = 0;
+    uint32_t quiescing_ = 0;
+    metrics left_{}; // of transactions that left
+    // Old values, while there are readers of them: by stripe the newest record, with old_time_ in its upper bits.
+    old_value *old_ = nullptr;
+    std::atomic<uint64_t> *heads_ = nullptr;
+    uint64_t old_max_ = 0;
+    uint64_t old_time_ = 0; // changes while no commit is recording
+    std::atomic<uint64_t> old_used_{0};
+    std::atomic<bool> old_full_{false};
+};
+
+// Q1: loads are of one state. A value that was committed up to the start; false: another transaction is committing, or
+// has committed since. Ordered so that a thread that sees the value of a commit sees that its stripe is, or was,
+// locked.
+[[gnu::always_inline]] inline bool transaction::load_settled(const std::atomic<uint64_t> *stripe, const uint64_t *word,
+                                                             uint64_t *value) const {
+    const uint64_t version = stripe->load(std::memory_order_acquire);
+    perturb();
+    *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    perturb();
+    return (version & 1) == 0 && (version >> 1 <= start_ || fault("stm_word_later_than_the_start_taken")) &&
+           (stripe->load(std::memory_order_relaxed) == version || fault("stm_stripe_read_once"));
+}
+
+inline bool transaction::load_at_once(const uint64_t *word, uint64_t *value) {
+    if (lost_ != TY_OK || how_ != manner::optimistic || !reads_.has_room() || writes_.may_have(word)) [[unlikely]]
+        return false;
+    std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
+    uint64_t loaded;
+    if (!load_settled(stripe, word, &loaded)) [[unlikely]]
+        return false;
+    if (reads_.count() == 0 || reads_[reads_.count() - 1] != stripe)
+        reads_.push_in_room(stripe);
+    *value = loaded;
+    return true;
+}
+
+inline bool transaction::store_at_once(uint64_t *word, uint64_t value, uint64_t mask) {
+    return lost_ == TY_OK && what_ != kind::reads && writes_.put_new(word, value, mask);
+}
+
+inline bool is_word(const void *address, size_t bytes) {
+    return bytes == sizeof(uint64_t) && reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) == 0;
+}
+// Half of a word, not across two.
+inline bool is_half(const void *address, size_t bytes) {
+    return bytes == sizeof(uint32_t) && reinterpret_cast<uintptr_t>(address) % sizeof(uint32_t) == 0;
+}
+inline unsigned bit_in_word(const void *address) {
+    return static_cast<unsigned>(reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) * 8);
+}
+inline uint64_t *word_around(const void *address) {
+    return reinterpret_cast<uint64_t *>(reinterpret_cast<uintptr_t>(address) & ~uintptr_t{7});
+}
+
+// Calls first; if that wants to wait, rolls back what it stored and calls second.
+verdict either(transaction &own, verdict (*first)(transaction &own, void *context),
+               verdict (*second)(transaction &own, void *context), void *context);
+
+// Runs the body in a transaction until it commits, or the body has it rolled back, which leaves *committed false. The
+// body may run many times. Once the transaction is lost its loads and stores are refused, and it runs again whatever
+// the body returns, unless memory is short (TY_E_MEMORY) or it stored although it said that it only reads
+// (TY_E_ARGUMENT). After some conflicts it runs so that it cannot lose. Within a transaction of the same thread the
+// body is a part of that one: rolled back alone, committed with it; if it waits, the whole does.
+// wait: the body cannot proceed in this state: it runs again when a word that it loaded has changed.
+// The caller calls own.call_due() afterwards, unless it was a part.
+//
+// TY_E_BUSY, unless it was a part: it has been rolled back, and is to be run again by another call, with the same
+// losses. Its last conflict says why: conflict::asked by its body; conflict::elsewhere. Otherwise it would have had to
+// wait, and may not (patience::none, Q7); one that asks to wait for a change then gets TY_E_ARGUMENT.
+struct attempts {
+    bool alone = false; // it runs alone from the first attempt on, and does not wait
+    patience waits = patience::any;
+    unsigned losses = 0; // so far: later calls count on from here
+};
+ty_status run(transaction &own, kind what, verdict (*body)(transaction &own, void *context), void *context,
+              bool *committed, attempts &tried);
+
+} // namespace taiyen::stm
