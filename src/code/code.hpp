@@ -33,7 +33,7 @@ private:
     ty_status check_words();
     ty_status check_one_step() const;
     ty_status check_history() const;
-    ty_status check_what_was_there(ty_heap *heap, const list<code_number_1> &words) const;
+    ty_status check_what_was_there(ty_heap *heap, const os::array<code_number_1> &words) const;
     ty_status keep_numbers(ty_heap *heap, ty_code binding);
     ty_status make_blocks(ty_code binding);
     bool knows_all() const;
@@ -48,11 +48,11 @@ private:
     ty_code wanted_;
     ty_heap *heap_ = nullptr;
     code_record before_{}, after_{};
-    list<os::loaded_object> objects_;
-    list<object_fate> fates_;
+    os::array<os::loaded_object> objects_;
+    os::array<object_fate> fates_;
     translator translator_;
     words_found words_;
-    list<char> objects_block_, symbols_block_, numbers_block_; // to be stored; empty: the stored block stays
+    os::array<char> objects_block_, symbols_block_, numbers_block_; // to be stored; empty: the stored block stays
 };
 
 // ty_each_code_word.

@@ -71,14 +71,14 @@ code_build_1 build_from(const uint8_t *bytes, uint32_t count) {
     return build;
 }
 
-void seal(list<char> *block, uint64_t magic, ty_code binding, uint64_t count) {
+void seal(os::array<char> *block, uint64_t magic, ty_code binding, uint64_t count) {
     auto *head = reinterpret_cast<code_head_1 *>(block->begin());
     *head = {magic, code_version_1, uint32_t(binding), block->count(), count, 0};
     head->checksum = checksum_of(head);
 }
 
 template <class T>
-ty_status append(list<char> *block, const T *items, size_t count) {
+ty_status append(os::array<char> *block, const T *items, size_t count) {
     char *place = nullptr;
     if (ty_status status = block->extend(count * sizeof *items, &place))
         return status;
@@ -94,10 +94,10 @@ uint64_t flags_of(const os::loaded_object &object) {
 
 // The symbols of one process, while they are collected.
 struct collecting {
-    list<code_symbol_1> symbols;
-    list<char> names;
-    list<code_table_1> tables;
-    list<uint32_t> files; // of the object that is read: offsets of their names in `names`
+    os::array<code_symbol_1> symbols;
+    os::array<char> names;
+    os::array<code_table_1> tables;
+    os::array<uint32_t> files; // of the object that is read: offsets of their names in `names`
 
     ty_status add_name(const char *file, const char *name, uint32_t *at) {
         const size_t file_bytes = file ? strlen(file) + 1 : 0, name_bytes = strlen(name) + 1;
@@ -221,9 +221,9 @@ ty_status record_find(ty_heap *heap, code_record *found) {
     return TY_OK;
 }
 
-ty_status objects_of_process(list<os::loaded_object> *objects) {
+ty_status objects_of_process(os::array<os::loaded_object> *objects) {
     auto add = [](void *context, const os::loaded_object &object) {
-        return static_cast<list<os::loaded_object> *>(context)->push(object);
+        return static_cast<os::array<os::loaded_object> *>(context)->push(object);
     };
     return os::each_loaded_object(add, objects);
 }
@@ -232,7 +232,7 @@ code_build_1 build_of(const os::loaded_object &object) {
     return build_from(object.build, object.build_bytes);
 }
 
-ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &objects, list<char> *block) {
+ty_status make_objects_block(ty_code binding, const os::array<os::loaded_object> &objects, os::array<char> *block) {
     const code_head_1 head{};
     if (ty_status status = append(block, &head, 1))
         return status;
@@ -248,14 +248,15 @@ ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &obj
 }
 
 // For a block that was just created, so that it needs no checks.
-void view_symbols(const list<char> &block, code_record *record) {
+void view_symbols(const os::array<char> &block, code_record *record) {
     record->symbols_head = reinterpret_cast<const code_head_1 *>(block.begin());
     record->tables = reinterpret_cast<const code_table_1 *>(record->symbols_head + 1);
     record->table_count = record->symbols_head->count;
     record->symbols = reinterpret_cast<const code_symbol_1 *>(record->tables + record->table_count);
 }
 
-ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_record &before, list<char> *block) {
+ty_status make_symbols_block(const os::array<os::loaded_object> &objects, const code_record &before,
+                             os::array<char> *block) {
     collecting all;
     for (const os::loaded_object &object : objects)
         if (ty_status status = add_object(object, before, all))
@@ -283,7 +284,7 @@ ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_
     return TY_OK;
 }
 
-ty_status make_numbers_block(const list<code_number_1> &numbers, list<char> *block) {
+ty_status make_numbers_block(const os::array<code_number_1> &numbers, os::array<char> *block) {
     const code_head_1 head{};
     if (ty_status status = append(block, &head, 1))
         return status;

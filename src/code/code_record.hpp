@@ -1,9 +1,9 @@
 // The record of code in a heap, and how its new blocks are made. docs/design/code.md.
 #pragma once
 
-#include "list.hpp"
 #include "record_layout.hpp"
 #include "src/txn/txn.hpp"
+#include <algorithm>
 #include <taiyen/code.h>
 
 namespace taiyen {
@@ -34,15 +34,16 @@ bool operator==(const code_build_1 &a, const code_build_1 &b);
 ty_status record_find(ty_heap *heap, code_record *found);
 
 // The objects of this process.
-ty_status objects_of_process(list<os::loaded_object> *objects);
+ty_status objects_of_process(os::array<os::loaded_object> *objects);
 code_build_1 build_of(const os::loaded_object &object);
 
 // The new content of the blocks.
-ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &objects, list<char> *block);
+ty_status make_objects_block(ty_code binding, const os::array<os::loaded_object> &objects, os::array<char> *block);
 // Symbols of builds that `before` has are taken from there, the others from the objects' files.
-ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_record &before, list<char> *block);
-ty_status make_numbers_block(const list<code_number_1> &numbers, list<char> *block);
+ty_status make_symbols_block(const os::array<os::loaded_object> &objects, const code_record &before,
+                             os::array<char> *block);
+ty_status make_numbers_block(const os::array<code_number_1> &numbers, os::array<char> *block);
 // The symbols of such a block, into an empty record.
-void view_symbols(const list<char> &block, code_record *record);
+void view_symbols(const os::array<char> &block, code_record *record);
 
 } // namespace taiyen

@@ -83,8 +83,8 @@ ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
 }
 
 struct numbers_search {
-    const list<address_range> &objects;
-    list<code_number_1> &numbers;
+    const os::array<address_range> &objects;
+    os::array<code_number_1> &numbers;
     known_numbers places;
 };
 
@@ -97,7 +97,7 @@ ty_status note_number(void *context, uint64_t *word, const ty_block &) {
 }
 
 struct history_search {
-    const list<object_fate> &fates;
+    const os::array<object_fate> &fates;
     const translator &words;
     history_words &found;
 };
@@ -152,8 +152,8 @@ ty_status find_words(ty_heap *heap, const code_record &own, translator &words, b
     return each_word(heap, own, words.range(), note_word, &all);
 }
 
-ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address_range> &objects,
-                       list<code_number_1> *numbers) {
+ty_status find_numbers(ty_heap *heap, const code_record &own, const os::array<address_range> &objects,
+                       os::array<code_number_1> *numbers) {
     address_range all{UINT64_MAX, 0};
     for (const address_range &one : objects)
         all = {std::min(all.begin, one.begin), std::max(all.end, one.end + 1)};
@@ -161,7 +161,7 @@ ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address
     return all.begin < all.end ? each_word(heap, own, all, note_number, &search) : TY_OK;
 }
 
-ty_status find_in_history(ty_heap *heap, const list<object_fate> &fates, const translator &words,
+ty_status find_in_history(ty_heap *heap, const os::array<object_fate> &fates, const translator &words,
                           history_words *found) {
     history_search search{fates, words, *found};
     return undo_each_recorded_word(heap, look_at_history, &search);

@@ -37,8 +37,8 @@ struct repointing {
     uint64_t value;
 };
 struct words_found {
-    list<repointing> repoint;
-    list<code_number_1> numbers;
+    os::array<repointing> repoint;
+    os::array<code_number_1> numbers;
     uint64_t lost = 0;
     uint64_t unnamed = 0;   // that point to nothing that had a name
     uint64_t lost_word = 0; // the first of the lost ones; if none is lost, of the others
@@ -47,8 +47,8 @@ struct words_found {
     bool doubtful = false; // the first one is: the end of one variable, or the begin of another
 };
 // The words that lie in the range of these objects, and so must be numbers (CD7), in the order of their offsets.
-ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address_range> &objects,
-                       list<code_number_1> *numbers);
+ty_status find_numbers(ty_heap *heap, const code_record &own, const os::array<address_range> &objects,
+                       os::array<code_number_1> *numbers);
 
 // Addresses in the history of undo that point into objects of the record that are not at their places, or to symbols
 // that another program replaces there.
@@ -56,7 +56,8 @@ struct history_words {
     uint64_t count = 0;
     const object_fate *object = nullptr; // of the first one
 };
-ty_status find_in_history(ty_heap *heap, const list<object_fate> &fates, const translator &words, history_words *found);
+ty_status find_in_history(ty_heap *heap, const os::array<object_fate> &fates, const translator &words,
+                          history_words *found);
 
 // CD3: each word that the translator repoints is listed once.
 // CD7: words in the heap from before it was opened in this process are not this process's addresses, unless the same

@@ -20,7 +20,7 @@ bool has_build(const code_object_1 &before, const os::loaded_object &now) {
 
 // The only object for which the test holds; NULL: none, or several (*several).
 template <class Test>
-const os::loaded_object *find_only(const list<os::loaded_object> &objects, Test &&holds, bool *several) {
+const os::loaded_object *find_only(const os::array<os::loaded_object> &objects, Test &&holds, bool *several) {
     const os::loaded_object *found = nullptr;
     *several = false;
     for (const os::loaded_object &now : objects)
@@ -49,7 +49,7 @@ bool has_twin(const code_record &record, const code_object_1 &object, bool by_na
 
 // A file may have been renamed: but not to the name of another object, nor while another build has its name.
 bool may_be_renamed(const code_record &record, const code_object_1 &before, const os::loaded_object &now,
-                    const list<os::loaded_object> &objects) {
+                    const os::array<os::loaded_object> &objects) {
     for (uint64_t n = 0; n < record.count; ++n)
         if (has_name(record.objects[n], now))
             return false;
@@ -58,7 +58,8 @@ bool may_be_renamed(const code_record &record, const code_object_1 &before, cons
 }
 
 // Copies of one file have one build: their names distinguish them.
-object_fate find_fate(const code_record &record, const code_object_1 &before, const list<os::loaded_object> &objects) {
+object_fate find_fate(const code_record &record, const code_object_1 &before,
+                      const os::array<os::loaded_object> &objects) {
     const object_fate missing{&before, nullptr, fate::missing};
     bool several = false;
     const auto built = [&](const os::loaded_object &now) { return has_build(before, now); };
@@ -86,7 +87,8 @@ object_fate find_fate(const code_record &record, const code_object_1 &before, co
 
 } // namespace
 
-ty_status find_fates(const code_record &record, const list<os::loaded_object> &objects, list<object_fate> *fates) {
+ty_status find_fates(const code_record &record, const os::array<os::loaded_object> &objects,
+                     os::array<object_fate> *fates) {
     for (uint64_t n = 0; n < record.count; ++n)
         if (ty_status status = fates->push(find_fate(record, record.objects[n], objects)))
             return status;
@@ -122,16 +124,19 @@ ty_status name_index::note_shared_names() {
         if (ty_status status = shared_text_.extend(bytes, &place))
             return status;
         memcpy(place, first, bytes);
-        if (ty_status status = shared_.push(place)) // a list's memory does not move
+        if (ty_status status = shared_.push(size_t(place - shared_text_.begin())))
             return status;
     }
-    std::sort(shared_.begin(), shared_.end(), [](const char *a, const char *b) { return strcmp(a, b) < 0; });
+    const char *text = shared_text_.begin();
+    std::sort(shared_.begin(), shared_.end(), [text](size_t a, size_t b) { return strcmp(text + a, text + b) < 0; });
     return TY_OK;
 }
 
 bool name_index::is_shared(const char *name) const {
-    return std::binary_search(shared_.begin(), shared_.end(), name,
-                              [](const char *a, const char *b) { return strcmp(a, b) < 0; });
+    const char *text = shared_text_.begin();
+    const size_t *at = std::lower_bound(shared_.begin(), shared_.end(), name,
+                                        [text](size_t a, const char *wanted) { return strcmp(text + a, wanted) < 0; });
+    return at != shared_.end() && !strcmp(text + *at, name);
 }
 
 const code_symbol_1 *name_index::find(const char *name) const {
@@ -186,7 +191,7 @@ ty_status translator::index_names(size_t n) {
 namespace {
 
 // Whether the process has the objects that the record has, in the same order.
-bool are_same(const list<object_fate> &fates, const list<os::loaded_object> &now) {
+bool are_same(const os::array<object_fate> &fates, const os::array<os::loaded_object> &now) {
     size_t n = 0;
     for (const object_fate &object : fates) {
         if (was_gone(*object.before))
@@ -200,8 +205,8 @@ bool are_same(const list<object_fate> &fates, const list<os::loaded_object> &now
 
 } // namespace
 
-ty_status translator::create(const code_record &before, const code_record &after, const list<object_fate> &fates,
-                             const list<os::loaded_object> &now) {
+ty_status translator::create(const code_record &before, const code_record &after, const os::array<object_fate> &fates,
+                             const os::array<os::loaded_object> &now) {
     before_ = before;
     after_ = after;
     fates_ = &fates;

@@ -16,7 +16,8 @@ struct object_fate {
     const os::loaded_object *now; // NULL: missing
     fate what;
 };
-ty_status find_fates(const code_record &record, const list<os::loaded_object> &objects, list<object_fate> *fates);
+ty_status find_fates(const code_record &record, const os::array<os::loaded_object> &objects,
+                     os::array<object_fate> *fates);
 
 // The symbols of one build, by their names.
 class name_index {
@@ -33,9 +34,9 @@ private:
     bool is_shared(const char *name) const;
 
     code_record record_;
-    list<const code_symbol_1 *> sorted_;
-    list<const char *> shared_; // names that others have with a number
-    list<char> shared_text_;
+    os::array<const code_symbol_1 *> sorted_;
+    os::array<char> shared_text_; // names that others have with a number
+    os::array<size_t> shared_;    // where each begins in it
     bool whole_ = false;
 };
 
@@ -62,8 +63,8 @@ public:
     translator &operator=(const translator &) = delete;
     ~translator();
     // All must outlive it. now: the objects of this process.
-    ty_status create(const code_record &before, const code_record &after, const list<object_fate> &fates,
-                     const list<os::loaded_object> &now);
+    ty_status create(const code_record &before, const code_record &after, const os::array<object_fate> &fates,
+                     const os::array<os::loaded_object> &now);
     address_range range() const { return begin_ < end_ ? address_range{begin_, end_} : address_range{0, 0}; }
     // Whether an object of this process lies there.
     bool is_here(uint64_t word) const;
@@ -79,7 +80,7 @@ private:
     struct names {
         name_index before, after;
         const code_table_1 *table;
-        list<const code_symbol_1 *> now; // of each symbol of the table; see find_symbol()
+        mutable os::array<const code_symbol_1 *> now; // of each symbol of the table; see find_symbol()
     };
     struct known {
         uint64_t word;
@@ -109,12 +110,12 @@ private:
     static const code_symbol_1 *symbol_before(const code_record &record, const code_table_1 *table, uint64_t offset);
 
     code_record before_{}, after_{};
-    const list<object_fate> *fates_ = nullptr;
-    const list<os::loaded_object> *now_ = nullptr;
-    list<names *> names_;
+    const os::array<object_fate> *fates_ = nullptr;
+    const os::array<os::loaded_object> *now_ = nullptr;
+    os::array<names *> names_;
     bool program_changed_ = false;
     bool may_be_replaced_ = false; // other objects are loaded, or in another order
-    list<known> known_;
+    os::array<known> known_;
     uint64_t begin_ = UINT64_MAX, end_ = 0; // of everything that is inspected
 };
 

@@ -63,7 +63,7 @@ ty_status code_session::look_at_unbound(ty_heap *heap) {
 }
 
 // Words that point into an object's old place, where another object lies now, are its addresses, or numbers.
-ty_status code_session::check_what_was_there(ty_heap *heap, const list<code_number_1> &words) const {
+ty_status code_session::check_what_was_there(ty_heap *heap, const os::array<code_number_1> &words) const {
     known_numbers known(heap, before_);
     for (const code_number_1 &one : words) {
         if (known.has(reinterpret_cast<const uint64_t *>(static_cast<const char *>(heap_base(heap)) + one.offset)))
@@ -79,8 +79,8 @@ ty_status code_session::check_what_was_there(ty_heap *heap, const list<code_numb
 
 // CD7, for objects at places where the record has nothing. Words that the record has as numbers stay numbers.
 ty_status code_session::keep_numbers(ty_heap *heap, ty_code binding) {
-    list<address_range> come;
-    list<code_number_1> found, all;
+    os::array<address_range> come;
+    os::array<code_number_1> found, all;
     if (binding != TY_CODE_MAPPED)
         return TY_OK;
     for (const os::loaded_object &object : objects_)

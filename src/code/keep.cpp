@@ -9,7 +9,7 @@ namespace {
 
 // A block and its root. If it fits, it takes the place of the previous one: a heap may be full.
 struct new_block {
-    const list<char> &content;
+    const os::array<char> &content;
     const char *root;
     const code_head_1 *before;
     bool has_addresses; // of code: memory of the previous one, allocated again, may stay unwritten, and be scanned
@@ -65,7 +65,7 @@ ty_status put(ty_heap *heap, ty_txn *txn, const new_block &block) {
     return txn_free(txn, before);
 }
 
-ty_status repoint(ty_txn *txn, const list<repointing> &words) {
+ty_status repoint(ty_txn *txn, const os::array<repointing> &words) {
     for (const repointing &one : words) {
         if (ty_status status =
                 fault("repointed_words_in_no_record") && txn ? TY_OK : txn_declare(txn, one.word, sizeof *one.word))

@@ -54,7 +54,7 @@ private:
         return TY_OK;
     }
 
-    list<named_range> all_;
+    os::array<named_range> all_;
     address_range hulls_[2] = {{UINT64_MAX, 0}, {UINT64_MAX, 0}};
 };
 
@@ -83,12 +83,10 @@ class sample {
 public:
     sample(ty_heap *heap, const code_ranges &ranges) : heap_(heap), ranges_(ranges) {}
     ty_status count(uint64_t *words) {
-        ty_block *blocks;
         const void **seen;
-        if (ty_status status = blocks_.extend(blocks_max, &blocks))
+        if (ty_status status = blocks_.reserve(blocks_max))
             return status;
-        blocks_.cut(0);
-        if (ty_status status = seen_.extend(places, &seen)) // of zeros
+        if (ty_status status = seen_.extend(places, &seen))
             return status;
         auto add_root = [](const char *, void *address, void *self) {
             static_cast<sample *>(self)->add(address);
@@ -124,8 +122,8 @@ private:
 
     ty_heap *heap_;
     const code_ranges &ranges_;
-    list<ty_block> blocks_;
-    list<const void *> seen_; // by address
+    os::array<ty_block> blocks_;
+    os::array<const void *> seen_; // by address
 };
 
 } // namespace

@@ -88,9 +88,9 @@ private:
     }
 
     ty_heap *heap_;
-    list<ty_block> blocks_; // in order of address
-    list<uint8_t> states_;
-    list<ty_block> pending_;
+    os::array<ty_block> blocks_; // in order of address
+    os::array<uint8_t> states_;
+    os::array<ty_block> pending_;
     ty_status failed_ = TY_OK;
 };
 

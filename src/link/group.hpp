@@ -72,9 +72,7 @@ struct waiting_threads {
 
 // For each heap, the records of distributed transactions that have ended in memory, one after another.
 struct grouped_records {
-    uint8_t *bytes;
-    size_t size;
-    size_t capacity;
+    os::array<uint8_t> bytes;
     size_t ends[record_pending_max];
 };
 struct grouped_batch {

@@ -37,7 +37,7 @@ ty_status of_no_use(const char *call, ty_status status) {
 }
 
 size_t bytes_kept(const group_commit &g, size_t n) {
-    return g.batches[0].heaps[n].size + g.batches[1].heaps[n].size;
+    return g.batches[0].heaps[n].bytes.count() + g.batches[1].heaps[n].bytes.count();
 }
 
 // Whether the logs have room for this many more bytes, with their heads, and an end.
@@ -95,7 +95,7 @@ ty_status append(const ty_group &group, const grouped_batch &batch, uint64_t *ls
         const grouped_records &records = batch.heaps[n];
         log_piece pieces[record_pending_max];
         for (size_t i = 0, begin = 0; i < batch.count; begin = records.ends[i++])
-            pieces[i] = {records.bytes + begin, records.ends[i] - begin};
+            pieces[i] = {records.bytes.begin() + begin, records.ends[i] - begin};
         if (ty_status status = txn_append_grouped(group.heaps[n], pieces, batch.count, description, bytes, &lsns[n]))
             return status;
     }
@@ -120,7 +120,7 @@ ty_status write(const ty_group &group, const grouped_batch &batch) {
 
 void empty(grouped_batch &batch) {
     for (grouped_records &records : batch.heaps)
-        records.size = 0;
+        records.bytes.cut(0);
     batch.count = 0;
 }
 
@@ -172,31 +172,19 @@ ty_status encode(ty_dtxn *dtxn, encoded_dtxn *one) {
     return TY_OK;
 }
 
-ty_status provide(grouped_records &records, size_t bytes) {
-    if (bytes <= records.capacity)
-        return TY_OK;
-    const size_t capacity = bytes < 4096 ? 4096 : 2 * bytes;
-    void *memory = os::own_realloc(records.bytes, capacity);
-    if (!memory)
-        return failure(TY_E_MEMORY, "commit a distributed transaction with others")
-            .remedy("free memory, or raise the process's limits");
-    records.bytes = static_cast<uint8_t *>(memory);
-    records.capacity = capacity;
-    return TY_OK;
-}
-
 ty_status keep(ty_dtxn *dtxn, const encoded_dtxn &one, waiting_thread &own) {
     ty_group &group = *dtxn->group;
     group_commit &g = group.grouped;
     grouped_batch &batch = g.batches[g.filled];
     for (size_t n = 0; n < group.count; ++n)
-        if (ty_status status = provide(batch.heaps[n], batch.heaps[n].size + one.sizes[n]))
+        if (ty_status status = batch.heaps[n].bytes.reserve(one.sizes[n]))
             return status;
     for (size_t n = 0; n < group.count; ++n) {
         grouped_records &records = batch.heaps[n];
-        memcpy(records.bytes + records.size, one.bytes[n], one.sizes[n]);
-        records.size += one.sizes[n];
-        records.ends[batch.count] = records.size;
+        uint8_t *place = nullptr;
+        (void)records.bytes.extend(one.sizes[n], &place); // there is room
+        memcpy(place, one.bytes[n], one.sizes[n]);
+        records.ends[batch.count] = records.bytes.count();
     }
     if (batch.count == 0 || !fault("batch_decided_by_its_first_dtxn"))
         batch.last = dtxn->what;
@@ -344,7 +332,7 @@ ty_status commit_grouped(ty_dtxn *dtxn, bool *done) {
 void forget_grouped(ty_group &group) {
     for (grouped_batch &batch : group.grouped.batches)
         for (grouped_records &records : batch.heaps)
-            free(records.bytes);
+            records.bytes.release();
     while (ty_dtxn *dtxn = group.grouped.doubtful) {
         group.grouped.doubtful = dtxn->next;
         free(dtxn);

@@ -158,7 +158,7 @@ struct made_up {
 constexpr uint64_t load_before = 0x555500000000, load_after = 0x7fff00000000, length = 0x10000;
 
 // The table of one build.
-void fill(const std::vector<made_up> &symbols, const code_build_1 &build, list<char> &block, code_record *record) {
+void fill(const std::vector<made_up> &symbols, const code_build_1 &build, os::array<char> &block, code_record *record) {
     size_t names = sizeof(code_head_1) + sizeof(code_table_1) + symbols.size() * sizeof(code_symbol_1);
     std::string text;
     code_head_1 head{};
@@ -209,9 +209,9 @@ public:
 private:
     code_object_1 object_{};
     os::loaded_object now_{};
-    list<os::loaded_object> none_;
-    list<object_fate> fates_;
-    list<char> block_before_, block_after_;
+    os::array<os::loaded_object> none_;
+    os::array<object_fate> fates_;
+    os::array<char> block_before_, block_after_;
     code_record before_{}, after_{};
     translator words_;
 };
@@ -373,8 +373,8 @@ public:
 
 private:
     std::vector<code_object_1> then_;
-    list<os::loaded_object> now_;
-    list<object_fate> fates_;
+    os::array<os::loaded_object> now_;
+    os::array<object_fate> fates_;
 };
 
 TEST(code_objects, copies_of_one_file_are_told_by_their_names) {
@@ -423,8 +423,8 @@ TEST(code_objects, copies_of_one_file_are_told_by_their_names) {
 TEST(code_objects, an_end_moves_along) {
     code_object_1 before[2] = {};
     os::loaded_object now[2] = {};
-    list<object_fate> fates;
-    list<os::loaded_object> none;
+    os::array<object_fate> fates;
+    os::array<os::loaded_object> none;
     for (int n = 0; n < 2; ++n) {
         before[n].load = before[n].begin = load_before + n * length;
         before[n].end = before[n].begin + length;
@@ -448,8 +448,8 @@ TEST(code_objects, an_end_moves_along) {
 TEST_F(code_record_test, symbols_that_could_not_be_read_are_not_known) {
     code_record found, made;
     ASSERT_EQ(record_find(heap_, &found), TY_OK);
-    list<os::loaded_object> objects;
-    list<char> block;
+    os::array<os::loaded_object> objects;
+    os::array<char> block;
     ASSERT_EQ(objects_of_process(&objects), TY_OK);
     strcpy(objects[1].path, "/nowhere/library.so");
     ASSERT_EQ(make_symbols_block(objects, {}, &block), TY_OK);
@@ -461,7 +461,7 @@ TEST_F(code_record_test, symbols_that_could_not_be_read_are_not_known) {
 #endif
     // As one that is not what is loaded, and was linked without a build id.
     for (const bool right : {true, false}) {
-        list<char> other;
+        os::array<char> other;
         code_record seen;
         os::loaded_object object = objects[0];
         object.has_build_id = false;
@@ -470,7 +470,7 @@ TEST_F(code_record_test, symbols_that_could_not_be_read_are_not_known) {
         const uint64_t sum = checksum_in_memory();
         memcpy(object.build, &sum, sizeof sum);
         object.build[3] ^= right ? 0 : 1;
-        list<os::loaded_object> only;
+        os::array<os::loaded_object> only;
         ASSERT_EQ(only.push(object), TY_OK);
         ASSERT_EQ(make_symbols_block(only, {}, &other), TY_OK);
         view_symbols(other, &seen);

@@ -45,7 +45,7 @@ protected:
         code_object_1 object{};
         object.begin = begin;
         object.end = end;
-        list<object_fate> fates;
+        os::array<object_fate> fates;
         history_words found;
         EXPECT_EQ(fates.push({&object, nullptr, fate::missing}), TY_OK);
         EXPECT_EQ(find_in_history(heap_, fates, translator{}, &found), TY_OK) << ty_error_text();

@@ -1,7 +1,8 @@
-// Memory: mappings, address space set aside, moving pages, sets of pages, available memory, memory shared between
-// processes.
+// Memory: mappings, address space set aside, growable arrays, moving pages, sets of pages, available memory, memory
+// shared between processes.
 #pragma once
 
+#include "array.hpp"
 #include "memory_room.hpp"
 #include "page_mover.hpp"
 #include "page_set.hpp"

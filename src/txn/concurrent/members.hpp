@@ -26,8 +26,6 @@
 
 namespace taiyen {
 
-using stm::pile;
-
 struct block_note {
     uint64_t word;
     uint64_t words;
@@ -73,7 +71,7 @@ private:
 // Finds a block among the notes of a transaction. forget() is called when notes are removed, or replaced.
 class block_index {
 public:
-    bool finds(const pile<block_note> &notes, uint64_t word);
+    bool finds(const os::array<block_note> &notes, uint64_t word);
     void forget() { capacity_ = covered_ = 0; }
     void trim() {
         slots_.trim();
@@ -81,7 +79,7 @@ public:
     }
 
 private:
-    bool cover(const pile<block_note> &notes);
+    bool cover(const os::array<block_note> &notes);
 
     scratch slots_;       // indexes of notes, from 1 on; 0: none
     size_t capacity_ = 0; // a power of two
@@ -92,8 +90,8 @@ private:
 // releases memory; with the registration latch held, so that a thread that has closed the latch sees all.
 class retired_blocks {
 public:
-    ty_status reserve(size_t more);                               // expected: TY_E_MEMORY
-    void push(uint64_t timestamp, const pile<block_note> &freed); // reserve() made room
+    ty_status reserve(size_t more);                                    // expected: TY_E_MEMORY
+    void push(uint64_t timestamp, const os::array<block_note> &freed); // reserve() made room
     // Takes up to `most` of those freed at or before the timestamp `oldest`: no running transaction began earlier.
     size_t take(uint64_t oldest, block_note *to, size_t most);
     size_t count() const { return count_.load(std::memory_order_relaxed); }
@@ -107,7 +105,7 @@ public:
 
 private:
     os::mutex lock_{os::lock_rank::leaving};
-    pile<retired_block> blocks_;
+    os::array<retired_block> blocks_;
     size_t done_ = 0; // number of those that are taken
     std::atomic<size_t> count_{0};
     std::atomic<size_t> words_{0}; // of these
@@ -119,7 +117,7 @@ public:
     void add(const char *base, const block_note &made);
     bool may_hold(uint64_t word) const { return word >= low_ && word < high_; }
     // Whether the bytes lie in one of them; precondition: may_hold() of their first word.
-    bool holds(ty_heap *heap, const char *base, const pile<block_note> &allocs, const void *address, size_t bytes);
+    bool holds(ty_heap *heap, const char *base, const os::array<block_note> &allocs, const void *address, size_t bytes);
     // Whether they lie in the one that was allocated or found last.
     bool last_holds(const void *address, size_t bytes) const {
         const size_t offset = reinterpret_cast<uintptr_t>(address) - last_at_;
@@ -156,13 +154,13 @@ struct ty_atomic_txn : taiyen::running_body {
     uintptr_t thread;           // 0: it has ended
 
     // Of the transaction under way.
-    taiyen::pile<taiyen::block_note> allocs;
-    taiyen::pile<taiyen::block_note> frees;
+    taiyen::os::array<taiyen::block_note> allocs;
+    taiyen::os::array<taiyen::block_note> frees;
     taiyen::block_index freed;
     taiyen::own_blocks_of_txn own_blocks;
-    taiyen::pile<taiyen::stm::written_word> own_before; // old values in own blocks, for parts that are rolled back
-    uint32_t parts;                                     // number of parts that run
-    taiyen::pile<taiyen::root_note> roots;
+    taiyen::os::array<taiyen::stm::written_word> own_before; // old values in own blocks, for parts that are rolled back
+    uint32_t parts;                                          // number of parts that run
+    taiyen::os::array<taiyen::root_note> roots;
     bool has_rwlock; // it is alone, and no snapshot is taken meanwhile: it may commit by one
     taiyen::commit_way way;
     ty_commit_mode mode;

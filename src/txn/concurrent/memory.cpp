@@ -152,7 +152,7 @@ void take_roots_back(ty_atomic_txn &txn) {
 }
 
 // The last one of each name counts.
-void forget_overruled(pile<root_note> &roots) {
+void forget_overruled(os::array<root_note> &roots) {
     size_t kept = roots.count();
     for (size_t i = roots.count(); i-- > 0;) {
         bool overruled = false;
@@ -187,7 +187,7 @@ ty_status set_roots(ty_atomic_txn &txn) {
 } // namespace
 
 // False: there is no memory for it.
-bool block_index::cover(const pile<block_note> &notes) {
+bool block_index::cover(const os::array<block_note> &notes) {
     if (2 * notes.count() > capacity_) {
         const size_t capacity = std::bit_ceil(4 * notes.count());
         capacity_ = covered_ = 0;
@@ -206,7 +206,7 @@ bool block_index::cover(const pile<block_note> &notes) {
     return true;
 }
 
-bool block_index::finds(const pile<block_note> &notes, uint64_t word) {
+bool block_index::finds(const os::array<block_note> &notes, uint64_t word) {
     if (notes.count() < few_blocks || !cover(notes)) {
         for (const block_note &note : notes)
             if (note.word == word)
@@ -225,7 +225,7 @@ ty_status retired_blocks::reserve(size_t more) {
     return blocks_.reserve(more);
 }
 
-void retired_blocks::push(uint64_t timestamp, const pile<block_note> &freed) {
+void retired_blocks::push(uint64_t timestamp, const os::array<block_note> &freed) {
     size_t words = 0;
     os::lock_guard guard(lock_);
     for (const block_note &each : freed) {
@@ -263,7 +263,7 @@ void own_blocks_of_txn::add(const char *base, const block_note &made) {
     last_bytes_ = made.words * 8;
 }
 
-bool own_blocks_of_txn::holds(ty_heap *heap, const char *base, const pile<block_note> &allocs, const void *address,
+bool own_blocks_of_txn::holds(ty_heap *heap, const char *base, const os::array<block_note> &allocs, const void *address,
                               size_t bytes) {
     const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(base);
     if (last_holds(address, bytes))

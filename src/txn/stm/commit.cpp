@@ -167,7 +167,7 @@ void transaction::end(call_when outcome) {
 }
 
 void transaction::call_all_due() {
-    pile<call> due;
+    os::array<call> due;
     due.swap(due_);
     for (const call &each : due)
         each.function(each.context);

@@ -20,7 +20,6 @@
 #pragma once
 
 #include "perturb.hpp"
-#include "pile.hpp"
 #include "src/os/os.hpp"
 #include "write_set.hpp"
 
@@ -229,11 +228,11 @@ private:
     bool waits_ = false;
     bool runs_ = false;
     bool held_ = false; // its thread is alone also between its transactions
-    pile<std::atomic<uint64_t> *> reads_;
-    pile<locked_stripe> locks_;
+    os::array<std::atomic<uint64_t> *> reads_;
+    os::array<locked_stripe> locks_;
     write_set writes_;
-    pile<call> calls_;
-    pile<call> due_;                   // calls of ended transactions
+    os::array<call> calls_;
+    os::array<call> due_;              // calls of ended transactions
     std::atomic<uint64_t> commits_{0}; // metrics: written by its own thread only
     std::atomic<uint64_t> conflicts_[static_cast<size_t>(conflict::count)]{};
     std::atomic<uint64_t> alone_count_{0};

@@ -1,7 +1,7 @@
 // The write set: what a transaction has stored and not committed, by address. Parts can be rolled back, the last first.
 #pragma once
 
-#include "pile.hpp"
+#include "src/os/os.hpp"
 
 #include <cstdint>
 
@@ -82,8 +82,8 @@ private:
         written_word before;
     };
 
-    pile<written_word> words_;
-    pile<change> changes_;      // of words that were there at the mark
+    os::array<written_word> words_;
+    os::array<change> changes_; // of words that were there at the mark
     size_t kept_ = 0;           // number of words that were there at the newest mark
     uint64_t seen_ = 0;         // a 64-bit filter of the words
     uint64_t *slots_ = nullptr; // above: the number of this use, below: the word's index; another use: empty

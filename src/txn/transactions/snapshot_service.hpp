@@ -51,12 +51,10 @@ struct snapshot_service {
     bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log does not know yet
     uint64_t pending_epoch;
     log_marks pending_mark;
-    uint64_t started_ns;  // the last one
-    uint64_t started_lsn; // the LSN up to which it holds transactions
-    void **frees;         // blocks to be freed before the next one
-    size_t free_count;
-    size_t free_capacity;
-    uint64_t retry_ns; // when a failed snapshot is retried; 0: the last one did not fail
+    uint64_t started_ns;     // the last one
+    uint64_t started_lsn;    // the LSN up to which it holds transactions
+    os::array<void *> frees; // blocks to be freed before the next one
+    uint64_t retry_ns;       // when a failed snapshot is retried; 0: the last one did not fail
     uint64_t forced;
     uint64_t timed;
     uint64_t pages;

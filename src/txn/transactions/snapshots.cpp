@@ -71,8 +71,8 @@ uint64_t pages_written(const txn_runtime &rt) {
 } // namespace
 
 void snapshots_free_some(txn_runtime &rt, snapshot_service &s, size_t most) {
-    for (; most && s.free_count; --most)
-        if (reserved_free(rt, s.frees[--s.free_count]))
+    for (; most && s.frees.count(); --most)
+        if (reserved_free(rt, s.frees.pop()))
             s.free_error.keep();
 }
 
@@ -280,16 +280,7 @@ void snapshots_free_later(txn_runtime &rt, void *block) {
     bool queued = false;
     if (rt.threads) {
         os::lock_guard guard(s.lock);
-        if (s.free_count == s.free_capacity) {
-            size_t wanted = s.free_capacity ? s.free_capacity * 2 : 1024;
-            if (void *grown = os::own_realloc(s.frees, wanted * sizeof *s.frees)) {
-                s.frees = static_cast<void **>(grown);
-                s.free_capacity = wanted;
-            }
-        }
-        queued = s.free_count < s.free_capacity;
-        if (queued)
-            s.frees[s.free_count++] = block;
+        queued = s.frees.push(block) == TY_OK;
     }
     if (queued)
         snapshots_wake(s);

@@ -112,7 +112,7 @@ void *thread_main(void *argument) {
             os::lock_guard guard(s.lock);
             snapshots_settle(rt, s);
             snapshots_free_some(rt, s, frees_at_once);
-            more = s.free_count != 0;
+            more = s.frees.count() != 0;
         }
         if (snapshots_due(rt))
             (void)snapshots_take(rt, false); // it keeps an error
@@ -171,7 +171,6 @@ void snapshots_destroy(txn_runtime &rt) {
     snapshot_service *s = rt.snapshots;
     if (!s)
         return;
-    free(s->frees);
     s->~snapshot_service();
     os::unmap_memory(s, sizeof *s);
     rt.snapshots = nullptr;

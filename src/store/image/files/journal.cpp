@@ -8,24 +8,6 @@
 
 namespace taiyen {
 
-ty_status page_copies::reserve(size_t more) {
-    if (count + more <= capacity)
-        return TY_OK;
-    size_t wanted = count + more > capacity * 2 ? count + more : capacity * 2;
-    void *grown = os::own_realloc(items, wanted * sizeof *items);
-    if (!grown)
-        return failure(TY_E_MEMORY, "keep a list of %zu page%s", wanted, plural(wanted))
-            .remedy("free memory, or raise the process's limits");
-    items = static_cast<page_copy *>(grown);
-    capacity = wanted;
-    return TY_OK;
-}
-
-void page_copies::release() {
-    free(items);
-    *this = {};
-}
-
 batch *batch_create() {
     void *memory = os::own_calloc(1, sizeof(batch));
     if (!memory)
@@ -71,7 +53,7 @@ uint64_t batch_list::bytes() const {
 uint64_t batch_list::pages() const {
     uint64_t sum = 0;
     for (const batch *b = first; b; b = b->next)
-        sum += b->copies.count;
+        sum += b->copies.count();
     return sum;
 }
 
@@ -106,10 +88,10 @@ ty_status read_batch(const storage_file &journal, const batch &b, const page_sin
     io_buffer buffer;
     if (ty_status status = buffer.create(chunk_pages_1 * page_bytes))
         return status;
-    const page_copy *items = b.copies.items;
-    for (size_t i = 0; i < b.copies.count;) {
+    const os::array<page_copy> &items = b.copies;
+    for (size_t i = 0; i < b.copies.count();) {
         size_t n = 1; // neighbours in the journal: the pages of one chunk
-        while (i + n < b.copies.count && n < chunk_pages_1 && items[i + n].offset == items[i].offset + n * page_bytes)
+        while (i + n < b.copies.count() && n < chunk_pages_1 && items[i + n].offset == items[i].offset + n * page_bytes)
             ++n;
         if (ty_status status = journal.read(items[i].offset, buffer.data(), n * page_bytes))
             return status;
@@ -119,7 +101,7 @@ ty_status read_batch(const storage_file &journal, const batch &b, const page_sin
                                (unsigned long long)items[i + k].page, (unsigned long long)b.epoch)
                     .at(journal.path, items[i + k].offset)
                     .remedy("the disk changed the journal after it was written: restore from a copy");
-        if (ty_status status = sink.pages(sink.context, items + i, n, buffer.data()))
+        if (ty_status status = sink.pages(sink.context, &items[i], n, buffer.data()))
             return status;
         i += n;
     }

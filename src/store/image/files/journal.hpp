@@ -14,15 +14,6 @@ struct page_copy {
     uint64_t offset; // in the journal
 };
 
-struct page_copies {
-    page_copy *items = nullptr;
-    size_t count = 0;
-    size_t capacity = 0;
-
-    ty_status reserve(size_t more);
-    void release();
-};
-
 // A complete batch, durable, waiting to be checkpointed. Owned by the list that it is in.
 struct batch {
     batch *next = nullptr;
@@ -31,7 +22,7 @@ struct batch {
     uint64_t start = 0;
     uint64_t end = 0;
     image_mark mark{};
-    page_copies copies; // in order of offset; a later copy of a page wins
+    os::array<page_copy> copies; // in order of offset; a later copy of a page wins
 };
 batch *batch_create();
 void batch_destroy(batch *b);

@@ -105,7 +105,7 @@ bool add_pages(const chunk_header_1 &header, const char *pages, uint64_t offset,
             *damage_offset = offset + i * page_bytes;
             return false;
         }
-        b->copies.items[b->copies.count++] = {entry.page, entry.sum, offset + i * page_bytes};
+        b->copies.push_in_room({entry.page, entry.sum, offset + i * page_bytes});
     }
     return true;
 }
@@ -166,7 +166,7 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
         if (header.flags & chunk_last_1) {
             result->end = b->end = offset;
             b->mark = mark_of(header);
-            if (pages_whole && header.batch_pages == b->copies.count) {
+            if (pages_whole && header.batch_pages == b->copies.count()) {
                 result->found = b;
                 return TY_OK;
             }

@@ -141,8 +141,8 @@ public:
         if (ty_status status = sums_.start(files_.image, files_.header.sums_offset))
             return status;
         for (const batch *b = files_.scan.batches.first; b; b = b->next)
-            for (size_t i = 0; i < b->copies.count; ++i)
-                renewed_.insert(b->copies.items[i].page);
+            for (size_t i = 0; i < b->copies.count(); ++i)
+                renewed_.insert(b->copies[i].page);
         if (ty_status status = find_later_pages())
             return status;
         if (ty_status status = copy_pages())
@@ -331,7 +331,7 @@ private:
             if (ty_status status = read_batch(files_.journal, *b, sink))
                 return status;
             ++report_.batches;
-            report_.batch_pages += b->copies.count;
+            report_.batch_pages += b->copies.count();
         }
         return TY_OK;
     }

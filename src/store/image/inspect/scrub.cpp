@@ -27,8 +27,8 @@ public:
         if (ty_status status = pending_.create(header_.limit_bytes / page_bytes))
             return status;
         for (const batch *b = scan.batches.first; b; b = b->next)
-            for (size_t i = 0; i < b->copies.count; ++i)
-                pending_.insert(b->copies.items[i].page);
+            for (size_t i = 0; i < b->copies.count(); ++i)
+                pending_.insert(b->copies[i].page);
         if (ty_status status = sums_.start(image_, header_.sums_offset))
             return status;
         return buffer_.create(piece_pages * page_bytes);

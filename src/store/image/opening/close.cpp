@@ -13,30 +13,17 @@ struct free_ranges {
         uint64_t first;
         uint64_t count;
     };
-    range *items = nullptr;
-    size_t count = 0;
-    size_t capacity = 0;
+    os::array<range> items;
     const char *base = nullptr;
     bool failed = false;
-    ~free_ranges() { free(items); }
 
     static bool add(const ty_extent *extent, void *context) {
         auto &self = *static_cast<free_ranges *>(context);
         if (extent->kind != TY_EXTENT_FREE || extent->size_bytes < os::segment_bytes)
             return true;
-        if (self.count == self.capacity) {
-            size_t wanted = self.capacity ? self.capacity * 2 : 64;
-            void *grown = os::own_realloc(self.items, wanted * sizeof(range));
-            if (!grown) {
-                self.failed = true;
-                return false;
-            }
-            self.items = static_cast<range *>(grown);
-            self.capacity = wanted;
-        }
         uint64_t first = uint64_t(static_cast<const char *>(extent->address) - self.base) / page_bytes;
-        self.items[self.count++] = {first, extent->size_bytes / page_bytes};
-        return true;
+        self.failed = self.items.push({first, extent->size_bytes / page_bytes}) != TY_OK;
+        return !self.failed;
     }
 };
 
@@ -79,7 +66,7 @@ ty_status punch_free_pages(image &im) {
     if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
         return status;
     size_t kept = 0;
-    for (size_t i = 0; i < free_pages.count; ++i) {
+    for (size_t i = 0; i < free_pages.items.count(); ++i) {
         bool holds = false;
         if (ty_status status = holds_data(im, free_pages.items[i], &holds))
             return status;

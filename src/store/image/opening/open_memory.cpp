@@ -87,8 +87,8 @@ ty_status restore_pages(const image &im, const batch_list &batches, uint64_t fir
     if (ty_status status = buffer.create(page_bytes))
         return status;
     for (const batch *b = batches.first; b; b = b->next)
-        for (size_t i = 0; i < b->copies.count; ++i) {
-            const page_copy &copy = b->copies.items[i];
+        for (size_t i = 0; i < b->copies.count(); ++i) {
+            const page_copy &copy = b->copies[i];
             if (copy.page < first || copy.page - first >= count)
                 continue;
             if (ty_status status = im.journal.read(copy.offset, buffer.data(), page_bytes))

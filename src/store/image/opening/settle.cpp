@@ -101,8 +101,8 @@ ty_status renew_batches(image &im, batch_list &batches) {
     }
     to = place;
     for (batch *b = batches.first; b; b = b->next) {
-        for (size_t i = 0; i < b->copies.count; ++i)
-            b->copies.items[i].offset += to - b->start;
+        for (size_t i = 0; i < b->copies.count(); ++i)
+            b->copies[i].offset += to - b->start;
         b->end += to - b->start;
         b->start = to;
         to = b->end;

@@ -90,12 +90,12 @@ void batch_durable(image &im) {
     im.journal_end = b->end;
     im.checkpoint_wanted = true;
     im.stats.snapshots += 1;
-    im.stats.pages += b->copies.count;
+    im.stats.pages += b->copies.count();
     im.stats.last_bytes = writer.bytes;
     im.stats.last_durable_ns = os::now_ns() - writer.started_ns;
     im.lines[im.line_count++ % snapshot_lines_max] = {
-        b->epoch,        os::unix_time_ns(), im.pause.epoch == b->epoch ? im.pause.ns : 0, im.stats.last_durable_ns,
-        b->copies.count, writer.bytes};
+        b->epoch,          os::unix_time_ns(), im.pause.epoch == b->epoch ? im.pause.ns : 0, im.stats.last_durable_ns,
+        b->copies.count(), writer.bytes};
     reset_writer(writer, batch_outcome::durable);
 }
 
@@ -170,13 +170,13 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
     header->attempt = writer.attempt;
     header->index = writer.filled;
     header->flags = last ? chunk_last_1 : 0;
-    header->batch_pages = last ? b.copies.count + count : 0;
+    header->batch_pages = last ? b.copies.count() + count : 0;
     if (last)
         put_mark(*header, writer.mark);
-    writer.ring.slots[slot] = {writer.position, b.copies.count, count, staging::none};
+    writer.ring.slots[slot] = {writer.position, b.copies.count(), count, staging::none};
     writer.ring.put(writer.ring.filled, slot);
     for (uint32_t i = 0; i < count; ++i)
-        b.copies.items[b.copies.count++] = {header->entries[i].page, 0, writer.position + chunk_bytes(i)};
+        b.copies.push_in_room({header->entries[i].page, 0, writer.position + chunk_bytes(i)});
     writer.position += chunk_bytes(count);
     writer.filled += 1;
     writer.sealed = last;
@@ -350,7 +350,7 @@ void write_chunk(image &im, uint32_t number) {
     }
     if (!status) {
         for (uint32_t i = 0; i < slot->page_count; ++i)
-            writer.target->copies.items[slot->first_copy + i].sum = header->entries[i].sum;
+            writer.target->copies[slot->first_copy + i].sum = header->entries[i].sum;
         writer.written += 1;
         writer.bytes += bytes;
         im.stats.journal_bytes += bytes;

@@ -21,9 +21,9 @@ public:
         uint64_t count = 0, previous = 0;
         bool ascending = true; // then no page is there twice
         for (const batch *b = first;; b = b->next) {
-            for (size_t i = 0; i < b->copies.count; ++i, ++count) {
-                ascending = ascending && (count == 0 || b->copies.items[i].page > previous);
-                previous = b->copies.items[i].page;
+            for (size_t i = 0; i < b->copies.count(); ++i, ++count) {
+                ascending = ascending && (count == 0 || b->copies[i].page > previous);
+                previous = b->copies[i].page;
             }
             if (b == last)
                 break;
@@ -48,8 +48,8 @@ private:
         }
         uint64_t index = 0;
         for (const batch *b = first;; b = b->next) {
-            for (size_t i = 0; i < b->copies.count; ++i, ++index)
-                references[index] = {b->copies.items[i].page, index};
+            for (size_t i = 0; i < b->copies.count(); ++i, ++index)
+                references[index] = {b->copies[i].page, index};
             if (b == last)
                 break;
         }

@@ -231,8 +231,8 @@ void copies_start(image &im, const batch_list &restored) {
     start_noting(im);
     if (im.copies.noted)
         for (const batch *b = restored.first; b; b = b->next)
-            for (size_t i = 0; i < b->copies.count; ++i)
-                im.copies.pages.insert(b->copies.items[i].page);
+            for (size_t i = 0; i < b->copies.count(); ++i)
+                im.copies.pages.insert(b->copies[i].page);
     im.copies.tell();
 }
 

@@ -7,21 +7,7 @@
 
 namespace taiyen {
 
-struct page_list {
-    uint64_t *pages = nullptr;
-    uint64_t count = 0;
-
-    page_list() = default;
-    page_list(const page_list &) = delete;
-    page_list &operator=(const page_list &) = delete;
-    ~page_list() { free(pages); }
-
-    ty_status create(uint64_t capacity) {
-        pages = static_cast<uint64_t *>(os::own_malloc((capacity ? capacity : 1) * sizeof(uint64_t)));
-        return pages ? TY_OK
-                     : failure(TY_E_MEMORY, "list %llu dirty page%s", (unsigned long long)capacity, plural(capacity));
-    }
-};
+using page_list = os::array<uint64_t>;
 
 struct page_choice {
     uint64_t limit = UINT64_MAX; // of the list

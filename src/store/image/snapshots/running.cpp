@@ -56,7 +56,7 @@ void each_of_tables(const running_snapshot &snapshot, Call call) {
 // Copies again the pages copied ahead that were stored to since; the other dirty pages stay dirty.
 uint64_t copy_again(running_snapshot &snapshot) {
     image &im = snapshot.im;
-    const uint64_t *first = snapshot.ahead.pages, *end = first + snapshot.ahead.count;
+    const uint64_t *first = snapshot.ahead.begin(), *end = first + snapshot.ahead.count();
     uint64_t count = 0;
     each_of_tables(snapshot, [&](uint64_t page) {
         const uint64_t *found = std::lower_bound(first, end, page);
@@ -77,15 +77,15 @@ ty_status copy_ahead(running_snapshot &snapshot) {
     page_list &list = snapshot.ahead;
     if (ty_status status = collect_tables(snapshot))
         return status;
-    if (ty_status status = list.create(im.dirty.count()))
+    if (ty_status status = list.reserve(im.dirty.count()))
         return status;
-    each_of_tables(snapshot, [&](uint64_t page) { list.pages[list.count++] = page; });
-    if (ty_status status = im.ahead.provide(list.count))
+    each_of_tables(snapshot, [&](uint64_t page) { list.push_in_room(page); });
+    if (ty_status status = im.ahead.provide(list.count()))
         return status;
-    for (uint64_t i = 0; i < list.count; ++i)
-        copy_page(im.ahead.copies + i * page_bytes, im.base + list.pages[i] * page_bytes);
+    for (uint64_t i = 0; i < list.count(); ++i)
+        copy_page(im.ahead.copies + i * page_bytes, im.base + list[i] * page_bytes);
     move_to_flight(im, list);
-    uint64_t left = list.count;
+    uint64_t left = list.count();
     for (unsigned round = 0; round < rounds_max && left > few_pages; ++round) {
         if (ty_status status = collect_tables(snapshot))
             return status;
@@ -116,16 +116,16 @@ ty_status collect_paused(running_snapshot &snapshot) {
 ty_status list_paused(running_snapshot &snapshot) {
     const os::page_set &dirty = snapshot.im.dirty, &stored = snapshot.stored;
     page_list &list = snapshot.paused;
-    if (ty_status status = list.create(dirty.count()))
+    if (ty_status status = list.reserve(dirty.count()))
         return status;
     const uint64_t first = snapshot.header.count, end = snapshot.tables.first;
     for (uint64_t page = dirty.next(0); page < first; page = dirty.next(page + 1))
-        list.pages[list.count++] = page;
+        list.push_in_room(page);
     for (uint64_t page = stored.next(first); page < end; page = stored.next(page + 1))
         if (dirty.contains(page))
-            list.pages[list.count++] = page;
+            list.push_in_room(page);
     for (uint64_t page = dirty.next(end); page < dirty.page_count(); page = dirty.next(page + 1))
-        list.pages[list.count++] = page;
+        list.push_in_room(page);
     return TY_OK;
 }
 
@@ -139,10 +139,10 @@ ty_status copy_paused(running_snapshot &snapshot) {
     if (ty_status status = list_paused(snapshot))
         return status;
     const page_list &list = snapshot.paused;
-    if (ty_status status = im.aside.provide(list.count))
+    if (ty_status status = im.aside.provide(list.count()))
         return status;
-    for (uint64_t i = 0; i < list.count; ++i)
-        copy_page(im.aside.copies + i * page_bytes, im.base + list.pages[i] * page_bytes);
+    for (uint64_t i = 0; i < list.count(); ++i)
+        copy_page(im.aside.copies + i * page_bytes, im.base + list[i] * page_bytes);
     if (!fault("stores_behind_the_pause_count_as_clean"))
         move_to_flight(im, list); // what a collect finds from here on was stored later
     return TY_OK;
@@ -185,25 +185,25 @@ ty_status write_pages(running_snapshot &snapshot, const image_mark &mark, uint64
     image &im = snapshot.im;
     const page_list &blocks = snapshot.blocks, &ahead = snapshot.ahead, &paused = snapshot.paused;
     if (!im.writer.open)
-        if (ty_status status = writer_open(im, blocks.count + ahead.count + paused.count, 3))
+        if (ty_status status = writer_open(im, blocks.count() + ahead.count() + paused.count(), 3))
             return status;
     im.writer.started_ns = started_ns;
     im.writer.mark = mark;
     *epoch = im.writer.target->epoch;
-    if (ahead.count)
-        if (ty_status status = writer_add(im, ahead.pages, ahead.count, false, im.ahead.copies))
+    if (ahead.count())
+        if (ty_status status = writer_add(im, ahead.begin(), ahead.count(), false, im.ahead.copies))
             return status;
-    if (blocks.count)
-        if (ty_status status = writer_add(im, blocks.pages, blocks.count, false))
+    if (blocks.count())
+        if (ty_status status = writer_add(im, blocks.begin(), blocks.count(), false))
             return status;
     move_to_flight(im, blocks);
-    im.copies.last_pages = blocks.count + ahead.count + paused.count;
+    im.copies.last_pages = blocks.count() + ahead.count() + paused.count();
     if (!fault("batch_counts_before_the_log_is_durable"))
         if (ty_status status = snapshot.running.settle(snapshot.running.context)) // I19: the log is durable first
             return status;
     if (fault("stores_behind_the_pause_count_as_clean"))
         move_to_flight(im, paused);
-    return writer_add(im, paused.pages, paused.count, true, im.aside.copies);
+    return writer_add(im, paused.begin(), paused.count(), true, im.aside.copies);
 }
 
 // The batch fails, and its pages are dirty again (I4).
@@ -260,7 +260,7 @@ ty_status write_running(image &im, const image_mark *given, const image_running 
     if (!status)
         status = collect_blocks(snapshot);
     const image_mark mark = given ? *given : im.durable_mark; // which tables() may have set
-    bool anything = snapshot.blocks.count || snapshot.ahead.count || snapshot.paused.count || im.writer.open ||
+    bool anything = snapshot.blocks.count() || snapshot.ahead.count() || snapshot.paused.count() || im.writer.open ||
                     memcmp(&mark, &im.durable_mark, sizeof mark);
     if (!status && anything)
         status = write_pages(snapshot, mark, started_ns, epoch);
@@ -268,8 +268,8 @@ ty_status write_running(image &im, const image_mark *given, const image_running 
         give_up(im);
         return status;
     }
-    im.ahead.keep(snapshot.ahead.count);
-    im.aside.keep(snapshot.paused.count);
+    im.ahead.keep(snapshot.ahead.count());
+    im.aside.keep(snapshot.paused.count());
     os::lock_guard work_guard(im.work);
     if (!anything)
         *epoch = im.durable_epoch;

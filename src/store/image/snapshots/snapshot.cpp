@@ -35,13 +35,13 @@ void settle_extents(ty_heap *heap) {
 // these pages. Under control.
 ty_status write_batch(image &im, const page_list &list, const image_mark *last, uint64_t started_ns, uint64_t *epoch) {
     if (!im.writer.open) // opened and sealed under control only
-        if (ty_status status = writer_open(im, last ? list.count : 0))
+        if (ty_status status = writer_open(im, last ? list.count() : 0))
             return status;
     im.writer.started_ns = started_ns;
     if (last)
         im.writer.mark = *last;
     *epoch = im.writer.target->epoch;
-    ty_status status = writer_add(im, list.pages, list.count, last != nullptr);
+    ty_status status = writer_add(im, list.begin(), list.count(), last != nullptr);
     if (status)
         writer_abandon(im);
     return status;
@@ -65,11 +65,11 @@ ty_status collect_dirty(image &im) {
 
 ty_status select_pages(ty_heap *heap, const os::page_set &dirty, const page_choice &choice, page_list *list) {
     uint64_t capacity = dirty.count() < choice.limit ? dirty.count() : choice.limit;
-    if (ty_status status = list->create(capacity))
+    if (ty_status status = list->reserve(capacity))
         return status;
     uint64_t end = choice.end < dirty.page_count() ? choice.end : dirty.page_count();
     page_extent_use extent{};
-    for (uint64_t page = dirty.next(choice.first); page < end && list->count < capacity;) {
+    for (uint64_t page = dirty.next(choice.first); page < end && list->count() < capacity;) {
         if (page - extent.first >= extent.count)
             extent = choice.extent_at(heap, page);
         if (extent.free) {
@@ -77,18 +77,18 @@ ty_status select_pages(ty_heap *heap, const os::page_set &dirty, const page_choi
             continue;
         }
         if (!choice.but || !choice.but->contains(page))
-            list->pages[list->count++] = page;
+            list->push_in_room(page);
         page = dirty.next(page + 1);
     }
     return TY_OK;
 }
 
 void move_to_flight(image &im, const page_list &list) {
-    copies_note(im, list.pages, list.count);
-    for (uint64_t i = 0; i < list.count; ++i) {
-        im.dirty.erase(list.pages[i]);
+    copies_note(im, list.begin(), list.count());
+    for (uint64_t i = 0; i < list.count(); ++i) {
+        im.dirty.erase(list[i]);
         if (!fault("clean_before_it_is_durable"))
-            im.in_flight.insert(list.pages[i]);
+            im.in_flight.insert(list[i]);
     }
 }
 
@@ -124,8 +124,8 @@ ty_status write_standing(image &im, const image_mark *given, uint64_t started_ns
     if (!status)
         status = select_pages(im.heap, im.dirty, {}, &list);
     if (!status && pressed)
-        copies_evict(im, list.count);
-    bool anything = list.count || im.writer.open || memcmp(&mark, &im.durable_mark, sizeof mark);
+        copies_evict(im, list.count());
+    bool anything = list.count() || im.writer.open || memcmp(&mark, &im.durable_mark, sizeof mark);
     if (!status && anything)
         status = write_batch(im, list, &mark, started_ns, epoch);
     heap_resume(im.heap);
@@ -232,7 +232,7 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
         status = select_pages(heap, im.dirty, choice, &list);
     // The pages are protected: a later write makes its page dirty again, whatever the copy caught.
     uint64_t epoch = 0;
-    if (!status && list.count)
+    if (!status && list.count())
         status = write_batch(im, list, nullptr, started_ns, &epoch);
     if (!status && im.thread_count == 0)
         while (writer_help(im)) // no other thread does it before the next snapshot, which reports a failure
@@ -249,8 +249,8 @@ ty_status waiting_pages(const image &im, os::page_set &pages) {
     if (ty_status status = pages.create(im.mapped_bytes / page_bytes))
         return status;
     for (const batch *b = im.unapplied.first; b; b = b->next)
-        for (size_t i = 0; i < b->copies.count; ++i)
-            pages.insert(b->copies.items[i].page);
+        for (size_t i = 0; i < b->copies.count(); ++i)
+            pages.insert(b->copies[i].page);
     return TY_OK;
 }
 
@@ -277,8 +277,8 @@ ty_status pages_now(image &im, const char *operation, os::page_set &pages) {
 namespace {
 
 void add_to_cells(const page_list &list, const dirty_cells &cells) {
-    for (uint64_t i = 0; i < list.count; ++i)
-        if (const uint64_t cell = list.pages[i] / cells.cell_pages; cell < cells.count)
+    for (uint64_t i = 0; i < list.count(); ++i)
+        if (const uint64_t cell = list[i] / cells.cell_pages; cell < cells.count)
             cells.pages[cell] += 1;
 }
 
@@ -296,7 +296,7 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *c
         choice.extent_at = heap_extent_now;
         settle_extents(heap);
         status = select_pages(heap, now, choice, &list);
-        *pages = list.count;
+        *pages = list.count();
         if (!status && cells != nullptr)
             add_to_cells(list, *cells);
     }

@@ -8,8 +8,8 @@
 namespace taiyen {
 
 void drop_repeated(log_ring *r) {
-    free(r->repeated.bytes);
-    r->repeated = {};
+    r->repeated.bytes.release();
+    r->repeated.done = r->repeated.last = 0;
 }
 
 namespace {
@@ -25,22 +25,15 @@ ty_status keep_record(void *context, const log_record &record) {
     repeated_records &kept = r->repeated;
     if (record.lsn <= r->durable_lsn)
         return TY_OK;
-    size_t wanted = kept.size + length_bytes_max + step_bytes_max + record.size;
-    if (wanted > kept.room) {
-        void *larger = os::own_realloc(kept.bytes, 2 * wanted);
-        if (!larger)
-            return failure(TY_E_MEMORY, "keep %zu bytes of the log", 2 * wanted)
-                .at(r->all->name)
-                .remedy("free memory, or raise the process's limits");
-        kept.bytes = static_cast<uint8_t *>(larger);
-        kept.room = 2 * wanted;
-    }
-    put_length(kept.bytes + kept.size, record.size);
-    kept.size += length_bytes(record.size);
+    uint8_t *at = nullptr;
+    if (ty_status status = kept.bytes.extend(length_bytes_max + step_bytes_max + record.size, &at))
+        return status;
+    put_length(at, record.size);
+    at += length_bytes(record.size);
     if (r->one_of_many)
-        kept.size += put_step(kept.bytes + kept.size, record.lsn - kept.last - 1, record.marked);
-    memcpy(kept.bytes + kept.size, record.bytes, record.size);
-    kept.size += record.size;
+        at += put_step(at, record.lsn - kept.last - 1, record.marked);
+    memcpy(at, record.bytes, record.size);
+    kept.bytes.cut(size_t(at + record.size - kept.bytes.begin()));
     kept.last = record.lsn;
     return TY_OK;
 }
@@ -114,7 +107,7 @@ void ring_destroy(log_ring *r) {
     ring_rest(r);
     if (r->memory)
         os::unmap_memory(r->memory, slot_count * size_t{r->geometry.frame_bytes_max});
-    free(r->repeated.bytes);
+    r->repeated.bytes.release();
 }
 
 log_mark ring_mark_now(log_ring *r) {

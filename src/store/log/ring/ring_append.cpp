@@ -64,12 +64,12 @@ slot &gather(log_ring *r) {
 // Whether the ring has room for a generation's start and everything that must be repeated, whatever frames it takes.
 bool has_room_for_generation(const log_ring *r) {
     uint64_t free = ring_end(r) - r->position;
-    if (!r->repeated.size)
+    if (!r->repeated.bytes.count())
         return free >= r->geometry.block_bytes;
-    uint64_t frames = 4 + r->repeated.size / (r->geometry.frame_bytes_max / 2);
+    uint64_t frames = 4 + r->repeated.bytes.count() / (r->geometry.frame_bytes_max / 2);
     uint64_t skipped = r->geometry.frame_bytes_max / 2 + r->geometry.block_bytes; // before the ring's end
-    return r->repeated.size + frames * (sizeof(frame_header_1) + r->geometry.claim_bytes + r->geometry.block_bytes) +
-               skipped <=
+    return r->repeated.bytes.count() +
+               frames * (sizeof(frame_header_1) + r->geometry.claim_bytes + r->geometry.block_bytes) + skipped <=
            free;
 }
 
@@ -94,7 +94,7 @@ bool has_room_for_wrap(const log_ring *r) {
 // ---- Records
 
 bool is_repeating(const log_ring *r) {
-    return r->repeated.done < r->repeated.size;
+    return r->repeated.done < r->repeated.bytes.count();
 }
 
 // The length of the next one, and the step to its LSN.
@@ -104,8 +104,8 @@ struct repeated_record {
 };
 
 repeated_record next_repeated(const log_ring *r) {
-    const uint8_t *at = r->repeated.bytes + r->repeated.done;
-    const size_t left = r->repeated.size - r->repeated.done;
+    const uint8_t *at = r->repeated.bytes.begin() + r->repeated.done;
+    const size_t left = r->repeated.bytes.count() - r->repeated.done;
     size_t length = 0;
     size_t taken = get_length(at, left, &length);
     uint64_t skipped = 0;
@@ -123,7 +123,7 @@ void note_record(log_ring *r, slot &s, uint64_t lsn) {
 
 void repeat_record(log_ring *r, slot &s) {
     const repeated_record next = next_repeated(r);
-    memcpy(s.memory + sizeof(frame_header_1) + s.payload, r->repeated.bytes + r->repeated.done, next.bytes);
+    memcpy(s.memory + sizeof(frame_header_1) + s.payload, r->repeated.bytes.begin() + r->repeated.done, next.bytes);
     s.payload += static_cast<uint32_t>(next.bytes);
     note_record(r, s, r->counted + next.step);
     r->repeated.done += next.bytes;

@@ -49,9 +49,7 @@ struct slot {
 
 // What recovery believed and does not know to be durable (L4): records with their lengths, to be appended first.
 struct repeated_records {
-    uint8_t *bytes = nullptr;
-    size_t size = 0;
-    size_t room = 0;
+    os::array<uint8_t> bytes;
     size_t done = 0;
     uint64_t last = 0; // LSN of the last one
 };

@@ -43,7 +43,7 @@ bool can_write(log_ring *r) {
 // L10: a commit waits for all records up to its own. Records to be repeated that are not in frames yet are not durable
 //      either.
 void renew_durable(log_ring *r) {
-    uint64_t durable = r->repeated.size ? r->durable_lsn : nothing_pending;
+    uint64_t durable = r->repeated.bytes.count() ? r->durable_lsn : nothing_pending;
     for (uint64_t n = r->oldest; n < r->end; ++n)
         if (const slot &s = slot_of(r, n); s.last_lsn > r->released_lsn) {
             durable = std::min(durable, std::max(s.first_lsn - 1, r->released_lsn));
@@ -281,7 +281,7 @@ ty_status ring_wait(log_ring *r, uint64_t lsn, bool own) {
             return TY_OK;
         }
         ty_status status = is_broken(r) ? broken_failure(r->all) : TY_OK;
-        if (!status && r->repeated.size) // the record may be one of these
+        if (!status && r->repeated.bytes.count()) // the record may be one of these
             status = make_room(r, 0);
         if (status) {
             r->lock.unlock();
@@ -309,7 +309,7 @@ void ring_ask(log_ring *r, uint64_t lsn) {
         return;
     wakes w;
     r->lock.lock();
-    if (r->durable.load(std::memory_order_relaxed) < lsn && !r->repeated.size) {
+    if (r->durable.load(std::memory_order_relaxed) < lsn && !r->repeated.bytes.count()) {
         r->wanted = std::max(r->wanted, frame_of(r, lsn) + 1);
         if (r->next_write < r->wanted && can_write(r))
             note_thread(r, w);
