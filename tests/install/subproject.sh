@@ -36,6 +36,7 @@ refused() { # TEXT OPTION...
 }
 refused "set TAIYEN_BUILD_PACK=ON" -DTAIYEN_BUILD_PACK=OFF
 refused "set TAIYEN_BUILD_PACK=ON" -DTAIYEN_BUILD_PACK=OFF -DTAIYEN_BUILD_{TESTS,BENCH,EXAMPLES}=OFF
+refused "TAIYEN_BUILD_REPLICATION=ON" -DTAIYEN_BUILD_REPLICATION=OFF
 refused "TAIYEN_CLI_SHARED=OFF" -DTAIYEN_CLI_SHARED=ON
 
 # Nothing is built that the project does not link, and nothing of ours is installed with it or tested in it.

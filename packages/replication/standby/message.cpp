@@ -74,7 +74,9 @@ ty_status judge(const message &one, tail *last, bool *counts) {
                             "take a message from the engine: where its term begins is not there any more", nullptr,
                             one.at, "remove this standby's files, and make a new one");
     const bool may_be_late = !of_last_session && header.known_at < last->at;
-    if (!may_be_late && header.number > last->number + 1 + last->voids)
+    const uint64_t places = // that void ones took from messages
+        of_last_session && taiyen::detail::fault("message_behind_a_refused_one_is_a_loss") ? 0 : last->voids;
+    if (!may_be_late && header.number > last->number + 1 + places)
         return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
                             nullptr, one.at, "remove this standby's files, and make a new one");
     // Those between were refused, since void ones came into their places.
