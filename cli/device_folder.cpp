@@ -94,7 +94,7 @@ answer make_folder(int parent, int *folder) {
     if (made.error)
         _exit(0);
     char end;
-    while (told && read(socket, &end, 1) < 0 && errno == EINTR) {
+    while (told && ::read(socket, &end, 1) < 0 && errno == EINTR) {
     }
     if (const int error = remove_all(parent, folder, made.name))
         std::fprintf(stderr, "taiyen: cannot remove the folder %s/%s: %s; remove it by hand\n",

@@ -14,7 +14,6 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t step_bytes = 256 << 10;
 constexpr double alone_share = 1.0 / 3; // of the time; the rest is for both together
 

@@ -1,4 +1,5 @@
 #include "diff_since.hpp"
+#include "numbers.hpp"
 
 #include "reading.hpp"
 #include "terminal.hpp"
@@ -13,8 +14,6 @@
 namespace cli {
 
 namespace {
-
-constexpr uint64_t page_bytes = 4096;
 
 struct kept_entry {
     ty_log_entry_kind kind;

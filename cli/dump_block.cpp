@@ -151,7 +151,7 @@ ty_status look_at(block_view &view) {
 
 // ---- Its fields
 
-const char *kind_name(ty_field_kind kind) {
+const char *field_kind_name(ty_field_kind kind) {
     switch (kind) {
     case TY_FIELD_POINTER:
         return "pointer";
@@ -182,7 +182,8 @@ json::document fields_document(const ty_type &descriptor) {
     json::document all = json::document::array();
     for (size_t i = 0; i < descriptor.field_count; ++i) {
         const ty_field &field = descriptor.fields[i];
-        json::document one{{"name", field.name}, {"offset", json::wide(field.offset)}, {"kind", kind_name(field.kind)}};
+        json::document one{
+            {"name", field.name}, {"offset", json::wide(field.offset)}, {"kind", field_kind_name(field.kind)}};
         if (field.descriptor != nullptr)
             one["type"] = field.descriptor->name;
         all.push_back(one);
@@ -251,7 +252,7 @@ void print_place(const heap_files &files, const block_view &view) {
     for (size_t i = 0; i < view.descriptor->field_count; ++i) {
         const ty_field &field = view.descriptor->fields[i];
         print_line("", "+" + text::hex(field.offset) + " " + text::printable(field.name) + ": " +
-                           kind_name(field.kind) +
+                           field_kind_name(field.kind) +
                            (field.descriptor != nullptr ? " to " + text::printable(field.descriptor->name) : ""));
     }
 }

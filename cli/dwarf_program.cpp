@@ -15,8 +15,8 @@ namespace cli::dwarf {
 
 namespace {
 
-constexpr unsigned depth_max = 128; // of entries in entries
-constexpr unsigned chain_max = 64;  // of typedefs of typedefs
+constexpr unsigned entry_depth_max = 128; // of entries in entries
+constexpr unsigned chain_max = 64;        // of typedefs of typedefs
 
 bool is_alias(int tag) {
     switch (tag) {
@@ -206,7 +206,7 @@ bool program::read_unit(Dwarf_Die unit) {
 
 // Each entry must lie after the one before it, so that damaged links cannot form a cycle.
 bool program::read_children(Dwarf_Die parent, const scope &in, unsigned depth) {
-    if (depth > depth_max)
+    if (depth > entry_depth_max)
         return damaged("entries are nested deeper than 128");
     Dwarf_Die die;
     int result = dwarf_child(&parent, &die);

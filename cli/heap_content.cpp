@@ -1,5 +1,6 @@
 #include "heap_content.hpp"
 
+#include "numbers.hpp"
 #include "progress.hpp"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -8,9 +9,7 @@ namespace cli {
 
 namespace {
 
-constexpr size_t page_bytes = 4096;
-
-struct reader {
+struct content_reader {
     heap_content &content;
     const char *base;
     uint64_t total_bytes;
@@ -27,7 +26,7 @@ struct reader {
 };
 
 bool read_extent(const ty_extent *extent, void *context) {
-    auto &into = *static_cast<reader *>(context);
+    auto &into = *static_cast<content_reader *>(context);
     const auto *first = static_cast<const char *>(extent->address);
     if (extent->kind == TY_EXTENT_BLOCK)
         into.add_block(first, extent->size_bytes);
@@ -59,7 +58,8 @@ ty_status heap_content::read(const heap_files &files, const char *doing) {
         return status;
     for (const named_root &root : named)
         roots[root.name] = reinterpret_cast<uintptr_t>(root.address) - base;
-    reader into{*this, static_cast<const char *>(metrics.stats.base), metrics.stats.live_bytes, progress(doing)};
+    content_reader into{*this, static_cast<const char *>(metrics.stats.base), metrics.stats.live_bytes,
+                        progress(doing)};
     if (ty_status status = ty_each_extent(heap, read_extent, &into))
         return status;
     return heap.close();

@@ -1,5 +1,7 @@
 #include "live_look.hpp"
 
+#include "numbers.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,8 +10,6 @@
 namespace cli {
 
 namespace {
-
-constexpr uint64_t page_bytes = 4096;
 
 uint64_t pages_of(uint64_t bytes) {
     return (bytes + page_bytes - 1) / page_bytes;

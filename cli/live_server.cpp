@@ -1,9 +1,10 @@
 #include "live_server.hpp"
 
+#include "times.hpp"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <microhttpd.h>
 #include <mutex>
@@ -21,10 +22,6 @@ constexpr unsigned connections_max = 32;
 constexpr size_t connection_bytes_max = 16384; // twice the size of a request's line and headers
 constexpr unsigned idle_s_max = 10;
 constexpr size_t event_part_bytes = 16384;
-
-uint64_t steady_ns() {
-    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 } // namespace
 

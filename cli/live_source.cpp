@@ -1,6 +1,7 @@
 #include "live_source.hpp"
 
 #include "dump_block.hpp"
+#include "times.hpp"
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -11,10 +12,6 @@ namespace {
 
 // Above this size an inspection takes longer than a person waits for the first picture: it is done on demand.
 constexpr uint64_t looked_at_once_bytes = uint64_t{256} << 20;
-
-uint64_t steady_ns() {
-    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 uint64_t unix_ms() {
     return static_cast<uint64_t>(

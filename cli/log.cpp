@@ -11,7 +11,7 @@ namespace cli {
 
 namespace {
 
-constexpr uint64_t shown_bytes_max = 32; // of an entry's bytes
+constexpr uint64_t entry_bytes_max = 32; // of an entry's bytes
 
 json::document streams_of(const ty_log_info &info) {
     json::document all = json::document::array();
@@ -131,7 +131,7 @@ bool print_entry(const ty_log_entry *entry, void *context) {
         break;
     case TY_LOG_DATA:
         std::printf("  data 0x%" PRIx64 " %" PRIu64 " %s\n", entry->address, entry->size_bytes,
-                    hex_of(*entry, shown_bytes_max).c_str());
+                    hex_of(*entry, entry_bytes_max).c_str());
         break;
     case TY_LOG_ALLOC:
         std::printf("  alloc 0x%" PRIx64 " %" PRIu64 "\n", entry->address, entry->size_bytes);
@@ -147,10 +147,10 @@ bool print_entry(const ty_log_entry *entry, void *context) {
         break;
     case TY_LOG_PROCEDURE:
         std::printf("  procedure %" PRIu64 " %" PRIu64 " %s\n", entry->procedure, entry->size_bytes,
-                    hex_of(*entry, shown_bytes_max).c_str());
+                    hex_of(*entry, entry_bytes_max).c_str());
         break;
     case TY_LOG_PREPARED:
-        std::printf("  prepared %" PRIu64 " %s\n", entry->size_bytes, hex_of(*entry, shown_bytes_max).c_str());
+        std::printf("  prepared %" PRIu64 " %s\n", entry->size_bytes, hex_of(*entry, entry_bytes_max).c_str());
         break;
     case TY_LOG_OUTCOME:
         std::printf("  outcome of the one before: %s\n", outcome_name(*entry));
@@ -162,7 +162,7 @@ bool print_entry(const ty_log_entry *entry, void *context) {
     return std::ferror(stdout) == 0; // the reader has closed the pipe: main reports it
 }
 
-const char *kind_name(ty_log_entry_kind kind) {
+const char *entry_kind_name(ty_log_entry_kind kind) {
     switch (kind) {
     case TY_LOG_TRANSACTION:
         return "transaction";
@@ -192,7 +192,7 @@ bool print_entry_json(const ty_log_entry *entry, void *context) {
     const ty_log_entry_kind kind = entry->kind;
     json::document one{{"path", static_cast<const dumped *>(context)->files->path},
                        {"lsn", json::wide(entry->lsn)},
-                       {"kind", kind_name(kind)}};
+                       {"kind", entry_kind_name(kind)}};
     if (kind == TY_LOG_TRANSACTION) {
         one["position"] = json::wide(entry->position);
         one["log_stream"] = json::wide(entry->stream);
@@ -214,7 +214,7 @@ bool print_entry_json(const ty_log_entry *entry, void *context) {
     return std::ferror(stdout) == 0;
 }
 
-int stat_of(const heap_files &files, const request &given) {
+int log_stat_of(const heap_files &files, const request &given) {
     const ty_open_options options = files.options();
     ty_log_info info{};
     info.struct_size = sizeof info;
@@ -246,7 +246,7 @@ int dump_of(const heap_files &files, const request &given) {
 } // namespace
 
 int log_stat(const request &given) {
-    return each_heap(given, stat_of);
+    return each_heap(given, log_stat_of);
 }
 
 int log_dump(const request &given) {

@@ -1,10 +1,12 @@
-// Numbers in options.
+// Numbers in options, and those that commands share.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 namespace cli {
+
+inline constexpr uint64_t page_bytes = 4096; // as a heap has them, whatever the machine has
 
 // "500", "64K", "1M", "2G", "1T": multiples of 1,024. False: it is not such a number.
 bool read_size(const std::string &text, uint64_t *number);

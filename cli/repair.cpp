@@ -2,6 +2,7 @@
 #include "repair.hpp"
 
 #include "making.hpp"
+#include "numbers.hpp"
 #include "text.hpp"
 
 #include <algorithm>
@@ -20,7 +21,6 @@ namespace cli {
 
 namespace {
 
-constexpr uint64_t page_bytes = 4096;
 constexpr size_t shown_blocks_max = 20;
 constexpr size_t problems_max = 100;
 

@@ -1,6 +1,7 @@
 #include "times.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -63,6 +64,10 @@ std::string time_text(uint64_t ns) {
     std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &at);
     std::snprintf(whole, sizeof whole, "%s.%03lluZ", text, static_cast<unsigned long long>(ns % second_ns / 1'000'000));
     return whole;
+}
+
+uint64_t steady_ns() {
+    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
 } // namespace cli

@@ -12,5 +12,6 @@ bool read_duration(const std::string &text, uint64_t *ms);
 // 1970.
 bool read_time(const std::string &text, uint64_t *ns);
 std::string time_text(uint64_t ns); // UTC
+uint64_t steady_ns();               // of a clock that nobody sets
 
 } // namespace cli

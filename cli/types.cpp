@@ -24,13 +24,13 @@ int refuse_with(const std::string &why) {
 }
 
 // NAME=TYPE, NAME=TYPE[], NAME=TYPE[8], NAME=-
-struct root {
+struct typed_root {
     std::string name;
     std::string type;
     std::string count; // as in the text
 };
 
-bool read_root(const std::string &given, root *one) {
+bool read_root(const std::string &given, typed_root *one) {
     const size_t equals = given.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == given.size())
         return refuse_value("root", given, "NAME=TYPE, such as atlas=demo::atlas");
@@ -48,16 +48,16 @@ bool read_root(const std::string &given, root *one) {
     return true;
 }
 
-bool read_roots(const request &given, std::vector<root> *roots) {
+bool read_roots(const request &given, std::vector<typed_root> *roots) {
     for (const std::string &text : given.roots) {
-        root one;
+        typed_root one;
         if (!read_root(text, &one))
             return false;
-        if (std::any_of(roots->begin(), roots->end(), [&](const root &other) { return other.name == one.name; }))
+        if (std::any_of(roots->begin(), roots->end(), [&](const typed_root &other) { return other.name == one.name; }))
             return refuse_value("root", text, "each root once");
         roots->push_back(one);
     }
-    std::sort(roots->begin(), roots->end(), [](const root &a, const root &b) { return a.name < b.name; });
+    std::sort(roots->begin(), roots->end(), [](const typed_root &a, const typed_root &b) { return a.name < b.name; });
     return true;
 }
 
@@ -80,7 +80,7 @@ std::string unknown_type(const std::string &name, const std::vector<std::string>
 }
 
 // A root's line in the text. False: the failure has the reason.
-bool describe_root(const root &one, dwarf::descriptor_maker &maker, std::string *line) {
+bool describe_root(const typed_root &one, dwarf::descriptor_maker &maker, std::string *line) {
     std::string descriptor;
     std::string count = one.count;
     if (one.type != "-") {
@@ -112,7 +112,7 @@ int print(const dwarf::descriptor_maker &made, const std::vector<std::string> &l
 
 int describe(const request &given) {
     const std::string &path = given.paths[0];
-    std::vector<root> roots;
+    std::vector<typed_root> roots;
     dwarf::hints hints;
     if (given.roots.empty())
         return refuse_with("'types' needs a --root NAME=TYPE; see taiyen help types");

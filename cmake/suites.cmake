@@ -10,16 +10,6 @@ if(TAIYEN_SANITIZE)
   endif()
 endif()
 
-# A third of what it takes to compile tests is the headers that most of them include.
-if(TAIYEN_PRECOMPILE_HEADERS)
-  file(CONFIGURE OUTPUT often_included.cpp CONTENT "int main() {}\n")
-  add_executable(test_often_included ${CMAKE_CURRENT_BINARY_DIR}/often_included.cpp)
-  target_link_libraries(test_often_included PRIVATE taiyen GTest::gtest)
-  target_compile_options(test_often_included PRIVATE ${TAIYEN_TEST_OPTIONS})
-  target_precompile_headers(test_often_included PRIVATE
-                            $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/tests/often_included.hpp>)
-endif()
-
 # A test program is a suite: one ctest, or several side by side where it is long. Its cases stay googletest's.
 #
 # taiyen_suite(NAME PROGRAM [SHARDS n] [FILTER googletest's] [PROPERTIES ...])
@@ -55,11 +45,6 @@ function(taiyen_test name folder shards)
   target_link_libraries(test_${name} PRIVATE taiyen GTest::gtest GTest::gtest_main ${ARGN})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(test_${name} PRIVATE ${TAIYEN_TEST_OPTIONS})
-  if(TAIYEN_PRECOMPILE_HEADERS)
-    target_precompile_headers(test_${name} REUSE_FROM test_often_included)
-    # GCC 12 then takes the standard library's headers for the program's own, and warns of its strings, wrongly.
-    target_compile_options(test_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>
-                           $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
-  endif()
+  taiyen_compile_together(test_${name})
   taiyen_suite(${name} test_${name} SHARDS ${shards} FILTER "-*_alone.*")
 endfunction()

@@ -22,7 +22,19 @@ uint64_t live_blocks_of(ty_heap *heap) {
     ty_heap_stats stats{};
     stats.struct_size = sizeof stats;
     check(ty_heap_get_stats(heap, &stats));
-    return stats.live_blocks;
+    return stats.live_blocks - library_blocks_of(heap);
+}
+
+uint64_t library_blocks_of(ty_heap *heap) {
+    uint64_t count = 0;
+    check(ty_each_own_block(
+        heap,
+        [](const ty_block *, void *context) {
+            ++*static_cast<uint64_t *>(context);
+            return true;
+        },
+        &count));
+    return count;
 }
 
 } // namespace demo

@@ -2,6 +2,7 @@
 // Method: heaps of 64 MiB of each kind, used and snapshotted in a child with 512 MiB to map; which parts of a heap of 4
 // GiB the kernel would leave out of a core file, by /proc/self/smaps.
 #include "fixture.hpp"
+#include "tests/units.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -12,9 +13,9 @@
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // their shadows need more
 
-namespace {
+using namespace taiyen::test;
 
-constexpr size_t mb = size_t{1} << 20;
+namespace {
 
 // In a child that may map so much more.
 void within(size_t bytes, const std::function<ty_status()> &work) {

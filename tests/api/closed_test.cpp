@@ -1,6 +1,7 @@
-// Goal: a handle of a heap that has ended is refused by every call, in particular by those that end heaps, although new
-// heaps were opened since. Method: heaps of each kind are ended in each way that there is; then the calls are made with
-// the old handle, and the new heap must be untouched. The story: a second ty_close of a handle ended the process.
+// Goal: a handle of a heap that has ended is refused by every closed_call, in particular by those that end heaps,
+// although new heaps were opened since. Method: heaps of each kind are ended in each way that there is; then the
+// closed_calls are made with the old handle, and the new heap must be untouched. The story: a second ty_close of a
+// handle ended the process.
 #include "fixture.hpp"
 
 #include <functional>
@@ -11,7 +12,7 @@
 using namespace api_test;
 namespace {
 
-struct call {
+struct closed_call {
     const char *name;
     std::function<bool(ty_heap *)> refused;
 };
@@ -23,7 +24,7 @@ bool none(const void *pointer) {
     return pointer == nullptr && is(TY_E_ARGUMENT);
 }
 
-const call calls[] = {
+const closed_call closed_calls[] = {
     {"ty_close", [](ty_heap *h) { return is(ty_close(h)); }},
     {"ty_discard", [](ty_heap *h) { return is(ty_discard(h)); }},
     {"ty_heap_destroy", [](ty_heap *h) { return is(ty_heap_destroy(h)); }},
@@ -66,7 +67,7 @@ const call calls[] = {
 };
 
 void expect_refused(ty_heap *closed) {
-    for (const call &each : calls)
+    for (const closed_call &each : closed_calls)
         EXPECT_TRUE(each.refused(closed)) << each.name << ": " << ty_error_text();
     EXPECT_EQ(TY_KIND_DEFAULT, ty_heap_kind(closed));
     ty_read_end(closed);

@@ -12,10 +12,10 @@ using taiyen::atomic_txn;
 namespace {
 
 constexpr unsigned threads = 4;
-constexpr uint64_t key_count = 400, whole = 100000;
+constexpr uint64_t thread_keys = 400, whole = 100000;
 
-using hashed = taiyen::hash_map<uint64_t, uint64_t>;
-using ordered = taiyen::ordered_map<uint64_t, uint64_t>;
+using word_hash_map = taiyen::hash_map<uint64_t, uint64_t>;
+using word_ordered_map = taiyen::ordered_map<uint64_t, uint64_t>;
 
 class containers_of_threads : public concurrent_heap_test {
 protected:
@@ -48,7 +48,7 @@ void look_at_all(atomic_txn &txn, const Map &map) {
     map.each(txn, [&](uint64_t key, uint64_t amount) {
         sum += amount;
         count++;
-        if (std::is_same_v<Map, ordered>) {
+        if (std::is_same_v<Map, word_ordered_map>) {
             EXPECT_TRUE(count == 1 || last < key);
         }
         last = key;
@@ -67,7 +67,7 @@ void use_map(const taiyen::heap &heap, Map &map, unsigned thread) {
             heap.atomically([&](atomic_txn &txn) { look_at_all(txn, map); }, options);
             continue;
         }
-        const uint64_t from = random.below(key_count), to = random.below(key_count), wanted = random.below(700);
+        const uint64_t from = random.below(thread_keys), to = random.below(thread_keys), wanted = random.below(700);
         const bool fails = random.below(10) == 0;
         try {
             heap.atomically(
@@ -100,21 +100,21 @@ static void use_map_by_threads(const taiyen::heap &heap, Map &map) {
 }
 
 TEST_P(containers_of_threads, a_hash_map_keeps_its_sum) {
-    use_map_by_threads(*heap, made<hashed>("map"));
-    hashed &map = found<hashed>("map");
+    use_map_by_threads(*heap, made<word_hash_map>("map"));
+    word_hash_map &map = found<word_hash_map>("map");
     heap->atomically([&](atomic_txn &txn) { look_at_all(txn, map); });
 }
 
 TEST_P(containers_of_threads, an_ordered_map_keeps_its_sum_and_order) {
-    use_map_by_threads(*heap, made<ordered>("map"));
-    ordered &map = found<ordered>("map");
+    use_map_by_threads(*heap, made<word_ordered_map>("map"));
+    word_ordered_map &map = found<word_ordered_map>("map");
     heap->atomically([&](atomic_txn &txn) { look_at_all(txn, map); });
 }
 
 // Tables come and go below all of them.
 TEST_P(containers_of_threads, a_hash_map_grows_and_shrinks_under_all) {
     constexpr uint64_t own = 2000;
-    hashed &map = made<hashed>("map");
+    word_hash_map &map = made<word_hash_map>("map");
     in_threads(threads, [&](unsigned thread) {
         for (uint64_t n = 0; n < own; n++)
             heap->atomically([&] { EXPECT_TRUE(map.put(n * threads + thread, n)); }, TY_COMMIT_ASYNC);

@@ -4,6 +4,7 @@
 // test, which opens copies all the while.
 #include "fixture.hpp"
 #include "tests/effort.hpp"
+#include "tests/units.hpp"
 
 #include <atomic>
 #include <csignal>
@@ -16,11 +17,11 @@
 #include <unistd.h>
 
 using namespace api_test;
+using namespace taiyen::test;
 
 namespace {
 
 constexpr unsigned thread_max = 3;
-constexpr size_t mb = size_t{1} << 20;
 
 // What the child does, as the test sees it.
 struct shared_state {

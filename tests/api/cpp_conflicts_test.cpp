@@ -12,7 +12,7 @@ using taiyen::atomic_txn;
 namespace {
 
 // Words that different bodies change lie apart.
-struct record {
+struct contended {
     alignas(64) long a;
     alignas(64) long b;
     long small;
@@ -22,7 +22,7 @@ class cpp_conflicts : public concurrent_heap_test {
 protected:
     void SetUp() override {
         concurrent_heap_test::SetUp();
-        heap->atomically([&](atomic_txn &txn) { the = &txn.root<record>("record"); });
+        heap->atomically([&](atomic_txn &txn) { the = &txn.root<contended>("record"); });
     }
     // Commits to both words that a body depends on.
     once_beside change_both() {
@@ -32,7 +32,7 @@ protected:
                 }};
     }
 
-    record *the = nullptr;
+    contended *the = nullptr;
 };
 
 } // namespace
@@ -184,7 +184,7 @@ TEST_P(cpp_conflicts, a_part_is_rolled_back_alone) {
     EXPECT_EQ(blocks, live_blocks());
     die_and_open();
     heap->atomically([&](atomic_txn &txn) {
-        const record &found = txn.root<record>("record");
+        const contended &found = txn.root<contended>("record");
         EXPECT_EQ(lasts() ? 5 : the->a, txn[found.a]);
         EXPECT_EQ(0, txn[found.b]);
     });

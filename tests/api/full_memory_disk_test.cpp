@@ -3,6 +3,7 @@
 // Method: a tmpfs of 24 MB in a mount namespace of a child's own; a short life of a heap of each kind, with the rest of
 // the tmpfs taken before each of its steps in turn; likewise after a death, for opens of both ways.
 #include "fixture.hpp"
+#include "tests/units.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -14,9 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+using namespace taiyen::test;
+
 namespace {
 
-constexpr size_t mb = size_t{1} << 20;
 constexpr size_t small_bytes = 300'000, large_bytes = 3 * mb;
 constexpr int refused = 77, steps = 9;
 

@@ -19,6 +19,12 @@ inline bool decommit_pages(void *, void *address, size_t bytes) {
     return os::decommit(address, bytes) == TY_OK;
 }
 
+inline ty_heap_stats stats_of(ty_heap *heap) {
+    ty_heap_stats stats{};
+    EXPECT_EQ(heap_get_stats(heap, &stats), TY_OK);
+    return stats;
+}
+
 struct memory_heap {
     char *base = nullptr;
     size_t limit = 0;

@@ -24,15 +24,15 @@ inline ty_feed_position copied(const disk &files) {
 }
 
 // A copy of a model's heap that receives.
-class copy_of {
+class replica_model {
 public:
-    copy_of(const source_model &source, os::sim_disk *files, bool unlogged, ty_open_options options)
+    replica_model(const source_model &source, os::sim_disk *files, bool unlogged, ty_open_options options)
         : source_(source), files_(std::make_unique<disk>(files)), unlogged_(unlogged), options_(options) {
         position_ = source.first();
         copied_ = copied(*files_).lsn;
         open();
     }
-    ~copy_of() { end(); }
+    ~replica_model() { end(); }
 
     void open() {
         options_.storage = files_->storage();

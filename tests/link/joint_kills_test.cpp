@@ -24,7 +24,7 @@ using namespace taiyen::test;
 namespace {
 
 // What the processes and the test tell each other.
-struct shared {
+struct joint_progress {
     std::atomic<uint64_t> acknowledged; // the highest number
     std::atomic<uint64_t> steps;        // of any kind, since the last kill
     std::atomic<uint64_t> doubts;       // that opens found
@@ -68,7 +68,7 @@ struct agent_file {
 
 class process {
 public:
-    process(const std::string &folder, shared &with, bool has_agent, uint64_t seed)
+    process(const std::string &folder, joint_progress &with, bool has_agent, uint64_t seed)
         : with_(with), random_(seed), has_agent_(has_agent), paths_{folder + "/a.ty", folder + "/b.ty"} {
         if (!has_agent)
             return;
@@ -164,7 +164,7 @@ private:
         }
     }
 
-    shared &with_;
+    joint_progress &with_;
     std::mt19937_64 random_;
     bool has_agent_;
     std::string paths_[2];
@@ -178,9 +178,9 @@ class dtxn_kills_test : public testing::TestWithParam<bool> {};
 TEST_P(dtxn_kills_test, leave_all_or_nothing) {
     const int kills = effort(40);
     temporary_folder folder;
-    void *memory = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(nullptr, sizeof(joint_progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(MAP_FAILED, memory);
-    shared &with = *new (memory) shared{};
+    joint_progress &with = *new (memory) joint_progress{};
     std::mt19937_64 random(11);
     for (int round = 0; round < kills && !HasFailure(); ++round) {
         with.steps = 0;
@@ -201,7 +201,7 @@ TEST_P(dtxn_kills_test, leave_all_or_nothing) {
     printf("%llu distributed transactions, %llu in doubt\n", (unsigned long long)with.acknowledged.load(),
            (unsigned long long)with.doubts.load());
     EXPECT_GT(with.acknowledged, uint64_t(kills));
-    munmap(memory, sizeof(shared));
+    munmap(memory, sizeof(joint_progress));
 }
 
 INSTANTIATE_TEST_SUITE_P(decided_by, dtxn_kills_test, testing::Values(false, true),

@@ -10,7 +10,7 @@ using namespace taiyen::test;
 
 namespace {
 
-constexpr const char *box = "out";
+constexpr const char *outbox_name = "out";
 
 uint64_t *sum_of(ty_heap *heap) {
     return static_cast<uint64_t *>(ty_root(heap, "sum"));
@@ -36,7 +36,7 @@ public:
         EXPECT_OK(ty_open("to.ty", &options_, &to, nullptr));
         if (ty_root(from, "taiyen.outbox.out"))
             return;
-        EXPECT_OK(transact(from, true, [](ty_txn *txn) { return ty_outbox_make(txn, box, 4096); }));
+        EXPECT_OK(transact(from, true, [](ty_txn *txn) { return ty_outbox_make(txn, outbox_name, 4096); }));
     }
     ~pair() {
         EXPECT_OK(ty_discard(from));
@@ -47,13 +47,13 @@ public:
         ASSERT_OK(transact(from, wait, [&](ty_txn *txn) {
             if (ty_status status = add(from, txn, amount))
                 return status;
-            return ty_outbox_put(txn, box, &amount, sizeof amount, nullptr);
+            return ty_outbox_put(txn, outbox_name, &amount, sizeof amount, nullptr);
         }));
     }
     ty_outbox_info info() const {
         ty_outbox_info found{};
         found.struct_size = sizeof found;
-        EXPECT_OK(ty_outbox_get_info(from, box, &found));
+        EXPECT_OK(ty_outbox_get_info(from, outbox_name, &found));
         return found;
     }
     uint64_t received() const {
@@ -64,9 +64,9 @@ public:
     // Sends what waits behind a number, and forgets what the other one has.
     void send(uint64_t after, bool wait) {
         wait_ = wait;
-        ASSERT_OK(ty_outbox_read(from, box, after, deliver, this));
+        ASSERT_OK(ty_outbox_read(from, outbox_name, after, deliver, this));
         const uint64_t through = received();
-        ASSERT_OK(transact(from, wait, [&](ty_txn *txn) { return ty_outbox_forget(txn, box, through); }));
+        ASSERT_OK(transact(from, wait, [&](ty_txn *txn) { return ty_outbox_forget(txn, outbox_name, through); }));
     }
     uint64_t doubles = 0;
     ty_heap *from = nullptr, *to = nullptr;

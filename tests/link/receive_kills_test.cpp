@@ -82,13 +82,13 @@ ty_status receive_some(ty_replica *replica, const source &from, uint64_t *next, 
     return status;
 }
 
-struct shared {
+struct received_lsns {
     std::atomic<uint64_t> begun; // LSNs
     std::atomic<uint64_t> durable;
     std::atomic<bool> failed;
 };
 
-[[noreturn]] void receive_until_killed(const std::string &path, const source &from, shared &with, bool unlogged,
+[[noreturn]] void receive_until_killed(const std::string &path, const source &from, received_lsns &with, bool unlogged,
                                        uint64_t seed) {
     ty_open_options options = options_of(TY_TRANSACTIONAL);
     ty_heap *heap = nullptr;
@@ -113,7 +113,7 @@ struct shared {
     _exit(1);
 }
 
-void check(const std::string &path, const shared &with) {
+void check(const std::string &path, const received_lsns &with) {
     ty_open_options options = options_of(TY_TRANSACTIONAL);
     ty_report report{};
     report.struct_size = sizeof report;
@@ -138,9 +138,9 @@ void run_kills(bool unlogged) {
     temporary_folder folder;
     const std::string path = folder.file("copy");
     const source from(folder.file("source"), path, 4000);
-    void *memory = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(nullptr, sizeof(received_lsns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(MAP_FAILED, memory);
-    shared &with = *new (memory) shared{};
+    received_lsns &with = *new (memory) received_lsns{};
     std::mt19937_64 random(9);
     for (uint64_t round = 0; round < 20 && !testing::Test::HasFailure(); ++round) {
         const uint64_t until = std::min<uint64_t>(with.begun + random() % 300, from.records.size() - 40);
@@ -155,7 +155,7 @@ void run_kills(bool unlogged) {
         ASSERT_FALSE(with.failed);
         check(path, with);
     }
-    munmap(memory, sizeof(shared));
+    munmap(memory, sizeof(received_lsns));
 }
 
 TEST(receive_kills, whole_transactions_are_left) {

@@ -40,7 +40,7 @@ void run(const kind_of_run &kind) {
         ty_open_options options = source.options();
         options.tracking = kind.tracking;
         options.snapshot_dirty_bytes = kind.unlogged ? size_t{100} << 10 : 0; // amid receiving
-        copy_of copy(source, base, kind.unlogged, options);
+        replica_model copy(source, base, kind.unlogged, options);
         for (int step = 0; !copy.done() && !testing::Test::HasFatalFailure(); ++step) {
             ASSERT_OK(copy.take(step % 5 ? 1 : 1 + random() % 20));
             copy.expect_state();

@@ -44,6 +44,8 @@ enum class sim_cut {
     // here.
     process_death,
 };
+inline constexpr sim_cut sim_cuts[] = {sim_cut::keep_all, sim_cut::drop_all, sim_cut::random,
+                                       sim_cut::prefix,   sim_cut::trash,    sim_cut::process_death};
 
 // A new disk that holds what would be found after the power fails just before event number `event` (all events: at the
 // end). The source is not changed and need not be idle. On the new disk no file is locked or open.

@@ -12,7 +12,7 @@ namespace taiyen {
 inline constexpr uint64_t heap_magic = 0x3150414548595454; // "TTYHEAP1"
 inline constexpr uint32_t heap_layout_version = 1;
 
-inline constexpr size_t page_bytes = os::page_bytes;
+using os::page_bytes;
 inline constexpr uint32_t bitmap_words_per_page = 8; // one bit for each 8 bytes of a page
 inline constexpr uint32_t size_class_count_max = 128;
 inline constexpr uint32_t span_pages_max = 16;

@@ -8,6 +8,8 @@
 #include "src/heap/pages/touched_pages.hpp"
 #include "src/os/calls/kernel_abi.hpp"
 #include "src/os/calls/syscalls.hpp"
+#include "tests/heap/blocks/moving_calls.hpp"
+#include "tests/units.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -42,7 +44,6 @@ extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
 namespace taiyen::test {
 namespace {
 
-constexpr size_t kb = size_t{1} << 10, mb = size_t{1} << 20;
 constexpr size_t wall_bytes = 16 * page_bytes; // a run
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int steps = 2000;
@@ -122,11 +123,6 @@ void expect_known(const movable_heap &memory, bool exact) {
     }
     EXPECT_EQ(idle, heap->memory.idle);
     EXPECT_EQ(used, heap->memory.used);
-}
-
-std::atomic<int> ioctl_calls{0};
-int refuse_some_moves(os::sys::call which) {
-    return which == os::sys::call::ioctl && ioctl_calls++ % 3 == 2 ? EBUSY : 0;
 }
 
 int real_move(int fd, os::kernel::move_arguments *part) {
@@ -250,7 +246,6 @@ TEST(heap_moved_pages, huge_pages_leave_nothing_behind) {
     expect_known(memory, false);
 }
 
-std::atomic<int> madvise_calls{0};
 int count_madvise(os::sys::call which) {
     madvise_calls += which == os::sys::call::madvise;
     return 0;

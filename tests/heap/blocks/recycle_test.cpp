@@ -6,6 +6,8 @@
 #include "src/heap/maintenance/walk.hpp"
 #include "src/heap/pages/touched_pages.hpp"
 #include "src/os/calls/syscalls.hpp"
+#include "tests/heap/blocks/moving_calls.hpp"
+#include "tests/units.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -15,11 +17,10 @@
 namespace taiyen::test {
 namespace {
 
-constexpr size_t mebibyte = size_t{1} << 20;
 constexpr size_t huge_pages_of_32m = 16;
 
-struct movable_heap : memory_heap {
-    explicit movable_heap(bool huge = false) : memory_heap(TY_CLASSES_DENSE, size_t{1} << 30) {
+struct sparse_heap : memory_heap {
+    explicit sparse_heap(bool huge = false) : memory_heap(TY_CLASSES_DENSE, size_t{1} << 30) {
         detach();
         owner.movable = true;
         owner.huge = huge;
@@ -58,7 +59,7 @@ void expect_known(ty_heap *heap) {
 
 // Runs without memory first, idle ones behind them, live blocks between all.
 struct mixed_runs {
-    movable_heap memory;
+    sparse_heap memory;
     std::vector<char *> kept;
 
     explicit mixed_runs(size_t bytes, size_t count) {
@@ -70,7 +71,7 @@ struct mixed_runs {
         for (char *block : blocks)
             EXPECT_EQ(heap_free(block), TY_OK);
         EXPECT_LT(memory.heap->memory.idle * page_bytes, count * bytes / 2) << "nothing was given back";
-        EXPECT_GT(memory.heap->memory.idle * page_bytes, 2 * mebibyte) << "nothing is idle";
+        EXPECT_GT(memory.heap->memory.idle * page_bytes, 2 * mb) << "nothing is idle";
     }
     void expect_sound() const {
         for (const char *block : kept)
@@ -106,16 +107,16 @@ TEST(heap_recycle, what_is_moved_in_reads_as_zeros_where_that_was_asked_for) {
 }
 
 TEST(heap_recycle, whole_huge_pages_move_to_where_nothing_was_used_yet) {
-    movable_heap memory;
+    sparse_heap memory;
     if (!memory.moves())
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
     memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back
-    char *old = memory.touched(32 * mebibyte);
-    char *behind = memory.touched(3 * mebibyte);
+    char *old = memory.touched(32 * mb);
+    char *behind = memory.touched(3 * mb);
     ASSERT_GT(behind, old);
     EXPECT_EQ(heap_free(old), TY_OK);
     size_t resident = memory.resident();
-    size_t bytes = 36 * mebibyte; // it does not fit there
+    size_t bytes = 36 * mb; // it does not fit there
     char *zeroed = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, true));
     ASSERT_GT(zeroed, behind);
     EXPECT_GE(memory.heap->memory.used - memory.heap->memory.idle, bytes / page_bytes);
@@ -126,7 +127,6 @@ TEST(heap_recycle, whole_huge_pages_move_to_where_nothing_was_used_yet) {
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
-std::atomic<int> ioctl_calls{0}, madvise_calls{0};
 int count_calls(os::sys::call which) {
     ioctl_calls += which == os::sys::call::ioctl;
     madvise_calls += which == os::sys::call::madvise;
@@ -136,22 +136,22 @@ int count_calls(os::sys::call which) {
 // A place for runs of up to 16 MiB without memory, and 64 MiB that are free with memory: so much more that shorter runs
 // rather go to the place and get memory from there.
 struct place_and_donor {
-    movable_heap memory;
+    sparse_heap memory;
     bool moves;
     char *place;
 
     place_and_donor() : moves(memory.moves()) {
         memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
-        char *donor = memory.touched(64 * mebibyte);
-        memory.touched(3 * mebibyte);
-        place = memory.touched(16 * mebibyte);
+        char *donor = memory.touched(64 * mb);
+        memory.touched(3 * mb);
+        place = memory.touched(16 * mb);
         EXPECT_EQ(heap_free(place), TY_OK);
         EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
         EXPECT_EQ(heap_free(donor), TY_OK);
     }
     // Takes 15 MiB there; how many of the pages of the 8 huge ones may have memory then.
     uint64_t take() {
-        size_t bytes = 15 * mebibyte;
+        size_t bytes = 15 * mb;
         ioctl_calls = madvise_calls = 0;
         os::sys::hook = count_calls;
         char *zeroed = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, true));
@@ -172,9 +172,9 @@ TEST(heap_recycle, the_last_huge_page_of_a_long_run_moves_whole_if_what_is_behin
     EXPECT_EQ(madvise_calls, 1) << "a page table where it goes would split it";
     expect_known(runs.memory.heap);
     // What came with it is not zero.
-    char *rest = static_cast<char *>(heap_alloc(runs.memory.heap, mebibyte, 0, true));
-    EXPECT_EQ(rest, runs.place + 15 * mebibyte);
-    EXPECT_EQ(std::count(rest, rest + mebibyte, 0), static_cast<ptrdiff_t>(mebibyte));
+    char *rest = static_cast<char *>(heap_alloc(runs.memory.heap, mb, 0, true));
+    EXPECT_EQ(rest, runs.place + 15 * mb);
+    EXPECT_EQ(std::count(rest, rest + mb, 0), static_cast<ptrdiff_t>(mb));
     expect_known(runs.memory.heap);
     EXPECT_EQ(problems_of(runs.memory.heap), "");
 }
@@ -183,8 +183,8 @@ TEST(heap_recycle, what_another_block_has_a_part_of_stays_and_no_huge_page_is_sp
     place_and_donor runs;
     if (!runs.moves)
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
-    size_t bytes = mebibyte / 2;
-    char *other = runs.place + 15 * mebibyte + bytes; // half of what is behind
+    size_t bytes = mb / 2;
+    char *other = runs.place + 15 * mb + bytes; // half of what is behind
     ASSERT_EQ(heap_alloc_at(runs.memory.heap, other, bytes), TY_OK);
     std::memset(other, 1, bytes);
     EXPECT_EQ(runs.take(), 7 * os::huge_page_bytes / page_bytes);
@@ -197,13 +197,13 @@ TEST(heap_recycle, what_another_block_has_a_part_of_stays_and_no_huge_page_is_sp
 // A run of 6 MiB without memory, behind so many bytes, of which a page table is known to be left; the calls that taking
 // it makes to give memory back, twice.
 std::vector<int> calls_to_fault_in(bool huge, size_t before) {
-    movable_heap memory(huge);
+    sparse_heap memory(huge);
     EXPECT_NE(heap_alloc(memory.heap, before), nullptr);
     memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
-    char *place = memory.touched(5 * mebibyte);
-    char *rest = place + 5 * mebibyte;
-    EXPECT_EQ(heap_alloc_at(memory.heap, rest, mebibyte), TY_OK);
-    EXPECT_EQ(heap_alloc_at(memory.heap, rest + mebibyte, mebibyte), TY_OK);
+    char *place = memory.touched(5 * mb);
+    char *rest = place + 5 * mb;
+    EXPECT_EQ(heap_alloc_at(memory.heap, rest, mb), TY_OK);
+    EXPECT_EQ(heap_alloc_at(memory.heap, rest + mb, mb), TY_OK);
     EXPECT_EQ(heap_free(place), TY_OK);
     EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK); // of a part of the third huge page, too
     EXPECT_EQ(heap_free(rest), TY_OK);
@@ -212,12 +212,12 @@ std::vector<int> calls_to_fault_in(bool huge, size_t before) {
     for (int i = 0; i < 2; i++) {
         madvise_calls = 0;
         os::sys::hook = count_calls;
-        char *zeroed = static_cast<char *>(heap_alloc(memory.heap, 6 * mebibyte, 0, true));
+        char *zeroed = static_cast<char *>(heap_alloc(memory.heap, 6 * mb, 0, true));
         os::sys::hook = nullptr;
         calls.push_back(madvise_calls);
         EXPECT_EQ(zeroed, place);
-        EXPECT_EQ(std::count(zeroed, rest + mebibyte, 0), static_cast<ptrdiff_t>(6 * mebibyte));
-        std::memset(zeroed, 1, 6 * mebibyte);
+        EXPECT_EQ(std::count(zeroed, rest + mb, 0), static_cast<ptrdiff_t>(6 * mb));
+        std::memset(zeroed, 1, 6 * mb);
         EXPECT_EQ(heap_free(zeroed), TY_OK);
         EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
     }
@@ -228,7 +228,7 @@ std::vector<int> calls_to_fault_in(bool huge, size_t before) {
 
 // Else the kernel would fault in small pages there, 512 for a huge one.
 TEST(heap_recycle, an_empty_page_table_goes_before_a_huge_page_is_faulted_in) {
-    for (size_t before : {4 * mebibyte, 200 * mebibyte}) {
+    for (size_t before : {4 * mb, 200 * mb}) {
         EXPECT_EQ(calls_to_fault_in(true, before), (std::vector{1, 0})) << "what has gone is there no more";
         EXPECT_EQ(calls_to_fault_in(false, before), (std::vector{0, 0})) << "there are small pages anyway";
     }
@@ -238,13 +238,13 @@ TEST(heap_recycle, an_empty_page_table_goes_before_a_huge_page_is_faulted_in) {
 // Three runs without memory, and whole huge pages that are idle.
 struct places_and_donor {
     static constexpr size_t bytes = 300 * page_bytes;
-    movable_heap memory;
+    sparse_heap memory;
     bool kernel_moves = memory.moves();
     std::vector<char *> places;
 
     explicit places_and_donor(bool huge) : memory(huge) {
         memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
-        char *donor = memory.touched(6 * mebibyte);
+        char *donor = memory.touched(6 * mb);
         while (memory.touched(128 * page_bytes) < donor) { // fills the gap before it
         }
         for (int i = 0; i < 3; i++) {
@@ -297,7 +297,7 @@ TEST(heap_recycle, no_huge_page_is_split_while_more_memory_may_be_held) {
 
 // Free runs with memory and without, and one that fits best of all.
 TEST(heap_recycle, a_run_is_taken_where_memory_is_rather_than_where_it_fits_best) {
-    movable_heap memory;
+    sparse_heap memory;
     memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
     char *without = memory.touched(20 * page_bytes);
     memory.touched(64 * page_bytes);
@@ -373,7 +373,7 @@ TEST(heap_recycle, pages_that_are_there_already_stay) {
 
 // Threads take what others use as donors, while the heap is paused and verified.
 TEST(heap_recycle, threads_recycle_at_once) {
-    movable_heap memory;
+    sparse_heap memory;
     std::vector<std::thread> threads;
     for (uint64_t t = 0; t < 3; t++) {
         threads.emplace_back([&memory, t] {

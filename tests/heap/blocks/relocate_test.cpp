@@ -6,6 +6,8 @@
 #include "../heap_fixture.hpp"
 #include "src/os/calls/syscalls.hpp"
 #include "src/os/process/text_file.hpp"
+#include "tests/heap/blocks/moving_calls.hpp"
+#include "tests/units.hpp"
 #include <atomic>
 #include <map>
 #include <thread>
@@ -13,11 +15,10 @@
 namespace taiyen::test {
 namespace {
 
-constexpr size_t mb = size_t{1} << 20;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int steps = 1000;
+constexpr int relocations = 1000;
 #else
-constexpr int steps = 8000;
+constexpr int relocations = 8000;
 #endif
 
 ty_status commit_pages(void *, void *address, size_t bytes) {
@@ -155,7 +156,7 @@ int storm_with_others(ty_heap *heap, size_t largest) {
         });
     int moved = 0;
     for (uint64_t part = 0; part < 8; part++) {
-        moved += storm(heap, part, steps / 8, largest);
+        moved += storm(heap, part, relocations / 8, largest);
         EXPECT_EQ(problems_of(heap), "");
     }
     over = true;
@@ -175,22 +176,18 @@ void expect_empty(ty_heap *heap) {
 int refuse_moves(os::sys::call which) {
     return which == os::sys::call::userfaultfd ? ENOSYS : 0;
 }
-std::atomic<int> ioctl_calls{0};
-int refuse_some_moves(os::sys::call which) {
-    return which == os::sys::call::ioctl && ioctl_calls++ % 3 == 2 ? EBUSY : 0;
-}
 
 } // namespace
 
 TEST(heap_relocate, content_survives_thousands_of_moves) {
     huge_heap memory(true);
-    EXPECT_GT(storm_with_others(memory.heap, 48 * mb), steps / 8);
+    EXPECT_GT(storm_with_others(memory.heap, 48 * mb), relocations / 8);
     expect_empty(memory.heap);
 }
 
 TEST(heap_relocate, content_survives_where_pages_are_copied) {
     huge_heap memory(false);
-    EXPECT_GT(storm_with_others(memory.heap, 2 * mb), steps / 8);
+    EXPECT_GT(storm_with_others(memory.heap, 2 * mb), relocations / 8);
     expect_empty(memory.heap);
 }
 
@@ -198,7 +195,7 @@ TEST(heap_relocate, content_survives_where_the_kernel_refuses_to_move) {
     for (os::sys::fault_hook hook : {refuse_moves, refuse_some_moves}) {
         huge_heap memory(true);
         os::sys::hook = hook;
-        storm(memory.heap, 17, steps / 8, 24 * mb);
+        storm(memory.heap, 17, relocations / 8, 24 * mb);
         os::sys::hook = nullptr;
         expect_empty(memory.heap);
     }

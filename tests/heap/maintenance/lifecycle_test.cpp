@@ -11,12 +11,6 @@ namespace {
 
 using os::page_bytes;
 
-ty_heap_stats stats_of(ty_heap *heap) {
-    ty_heap_stats stats{};
-    EXPECT_EQ(heap_get_stats(heap, &stats), TY_OK);
-    return stats;
-}
-
 TEST(heap_lifecycle, holes_are_used_again_after_an_attach) {
     for (ty_class_table classes : {TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE}) {
         memory_heap memory(classes);

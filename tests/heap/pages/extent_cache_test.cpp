@@ -14,12 +14,6 @@ namespace {
 
 constexpr size_t run_bytes = 8 * page_bytes;
 
-ty_heap_stats stats_of(ty_heap *heap) {
-    ty_heap_stats stats{};
-    EXPECT_EQ(heap_get_stats(heap, &stats), TY_OK);
-    return stats;
-}
-
 TEST(heap_extent_cache, a_freed_run_is_allocated_next_and_is_no_block_meanwhile) {
     keeping_heap memory;
     char *block = memory.alloc(run_bytes);

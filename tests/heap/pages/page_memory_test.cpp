@@ -5,13 +5,12 @@
 #include "../heap_fixture.hpp"
 #include "src/heap/maintenance/walk.hpp"
 #include "src/heap/pages/page_memory.hpp"
+#include "tests/units.hpp"
 #include <algorithm>
 #include <thread>
 
 namespace taiyen::test {
 namespace {
-
-constexpr size_t mebibyte = size_t{1} << 20;
 
 struct decaying_heap : memory_heap {
     explicit decaying_heap(uint64_t period_ns, size_t limit_bytes = size_t{1} << 30)
@@ -68,7 +67,7 @@ TEST(heap_page_memory, free_pages_are_given_back_but_for_a_bound) {
     decaying_heap memory(0);
     const page_memory &known = memory.heap->memory;
     std::vector<char *> blocks = touched_blocks(memory.heap, 65'536, 2048); // 128 MiB
-    constexpr uint64_t block_pages = 16, run_pages = 7 * block_pages, room_min = 8 * mebibyte / page_bytes;
+    constexpr uint64_t block_pages = 16, run_pages = 7 * block_pages, room_min = 8 * mb / page_bytes;
     uint64_t times = 0;
     for (size_t i = 0; i < blocks.size(); i++) {
         if (i % 8 == 0)
@@ -85,8 +84,8 @@ TEST(heap_page_memory, free_pages_are_given_back_but_for_a_bound) {
         }
     }
     EXPECT_GT(times, 8u);
-    size_t live = 16 * mebibyte;
-    EXPECT_LE(memory.resident(), live + live / 16 + 8 * mebibyte);
+    size_t live = 16 * mb;
+    EXPECT_LE(memory.resident(), live + live / 16 + 8 * mb);
     for (size_t i = 0; i < blocks.size(); i += 8)
         ASSERT_EQ(blocks[i][65'535], 1);
     EXPECT_EQ(recount_idle(memory.heap), known.idle);
@@ -96,7 +95,7 @@ TEST(heap_page_memory, free_pages_are_given_back_but_for_a_bound) {
 TEST(heap_page_memory, a_free_run_of_a_wrong_length_is_left_alone) {
     decaying_heap memory(UINT64_MAX);
     page_memory &known = memory.heap->memory;
-    std::vector<char *> blocks = touched_blocks(memory.heap, 32 * mebibyte, 3);
+    std::vector<char *> blocks = touched_blocks(memory.heap, 32 * mb, 3);
     uint64_t page = static_cast<uint64_t>(blocks[1] - memory.base) / page_bytes;
     ASSERT_EQ(heap_free(blocks[1]), TY_OK);
     known.peak = known.peak_before = known.longest = known.longest_before = 0; // now it is more than what may be held
@@ -125,9 +124,9 @@ struct heap_with_short_runs : decaying_heap {
 
 TEST(heap_page_memory, short_free_runs_keep_more) {
     heap_with_short_runs memory;
-    size_t others = 8 * mebibyte + 8 * mebibyte; // the bound of long runs
-    EXPECT_GT(memory.heap->memory.idle * page_bytes, others + 3 * mebibyte);
-    EXPECT_LE(memory.heap->memory.idle * page_bytes, others + 8 * mebibyte);
+    size_t others = 8 * mb + 8 * mb; // the bound of long runs
+    EXPECT_GT(memory.heap->memory.idle * page_bytes, others + 3 * mb);
+    EXPECT_LE(memory.heap->memory.idle * page_bytes, others + 8 * mb);
     EXPECT_EQ(recount_idle(memory.heap), memory.heap->memory.idle);
     EXPECT_EQ(problems_of(memory.heap), "");
 }
@@ -138,10 +137,10 @@ size_t idle_beside_runs_of(size_t bytes) {
     decaying_heap memory(UINT64_MAX); // all is lately in use
     std::vector<void *> blocks;
     for (int i = 0; i < 256; i++)
-        blocks.push_back(heap_alloc(memory.heap, mebibyte));
+        blocks.push_back(heap_alloc(memory.heap, mb));
     for (size_t i = 0; i < blocks.size(); i += 2)
         EXPECT_EQ(heap_free(blocks[i]), TY_OK);
-    for (size_t at = 0; at < 128 * mebibyte; at += bytes)
+    for (size_t at = 0; at < 128 * mb; at += bytes)
         EXPECT_NE(heap_alloc(memory.heap, bytes), nullptr);
     EXPECT_EQ(heap_free(blocks[1]), TY_OK);
     for (int i = 0; i < 20; i++) // each gives a bounded part back
@@ -152,12 +151,12 @@ size_t idle_beside_runs_of(size_t bytes) {
 
 TEST(heap_page_memory, room_for_three_of_the_longest_runs_is_kept_within_a_bound) {
     auto expect_about = [](size_t idle, size_t expected) {
-        EXPECT_GT(idle + 2 * mebibyte, expected);
-        EXPECT_LE(idle, expected + 2 * mebibyte);
+        EXPECT_GT(idle + 2 * mb, expected);
+        EXPECT_LE(idle, expected + 2 * mb);
     };
-    expect_about(idle_beside_runs_of(2 * mebibyte), 12 * mebibyte);  // half of 1/16 and 8 MiB
-    expect_about(idle_beside_runs_of(8 * mebibyte), 20 * mebibyte);  // half of 1/16 and three runs
-    expect_about(idle_beside_runs_of(64 * mebibyte), 40 * mebibyte); // half of 1/16 and 1/4
+    expect_about(idle_beside_runs_of(2 * mb), 12 * mb);  // half of 1/16 and 8 MiB
+    expect_about(idle_beside_runs_of(8 * mb), 20 * mb);  // half of 1/16 and three runs
+    expect_about(idle_beside_runs_of(64 * mb), 40 * mb); // half of 1/16 and 1/4
 }
 
 // Else each free would look at thousands of extents.
@@ -196,22 +195,22 @@ TEST(heap_page_memory, spans_that_become_empty_are_given_back_too) {
         EXPECT_NE(heap_alloc(memory.heap, 640), nullptr);
     for (int i = 0; i < 20; i++) // each gives a bounded part back
         EXPECT_EQ(heap_free(heap_alloc(memory.heap, 100'000)), TY_OK);
-    EXPECT_LT(memory.resident(), 8 * mebibyte);
+    EXPECT_LT(memory.resident(), 8 * mb);
 }
 
 TEST(heap_page_memory, what_was_lately_in_use_is_kept) {
     decaying_heap memory(UINT64_MAX);
     for (int i = 0; i < 3; i++) {
-        std::vector<char *> blocks = touched_blocks(memory.heap, mebibyte, 64);
+        std::vector<char *> blocks = touched_blocks(memory.heap, mb, 64);
         free_but_each(blocks, 0);
-        EXPECT_GE(memory.resident(), 64 * mebibyte);
+        EXPECT_GE(memory.resident(), 64 * mb);
     }
     memory.heap->memory.period_ns = 0; // two periods later
     for (int i = 0; i < 4; i++) {
-        std::vector<char *> blocks = touched_blocks(memory.heap, mebibyte, 8);
+        std::vector<char *> blocks = touched_blocks(memory.heap, mb, 8);
         free_but_each(blocks, 0);
     }
-    EXPECT_LT(memory.resident(), 16 * mebibyte);
+    EXPECT_LT(memory.resident(), 16 * mb);
 }
 
 // A regression: with half of that, a heap of 48 MB whose blocks came and went spent half its time on giving memory back
@@ -250,7 +249,7 @@ TEST(heap_page_memory, room_to_grow_is_free) {
     memory.detach();
     memory.owner.movable = true;
     memory.attach(true);
-    for (size_t bytes = 3 * mebibyte; bytes < 64 * mebibyte; bytes *= 2) {
+    for (size_t bytes = 3 * mb; bytes < 64 * mb; bytes *= 2) {
         char *block = static_cast<char *>(heap_alloc(memory.heap, bytes));
         char *behind = static_cast<char *>(heap_alloc(memory.heap, bytes)); // so that the block must move
         std::memset(block, 1, bytes);
@@ -273,21 +272,21 @@ TEST(heap_page_memory, what_the_kernel_keeps_is_cleared) {
     memory.owner.give_back = [](void *, void *, size_t) { return false; };
     memory.attach(true);
     memory.heap->memory.period_ns = 0;
-    std::vector<char *> blocks = touched_blocks(memory.heap, mebibyte, 32);
+    std::vector<char *> blocks = touched_blocks(memory.heap, mb, 32);
     free_but_each(blocks, 0);
-    char *zeroed = static_cast<char *>(heap_alloc(memory.heap, 32 * mebibyte, 0, true));
-    EXPECT_EQ(std::count(zeroed, zeroed + 32 * mebibyte, 0), static_cast<ptrdiff_t>(32 * mebibyte));
+    char *zeroed = static_cast<char *>(heap_alloc(memory.heap, 32 * mb, 0, true));
+    EXPECT_EQ(std::count(zeroed, zeroed + 32 * mb, 0), static_cast<ptrdiff_t>(32 * mb));
 }
 
 TEST(heap_page_memory, a_raise_keeps_what_is_known) {
     memory_heap memory(TY_CLASSES_DENSE, size_t{64} << 20, size_t{256} << 20);
-    std::vector<char *> blocks = touched_blocks(memory.heap, mebibyte / 2, 40);
+    std::vector<char *> blocks = touched_blocks(memory.heap, mb / 2, 40);
     free_but_each(blocks, 3);
     EXPECT_NE(memory.heap->memory.idle, 0u);
     ASSERT_EQ(heap_grow(memory.heap, size_t{256} << 20), TY_OK) << ty_error_text();
     EXPECT_EQ(recount_idle(memory.heap), memory.heap->memory.idle);
-    char *zeroed = static_cast<char *>(heap_alloc(memory.heap, mebibyte / 2, 0, true));
-    EXPECT_EQ(std::count(zeroed, zeroed + mebibyte / 2, 0), static_cast<ptrdiff_t>(mebibyte / 2));
+    char *zeroed = static_cast<char *>(heap_alloc(memory.heap, mb / 2, 0, true));
+    EXPECT_EQ(std::count(zeroed, zeroed + mb / 2, 0), static_cast<ptrdiff_t>(mb / 2));
 }
 
 // Threads give memory back while others take and free what lies beside it, and while the heap is paused and verified.

@@ -2,11 +2,10 @@
 // for; blocks that are written whole get huge pages as before, and so do extents that are made (P2). Method: blocks and
 // extents of which little or all is written; the kernel's count of resident pages, and the process's of faults.
 #include "../heap_fixture.hpp"
+#include "tests/units.hpp"
 
 namespace taiyen::test {
 namespace {
-
-constexpr size_t mebibyte = size_t{1} << 20;
 
 struct huge_growth_of : testing::Test {
     memory_heap memory{TY_CLASSES_DENSE, size_t{4} << 30};
@@ -32,7 +31,7 @@ struct huge_growth_of : testing::Test {
     }
     void expect_in_proportion() {
         size_t resident = os::resident_bytes(memory.base, top_of(memory.heap) * page_bytes);
-        EXPECT_LE(resident, 2 * touched_bytes + 40 * mebibyte);
+        EXPECT_LE(resident, 2 * touched_bytes + 40 * mb);
     }
     static size_t faults() {
         rusage usage{};
@@ -57,27 +56,27 @@ bool kernel_has_huge_pages() {
 }
 
 TEST_F(huge_growth_of, blocks_of_which_a_page_is_touched) {
-    grow(1000, mebibyte, mebibyte);
+    grow(1000, mb, mb);
     expect_in_proportion();
 }
 
 TEST_F(huge_growth_of, long_blocks_that_are_touched_here_and_there) {
-    grow(16, 64 * mebibyte, mebibyte / 2);
+    grow(16, 64 * mb, mb / 2);
     expect_in_proportion();
 }
 
 TEST_F(huge_growth_of, blocks_that_are_touched_later) {
     std::vector<char *> blocks;
     for (size_t i = 0; i < 1000; i++)
-        blocks.push_back(static_cast<char *>(heap_alloc(memory.heap, mebibyte)));
+        blocks.push_back(static_cast<char *>(heap_alloc(memory.heap, mb)));
     for (char *block : blocks)
-        write(block, mebibyte, mebibyte);
+        write(block, mb, mb);
     expect_in_proportion();
 }
 
 TEST_F(huge_growth_of, a_heap_whose_blocks_were_written_whole) {
-    grow(64, mebibyte, page_bytes);
-    grow(1000, mebibyte, mebibyte);
+    grow(64, mb, page_bytes);
+    grow(1000, mb, mb);
     expect_in_proportion();
 }
 
@@ -108,16 +107,16 @@ size_t faults_max(size_t bytes) {
 TEST_F(huge_growth_of, blocks_that_are_written_whole) {
     if (!kernel_has_huge_pages())
         GTEST_SKIP() << "no huge pages";
-    const size_t faulted = faults_of(512, mebibyte);
-    EXPECT_LT(faulted, faults_max(512 * mebibyte));
+    const size_t faulted = faults_of(512, mb);
+    EXPECT_LT(faulted, faults_max(512 * mb));
 }
 
 TEST_F(huge_growth_of, blocks_that_are_written_whole_after_others_that_were_not) {
     if (!kernel_has_huge_pages())
         GTEST_SKIP() << "no huge pages";
-    grow(200, mebibyte, mebibyte);
-    const size_t faulted = faults_of(512, mebibyte);
-    EXPECT_LT(faulted, faults_max(512 * mebibyte));
+    grow(200, mb, mb);
+    const size_t faulted = faults_of(512, mb);
+    EXPECT_LT(faulted, faults_max(512 * mb));
 }
 
 // Areas are made in one call, before anything is written: nothing could be found in use.
@@ -144,7 +143,7 @@ struct extents_with : huge_growth_of {
     }
 };
 
-constexpr size_t unproven_bytes = 40 * mebibyte; // of a heap that grows (P2), and control pages
+constexpr size_t unproven_bytes = 40 * mb; // of a heap that grows (P2), and control pages
 
 TEST_F(extents_with, nothing_free_between_them) {
     if (!kernel_has_huge_pages())
@@ -164,7 +163,7 @@ TEST_F(extents_with, little_free_between_them) {
     make();
     size_t faulted = faults_of_extents();
     EXPECT_LT(faulted, faults_max(touched_bytes));
-    expect_resident_beyond_touched(touched_bytes / 15 + mebibyte);
+    expect_resident_beyond_touched(touched_bytes / 15 + mb);
 }
 
 TEST_F(extents_with, an_eighth_free_between_them) {

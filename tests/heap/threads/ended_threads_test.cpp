@@ -14,12 +14,6 @@
 namespace taiyen::test {
 namespace {
 
-size_t live_blocks(ty_heap *heap) {
-    ty_heap_stats stats{};
-    EXPECT_EQ(heap_get_stats(heap, &stats), TY_OK);
-    return stats.live_blocks;
-}
-
 #if !defined(__SANITIZE_THREAD__) // which has forgotten a thread by then
 size_t caches_of(const ty_heap *heap) {
     size_t count = 0;
@@ -92,7 +86,7 @@ TEST_P(ended_threads_late, all_at_once) {
         await_end(id);
     give_up_ended_threads();
     EXPECT_EQ(caches_of(memory.heap), 1u) << "this thread's";
-    EXPECT_EQ(live_blocks(memory.heap), 0u);
+    EXPECT_EQ(stats_of(memory.heap).live_blocks, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(, ended_threads_late, testing::Values(false, true),
@@ -147,7 +141,7 @@ TEST(ended_threads, looked_for_while_threads_begin_and_end) {
         starter.join();
     done.store(true);
     looker.join();
-    EXPECT_EQ(live_blocks(memory.heap), 0u);
+    EXPECT_EQ(stats_of(memory.heap).live_blocks, 0u);
     EXPECT_EQ(heap_verify(memory.heap, nullptr, nullptr), TY_OK);
 }
 

@@ -61,12 +61,6 @@ void empty(exchange &between) {
     }
 }
 
-size_t live_blocks(ty_heap *heap) {
-    ty_heap_stats stats{};
-    EXPECT_EQ(heap_get_stats(heap, &stats), TY_OK);
-    return stats.live_blocks;
-}
-
 class heap_threads : public testing::TestWithParam<ty_class_table> {};
 
 TEST_P(heap_threads, blocks_that_others_free) {
@@ -83,7 +77,7 @@ TEST_P(heap_threads, blocks_that_others_free) {
         EXPECT_EQ(problems_of(memory.heap), "");
     }
     empty(between);
-    EXPECT_EQ(live_blocks(memory.heap), 0u);
+    EXPECT_EQ(stats_of(memory.heap).live_blocks, 0u);
     ty_heap_stats stats{};
     EXPECT_EQ(heap_get_stats(memory.heap, &stats), TY_OK);
     EXPECT_EQ(stats.free_extents, 1u) << "no span is left over when all threads have ended";
@@ -128,7 +122,7 @@ TEST(heap_thread, freed_twice_by_different_threads) {
     }).join();
     for (void *block : blocks)
         EXPECT_EQ(heap_free(block), TY_E_ARGUMENT) << "the owner learns of it in time";
-    EXPECT_EQ(live_blocks(memory.heap), 0u);
+    EXPECT_EQ(stats_of(memory.heap).live_blocks, 0u);
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
@@ -227,7 +221,7 @@ TEST(heap_thread, pause_shows_the_exact_metadata) {
     done.store(true);
     for (std::thread &thread : threads)
         thread.join();
-    EXPECT_EQ(live_blocks(memory.heap), 0u);
+    EXPECT_EQ(stats_of(memory.heap).live_blocks, 0u);
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
@@ -289,7 +283,7 @@ TEST(heap_thread, heaps_that_end_before_their_threads) {
         step.store(2 * round + 1);
         while (step.load() != 2 * round + 2)
             os::yield();
-        EXPECT_EQ(live_blocks(memory.heap), round % 2 == 0 ? 1u : 2u);
+        EXPECT_EQ(stats_of(memory.heap).live_blocks, round % 2 == 0 ? 1u : 2u);
         EXPECT_EQ(heap_free(block), TY_OK);
         memory.detach();
         EXPECT_EQ(heap_free(block), TY_E_ARGUMENT);
@@ -310,7 +304,7 @@ TEST(heap_thread, many_heaps_at_once) {
         ASSERT_EQ(heap_free(blocks[i]), TY_OK);
     }
     for (auto &heap : heaps)
-        EXPECT_EQ(live_blocks(heap->heap), 0u);
+        EXPECT_EQ(stats_of(heap->heap).live_blocks, 0u);
 }
 
 #if !defined(__SANITIZE_THREAD__) // which has forgotten a thread by then, and does not follow a fork of one of several
@@ -340,7 +334,7 @@ TEST(heap_thread, a_free_after_the_end_makes_no_cache) {
     }).join();
     pthread_key_delete(end.key);
     EXPECT_TRUE(end.blocks.empty());
-    EXPECT_EQ(live_blocks(memory.heap), 0u);
+    EXPECT_EQ(stats_of(memory.heap).live_blocks, 0u);
     ASSERT_NE(memory.heap->caches, nullptr);
     EXPECT_EQ(memory.heap->caches->next_in_heap, nullptr) << "only this thread's is left";
 }
@@ -380,7 +374,7 @@ TEST(heap_thread, fork_while_threads_run) {
     for (std::thread &thread : threads)
         thread.join();
     empty(between);
-    EXPECT_EQ(live_blocks(memory.heap), 0u);
+    EXPECT_EQ(stats_of(memory.heap).live_blocks, 0u);
 }
 #endif
 

@@ -6,10 +6,10 @@
 #include "src/os/os.hpp"
 #include "src/os/process/text_file.hpp"
 #include "src/os/storage/nameless_file.hpp"
+#include "tests/os/failing_call.hpp"
 #include "tests/os/storage/access_list.hpp"
 #include "tests/os/temporary_folder.hpp"
 
-#include <atomic>
 #include <cstring>
 #include <dirent.h>
 #include <functional>
@@ -21,20 +21,9 @@
 #include <vector>
 
 using namespace taiyen::os;
+using taiyen::test::failing_call;
 
 namespace {
-
-std::atomic<int> failing_kind{-1};
-std::atomic<int> calls_left{0};
-std::atomic<int> failing_error{0};
-std::atomic<bool> failed{false};
-
-int fail_nth(sys::call which) {
-    if (static_cast<int>(which) != failing_kind.load() || calls_left.fetch_sub(1) != 0)
-        return 0;
-    failed = true;
-    return failing_error.load();
-}
 
 std::set<int> &kinds_failed() {
     static std::set<int> kinds;
@@ -86,14 +75,12 @@ void fail_each_call(const char *what, const std::function<ty_status()> &action, 
             std::string held = what_is_held();
             size_t pages = address_space_pages();
             EXPECT_EQ(ty_error_set(TY_E_FORKED, 0, "stale", nullptr, UINT64_MAX, nullptr), TY_E_FORKED);
-            failing_kind = kind;
-            calls_left = n;
-            failing_error = error;
-            failed = false;
-            sys::hook = fail_nth;
-            ty_status status = action();
-            sys::hook = nullptr;
-            if (!failed)
+            ty_status status = TY_OK;
+            {
+                failing_call fails(static_cast<sys::call>(kind), n, error);
+                status = action();
+            }
+            if (!failing_call::was_made())
                 break;
             kinds_failed().insert(kind);
             ASSERT_EQ(what_is_held(), held);
@@ -114,8 +101,8 @@ void fail_each_call(const char *what, const std::function<ty_status()> &action, 
         }
 }
 
-constexpr size_t block = TY_STORAGE_BLOCK;
-alignas(block) char buffer[4 * block];
+constexpr size_t unit = TY_STORAGE_BLOCK;
+alignas(unit) char four_units[4 * unit];
 
 // A walk through the whole storage table. Failing anywhere, it closes and removes what it has made.
 ty_status use_storage(const std::string &path) {
@@ -130,27 +117,28 @@ ty_status use_storage(const std::string &path) {
     bool mapped = false;
     uint64_t size = 0, start = 0, end = 0;
     auto step = [&](ty_status result) { return (status = result) == TY_OK; };
-    memset(buffer, 'x', sizeof buffer);
-    ty_write writes[] = {{8 * block, buffer, block}, {20 * block, buffer, sizeof buffer}, {11 * block, buffer, block}};
+    memset(four_units, 'x', sizeof four_units);
+    ty_write writes[] = {
+        {8 * unit, four_units, unit}, {20 * unit, four_units, sizeof four_units}, {11 * unit, four_units, unit}};
     char resolved[TY_STORAGE_PATH_MAX];
     bool done = step(disk.resolve(disk.context, path.c_str(), resolved, sizeof resolved)) &&
-                step(disk.lock(disk.context, file, true)) && step(disk.set_size(disk.context, file, 64 * block)) &&
-                step(disk.allocate(disk.context, file, 0, 8 * block)) &&
-                step(disk.write(disk.context, file, block, buffer, sizeof buffer)) &&
+                step(disk.lock(disk.context, file, true)) && step(disk.set_size(disk.context, file, 64 * unit)) &&
+                step(disk.allocate(disk.context, file, 0, 8 * unit)) &&
+                step(disk.write(disk.context, file, unit, four_units, sizeof four_units)) &&
                 step(disk.write_many(disk.context, file, writes, 3)) && step(disk.flush(disk.context, file)) &&
-                step(disk.write_durable(disk.context, file, 2 * block, buffer, 2 * block)) &&
-                step(disk.read(disk.context, file, 11 * block, buffer, block)) &&
-                step(disk.read(disk.context, file, block, buffer, sizeof buffer)) &&
-                step(disk.punch(disk.context, file, 2 * block, block)) &&
+                step(disk.write_durable(disk.context, file, 2 * unit, four_units, 2 * unit)) &&
+                step(disk.read(disk.context, file, 11 * unit, four_units, unit)) &&
+                step(disk.read(disk.context, file, unit, four_units, sizeof four_units)) &&
+                step(disk.punch(disk.context, file, 2 * unit, unit)) &&
                 step(disk.get_size(disk.context, file, &size)) &&
                 step(disk.next_data(disk.context, file, 0, &start, &end)) && step(disk.check(disk.context, file)) &&
-                step(disk.map(disk.context, file, address, 4 * block, 0, TY_MAP_WRITE | TY_MAP_SHARED)) &&
-                (mapped = true) && step(disk.write_back(disk.context, file, address, 4 * block));
-    EXPECT_TRUE(!done || buffer[0] == 'x');
+                step(disk.map(disk.context, file, address, 4 * unit, 0, TY_MAP_WRITE | TY_MAP_SHARED)) &&
+                (mapped = true) && step(disk.write_back(disk.context, file, address, 4 * unit));
+    EXPECT_TRUE(!done || four_units[0] == 'x');
     if (mapped) {
-        ty_status unmapped = disk.unmap(disk.context, file, address, 4 * block);
+        ty_status unmapped = disk.unmap(disk.context, file, address, 4 * unit);
         if (unmapped != TY_OK)
-            ::munmap(address, 4 * block);
+            ::munmap(address, 4 * unit);
         status = done ? unmapped : status;
     }
     disk.close(disk.context, file);
@@ -220,13 +208,13 @@ ty_status use_nameless_files(const std::string &path) {
         ty_file *file = nullptr;
         if (ty_status status = make_nameless_file(path.c_str(), in_memory, &file))
             return status;
-        memset(buffer, 'x', sizeof buffer);
-        ty_status status = disk.write(disk.context, file, block, buffer, block);
+        memset(four_units, 'x', sizeof four_units);
+        ty_status status = disk.write(disk.context, file, unit, four_units, unit);
         if (status == TY_OK)
-            status = disk.read(disk.context, file, 0, buffer, 2 * block);
+            status = disk.read(disk.context, file, 0, four_units, 2 * unit);
         if (status == TY_OK) {
-            EXPECT_EQ(buffer[block - 1], 0);
-            EXPECT_EQ(buffer[block], 'x');
+            EXPECT_EQ(four_units[unit - 1], 0);
+            EXPECT_EQ(four_units[unit], 'x');
         }
         disk.close(disk.context, file);
         if (status != TY_OK)
@@ -420,7 +408,7 @@ TEST(system_call_fault, memory) {
 // What cannot be read is passed over, and the answer says so.
 TEST(system_call_fault, variables) {
     static uintptr_t word;
-    word = reinterpret_cast<uintptr_t>(buffer);
+    word = reinterpret_cast<uintptr_t>(four_units);
     fail_each_call(
         "variables",
         [] {
@@ -523,12 +511,8 @@ TEST(system_call_fault, installing_the_fault_handler) {
         {
             int bad = 0;
             for (int n = 0; n < 2; n++) {
-                failing_kind = static_cast<int>(sys::call::sigaction);
-                calls_left = n;
-                failing_error = EINVAL;
-                sys::hook = fail_nth;
+                failing_call fails(sys::call::sigaction, n, EINVAL);
                 bad += use_tracker(tracker_method::signal) != TY_E_UNSUPPORTED;
-                sys::hook = nullptr;
             }
             bad += use_tracker(tracker_method::signal) != TY_OK;
             _exit(bad);

@@ -5,6 +5,7 @@
 #include "src/os/calls/syscalls.hpp"
 #include "src/os/os.hpp"
 #include "src/os/process/text_file.hpp"
+#include "tests/units.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -19,10 +20,10 @@
 #include <vector>
 
 using namespace taiyen::os;
+using namespace taiyen::test;
 
 namespace {
 
-constexpr size_t mb = size_t{1} << 20;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int rounds = 24;
 #else

@@ -2,6 +2,7 @@
 // Method: spaces of many sizes; the process's mappings counted; a stranger's mapping in the middle of a range; a limit
 // of the address space in a child.
 #include "src/os/memory/space.hpp"
+#include "tests/units.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -16,10 +17,9 @@ using namespace taiyen::os;
 
 #if !defined(__SANITIZE_THREAD__) // it has no room for such ranges
 
-namespace {
+using namespace taiyen::test;
 
-constexpr size_t mb = size_t{1} << 20;
-constexpr size_t tb = size_t{1} << 40;
+namespace {
 
 size_t mapped_bytes() {
     FILE *file = fopen("/proc/self/statm", "r");

@@ -2,6 +2,7 @@
 // Method: each function on small ranges, with real accesses; where a fault is expected, in a child process.
 #include "src/os/calls/syscalls.hpp"
 #include "src/os/memory/vm.hpp"
+#include "tests/units.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -14,15 +15,13 @@
 #include <unistd.h>
 
 using namespace taiyen::os;
+using namespace taiyen::test;
 
 namespace {
 
-constexpr size_t mb = size_t{1} << 20;
-constexpr size_t tb = size_t{1} << 40;
-
 // Whether an access ends a child process.
 template <typename Access>
-bool faults(Access access) {
+bool page_faults(Access access) {
     pid_t child = fork();
     if (child == 0) {
         signal(SIGSEGV, SIG_DFL);
@@ -140,10 +139,10 @@ TEST(vm, reserved_memory_faults_committed_memory_is_zero_and_forgets) {
     ASSERT_EQ(reserve(0, 4 * mb, 4 * mb, &reserved), TY_OK);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(reserved) % (4 * mb), 0u);
     volatile char *bytes = static_cast<char *>(reserved);
-    EXPECT_TRUE(faults([&] { static_cast<void>(bytes[0]); }));
+    EXPECT_TRUE(page_faults([&] { static_cast<void>(bytes[0]); }));
     ASSERT_EQ(commit(reserved, mb), TY_OK);
-    EXPECT_FALSE(faults([&] { bytes[mb - 1] = 1; }));
-    EXPECT_TRUE(faults([&] { bytes[mb] = 1; }));
+    EXPECT_FALSE(page_faults([&] { bytes[mb - 1] = 1; }));
+    EXPECT_TRUE(page_faults([&] { bytes[mb] = 1; }));
     EXPECT_EQ(bytes[0], 0);
     bytes[0] = 5;
     ASSERT_EQ(decommit(reserved, mb), TY_OK);
@@ -151,7 +150,7 @@ TEST(vm, reserved_memory_faults_committed_memory_is_zero_and_forgets) {
     bytes[0] = 6;
     ASSERT_EQ(protect(reserved, mb, false), TY_OK);
     EXPECT_EQ(bytes[0], 6);
-    EXPECT_TRUE(faults([&] { bytes[0] = 1; }));
+    EXPECT_TRUE(page_faults([&] { bytes[0] = 1; }));
     ASSERT_EQ(protect(reserved, mb, true), TY_OK);
     bytes[0] = 7;
     ASSERT_EQ(release(reserved, 4 * mb), TY_OK);

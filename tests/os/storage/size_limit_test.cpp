@@ -13,40 +13,40 @@
 
 namespace {
 
-constexpr size_t block = TY_STORAGE_BLOCK;
-constexpr rlim_t limit_bytes = 4 * block;
-alignas(block) char buffer[8 * block];
-const ty_storage &disk = *ty_storage_default();
+constexpr size_t unit = TY_STORAGE_BLOCK;
+constexpr rlim_t limit_bytes = 4 * unit;
+alignas(unit) char buffer[8 * unit];
+const ty_storage &storage = *ty_storage_default();
 
 // The number of the first call with a wrong answer.
 int grow_in_all_ways(const std::string &path) {
     rlimit limit{limit_bytes, limit_bytes};
     setrlimit(RLIMIT_FSIZE, &limit);
     ty_file *file = nullptr;
-    if (disk.open(disk.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file))
+    if (storage.open(storage.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file))
         return 1;
-    if (disk.write(disk.context, file, 0, buffer, limit_bytes))
+    if (storage.write(storage.context, file, 0, buffer, limit_bytes))
         return 2;
-    if (disk.write(disk.context, file, limit_bytes, buffer, block) != TY_E_SPACE)
+    if (storage.write(storage.context, file, limit_bytes, buffer, unit) != TY_E_SPACE)
         return 3;
-    if (disk.write(disk.context, file, 2 * block, buffer, 8 * block) != TY_E_SPACE)
+    if (storage.write(storage.context, file, 2 * unit, buffer, 8 * unit) != TY_E_SPACE)
         return 4;
-    ty_write writes[] = {{limit_bytes, buffer, block}, {limit_bytes + block, buffer, block}};
-    if (disk.write_many(disk.context, file, writes, 2) != TY_E_SPACE)
+    ty_write writes[] = {{limit_bytes, buffer, unit}, {limit_bytes + unit, buffer, unit}};
+    if (storage.write_many(storage.context, file, writes, 2) != TY_E_SPACE)
         return 5;
-    if (disk.write_durable(disk.context, file, limit_bytes, buffer, block) != TY_E_SPACE)
+    if (storage.write_durable(storage.context, file, limit_bytes, buffer, unit) != TY_E_SPACE)
         return 6;
-    if (disk.set_size(disk.context, file, limit_bytes + 1) != TY_E_SPACE)
+    if (storage.set_size(storage.context, file, limit_bytes + 1) != TY_E_SPACE)
         return 7;
-    if (disk.allocate(disk.context, file, limit_bytes, block) != TY_E_SPACE)
+    if (storage.allocate(storage.context, file, limit_bytes, unit) != TY_E_SPACE)
         return 8;
     ty_error detail;
     ty_error_detail(&detail);
     if (detail.system_error != EFBIG || std::string(detail.remedy).find("ulimit -f") == std::string::npos)
         return 9;
-    if (disk.flush(disk.context, file))
+    if (storage.flush(storage.context, file))
         return 10;
-    disk.close(disk.context, file);
+    storage.close(storage.context, file);
     return 0;
 }
 

@@ -80,7 +80,7 @@ public:
 
 enum class beneath { nothing, kernel, signals };
 
-struct setup {
+struct guard_setup {
     beneath tracker;
     backing kind;
     uint64_t piece_pages;
@@ -88,7 +88,7 @@ struct setup {
 
 thread_local bool writing = false; // this thread is one of those that race
 
-class guarding : public testing::TestWithParam<setup> {
+class guarding : public testing::TestWithParam<guard_setup> {
 protected:
     void begin(uint64_t pages) {
         memory = std::make_unique<region>(GetParam().kind, pages);
@@ -421,12 +421,13 @@ TEST_P(guarding, a_terabyte_costs_what_is_written) {
 
 INSTANTIATE_TEST_SUITE_P(
     setups, guarding,
-    testing::Values(setup{beneath::nothing, backing::file, 16}, setup{beneath::nothing, backing::mixed, 1},
-                    setup{beneath::kernel, backing::file, 16}, setup{beneath::kernel, backing::mixed, 4},
-                    setup{beneath::kernel, backing::anonymous, 1}, setup{beneath::signals, backing::file, 16},
-                    setup{beneath::signals, backing::mixed, 4}, setup{beneath::signals, backing::anonymous, 1}),
-    [](const testing::TestParamInfo<setup> &tested) {
-        const setup &s = tested.param;
+    testing::Values(guard_setup{beneath::nothing, backing::file, 16}, guard_setup{beneath::nothing, backing::mixed, 1},
+                    guard_setup{beneath::kernel, backing::file, 16}, guard_setup{beneath::kernel, backing::mixed, 4},
+                    guard_setup{beneath::kernel, backing::anonymous, 1},
+                    guard_setup{beneath::signals, backing::file, 16}, guard_setup{beneath::signals, backing::mixed, 4},
+                    guard_setup{beneath::signals, backing::anonymous, 1}),
+    [](const testing::TestParamInfo<guard_setup> &tested) {
+        const guard_setup &s = tested.param;
         return std::string(s.tracker == beneath::nothing  ? "alone"
                            : s.tracker == beneath::kernel ? "kernel"
                                                           : "signals") +

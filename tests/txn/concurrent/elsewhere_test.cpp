@@ -11,15 +11,16 @@
 namespace taiyen::test {
 namespace {
 
-enum class sort { volatile_heap, transactional };
+enum class heap_sort { volatile_heap, transactional };
 
 struct heap_with_words {
     ty_heap *heap = nullptr;
     std::unique_ptr<concurrent_test_heap> files;
     uint64_t *words = nullptr; // eight, in lines of their own
 
-    explicit heap_with_words(sort what, ty_background background = TY_BACKGROUND_THREAD, size_t log = size_t{4} << 20) {
-        if (what == sort::transactional) {
+    explicit heap_with_words(heap_sort what, ty_background background = TY_BACKGROUND_THREAD,
+                             size_t log = size_t{4} << 20) {
+        if (what == heap_sort::transactional) {
             files = std::make_unique<concurrent_test_heap>(background, log, 2);
             heap = files->get();
         } else {
@@ -63,7 +64,7 @@ ty_status nest(heap_with_words *const *first, unsigned count, unsigned own_word)
                       &options);
 }
 
-class elsewhere_test : public testing::TestWithParam<std::tuple<sort, sort>> {
+class elsewhere_test : public testing::TestWithParam<std::tuple<heap_sort, heap_sort>> {
 protected:
     heap_with_words one_{std::get<0>(GetParam())}, two_{std::get<1>(GetParam())};
 };
@@ -121,19 +122,19 @@ TEST_P(elsewhere_test, beside_all_that_has_a_heap_to_itself) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, elsewhere_test,
-                         testing::Combine(testing::Values(sort::volatile_heap, sort::transactional),
-                                          testing::Values(sort::volatile_heap, sort::transactional)),
+                         testing::Combine(testing::Values(heap_sort::volatile_heap, heap_sort::transactional),
+                                          testing::Values(heap_sort::volatile_heap, heap_sort::transactional)),
                          [](const auto &each) {
-                             const auto name = [](sort what) {
-                                 return what == sort::transactional ? "transactional" : "volatile";
+                             const auto name = [](heap_sort what) {
+                                 return what == heap_sort::transactional ? "transactional" : "volatile";
                              };
                              return std::string(name(std::get<0>(each.param))) + "_and_" +
                                     name(std::get<1>(each.param));
                          });
 
 TEST(elsewhere, three_heaps_in_a_ring) {
-    heap_with_words heaps[] = {heap_with_words(sort::volatile_heap), heap_with_words(sort::transactional),
-                               heap_with_words(sort::volatile_heap)};
+    heap_with_words heaps[] = {heap_with_words(heap_sort::volatile_heap), heap_with_words(heap_sort::transactional),
+                               heap_with_words(heap_sort::volatile_heap)};
     constexpr uint64_t each = 500;
     in_threads(6, [&](unsigned number) {
         heap_with_words *order[] = {&heaps[number % 3], &heaps[(number + 1) % 3], &heaps[(number + 2) % 3]};
@@ -146,7 +147,7 @@ TEST(elsewhere, three_heaps_in_a_ring) {
 
 // Parts of the outer transaction within the inner one, and the same heap thrice.
 TEST(elsewhere, a_heap_within_another_within_itself) {
-    heap_with_words one(sort::volatile_heap), two(sort::volatile_heap);
+    heap_with_words one(heap_sort::volatile_heap), two(heap_sort::volatile_heap);
     in_threads(4, [&](unsigned number) {
         heap_with_words *outer = number % 2 == 0 ? &one : &two, *inner = number % 2 == 0 ? &two : &one;
         heap_with_words *order[] = {outer, inner, outer, inner};
@@ -159,7 +160,7 @@ TEST(elsewhere, a_heap_within_another_within_itself) {
 
 // Each thread is alone on its outer heap, by a body that restarts itself: losses count also where no conflict comes.
 TEST(elsewhere, both_are_alone_on_their_outer_heap) {
-    heap_with_words heaps[] = {heap_with_words(sort::volatile_heap), heap_with_words(sort::volatile_heap)};
+    heap_with_words heaps[] = {heap_with_words(heap_sort::volatile_heap), heap_with_words(heap_sort::volatile_heap)};
     std::atomic<unsigned> alone{0};
     in_threads(2, [&](unsigned number) {
         heap_with_words &outer = heaps[number], &inner = heaps[1 - number];
@@ -207,8 +208,8 @@ void meet(ty_heap *held, heap_with_words &outer, Hold hold, Let let, const std::
 class elsewhere_meets : public testing::TestWithParam<bool> {}; // whether the one that is held is concurrent
 
 TEST_P(elsewhere_meets, a_plain_transaction_or_reader) {
-    heap_with_words outer(sort::transactional);
-    heap_with_words concurrent(sort::transactional);
+    heap_with_words outer(heap_sort::transactional);
+    heap_with_words concurrent(heap_sort::transactional);
     disk files;
     ty_open_options options = files.options();
     options.kind = TY_TRANSACTIONAL;
@@ -247,8 +248,8 @@ INSTANTIATE_TEST_SUITE_P(all, elsewhere_meets, testing::Bool(),
 
 // The log of the inner heap fills up, and nobody but the bodies can take the snapshot that makes room.
 TEST(elsewhere, the_inner_log_fills_up) {
-    heap_with_words one(sort::transactional, TY_BACKGROUND_CALLS, size_t{2} << 20),
-        two(sort::transactional, TY_BACKGROUND_CALLS, size_t{2} << 20);
+    heap_with_words one(heap_sort::transactional, TY_BACKGROUND_CALLS, size_t{2} << 20),
+        two(heap_sort::transactional, TY_BACKGROUND_CALLS, size_t{2} << 20);
     constexpr size_t words = 4000;
     heap_with_words *heaps[] = {&one, &two};
     uint64_t *many[2];
@@ -282,8 +283,8 @@ TEST(elsewhere, the_inner_log_fills_up) {
 
 // No record of the inner heap's log holds it.
 TEST(elsewhere, an_inner_one_that_no_record_holds) {
-    heap_with_words one(sort::transactional, TY_BACKGROUND_THREAD, size_t{2} << 20),
-        two(sort::transactional, TY_BACKGROUND_THREAD, size_t{2} << 20);
+    heap_with_words one(heap_sort::transactional, TY_BACKGROUND_THREAD, size_t{2} << 20),
+        two(heap_sort::transactional, TY_BACKGROUND_THREAD, size_t{2} << 20);
     constexpr size_t words = 50000;
     heap_with_words *heaps[] = {&one, &two};
     in_threads(2, [&](unsigned number) {
@@ -306,7 +307,7 @@ TEST(elsewhere, an_inner_one_that_no_record_holds) {
 }
 
 TEST(elsewhere, what_would_wait_is_refused) {
-    heap_with_words one(sort::transactional), two(sort::transactional);
+    heap_with_words one(heap_sort::transactional), two(heap_sort::transactional);
     ty_atomic_options alone = TY_ATOMIC_OPTIONS_INIT;
     alone.irrevocable = true;
     const auto nothing = [](ty_atomic_txn *) { return TY_OK; };
@@ -342,7 +343,7 @@ TEST(elsewhere, what_would_wait_is_refused) {
 
 // A body that has lost does nothing more on other heaps: its loads gave zeros.
 TEST(elsewhere, an_outer_one_that_is_lost_begins_none) {
-    heap_with_words one(sort::volatile_heap), two(sort::volatile_heap);
+    heap_with_words one(heap_sort::volatile_heap), two(heap_sort::volatile_heap);
     unsigned runs = 0;
     EXPECT_OK(atomically(one.heap, [&](ty_atomic_txn *txn) -> ty_status {
         uint64_t value = 0;
@@ -360,7 +361,7 @@ TEST(elsewhere, an_outer_one_that_is_lost_begins_none) {
 
 // What it has to itself goes with it.
 TEST(elsewhere, a_thread_ends_within_both) {
-    heap_with_words one(sort::transactional), two(sort::volatile_heap);
+    heap_with_words one(heap_sort::transactional), two(heap_sort::volatile_heap);
     struct both {
         heap_with_words &one, &two;
     } all{one, two};

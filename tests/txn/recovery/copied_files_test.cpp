@@ -5,6 +5,7 @@
 #include "src/txn/recovery/open_steps.hpp"
 #include "tests/os/temporary_folder.hpp"
 #include "tests/txn/support.hpp"
+#include "tests/units.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -17,7 +18,6 @@
 namespace taiyen::test {
 namespace {
 
-constexpr size_t mb = size_t{1} << 20;
 constexpr size_t first_word = 1, all_words = 12,
                  word_distance = 512 * 160; // each in a page of its own, and in another read
 

@@ -21,7 +21,7 @@ ty_open_options existing(const disk &on, ty_kind kind = TY_KIND_DEFAULT) {
     return options;
 }
 
-ty_status set_number(ty_heap *heap, uint64_t number) {
+ty_status commit_number(ty_heap *heap, uint64_t number) {
     auto *place = static_cast<uint64_t *>(ty_root(heap, "number"));
     if (ty_heap_kind(heap) != TY_TRANSACTIONAL) {
         *place = number;
@@ -46,7 +46,7 @@ void make_closed(const disk &on, ty_kind kind = TY_TRANSACTIONAL, const char *pa
     if (kind != TY_TRANSACTIONAL) {
         ASSERT_OK(ty_root_set(heap, "number", ty_alloc_zeroed(heap, 64)));
     }
-    ASSERT_OK(set_number(heap, 1));
+    ASSERT_OK(commit_number(heap, 1));
     ASSERT_OK(ty_close(heap));
 }
 
@@ -78,7 +78,7 @@ TEST(other_heaps_files, a_log_that_holds_nothing_is_not_replaced) {
     EXPECT_EQ("(none)", died.read_file(other_path));
     options.mode = TY_OPEN_EXISTING;
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
-    ASSERT_OK(set_number(heap, 1));
+    ASSERT_OK(commit_number(heap, 1));
     ASSERT_OK(ty_close(heap));
 }
 
@@ -107,7 +107,7 @@ TEST(other_heaps_files, a_journal_that_was_not_used_is_not_replaced) {
     options.journal_path = "shared-journal";
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(ty_root_set(heap, "number", ty_alloc_zeroed(heap, 64)));
-    ASSERT_OK(set_number(heap, 1));
+    ASSERT_OK(commit_number(heap, 1));
     ASSERT_OK(ty_close(heap));
 }
 
@@ -132,7 +132,7 @@ TEST(other_heaps_files, a_journal_of_its_own_is_replaced) {
         ASSERT_OK(ty_read_info(heap_path, cut.storage(), &info));
         left += info.kind == TY_ARCHIVE && cut.read_file("shared-journal") != "(none)";
         ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
-        ASSERT_OK(set_number(heap, 2));
+        ASSERT_OK(commit_number(heap, 2));
         ASSERT_OK(ty_close(heap));
     }
     EXPECT_GT(left, 0);
@@ -156,7 +156,7 @@ void expect_leftover_is_replaced(ty_kind kind, const char *leftover) {
         if (kind == TY_SNAPSHOT) {
             ASSERT_OK(ty_root_set(heap, "number", ty_alloc_zeroed(heap, 64)));
         }
-        ASSERT_OK(set_number(heap, 1));
+        ASSERT_OK(commit_number(heap, 1));
         ASSERT_OK(ty_close(heap));
     }
     EXPECT_GT(left, 0);
@@ -190,7 +190,7 @@ TEST(other_heaps_files, a_log_is_not_made_to_be_taken_away) {
     EXPECT_EQ(TY_SNAPSHOT, report.kind);
     EXPECT_EQ(TY_SNAPSHOT, ty_heap_kind(heap));
     EXPECT_EQ("(none)", files.read_file(log_path));
-    ASSERT_OK(set_number(heap, 2));
+    ASSERT_OK(commit_number(heap, 2));
     ASSERT_OK(ty_close(heap));
     options.kind = TY_KIND_DEFAULT;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
@@ -245,7 +245,7 @@ TEST(other_heaps_files, numbers_near_the_top) {
                     EXPECT_EQ(events, os::sim_event_count(files.get()));
                     continue;
                 }
-                ASSERT_OK(set_number(heap, 2));
+                ASSERT_OK(commit_number(heap, 2));
                 ASSERT_OK(ty_close(heap));
                 ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
                 EXPECT_EQ(2u, *static_cast<uint64_t *>(ty_root(heap, "number")));

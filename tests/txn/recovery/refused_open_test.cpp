@@ -3,9 +3,9 @@
 // together. Method: files on a real disk, in each state that a process leaves; in open n the n-th system call of one
 // kind fails, until an open has no such call. What is refused is compared; what opens is put back from copies.
 #include "src/os/calls/syscalls.hpp"
+#include "tests/os/failing_call.hpp"
 #include "tests/os/temporary_folder.hpp"
 
-#include <atomic>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -19,17 +19,6 @@
 namespace sys = taiyen::os::sys;
 
 namespace {
-
-std::atomic<sys::call> failing{sys::call::count};
-std::atomic<int> calls_left{0};
-std::atomic<bool> failed{false};
-
-int fail_nth(sys::call which) {
-    if (which != failing.load() || calls_left.fetch_sub(1) != 0)
-        return 0;
-    failed = true;
-    return which == sys::call::thread_create ? EAGAIN : which == sys::call::open ? EMFILE : ENOMEM;
-}
 
 // Pages of a file that are not all zeros, by offset.
 using pages = std::map<int64_t, std::string>;
@@ -98,17 +87,15 @@ ty_status set_number(ty_heap *heap, uint64_t number) {
     return logged ? ty_commit(txn) : ty_snapshot(heap);
 }
 
-struct one_case {
+struct heap_case {
     const char *name;
     ty_kind made;
     bool closed; // in order, else its process died
     ty_kind opened_as;
 };
 
-class refused_open : public testing::TestWithParam<one_case> {
+class refused_open : public testing::TestWithParam<heap_case> {
 protected:
-    ~refused_open() override { sys::hook = nullptr; }
-
     std::string path() const { return folder_.file("heap.ty"); }
     ty_open_options options(ty_kind kind) const {
         ty_open_options o = TY_OPEN_OPTIONS_INIT;
@@ -137,15 +124,15 @@ protected:
     // Refusals of opens in which one call fails: all leave the files alone.
     void expect_unchanged(sys::call kind, const folder_content &before, int *refusals) const {
         const ty_open_options o = options(GetParam().opened_as);
+        const int error = kind == sys::call::thread_create ? EAGAIN : kind == sys::call::open ? EMFILE : ENOMEM;
         for (int n = 0; n < 1000; ++n) {
             SCOPED_TRACE(n);
-            failed = false;
-            failing = kind;
-            calls_left = n;
-            sys::hook = fail_nth;
             ty_heap *heap = nullptr;
-            ty_status status = ty_open(path().c_str(), &o, &heap, nullptr);
-            sys::hook = nullptr;
+            ty_status status = TY_OK;
+            {
+                failing_call fails(kind, n, error);
+                status = ty_open(path().c_str(), &o, &heap, nullptr);
+            }
             if (status) {
                 *refusals += 1;
                 ASSERT_TRUE(before == read_folder(folder())) << ty_error_text();
@@ -156,7 +143,7 @@ protected:
             EXPECT_EQ(GetParam().closed || GetParam().made == TY_ARCHIVE ? 1u : 2u, *number);
             EXPECT_EQ(TY_OK, ty_discard(heap));
             put_back(folder(), before);
-            if (!failed)
+            if (!failing_call::was_made())
                 return;
         }
         FAIL() << "there is no end of calls";
@@ -180,18 +167,18 @@ TEST_P(refused_open, changes_nothing) {
     EXPECT_GT(refusals, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(states, refused_open,
-                         testing::Values(one_case{"archive", TY_ARCHIVE, true, TY_KIND_DEFAULT},
-                                         one_case{"archive_that_died", TY_ARCHIVE, false, TY_KIND_DEFAULT},
-                                         one_case{"archive_to_snapshot", TY_ARCHIVE, true, TY_SNAPSHOT},
-                                         one_case{"archive_to_transactional", TY_ARCHIVE, true, TY_TRANSACTIONAL},
-                                         one_case{"snapshot", TY_SNAPSHOT, true, TY_KIND_DEFAULT},
-                                         one_case{"snapshot_that_died", TY_SNAPSHOT, false, TY_KIND_DEFAULT},
-                                         one_case{"snapshot_to_transactional", TY_SNAPSHOT, true, TY_TRANSACTIONAL},
-                                         one_case{"dead_snapshot_to_transactional", TY_SNAPSHOT, false,
-                                                  TY_TRANSACTIONAL},
-                                         one_case{"transactional", TY_TRANSACTIONAL, true, TY_KIND_DEFAULT},
-                                         one_case{"transactional_that_died", TY_TRANSACTIONAL, false, TY_KIND_DEFAULT}),
-                         [](const auto &given) { return given.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    states, refused_open,
+    testing::Values(heap_case{"archive", TY_ARCHIVE, true, TY_KIND_DEFAULT},
+                    heap_case{"archive_that_died", TY_ARCHIVE, false, TY_KIND_DEFAULT},
+                    heap_case{"archive_to_snapshot", TY_ARCHIVE, true, TY_SNAPSHOT},
+                    heap_case{"archive_to_transactional", TY_ARCHIVE, true, TY_TRANSACTIONAL},
+                    heap_case{"snapshot", TY_SNAPSHOT, true, TY_KIND_DEFAULT},
+                    heap_case{"snapshot_that_died", TY_SNAPSHOT, false, TY_KIND_DEFAULT},
+                    heap_case{"snapshot_to_transactional", TY_SNAPSHOT, true, TY_TRANSACTIONAL},
+                    heap_case{"dead_snapshot_to_transactional", TY_SNAPSHOT, false, TY_TRANSACTIONAL},
+                    heap_case{"transactional", TY_TRANSACTIONAL, true, TY_KIND_DEFAULT},
+                    heap_case{"transactional_that_died", TY_TRANSACTIONAL, false, TY_KIND_DEFAULT}),
+    [](const auto &given) { return given.param.name; });
 
 } // namespace

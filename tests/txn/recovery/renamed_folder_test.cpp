@@ -12,14 +12,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct one_case {
+struct renamed_case {
     const char *name;
     ty_kind kind;
     bool existed;
     bool renamed; // else the working directory changes
 };
 
-class renamed_folder : public testing::TestWithParam<one_case> {
+class renamed_folder : public testing::TestWithParam<renamed_case> {
 protected:
     void SetUp() override { fs::create_directory(before_); }
     void TearDown() override { fs::current_path(start_); }
@@ -100,14 +100,14 @@ TEST_P(renamed_folder, a_rebuild_is_refused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(kinds, renamed_folder,
-                         testing::Values(one_case{"new_archive", TY_ARCHIVE, false, true},
-                                         one_case{"archive", TY_ARCHIVE, true, true},
-                                         one_case{"new_snapshot", TY_SNAPSHOT, false, true},
-                                         one_case{"snapshot", TY_SNAPSHOT, true, true},
-                                         one_case{"new_transactional", TY_TRANSACTIONAL, false, true},
-                                         one_case{"transactional", TY_TRANSACTIONAL, true, true},
-                                         one_case{"snapshot_elsewhere", TY_SNAPSHOT, true, false},
-                                         one_case{"transactional_elsewhere", TY_TRANSACTIONAL, false, false}),
+                         testing::Values(renamed_case{"new_archive", TY_ARCHIVE, false, true},
+                                         renamed_case{"archive", TY_ARCHIVE, true, true},
+                                         renamed_case{"new_snapshot", TY_SNAPSHOT, false, true},
+                                         renamed_case{"snapshot", TY_SNAPSHOT, true, true},
+                                         renamed_case{"new_transactional", TY_TRANSACTIONAL, false, true},
+                                         renamed_case{"transactional", TY_TRANSACTIONAL, true, true},
+                                         renamed_case{"snapshot_elsewhere", TY_SNAPSHOT, true, false},
+                                         renamed_case{"transactional_elsewhere", TY_TRANSACTIONAL, false, false}),
                          [](const auto &given) { return given.param.name; });
 
 } // namespace

@@ -2,6 +2,7 @@
 // leaves no file that was not there before.
 // Method: heaps in a folder; modes and owners are changed, and each system call of an open fails once.
 #include "src/os/calls/syscalls.hpp"
+#include "tests/os/failing_call.hpp"
 #include "tests/os/temporary_folder.hpp"
 #include "tests/store/image/support.hpp"
 
@@ -45,16 +46,6 @@ std::set<std::string> names_in(const std::string &folder) {
 
 constexpr const char *sidecars[] = {"-journal", "-log"};
 
-std::atomic<int> failing_kind{-1}, calls_left{0}, failing_error{0};
-std::atomic<bool> failed{false};
-
-int fail_nth(os::sys::call which) {
-    if (int(which) != failing_kind || calls_left.fetch_sub(1) != 0)
-        return 0;
-    failed = true;
-    return failing_error;
-}
-
 // Runs the open again and again, with the n-th call of each kind failing, until a run has no such call. Tells how many
 // runs were refused.
 int fail_each_call(int error, const std::function<ty_status()> &open, const std::function<void()> &check_refused) {
@@ -62,18 +53,16 @@ int fail_each_call(int error, const std::function<ty_status()> &open, const std:
     for (int kind = 0; kind < int(os::sys::call::count); ++kind)
         for (int n = 0; n < 200; ++n) {
             SCOPED_TRACE(testing::Message() << "kind " << kind << ", call " << n << ", error " << error);
-            failing_kind = kind;
-            calls_left = n;
-            failing_error = error;
-            failed = false;
-            os::sys::hook = fail_nth;
-            ty_status status = open();
-            os::sys::hook = nullptr;
+            ty_status status = TY_OK;
+            {
+                failing_call fails(static_cast<os::sys::call>(kind), n, error);
+                status = open();
+            }
             if (status) {
                 ++refused;
                 check_refused();
             }
-            if (!failed || testing::Test::HasFailure())
+            if (!failing_call::was_made() || testing::Test::HasFailure())
                 break;
         }
     return refused;

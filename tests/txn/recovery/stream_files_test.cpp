@@ -11,11 +11,11 @@ using namespace taiyen::test;
 namespace {
 
 // Words 1 to n hold their own number, each by a commit of its own that was waited for.
-struct died {
+struct died_with_streams {
     stamped_heap h{3};
     uint64_t count = 0;
 
-    died() {
+    died_with_streams() {
         for (uint64_t n = 1; n <= 12; ++n) {
             h.store(static_cast<uint32_t>(n * n % 3), n, n);
             EXPECT_OK(log_wait(h.log(), h.clock, static_cast<uint32_t>(n * n % 3)));
@@ -40,7 +40,7 @@ uint64_t committed(ty_heap *heap) {
 }
 
 // The very last frame may be gone: nothing tells that it had been written whole.
-void flip_and_open(const died &before, const char *path, uint64_t from, uint64_t bytes, uint64_t step) {
+void flip_and_open(const died_with_streams &before, const char *path, uint64_t from, uint64_t bytes, uint64_t step) {
     for (uint64_t at = from; at < from + bytes; at += step) {
         SCOPED_TRACE(testing::Message() << path << " at " << at);
         disk copy(before.h.files.cut(os::sim_cut::keep_all));
@@ -58,7 +58,7 @@ void flip_and_open(const died &before, const char *path, uint64_t from, uint64_t
 }
 
 TEST(stream_files, flips_in_the_log) {
-    died before;
+    died_with_streams before;
     log_header_2 header{};
     const std::string bytes = before.h.files.read_file(log_path);
     memcpy(&header, bytes.data(), sizeof header);
@@ -67,10 +67,10 @@ TEST(stream_files, flips_in_the_log) {
         flip_and_open(before, log_path, geometry_of(header, p).offset, 32 << 10, 193);
 }
 TEST(stream_files, flips_in_the_journal) {
-    flip_and_open(died(), journal_path, 0, 40 << 10, 193);
+    flip_and_open(died_with_streams(), journal_path, 0, 40 << 10, 193);
 }
 TEST(stream_files, flips_in_the_image_s_headers) {
-    flip_and_open(died(), heap_path, 0, 8192, 31);
+    flip_and_open(died_with_streams(), heap_path, 0, 8192, 31);
 }
 
 void expect_refused(const disk &files, const ty_open_options &options, ty_status expected) {
@@ -120,7 +120,7 @@ TEST(stream_files, marks_that_cannot_be_are_refused) {
 
 // X21: what is asked for without need must not be done half.
 TEST(stream_files, a_number_that_cannot_be_had_changes_nothing) {
-    died before;
+    died_with_streams before;
     expect_refused(before.h.files, with_streams(before.h.files, 2), TY_E_UNSUPPORTED);
     ty_heap *heap = nullptr;
     ty_open_options options = with_streams(before.h.files, 3);

@@ -12,7 +12,7 @@ struct arguments {
     uint64_t value;
 };
 
-ty_status add(ty_heap *, const void *given, size_t, void *) {
+ty_status add_to_word(ty_heap *, const void *given, size_t, void *) {
     arguments a;
     memcpy(&a, given, sizeof a);
     *a.word += a.value;
@@ -22,7 +22,7 @@ ty_status add(ty_heap *, const void *given, size_t, void *) {
 // ty_log_procedure once kept copies of what was pending, for a comparison; a rollback brought them back before it undid
 // the procedure: the word then lost the value twice, and a rollback entry for one of its bytes could not repair that.
 TEST(classic, a_procedure_is_undone_once) {
-    ASSERT_OK(ty_register_procedure(add_id, "add", add, nullptr));
+    ASSERT_OK(ty_register_procedure(add_id, "add", add_to_word, nullptr));
     test_heap heap(TY_CLASSES_CACHE_LINE);
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap.get(), nullptr, &txn));
@@ -38,7 +38,7 @@ TEST(classic, a_procedure_is_undone_once) {
     arguments forth{word, 12345}, back{word, 0 - uint64_t{12345}};
     ASSERT_OK(ty_on_rollback_procedure(txn, add_id, &back, sizeof back));
     ASSERT_OK(ty_log_procedure(txn, add_id, &forth, sizeof forth));
-    ASSERT_OK(add(heap.get(), &forth, sizeof forth, nullptr));
+    ASSERT_OK(add_to_word(heap.get(), &forth, sizeof forth, nullptr));
     ASSERT_OK(ty_rollback(txn));
     EXPECT_EQ(*word, 0x2760f940e0u);
 }

@@ -5,6 +5,7 @@
 // on. The heap is opened afterwards without limits.
 #include "src/os/calls/syscalls.hpp"
 #include "tests/os/temporary_folder.hpp"
+#include "tests/units.hpp"
 
 #include <atomic>
 #include <cstdio>
@@ -18,9 +19,10 @@
 
 namespace sys = taiyen::os::sys;
 
+using namespace taiyen::test;
+
 namespace {
 
-constexpr size_t mb = size_t{1} << 20;
 constexpr uint64_t last_number = 3;
 
 struct limited_kind {

@@ -14,9 +14,9 @@ namespace {
 class write_faults_model : public write_faults {};
 INSTANTIATE_FOR_EACH_TRACKER(write_faults_model);
 
-class model {
+class write_model {
 public:
-    model(uint64_t seed, ty_tracking tracking, bool check) : h_(tracking, check), random_(seed) {}
+    write_model(uint64_t seed, ty_tracking tracking, bool check) : h_(tracking, check), random_(seed) {}
     uint64_t below(uint64_t n) { return random_() % n; }
 
     void transaction() {
@@ -239,7 +239,7 @@ private:
 
 void run(uint64_t seed, ty_tracking tracking, bool check, int transactions) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    model m(seed, tracking, check);
+    write_model m(seed, tracking, check);
     for (int i = 1; i <= transactions && !testing::Test::HasFatalFailure(); i++) {
         m.transaction();
         if (m.below(50) == 0)

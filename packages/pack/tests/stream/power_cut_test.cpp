@@ -7,7 +7,7 @@
 namespace taiyen::test {
 namespace {
 
-constexpr const char *path = "heap.ty";
+constexpr const char *heap_path = "heap.ty";
 
 struct unpacking {
     std::string stream;
@@ -24,7 +24,7 @@ struct unpacking {
     ty_status run(os::sim_disk *disk) const {
         ty_open_options open = on(disk);
         ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
-        options.path = path;
+        options.path = heap_path;
         options.kind = kind;
         options.open = &open;
         options.threads = 1;
@@ -43,7 +43,7 @@ struct unpacking {
         ty_open_options open = on(disk);
         open.mode = TY_OPEN_EXISTING;
         ty_heap *heap;
-        ty_status status = ty_open(path, &open, &heap, nullptr);
+        ty_status status = ty_open(heap_path, &open, &heap, nullptr);
         EXPECT_TRUE(status == TY_OK || status == TY_E_NOT_FOUND) << ty_error_text();
         if (status != TY_OK)
             return false;

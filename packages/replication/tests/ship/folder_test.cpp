@@ -141,10 +141,10 @@ TEST_F(folder_test, the_lock_ends_with_its_owner_while_a_child_lives) {
     const pid_t child = fork();
     if (child == 0) {
         close(ends[1]);
-        const bool said = write(runs[1], &byte, 1) == 1;
-        _exit(read(ends[0], &byte, 1) == 0 && said ? 0 : 1); // until its parent has opened the folder again
+        const bool said = ::write(runs[1], &byte, 1) == 1;
+        _exit(::read(ends[0], &byte, 1) == 0 && said ? 0 : 1); // until its parent has opened the folder again
     }
-    ASSERT_EQ(1, read(runs[0], &byte, 1));
+    ASSERT_EQ(1, ::read(runs[0], &byte, 1));
     ty_destination *second = nullptr;
     EXPECT_EQ(TY_E_BUSY, ty_folder_open(path.c_str(), true, &second));
     folder.reset();

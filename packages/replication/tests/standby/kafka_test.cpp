@@ -141,7 +141,7 @@ TEST_F(kafka_test, carries_a_standby) {
     carries(server, open_kafka(server, "standby").get());
 }
 
-struct setting {
+struct topic_setting {
     const char *name;
     const char *value;
 };
@@ -167,10 +167,10 @@ public:
     client(const client &) = delete;
     client &operator=(const client &) = delete;
 
-    void make(const std::string &topic, int partitions, const std::vector<setting> &settings) {
+    void make(const std::string &topic, int partitions, const std::vector<topic_setting> &settings) {
         char why[512];
         rd_kafka_NewTopic_t *one = rd_kafka_NewTopic_new(topic.c_str(), partitions, 1, why, sizeof why);
-        for (const setting &each : settings)
+        for (const topic_setting &each : settings)
             rd_kafka_NewTopic_set_config(one, each.name, each.value);
         rd_kafka_CreateTopics(own, &one, 1, nullptr, queue);
         expect_done();
@@ -213,15 +213,15 @@ private:
 TEST_F(kafka_test, topics_that_may_lose_something_are_refused) {
     const engine_owner fine = open_kafka(*shared, "fine"); // as it makes them, they are taken
     client other(*shared);
-    const std::vector<setting> sound = {{"retention.ms", "-1"}, {"cleanup.policy", "delete"}};
-    const std::vector<setting> wrong[] = {{{"retention.ms", "-1"}, {"cleanup.policy", "compact"}},
-                                          {{"retention.ms", "86400000"}},
-                                          {}, // a week
-                                          {{"retention.ms", "-1"}, {"retention.bytes", "1000000"}},
-                                          {{"retention.ms", "-1"}, {"unclean.leader.election.enable", "true"}},
-                                          {{"retention.ms", "-1"}, {"max.message.bytes", "4000"}}};
+    const std::vector<topic_setting> sound = {{"retention.ms", "-1"}, {"cleanup.policy", "delete"}};
+    const std::vector<topic_setting> wrong[] = {{{"retention.ms", "-1"}, {"cleanup.policy", "compact"}},
+                                                {{"retention.ms", "86400000"}},
+                                                {}, // a week
+                                                {{"retention.ms", "-1"}, {"retention.bytes", "1000000"}},
+                                                {{"retention.ms", "-1"}, {"unclean.leader.election.enable", "true"}},
+                                                {{"retention.ms", "-1"}, {"max.message.bytes", "4000"}}};
     int number = 0;
-    const auto opens = [&](int partitions, const std::vector<setting> &settings, bool flushed = false) {
+    const auto opens = [&](int partitions, const std::vector<topic_setting> &settings, bool flushed = false) {
         const std::string name = "given-" + std::to_string(number++);
         ty_kafka_options options = TY_KAFKA_OPTIONS_INIT;
         options.flushed = flushed;

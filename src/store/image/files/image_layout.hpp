@@ -2,12 +2,14 @@
 // little-endian, no padding. docs/design/image.md has the rules and the versions.
 #pragma once
 
+#include "src/os/os.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
 namespace taiyen {
 
-inline constexpr uint64_t page_bytes = 4096;
+using os::page_bytes;
 
 // ---- Image: [header extent][heap pages][page checksums]
 

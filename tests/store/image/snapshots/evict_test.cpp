@@ -11,7 +11,7 @@ using namespace taiyen::test;
 namespace {
 
 constexpr size_t bound_bytes = size_t{1} << 20;
-constexpr size_t block_bytes = size_t{64} << 10;
+constexpr size_t evicted_bytes = size_t{64} << 10;
 
 struct evict_case {
     const char *name;
@@ -43,9 +43,9 @@ protected:
     void fill(size_t count) {
         open();
         for (size_t i = 0; i < count; ++i) {
-            auto *block = static_cast<char *>(ty_alloc(heap, block_bytes));
+            auto *block = static_cast<char *>(ty_alloc(heap, evicted_bytes));
             ASSERT_NE(nullptr, block) << ty_error_text();
-            memset(block, int(i), block_bytes);
+            memset(block, int(i), evicted_bytes);
             blocks.push_back(block);
         }
         if (GetParam().reopened) {
@@ -56,16 +56,16 @@ protected:
     }
     void rewrite(int value) {
         for (size_t i = 0; i < blocks.size(); ++i)
-            memset(blocks[i], int(i) + value, block_bytes);
+            memset(blocks[i], int(i) + value, evicted_bytes);
     }
     void expect_value(int value) {
         for (size_t i = 0; i < blocks.size(); ++i)
-            ASSERT_EQ(std::string(block_bytes, char(int(i) + value)), std::string(blocks[i], block_bytes)) << i;
+            ASSERT_EQ(std::string(evicted_bytes, char(int(i) + value)), std::string(blocks[i], evicted_bytes)) << i;
     }
     size_t private_in_blocks() const {
         size_t count = 0;
         for (char *block : blocks)
-            count += private_pages(block, block_bytes);
+            count += private_pages(block, evicted_bytes);
         return count;
     }
     uint64_t given_back() const { return snapshot_stats_of(heap).pages_evicted; }
@@ -121,7 +121,7 @@ TEST_P(evict_test, what_is_written_meanwhile_stays) {
     for (int round = 0; round < 60; ++round) {
         for (int i = 0; i < 20; ++i) {
             char *block = blocks[random() % blocks.size()];
-            memset(block + random() % (block_bytes - 64), int(random()), 64);
+            memset(block + random() % (evicted_bytes - 64), int(random()), 64);
         }
         if (round % 4 == 1) {
             ASSERT_OK(ty_write_back_early(heap, random() % 2 ? 0 : 8));
@@ -195,12 +195,12 @@ TEST_P(evict_test, what_waits_to_be_checkpointed_stays) {
     uint64_t before = given_back();
     os::sim_set_fault(files.get(), {os::sim_op_read, 0, true, TY_E_IO}); // of the journal
     for (int round = 0; round < 3; ++round) {
-        memset(blocks[0], round, block_bytes);
+        memset(blocks[0], round, evicted_bytes);
         ASSERT_OK(ty_snapshot(heap));
     }
     os::sim_set_fault(files.get(), {});
     EXPECT_EQ(before, given_back());
-    memset(blocks[0], 6, block_bytes);
+    memset(blocks[0], 6, evicted_bytes);
     expect_value(6);
 }
 
@@ -213,9 +213,9 @@ TEST_P(evict_test, only_pages_with_copies_are_looked_for) {
     open();
     for (int round = 1; round < 4; ++round) {
         for (size_t i = blocks.size() - 32; i < blocks.size(); ++i)
-            memset(blocks[i], round, block_bytes);
+            memset(blocks[i], round, evicted_bytes);
         ASSERT_OK(ty_snapshot(heap));
-        EXPECT_LE(private_in_blocks() * 4096, bound_bytes + 32 * block_bytes);
+        EXPECT_LE(private_in_blocks() * 4096, bound_bytes + 32 * evicted_bytes);
     }
     ASSERT_OK(ty_snapshot(heap));
     EXPECT_LE(private_in_blocks() * 4096, bound_bytes);
@@ -235,7 +235,7 @@ TEST_P(evict_test, an_open_checkpoints_what_would_not_fit) {
     options.memory_bytes = bound_bytes;
     open();
     EXPECT_EQ(2u, report.batches_restored);
-    EXPECT_GE(report.pages_restored, 2 * blocks.size() * block_bytes / 4096);
+    EXPECT_GE(report.pages_restored, 2 * blocks.size() * evicted_bytes / 4096);
     EXPECT_EQ(0u, private_in_blocks());
     expect_value(2);
     expect_sound(heap);

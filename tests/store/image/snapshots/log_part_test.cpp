@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t some_log = 0x1234;
 
 // What the layer above would be told, and what it answers.
-struct layer {
+struct log_layer {
     uint64_t answer = some_log;
     bool keep = false; // answers what the header says
     ty_status refusal = TY_OK;
@@ -26,7 +26,7 @@ struct layer {
     image_open_hook hook() {
         return {this,
                 [](void *context, const image_log &log, bool is_created, image_log_choice *choice) {
-                    auto &self = *static_cast<layer *>(context);
+                    auto &self = *static_cast<log_layer *>(context);
                     self.told = log;
                     self.created = is_created;
                     self.calls += 1;
@@ -37,22 +37,22 @@ struct layer {
                     return TY_OK;
                 },
                 [](void *context) {
-                    static_cast<layer *>(context)->made += 1;
+                    static_cast<log_layer *>(context)->made += 1;
                     return TY_OK;
                 },
                 [](void *context, ty_heap *) {
-                    auto &self = *static_cast<layer *>(context);
+                    auto &self = *static_cast<log_layer *>(context);
                     self.started += 1;
                     if (self.start_refusal)
                         return ty_error_set(self.start_refusal, 0, "refuse for a test", "test.ty-log", UINT64_MAX, "");
                     return TY_OK;
                 },
-                [](void *context) { static_cast<layer *>(context)->given_up += 1; },
+                [](void *context) { static_cast<log_layer *>(context)->given_up += 1; },
                 [](void *, const open_identity_2 &, const open_identity_2 &) { return TY_OK; }};
     }
 };
 
-ty_open_options options_of(const disk &files, ty_kind kind = TY_TRANSACTIONAL) {
+ty_open_options log_options_of(const disk &files, ty_kind kind = TY_TRANSACTIONAL) {
     ty_open_options options = files.options();
     options.kind = kind;
     options.limit_bytes = 0;
@@ -61,10 +61,10 @@ ty_open_options options_of(const disk &files, ty_kind kind = TY_TRANSACTIONAL) {
     return options;
 }
 
-ty_status open_with(const disk &files, layer &above, ty_heap **heap, ty_report *report = nullptr,
+ty_status open_with(const disk &files, log_layer &above, ty_heap **heap, ty_report *report = nullptr,
                     ty_kind kind = TY_TRANSACTIONAL) {
     image_open_hook hook = above.hook();
-    return image_open(heap_path, options_of(files, kind), &hook, heap, report);
+    return image_open(heap_path, log_options_of(files, kind), &hook, heap, report);
 }
 
 image_mark mark_of_one(uint64_t position, uint64_t generation, uint64_t lsn) {
@@ -110,7 +110,7 @@ void expect_mark(const image_mark &expected, const image_mark &mark) {
 
 // The mark that a new open is told is the one of what the heap then holds.
 void expect_agreement(const disk &files, uint64_t least) {
-    layer above;
+    log_layer above;
     above.keep = true;
     ty_heap *heap = nullptr;
     ASSERT_OK(open_with(files, above, &heap, nullptr, TY_KIND_DEFAULT));
@@ -128,7 +128,7 @@ void expect_agreement(const disk &files, uint64_t least) {
 class log_part_test : public testing::Test {
 protected:
     disk files;
-    layer above;
+    log_layer above;
     ty_heap *heap = nullptr;
 };
 
@@ -185,7 +185,7 @@ TEST_F(log_part_test, a_mark_alone_is_durable) {
     disk in_header(files.cut(os::sim_cut::drop_all));
     ASSERT_OK(image_discard(heap));
     for (const disk *copy : {&in_journal, &in_header}) {
-        layer reader;
+        log_layer reader;
         reader.keep = true;
         ASSERT_OK(open_with(*copy, reader, &heap));
         expect_mark(mark, reader.told.mark);
@@ -196,7 +196,7 @@ TEST_F(log_part_test, a_mark_alone_is_durable) {
 
 TEST_F(log_part_test, closed_only_when_nothing_stands_behind_the_mark) {
     auto told_closed = [&] {
-        layer reader;
+        log_layer reader;
         reader.keep = true;
         EXPECT_OK(open_with(files, reader, &heap));
         return reader.told.closed;
@@ -234,7 +234,7 @@ TEST_F(log_part_test, attached_and_detached) {
     ASSERT_OK(change_and_mark(heap, 0)); // it is a snapshot heap like others
     disk copy(files.cut(os::sim_cut::drop_all));
     ASSERT_OK(image_discard(heap));
-    ASSERT_OK(image_open(heap_path, options_of(copy, TY_KIND_DEFAULT), nullptr, &heap, nullptr));
+    ASSERT_OK(image_open(heap_path, log_options_of(copy, TY_KIND_DEFAULT), nullptr, &heap, nullptr));
     EXPECT_EQ(TY_SNAPSHOT, image_kind(heap));
     ASSERT_OK(image_close(heap, nullptr));
     expect_agreement(with_log, 0);
@@ -275,7 +275,7 @@ void expect_untouched(const disk &files, ty_status expected, const image_open_ho
     std::string image = files.read_file(heap_path), journal = files.read_file(journal_path);
     ty_heap *heap = nullptr;
     uint64_t events = os::sim_event_count(files.get());
-    EXPECT_EQ(expected, image_open(heap_path, options_of(files, kind), hook, &heap, nullptr)) << ty_error_text();
+    EXPECT_EQ(expected, image_open(heap_path, log_options_of(files, kind), hook, &heap, nullptr)) << ty_error_text();
     EXPECT_EQ(events, os::sim_event_count(files.get())) << "written to, if with the same bytes"; // I7
     EXPECT_TRUE(image == files.read_file(heap_path)) << "the image was changed";
     EXPECT_TRUE(journal == files.read_file(journal_path)) << "the journal was changed";
@@ -284,7 +284,7 @@ void expect_untouched(const disk &files, ty_status expected, const image_open_ho
 
 TEST_F(log_part_test, refused_without_a_layer_that_knows_logs) {
     {
-        ty_open_options options = options_of(files);
+        ty_open_options options = log_options_of(files);
         EXPECT_EQ(TY_E_UNSUPPORTED, image_open(heap_path, options, nullptr, &heap, nullptr));
         EXPECT_EQ("(none)", files.read_file(heap_path));
     }
@@ -309,7 +309,7 @@ TEST_F(log_part_test, a_refusal_of_the_layer_changes_nothing) {
     image_open_hook hook = above.hook();
     expect_untouched(files, TY_E_DAMAGED, &hook, TY_KIND_DEFAULT);
     // A growth and an attach come after it, too.
-    ty_open_options options = options_of(files);
+    ty_open_options options = log_options_of(files);
     options.limit_bytes = 2 * small_limit;
     std::string image = files.read_file(heap_path);
     EXPECT_EQ(TY_E_DAMAGED, image_open(heap_path, options, &hook, &heap, nullptr));
@@ -323,7 +323,7 @@ TEST_F(log_part_test, a_raise_keeps_the_mark) {
     ASSERT_OK(image_discard(heap));
     above.keep = true;
     image_open_hook hook = above.hook();
-    ty_open_options options = options_of(files);
+    ty_open_options options = log_options_of(files);
     options.limit_bytes = 2 * small_limit;
     ty_report report{};
     ASSERT_OK(image_open(heap_path, options, &hook, &heap, &report));
@@ -337,10 +337,10 @@ TEST_F(log_part_test, a_raise_keeps_the_mark) {
 // A heap with a log, of which three batches wait in the journal, and options with which they are too many.
 struct too_many_batches {
     disk files;
-    layer above;
+    log_layer above;
     ty_open_options options;
 
-    explicit too_many_batches(ty_kind kind = TY_TRANSACTIONAL) : options(options_of(files, TY_KIND_DEFAULT)) {
+    explicit too_many_batches(ty_kind kind = TY_TRANSACTIONAL) : options(log_options_of(files, TY_KIND_DEFAULT)) {
         ty_heap *heap = nullptr;
         above.answer = kind == TY_TRANSACTIONAL ? some_log : 0;
         EXPECT_OK(open_with(files, above, &heap, nullptr, kind));
@@ -454,7 +454,7 @@ TEST_F(log_part_test, read_only_can_be_written_until_it_is_frozen) {
     std::string image = files.read_file(heap_path), journal = files.read_file(journal_path);
     above.keep = true;
     image_open_hook hook = above.hook();
-    ty_open_options options = options_of(files, TY_KIND_DEFAULT);
+    ty_open_options options = log_options_of(files, TY_KIND_DEFAULT);
     options.mode = TY_OPEN_READ_ONLY;
     ASSERT_OK(image_open(heap_path, options, &hook, &heap, nullptr));
     EXPECT_EQ(1, above.made); // when the heap was
@@ -479,7 +479,7 @@ struct step {
 };
 std::vector<step> live(const disk &files) {
     std::vector<step> steps;
-    layer above;
+    log_layer above;
     ty_heap *heap = nullptr;
     uint64_t n = 0;
     auto note = [&] { steps.push_back({os::sim_event_count(files.get()), n}); };
@@ -543,7 +543,7 @@ TEST_F(log_part_test, attach_and_detach_at_every_power_cut) {
              {os::sim_cut::keep_all, os::sim_cut::drop_all, os::sim_cut::random, os::sim_cut::trash}) {
             SCOPED_TRACE(testing::Message() << "event " << event << " cut " << int(how));
             disk copy(os::sim_power_cut(files.get(), event, how, event));
-            layer reader;
+            log_layer reader;
             reader.keep = true;
             ASSERT_OK(open_with(copy, reader, &heap, nullptr, TY_KIND_DEFAULT));
             uint64_t count = count_of(heap);

@@ -11,8 +11,8 @@ using namespace taiyen::test;
 
 namespace {
 
-constexpr size_t array_pages = 600; // more than two chunks
-constexpr size_t array_words = array_pages * page_bytes / sizeof(uint64_t);
+constexpr size_t large_array_pages = 600; // more than two chunks
+constexpr size_t large_array_words = large_array_pages * page_bytes / sizeof(uint64_t);
 constexpr size_t stride = page_bytes / sizeof(uint64_t); // a word a page
 
 class running_test : public testing::TestWithParam<ty_tracking> {
@@ -24,7 +24,7 @@ protected:
         if (status == TY_E_UNSUPPORTED)
             GTEST_SKIP() << ty_error_text();
         ASSERT_OK(status);
-        words = static_cast<uint64_t *>(ty_alloc_zeroed(heap, array_words * sizeof(uint64_t)));
+        words = static_cast<uint64_t *>(ty_alloc_zeroed(heap, large_array_words * sizeof(uint64_t)));
         note = static_cast<uint64_t *>(ty_alloc_zeroed(heap, 2 * page_bytes));
         ASSERT_NE(nullptr, words);
         ASSERT_NE(nullptr, note);
@@ -41,11 +41,11 @@ protected:
 
     // Some words of each page: the first, and one of another store.
     void store(uint64_t value, size_t offset = 0) {
-        for (size_t i = offset; i < array_words; i += stride)
+        for (size_t i = offset; i < large_array_words; i += stride)
             word_at(words, i).store(value, std::memory_order_relaxed);
     }
     void expect_words(uint64_t value, size_t offset = 0) {
-        for (size_t i = offset; i < array_words; i += stride)
+        for (size_t i = offset; i < large_array_words; i += stride)
             ASSERT_EQ(value, words[i]) << "page " << i / stride;
     }
     uint64_t dirty() const {
@@ -436,7 +436,7 @@ TEST_P(running_test, nobody_waits_while_dirty_pages_are_looked_for) {
     ty_status written_early = ty_write_back_early(heap, 0);
     os::sys::hook = nullptr;
     EXPECT_OK(written_early);
-    EXPECT_GE(pages, array_pages);
+    EXPECT_GE(pages, large_array_pages);
     EXPECT_GT(looks, 0);
     EXPECT_EQ(0, paused_looks);
 }
@@ -500,7 +500,7 @@ TEST_P(running_journal, does_not_grow_with_snapshots_that_follow_one_another) {
         expect_batches_apart();
         furthest = std::max(furthest, image_of(heap)->journal_end);
     }
-    EXPECT_LT(furthest, journal_front_2 + (array_pages + 5 * 110) * page_bytes);
+    EXPECT_LT(furthest, journal_front_2 + (large_array_pages + 5 * 110) * page_bytes);
 }
 
 } // namespace

@@ -139,9 +139,6 @@ const knowledge &known_at(const process &which, uint64_t event) {
     return *std::prev(after);
 }
 
-constexpr os::sim_cut cuts[] = {os::sim_cut::keep_all, os::sim_cut::drop_all, os::sim_cut::random,
-                                os::sim_cut::prefix,   os::sim_cut::trash,    os::sim_cut::process_death};
-
 // One crash after another, each at a random event, with a recovery between.
 void crash_again(const disk_owner &disk, const process &first, const knowledge &known, uint64_t seed, int more) {
     outcome found = recover(disk.get(), first, known, seed);
@@ -152,7 +149,7 @@ void crash_again(const disk_owner &disk, const process &first, const knowledge &
     std::unique_ptr<process> second(new process(disk.get(), found.mark, found.believed, found.read, seed));
     second->run(1 + int(random() % 12), random() % 4 == 0);
     uint64_t event = begun + random() % (os::sim_event_count(disk.get()) - begun + 1);
-    disk_owner after(os::sim_power_cut(disk.get(), event, cuts[random() % std::size(cuts)], seed));
+    disk_owner after(os::sim_power_cut(disk.get(), event, os::sim_cuts[random() % std::size(os::sim_cuts)], seed));
     SCOPED_TRACE(testing::Message() << "then at event " << event);
     crash_again(after, *second, known_at(*second, event), seed + 1, more - 1);
 }
@@ -166,7 +163,7 @@ void explore(uint64_t seed, bool failing) {
     uint64_t begun = os::sim_event_count(disk.get());
     first.run(60, failing);
     for (uint64_t event = begun; event <= os::sim_event_count(disk.get()); ++event)
-        for (os::sim_cut cut : cuts) {
+        for (os::sim_cut cut : os::sim_cuts) {
             SCOPED_TRACE(testing::Message() << "seed " << seed << " event " << event << " cut " << int(cut));
             disk_owner after(os::sim_power_cut(disk.get(), event, cut, seed + event));
             crash_again(after, first, known_at(first, event), seed * 31 + event * 7 + uint64_t(cut), 3);

@@ -111,7 +111,7 @@ TEST(model_test, random_histories) {
 }
 
 // 16 committers, and snapshots by whoever finds the ring full; what is acknowledged is there.
-void commit_from_threads(bool thread) {
+void commit_by_many(bool thread) {
     constexpr int committers = 16, commits = 200;
     disk_owner disk(os::sim_create());
     sink_owner sink = create_log(disk.get());
@@ -147,11 +147,11 @@ void commit_from_threads(bool thread) {
 }
 
 TEST(model_test, many_committers) {
-    commit_from_threads(false);
+    commit_by_many(false);
 }
 
 TEST(model_test, many_committers_and_the_library_s_thread) {
-    commit_from_threads(true);
+    commit_by_many(true);
 }
 
 // What nobody waits for is written by the library's thread.

@@ -21,17 +21,17 @@ struct stamped {
     bool marked;
 };
 
-struct knowledge {
+struct stream_knowledge {
     uint64_t event = 0;
     uint64_t acknowledged = 0;    // all up to this LSN
     std::set<uint64_t> alone;     // marked ones that are acknowledged by themselves
     std::vector<log_marks> marks; // of the durable snapshot, or of either
 };
 
-class process {
+class stream_process {
 public:
-    process(os::sim_disk *disk, const log_marks &start, std::vector<stamped> believed, const multi_stream_reading &read,
-            uint64_t seed)
+    stream_process(os::sim_disk *disk, const log_marks &start, std::vector<stamped> believed,
+                   const multi_stream_reading &read, uint64_t seed)
         : disk_(disk), random_(seed), sink_(open_log(disk)), records_(std::move(believed)), mark_(start) {
         log_options options{};
         options.sink = sink_.get();
@@ -51,7 +51,7 @@ public:
     }
 
     const std::vector<stamped> &records() const { return records_; }
-    const std::vector<knowledge> &known() const { return known_; }
+    const std::vector<stream_knowledge> &known() const { return known_; }
 
     void run(int steps, bool failing) {
         for (int i = 0; i < steps; ++i) {
@@ -154,19 +154,19 @@ private:
     sink_owner sink_;
     log_owner log_;
     std::vector<stamped> records_; // [n - 1] has LSN n
-    std::vector<knowledge> known_;
+    std::vector<stream_knowledge> known_;
     log_marks mark_;
 };
 
-struct outcome {
+struct stream_outcome {
     log_marks mark;
     multi_stream_reading read;
     std::vector<stamped> believed;
 };
 
-outcome recover(os::sim_disk *disk, const process &before, const knowledge &known, uint64_t seed) {
+stream_outcome recover(os::sim_disk *disk, const stream_process &before, const stream_knowledge &known, uint64_t seed) {
     sink_owner sink = open_log(disk, false);
-    outcome result;
+    stream_outcome result;
     result.mark = known.marks[seed % known.marks.size()];
     result.read = read_streams(*sink, result.mark);
     EXPECT_OK(result.read.status);
@@ -191,41 +191,40 @@ outcome recover(os::sim_disk *disk, const process &before, const knowledge &know
     return result;
 }
 
-const knowledge &known_at(const process &which, uint64_t event) {
+const stream_knowledge &known_at(const stream_process &which, uint64_t event) {
     auto after = std::find_if(which.known().begin(), which.known().end(),
-                              [&](const knowledge &one) { return one.event > event; });
+                              [&](const stream_knowledge &one) { return one.event > event; });
     return *std::prev(after);
 }
 
-constexpr os::sim_cut cuts[] = {os::sim_cut::keep_all, os::sim_cut::drop_all, os::sim_cut::random,
-                                os::sim_cut::prefix,   os::sim_cut::trash,    os::sim_cut::process_death};
-
-void crash_again(const disk_owner &disk, const process &first, const knowledge &known, uint64_t seed, int more) {
-    outcome found = recover(disk.get(), first, known, seed);
+void crash_again(const disk_owner &disk, const stream_process &first, const stream_knowledge &known, uint64_t seed,
+                 int more) {
+    stream_outcome found = recover(disk.get(), first, known, seed);
     if (testing::Test::HasFailure() || more == 0)
         return;
     std::mt19937_64 random(seed);
-    std::unique_ptr<process> second(new process(disk.get(), found.mark, found.believed, found.read, seed));
+    std::unique_ptr<stream_process> second(
+        new stream_process(disk.get(), found.mark, found.believed, found.read, seed));
     uint64_t begun = second->known().back().event; // the open has returned
     second->run(1 + int(random() % 12), random() % 4 == 0);
     uint64_t event = begun + random() % (os::sim_event_count(disk.get()) - begun + 1);
-    disk_owner after(os::sim_power_cut(disk.get(), event, cuts[random() % std::size(cuts)], seed));
+    disk_owner after(os::sim_power_cut(disk.get(), event, os::sim_cuts[random() % std::size(os::sim_cuts)], seed));
     SCOPED_TRACE(testing::Message() << "then at event " << event);
     crash_again(after, *second, known_at(*second, event), seed + 1, more - 1);
 }
 
-void explore(uint64_t seed, bool failing) {
+void explore_streams(uint64_t seed, bool failing) {
     const auto streams = static_cast<uint32_t>(2 + seed % 3);
     disk_owner disk(os::sim_create());
     ty_log_sink *sink = nullptr;
     ASSERT_OK(file_sink_create(log_path, log_bytes_min(4096, streams), *os::sim_storage(disk.get()), &sink));
     ASSERT_OK(log_format(*sink, test_identity, {}, streams));
     sink_destroy(sink);
-    process first(disk.get(), log_marks{0, streams}, {}, {}, seed);
+    stream_process first(disk.get(), log_marks{0, streams}, {}, {}, seed);
     uint64_t begun = os::sim_event_count(disk.get());
     first.run(90, failing);
     for (uint64_t event = begun; event <= os::sim_event_count(disk.get()); ++event)
-        for (os::sim_cut cut : cuts) {
+        for (os::sim_cut cut : os::sim_cuts) {
             SCOPED_TRACE(testing::Message() << "seed " << seed << " event " << event << " cut " << int(cut));
             disk_owner after(os::sim_power_cut(disk.get(), event, cut, seed + event));
             crash_again(after, first, known_at(first, event), seed * 31 + event * 7 + uint64_t(cut), 3);
@@ -236,12 +235,12 @@ void explore(uint64_t seed, bool failing) {
 
 TEST(stream_crash_test, power_cuts_at_every_event) {
     for (uint64_t seed = 1; seed <= uint64_t(effort(2)) && !HasFailure(); ++seed)
-        explore(seed, false);
+        explore_streams(seed, false);
 }
 
 TEST(stream_crash_test, power_cuts_after_failed_writes) {
     for (uint64_t seed = 101; seed <= 100 + uint64_t(effort(2)) && !HasFailure(); ++seed)
-        explore(seed, true);
+        explore_streams(seed, true);
 }
 
 } // namespace

@@ -1,0 +1,26 @@
+# taiyen_compile_together(TARGET): compiles the sources of a folder together, ten at a time. What tests and the command
+# line take to compile is mostly headers and templates that their neighbours need, too: three times less so. For one
+# translation unit a file, as tools want them that read compile commands: -DTAIYEN_UNITY=OFF.
+option(TAIYEN_UNITY "Compile neighbouring sources of tests and the command line together" ON)
+function(taiyen_compile_together target)
+  if(NOT TAIYEN_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  foreach(source ${sources})
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    cmake_path(GET folder PARENT_PATH folder)
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    if(NOT DEFINED count_${group})
+      set(count_${group} 0)
+    endif()
+    math(EXPR batch "${count_${group}} / 10")
+    math(EXPR count_${group} "${count_${group}} + 1")
+    set_property(SOURCE ${source} PROPERTY UNITY_GROUP ${group}_${batch})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # A local name may be one of a neighbour's, and a test's class may have a neighbour's members.
+  target_compile_options(${target} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
