@@ -115,7 +115,7 @@ docs: ## HTML of the public headers, C and C++, in build/docs/html; no function 
 
 install: ## Install headers, libraries, manual pages and the taiyen program below PREFIX (/usr/local); LIBDIR, DESTDIR
 	@scripts/setup build
-	@scripts/build release $(JOBS) taiyen taiyen_shared taiyen_malloc taiyen_malloc_static taiyen_pack taiyen_pack_shared taiyen_cli
+	@scripts/build release $(JOBS) taiyen_installed
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX)) \
 	  $(if $(LIBDIR),-DCMAKE_INSTALL_LIBDIR=$(LIBDIR),-UCMAKE_INSTALL_LIBDIR) \
 	  >build/release-configure.log 2>&1 || { cat build/release-configure.log >&2; exit 1; }

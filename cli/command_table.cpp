@@ -39,13 +39,13 @@ const option new_limit{
     "limit", 0, "SIZE", nullptr, &request::limit, "how large it may become, such as 500M or 64G (if left out)"};
 const option larger_limit{"limit", 0, "SIZE", nullptr, &request::limit, "how large it may become, such as 500M or 64G"};
 const option new_classes{
-    "class-table", 0, "TABLE", nullptr, &request::class_table, "the size classes: line (if left out) or packed"};
+    "class-table", 0, "TABLE", nullptr, &request::class_table, "the size classes: cache-line (if left out) or dense"};
 const option log_size{"log-size", 0, "SIZE", nullptr, &request::log_size, "of a new log: 256M if left out"};
 const option streams{
     "log-streams", 0, "COUNT", nullptr, &request::streams, "in how many rings a new log is: 1 if left out"};
 const option in_place{"in-place", 0, nullptr, &request::in_place, nullptr, "the heap itself, without a COPY"};
 const option class_table{
-    "class-table", 0, "TABLE", nullptr, &request::class_table, "the same, with the size classes line or packed"};
+    "class-table", 0, "TABLE", nullptr, &request::class_table, "the same, with the size classes cache-line or dense"};
 const option descriptors{
     "types", 0, "FILE", nullptr, &request::types_path, "what is a pointer; or else what the heap keeps of it"};
 const option pointers{"pointers", 0, nullptr, &request::pointers, nullptr, "check what leads where in a heap"};

@@ -91,10 +91,10 @@ bool read_kind(const request &given, ty_kind *kind) {
 }
 
 bool read_class_table(const request &given, ty_class_table *classes) {
-    if (given.class_table == "packed")
+    if (given.class_table == "dense")
         *classes = TY_CLASSES_DENSE;
-    else if (!given.class_table.empty() && given.class_table != "line")
-        return refuse_value("class-table", given.class_table, "line or packed");
+    else if (!given.class_table.empty() && given.class_table != "cache-line")
+        return refuse_value("class-table", given.class_table, "cache-line or dense");
     return true;
 }
 

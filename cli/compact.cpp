@@ -53,7 +53,7 @@ log_size log_of(const heap_files &files) {
     ty_log_info info{};
     info.struct_size = sizeof info;
     const ty_open_options open = files.options();
-    if (ty_log_read_with(files.path.c_str(), &open, &info, nullptr, nullptr) == TY_OK)
+    if (ty_log_read(files.path.c_str(), &open, &info, nullptr, nullptr) == TY_OK)
         found = {info.size_bytes, info.streams};
     // info.size_bytes is that of the log's rings: with it, each recreated log would be shorter, and in the end too
     // short.

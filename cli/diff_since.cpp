@@ -196,11 +196,11 @@ void add_blocks(ty_heap *heap, size_t shown_max, since &found) {
 ty_status look(const heap_files &files, size_t shown_max, since &found) {
     const ty_open_options options = files.options();
     found.info.struct_size = sizeof found.info;
-    if (ty_status status = ty_read_info_with(files.path.c_str(), &options, &found.info))
+    if (ty_status status = ty_read_info(files.path.c_str(), &options, &found.info))
         return status;
     collector entries;
     if (found.info.kind == TY_TRANSACTIONAL)
-        if (ty_status status = ty_log_read_with(files.path.c_str(), &options, nullptr, collector::take, &entries))
+        if (ty_status status = ty_log_read(files.path.c_str(), &options, nullptr, collector::take, &entries))
             return status;
     read_heap heap;
     ty_report report{};

@@ -52,7 +52,7 @@ const char *found_words(const ty_info &info) {
 }
 
 const char *classes_name(ty_class_table classes) {
-    return classes == TY_CLASSES_DENSE ? "packed" : "line";
+    return classes == TY_CLASSES_DENSE ? "dense" : "cache-line";
 }
 
 std::string time_of(uint64_t unix_s) {
@@ -109,7 +109,7 @@ std::string log_of(const heap_files &files, const ty_info &info) {
     ty_log_info log{};
     log.struct_size = sizeof log;
     const ty_open_options options = files.options();
-    if (ty_log_read_with(files.path.c_str(), &options, &log, nullptr, nullptr))
+    if (ty_log_read(files.path.c_str(), &options, &log, nullptr, nullptr))
         return line + "; the log: " + as_options(ty_error_text());
     return line + "; the log holds " + text::counted(log.transactions, "transaction") + " behind it, " +
            text::size(log.record_bytes) + ", to replay";
@@ -152,7 +152,7 @@ int info_of(const heap_files &files, const request &given) {
     const ty_open_options options = files.options();
     ty_info info{};
     info.struct_size = sizeof info;
-    if (ty_status status = ty_read_info_with(files.path.c_str(), &options, &info))
+    if (ty_status status = ty_read_info(files.path.c_str(), &options, &info))
         return refuse(files, given, status);
     if (given.json)
         json::print(document_of(files.path, info));

@@ -112,7 +112,7 @@ void serve(live_source &source, live_view &view, live_server &server, uint64_t i
             const std::lock_guard guard(view.source_lock());
             is_new = source.renew();
             if (view.take_wish()) {
-                source.look_into_heap();
+                source.inspect_heap();
                 is_new = true;
             }
             if (is_new)

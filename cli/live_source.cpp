@@ -49,13 +49,13 @@ ty_status live_source::begin() {
     take_program_metrics(wait_ms);
     tried_ns_ = steady_ns();
     if (is_cheap())
-        look_into_heap();
+        inspect_heap();
     else
         why_ = "the heap is large: a look into it takes a while";
     return TY_OK;
 }
 
-void live_source::look_into_heap() {
+void live_source::inspect_heap() {
     metrics found;
     heap_look look;
     if (look.take(files_, &found) != TY_OK) {
@@ -83,7 +83,7 @@ bool live_source::renew() {
     if (found_.is_live == was_live)
         return is_new;
     if (is_cheap())
-        look_into_heap();
+        inspect_heap();
     else if (look_at_files())
         why_ = as_options(ty_error_text());
     return true;

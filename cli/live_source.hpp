@@ -17,7 +17,7 @@ public:
     // Reads the program's metrics again. True: there is something new to show.
     bool renew();
     // Inspects the heap: a copy, if it is in use. A failure is shown.
-    void look_into_heap();
+    void inspect_heap();
 
     // The document of `taiyen stat --json`, with the age of the last inspection and its failure in "view".
     json::document metrics_document() const;

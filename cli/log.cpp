@@ -218,7 +218,7 @@ int log_stat_of(const heap_files &files, const request &given) {
     const ty_open_options options = files.options();
     ty_log_info info{};
     info.struct_size = sizeof info;
-    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, &info, nullptr, nullptr))
+    if (ty_status status = ty_log_read(files.path.c_str(), &options, &info, nullptr, nullptr))
         return refuse(files, given, status);
     if (given.json)
         json::print(document_of(files.path, info));
@@ -234,11 +234,11 @@ int dump_of(const heap_files &files, const request &given) {
     ty_log_info info{};
     info.struct_size = sizeof info;
     ty_log_entry_callback *none = [](const ty_log_entry *, void *) { return false; };
-    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, &info, none, nullptr))
+    if (ty_status status = ty_log_read(files.path.c_str(), &options, &info, none, nullptr))
         return refuse(files, given, status);
     dumped all{&files, info.streams};
     if (ty_status status =
-            ty_log_read_with(files.path.c_str(), &options, nullptr, given.json ? print_entry_json : print_entry, &all))
+            ty_log_read(files.path.c_str(), &options, nullptr, given.json ? print_entry_json : print_entry, &all))
         return refuse(files, given, status);
     return exit_fine;
 }

@@ -69,7 +69,7 @@ ty_status read_info(const heap_files &files, ty_info *info) {
     const ty_open_options options = files.options();
     *info = {};
     info->struct_size = sizeof *info;
-    return ty_read_info_with(files.path.c_str(), &options, info);
+    return ty_read_info(files.path.c_str(), &options, info);
 }
 
 int tell(const heap_files &files, const request &given) {

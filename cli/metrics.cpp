@@ -9,11 +9,10 @@ namespace cli {
 ty_status metrics::look_at_files(const heap_files &files) {
     const ty_open_options options = files.options();
     info.struct_size = sizeof info;
-    if (ty_status status = ty_read_info_with(files.path.c_str(), &options, &info))
+    if (ty_status status = ty_read_info(files.path.c_str(), &options, &info))
         return status;
     log.struct_size = sizeof log;
-    if (info.kind == TY_TRANSACTIONAL &&
-        ty_log_read_with(files.path.c_str(), &options, &log, nullptr, nullptr) != TY_OK)
+    if (info.kind == TY_TRANSACTIONAL && ty_log_read(files.path.c_str(), &options, &log, nullptr, nullptr) != TY_OK)
         log = {};
     return TY_OK;
 }

@@ -213,7 +213,7 @@ private:
         const ty_open_options options = made_.options();
         ty_info info{};
         info.struct_size = sizeof info;
-        if (ty_status failed = ty_read_info_with(made_.path.c_str(), &options, &info))
+        if (ty_status failed = ty_read_info(made_.path.c_str(), &options, &info))
             return failed;
         report_.made_kind = kind_name(info.kind);
         return TY_OK;
@@ -224,8 +224,10 @@ private:
         ty_log_info info{};
         info.struct_size = sizeof info;
         struct stat there;
-        if (ty_log_read(nullptr, path.c_str(), nullptr, &info, nullptr, nullptr) != TY_OK ||
-            stat(path.c_str(), &there) != 0 || info.size_bytes > static_cast<uint64_t>(there.st_size))
+        ty_open_options log = TY_OPEN_OPTIONS_INIT;
+        log.log_path = path.c_str();
+        if (ty_log_read(nullptr, &log, &info, nullptr, nullptr) != TY_OK || stat(path.c_str(), &there) != 0 ||
+            info.size_bytes > static_cast<uint64_t>(there.st_size))
             return;
         wanted.log_bytes = (info.size_bytes / TY_LOG_BYTES_MIN + 1) * TY_LOG_BYTES_MIN; // and the log's other parts
         wanted.log_streams = info.streams;

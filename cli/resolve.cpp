@@ -103,7 +103,7 @@ int doubt_one(const heap_files &files, const request &given) {
     doubtful found;
     ty_log_info info{};
     info.struct_size = sizeof info;
-    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, &info, note, &found);
+    if (ty_status status = ty_log_read(files.path.c_str(), &options, &info, note, &found);
         status && status != TY_E_UNSUPPORTED) // a heap without a log has nothing in doubt
         return refuse(files, given, status);
     if (!info.in_doubt)

@@ -107,7 +107,7 @@ int ship_heap(const request &given) {
     ty_destination *folder = nullptr;
     ty_info info{};
     info.struct_size = sizeof info;
-    if (ty_status status = ty_read_info_with(files.path.c_str(), &open, &info)) // before a folder is made
+    if (ty_status status = ty_read_info(files.path.c_str(), &open, &info)) // before a folder is made
         return refuse(given, status);
     if (ty_status status = ty_folder_open(given.paths[1].c_str(), true, &folder))
         return refuse(given, status);

@@ -102,7 +102,7 @@ void print_words(const heap_files &files, const metrics &found) {
     print_classes(found.heap.classes);
 }
 
-ty_status look_into_heap(const heap_files &files, metrics &found) {
+ty_status inspect_heap(const heap_files &files, metrics &found) {
     read_heap heap;
     if (ty_status status = heap.open(files))
         return status;
@@ -116,7 +116,7 @@ int stat_of(const heap_files &files, const request &given) {
     if (ty_status status = found.look_at_files(files))
         return refuse(files, given, status);
     found.look_at_program(files);
-    const ty_status status = look_into_heap(files, found);
+    const ty_status status = inspect_heap(files, found);
     ty_error why;
     ty_error_detail(&why);
     if (given.json) {

@@ -24,12 +24,12 @@ namespace {
 bool read_layout(const request &given, ty_unpack_options *options) {
     if (given.defragment)
         options->layout = TY_LAYOUT_DEFRAGMENT;
-    if (given.class_table == "line")
+    if (given.class_table == "cache-line")
         options->layout = TY_LAYOUT_LINE;
-    else if (given.class_table == "packed")
+    else if (given.class_table == "dense")
         options->layout = TY_LAYOUT_PACKED;
     else if (!given.class_table.empty())
-        return refuse_value("class-table", given.class_table, "line or packed");
+        return refuse_value("class-table", given.class_table, "cache-line or dense");
     return true;
 }
 

@@ -48,7 +48,7 @@ void on_problem(const char *problem, void *context) {
 // What ended the check early; TY_OK if it completed, whatever it found.
 ty_status check_files(mismatches &found) {
     const ty_open_options options = found.files.options();
-    const ty_status status = ty_scrub_with(found.files.path.c_str(), &options, on_progress, on_problem, &found);
+    const ty_status status = ty_scrub(found.files.path.c_str(), &options, on_progress, on_problem, &found);
     found.progress.clear();
     return status == TY_E_DAMAGED && found.problem_count ? TY_OK : status;
 }

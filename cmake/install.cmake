@@ -40,11 +40,20 @@ function(taiyen_install_pc name)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
+# What `make install` builds: no tests, no benchmarks, no examples.
+function(taiyen_installs)
+  if(NOT TARGET taiyen_installed)
+    add_custom_target(taiyen_installed)
+  endif()
+  add_dependencies(taiyen_installed ${ARGN})
+endfunction()
+
 # taiyen_install_targets(COMPONENT NEEDS targets ...): with a file for find_package, which first looks for what they need:
 # packages and pkg-config's modules.
 function(taiyen_install_targets component needs)
   string(MAKE_C_IDENTIFIER taiyen_${component}_targets export)
   install(TARGETS ${ARGN} EXPORT ${export})
+  taiyen_installs(${ARGN})
   install(EXPORT ${export} NAMESPACE taiyen:: FILE taiyen-${component}-targets.cmake DESTINATION ${TAIYEN_CMAKE_DIR})
   file(CONFIGURE OUTPUT taiyen-${component}-needs.cmake CONTENT "set(needs ${needs})\n")
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/taiyen-${component}-needs.cmake DESTINATION ${TAIYEN_CMAKE_DIR})

@@ -1,5 +1,6 @@
 #include "fuzz/exercise.hpp"
 #include "fuzz/heap_files.hpp"
+#include "tests/files_on.hpp"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -157,8 +158,8 @@ void open_every_way(taiyen::os::sim_disk *disk, uint8_t flags, uint64_t seed) {
     const ty_storage *storage = taiyen::os::sim_storage(disk);
     ty_info info;
     info.struct_size = sizeof info;
-    (void)ty_read_info(image_path, storage, &info);
-    (void)ty_scrub(image_path, storage, nullptr, nullptr, nullptr);
+    (void)ty_read_info(image_path, taiyen::test::files_on(storage), &info);
+    (void)ty_scrub(image_path, taiyen::test::files_on(storage), nullptr, nullptr, nullptr);
 
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.storage = storage;

@@ -33,7 +33,7 @@ struct frame_place {
 
 struct sound_log {
     std::string bytes;
-    log_marks start{};
+    log_positions start{};
     std::vector<std::string> records; // after start
     std::vector<frame_place> frames;
 };
@@ -45,7 +45,7 @@ struct reading {
     std::vector<std::pair<uint32_t, uint64_t>> positions; // by log stream
 };
 
-reading read(const ty_log_sink &sink, log_marks from) {
+reading read(const ty_log_sink &sink, log_positions from) {
     reading result{};
     log_reader reader{&result, [](void *context, const log_record &record) {
                           auto &to = *static_cast<reading *>(context);
@@ -64,7 +64,7 @@ void append(log *l, const std::string &record, bool wait) {
     const auto stream = static_cast<uint32_t>(lsn % log_streams(l));
     ty_status status = log_append_begin(l, stream, record.size(), &place);
     if (status == TY_E_SPACE) {
-        log_continue(l, log_marks_now(l));
+        log_continue(l, log_positions_now(l));
         status = log_append_begin(l, stream, record.size(), &place);
     }
     if (status) // a hostile log may leave no room at all
@@ -75,7 +75,7 @@ void append(log *l, const std::string &record, bool wait) {
         require(log_wait(l, lsn) == TY_OK);
 }
 
-log *start(const ty_log_sink &sink, log_marks from, const reading &found) {
+log *start(const ty_log_sink &sink, log_positions from, const reading &found) {
     log *l = nullptr;
     ty_status status = log_start(
         {&sink, "fuzzed", identity, from, found.contents.end, found.contents.tail, false, found.contents.highest}, &l);
@@ -94,7 +94,7 @@ sound_log make(const ty_log_sink &sink, size_t scenario) {
     for (size_t i = 0; i < rounds; ++i) {
         append(l, std::string(1 + i * 997 % (scenario == 2 ? 9000 : 700), char('a' + i % 26)), i % 3 == 0);
         if (scenario == 2 && i % 100 == 49) {
-            made.start = log_marks_now(l);
+            made.start = log_positions_now(l);
             log_release(l, made.start);
         }
         if (scenario != 0 && i % 16 == 15) {
@@ -111,14 +111,14 @@ sound_log make(const ty_log_sink &sink, size_t scenario) {
     made.bytes.assign(memory, sizeof memory);
     made.records = found.records;
     found.positions.erase(std::unique(found.positions.begin(), found.positions.end()), found.positions.end());
-    log_header_2 header;
+    log_header header;
     memcpy(&header, memory, sizeof header);
     for (const auto &[stream, position] : found.positions) {
         const ring_geometry ring = geometry_of(header, stream);
         const auto *frame = reinterpret_cast<uint8_t *>(memory) + ring.offset + position % ring.bytes;
-        frame_header_1 head;
+        frame_header head;
         memcpy(&head, frame, sizeof head);
-        uint32_t payload = head.shape & frame_payload_max_1;
+        uint32_t payload = head.shape & frame_payload_max;
         const uint64_t log = ring_identity(identity.log, stream);
         made.frames.push_back({stream, position, frame_generation(log, position, frame, payload), payload});
     }
@@ -134,13 +134,13 @@ const sound_log &scenario(const ty_log_sink &sink, size_t number) {
 
 void repair(const ring_geometry &ring, const frame_place &where) {
     auto *frame = reinterpret_cast<uint8_t *>(memory + ring.offset + where.position % ring.bytes);
-    frame_header_1 head;
+    frame_header head;
     memcpy(&head, frame, sizeof head);
     uint64_t left = ring.bytes - where.position % ring.bytes - sizeof head;
-    uint32_t payload = head.shape & frame_payload_max_1;
+    uint32_t payload = head.shape & frame_payload_max;
     if (payload > left)
         return;
-    uint64_t generation = head.shape & frame_generation_start_1 ? 0 : where.generation;
+    uint64_t generation = head.shape & frame_generation_start ? 0 : where.generation;
     const uint64_t log = ring_identity(identity.log, where.stream);
     uint64_t sum = frame_checksum(log, generation, where.position, frame, payload);
     head.checksum_low = static_cast<uint32_t>(sum);
@@ -150,15 +150,15 @@ void repair(const ring_geometry &ring, const frame_place &where) {
 
 // True: changed bytes were given valid checksums, so anything may be read.
 bool damage(const fuzz::input &changes, const sound_log &from) {
-    log_header_2 sound;
+    log_header sound;
     memcpy(&sound, memory, sizeof sound);
     for (const fuzz::patch &p : changes.patches) {
         if (p.region == 0) {
             fuzz::apply(p, memory, sizeof sound);
             if (changes.flags & 1) {
-                log_header_2 header;
+                log_header header;
                 memcpy(&header, memory, sizeof header);
-                header.checksum = checksum(&header, offsetof(log_header_2, checksum));
+                header.checksum = checksum(&header, offsetof(log_header, checksum));
                 memcpy(memory, &header, sizeof header);
             }
         } else {
@@ -188,14 +188,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(repaired || prefix);
     if (found.status == TY_OK)
         if (log *l = start(*sink, sound.start, found)) {
-            log_marks from = sound.start;
+            log_positions from = sound.start;
             if (found.contents.left_out + found.contents.behind_gap) { // as an open does
-                from = log_marks_now(l);
+                from = log_positions_now(l);
                 log_release(l, from);
             }
             for (int i = 0; i < 4; ++i)
                 append(l, "behind " + std::to_string(i), true);
-            log_marks mark = log_marks_now(l);
+            log_positions mark = log_positions_now(l);
             log_stop(l);
             reading again = read(*sink, from);
             require(repaired || (again.status == TY_OK && again.contents.end.lsn == mark.lsn));

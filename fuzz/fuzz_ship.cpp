@@ -55,7 +55,7 @@ memory make_segment() {
     at.streams = 1;
     at.lsn = 10;
     seal_position(at);
-    object_header_1 timeline{}, header{};
+    object_header timeline{}, header{};
     timeline.timeline_lsn = 10;
     segment_builder builder;
     builder.begin(at);
@@ -72,9 +72,9 @@ memory make_segment() {
 
 // Where the header, its second position, and the frames start.
 std::vector<size_t> starts_of(const std::string &bytes) {
-    std::vector<size_t> starts{0, offsetof(object_header_1, to)};
-    for (size_t at = sizeof(object_header_1); at + sizeof(frame_header_1) <= bytes.size();) {
-        frame_header_1 frame;
+    std::vector<size_t> starts{0, offsetof(object_header, to)};
+    for (size_t at = sizeof(object_header); at + sizeof(frame_header) <= bytes.size();) {
+        frame_header frame;
         memcpy(&frame, bytes.data() + at, sizeof frame);
         starts.push_back(at);
         at += sizeof frame + frame.stored_bytes;
@@ -83,7 +83,7 @@ std::vector<size_t> starts_of(const std::string &bytes) {
 }
 
 void repair(std::string &bytes, const std::vector<size_t> &starts) {
-    object_header_1 header;
+    object_header header;
     memcpy(&header, bytes.data(), sizeof header);
     seal_position(header.from);
     seal_position(header.to);
@@ -91,7 +91,7 @@ void repair(std::string &bytes, const std::vector<size_t> &starts) {
     memcpy(bytes.data(), &header, sizeof header);
     for (size_t i = 2; i < starts.size(); i++) {
         const size_t end = i + 1 < starts.size() ? starts[i + 1] : bytes.size();
-        frame_header_1 frame;
+        frame_header frame;
         memcpy(&frame, bytes.data() + starts[i], sizeof frame);
         if (frame.stored_bytes > end - starts[i] - sizeof frame)
             continue;
@@ -132,7 +132,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         repair(changed.bytes, starts);
     if (input.scenario % 4 == 3)
         changed.bytes.resize(changed.bytes.size() * (input.flags / 8) / 32);
-    object_header_1 header{};
+    object_header header{};
     memcpy(&header, changed.bytes.data(), std::min(sizeof header, changed.bytes.size()));
     changed.name = name_of(header);
     read(changed, true);

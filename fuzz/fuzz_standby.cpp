@@ -44,13 +44,13 @@ struct memory {
     }
 };
 
-message_header_1 header_of(const std::vector<uint8_t> &message) {
-    message_header_1 header{};
+message_header header_of(const std::vector<uint8_t> &message) {
+    message_header header{};
     memcpy(&header, message.data(), std::min(sizeof header, message.size()));
     return header;
 }
 
-std::vector<uint8_t> records_behind(ty_feed_position &at, message_header_1 &header) {
+std::vector<uint8_t> records_behind(ty_feed_position &at, message_header &header) {
     std::vector<uint8_t> payload;
     for (uint64_t end = at.lsn + 5; at.lsn < end;) {
         const uint64_t n = at.lsn + 1;
@@ -77,16 +77,16 @@ memory make_logs() {
     at.streams = 1;
     at.lsn = 10;
     seal_position(at);
-    message_header_1 last{};
-    const auto put = [&](message_header_1 header, const std::vector<uint8_t> &payload, int log) {
+    message_header last{};
+    const auto put = [&](message_header header, const std::vector<uint8_t> &payload, int log) {
         made.logs[log].push_back(message_of(header, payload.data(), payload.size()));
         last = header_of(made.logs[log].back());
     };
     for (uint64_t n = 1; n <= 8; n++) {
-        message_header_1 header = header_behind(last, n == 1   ? message_kind::term
-                                                      : n == 2 ? message_kind::timeline
-                                                      : n == 5 ? message_kind::part
-                                                               : message_kind::records);
+        message_header header = header_behind(last, n == 1   ? message_kind::term
+                                                    : n == 2 ? message_kind::timeline
+                                                    : n == 5 ? message_kind::part
+                                                             : message_kind::records);
         std::vector<uint8_t> payload;
         header.term = header.replication = 1;
         header.session = n / 4;
@@ -103,9 +103,9 @@ memory make_logs() {
     }
     last = {};
     for (uint64_t n = 1; n <= 5; n++) {
-        message_header_1 header = header_behind(last, n == 1   ? message_kind::base_begin
-                                                      : n == 5 ? message_kind::base_end
-                                                               : message_kind::base_piece);
+        message_header header = header_behind(last, n == 1   ? message_kind::base_begin
+                                                    : n == 5 ? message_kind::base_end
+                                                             : message_kind::base_piece);
         header.term = header.replication = 1;
         header.position = at;
         header.begin = n > 1;
@@ -125,10 +125,10 @@ void repair(memory &changed, const memory &good) {
         uint64_t before = 0, good_before = 0;
         for (size_t i = 0; i < changed.logs[log].size(); i++) {
             std::vector<uint8_t> &message = changed.logs[log][i];
-            const message_header_1 was = header_of(good.logs[log][i]);
-            if (message.size() < sizeof(message_header_1))
+            const message_header was = header_of(good.logs[log][i]);
+            if (message.size() < sizeof(message_header))
                 continue;
-            message_header_1 header = header_of(message);
+            message_header header = header_of(message);
             if (header.previous == good_before)
                 header.previous = before;
             memcpy(message.data(), &header, sizeof header);

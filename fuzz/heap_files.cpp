@@ -122,20 +122,20 @@ structure *block_as(file &content, uint64_t offset) {
 std::vector<uint64_t> find_chunks(file &journal) {
     std::vector<uint64_t> chunks;
     for (auto &[offset, content] : journal.blocks)
-        if (block_as<chunk_header_1>(journal, offset)->magic == chunk_magic_1)
+        if (block_as<chunk_header>(journal, offset)->magic == chunk_magic)
             chunks.push_back(offset);
     return chunks;
 }
 
 // Headers, chunk headers, the heap's own header and tables, page sums; then some of everything else.
 std::vector<region> find_regions(const scenario &made) {
-    constexpr uint64_t heap_end = image_pages_offset_1 + limit_bytes;
+    constexpr uint64_t heap_end = image_pages_offset + limit_bytes;
     constexpr uint64_t tables_bytes = limit_bytes / 32;
     std::vector<region> control, others;
     for (uint64_t chunk : made.chunks)
         control.push_back({true, chunk});
     for (auto &[offset, content] : made.files.image.blocks) {
-        bool header = offset <= image_pages_offset_1 + page_bytes;
+        bool header = offset <= image_pages_offset + page_bytes;
         bool tables = offset >= heap_end - tables_bytes;
         (header || tables ? control : others).push_back({false, offset});
     }
@@ -160,32 +160,32 @@ scenario make_scenario(void (*make)(const os::sim_disk *)) {
 }
 
 void repair_headers(file &image) {
-    for (uint32_t slot = 0; slot < image_slot_count_1; slot++)
-        if (auto *header = block_as<image_header_2>(image, slot * image_slot_bytes_1))
+    for (uint32_t slot = 0; slot < image_slot_count; slot++)
+        if (auto *header = block_as<image_header>(image, slot * image_slot_bytes))
             header->checksum = header_checksum(*header);
 }
 
 void repair_chunk(file &journal, uint64_t offset) {
-    auto *header = block_as<chunk_header_1>(journal, offset);
+    auto *header = block_as<chunk_header>(journal, offset);
     if (!header)
         return;
-    for (uint64_t i = 0; i < std::min<uint64_t>(header->count, chunk_pages_1); i++)
+    for (uint64_t i = 0; i < std::min<uint64_t>(header->count, chunk_pages_max); i++)
         if (auto *content = block_as<block>(journal, offset + chunk_bytes(i)))
             header->entries[i].sum = checksum(content, page_bytes);
     header->checksum = header_checksum(*header);
 }
 
 void repair_sums(file &image) {
-    constexpr uint64_t table = image_pages_offset_1 + limit_bytes;
+    constexpr uint64_t table = image_pages_offset + limit_bytes;
     for (auto &[offset, content] : image.blocks) {
         if (offset < table)
             continue;
-        auto *sectors = reinterpret_cast<sums_sector_1 *>(content.data());
-        for (uint64_t i = 0; i < page_bytes / sums_sector_bytes_1; i++) {
-            uint64_t number = (offset - table) / sums_sector_bytes_1 + i;
-            for (uint64_t j = 0; j < sums_per_sector_1; j++) {
-                uint64_t page = number * sums_per_sector_1 + j;
-                auto *bytes = block_as<block>(image, image_pages_offset_1 + page * page_bytes);
+        auto *sectors = reinterpret_cast<sums_sector *>(content.data());
+        for (uint64_t i = 0; i < page_bytes / sums_sector_bytes; i++) {
+            uint64_t number = (offset - table) / sums_sector_bytes + i;
+            for (uint64_t j = 0; j < sums_per_sector; j++) {
+                uint64_t page = number * sums_per_sector + j;
+                auto *bytes = block_as<block>(image, image_pages_offset + page * page_bytes);
                 if (bytes && sectors[i].sums[j])
                     sectors[i].sums[j] = checksum(bytes, page_bytes);
             }
@@ -199,7 +199,7 @@ void repair(file_set &files, const scenario &original, uint8_t flags) {
         repair_sums(files.image);
     if (flags & repair_image_headers)
         repair_headers(files.image);
-    auto *journal = block_as<journal_header_2>(files.journal, 0);
+    auto *journal = block_as<journal_header>(files.journal, 0);
     if (journal && flags & repair_journal_header)
         journal->checksum = header_checksum(*journal);
     if (flags & repair_chunks)

@@ -14,13 +14,14 @@ import sys
 import tempfile
 
 # What each layer, a folder, may include of the others, each through its façade only: FOLDER/NAME.hpp.
-BELOW_TXN = ("src/os", "src/heap", "src/store/image", "src/store/log", "src/txn/stm")
+BELOW_TXN = ("src/os", "src/heap", "src/store", "src/store/image", "src/store/log", "src/txn/stm")
 BELOW_API = BELOW_TXN + ("src/txn", "src/undo", "src/link", "src/code")
 LOWER_LAYERS = {
     "src/os": (),
     "src/heap": ("src/os",),
-    "src/store/image": ("src/os", "src/heap"),
-    "src/store/log": ("src/os",),
+    "src/store": ("src/os",),
+    "src/store/image": ("src/os", "src/heap", "src/store"),
+    "src/store/log": ("src/os", "src/store"),
     "src/txn/stm": ("src/os",),
     "src/txn": BELOW_TXN,
     "src/undo": BELOW_TXN + ("src/txn",),

@@ -134,24 +134,19 @@ typedef struct ty_log_entry {
 typedef bool ty_log_entry_callback(const ty_log_entry *entry, void *context);
 
 /* Reads the log of the heap at heap_path from its last durable snapshot to its end, calls back for each entry until the
- * callback returns false (callback may be NULL), and fills info (may be NULL). log_path NULL: the heap's path + "-log".
- * heap_path NULL: only the header of the log is read. Changes nothing; needs read permission; works while the heap is
- * open elsewhere: it delivers all that was acknowledged before the call, and later transactions as far as they are
- * written, perhaps not durably.
- * Image and journal together say where the snapshot is: if a journal that is needed is missing, the log is not read.
- * Errors: TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_UNSUPPORTED (the heap has no log), TY_E_MISMATCH (not this heap's log, or
- * its journal is missing or not its own), TY_E_DAMAGED (acknowledged transactions are unreadable; the detail says
- * where), TY_E_BUSY (some entries were delivered, and the heap's writer overwrote the rest meanwhile: read again),
+ * callback returns false (callback may be NULL), and fills info (may be NULL). The files are those that an open with
+ * these options would use: journal_path, log_path, log and storage matter alone. NULL: all defaults. heap_path NULL:
+ * only the header of the log is read. Changes nothing; needs read permission; works while the heap is open elsewhere:
+ * it delivers all that was acknowledged before the call, and later transactions as far as they are written, perhaps not
+ * durably. Image and journal together say where the snapshot is: if a journal that is needed is missing, the log is not
+ * read. Errors: TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_UNSUPPORTED (the heap has no log), TY_E_MISMATCH (not this heap's
+ * log, or its journal is missing or not its own), TY_E_DAMAGED (acknowledged transactions are unreadable; the detail
+ * says where), TY_E_BUSY (some entries were delivered, and the heap's writer overwrote the rest meanwhile: read again),
  * TY_E_IO. Thread-safe.
  */
-TY_API TY_CHECKED ty_status ty_log_read(const char *heap_path, const char *log_path, const struct ty_storage *storage,
-                                        ty_log_info *info, ty_log_entry_callback *callback, void *context);
-
-/* The same for the files that an open with these options would use: only journal_path, log_path, log and storage
- * matter. NULL: all defaults. */
 struct ty_open_options;
-TY_API TY_CHECKED ty_status ty_log_read_with(const char *heap_path, const struct ty_open_options *options,
-                                             ty_log_info *info, ty_log_entry_callback *callback, void *context);
+TY_API TY_CHECKED ty_status ty_log_read(const char *heap_path, const struct ty_open_options *options, ty_log_info *info,
+                                        ty_log_entry_callback *callback, void *context);
 
 #ifdef __cplusplus
 }

@@ -92,10 +92,10 @@ typedef enum ty_tracking {
 
 /* Which threads do the background work (checkpointing batches to the image). */
 typedef enum ty_background {
-    TY_BACKGROUND_THREAD = 0, /* seven threads of the library, two more for a log, and one for each further log stream;
-                                 they sleep when there is nothing to do. While a single thread waits for its commit, one
-                                 thread of the log spins on that thread's processor, in the lowest scheduling class
-                                 (SCHED_IDLE), if this makes commits faster */
+    TY_BACKGROUND_THREAD = 0, /* seven threads of the library, three more for a log, and one for each further log
+                                 stream; they sleep when there is nothing to do. While a single thread waits for its
+                                 commit, one thread of the log spins on that thread's processor, in the lowest
+                                 scheduling class (SCHED_IDLE), if this makes commits faster */
     TY_BACKGROUND_CALLS = 1   /* those of the program that call ty_run_background_work; the library starts no thread */
 } ty_background;
 
@@ -355,13 +355,10 @@ typedef struct ty_info {
 
 /* Reads the parameters of a heap from its files: reads image, journal and log as far as an open would, so open_text
  * says what is wrong with journal or log. Needs read permission only, changes nothing, and works while the heap is open
- * elsewhere (the fields may then be of different moments). storage may be NULL. Errors: TY_E_NOT_FOUND, TY_E_FORMAT,
+ * elsewhere (the fields may then be of different moments). They are the files that an open with these options would
+ * use: journal_path, log_path, log and storage matter alone. NULL: all defaults. Errors: TY_E_NOT_FOUND, TY_E_FORMAT,
  * TY_E_DAMAGED, TY_E_MISMATCH, TY_E_IO. Thread-safe. */
-TY_API TY_CHECKED ty_status ty_read_info(const char *path, const ty_storage *storage, ty_info *info);
-
-/* The same for the files that an open with these options would use: only journal_path, log_path, log and storage
- * matter. NULL: all defaults. */
-TY_API TY_CHECKED ty_status ty_read_info_with(const char *path, const ty_open_options *options, ty_info *info);
+TY_API TY_CHECKED ty_status ty_read_info(const char *path, const ty_open_options *options, ty_info *info);
 
 /* The kind of a heap, and the last epoch that is durable (0 for volatile heaps). Thread-safe. */
 TY_API ty_kind ty_heap_kind(ty_heap *heap);
@@ -391,14 +388,11 @@ TY_API TY_CHECKED ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_sta
  * crash tore is reported, although the other one serves and the next open repairs it. Calls back with progress (done
  * and total bytes; return false to stop) and with each problem: what, where, and which part of the heap. Either
  * callback may be NULL. Needs read permission; refuses a heap that is open for writing (TY_E_BUSY). Changes nothing.
- * TY_OK: all is sound; TY_E_DAMAGED: problems were reported; TY_E_BUSY: also when stopped. */
+ * options: as for ty_read_info. TY_OK: all is sound; TY_E_DAMAGED: problems were reported; TY_E_BUSY: also when
+ * stopped. */
 typedef bool ty_progress_callback(uint64_t done_bytes, uint64_t total_bytes, void *context);
-TY_API TY_CHECKED ty_status ty_scrub(const char *path, const ty_storage *storage, ty_progress_callback *progress,
+TY_API TY_CHECKED ty_status ty_scrub(const char *path, const ty_open_options *options, ty_progress_callback *progress,
                                      ty_problem_callback *problem, void *context);
-
-/* The same for the files that an open with these options would use, as in ty_read_info_with. */
-TY_API TY_CHECKED ty_status ty_scrub_with(const char *path, const ty_open_options *options,
-                                          ty_progress_callback *progress, ty_problem_callback *problem, void *context);
 
 #ifdef __cplusplus
 }

@@ -32,11 +32,11 @@ struct metrics_page {
     std::atomic<uint32_t> ended{0};
     uint64_t turns = 0; // of its content: never read back (BD2: nothing that others write to the page does harm)
     uint64_t count_after_ns = 0;
-    metrics_content_2 content{};
+    metrics_content content{};
 
-    metrics_request_2 &request() { return *static_cast<metrics_request_2 *>(shared.memory); }
-    metrics_2 &shown() {
-        return *reinterpret_cast<metrics_2 *>(static_cast<char *>(shared.memory) + metrics_request_bytes_2);
+    metrics_request &request() { return *static_cast<metrics_request *>(shared.memory); }
+    shared_metrics &shown() {
+        return *reinterpret_cast<shared_metrics *>(static_cast<char *>(shared.memory) + metrics_request_bytes);
     }
 };
 
@@ -45,7 +45,7 @@ namespace {
 void look_at_snapshots(metrics_page &b) {
     ty_snapshot_stats stats{};
     stats.struct_size = sizeof stats;
-    metrics_content_2 &c = b.content;
+    metrics_content &c = b.content;
     if (image_get_snapshot_stats(b.heap, &stats))
         return;
     c.epoch = image_epoch(b.heap);
@@ -56,7 +56,7 @@ void look_at_snapshots(metrics_page &b) {
     c.pending_batches = stats.pending_batches;
     c.pending_bytes = stats.pending_bytes;
     c.pages_evicted = stats.pages_evicted;
-    snapshot_line lines[snapshot_lines_max];
+    snapshot_record lines[snapshot_lines_max];
     static_assert(sizeof lines == sizeof c.newest);
     c.snapshot_count = image_snapshot_lines(b.heap, lines);
     memcpy(c.newest, lines, sizeof lines[0] * c.snapshot_count);
@@ -65,7 +65,7 @@ void look_at_snapshots(metrics_page &b) {
 
 void look_at_transactions(metrics_page &b) {
     ty_txn_stats stats{};
-    metrics_content_2 &c = b.content;
+    metrics_content &c = b.content;
     if (txn_get_stats(b.heap, &stats))
         return;
     c.transactions = stats.transactions;
@@ -87,8 +87,8 @@ void look_at_transactions(metrics_page &b) {
 }
 
 void look_at_memory(metrics_page &b) {
-    metrics_content_2 &c = b.content;
-    const told_memory told = image_memory_told(b.heap);
+    metrics_content &c = b.content;
+    const memory_metrics told = image_memory_metrics(b.heap);
     c.memory_bound_bytes = told.bound_bytes;
     c.memory_allowed_bytes = told.allowed_bytes;
     c.copies_bytes = told.copies_bytes;
@@ -98,9 +98,9 @@ void look_at_memory(metrics_page &b) {
 }
 
 void look_at_undo(metrics_page &b) {
-    metrics_content_2 &c = b.content;
-    told_undo told;
-    if (!image_undo_told(b.heap, &told))
+    metrics_content &c = b.content;
+    undo_metrics_of told;
+    if (!image_read_undo(b.heap, &told))
         return;
     c.undoable = told.undoable;
     c.redoable = told.redoable;
@@ -112,8 +112,8 @@ void look_at_undo(metrics_page &b) {
 }
 
 bool add_class(const ty_class_stats *stats, void *context) {
-    auto &c = *static_cast<metrics_content_2 *>(context);
-    if (c.class_count == metrics_classes_max_2)
+    auto &c = *static_cast<metrics_content *>(context);
+    if (c.class_count == metrics_classes_max)
         return false;
     c.classes[c.class_count++] = {stats->block_bytes, stats->spans,       stats->span_bytes,
                                   stats->block_count, stats->live_blocks, stats->live_bytes};
@@ -121,9 +121,9 @@ bool add_class(const ty_class_stats *stats, void *context) {
 }
 
 // The cell size is the smallest power of two of pages with which the cells cover the touched part.
-dirty_cells make_cells(metrics_content_2 &c) {
+dirty_cells make_cells(metrics_content &c) {
     uint64_t cell_bytes = os::page_bytes;
-    while ((c.touched_bytes + cell_bytes - 1) / cell_bytes > metrics_cells_max_2)
+    while ((c.touched_bytes + cell_bytes - 1) / cell_bytes > metrics_cells_max)
         cell_bytes *= 2;
     c.dirty_cell_bytes = cell_bytes;
     c.dirty_cells = (c.touched_bytes + cell_bytes - 1) / cell_bytes;
@@ -132,7 +132,7 @@ dirty_cells make_cells(metrics_content_2 &c) {
 }
 
 void count(metrics_page &b, uint64_t now_ns) {
-    metrics_content_2 &c = b.content;
+    metrics_content &c = b.content;
     c.known &= ~uint64_t{TY_METRICS_BLOCKS | TY_METRICS_DIRTY};
     if (c.touched_bytes > counted_bytes_max)
         return;
@@ -151,15 +151,15 @@ void count(metrics_page &b, uint64_t now_ns) {
 
 // BD1: a reader that sees the same even turn before and after has one complete sample.
 void show(metrics_page &b) {
-    metrics_2 &shown = b.shown();
+    shared_metrics &shown = b.shown();
     shown.turn.store(++b.turns, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    metrics_copy_2(&shown.content, &b.content);
+    metrics_copy(&shown.content, &b.content);
     shown.turn.store(++b.turns, std::memory_order_release);
 }
 
 void look(metrics_page &b, uint64_t now_ns) {
-    metrics_content_2 &c = b.content;
+    metrics_content &c = b.content;
     c.touched_bytes = heap_used_bytes(b.heap);
     c.limit_bytes = heap_limit(b.heap);
     look_at_snapshots(b);
@@ -208,18 +208,18 @@ void give_up(metrics_page *b) {
 }
 
 ty_status make(metrics_page &b) {
-    char name[metrics_name_bytes_2];
-    metrics_name_2(image_identity(b.heap), name);
+    char name[metrics_name_bytes];
+    metrics_name(image_identity(b.heap), name);
     if (ty_status status = b.fork.start())
         return status;
-    if (ty_status status = os::shared_make(name, metrics_bytes_2, &b.shared))
+    if (ty_status status = os::shared_make(name, metrics_bytes, &b.shared))
         return status;
     memcpy(b.content.identity, image_identity(b.heap), sizeof b.content.identity);
     b.content.process = os::process_id();
     b.content.base = reinterpret_cast<uintptr_t>(heap_base(b.heap));
-    metrics_2 &shown = b.shown();
-    shown.magic = metrics_magic_2;
-    shown.version = metrics_version_2;
+    shared_metrics &shown = b.shown();
+    shown.magic = metrics_magic;
+    shown.version = metrics_version;
     shown.content_bytes = sizeof b.content;
     return b.thread.start(run, &b);
 }

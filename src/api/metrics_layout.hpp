@@ -8,22 +8,22 @@
 
 namespace taiyen {
 
-inline constexpr uint64_t metrics_magic_2 = 0x64626e6579696154; // "Taiyenbd"
-inline constexpr uint32_t metrics_version_2 = 2;
-inline constexpr size_t metrics_request_bytes_2 = 4096; // at the front; others may write to it
+inline constexpr uint64_t metrics_magic = 0x64626e6579696154; // "Taiyenbd"
+inline constexpr uint32_t metrics_version = 1;
+inline constexpr size_t metrics_request_bytes = 4096; // at the front; others may write to it
 
 // BD2: all that the program reads of a metrics page.
-struct metrics_request_2 {
+struct metrics_request {
     // A change means that a reader asks. The reader that changes it also wakes the thread that waits for it.
     std::atomic<uint32_t> asked;
 };
 
-inline constexpr uint32_t metrics_classes_max_2 = 128;
-inline constexpr uint32_t metrics_snapshots_max_2 = 64;
-inline constexpr uint32_t metrics_buckets_2 = 128;
-inline constexpr uint32_t metrics_cells_max_2 = 1024;
+inline constexpr uint32_t metrics_classes_max = 128;
+inline constexpr uint32_t metrics_snapshots_max = 64;
+inline constexpr uint32_t metrics_buckets = 128;
+inline constexpr uint32_t metrics_cells_max = 1024;
 
-struct metrics_class_2 {
+struct metrics_class {
     uint64_t block_bytes;
     uint64_t spans;
     uint64_t span_bytes;
@@ -32,7 +32,7 @@ struct metrics_class_2 {
     uint64_t live_bytes;
 };
 
-struct metrics_snapshot_2 {
+struct metrics_snapshot {
     uint64_t epoch;
     uint64_t unix_ns;
     uint64_t pause_ns;
@@ -41,7 +41,7 @@ struct metrics_snapshot_2 {
     uint64_t bytes;
 };
 
-struct metrics_content_2 {
+struct metrics_content {
     uint8_t identity[16];
     uint64_t process;
     uint64_t known; // TY_METRICS_ bits
@@ -88,32 +88,32 @@ struct metrics_content_2 {
     uint64_t dirty_cells;
     uint64_t class_count;
     uint64_t snapshot_count;
-    metrics_class_2 classes[metrics_classes_max_2];
-    metrics_snapshot_2 newest[metrics_snapshots_max_2];
-    uint64_t times[2][metrics_buckets_2];
-    uint32_t dirty[metrics_cells_max_2]; // pages of each cell
+    metrics_class classes[metrics_classes_max];
+    metrics_snapshot newest[metrics_snapshots_max];
+    uint64_t times[2][metrics_buckets];
+    uint32_t dirty[metrics_cells_max]; // pages of each cell
 };
 
-struct metrics_2 {
+struct shared_metrics {
     uint64_t magic;
     uint32_t version;
     uint32_t content_bytes;
     std::atomic<uint64_t> turn; // odd while the content is written; 0: there is none yet
-    metrics_content_2 content;
+    metrics_content content;
 };
-static_assert(offsetof(metrics_2, content) == 24);
-static_assert(offsetof(metrics_content_2, classes) == 376);
-static_assert(offsetof(metrics_content_2, newest) == 6520);
-static_assert(offsetof(metrics_content_2, times) == 9592);
-static_assert(offsetof(metrics_content_2, dirty) == 11640);
-static_assert(sizeof(metrics_content_2) == 15736);
+static_assert(offsetof(shared_metrics, content) == 24);
+static_assert(offsetof(metrics_content, classes) == 376);
+static_assert(offsetof(metrics_content, newest) == 6520);
+static_assert(offsetof(metrics_content, times) == 9592);
+static_assert(offsetof(metrics_content, dirty) == 11640);
+static_assert(sizeof(metrics_content) == 15736);
 
-inline constexpr size_t metrics_bytes_2 = metrics_request_bytes_2 + 16384;
-static_assert(metrics_request_bytes_2 + sizeof(metrics_2) <= metrics_bytes_2);
+inline constexpr size_t metrics_bytes = metrics_request_bytes + 16384;
+static_assert(metrics_request_bytes + sizeof(shared_metrics) <= metrics_bytes);
 
-inline constexpr size_t metrics_name_bytes_2 = 48;
+inline constexpr size_t metrics_name_bytes = 48;
 // The name of the memory in /proc.
-inline void metrics_name_2(const uint8_t *identity, char (&name)[metrics_name_bytes_2]) {
+inline void metrics_name(const uint8_t *identity, char (&name)[metrics_name_bytes]) {
     static constexpr char front[] = "taiyen-", digits[] = "0123456789abcdef";
     size_t at = 0;
     while (front[at] != 0) {
@@ -128,11 +128,11 @@ inline void metrics_name_2(const uint8_t *identity, char (&name)[metrics_name_by
 }
 
 // Copied word by word, as other processes read, or write, meanwhile.
-inline void metrics_copy_2(void *to, const void *from) {
+inline void metrics_copy(void *to, const void *from) {
     using word [[gnu::may_alias]] = uint64_t;
     auto *words = static_cast<word *>(to);
     const auto *source = static_cast<const word *>(from);
-    for (size_t i = 0; i < sizeof(metrics_content_2) / sizeof *words; ++i)
+    for (size_t i = 0; i < sizeof(metrics_content) / sizeof *words; ++i)
         __atomic_store_n(words + i, __atomic_load_n(source + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 

@@ -14,11 +14,12 @@ struct ty_metrics_page {
     uint8_t identity[16];
     uint64_t process;
     uint64_t turn = 0; // of what was read last
-    metrics_content_2 content{};
+    metrics_content content{};
 
-    metrics_request_2 &request() const { return *static_cast<metrics_request_2 *>(shared.memory); }
-    const metrics_2 &shown() const {
-        return *reinterpret_cast<const metrics_2 *>(static_cast<const char *>(shared.memory) + metrics_request_bytes_2);
+    metrics_request &request() const { return *static_cast<metrics_request *>(shared.memory); }
+    const shared_metrics &shown() const {
+        return *reinterpret_cast<const shared_metrics *>(static_cast<const char *>(shared.memory) +
+                                                         metrics_request_bytes);
     }
 };
 
@@ -33,13 +34,13 @@ ty_status find(const char *path, const ty_storage &storage, ty_metrics_page &pag
         return status;
     if (page.process == 0)
         return failure(TY_E_NOT_FOUND, "find the metrics page of a heap: no process has it open for writing").at(path);
-    char name[metrics_name_bytes_2];
-    metrics_name_2(page.identity, name);
-    if (ty_status status = os::shared_find(page.process, name, metrics_bytes_2, metrics_request_bytes_2, &page.shared))
+    char name[metrics_name_bytes];
+    metrics_name(page.identity, name);
+    if (ty_status status = os::shared_find(page.process, name, metrics_bytes, metrics_request_bytes, &page.shared))
         return status;
-    const metrics_2 &shown = page.shown();
-    if (shown.magic == metrics_magic_2 && shown.version == metrics_version_2 &&
-        shown.content_bytes == sizeof(metrics_content_2))
+    const shared_metrics &shown = page.shown();
+    if (shown.magic == metrics_magic && shown.version == metrics_version &&
+        shown.content_bytes == sizeof(metrics_content))
         return TY_OK;
     return failure(TY_E_FORMAT, "read the metrics page of a heap: it has another form")
         .at(path)
@@ -47,22 +48,22 @@ ty_status find(const char *path, const ty_storage &storage, ty_metrics_page &pag
 }
 
 // BD2: checks the counts of the content, and the sizes that are divided by.
-bool makes_sense(const ty_metrics_page &page, const metrics_content_2 &content) {
+bool makes_sense(const ty_metrics_page &page, const metrics_content &content) {
     const uint64_t cell = content.dirty_cell_bytes;
-    if (content.dirty_cells > metrics_cells_max_2 || cell % os::page_bytes != 0 || (cell & (cell - 1)) != 0 ||
+    if (content.dirty_cells > metrics_cells_max || cell % os::page_bytes != 0 || (cell & (cell - 1)) != 0 ||
         (cell == 0 && content.dirty_cells != 0) || (cell != 0 && content.dirty_cells > UINT64_MAX / cell))
         return false;
-    return content.class_count <= metrics_classes_max_2 && content.snapshot_count <= metrics_snapshots_max_2 &&
+    return content.class_count <= metrics_classes_max && content.snapshot_count <= metrics_snapshots_max &&
            memcmp(content.identity, page.identity, sizeof page.identity) == 0;
 }
 
 // Whether there is a new sample, complete (BD1).
-bool take(const ty_metrics_page &page, metrics_content_2 *content, uint64_t *turn) {
-    const metrics_2 &shown = page.shown();
+bool take(const ty_metrics_page &page, metrics_content *content, uint64_t *turn) {
+    const shared_metrics &shown = page.shown();
     const uint64_t before = shown.turn.load(std::memory_order_acquire);
     if (before == 0 || before % 2 != 0 || before == page.turn)
         return false;
-    metrics_copy_2(content, &shown.content);
+    metrics_copy(content, &shown.content);
     std::atomic_thread_fence(std::memory_order_acquire);
     *turn = before;
     return fault("torn_metrics_page_accepted") || shown.turn.load(std::memory_order_relaxed) == before;
@@ -79,7 +80,7 @@ ty_status await(ty_metrics_page &page, uint64_t wait_ms) {
             os::wake_all_shared(page.request().asked);
             asked_ns = now_ns;
         }
-        metrics_content_2 content;
+        metrics_content content;
         uint64_t turn = 0;
         if (take(page, &content, &turn)) {
             if (!makes_sense(page, content))
@@ -103,9 +104,9 @@ ty_status await(ty_metrics_page &page, uint64_t wait_ms) {
     }
 }
 
-void fill(const metrics_content_2 &content, ty_metrics *metrics) {
+void fill(const metrics_content &content, ty_metrics *metrics) {
     constexpr size_t front = offsetof(ty_metrics, identity);
-    static_assert(sizeof *metrics - front == offsetof(metrics_content_2, class_count));
+    static_assert(sizeof *metrics - front == offsetof(metrics_content, class_count));
     memcpy(reinterpret_cast<char *>(metrics) + front, &content, sizeof *metrics - front);
 }
 
@@ -147,7 +148,7 @@ ty_status ty_metrics_read(ty_metrics_page *page, uint64_t wait_ms, ty_metrics *m
 
 void ty_metrics_each_class(const ty_metrics_page *page, ty_class_callback *callback, void *context) {
     for (uint64_t i = 0; i < page->content.class_count; ++i) {
-        const metrics_class_2 &one = page->content.classes[i];
+        const metrics_class &one = page->content.classes[i];
         const ty_class_stats stats{sizeof stats,    one.block_bytes, one.spans,     one.span_bytes,
                                    one.block_count, one.live_blocks, one.live_bytes};
         if (!callback(&stats, context))
@@ -157,7 +158,7 @@ void ty_metrics_each_class(const ty_metrics_page *page, ty_class_callback *callb
 
 void ty_metrics_each_snapshot(const ty_metrics_page *page, ty_metrics_snapshot_callback *callback, void *context) {
     for (uint64_t i = 0; i < page->content.snapshot_count; ++i) {
-        const metrics_snapshot_2 &one = page->content.newest[i];
+        const metrics_snapshot &one = page->content.newest[i];
         const ty_metrics_snapshot snapshot{sizeof snapshot, one.epoch, one.unix_ns, one.pause_ns,
                                            one.durable_ns,  one.pages, one.bytes};
         if (!callback(&snapshot, context))
@@ -166,13 +167,13 @@ void ty_metrics_each_snapshot(const ty_metrics_page *page, ty_metrics_snapshot_c
 }
 
 void ty_metrics_get_times(const ty_metrics_page *page, uint64_t times[2][TY_METRICS_BUCKETS]) {
-    static_assert(TY_METRICS_BUCKETS == metrics_buckets_2 && TY_METRICS_BUCKETS == commit_buckets);
+    static_assert(TY_METRICS_BUCKETS == metrics_buckets && TY_METRICS_BUCKETS == commit_buckets);
     memcpy(times, page->content.times, sizeof page->content.times);
 }
 
 void ty_metrics_get_dirty(const ty_metrics_page *page, uint32_t pages[TY_METRICS_CELLS]) {
-    static_assert(TY_METRICS_CELLS == metrics_cells_max_2);
-    const metrics_content_2 &content = page->content;
+    static_assert(TY_METRICS_CELLS == metrics_cells_max);
+    const metrics_content &content = page->content;
     memset(pages, 0, TY_METRICS_CELLS * sizeof pages[0]);
     memcpy(pages, content.dirty, content.dirty_cells * sizeof pages[0]);
 }

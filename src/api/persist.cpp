@@ -114,14 +114,6 @@ ty_status choose_storage(const ty_storage *given, const char *call, const ty_sto
     return given ? check_storage(given, call) : TY_OK;
 }
 
-// The options of an open without any others.
-ty_open_options options_of(const ty_storage *storage, const char *log_path) {
-    ty_open_options options = TY_OPEN_OPTIONS_INIT;
-    options.storage = storage;
-    options.log_path = log_path;
-    return options;
-}
-
 } // namespace
 
 ty_status taiyen::take_open_options(const ty_open_options *options, const char *call, ty_open_options *known) {
@@ -291,12 +283,7 @@ ty_status ty_mark_written(ty_heap *heap, const void *address, size_t bytes) {
     return txn_mark_written(heap, address, bytes);
 }
 
-ty_status ty_read_info(const char *path, const ty_storage *storage, ty_info *info) {
-    const ty_open_options options = options_of(storage, nullptr);
-    return ty_read_info_with(path, &options, info);
-}
-
-ty_status ty_read_info_with(const char *path, const ty_open_options *options, ty_info *info) {
+ty_status ty_read_info(const char *path, const ty_open_options *options, ty_info *info) {
     constexpr const char *call = "read what a heap's files say";
     ty_open_options used = TY_OPEN_OPTIONS_INIT;
     if (ty_status status = check_path(path, call, "the path"))
@@ -337,14 +324,8 @@ ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
     return TY_OK;
 }
 
-ty_status ty_scrub(const char *path, const ty_storage *storage, ty_progress_callback *progress,
+ty_status ty_scrub(const char *path, const ty_open_options *options, ty_progress_callback *progress,
                    ty_problem_callback *problem, void *context) {
-    const ty_open_options options = options_of(storage, nullptr);
-    return ty_scrub_with(path, &options, progress, problem, context);
-}
-
-ty_status ty_scrub_with(const char *path, const ty_open_options *options, ty_progress_callback *progress,
-                        ty_problem_callback *problem, void *context) {
     constexpr const char *call = "scrub a heap's files";
     ty_open_options used = TY_OPEN_OPTIONS_INIT;
     if (ty_status status = check_path(path, call, "the path"))
@@ -357,14 +338,8 @@ ty_status ty_scrub_with(const char *path, const ty_open_options *options, ty_pro
     return guards.progress.end(guards.problem.end(status));
 }
 
-ty_status ty_log_read(const char *heap_path, const char *log_path, const ty_storage *storage, ty_log_info *info,
+ty_status ty_log_read(const char *heap_path, const ty_open_options *options, ty_log_info *info,
                       ty_log_entry_callback *callback, void *context) {
-    const ty_open_options options = options_of(storage, log_path);
-    return ty_log_read_with(heap_path, &options, info, callback, context);
-}
-
-ty_status ty_log_read_with(const char *heap_path, const ty_open_options *options, ty_log_info *info,
-                           ty_log_entry_callback *callback, void *context) {
     constexpr const char *call = "read a log";
     ty_open_options used = TY_OPEN_OPTIONS_INIT;
     if (ty_status status = take_open_options(options, call, &used))

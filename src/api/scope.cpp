@@ -95,8 +95,7 @@ ty_status check_writable(ty_heap *heap) {
     void *block = ty_alloc(heap, 16);
     if (block != nullptr)
         return ty_free(block);
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     return error.status;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // Called after each call that changes what can be undone, whatever its result.
 ty_status told(ty_heap *heap, ty_status status) {
-    undo_tell(heap);
+    undo_publish(heap);
     return status;
 }
 

@@ -32,11 +32,10 @@ ty_status open_heap(const char *path, asked *answer, ty_heap **heap) {
     if (ty_status status = ty_open(path, &options, heap, nullptr))
         return status;
     if (ty_status status = txn_prepare_check(*heap, "open a resource manager")) {
-        ty_error why;
-        ty_error_detail(&why);
+        const ty_error why = keep_error();
         static_cast<void>(ty_discard(*heap)); // nothing was done in it
         *heap = nullptr;
-        return ty_error_set(status, why.system_error, why.operation, why.path, why.offset, why.remedy);
+        return report_again(why, status);
     }
     return TY_OK;
 }

@@ -33,7 +33,7 @@ private:
     ty_status check_words();
     ty_status check_one_step() const;
     ty_status check_history() const;
-    ty_status check_what_was_there(ty_heap *heap, const os::array<code_number_1> &words) const;
+    ty_status check_what_was_there(ty_heap *heap, const os::array<code_number> &words) const;
     ty_status keep_numbers(ty_heap *heap, ty_code binding);
     ty_status make_blocks(ty_code binding);
     bool knows_all() const;
@@ -49,7 +49,7 @@ private:
     ty_heap *heap_ = nullptr;
     code_record before_{}, after_{};
     os::array<os::loaded_object> objects_;
-    os::array<object_fate> fates_;
+    os::array<object_match> fates_;
     translator translator_;
     words_found words_;
     os::array<char> objects_block_, symbols_block_, numbers_block_; // to be stored; empty: the stored block stays

@@ -84,7 +84,7 @@ ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
 
 struct numbers_search {
     const os::array<address_range> &objects;
-    os::array<code_number_1> &numbers;
+    os::array<code_number> &numbers;
     known_numbers places;
 };
 
@@ -97,7 +97,7 @@ ty_status note_number(void *context, uint64_t *word, const ty_block &) {
 }
 
 struct history_search {
-    const os::array<object_fate> &fates;
+    const os::array<object_match> &fates;
     const translator &words;
     history_words &found;
 };
@@ -116,7 +116,7 @@ bool may_lead(uint64_t value, uint64_t known, uint64_t begin, uint64_t end) {
 }
 
 // Whether a word with these known bytes must not be put back any more, if it points into the object.
-bool is_spoilt(const object_fate &object, const translator &words, uint64_t value, uint64_t known) {
+bool is_spoilt(const object_match &object, const translator &words, uint64_t value, uint64_t known) {
     if (object.what != fate::same)
         return true;
     // From parts of a word it is unknown which variable it points to.
@@ -129,7 +129,7 @@ bool look_at_history(uint64_t value, uint64_t known, void *context) {
     constexpr uint64_t upper = 0xffffffff00000000;
     auto &all = *static_cast<history_search *>(context);
     known |= upper; // value has them
-    for (const object_fate &one : all.fates)
+    for (const object_match &one : all.fates)
         if (may_lead(value, known, one.before->begin, one.before->end) && is_spoilt(one, all.words, value, known)) {
             all.found.object = all.found.count++ ? all.found.object : &one;
             break;
@@ -153,7 +153,7 @@ ty_status find_words(ty_heap *heap, const code_record &own, translator &words, b
 }
 
 ty_status find_numbers(ty_heap *heap, const code_record &own, const os::array<address_range> &objects,
-                       os::array<code_number_1> *numbers) {
+                       os::array<code_number> *numbers) {
     address_range all{UINT64_MAX, 0};
     for (const address_range &one : objects)
         all = {std::min(all.begin, one.begin), std::max(all.end, one.end + 1)};
@@ -161,7 +161,7 @@ ty_status find_numbers(ty_heap *heap, const code_record &own, const os::array<ad
     return all.begin < all.end ? each_word(heap, own, all, note_number, &search) : TY_OK;
 }
 
-ty_status find_in_history(ty_heap *heap, const os::array<object_fate> &fates, const translator &words,
+ty_status find_in_history(ty_heap *heap, const os::array<object_match> &fates, const translator &words,
                           history_words *found) {
     history_search search{fates, words, *found};
     return undo_each_recorded_word(heap, look_at_history, &search);

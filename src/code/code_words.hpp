@@ -5,6 +5,9 @@
 
 namespace taiyen {
 
+// Lower numbers look like addresses of programs that lie there.
+inline constexpr uint64_t low_end = uint64_t{1} << 32;
+
 // Calls back for each word at a multiple of 8 that is an address of the range, in a live block that is not the
 // library's own. The heap is paused meanwhile. Expected: TY_E_DAMAGED, and what the visit returns, which ends it.
 using word_visit = ty_status(void *context, uint64_t *word, const ty_block &block);
@@ -28,7 +31,7 @@ public:
 
 private:
     const char *base_;
-    const code_number_1 *next_, *end_;
+    const code_number *next_, *end_;
 };
 
 // A word that must change.
@@ -38,25 +41,25 @@ struct repointing {
 };
 struct words_found {
     os::array<repointing> repoint;
-    os::array<code_number_1> numbers;
+    os::array<code_number> numbers;
     uint64_t lost = 0;
     uint64_t unnamed = 0;   // that point to nothing that had a name
     uint64_t lost_word = 0; // the first of the lost ones; if none is lost, of the others
-    const object_fate *lost_object = nullptr;
+    const object_match *lost_object = nullptr;
     ty_block lost_block{};
     bool doubtful = false; // the first one is: the end of one variable, or the begin of another
 };
 // The words that lie in the range of these objects, and so must be numbers (CD7), in the order of their offsets.
 ty_status find_numbers(ty_heap *heap, const code_record &own, const os::array<address_range> &objects,
-                       os::array<code_number_1> *numbers);
+                       os::array<code_number> *numbers);
 
 // Addresses in the history of undo that point into objects of the record that are not at their places, or to symbols
 // that another program replaces there.
 struct history_words {
     uint64_t count = 0;
-    const object_fate *object = nullptr; // of the first one
+    const object_match *object = nullptr; // of the first one
 };
-ty_status find_in_history(ty_heap *heap, const os::array<object_fate> &fates, const translator &words,
+ty_status find_in_history(ty_heap *heap, const os::array<object_match> &fates, const translator &words,
                           history_words *found);
 
 // CD3: each word that the translator repoints is listed once.

@@ -10,11 +10,11 @@
 namespace taiyen {
 namespace {
 
-bool has_name(const code_object_1 &before, const os::loaded_object &now) {
+bool has_name(const code_object &before, const os::loaded_object &now) {
     return is_program(before) == now.program && (now.program || !strcmp(before.name, now.name));
 }
 
-bool has_build(const code_object_1 &before, const os::loaded_object &now) {
+bool has_build(const code_object &before, const os::loaded_object &now) {
     return is_program(before) == now.program && before.build == build_of(now);
 }
 
@@ -35,9 +35,9 @@ const os::loaded_object *find_only(const os::array<os::loaded_object> &objects, 
 
 // Whether the record has another object of the same build, and, if by_name, of the same name. One of the same name that
 // was gone when the other one appeared is the same file, at its earlier place.
-bool has_twin(const code_record &record, const code_object_1 &object, bool by_name) {
+bool has_twin(const code_record &record, const code_object &object, bool by_name) {
     for (uint64_t n = 0; n < record.count; ++n) {
-        const code_object_1 &other = record.objects[n];
+        const code_object &other = record.objects[n];
         if (&other == &object || is_program(other) != is_program(object) || !(other.build == object.build))
             continue;
         const bool same_file = !strcmp(other.name, object.name) && (was_gone(other) || was_gone(object));
@@ -48,7 +48,7 @@ bool has_twin(const code_record &record, const code_object_1 &object, bool by_na
 }
 
 // A file may have been renamed: but not to the name of another object, nor while another build has its name.
-bool may_be_renamed(const code_record &record, const code_object_1 &before, const os::loaded_object &now,
+bool may_be_renamed(const code_record &record, const code_object &before, const os::loaded_object &now,
                     const os::array<os::loaded_object> &objects) {
     for (uint64_t n = 0; n < record.count; ++n)
         if (has_name(record.objects[n], now))
@@ -58,9 +58,9 @@ bool may_be_renamed(const code_record &record, const code_object_1 &before, cons
 }
 
 // Copies of one file have one build: their names distinguish them.
-object_fate find_fate(const code_record &record, const code_object_1 &before,
-                      const os::array<os::loaded_object> &objects) {
-    const object_fate missing{&before, nullptr, fate::missing};
+object_match find_fate(const code_record &record, const code_object &before,
+                       const os::array<os::loaded_object> &objects) {
+    const object_match missing{&before, nullptr, fate::missing};
     bool several = false;
     const auto built = [&](const os::loaded_object &now) { return has_build(before, now); };
     const auto named = [&](const os::loaded_object &now) { return has_name(before, now); };
@@ -78,37 +78,37 @@ object_fate find_fate(const code_record &record, const code_object_1 &before,
     // An object that the record has unchanged is another one: plug-ins in several folders may have one name.
     const auto known = [&](const os::loaded_object &one) {
         return std::any_of(record.objects, record.objects + record.count,
-                           [&](const code_object_1 &other) { return has_build(other, one) && has_name(other, one); });
+                           [&](const code_object &other) { return has_build(other, one) && has_name(other, one); });
     };
     now = find_only(
         objects, [&](const os::loaded_object &one) { return named(one) && !known(one); }, &several);
-    return now ? object_fate{&before, now, fate::changed} : missing;
+    return now ? object_match{&before, now, fate::changed} : missing;
 }
 
 } // namespace
 
 ty_status find_fates(const code_record &record, const os::array<os::loaded_object> &objects,
-                     os::array<object_fate> *fates) {
+                     os::array<object_match> *fates) {
     for (uint64_t n = 0; n < record.count; ++n)
         if (ty_status status = fates->push(find_fate(record, record.objects[n], objects)))
             return status;
     return TY_OK;
 }
 
-ty_status name_index::create(const code_record &record, const code_table_1 *table) {
+ty_status name_index::create(const code_record &record, const code_table *table) {
     record_ = record;
-    const code_symbol_1 **places = nullptr;
+    const code_symbol **places = nullptr;
     if (!table)
         return TY_OK;
     if (ty_status status = sorted_.extend(table->count, &places))
         return status;
     for (uint64_t n = 0; n < table->count; ++n)
         places[n] = &record.symbols[table->first + n];
-    for (const code_symbol_1 *symbol : sorted_)
+    for (const code_symbol *symbol : sorted_)
         whole_ = whole_ || strpbrk(record.name_of(*symbol), ":?");
     if (ty_status status = note_shared_names())
         return status;
-    std::sort(sorted_.begin(), sorted_.end(), [&record](const code_symbol_1 *a, const code_symbol_1 *b) {
+    std::sort(sorted_.begin(), sorted_.end(), [&record](const code_symbol *a, const code_symbol *b) {
         return strcmp(record.name_of(*a), record.name_of(*b)) < 0;
     });
     return TY_OK;
@@ -116,7 +116,7 @@ ty_status name_index::create(const code_record &record, const code_table_1 *tabl
 
 ty_status name_index::note_shared_names() {
     char first[looked_at_bytes_max];
-    for (const code_symbol_1 *symbol : sorted_) {
+    for (const code_symbol *symbol : sorted_) {
         if (!find_first_of_name(record_.name_of(*symbol), first))
             continue;
         char *place = nullptr;
@@ -139,14 +139,14 @@ bool name_index::is_shared(const char *name) const {
     return at != shared_.end() && !strcmp(text + *at, name);
 }
 
-const code_symbol_1 *name_index::find(const char *name) const {
+const code_symbol *name_index::find(const char *name) const {
     if (is_shared(name))
         return nullptr;
-    const code_symbol_1 *const *at =
-        std::lower_bound(sorted_.begin(), sorted_.end(), name, [this](const code_symbol_1 *symbol, const char *wanted) {
+    const code_symbol *const *at =
+        std::lower_bound(sorted_.begin(), sorted_.end(), name, [this](const code_symbol *symbol, const char *wanted) {
             return strcmp(record_.name_of(*symbol), wanted) < 0;
         });
-    const code_symbol_1 *found = nullptr;
+    const code_symbol *found = nullptr;
     for (; at != sorted_.end() && !strcmp(record_.name_of(**at), name); ++at) {
         if (found && found->value != (*at)->value && !fault("first_symbol_of_a_name_believed"))
             return nullptr;
@@ -164,7 +164,7 @@ translator::~translator() {
 }
 
 ty_status translator::index_names(size_t n) {
-    const object_fate &object = (*fates_)[n];
+    const object_match &object = (*fates_)[n];
     names *made = nullptr;
     if (object.what == fate::changed) {
         void *memory = os::own_malloc(sizeof(names));
@@ -182,7 +182,7 @@ ty_status translator::index_names(size_t n) {
     made->table = before_.table_of(object.before->build);
     if (ty_status status = made->before.create(before_, made->table))
         return status;
-    const code_symbol_1 **place = nullptr;
+    const code_symbol **place = nullptr;
     if (ty_status status = made->table ? made->now.extend(made->table->count, &place) : TY_OK)
         return status;
     return made->after.create(after_, after_.table_of(build_of(*object.now)));
@@ -191,9 +191,9 @@ ty_status translator::index_names(size_t n) {
 namespace {
 
 // Whether the process has the objects that the record has, in the same order.
-bool are_same(const os::array<object_fate> &fates, const os::array<os::loaded_object> &now) {
+bool are_same(const os::array<object_match> &fates, const os::array<os::loaded_object> &now) {
     size_t n = 0;
-    for (const object_fate &object : fates) {
+    for (const object_match &object : fates) {
         if (was_gone(*object.before))
             continue;
         const bool same = object.what == fate::same || object.what == fate::moved;
@@ -205,7 +205,7 @@ bool are_same(const os::array<object_fate> &fates, const os::array<os::loaded_ob
 
 } // namespace
 
-ty_status translator::create(const code_record &before, const code_record &after, const os::array<object_fate> &fates,
+ty_status translator::create(const code_record &before, const code_record &after, const os::array<object_match> &fates,
                              const os::array<os::loaded_object> &now) {
     before_ = before;
     after_ = after;
@@ -226,7 +226,7 @@ ty_status translator::create(const code_record &before, const code_record &after
             add_range(fates[n].before->begin, fates[n].before->end);
     }
     for (const os::loaded_object &object : now) {
-        const object_fate *of = std::find_if(fates.begin(), fates.end(), [&](const object_fate &one) {
+        const object_match *of = std::find_if(fates.begin(), fates.end(), [&](const object_match &one) {
             return one.now == &object && one.what == fate::same;
         });
         if (of == fates.end() || looks_at(*of))
@@ -248,20 +248,20 @@ bool translator::is_here(uint64_t word) const {
 }
 
 // The last of its symbols at or before the offset.
-const code_symbol_1 *translator::symbol_before(const code_record &record, const code_table_1 *table, uint64_t offset) {
+const code_symbol *translator::symbol_before(const code_record &record, const code_table *table, uint64_t offset) {
     if (!table)
         return nullptr;
-    const code_symbol_1 *first = record.symbols + table->first;
-    const code_symbol_1 *at =
+    const code_symbol *first = record.symbols + table->first;
+    const code_symbol *at =
         std::upper_bound(first, first + table->count, offset,
-                         [](uint64_t value, const code_symbol_1 &symbol) { return value < symbol.value; });
+                         [](uint64_t value, const code_symbol &symbol) { return value < symbol.value; });
     return at != first ? at - 1 : nullptr;
 }
 
 // The symbol of the new build that matches one of the old build; NULL: none, or uncertain. Searched for once.
-const code_symbol_1 *translator::find_symbol(const code_symbol_1 &symbol, const names &index) const {
-    static const code_symbol_1 none{};
-    const code_symbol_1 *&looked_up = index.now[size_t(&symbol - (before_.symbols + index.table->first))];
+const code_symbol *translator::find_symbol(const code_symbol &symbol, const names &index) const {
+    static const code_symbol none{};
+    const code_symbol *&looked_up = index.now[size_t(&symbol - (before_.symbols + index.table->first))];
     if (!looked_up) {
         const char *name = before_.name_of(symbol);
         looked_up = name_is_certain(name) && index.before.find(name) ? index.after.find(name) : nullptr;
@@ -271,14 +271,14 @@ const code_symbol_1 *translator::find_symbol(const code_symbol_1 &symbol, const 
 }
 
 // Whether the new build certainly lacks a name that the old one had.
-bool translator::is_gone(const code_symbol_1 &symbol, const names &index) const {
+bool translator::is_gone(const code_symbol &symbol, const names &index) const {
     const char *name = before_.name_of(symbol);
     return name_is_certain(name) && index.before.find(name) && !index.after.find(name);
 }
 
 // Where a place within a symbol, or right behind it, is now, as an offset; UINT64_MAX: nowhere, or uncertain.
-uint64_t translator::find_by_name(const code_symbol_1 &symbol, uint64_t within, const names &index) const {
-    const code_symbol_1 *after = find_symbol(symbol, index);
+uint64_t translator::find_by_name(const code_symbol &symbol, uint64_t within, const names &index) const {
+    const code_symbol *after = find_symbol(symbol, index);
     if (!after)
         return UINT64_MAX;
     const bool table_of_functions = !strncmp(before_.name_of(symbol), "_ZTV", 4),
@@ -291,8 +291,8 @@ uint64_t translator::find_by_name(const code_symbol_1 &symbol, uint64_t within, 
 }
 
 // The data symbol that ends at the offset: an address right behind an array points there.
-const code_symbol_1 *translator::symbol_that_ends(const code_symbol_1 *first, const code_symbol_1 *at,
-                                                  uint64_t offset) const {
+const code_symbol *translator::symbol_that_ends(const code_symbol *first, const code_symbol *at,
+                                                uint64_t offset) const {
     while (at >= first && at->value == offset)
         --at;
     const uint64_t value = at >= first ? at->value : 0;
@@ -303,15 +303,15 @@ const code_symbol_1 *translator::symbol_that_ends(const code_symbol_1 *first, co
 }
 
 // CD2: a word is repointed to what it pointed to.
-code_word translator::find_in_other_build(uint64_t word, const object_fate &object, const names &index) const {
+code_word translator::find_in_other_build(uint64_t word, const object_match &object, const names &index) const {
     const uint64_t offset = word - object.before->load, load = object.now->load;
     code_word found{code_word::lost, 0, &object, 0, false};
-    const code_symbol_1 *last = symbol_before(before_, index.table, offset);
+    const code_symbol *last = symbol_before(before_, index.table, offset);
     if (!last)
         return found;
-    const code_symbol_1 *first = before_.symbols + index.table->first;
+    const code_symbol *first = before_.symbols + index.table->first;
     bool named = false, gone = false;
-    for (const code_symbol_1 *at = last; at >= first && at->value == last->value; --at) {
+    for (const code_symbol *at = last; at >= first && at->value == last->value; --at) {
         const uint64_t within = offset - at->value;
         if (within != 0 && within >= at->size)
             continue;
@@ -326,7 +326,7 @@ code_word translator::find_in_other_build(uint64_t word, const object_fate &obje
     }
     if (gone) // the linker may have merged it with another one of the same code; and the missing one may be meant
         return {code_word::lost, 0, &object, 0, false};
-    const code_symbol_1 *ended = symbol_that_ends(first, last, offset);
+    const code_symbol *ended = symbol_that_ends(first, last, offset);
     const uint64_t end = ended ? find_by_name(*ended, ended->size, index) : UINT64_MAX;
     const uint64_t array = ended ? object.before->load + ended->value : 0;
     if (end != UINT64_MAX && !named && index.before.is_whole()) // something without a name may begin there: a literal
@@ -337,9 +337,9 @@ code_word translator::find_in_other_build(uint64_t word, const object_fate &obje
 }
 
 // Right behind an object, its last array may end there; but not where another object begins.
-const object_fate *translator::find_object(uint64_t word, size_t *n) const {
-    const object_fate *ends = nullptr;
-    for (const object_fate &object : *fates_) {
+const object_match *translator::find_object(uint64_t word, size_t *n) const {
+    const object_match *ends = nullptr;
+    for (const object_match &object : *fates_) {
         if (word < object.before->begin || word > object.before->end)
             continue;
         ends = &object;
@@ -351,19 +351,19 @@ const object_fate *translator::find_object(uint64_t word, size_t *n) const {
 }
 
 // The object that has an address; NULL if none.
-const object_fate *translator::find_now(const void *place) const {
+const object_match *translator::find_now(const void *place) const {
     const auto address = reinterpret_cast<uint64_t>(place);
-    for (const object_fate &object : *fates_)
+    for (const object_match &object : *fates_)
         if (object.now && address >= object.now->begin && address < object.now->end)
             return &object;
     return nullptr;
 }
 
-bool translator::had(const object_fate &object, const char *name) const {
-    const code_table_1 *table = before_.table_of(object.before->build);
+bool translator::had(const object_match &object, const char *name) const {
+    const code_table *table = before_.table_of(object.before->build);
     const size_t bytes = strcspn(name, "@");
     for (uint64_t n = 0; table && n < table->count; ++n) {
-        const code_symbol_1 &symbol = before_.symbols[table->first + n];
+        const code_symbol &symbol = before_.symbols[table->first + n];
         const char *own = before_.name_of(symbol);
         if (!(symbol.name & code_own) && !strncmp(own, name, bytes) && (own[bytes] == '\0' || own[bytes] == '@'))
             return true;
@@ -375,7 +375,7 @@ bool translator::had(const object_fate &object, const char *name) const {
 // program's copy of a library's variable (a copy relocation of the psABI). Excluded are constants, of which each copy
 // serves as well as another: tables of functions, and type information of C++. So are functions of C++: all copies have
 // the same text.
-bool translator::is_replaced(const code_symbol_1 &symbol, const code_record &record, const object_fate &object) const {
+bool translator::is_replaced(const code_symbol &symbol, const code_record &record, const object_match &object) const {
     const char *name = record.name_of(symbol);
     const bool is_cpp = !strncmp(name, "_Z", 2), is_constant = !strncmp(name, "_ZT", 3);
     if ((symbol.name & code_own) || is_constant || (is_cpp && symbol.size == 0))
@@ -394,22 +394,22 @@ bool translator::is_replaced(const code_symbol_1 &symbol, const code_record &rec
         return false;
     if (is_program(*object.before))
         return symbol.size != 0 && is_hidden_now(symbol, object);
-    const object_fate *by = find_now(used);
+    const object_match *by = find_now(used);
     return !by || ((by->before > object.before || !had(*by, plain)) && !fault("replaced_symbol_not_noticed"));
 }
 
 // The program's own symbol is the first one, unless the program hides it.
-bool translator::is_hidden_now(const code_symbol_1 &symbol, const object_fate &object) const {
+bool translator::is_hidden_now(const code_symbol &symbol, const object_match &object) const {
     if (object.what != fate::changed)
         return false;
-    const code_symbol_1 *now = find_symbol(symbol, *names_[size_t(&object - fates_->begin())]);
+    const code_symbol *now = find_symbol(symbol, *names_[size_t(&object - fates_->begin())]);
     return now && (now->name & code_own);
 }
 
 // Static data of templates and the like exist once for all loaded objects, even for those that otherwise see no symbols
 // of each other (STB_GNU_UNIQUE): the first loaded object has them.
-bool translator::is_unique_elsewhere(const char *name, const object_fate &object) const {
-    for (const object_fate &other : *fates_) {
+bool translator::is_unique_elsewhere(const char *name, const object_match &object) const {
+    for (const object_match &other : *fates_) {
         const bool was_before = other.before < object.before && !was_gone(*other.before),
                    is_before = other.now && other.now < object.now;
         if (&other != &object && was_before != is_before && had(other, name))
@@ -419,16 +419,16 @@ bool translator::is_unique_elsewhere(const char *name, const object_fate &object
 }
 
 // A possible replacement counts, too: no symbols of the library are known, and the program is another one.
-bool translator::is_replaced(uint64_t word, const object_fate &object) const {
+bool translator::is_replaced(uint64_t word, const object_match &object) const {
     if (!may_be_replaced_ || object.what == fate::missing || is_of_kernel(*object.before))
         return false;
     const code_record &record = object.what == fate::changed ? before_ : after_;
-    const code_table_1 *table = record.table_of(object.before->build);
+    const code_table *table = record.table_of(object.before->build);
     if (!table)
         return program_changed_;
     const uint64_t offset = word - object.before->load;
-    const code_symbol_1 *first = record.symbols + table->first, *last = symbol_before(record, table, offset);
-    for (const code_symbol_1 *at = last; at && at >= first && at->value == last->value; --at) {
+    const code_symbol *first = record.symbols + table->first, *last = symbol_before(record, table, offset);
+    for (const code_symbol *at = last; at && at >= first && at->value == last->value; --at) {
         const uint64_t within = offset - at->value;
         if ((within == 0 || within < at->size) && is_replaced(*at, record, object))
             return true;
@@ -436,7 +436,7 @@ bool translator::is_replaced(uint64_t word, const object_fate &object) const {
     return false;
 }
 
-code_word translator::find_in_object(uint64_t word, const object_fate &object, size_t n) const {
+code_word translator::find_in_object(uint64_t word, const object_match &object, size_t n) const {
     if (is_replaced(word, object))
         return {code_word::lost, 0, &object, 0, false};
     switch (object.what) {
@@ -456,7 +456,7 @@ code_word translator::find_in_object(uint64_t word, const object_fate &object, s
 
 code_word translator::find(uint64_t word) {
     size_t n = 0;
-    const object_fate *object = find_object(word, &n);
+    const object_match *object = find_object(word, &n);
     return object ? find_in_object(word, *object, n) : code_word{code_word::elsewhere, 0, nullptr, 0, false};
 }
 
@@ -467,9 +467,9 @@ code_word translator::look_up(uint64_t word) {
     return place.found;
 }
 
-void translator::describe(uint64_t word, const object_fate &object, char *text, size_t bytes) const {
+void translator::describe(uint64_t word, const object_match &object, char *text, size_t bytes) const {
     const uint64_t offset = word - object.before->load;
-    const code_symbol_1 *symbol = symbol_before(before_, before_.table_of(object.before->build), offset);
+    const code_symbol *symbol = symbol_before(before_, before_.table_of(object.before->build), offset);
     const char *name = symbol ? before_.name_of(*symbol) : "";
     const uint64_t within = symbol ? offset - symbol->value : offset;
     char file[40];

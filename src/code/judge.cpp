@@ -7,7 +7,6 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t low_end = uint64_t{1} << 32; // lower numbers look like addresses of programs that lie there
 constexpr const char *start_remedy =
     "start the same program by ty_pin_code (first thing in main) with the same libraries, LD_PRELOAD, LD_LIBRARY_PATH, "
     "size of /etc/ld.so.cache and ulimit -s; "
@@ -33,7 +32,7 @@ ty_status refuse_other_kind(ty_code wanted, ty_code is) {
 }
 
 // CD6: a pinned heap is opened only where its code lies as it did.
-ty_status refuse_pinned(const object_fate &object, bool compatible) {
+ty_status refuse_pinned(const object_match &object, bool compatible) {
     const char *name = object.before->name;
     if (object.what == fate::changed && !compatible)
         return failure(TY_E_MISMATCH, "open a pinned heap: %.96s is another build than wrote it", name)
@@ -63,12 +62,12 @@ ty_status code_session::look_at_unbound(ty_heap *heap) {
 }
 
 // Words that point into an object's old place, where another object lies now, are its addresses, or numbers.
-ty_status code_session::check_what_was_there(ty_heap *heap, const os::array<code_number_1> &words) const {
+ty_status code_session::check_what_was_there(ty_heap *heap, const os::array<code_number> &words) const {
     known_numbers known(heap, before_);
-    for (const code_number_1 &one : words) {
+    for (const code_number &one : words) {
         if (known.has(reinterpret_cast<const uint64_t *>(static_cast<const char *>(heap_base(heap)) + one.offset)))
             continue;
-        for (const object_fate &object : fates_)
+        for (const object_match &object : fates_)
             if (object.what != fate::same && one.value >= object.before->begin && one.value < object.before->end)
                 return failure(TY_E_MISMATCH, "note code: where %.64s was, which words lead into, lies something else",
                                object.before->name)
@@ -80,7 +79,7 @@ ty_status code_session::check_what_was_there(ty_heap *heap, const os::array<code
 // CD7, for objects at places where the record has nothing. Words that the record has as numbers stay numbers.
 ty_status code_session::keep_numbers(ty_heap *heap, ty_code binding) {
     os::array<address_range> come;
-    os::array<code_number_1> found, all;
+    os::array<code_number> found, all;
     if (binding != TY_CODE_MAPPED)
         return TY_OK;
     for (const os::loaded_object &object : objects_)
@@ -93,13 +92,13 @@ ty_status code_session::keep_numbers(ty_heap *heap, ty_code binding) {
         return status;
     if (found.count() == 0)
         return TY_OK;
-    code_number_1 *place = nullptr;
+    code_number *place = nullptr;
     if (ty_status status = all.extend(found.count() + before_.number_count, &place))
         return status;
     // A number of the record whose word has changed since does not count any more, and is listed only once.
-    const auto sooner = [](const code_number_1 &a, const code_number_1 &b) { return a.offset < b.offset; };
-    code_number_1 *end = std::set_union(found.begin(), found.end(), before_.numbers,
-                                        before_.numbers + before_.number_count, place, sooner);
+    const auto sooner = [](const code_number &a, const code_number &b) { return a.offset < b.offset; };
+    code_number *end = std::set_union(found.begin(), found.end(), before_.numbers,
+                                      before_.numbers + before_.number_count, place, sooner);
     all.cut(size_t(end - place));
     return make_numbers_block(all, &numbers_block_);
 }
@@ -119,7 +118,7 @@ ty_status code_session::make_blocks(ty_code binding) {
 bool code_session::knows_all() const {
     if (before_.count != objects_.count())
         return false;
-    for (const object_fate &object : fates_)
+    for (const object_match &object : fates_)
         if (object.what != fate::same)
             return false;
     return true;
@@ -130,7 +129,7 @@ ty_status code_session::check_words() {
     const uint64_t lost = words_.lost + (wanted_ == TY_CODE_COMPATIBLE ? 0 : words_.unnamed);
     if (lost == 0)
         return TY_OK;
-    const object_fate &object = *words_.lost_object;
+    const object_match &object = *words_.lost_object;
     const bool missing = object.what == fate::missing;
     const bool unknown = !missing && !before_.table_of(object.before->build);
     const bool replaced = translator_.is_replaced(words_.lost_word, object);
@@ -157,7 +156,7 @@ ty_status code_session::check_words() {
 ty_status code_session::look_at_pinned() {
     const bool compatible = wanted_ == TY_CODE_COMPATIBLE;
     bool missing = false;
-    for (object_fate &object : fates_) {
+    for (object_match &object : fates_) {
         if (object.what != fate::same && is_of_kernel(*object.before))
             object.what = fate::missing; // irrelevant where no words point there: the program has no influence on it
         else if (object.what == fate::changed && compatible && object.now->load == object.before->load)
@@ -182,7 +181,7 @@ ty_status code_session::look_at_pinned() {
 
 // CD2: at low addresses a number cannot be told from an address.
 ty_status code_session::check_fixed() const {
-    for (const object_fate &object : fates_) {
+    for (const object_match &object : fates_) {
         if (object.what == fate::same)
             continue;
         if (object.before->begin < low_end)

@@ -11,13 +11,13 @@ namespace {
 struct new_block {
     const os::array<char> &content;
     const char *root;
-    const code_head_1 *before;
+    const code_head *before;
     bool has_addresses; // of code: memory of the previous one, allocated again, may stay unwritten, and be scanned
 
     void *place_of_before(ty_heap *heap) const {
         ty_block block;
         const bool fits = before && heap_find_block(heap, before, &block) && block.size_bytes >= content.count();
-        return fits ? const_cast<code_head_1 *>(before) : nullptr;
+        return fits ? const_cast<code_head *>(before) : nullptr;
     }
     void write(void *place) const { memcpy(place, content.begin(), content.count()); }
 };
@@ -35,7 +35,7 @@ ty_status put(ty_heap *heap, const new_block &block) {
     block.write(place);
     if (ty_status status = heap_root_set(heap, block.root, place); status || !block.before)
         return status;
-    auto *before = const_cast<code_head_1 *>(block.before);
+    auto *before = const_cast<code_head *>(block.before);
     if (block.has_addresses)
         memset(static_cast<void *>(before), 0, before->bytes);
     return heap_free(before);
@@ -56,7 +56,7 @@ ty_status put(ty_heap *heap, ty_txn *txn, const new_block &block) {
     block.write(place);
     if (ty_status status = txn_root_set(txn, block.root, place); status || !block.before)
         return status;
-    auto *before = const_cast<code_head_1 *>(block.before);
+    auto *before = const_cast<code_head *>(block.before);
     if (block.has_addresses) {
         if (ty_status status = txn_declare(txn, before, before->bytes))
             return status;
@@ -98,11 +98,10 @@ ty_status code_session::keep_in_transaction(ty_heap *heap) {
         status = repoint(txn, words_.repoint);
     if (!status && !(status = txn_commit(txn)))
         return TY_OK;
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     if (txn_current(heap) == txn) // else the failed commit has ended it
         static_cast<void>(txn_rollback(txn));
-    return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+    return report_again(error);
 }
 
 // CD5: words and record change in one step.
@@ -187,11 +186,10 @@ void code_session::tell(ty_heap *heap, ty_report &report) const {
 ty_status code_session::finish(ty_heap **heap, ty_report *report) {
     const ty_status status = reads_only() ? repoint_private() : keep(*heap);
     if (status) {
-        ty_error error;
-        ty_error_detail(&error);
+        const ty_error error = keep_error();
         static_cast<void>(txn_discard(*heap));
         *heap = nullptr;
-        return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+        return report_again(error, status);
     }
     if (report)
         tell(*heap, *report);
@@ -201,7 +199,7 @@ ty_status code_session::finish(ty_heap **heap, ty_report *report) {
 namespace {
 
 // As it is in the record, without what only the running process has.
-os::loaded_object kept_object(const code_object_1 &before) {
+os::loaded_object kept_object(const code_object &before) {
     os::loaded_object object{};
     object.load = before.load;
     object.begin = before.begin;
@@ -224,7 +222,7 @@ bool overlap(const os::loaded_object &a, const os::loaded_object &b) {
 // Whether the record does not have it in that place.
 bool code_session::is_new(const os::loaded_object &object) const {
     return std::none_of(fates_.begin(), fates_.end(),
-                        [&](const object_fate &one) { return one.what == fate::same && one.now == &object; });
+                        [&](const object_match &one) { return one.what == fate::same && one.now == &object; });
 }
 
 // Objects that are gone stay in the record: words may point into them, and they may be loaded again. But not where
@@ -246,7 +244,7 @@ ty_status code_session::note(ty_heap *heap) {
         return TY_OK;
     if (ty_status status = keep_numbers(heap, binding))
         return status;
-    for (const object_fate &object : fates_) {
+    for (const object_match &object : fates_) {
         const os::loaded_object kept = kept_object(*object.before);
         bool free = true;
         for (size_t n = 0; n < loaded; ++n)
@@ -263,10 +261,10 @@ ty_status code_session::note(ty_heap *heap) {
 ty_code code_of(ty_heap *heap) {
     const void *address = heap_root(heap, code_root_name);
     ty_block block;
-    if (!address || !heap_find_block(heap, address, &block) || block.size_bytes < sizeof(code_head_1))
+    if (!address || !heap_find_block(heap, address, &block) || block.size_bytes < sizeof(code_head))
         return TY_CODE_DEFAULT;
-    const auto *head = static_cast<const code_head_1 *>(address);
-    return head->magic == code_magic_1 && head->version == code_version_1 ? ty_code(head->binding) : TY_CODE_DEFAULT;
+    const auto *head = static_cast<const code_head *>(address);
+    return head->magic == code_magic && head->version == code_version ? ty_code(head->binding) : TY_CODE_DEFAULT;
 }
 
 } // namespace taiyen

@@ -4,8 +4,6 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t low_end = uint64_t{1} << 32; // below, numbers look like addresses
-
 struct named_range {
     const char *name;
     address_range range;
@@ -43,9 +41,9 @@ public:
 
 private:
     static bool has(const address_range &range, uint64_t word) { return word >= range.begin && word < range.end; }
-    ty_status collect_before(const code_places_2 &before) {
+    ty_status collect_before(const code_places &before) {
         for (uint64_t n = before.count; n-- > 0;) { // the newest first
-            const code_zones_2 &zones = before.zones[n];
+            const os::code_zones &zones = before.zones[n];
             if (ty_status status = add("the program", zones.program_begin, zones.program_end, 0))
                 return status;
             if (ty_status status = add("its libraries", zones.libraries_begin, zones.libraries_end, 1))

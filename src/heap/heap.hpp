@@ -114,11 +114,11 @@ size_t heap_least_bytes(const ty_heap *heap, size_t bytes, bool extent);
 void *heap_resize(void *block, size_t size);
 ty_status heap_resize_in_place(void *block, size_t size);
 ty_status heap_free(void *block);
-// Splits an extent into two live blocks: the first kept_bytes (whole pages, not all), and the rest. heap_join_runs:
+// Splits an extent into two live blocks: the first kept_bytes (whole pages, not all), and the rest. heap_join_extents:
 // joins two live extents, of which the second starts where the first ends. Does not touch their bytes, and needs no
 // memory.
-ty_status heap_split_run(ty_heap *heap, void *block, size_t kept_bytes);
-ty_status heap_join_runs(ty_heap *heap, void *block);
+ty_status heap_split_extent(ty_heap *heap, void *block, size_t kept_bytes);
+ty_status heap_join_extents(ty_heap *heap, void *block);
 size_t heap_usable_size(const void *block);
 ty_heap *heap_of(const void *address);
 ty_status heap_block_of(const void *address, ty_block *block);

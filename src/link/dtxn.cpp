@@ -36,8 +36,7 @@ void free_dtxn(ty_dtxn *dtxn) {
 }
 
 ty_status give_up(ty_dtxn *dtxn, ty_status status) {
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     ty_group &group = *dtxn->group;
     for (size_t n = 0; n < group.count; ++n)
         if (dtxn->txns[n])
@@ -48,22 +47,20 @@ ty_status give_up(ty_dtxn *dtxn, ty_status status) {
     if (dtxn->what.by == decided_by::agent)
         group.agent->rollback(group.agent->context);
     free_dtxn(dtxn);
-    return error.status == status
-               ? ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy)
-               : status;
+    return error.status == status ? report_again(error, status) : status;
 }
 
 namespace {
 
 ty_status set_number_of(const ty_dtxn *dtxn, size_t n, const group_key &key) {
-    dtxn_entry_3 *entry;
+    dtxn_entry *entry;
     if (ty_status status = dtxn_find(dtxn->group->heaps[n], key, &entry))
         return status;
     if (!entry)
         return failure(TY_E_DAMAGED, "commit a distributed transaction: the heap does not know its group any more")
             .at(image_path(dtxn->group->heaps[n]))
             .remedy("leave the root %s as it is", TY_DTXN_ROOT);
-    static_assert(offsetof(dtxn_entry_3, count) == offsetof(dtxn_entry_3, number) + sizeof entry->number);
+    static_assert(offsetof(dtxn_entry, count) == offsetof(dtxn_entry, number) + sizeof entry->number);
     if (ty_status status = txn_declare(dtxn->txns[n], &entry->number, sizeof entry->number + sizeof entry->count))
         return status;
     if (ty_status status = entry->apart ? txn_declare(dtxn->txns[n], &entry->apart, sizeof entry->apart) : TY_OK)
@@ -78,7 +75,7 @@ ty_status set_number_of(const ty_dtxn *dtxn, size_t n, const group_key &key) {
 // their group.
 ty_status set_number_of_copied(const ty_dtxn *dtxn, size_t n, const group_moment &moment) {
     for (size_t i = 0; i < moment.copied_count; ++i) {
-        dtxn_entry_3 *entry;
+        dtxn_entry *entry;
         ty_status status = dtxn_find(dtxn->group->heaps[n], moment.copied[i], &entry);
         if (!status && entry)
             status = set_number_of(dtxn, n, moment.copied[i]);
@@ -365,7 +362,7 @@ ty_status dtxn_begin(ty_group *group, const ty_txn_options &options, ty_dtxn **b
             .remedy("free memory, or raise the process's limits");
     dtxn->group = group;
     dtxn->thread = thread_number();
-    dtxn->what.by = who_decides(*group);
+    dtxn->what.by = decider_of(*group);
     dtxn->what.key = group->key;
     if (group->agent)
         strcpy(dtxn->what.agent, group->agent->name);
@@ -376,13 +373,12 @@ ty_status dtxn_begin(ty_group *group, const ty_txn_options &options, ty_dtxn **b
     if (!status && !fault("dtxn_begins_before_resource_managers_know_the_last"))
         status = pay(*group, nullptr);
     if (status) {
-        ty_error error;
-        ty_error_detail(&error);
+        const ty_error error = keep_error();
         for (ty_txn *txn : dtxn->txns)
             if (txn)
                 static_cast<void>(txn_rollback(txn));
         free_dtxn(dtxn);
-        return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+        return report_again(error, status);
     }
     for (size_t n = 0; n < group->count; ++n)
         txn_set_dtxn(dtxn->txns[n]);

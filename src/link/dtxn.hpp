@@ -36,7 +36,7 @@ group_key key_of(const member *members, size_t count, decided_by by);
 // ---- dtxn_table.cpp: what a heap records of its groups, in the block of TY_DTXN_ROOT
 
 // An entry of the table, as it lies in the heap. All of it was checked.
-struct dtxn_entry_3 {
+struct dtxn_entry {
     uint8_t key[16];
     uint64_t
         number; // of the last distributed transaction that this heap has committed as one of several heaps; 0: none yet
@@ -53,19 +53,19 @@ inline bool is_same_moment(uint64_t number, uint64_t apart, uint64_t other_numbe
     return apart == other_apart && (apart || number == other_number);
 }
 // NULL: the heap has no entry of the group. TY_E_DAMAGED: the root leads to something else.
-ty_status dtxn_find(ty_heap *heap, const group_key &key, dtxn_entry_3 **entry);
+ty_status dtxn_find(ty_heap *heap, const group_key &key, dtxn_entry **entry);
 // All entries, one after another; both NULL: none. TY_E_DAMAGED as above.
-ty_status dtxn_entries(ty_heap *heap, const dtxn_entry_3 **first, const dtxn_entry_3 **end);
-inline const dtxn_entry_3 *dtxn_next(const dtxn_entry_3 *entry) {
-    return reinterpret_cast<const dtxn_entry_3 *>(reinterpret_cast<const char *>(entry) + entry->bytes);
+ty_status dtxn_entries(ty_heap *heap, const dtxn_entry **first, const dtxn_entry **end);
+inline const dtxn_entry *dtxn_next(const dtxn_entry *entry) {
+    return reinterpret_cast<const dtxn_entry *>(reinterpret_cast<const char *>(entry) + entry->bytes);
 }
-inline group_key dtxn_key(const dtxn_entry_3 &entry) {
+inline group_key dtxn_key(const dtxn_entry &entry) {
     group_key key;
     memcpy(key.bytes, entry.key, sizeof key.bytes);
     return key;
 }
 // The entry's n-th member.
-member dtxn_member(const dtxn_entry_3 &entry, uint32_t n);
+member dtxn_member(const dtxn_entry &entry, uint32_t n);
 // Creates the entry, or updates it with the members' present order and paths. *changed: it was different, or missing.
 ty_status dtxn_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
                        bool *changed);

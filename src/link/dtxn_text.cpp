@@ -11,7 +11,7 @@ namespace {
 constexpr char magic[8] = {'t', 'y', '-', 'j', 'o', 'i', 'n', 't'};
 
 // The head of a description of version 1.
-struct description_head_1 {
+struct description_head {
     char magic[8];
     uint8_t version;
     uint8_t by;
@@ -20,12 +20,12 @@ struct description_head_1 {
     uint8_t key[16];
     uint64_t number;
 };
-static_assert(sizeof(description_head_1) == 40);
+static_assert(sizeof(description_head) == 40);
 
 } // namespace
 
 size_t dtxn_describe(const dtxn_description &one, uint8_t *out) {
-    description_head_1 head{};
+    description_head head{};
     memcpy(head.magic, magic, sizeof head.magic);
     head.version = 1;
     head.by = static_cast<uint8_t>(one.by);
@@ -38,7 +38,7 @@ size_t dtxn_describe(const dtxn_description &one, uint8_t *out) {
 }
 
 bool dtxn_read(const void *bytes, size_t size, dtxn_description *one) {
-    description_head_1 head;
+    description_head head;
     if (size < sizeof head)
         return false;
     memcpy(&head, bytes, sizeof head);

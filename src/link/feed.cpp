@@ -97,7 +97,7 @@ teller teller_at(const ty_feed_position &position, ty_feed_callback *callback, v
 }
 
 // One reading of the log behind a position.
-struct reading {
+struct feed_reading {
     log_contents contents{};
     bool found = false; // the position's last record is there, or it has none
     bool other = false; // another record is there
@@ -105,8 +105,8 @@ struct reading {
     uint64_t told = 0;
 };
 
-ty_status scan(const log_view &view, const log_marks &from, log_reader &reader, teller &t, const reading &before,
-               reading *read) {
+ty_status scan(const log_view &view, const log_positions &from, log_reader &reader, teller &t,
+               const feed_reading &before, feed_reading *read) {
     log_identity identity{};
     memcpy(identity.heap, view.header.heap_identity, sizeof identity.heap);
     identity.log = view.header.log_identity;
@@ -121,7 +121,7 @@ ty_status scan(const log_view &view, const log_marks &from, log_reader &reader, 
 }
 
 // Passes no records on.
-ty_status look(const log_view &view, const ty_feed_position &position, reading *read) {
+ty_status look(const log_view &view, const ty_feed_position &position, feed_reading *read) {
     teller t = teller_at(position, nullptr, nullptr);
     log_reader reader{};
     const ty_status status = scan(view, marks_of(position), reader, t, {}, read);
@@ -133,9 +133,9 @@ ty_status look(const log_view &view, const ty_feed_position &position, reading *
 // open found in its log was acknowledged, and perhaps passed on, by a process that crashed; the log need not know yet
 // that it is durable.
 ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback,
-               void *context, reading *read) {
+               void *context, feed_reading *read) {
     log_reader reader{};
-    reading seen;
+    feed_reading seen;
     uint64_t durable = 0;
     if (f.heap)
         if (ty_status status = txn_wait_beyond(f.heap, UINT64_MAX, 0, &durable))
@@ -169,8 +169,8 @@ ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *positio
 }
 
 // LK4: a position of another history is refused; a copy that continued elsewhere has opens of its own.
-bool is_of_this_line(const log_header_2 &header, const ty_feed_position &position) {
-    const log_open_2 open{position.open_number, position.open_random};
+bool is_of_this_line(const log_header &header, const ty_feed_position &position) {
+    const open_identity open{position.open_number, position.open_random};
     if (header.open.number <= open.number)
         return header.open == open || (fault("other_history_followed") && header.open.number == open.number);
     return header.previous.number != open.number || header.previous == open;
@@ -178,9 +178,8 @@ bool is_of_this_line(const log_header_2 &header, const ty_feed_position &positio
 
 // No record was passed on: there is none, or the next one is gone, or damaged.
 ty_status judge(ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback, void *context,
-                ty_feed_position *base, ty_status status, reading read) {
-    ty_error why;
-    ty_error_detail(&why);
+                ty_feed_position *base, ty_status status, feed_reading read) {
+    ty_error why = keep_error();
     snapshot_place newest{};
     if (ty_status failed = txn_newest_snapshot(f.path, f.options, &newest))
         return failed;
@@ -193,7 +192,7 @@ ty_status judge(ty_feed &f, const log_view &view, ty_feed_position *position, ty
             return read.other ? other_history(f, *position) : TY_OK;
         if (status && status != TY_E_BUSY && status != TY_E_DAMAGED)
             return status;
-        ty_error_detail(&why);
+        why = keep_error();
     }
     const bool beyond = newest.marks.lsn > position->lsn && (status || !fault("feed_passes_over_a_snapshot"));
     if (beyond || (!read.found && newest.marks.lsn == position->lsn))
@@ -212,8 +211,8 @@ ty_status read_log(ty_feed &f, const log_view &view, ty_feed_position *position,
                    void *context, ty_feed_position *base) {
     if (memcmp(view.header.heap_identity, position->heap_identity, sizeof position->heap_identity))
         return failure(TY_E_MISMATCH, "follow a heap from a position in another one").at(f.path);
-    reading read;
-    if (view.header.log_identity != position->log_identity || streams_of(view.header) != position->streams)
+    feed_reading read;
+    if (view.header.log_identity != position->log_identity || view.header.streams != position->streams)
         return judge(f, view, position, callback, context, base, TY_E_BUSY, read);
     if (!is_of_this_line(view.header, *position))
         return other_history(f, *position);
@@ -244,7 +243,7 @@ ty_status poll(const log_view &view, const ty_feed_position &position, uint64_t 
     const uint64_t begun = os::now_ns();
     const std::atomic<uint32_t> nobody_wakes{0};
     uint64_t print = 0;
-    reading first, second;
+    feed_reading first, second;
     *more = look(view, position, &first) != TY_OK || first.more || !first.found;
     if (*more)
         return TY_OK;
@@ -334,7 +333,7 @@ ty_status feed_wait(ty_feed *feed, const ty_feed_position &position, uint32_t ti
     ty_status status = txn_open_log(feed->path, feed->options, &view);
     if (!status) {
         *more = true; // an unusable position is reported by the next call
-        if (view.header.log_identity == position.log_identity && streams_of(view.header) == position.streams)
+        if (view.header.log_identity == position.log_identity && view.header.streams == position.streams)
             status = poll(view, position, timeout_ns, more);
         txn_close_log(view);
     }

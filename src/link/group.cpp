@@ -37,7 +37,7 @@ void set_members(ty_group &group, member *members) {
         memcpy(members[n].identity, image_identity(group.heaps[n]), sizeof members[n].identity);
         group.order[n] = static_cast<uint8_t>(n);
     }
-    group.key = key_of(members, group.count, who_decides(group));
+    group.key = key_of(members, group.count, decider_of(group));
     std::sort(group.order, group.order + group.count,
               [&](uint8_t a, uint8_t b) { return group.heaps[a] < group.heaps[b]; });
 }
@@ -68,10 +68,9 @@ ty_status note_group(const ty_group &group, size_t n, const member *members, con
         status = txn_commit(txn);
     if (!status || txn_current(heap) != txn)
         return status;
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     static_cast<void>(txn_rollback(txn));
-    return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+    return report_again(error, status);
 }
 
 // Whether the calling thread leaves a distributed transaction behind when it ends.

@@ -138,7 +138,7 @@ struct ty_dtxn {
 
 namespace taiyen {
 
-inline decided_by who_decides(const ty_group &group) {
+inline decided_by decider_of(const ty_group &group) {
     if (group.agent)
         return decided_by::agent;
     return group.resource_manager_count ? decided_by::first_heap : decided_by::heaps;
@@ -177,7 +177,7 @@ void free_dtxn(ty_dtxn *dtxn); // after its end: the next one of the group begin
 
 // Whether distributed transactions of the group take turns.
 inline bool gathers(const ty_group &group) {
-    return group.count > 1 && who_decides(group) == decided_by::heaps;
+    return group.count > 1 && decider_of(group) == decided_by::heaps;
 }
 // Waits for a distributed transaction's turn: turn::begins or turn::continues. Expected: TY_E_BUSY, TY_E_IN_DOUBT.
 ty_status take_turn(ty_group &group, bool no_wait, turn *given);

@@ -13,25 +13,25 @@ namespace {
 
 constexpr char inbox_magic[9] = "TyInbox1";
 
-struct inbox_1 {
+struct inbox_block {
     char magic[8];
     uint64_t count; // of the entries behind it
 };
-struct source_1 {
+struct inbox_source {
     char name[TY_SOURCE_NAME_MAX + 1]; // padded with zeros
     uint64_t last;
 };
-static_assert(sizeof(inbox_1) == 16 && sizeof(source_1) == 72);
+static_assert(sizeof(inbox_block) == 16 && sizeof(inbox_source) == 72);
 
-source_1 *entries(inbox_1 *box) {
-    return reinterpret_cast<source_1 *>(box + 1);
+inbox_source *entries(inbox_block *box) {
+    return reinterpret_cast<inbox_source *>(box + 1);
 }
 
-ty_status find(ty_heap *heap, inbox_1 **box) {
+ty_status find(ty_heap *heap, inbox_block **box) {
     size_t bytes = 0;
     if (ty_status status = find_behind(heap, TY_INBOX_ROOT, inbox_magic, box, &bytes))
         return status;
-    if (*box && ((*box)->count > TY_INBOX_SOURCES_MAX || (*box)->count > (bytes - sizeof **box) / sizeof(source_1)))
+    if (*box && ((*box)->count > TY_INBOX_SOURCES_MAX || (*box)->count > (bytes - sizeof **box) / sizeof(inbox_source)))
         return failure(TY_E_DAMAGED, "look into the inbox: it has more sources than bytes")
             .at(image_path(heap))
             .remedy("take the root %s away, if it is the program's own", TY_INBOX_ROOT);
@@ -44,36 +44,36 @@ struct padded_name {
 };
 
 // Where it is, or would be.
-uint64_t place_of(inbox_1 *box, const padded_name &name) {
-    const source_1 *begin = entries(box);
+uint64_t place_of(inbox_block *box, const padded_name &name) {
+    const inbox_source *begin = entries(box);
     return static_cast<uint64_t>(std::lower_bound(begin, begin + box->count, name,
-                                                  [](const source_1 &one, const padded_name &other) {
+                                                  [](const inbox_source &one, const padded_name &other) {
                                                       return memcmp(one.name, other.text, sizeof one.name) < 0;
                                                   }) -
                                  begin);
 }
 
-source_1 *find_source(inbox_1 *box, const padded_name &name) {
+inbox_source *find_source(inbox_block *box, const padded_name &name) {
     if (!box)
         return nullptr;
     const uint64_t place = place_of(box, name);
-    source_1 *found = entries(box) + place;
+    inbox_source *found = entries(box) + place;
     return place < box->count && memcmp(found->name, name.text, sizeof found->name) == 0 ? found : nullptr;
 }
 
 // Copies the table, with one entry more or less, to a new block.
-ty_status replace(ty_txn *txn, inbox_1 *old, uint64_t kept_before, uint64_t left_out, const source_1 *added) {
+ty_status replace(ty_txn *txn, inbox_block *old, uint64_t kept_before, uint64_t left_out, const inbox_source *added) {
     const uint64_t count = old ? old->count : 0, behind = count - kept_before - left_out;
     const uint64_t now = kept_before + behind + (added ? 1 : 0);
     if (now > TY_INBOX_SOURCES_MAX)
         return failure(TY_E_SPACE, "note a source: the inbox has %u already", TY_INBOX_SOURCES_MAX)
             .remedy("take some away that nothing will come from (ty_inbox_set)");
-    auto *made = static_cast<inbox_1 *>(txn_alloc(txn, sizeof(inbox_1) + now * sizeof(source_1), 16));
+    auto *made = static_cast<inbox_block *>(txn_alloc(txn, sizeof(inbox_block) + now * sizeof(inbox_source), 16));
     if (!made)
         return TY_E_MEMORY;
     memcpy(made->magic, inbox_magic, sizeof made->magic);
     made->count = now;
-    source_1 *to = entries(made);
+    inbox_source *to = entries(made);
     if (kept_before)
         memcpy(to, entries(old), kept_before * sizeof *to);
     to += kept_before;
@@ -86,14 +86,14 @@ ty_status replace(ty_txn *txn, inbox_1 *old, uint64_t kept_before, uint64_t left
     return old ? txn_free(txn, old) : TY_OK;
 }
 
-ty_status note(ty_txn *txn, inbox_1 *box, source_1 *known, const padded_name &name, uint64_t number) {
+ty_status note(ty_txn *txn, inbox_block *box, inbox_source *known, const padded_name &name, uint64_t number) {
     if (known) {
         if (ty_status status = txn_declare(txn, &known->last, sizeof known->last))
             return status;
         known->last = number;
         return TY_OK;
     }
-    source_1 added{};
+    inbox_source added{};
     memcpy(added.name, name.text, sizeof added.name);
     added.last = number;
     return replace(txn, box, box ? place_of(box, name) : 0, 0, &added);
@@ -102,11 +102,11 @@ ty_status note(ty_txn *txn, inbox_1 *box, source_1 *known, const padded_name &na
 } // namespace
 
 ty_status inbox_take(ty_txn *txn, const char *source, uint64_t number, ty_taken *taken) {
-    inbox_1 *box;
+    inbox_block *box;
     const padded_name name(source);
     if (ty_status status = find(txn_heap(txn), &box))
         return status;
-    source_1 *known = find_source(box, name);
+    inbox_source *known = find_source(box, name);
     const uint64_t last = known ? known->last : 0;
     if (number <= last || (number - last > 1 && !fault("message_taken_behind_a_gap"))) { // OB3: the next message only
         *taken = number <= last ? TY_MESSAGE_DOUBLE : TY_MESSAGE_GAP;
@@ -119,11 +119,11 @@ ty_status inbox_take(ty_txn *txn, const char *source, uint64_t number, ty_taken 
 }
 
 ty_status inbox_set(ty_txn *txn, const char *source, uint64_t number) {
-    inbox_1 *box;
+    inbox_block *box;
     const padded_name name(source);
     if (ty_status status = find(txn_heap(txn), &box))
         return status;
-    source_1 *known = find_source(box, name);
+    inbox_source *known = find_source(box, name);
     if (number != UINT64_MAX)
         return note(txn, box, known, name, number);
     return known ? replace(txn, box, place_of(box, name), 1, nullptr) : TY_OK;
@@ -132,13 +132,13 @@ ty_status inbox_set(ty_txn *txn, const char *source, uint64_t number) {
 ty_status inbox_last(ty_heap *heap, const char *source, uint64_t *number) {
     bool durable = false;
     {
-        looking_at look(heap);
-        inbox_1 *box;
+        heap_reader look(heap);
+        inbox_block *box;
         if (ty_status status = look.status())
             return status;
         if (ty_status status = find(heap, &box))
             return status;
-        const source_1 *known = find_source(box, padded_name(source));
+        const inbox_source *known = find_source(box, padded_name(source));
         *number = known ? known->last : 0;
     }
     // OB4: what is reported as taken is durable.

@@ -23,7 +23,7 @@ namespace {
 using role = uint8_t[16];
 
 // The member that the heap stands for in the entry.
-member role_of(const dtxn_entry_3 &entry) {
+member role_of(const dtxn_entry &entry) {
     return dtxn_member(entry, entry.own);
 }
 
@@ -31,7 +31,7 @@ bool same_identity(const uint8_t *a, const uint8_t *b) {
     return memcmp(a, b, sizeof(role)) == 0;
 }
 
-bool has_member(const dtxn_entry_3 &entry, const uint8_t *identity) {
+bool has_member(const dtxn_entry &entry, const uint8_t *identity) {
     for (uint32_t n = 0; n < entry.members; ++n)
         if (n != entry.own && same_identity(dtxn_member(entry, n).identity, identity))
             return true;
@@ -44,7 +44,7 @@ public:
 
     ty_status run() {
         for (size_t n = 0; n < group_.count; ++n) {
-            const dtxn_entry_3 *each, *end;
+            const dtxn_entry *each, *end;
             if (ty_status status = dtxn_entries(group_.heaps[n], &each, &end))
                 return status;
             for (; each != end; each = dtxn_next(each))
@@ -56,10 +56,10 @@ public:
 
 private:
     // Compares what other heaps have of the same group.
-    ty_status look(size_t n, const dtxn_entry_3 &entry) {
+    ty_status look(size_t n, const dtxn_entry &entry) {
         const group_key key = dtxn_key(entry);
         for (size_t other = 0; other < group_.count; ++other) {
-            dtxn_entry_3 *there;
+            dtxn_entry *there;
             if (other == n)
                 continue;
             if (ty_status status = dtxn_find(group_.heaps[other], key, &there))
@@ -82,7 +82,7 @@ private:
     }
 
     // JO6: checks the places of members that are not in the group.
-    ty_status look_at_places(size_t n, const dtxn_entry_3 &entry) {
+    ty_status look_at_places(size_t n, const dtxn_entry &entry) {
         for (uint32_t m = 0; m < entry.members; ++m) {
             if (m == entry.own || is_there(dtxn_key(entry), dtxn_member(entry, m).identity))
                 continue;
@@ -115,7 +115,7 @@ private:
         return is_played(key, identity);
     }
 
-    ty_status differ(size_t n, const dtxn_entry_3 &entry, size_t other, uint64_t count) {
+    ty_status differ(size_t n, const dtxn_entry &entry, size_t other, uint64_t count) {
         const bool is_older = entry.count < count;
         found_->dtxns = std::max({found_->dtxns, entry.count, count});
         if (!found_->differing_count) {
@@ -128,7 +128,7 @@ private:
     }
 
     // Whether these heaps are copies of all the entry's members: then they continue in their place.
-    bool is_copied(size_t n, const dtxn_entry_3 &entry) const {
+    bool is_copied(size_t n, const dtxn_entry &entry) const {
         if (same_identity(role_of(entry).identity, image_identity(group_.heaps[n])))
             return false;
         for (uint32_t m = 0; m < entry.members; ++m)
@@ -138,7 +138,7 @@ private:
     }
     bool is_played(const group_key &key, const uint8_t *identity) const {
         for (size_t n = 0; n < group_.count; ++n) {
-            dtxn_entry_3 *entry;
+            dtxn_entry *entry;
             if (!dtxn_find(group_.heaps[n], key, &entry) && entry && same_identity(role_of(*entry).identity, identity))
                 return true;
         }

@@ -19,7 +19,7 @@ constexpr char outbox_magic[9] = "TyOutbx1";
 constexpr size_t batch_bytes = size_t{1} << 20; // copied at a time
 constexpr size_t room_min = 4096;
 
-struct outbox_1 {
+struct outbox_block {
     char magic[8];
     uint8_t stream[16]; // random
     uint64_t room;      // bytes behind this head, a multiple of 8
@@ -28,16 +28,16 @@ struct outbox_1 {
     uint64_t head;      // where the oldest one lies
     uint64_t tail;      // where the next one will lie
 };
-static_assert(sizeof(outbox_1) == 64);
+static_assert(sizeof(outbox_block) == 64);
 // The message follows, padded to a multiple of 8. If there is room behind the last one before the room's end, a head
 // with the number 0 stands there: the next one lies at 0.
-struct message_1 {
+struct outbox_message {
     uint64_t number;
     uint64_t bytes;
 };
 
 constexpr uint64_t entry_bytes(uint64_t bytes) {
-    return sizeof(message_1) + ((bytes + 7) & ~uint64_t{7});
+    return sizeof(outbox_message) + ((bytes + 7) & ~uint64_t{7});
 }
 
 struct root_name {
@@ -57,59 +57,61 @@ ty_status not_found(ty_heap *heap, const char *name) {
         .remedy("make it with ty_outbox_make");
 }
 
-bool is_sound(const outbox_1 &box, size_t block_bytes) {
+bool is_sound(const outbox_block &box, size_t block_bytes) {
     return box.room >= room_min && box.room % 8 == 0 && box.room <= block_bytes - sizeof box && box.first >= 1 &&
            box.next >= box.first && box.head % 8 == 0 && box.tail % 8 == 0 && box.head <= box.room &&
            box.tail <= box.room;
 }
 
-ty_status find(ty_heap *heap, const char *name, outbox_1 **box) {
+ty_status find(ty_heap *heap, const char *name, outbox_block **box) {
     size_t bytes = 0;
     if (ty_status status = find_behind(heap, root_name(name).text, outbox_magic, box, &bytes))
         return status;
     return *box && !is_sound(**box, bytes) ? damaged(heap, name) : TY_OK;
 }
-ty_status find_existing(ty_heap *heap, const char *name, outbox_1 **box) {
+ty_status find_existing(ty_heap *heap, const char *name, outbox_block **box) {
     if (ty_status status = find(heap, name, box))
         return status;
     return *box ? TY_OK : not_found(heap, name);
 }
 
-char *room_of(outbox_1 &box) {
+char *room_of(outbox_block &box) {
     return reinterpret_cast<char *>(&box + 1);
 }
-bool has_place(const outbox_1 &box, uint64_t at) {
-    return box.room - at >= sizeof(message_1);
+bool has_place(const outbox_block &box, uint64_t at) {
+    return box.room - at >= sizeof(outbox_message);
 }
 
 // Walks from the oldest message on. Nothing that it reads is trusted: the block may be damaged.
 class walk {
 public:
-    explicit walk(outbox_1 &box) : box_(box), number_(box.first), at_(box.head) {}
+    explicit walk(outbox_block &box) : box_(box), number_(box.first), at_(box.head) {}
 
     bool at_end() const { return number_ == box_.next; }
     uint64_t number() const { return number_; }
     uint64_t place() const { return number_ == box_.next ? box_.tail : at_; }
     // The current message; NULL: none is where it should be.
-    const message_1 *message() {
+    const outbox_message *message() {
         if (!has_place(box_, at_) || entry(at_)->number == 0)
             at_ = 0;
-        const message_1 *found = entry(at_);
+        const outbox_message *found = entry(at_);
         const uint64_t left = box_.room - at_ - sizeof *found;
         return found->number == number_ && found->bytes <= TY_MESSAGE_BYTES_MAX &&
                        entry_bytes(found->bytes) - sizeof *found <= left
                    ? found
                    : nullptr;
     }
-    void pass(const message_1 *found) {
+    void pass(const outbox_message *found) {
         at_ += entry_bytes(found->bytes);
         ++number_;
     }
 
 private:
-    const message_1 *entry(uint64_t at) const { return reinterpret_cast<const message_1 *>(room_of(box_) + at); }
+    const outbox_message *entry(uint64_t at) const {
+        return reinterpret_cast<const outbox_message *>(room_of(box_) + at);
+    }
 
-    outbox_1 &box_;
+    outbox_block &box_;
     uint64_t number_;
     uint64_t at_;
 };
@@ -122,7 +124,7 @@ ty_status not_yet(const char *call, const char *name, uint64_t number, uint64_t 
 }
 
 // Where `bytes` would lie; false: there is no room. *wraps: at the room's start, and the rest at its end stays empty.
-bool find_room(const outbox_1 &box, uint64_t bytes, bool *wraps) {
+bool find_room(const outbox_block &box, uint64_t bytes, bool *wraps) {
     const bool is_empty = box.first == box.next;
     *wraps = false;
     if (is_empty)
@@ -135,15 +137,15 @@ bool find_room(const outbox_1 &box, uint64_t bytes, bool *wraps) {
     return bytes <= box.head;
 }
 
-ty_status declare_head(ty_txn *txn, outbox_1 *box) {
-    return txn_declare(txn, &box->first, sizeof *box - offsetof(outbox_1, first));
+ty_status declare_head(ty_txn *txn, outbox_block *box) {
+    return txn_declare(txn, &box->first, sizeof *box - offsetof(outbox_block, first));
 }
 
-ty_status put_at_start(ty_txn *txn, outbox_1 *box) {
+ty_status put_at_start(ty_txn *txn, outbox_block *box) {
     if (box->first == box->next) {
         box->head = 0;
     } else if (has_place(*box, box->tail)) {
-        auto *end = reinterpret_cast<message_1 *>(room_of(*box) + box->tail);
+        auto *end = reinterpret_cast<outbox_message *>(room_of(*box) + box->tail);
         if (ty_status status = txn_declare(txn, end, sizeof *end))
             return status;
         *end = {0, 0};
@@ -154,7 +156,7 @@ ty_status put_at_start(ty_txn *txn, outbox_1 *box) {
 
 // A message as it is copied for a reader.
 struct copied {
-    message_1 head;
+    outbox_message head;
     char *bytes() { return reinterpret_cast<char *>(this + 1); }
 };
 
@@ -196,8 +198,8 @@ struct reading {
 
 // Copies as many messages as fit, but at least one.
 ty_status copy_some(ty_heap *heap, reading *one) {
-    looking_at look(heap);
-    outbox_1 *box;
+    heap_reader look(heap);
+    outbox_block *box;
     if (ty_status status = look.status())
         return status;
     if (ty_status status = find_existing(heap, one->name, &box))
@@ -212,7 +214,7 @@ ty_status copy_some(ty_heap *heap, reading *one) {
     one->last = one->last ? std::min(one->last, box->next - 1) : box->next - 1;
     one->copies.used = 0;
     for (walk at(*box); !at.at_end() && at.number() <= one->last;) {
-        const message_1 *found = at.message();
+        const outbox_message *found = at.message();
         if (!found)
             return damaged(heap, one->name);
         if (at.number() > one->after) {
@@ -244,12 +246,12 @@ bool call_back(reading *one, ty_message_callback *callback, void *context) {
 }
 
 // Moves the waiting messages to a new block. The old one is freed.
-ty_status move_to(ty_txn *txn, outbox_1 *old, outbox_1 *made, const char *name) {
+ty_status move_to(ty_txn *txn, outbox_block *old, outbox_block *made, const char *name) {
     memcpy(made->stream, old->stream, sizeof made->stream);
     made->first = old->first;
     made->next = old->next;
     for (walk at(*old); !at.at_end();) {
-        const message_1 *found = at.message();
+        const outbox_message *found = at.message();
         if (!found)
             return damaged(txn_heap(txn), name);
         const uint64_t bytes = entry_bytes(found->bytes);
@@ -264,8 +266,8 @@ ty_status move_to(ty_txn *txn, outbox_1 *old, outbox_1 *made, const char *name) 
 }
 
 ty_status is_more(ty_heap *heap, const char *name, uint64_t after, bool *more) {
-    looking_at look(heap);
-    outbox_1 *box;
+    heap_reader look(heap);
+    outbox_block *box;
     if (ty_status status = look.status())
         return status;
     if (ty_status status = find_existing(heap, name, &box))
@@ -274,7 +276,7 @@ ty_status is_more(ty_heap *heap, const char *name, uint64_t after, bool *more) {
     return box->next > after ? TY_OK : not_yet("wait for", name, after, box->next - 1);
 }
 
-uint64_t used_bytes(const outbox_1 &box) {
+uint64_t used_bytes(const outbox_block &box) {
     if (box.first == box.next)
         return 0;
     return box.tail > box.head ? box.tail - box.head : box.room - box.head + box.tail;
@@ -284,13 +286,13 @@ uint64_t used_bytes(const outbox_1 &box) {
 
 ty_status outbox_make(ty_txn *txn, const char *name, size_t bytes) {
     ty_heap *heap = txn_heap(txn);
-    outbox_1 *old;
+    outbox_block *old;
     if (bytes < room_min || bytes > SIZE_MAX / 2)
         return failure(TY_E_ARGUMENT, "make an outbox of %zu bytes", bytes).remedy("give it at least %zu", room_min);
     if (ty_status status = find(heap, name, &old))
         return status;
     const uint64_t room = (bytes + 7) & ~size_t{7};
-    auto *made = static_cast<outbox_1 *>(txn_alloc(txn, sizeof(outbox_1) + room, 16));
+    auto *made = static_cast<outbox_block *>(txn_alloc(txn, sizeof(outbox_block) + room, 16));
     if (!made)
         return TY_E_MEMORY;
     memcpy(made->magic, outbox_magic, sizeof made->magic);
@@ -303,14 +305,13 @@ ty_status outbox_make(ty_txn *txn, const char *name, size_t bytes) {
         status = txn_root_set(txn, root_name(name).text, made);
     if (!status)
         return TY_OK;
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     static_cast<void>(txn_free(txn, made));
-    return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+    return report_again(error, status);
 }
 
 ty_status outbox_remove(ty_txn *txn, const char *name) {
-    outbox_1 *box;
+    outbox_block *box;
     if (ty_status status = find_existing(txn_heap(txn), name, &box))
         return status;
     if (ty_status status = txn_root_set(txn, root_name(name).text, nullptr))
@@ -319,7 +320,7 @@ ty_status outbox_remove(ty_txn *txn, const char *name) {
 }
 
 ty_status outbox_put(ty_txn *txn, const char *name, const void *bytes, size_t size, uint64_t *number) {
-    outbox_1 *box;
+    outbox_block *box;
     bool wraps;
     if (size > TY_MESSAGE_BYTES_MAX)
         return failure(TY_E_ARGUMENT, "put a message of %zu bytes", size)
@@ -331,7 +332,7 @@ ty_status outbox_put(ty_txn *txn, const char *name, const void *bytes, size_t si
         return failure(TY_E_SPACE, "put a message of %zu bytes: the outbox %s is full", size, name)
             .at(image_path(txn_heap(txn)))
             .remedy("wait until a receiver has taken what is in it, or make it larger (ty_outbox_make)");
-    auto *place = reinterpret_cast<message_1 *>(room_of(*box) + (wraps ? 0 : box->tail));
+    auto *place = reinterpret_cast<outbox_message *>(room_of(*box) + (wraps ? 0 : box->tail));
     if (ty_status status = txn_declare(txn, place, taken))
         return status;
     if (ty_status status = declare_head(txn, box))
@@ -385,14 +386,14 @@ ty_status outbox_wait(ty_heap *heap, const char *name, uint64_t after, uint32_t 
 }
 
 ty_status outbox_forget(ty_txn *txn, const char *name, uint64_t through) {
-    outbox_1 *box;
+    outbox_block *box;
     if (ty_status status = find_existing(txn_heap(txn), name, &box))
         return status;
     if (through >= box->next)
         return not_yet("forget messages of", name, through, box->next - 1);
     walk at(*box);
     while (!at.at_end() && at.number() <= through) {
-        const message_1 *found = at.message();
+        const outbox_message *found = at.message();
         if (!found)
             return damaged(txn_heap(txn), name);
         at.pass(found);
@@ -407,8 +408,8 @@ ty_status outbox_forget(ty_txn *txn, const char *name, uint64_t through) {
 }
 
 ty_status outbox_get_info(ty_heap *heap, const char *name, ty_outbox_info *info) {
-    looking_at look(heap, true);
-    outbox_1 *box;
+    heap_reader look(heap, true);
+    outbox_block *box;
     if (ty_status status = look.status())
         return status;
     if (ty_status status = find_existing(heap, name, &box))

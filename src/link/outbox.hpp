@@ -6,15 +6,15 @@
 namespace taiyen {
 
 // A read section of the heap; with `within`, the thread's transaction instead, if it has one.
-class looking_at {
+class heap_reader {
 public:
-    explicit looking_at(ty_heap *heap, bool within = false) : heap_(heap) {
+    explicit heap_reader(ty_heap *heap, bool within = false) : heap_(heap) {
         is_open_ = !(within && txn_current(heap));
         status_ = is_open_ ? txn_read_begin(heap) : TY_OK;
     }
-    ~looking_at() { end(); }
-    looking_at(const looking_at &) = delete;
-    looking_at &operator=(const looking_at &) = delete;
+    ~heap_reader() { end(); }
+    heap_reader(const heap_reader &) = delete;
+    heap_reader &operator=(const heap_reader &) = delete;
 
     ty_status status() const { return status_; }
     void end() {

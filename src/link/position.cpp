@@ -27,9 +27,9 @@ void seal_position(ty_feed_position &position) {
 ty_status check_position(const ty_feed_position &position) {
     bool good = (position.checksum == sum_of(position) || fault("damaged_position_accepted")) &&
                 position.streams >= 1 && position.streams <= log_streams_max && position.has_record <= 1 &&
-                position.lsn >= position.has_record && position.lsn <= log_counter_max_2;
+                position.lsn >= position.has_record && position.lsn <= counter_max;
     for (uint32_t p = 0; good && p < position.streams; ++p)
-        good = position.place[3 * p] <= log_counter_max_2 && position.place[3 * p + 2] <= log_counter_max_2;
+        good = position.place[3 * p] <= counter_max && position.place[3 * p + 2] <= counter_max;
     return good ? TY_OK
                 : failure(TY_E_ARGUMENT, "follow a heap from a position that is damaged, or is none")
                       .remedy("begin again with a base (ty_feed_base)");
@@ -49,17 +49,17 @@ ty_feed_position position_of(const snapshot_place &base) {
     return position;
 }
 
-log_marks marks_of(const ty_feed_position &position) {
-    log_marks marks{position.lsn - position.has_record, position.streams};
+log_positions marks_of(const ty_feed_position &position) {
+    log_positions marks{position.lsn - position.has_record, position.streams};
     for (uint32_t p = 0; p < marks.count; ++p)
         marks.at[p] = {position.place[3 * p], position.place[3 * p + 1], position.place[3 * p + 2]};
     return marks;
 }
 
-void set_marks(ty_feed_position &position, const log_marks &marks) {
-    position.streams = marks.count;
+void set_marks(ty_feed_position &position, const log_positions &marks) {
+    position.streams = uint32_t(marks.count);
     for (uint32_t p = 0; p < marks.count; ++p) {
-        position.place[3 * p] = marks.at[p].position;
+        position.place[3 * p] = marks.at[p].offset;
         position.place[3 * p + 1] = marks.at[p].generation;
         position.place[3 * p + 2] = marks.at[p].lsn;
     }

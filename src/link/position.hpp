@@ -19,7 +19,7 @@ ty_status check_position(const ty_feed_position &position);
 // Moves a position behind the record, if the record is the next one, and unchanged; it must be sealed then.
 ty_status follow_step(ty_feed_position &position, const ty_feed_record &record);
 // The start of a reading that yields the position's last record once more, if it has one, and all behind it.
-log_marks marks_of(const ty_feed_position &position);
-void set_marks(ty_feed_position &position, const log_marks &marks);
+log_positions marks_of(const ty_feed_position &position);
+void set_marks(ty_feed_position &position, const log_positions &marks);
 
 } // namespace taiyen

@@ -38,12 +38,12 @@ enum class vote : uint8_t {
 struct known_of_group {
     bool has_entry = false;
     uint64_t number = 0;   // of the last distributed transaction that it has committed
-    uint64_t apart = 0;    // as in dtxn_entry_3
+    uint64_t apart = 0;    // as in dtxn_entry
     uint64_t in_doubt = 0; // of the one that it has in doubt; 0: none
 };
 
 ty_status know(ty_heap *heap, const group_key &key, const ty_in_doubt_txn *in_doubt, known_of_group *known) {
-    dtxn_entry_3 *entry;
+    dtxn_entry *entry;
     if (ty_status status = dtxn_find(heap, key, &entry))
         return status;
     if (entry)
@@ -128,7 +128,7 @@ private:
 
     // Committed if all of them have it; with resource managers, the first heap alone decides.
     ty_outcome ask_heaps() {
-        dtxn_entry_3 *entry;
+        dtxn_entry *entry;
         if (dtxn_find(heap_, what_.key, &entry)) {
             unknown(in_doubt_.heap_path, ty_error_text());
             return TY_OUTCOME_UNKNOWN;

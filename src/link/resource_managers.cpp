@@ -99,7 +99,7 @@ void owe_nothing(ty_group &group) {
 }
 
 ty_status recover_resource_managers(const ty_group &group) {
-    dtxn_entry_3 *entry;
+    dtxn_entry *entry;
     ty_heap *heap = group.heaps[0];
     if (ty_status status = txn_read_begin(heap))
         return status;

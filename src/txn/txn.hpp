@@ -45,9 +45,9 @@ inline bool any_transactional() {
 // The newest durable snapshot that a heap's files hold. TY_E_UNSUPPORTED: the heap has no log.
 struct snapshot_place {
     log_identity identity;
-    log_open_2 open; // the last open of the heap that its image names
+    open_identity open; // the last open of the heap that its image names
     uint64_t epoch;
-    log_marks marks;
+    log_positions marks;
 };
 ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, snapshot_place *newest);
 // The log, open for reading, whether or not its heap is in use.
@@ -55,7 +55,7 @@ struct log_view {
     const ty_log_sink *sink;
     ty_log_sink *own; // the same sink, if it is a file
     char *path;
-    log_header_2 header;
+    log_header header;
 };
 ty_status txn_open_log(const char *path, const ty_open_options &options, log_view *view);
 void txn_close_log(log_view &view);

@@ -37,7 +37,7 @@ ty_status split_tail(undo &u, const undo_entry &entry) {
     uint64_t kept = place_of(entry);
     if (u.kept.contains(entry.address) || !block_is(u, entry.address, kept + entry.bytes))
         return block_changed(u, entry.address);
-    if (ty_status status = heap_split_run(u.heap, u.base + entry.address, kept))
+    if (ty_status status = heap_split_extent(u.heap, u.base + entry.address, kept))
         return status;
     u.kept.insert(entry.address + kept, entry.bytes);
     return TY_OK;
@@ -48,7 +48,7 @@ ty_status join_tail(undo &u, const undo_entry &entry) {
     if (u.kept.contains(entry.address) || !block_is(u, entry.address, place_of(entry)) || !u.kept.contains(tail) ||
         !block_is(u, tail, entry.bytes))
         return block_changed(u, entry.address);
-    if (ty_status status = heap_join_runs(u.heap, u.base + entry.address))
+    if (ty_status status = heap_join_extents(u.heap, u.base + entry.address))
         return status;
     u.kept.erase(tail, entry.bytes);
     return TY_OK;
@@ -170,10 +170,9 @@ ty_status redo_entries(undo &u, uint64_t first, uint64_t end, uint64_t payload, 
     for (uint64_t place = end; place > first; place--) {
         ty_status status = redo_entry_at(u, place - 1);
         if (status) {
-            ty_error error;
-            ty_error_detail(&error);
+            const ty_error error = keep_error();
             *half_done = reverse_redo(u, place, end) != TY_OK;
-            return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+            return report_again(error, status);
         }
     }
     free_what_procedures_made(u, first, end);
@@ -182,8 +181,7 @@ ty_status redo_entries(undo &u, uint64_t first, uint64_t end, uint64_t payload, 
 }
 
 ty_status give_up(undo &u, const char *what) {
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     forget_all(u);
     return failure(TY_E_DAMAGED, "%s: half of a transaction is done, and the history is forgotten (cannot %s)", what,
                    error.operation)
@@ -208,13 +206,12 @@ ty_status take_back(undo &u, uint64_t first, uint64_t end) {
         u.set(undo_applying, false);
         return TY_OK;
     }
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     bool half_done = u.unrecorded;
     if (!half_done && !u.redo_lost && !fault("half_an_undo_stays") &&
         redo_entries(u, u.partial, forth.places->entries_end, u.partial_payload, &half_done))
         half_done = true;
-    (void)ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+    (void)report_again(error, status);
     if (half_done)
         return give_up(u, "undo");
     u.set(undo_applying, false);

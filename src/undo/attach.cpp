@@ -14,8 +14,8 @@ constexpr uint64_t entries_min = 16;
 // The sizes that the options ask for.
 undo_control control_for(ty_heap *heap, const ty_undo_options &options) {
     undo_control c{};
-    c.magic = undo_magic_1;
-    c.version = undo_version_1;
+    c.magic = undo_magic;
+    c.version = undo_version;
     c.flags = (options.fixed ? uint32_t{undo_fixed} : 0) | (options.volatile_buffers ? uint32_t{undo_volatile} : 0);
     uint64_t back = options.undo_bytes ? options.undo_bytes : undo_bytes_default;
     uint64_t forth = options.redo_bytes ? options.redo_bytes : back;
@@ -126,7 +126,7 @@ ty_status find_buffers(ty_heap *heap, undo_control **control, uint64_t *bytes) {
             .remedy("ty_undo_detach with keep_history false forgets it");
     *control = static_cast<undo_control *>(root);
     *bytes = block.size_bytes;
-    if ((*control)->magic == undo_magic_1)
+    if ((*control)->magic == undo_magic)
         return TY_OK;
     *control = nullptr;
     return txn_remove_leftovers(heap);
@@ -139,8 +139,7 @@ ty_status make_buffers(ty_heap *heap, const ty_undo_options &options, undo **mad
     undo_control control = control_for(heap, options);
     void *block = heap_alloc(heap, buffer_bytes_of(control), 16, false);
     if (block == nullptr) {
-        ty_error error;
-        ty_error_detail(&error);
+        const ty_error error = keep_error();
         return error.status;
     }
     memcpy(block, &control, sizeof control);

@@ -48,8 +48,7 @@ void *alloc_block(undo &u, size_t size, size_t alignment) {
         void *block = heap_alloc(u.heap, size, alignment, false);
         if (block != nullptr)
             return block;
-        ty_error error;
-        ty_error_detail(&error);
+        const ty_error error = keep_error();
         if (error.status != TY_E_MEMORY || !evict_for_memory(u))
             return nullptr;
     }
@@ -116,7 +115,7 @@ void *resize_by_moving(undo &u, const own_block &own, size_t size) {
 }
 
 // The pages behind stay unchanged, as a kept block of their own.
-void *shrink_run(undo &u, const own_block &own, size_t size, uint64_t kept) {
+void *shrink_extent(undo &u, const own_block &own, size_t size, uint64_t kept) {
     char *block = u.base + own.offset;
     uint64_t end = kept - size;
     undo_room room = make_room(u, *u.target, 2, padded(end), false, own.bytes - kept);
@@ -125,7 +124,7 @@ void *shrink_run(undo &u, const own_block &own, size_t size, uint64_t kept) {
     u.unrecorded |= room == undo_room::none;
     if (room == undo_room::none)
         return heap_resize(block, size);
-    if (heap_split_run(u.heap, block, kept) != TY_OK)
+    if (heap_split_extent(u.heap, block, kept) != TY_OK)
         return nullptr;
     if (end != 0)
         u.target->push_data(own.offset + size, block + size, end);
@@ -165,7 +164,7 @@ void *resize_recorded(undo &u, const own_block &own, size_t size) {
     if (bytes == 0)
         bytes = os::page_bytes;
     if (bytes < own.bytes)
-        return shrink_run(u, own, size, bytes);
+        return shrink_extent(u, own, size, bytes);
     if (bytes > own.bytes)
         return grow_run(u, own, size, bytes);
     return record_end(u, own, size) ? block : nullptr;

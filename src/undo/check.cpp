@@ -204,9 +204,9 @@ bool entry_is_sound(const undo &u, const undo_ring &ring, const undo_entry &entr
 
 // U6: nothing read from the buffers is believed before it is checked.
 ty_status check_control(const undo_control &control, uint64_t block_bytes) {
-    if (block_bytes < sizeof control || control.magic != undo_magic_1)
+    if (block_bytes < sizeof control || control.magic != undo_magic)
         return failure(TY_E_DAMAGED, "attach undo: the heap's service block is none of it");
-    if (control.version != undo_version_1)
+    if (control.version != undo_version)
         return failure(TY_E_FORMAT, "attach undo: the buffers have version %u", control.version)
             .remedy("use a newer library");
     uint64_t left = block_bytes - sizeof control;

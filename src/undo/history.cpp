@@ -118,9 +118,9 @@ ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats) {
     return TY_OK;
 }
 
-void undo_tell(ty_heap *heap) {
+void undo_publish(ty_heap *heap) {
     undo *u = undo_of(heap);
-    told_undo told{};
+    undo_metrics_of told{};
     if (u != nullptr && u->running != undo_run::none) // called by a procedure: the undo that runs it publishes
         return;
     if (u != nullptr)
@@ -131,7 +131,7 @@ void undo_tell(ty_heap *heap) {
                 u->kept.bytes(),
                 u->back().used_bytes(),
                 u->control->payload_bytes[0]};
-    image_tell_undo(heap, told);
+    image_publish_undo(heap, told);
 }
 
 } // namespace taiyen

@@ -22,7 +22,7 @@ undo_control *buffers_of(ty_heap *heap, uint64_t *bytes) {
         return nullptr;
     *bytes = block.size_bytes;
     auto *control = static_cast<undo_control *>(root);
-    return control->magic == undo_magic_1 ? control : nullptr;
+    return control->magic == undo_magic ? control : nullptr;
 }
 
 ty_status collect(ty_heap *heap, own_blocks &found) {

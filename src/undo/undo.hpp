@@ -25,7 +25,7 @@ ty_status undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *con
 ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats);
 // Publishes in the image layer what can be undone and redone, for readers on other threads. Called after each call that
 // changes it; O(1).
-void undo_tell(ty_heap *heap);
+void undo_publish(ty_heap *heap);
 
 // Calls back for each word of the heap that recorded bytes may put back, in no order, until the callback returns false:
 // with its value, and a mask of its bytes that are put back; the others have their current value. Arguments of

@@ -11,8 +11,8 @@
 
 namespace taiyen {
 
-inline constexpr uint64_t undo_magic_1 = 0x00316f646e555954; // "TYUndo1"
-inline constexpr uint32_t undo_version_1 = 1;
+inline constexpr uint64_t undo_magic = 0x00316f646e555954; // "TYUndo1"
+inline constexpr uint32_t undo_version = 1;
 
 // One recorded change, or the mark that closes a transaction.
 enum class undo_kind : uint8_t {
@@ -85,12 +85,12 @@ struct undo_control {
     char label[48];
 };
 
-inline constexpr size_t undo_control_bytes_1 = 192;
-inline constexpr size_t undo_entry_bytes_1 = 24;
-inline constexpr size_t undo_mark_bytes_1 = 96;
-static_assert(sizeof(undo_control) == undo_control_bytes_1 && offsetof(undo_control, places) == 56);
+inline constexpr size_t undo_control_bytes = 192;
+inline constexpr size_t undo_entry_bytes = 24;
+inline constexpr size_t undo_mark_bytes = 96;
+static_assert(sizeof(undo_control) == undo_control_bytes && offsetof(undo_control, places) == 56);
 static_assert(offsetof(undo_control, cursor) == 120 && offsetof(undo_control, label) == 144);
-static_assert(sizeof(undo_entry) == undo_entry_bytes_1 && sizeof(undo_mark) == undo_mark_bytes_1);
+static_assert(sizeof(undo_entry) == undo_entry_bytes && sizeof(undo_mark) == undo_mark_bytes);
 static_assert(offsetof(undo_mark, label) == 40 && offsetof(undo_mark, checksum) == 88);
 
 } // namespace taiyen

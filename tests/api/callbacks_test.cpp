@@ -254,7 +254,7 @@ TEST(callbacks_of_files, that_throw_leave_no_lock_and_no_descriptor) {
     ASSERT_NE(ty_txn_alloc(txn, 100), nullptr);
     ASSERT_EQ(ty_commit(txn), TY_OK) << ty_error_text();
     ASSERT_EQ(ty_discard(heap), TY_OK);
-    expect_it_thrown([&] { return ty_log_read(path.c_str(), nullptr, nullptr, nullptr, throws<bool>, nullptr); });
+    expect_it_thrown([&] { return ty_log_read(path.c_str(), nullptr, nullptr, throws<bool>, nullptr); });
     EXPECT_EQ(descriptors(), before);
     ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
     EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();

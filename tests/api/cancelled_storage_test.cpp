@@ -71,7 +71,7 @@ void live(const char *path, const ty_open_options *options) {
         ASSERT_EQ(turn % 2 == 1 && options->kind != TY_ARCHIVE ? ty_discard(heap) : ty_close(heap), TY_OK)
             << ty_error_text();
     }
-    ASSERT_EQ(ty_scrub_with(path, options, nullptr, nullptr, nullptr), TY_OK) << ty_error_text();
+    ASSERT_EQ(ty_scrub(path, options, nullptr, nullptr, nullptr), TY_OK) << ty_error_text();
 }
 
 struct life {

@@ -89,35 +89,35 @@ protected:
 
 TEST_F(flipped_bits, in_one_header_slot_are_repaired_from_the_other) {
     uint64_t noticed = 0;
-    for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
-        for (uint64_t byte = 0; byte < sizeof(image_header_2); ++byte) {
+    for (uint64_t slot = 0; slot < image_slot_count; ++slot)
+        for (uint64_t byte = 0; byte < sizeof(image_header); ++byte) {
             header_repaired_ = false;
-            const ty_status status = with_flip(path_, slot * image_slot_bytes_1 + byte);
+            const ty_status status = with_flip(path_, slot * image_slot_bytes + byte);
             noticed += status != TY_OK || header_repaired_;
             if (HasFailure())
                 return;
         }
-    EXPECT_EQ(noticed, image_slot_count_1 * sizeof(image_header_2)) << "flips of the header that nobody noticed";
+    EXPECT_EQ(noticed, image_slot_count * sizeof(image_header)) << "flips of the header that nobody noticed";
 }
 
 TEST_F(flipped_bits, in_both_header_slots_are_refused) {
-    for (uint64_t byte = 0; byte < sizeof(image_header_2); ++byte) {
+    for (uint64_t byte = 0; byte < sizeof(image_header); ++byte) {
         SCOPED_TRACE(byte);
         flip_bit(path_, byte, bit_of(byte));
-        flip_bit(path_, image_slot_bytes_1 + byte, bit_of(byte));
+        flip_bit(path_, image_slot_bytes + byte, bit_of(byte));
         EXPECT_NE(open_damaged(byte % 2 ? TY_OPEN_READ_ONLY : TY_OPEN_EXISTING), TY_OK);
         flip_bit(path_, byte, bit_of(byte));
-        flip_bit(path_, image_slot_bytes_1 + byte, bit_of(byte));
+        flip_bit(path_, image_slot_bytes + byte, bit_of(byte));
         if (HasFailure())
             return;
     }
 }
 
 TEST_F(flipped_bits, in_both_journal_headers_are_refused) {
-    for (uint64_t byte = 0; byte < sizeof(journal_header_2); ++byte) {
-        flip_bit(journal_, journal_slot_bytes_2 + byte, bit_of(byte));
+    for (uint64_t byte = 0; byte < sizeof(journal_header); ++byte) {
+        flip_bit(journal_, journal_slot_bytes + byte, bit_of(byte));
         EXPECT_NE(with_flip(journal_, byte), TY_OK) << byte;
-        flip_bit(journal_, journal_slot_bytes_2 + byte, bit_of(byte));
+        flip_bit(journal_, journal_slot_bytes + byte, bit_of(byte));
         if (HasFailure())
             return;
     }
@@ -128,19 +128,19 @@ TEST_F(flipped_bits, in_both_journal_headers_are_refused) {
 TEST_F(flipped_bits, in_the_page_lists_are_refused_or_cost_the_newest_snapshot_alone) {
     const uint64_t size = fs::file_size(journal_);
     uint64_t chunks = 0, flips = 0, noticed = 0, newest = 0;
-    for (uint64_t page = journal_front_2; page + page_bytes <= size; page += page_bytes) {
-        chunk_header_1 header;
+    for (uint64_t page = journal_front; page + page_bytes <= size; page += page_bytes) {
+        chunk_header header;
         memcpy(&header, read_bytes(journal_, page, sizeof header).data(), sizeof header);
-        if (header.magic == chunk_magic_1)
+        if (header.magic == chunk_magic)
             newest = std::max(newest, header.epoch);
     }
-    for (uint64_t page = journal_front_2; page + page_bytes <= size; page += page_bytes) {
-        chunk_header_1 header;
+    for (uint64_t page = journal_front; page + page_bytes <= size; page += page_bytes) {
+        chunk_header header;
         memcpy(&header, read_bytes(journal_, page, sizeof header).data(), sizeof header);
-        if (header.magic != chunk_magic_1)
+        if (header.magic != chunk_magic)
             continue;
         ++chunks;
-        const uint64_t used = offsetof(chunk_header_1, entries) + header.count * sizeof(chunk_entry_1);
+        const uint64_t used = offsetof(chunk_header, entries) + header.count * sizeof(chunk_entry);
         for (uint64_t byte = 0; byte < used; ++byte, ++flips) {
             bool refused = with_flip(journal_, page + byte) != TY_OK;
             noticed += refused || (header.epoch == newest && epoch_ + 1 == newest);
@@ -154,7 +154,7 @@ TEST_F(flipped_bits, in_the_page_lists_are_refused_or_cost_the_newest_snapshot_a
 
 TEST_F(flipped_bits, in_pages_of_the_journal_give_a_whole_snapshot_or_a_refusal) {
     const uint64_t size = fs::file_size(journal_);
-    for (uint64_t byte = journal_front_2; byte < size; byte += 61 * 7 * taiyen::test::stride(4)) {
+    for (uint64_t byte = journal_front; byte < size; byte += 61 * 7 * taiyen::test::stride(4)) {
         with_flip(journal_, byte);
         if (HasFailure())
             return;
@@ -171,7 +171,7 @@ TEST_F(flipped_bits, in_pages_of_the_image_are_found_by_a_scrub) {
     ASSERT_EQ(ty_read_info(path_.c_str(), nullptr, &info), TY_OK);
     for (uint64_t page : {0, 1, 2}) {
         SCOPED_TRACE(page);
-        const uint64_t byte = image_pages_offset_1 + page * page_bytes + 77;
+        const uint64_t byte = image_pages_offset + page * page_bytes + 77;
         flip_bit(path_, byte, 3);
         std::vector<std::string> problems;
         const auto note = [](const char *problem, void *context) {

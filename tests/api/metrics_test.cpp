@@ -98,20 +98,20 @@ public:
         ty_info info{};
         info.struct_size = sizeof info;
         EXPECT_EQ(ty_read_info(path.c_str(), nullptr, &info), TY_OK);
-        char name[taiyen::metrics_name_bytes_2];
-        taiyen::metrics_name_2(info.identity, name);
-        EXPECT_EQ(taiyen::os::shared_make(name, taiyen::metrics_bytes_2, &shared_), TY_OK);
-        shown().magic = taiyen::metrics_magic_2;
-        shown().version = taiyen::metrics_version_2;
+        char name[taiyen::metrics_name_bytes];
+        taiyen::metrics_name(info.identity, name);
+        EXPECT_EQ(taiyen::os::shared_make(name, taiyen::metrics_bytes, &shared_), TY_OK);
+        shown().magic = taiyen::metrics_magic;
+        shown().version = taiyen::metrics_version;
         shown().content_bytes = sizeof shown().content;
         memcpy(content_.identity, info.identity, sizeof content_.identity);
     }
     ~written_metrics() { taiyen::os::shared_end(shared_); }
     written_metrics(const written_metrics &) = delete;
     written_metrics &operator=(const written_metrics &) = delete;
-    taiyen::metrics_2 &shown() {
-        return *reinterpret_cast<taiyen::metrics_2 *>(static_cast<char *>(shared_.memory) +
-                                                      taiyen::metrics_request_bytes_2);
+    taiyen::shared_metrics &shown() {
+        return *reinterpret_cast<taiyen::shared_metrics *>(static_cast<char *>(shared_.memory) +
+                                                           taiyen::metrics_request_bytes);
     }
     void write(uint64_t n) {
         content_.looks = content_.touched_bytes = content_.lsn = content_.dirty_pages = n;
@@ -121,7 +121,7 @@ public:
         content_.dirty[TY_METRICS_CELLS - 1] = static_cast<uint32_t>(n);
         shown().turn.fetch_add(1);
         std::atomic_thread_fence(std::memory_order_seq_cst);
-        taiyen::metrics_copy_2(&shown().content, &content_);
+        taiyen::metrics_copy(&shown().content, &content_);
         shown().turn.fetch_add(1);
     }
 
@@ -133,7 +133,7 @@ private:
     }
     opened heap_;
     taiyen::os::shared_memory shared_;
-    taiyen::metrics_content_2 content_{};
+    taiyen::metrics_content content_{};
 };
 
 } // namespace
@@ -420,9 +420,9 @@ TEST(metrics_page, counts_only_while_somebody_looks) {
     commit_some(one.heap, 100);
     const int fd = descriptor_of_metrics();
     ASSERT_GE(fd, 0);
-    void *memory = mmap(nullptr, metrics_bytes_2, PROT_READ, MAP_SHARED, fd, 0);
+    void *memory = mmap(nullptr, metrics_bytes, PROT_READ, MAP_SHARED, fd, 0);
     ASSERT_NE(memory, MAP_FAILED);
-    const auto &shown = *reinterpret_cast<metrics_2 *>(static_cast<char *>(memory) + metrics_request_bytes_2);
+    const auto &shown = *reinterpret_cast<shared_metrics *>(static_cast<char *>(memory) + metrics_request_bytes);
     EXPECT_EQ(shown.turn.load(), 0u); // nobody ran
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
@@ -440,7 +440,7 @@ TEST(metrics_page, counts_only_while_somebody_looks) {
     EXPECT_EQ(shown.turn.load(), turn);
     (void)look.read();
     EXPECT_EQ(look.timed(), 100u);
-    munmap(memory, metrics_bytes_2);
+    munmap(memory, metrics_bytes);
 }
 
 // BD2.
@@ -452,13 +452,13 @@ TEST(metrics_page, nothing_that_others_write_harms) {
     ASSERT_GE(fd, 0);
     EXPECT_NE(ftruncate(fd, 0), 0); // the program would have no memory there
     EXPECT_NE(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
-    void *memory = mmap(nullptr, metrics_bytes_2, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *memory = mmap(nullptr, metrics_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ASSERT_NE(memory, MAP_FAILED);
     std::atomic<bool> done{false};
     std::thread hostile([&] {
         uint32_t random = 1;
         while (!done.load())
-            for (size_t i = 0; i < metrics_bytes_2 / 4; ++i) {
+            for (size_t i = 0; i < metrics_bytes / 4; ++i) {
                 random = random * 1664525 + 1013904223;
                 __atomic_store_n(static_cast<uint32_t *>(memory) + i, random >> (random % 31), __ATOMIC_RELAXED);
             }
@@ -470,7 +470,7 @@ TEST(metrics_page, nothing_that_others_write_harms) {
     one.heap = nullptr;
     done = true;
     hostile.join();
-    munmap(memory, metrics_bytes_2);
+    munmap(memory, metrics_bytes);
     opened again(files.path("heap"));
     EXPECT_EQ(ty_heap_verify(again.heap, nullptr, nullptr), TY_OK);
 }

@@ -124,11 +124,10 @@ TEST(public_structs, open_options_are_checked) {
     expect_refusal(ty_open("", nullptr, &heap, nullptr), TY_E_ARGUMENT, "path");
     expect_refusal(ty_open(std::string(5000, 'x').c_str(), nullptr, &heap, nullptr), TY_E_ARGUMENT, "path");
     expect_refusal(ty_open(path.c_str(), nullptr, nullptr, nullptr), TY_E_ARGUMENT, "NULL");
-    expect_refusal(ty_scrub_with(nullptr, nullptr, nullptr, nullptr, nullptr), TY_E_ARGUMENT, "path");
-    expect_refusal(ty_log_read_with(nullptr, nullptr, nullptr, nullptr, nullptr), TY_E_ARGUMENT, "path");
     expect_refusal(ty_scrub(nullptr, nullptr, nullptr, nullptr, nullptr), TY_E_ARGUMENT, "path");
+    expect_refusal(ty_log_read(nullptr, nullptr, nullptr, nullptr, nullptr), TY_E_ARGUMENT, "path");
     ty_info info{};
-    expect_refusal(ty_read_info_with(nullptr, nullptr, &info), TY_E_ARGUMENT, "path");
+    expect_refusal(ty_read_info(nullptr, nullptr, &info), TY_E_ARGUMENT, "path");
     expect_refusal(ty_read_info(path.c_str(), nullptr, &info), TY_E_ARGUMENT, "ty_info");
     expect_refusal(ty_read_info(path.c_str(), nullptr, nullptr), TY_E_ARGUMENT, "ty_info");
     EXPECT_TRUE(look_at_disk(files.root()).sizes.empty());

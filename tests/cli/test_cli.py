@@ -48,7 +48,7 @@ class Log(CliTest):
         self.assertRegex(words, r"\n  log stream 0: \d+ KiB in use, 3 transactions, \d+ bytes of records\n")
         self.assertIn("\n  log stream 1: 0 bytes in use, 0 transactions, 0 bytes of records\n", words)
         stat = json.loads(self.succeeds("log", "stat", "--json", heap))
-        self.assertEqual((stat["format_version"], stat["left_out"]), (3, "0"))
+        self.assertEqual((stat["format_version"], stat["left_out"]), (1, "0"))
         self.assertEqual([one["transactions"] for one in stat["log_streams"]], ["3", "0"])
         self.assertEqual(stat["log_streams"][0]["end_position"], stat["end_position"])
         lines = [one for one in self.succeeds("log", "dump", heap).splitlines() if one.startswith("transaction ")]
@@ -377,7 +377,7 @@ class Json(CliTest):
                 self.assertEqual(len(documents), 12 if words == ["log", "dump"] else 1)
                 for document in documents:
                     self.assertEqual(document["path"], path)
-                    narrow = {("format_version", 2), ("page_bytes", 4096), ("block_bytes", 4096)}
+                    narrow = {("format_version", 1), ("page_bytes", 4096), ("block_bytes", 4096)}
                     self.assertLessEqual(set(whole_numbers("", document)), narrow)
 
     def test_what_cannot_be_read_has_a_document(self):

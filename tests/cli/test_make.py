@@ -38,9 +38,9 @@ class Create(Make):
 
     def test_options(self):
         path = self.path("a.ty")
-        made = self.document("create", path, "--base", "0x420000000000", "--class-table", "packed", "--limit", "64M",
+        made = self.document("create", path, "--base", "0x420000000000", "--class-table", "dense", "--limit", "64M",
                              "--kind", "transactional", "--log-size", "2M", "--log-streams", "2", "--log", self.path("l"))
-        self.assertEqual((made["base"], made["classes"]), ("0x420000000000", "packed"))
+        self.assertEqual((made["base"], made["classes"]), ("0x420000000000", "dense"))
         log = self.document("log", "stat", path, "--log", self.path("l"))
         self.assertEqual(len(log["log_streams"]), 2)
         self.assertIn("snapshot heap, format", self.succeeds("create", self.path("default.ty")))
@@ -54,7 +54,7 @@ class Create(Make):
 
     def test_wrong_values(self):
         for words, says in ((["--kind", "other"], "archive, snapshot or transactional"), (["--limit", "lots"], "500M"),
-                            (["--class-table", "x"], "line or packed"), (["--base", "x"], "0x420000000000"),
+                            (["--class-table", "x"], "cache-line or dense"), (["--base", "x"], "0x420000000000"),
                             (["--log-size", "2M"], "--kind transactional"), (["--log-streams", "9"], "1 to 8"),
                             (["--kind", "transactional", "--log-size", "1K"], ""), (["--base", "0x1000"], "64 MiB")):
             self.fails(2, "create", self.path("a.ty"), *words, says=(says,))

@@ -49,7 +49,7 @@ class Pack(CliTest):
         told = json.loads(
             self.succeeds("unpack", "--json", "--kind", "archive", "--limit", "1G", packed, self.path("large.ty")))
         self.assertEqual((told["kind"], told["moved"], told["base"]), ("archive", False, told["old_base"]))
-        told = json.loads(self.succeeds("unpack", "--json", "--class-table", "packed", "--force", "--base",
+        told = json.loads(self.succeeds("unpack", "--json", "--class-table", "dense", "--force", "--base",
                                         "0x560000000000", packed, self.path("tight.ty")))
         self.assertEqual((told["base"], told["moved"]), ("0x560000000000", True))
         self.assertGreater(int(told["used_bytes"]), int(told["live_bytes"]))
@@ -171,7 +171,7 @@ class Pack(CliTest):
         self.fails(2, "unpack", "--limit", "64KB", packed, new, says=("64G",))
         self.fails(2, "unpack", "--limit", "99999999999T", packed, new, says=("64G",))
         self.fails(2, "unpack", "--base", "here", packed, new, says=("0x420000000000",))
-        self.fails(2, "unpack", "--class-table", "other", packed, new, says=("line or packed",))
+        self.fails(2, "unpack", "--class-table", "other", packed, new, says=("cache-line or dense",))
         self.fails(2, "unpack", "--elsewhere", packed, new, says=("addresses would be wrong", "type descriptors"))
         self.fails(2, "unpack", heap, new, says=("does not begin as one",))
         for command, source in (("unpack", packed), ("copy", heap)):

@@ -31,8 +31,8 @@ protected:
         EXPECT_EQ(ty_discard(heap_), TY_OK);
         std::filesystem::remove_all(folder_);
     }
-    code_head_1 *block(const char *root) { return static_cast<code_head_1 *>(ty_root(heap_, root)); }
-    static void seal(code_head_1 *head) {
+    code_head *block(const char *root) { return static_cast<code_head *>(ty_root(heap_, root)); }
+    static void seal(code_head *head) {
         head->checksum = 0;
         head->checksum = checksum(head + 1, head->bytes - sizeof *head, checksum(head, sizeof *head));
     }
@@ -70,7 +70,7 @@ TEST_F(code_record_test, says_what_is_loaded) {
     EXPECT_STREQ(found.objects[0].name, "test_code");
     const auto own = reinterpret_cast<uint64_t>(&record_find);
     EXPECT_TRUE(own >= found.objects[0].begin && own < found.objects[0].end);
-    const code_table_1 *table = found.table_of(found.objects[0].build);
+    const code_table *table = found.table_of(found.objects[0].build);
     ASSERT_NE(table, nullptr);
     bool known = false;
     for (uint64_t n = table->first; n < table->first + table->count; ++n)
@@ -80,7 +80,7 @@ TEST_F(code_record_test, says_what_is_loaded) {
 
 TEST_F(code_record_test, each_wrong_byte_is_told) {
     for (const char *root : {TY_CODE_ROOT, TY_SYMBOLS_ROOT}) {
-        code_head_1 *head = block(root);
+        code_head *head = block(root);
         ASSERT_NE(head, nullptr);
         const uint64_t bytes = head->bytes;
         for (uint64_t at = 0; at < bytes; at += at < 512 ? 1 : bytes / 50 + 1) {
@@ -100,16 +100,16 @@ TEST_F(code_record_test, impossible_numbers_are_told) {
         size_t offset;
         uint64_t value;
     };
-    const size_t object = sizeof(code_head_1), table = object, bytes = offsetof(code_head_1, bytes);
+    const size_t object = sizeof(code_head), table = object, bytes = offsetof(code_head, bytes);
     for (const wrong &one :
-         {wrong{TY_CODE_ROOT, offsetof(code_head_1, count), 1u << 20}, wrong{TY_CODE_ROOT, bytes, uint64_t{1} << 40},
-          wrong{TY_CODE_ROOT, bytes, 8}, wrong{TY_CODE_ROOT, object + offsetof(code_object_1, begin), UINT64_MAX},
-          wrong{TY_CODE_ROOT, object + offsetof(code_object_1, build) + offsetof(code_build_1, count), 33},
-          wrong{TY_SYMBOLS_ROOT, offsetof(code_head_1, count), UINT64_MAX / 8},
-          wrong{TY_SYMBOLS_ROOT, table + offsetof(code_table_1, first), UINT64_MAX},
-          wrong{TY_SYMBOLS_ROOT, table + offsetof(code_table_1, count), UINT64_MAX / 4},
-          wrong{TY_SYMBOLS_ROOT, table + offsetof(code_table_1, build) + offsetof(code_build_1, count), 1u << 30}}) {
-        code_head_1 *head = block(one.root);
+         {wrong{TY_CODE_ROOT, offsetof(code_head, count), 1u << 20}, wrong{TY_CODE_ROOT, bytes, uint64_t{1} << 40},
+          wrong{TY_CODE_ROOT, bytes, 8}, wrong{TY_CODE_ROOT, object + offsetof(code_object, begin), UINT64_MAX},
+          wrong{TY_CODE_ROOT, object + offsetof(code_object, build) + offsetof(code_build, count), 33},
+          wrong{TY_SYMBOLS_ROOT, offsetof(code_head, count), UINT64_MAX / 8},
+          wrong{TY_SYMBOLS_ROOT, table + offsetof(code_table, first), UINT64_MAX},
+          wrong{TY_SYMBOLS_ROOT, table + offsetof(code_table, count), UINT64_MAX / 4},
+          wrong{TY_SYMBOLS_ROOT, table + offsetof(code_table, build) + offsetof(code_build, count), 1u << 30}}) {
+        code_head *head = block(one.root);
         uint64_t before;
         char *place = reinterpret_cast<char *>(head) + one.offset;
         memcpy(&before, place, sizeof before);
@@ -121,16 +121,16 @@ TEST_F(code_record_test, impossible_numbers_are_told) {
         seal(head);
         EXPECT_EQ(find(), TY_OK) << ty_error_text();
     }
-    code_head_1 *symbols = block(TY_SYMBOLS_ROOT);
+    code_head *symbols = block(TY_SYMBOLS_ROOT);
     ASSERT_GE(symbols->count, 2u);
-    auto *second = reinterpret_cast<code_table_1 *>(symbols + 1) + 1;
+    auto *second = reinterpret_cast<code_table *>(symbols + 1) + 1;
     const uint64_t count = second->count;
     const uint64_t head_bytes = sizeof *symbols + symbols->count * sizeof *second;
-    second->count = (symbols->bytes - head_bytes) / sizeof(code_symbol_1) - second->first + 1; // one too many
+    second->count = (symbols->bytes - head_bytes) / sizeof(code_symbol) - second->first + 1; // one too many
     seal(symbols);
     EXPECT_EQ(find(), TY_E_DAMAGED);
     second->count = count;
-    auto *first = reinterpret_cast<code_symbol_1 *>(reinterpret_cast<code_table_1 *>(symbols + 1) + symbols->count);
+    auto *first = reinterpret_cast<code_symbol *>(reinterpret_cast<code_table *>(symbols + 1) + symbols->count);
     first->name = UINT32_MAX;
     seal(symbols);
     EXPECT_EQ(find(), TY_E_DAMAGED);
@@ -158,13 +158,13 @@ struct made_up {
 constexpr uint64_t load_before = 0x555500000000, load_after = 0x7fff00000000, length = 0x10000;
 
 // The table of one build.
-void fill(const std::vector<made_up> &symbols, const code_build_1 &build, os::array<char> &block, code_record *record) {
-    size_t names = sizeof(code_head_1) + sizeof(code_table_1) + symbols.size() * sizeof(code_symbol_1);
+void fill(const std::vector<made_up> &symbols, const code_build &build, os::array<char> &block, code_record *record) {
+    size_t names = sizeof(code_head) + sizeof(code_table) + symbols.size() * sizeof(code_symbol);
     std::string text;
-    code_head_1 head{};
+    code_head head{};
     head.count = 1;
-    const code_table_1 table{build, 0, symbols.size()};
-    std::vector<code_symbol_1> kept;
+    const code_table table{build, 0, symbols.size()};
+    std::vector<code_symbol> kept;
     for (const made_up &one : symbols) {
         kept.push_back({one.value, one.size, uint32_t(names + text.size())});
         text += one.name + std::string(1, '\0');
@@ -207,10 +207,10 @@ public:
     }
 
 private:
-    code_object_1 object_{};
+    code_object object_{};
     os::loaded_object now_{};
     os::array<os::loaded_object> none_;
-    os::array<object_fate> fates_;
+    os::array<object_match> fates_;
     os::array<char> block_before_, block_after_;
     code_record before_{}, after_{};
     translator words_;
@@ -352,7 +352,7 @@ class objects_then_and_now {
 public:
     objects_then_and_now(const std::vector<made_object> &before, const std::vector<made_object> &now) {
         for (const made_object &one : before) {
-            code_object_1 object{
+            code_object object{
                 one.load, one.load, one.load + length, uint64_t(one.gone) * code_gone, {{uint8_t(one.build)}, 20}, {}};
             strcpy(object.name, one.name);
             then_.push_back(object);
@@ -372,9 +372,9 @@ public:
     int64_t leads_to(size_t n) const { return fates_[n].now ? fates_[n].now - now_.begin() : -1; }
 
 private:
-    std::vector<code_object_1> then_;
+    std::vector<code_object> then_;
     os::array<os::loaded_object> now_;
-    os::array<object_fate> fates_;
+    os::array<object_match> fates_;
 };
 
 TEST(code_objects, copies_of_one_file_are_told_by_their_names) {
@@ -421,9 +421,9 @@ TEST(code_objects, copies_of_one_file_are_told_by_their_names) {
 
 // What lies right behind an object is the end of its last array, unless another one begins there.
 TEST(code_objects, an_end_moves_along) {
-    code_object_1 before[2] = {};
+    code_object before[2] = {};
     os::loaded_object now[2] = {};
-    os::array<object_fate> fates;
+    os::array<object_match> fates;
     os::array<os::loaded_object> none;
     for (int n = 0; n < 2; ++n) {
         before[n].load = before[n].begin = load_before + n * length;

@@ -42,10 +42,10 @@ protected:
     }
     // How many words of the history may lead into an object at these addresses, which is not loaded.
     uint64_t in_history(uint64_t begin, uint64_t end) {
-        code_object_1 object{};
+        code_object object{};
         object.begin = begin;
         object.end = end;
-        os::array<object_fate> fates;
+        os::array<object_match> fates;
         history_words found;
         EXPECT_EQ(fates.push({&object, nullptr, fate::missing}), TY_OK);
         EXPECT_EQ(find_in_history(heap_, fates, translator{}, &found), TY_OK) << ty_error_text();

@@ -46,9 +46,9 @@ uint64_t size_of(const trace &on, const char *name) {
     return one.status == TY_OK && one.file.get_size(&bytes) == TY_OK ? bytes : 0;
 }
 
-std::optional<open_identity_2> open_named_by_image(const trace &on) {
+std::optional<open_identity> open_named_by_image(const trace &on) {
     opened image(on, names[image_name]);
-    image_header_2 header;
+    image_header header;
     bool repaired = false;
     if (image.status || read_header(image.file, &header, &repaired))
         return {};

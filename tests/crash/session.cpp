@@ -1,7 +1,8 @@
 #include "session.hpp"
 
 #include "src/os/memory/vm.hpp"
-#include "src/txn/transactions/memory_need.hpp"
+#include "src/txn/transactions/memory_pressure.hpp"
+#include "tests/files_on.hpp"
 
 #include <sys/mman.h>
 
@@ -28,7 +29,7 @@ ty_open_options options_for(const open_choice &choice, const ty_storage *storage
     options.background = TY_BACKGROUND_CALLS;
     options.staging_bytes = choice.staging_bytes;
     options.journal_limit_bytes = choice.journal_limit_bytes;
-    taiyen::memory_need::least_bytes = UINT64_MAX; // what the process has in memory differs from run to run
+    taiyen::memory_pressure::least_bytes = UINT64_MAX; // what the process has in memory differs from run to run
     options.memory_bytes = choice.memory_bytes;
     options.log_bytes = TY_LOG_BYTES_MIN; // small, so that the ring turns often
     options.log_streams = log_streams;
@@ -490,7 +491,7 @@ void session::read_info(bool must_exist) {
     uint64_t before = on_.events();
     ty_info info{};
     info.struct_size = sizeof info;
-    ty_status status = ty_read_info(heap_path, storage_, &info);
+    ty_status status = ty_read_info(heap_path, taiyen::test::files_on(storage_), &info);
     if (status != TY_OK && (must_exist || status != TY_E_NOT_FOUND)) {
         fail(verdict::refused, std::string("read info: ") + ty_error_text());
     }
@@ -503,7 +504,7 @@ void session::scrub() {
     uint64_t before = on_.events();
     std::string problem;
     ty_status status = ty_scrub(
-        heap_path, storage_, nullptr,
+        heap_path, taiyen::test::files_on(storage_), nullptr,
         [](const char *text, void *context) { *static_cast<std::string *>(context) = text; }, &problem);
     if (status != TY_OK) {
         fail(verdict::inconsistent, "scrub: " + (problem.empty() ? std::string(ty_error_text()) : problem));

@@ -1,6 +1,7 @@
 #include "txn_session.hpp"
 
 #include "src/store/log/frames/log_layout.hpp"
+#include "tests/files_on.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -29,7 +30,7 @@ void txn_session::read_log() {
     info.struct_size = sizeof info;
     uint64_t entries = 0;
     ty_status status = ty_log_read(
-        heap_path, nullptr, storage_, &info,
+        heap_path, taiyen::test::files_on(storage_), &info,
         [](const ty_log_entry *, void *context) {
             ++*static_cast<uint64_t *>(context);
             return true;
@@ -261,7 +262,7 @@ static uint64_t ring_bytes(const ty_txn_stats &now) {
 // Room for two frames, without a snapshot on the way: that would wait for the write that is held back.
 bool txn_session::log_has_room() const {
     ty_txn_stats now = stats();
-    return now.used_log_bytes + 2 * ring_bytes(now) / taiyen::frames_in_ring_min_1 < ring_bytes(now) / 2;
+    return now.used_log_bytes + 2 * ring_bytes(now) / taiyen::frames_in_ring_min < ring_bytes(now) / 2;
 }
 
 // The second of two commits. The first one's log write starts its thread, and waits until a write of that is done. So
@@ -306,7 +307,7 @@ struct txn_session::second_commit {
     // Only a frame that can take no more is written beside another. False: there is too little to change.
     bool fill_frame() {
         ty_txn_stats now = session.stats();
-        const uint64_t enough = now.used_log_bytes + ring_bytes(now) / taiyen::frames_in_ring_min_1;
+        const uint64_t enough = now.used_log_bytes + ring_bytes(now) / taiyen::frames_in_ring_min;
         for (int tries = 50; tries > 0 && now.used_log_bytes < enough; --tries, now = session.stats()) {
             ty_txn *txn = session.begin(random, false);
             if (!txn) {

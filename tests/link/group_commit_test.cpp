@@ -7,6 +7,7 @@
 
 #include "src/link/group.hpp"
 #include "tests/effort.hpp"
+#include "tests/files_on.hpp"
 
 #include <mutex>
 #include <thread>
@@ -100,7 +101,7 @@ void one_batch(const disk &files, heaps &in, size_t threads, told &to, bool roll
 uint64_t pending_records(const disk &files, const char *path) {
     uint64_t pending = 0;
     EXPECT_OK(ty_log_read(
-        path, nullptr, files.storage(), nullptr,
+        path, files_on(files.storage()), nullptr,
         [](const ty_log_entry *entry, void *context) {
             *static_cast<uint64_t *>(context) += entry->kind == TY_LOG_PENDING;
             return true;

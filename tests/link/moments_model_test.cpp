@@ -39,7 +39,7 @@ content content_of(const disk &files, size_t n) {
     options.outcome_context = &found;
     ty_heap *heap = nullptr;
     EXPECT_OK(ty_open(paths[n], &options, &heap, nullptr));
-    const dtxn_entry_3 *entry = nullptr, *end = nullptr;
+    const dtxn_entry *entry = nullptr, *end = nullptr;
     EXPECT_OK(dtxn_entries(heap, &entry, &end));
     found.number = entry != end ? entry->number : 0;
     EXPECT_OK(ty_close(heap));

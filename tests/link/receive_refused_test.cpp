@@ -2,6 +2,7 @@
 // (LK5, LK7). Method: copies of a source_model's heap; records left out, doubled, changed; writes of all kinds; copies
 // that went on by themselves.
 #include "copy_model.hpp"
+#include "tests/files_on.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -108,10 +109,10 @@ TEST_F(receive_refused, writes_of_others) {
     }
     ty_info info{};
     info.struct_size = sizeof info;
-    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    ASSERT_OK(ty_read_info(heap_path, files_on(files.storage()), &info));
     EXPECT_NE(nullptr, strstr(info.open_text, "receives the transactions of another heap")) << info.open_text;
     ASSERT_OK(ty_promote(heap));
-    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    ASSERT_OK(ty_read_info(heap_path, files_on(files.storage()), &info));
     EXPECT_EQ(nullptr, strstr(info.open_text, "receives")) << info.open_text;
     EXPECT_EQ(TY_E_ARGUMENT, ty_promote(heap));
     EXPECT_EQ(TY_E_MISMATCH, ty_replica_begin(heap, &position, &options, &replica)); // though it is as it was

@@ -11,8 +11,8 @@ inline ty_undo_stats stats_of(ty_heap *heap) {
     const ty_undo_stats stats = undo_stats_of(heap);
     if (image_kind(heap) == TY_VOLATILE)
         return stats;
-    told_undo told{};
-    EXPECT_TRUE(image_undo_told(heap, &told));
+    undo_metrics_of told{};
+    EXPECT_TRUE(image_read_undo(heap, &told));
     if (told.attached && !stats.open) { // U7: what others are told is what is there
         EXPECT_EQ(told.undoable, stats.undoable);
         EXPECT_EQ(told.redoable, stats.redoable);

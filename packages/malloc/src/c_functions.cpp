@@ -44,7 +44,7 @@ size_t usable_bytes(const char *function, const void *block) {
     const os::current_malloc_calls *calls = owner_beside(block);
     bytes = calls != nullptr ? calls->usable_size(block) : heap_usable_size(block);
     if (bytes == 0)
-        calls != nullptr ? stop_beside(function, calls) : stop_for(function);
+        calls != nullptr ? stop_beside(function, calls) : abort_for(function);
     return bytes;
 }
 
@@ -55,7 +55,7 @@ void *resized_or_stop(void *block, size_t size) {
     ty_error error;
     ty_error_detail(&error);
     if (error.status != TY_E_MEMORY)
-        stop_for("realloc");
+        abort_for("realloc");
     return no_memory();
 }
 

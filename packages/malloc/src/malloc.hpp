@@ -51,7 +51,7 @@ void *allocate_zeroed(size_t size, call_site site);
 
 // Ends the process, with the thread's error detail on standard error: a function was given a pointer that is not a live
 // block, or the heap's tables are damaged.
-[[noreturn]] void stop_for(const char *function);
+[[noreturn]] void abort_for(const char *function);
 // The same for a failure in a library beside this one.
 [[noreturn]] void stop_beside(const char *function, const os::current_malloc_calls *calls);
 

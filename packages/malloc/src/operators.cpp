@@ -27,7 +27,7 @@ namespace {
     }
     if (std::__throw_bad_alloc != nullptr)
         std::__throw_bad_alloc();
-    stop_for("operator new");
+    abort_for("operator new");
 }
 
 [[gnu::noinline]] void *make_otherwise(size_t size, call_site site) {

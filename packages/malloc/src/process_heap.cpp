@@ -78,7 +78,7 @@ void start_checks(ty_heap *heap) {
 }
 
 void stop_for_late(const void *) {
-    stop_for("free");
+    abort_for("free");
 }
 
 void *stop_if_damaged(void *block) {
@@ -86,7 +86,7 @@ void *stop_if_damaged(void *block) {
         ty_error error;
         ty_error_detail(&error);
         if (error.status == TY_E_DAMAGED)
-            stop_for("malloc");
+            abort_for("malloc");
     }
     return block;
 }
@@ -174,7 +174,7 @@ void *allocate_zeroed(size_t size, call_site site) {
 
 [[gnu::noinline]] void release_elsewhere(const char *function, void *block, const magazine *stack) {
     if (free_cached_elsewhere(block, stack) != TY_OK) [[unlikely]]
-        stop_for(function);
+        abort_for(function);
 }
 
 // M7: a block is freed in the heap that it lies in. The end of the scope shows the thread cache again, and with it the
@@ -193,7 +193,7 @@ void *allocate_zeroed(size_t size, call_site site) {
             stop_beside(function, calls);
         errno = kept;
     } else if (free_cached_slowly(block) != TY_OK)
-        stop_for(function);
+        abort_for(function);
 }
 
 namespace {
@@ -208,7 +208,7 @@ namespace {
 
 } // namespace
 
-void stop_for(const char *function) {
+void abort_for(const char *function) {
     char text[280];
     ty_error error;
     ty_error_detail(&error);

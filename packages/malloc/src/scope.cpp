@@ -114,7 +114,7 @@ extern "C" [[gnu::visibility("default")]] const os::drop_in_calls *TAIYEN_SET_CU
                                                                                              unsigned version) {
     if (scope == nullptr) {
         current_scope = nullptr;
-        show_cached();
+        show_magazines();
         return &drop_in_calls;
     }
     if (version != os::current_malloc_version || !learn(scope->calls))
@@ -123,7 +123,7 @@ extern "C" [[gnu::visibility("default")]] const os::drop_in_calls *TAIYEN_SET_CU
     if (!any_scope.exchange(true, std::memory_order_acq_rel))
         static_cast<void>(atexit([] { exiting.store(true, std::memory_order_release); }));
     if (!fault("cached_blocks_stay_in_sight_in_a_scope"))
-        hide_cached();
+        hide_magazines();
     current_scope = scope;
     return &drop_in_calls;
 }

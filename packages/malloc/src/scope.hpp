@@ -36,12 +36,12 @@ public:
         if (scope_ == nullptr)
             return;
         current_scope = nullptr;
-        show_cached();
+        show_magazines();
     }
     ~out_of_scope() {
         if (scope_ == nullptr)
             return;
-        hide_cached();
+        hide_magazines();
         current_scope = scope_;
     }
     out_of_scope(const out_of_scope &) = delete;

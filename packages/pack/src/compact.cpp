@@ -118,7 +118,7 @@ ty_status compaction::plan() {
     layout places;
     if (ty_status status = read_tables(in_, &header_, &places, &roots_))
         return status;
-    if (ty_status status = lay_out_anew(std::move(places), heap_, &moves_))
+    if (ty_status status = lay_out_again(std::move(places), heap_, &moves_))
         return status;
     return check_plan();
 }

@@ -140,8 +140,8 @@ ty_status packing::write_all() {
 
 ty_status packing::write_header() {
     stream_header header{};
-    header.magic = stream_magic_1;
-    header.version = stream_version_1;
+    header.magic = stream_magic;
+    header.version = stream_version;
     header.base = places_.base;
     header.limit_bytes = places_.limit_bytes;
     header.kind = ty_heap_kind(heap_);

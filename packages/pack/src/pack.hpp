@@ -20,7 +20,7 @@ ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callb
                         stream_header *header);
 
 // Where the blocks of a packed heap go in a new layout, in this heap.
-ty_status lay_out_anew(layout &&old, ty_heap *heap, std::unique_ptr<ty_moves> *moves);
+ty_status lay_out_again(layout &&old, ty_heap *heap, std::unique_ptr<ty_moves> *moves);
 
 // Reads the frames of content and the end, for blocks that have their places, and copies them to where moves says
 // (NULL: nowhere).

@@ -244,7 +244,7 @@ ty_status unpacking::refuse_place() const {
 ty_status unpacking::make_blocks() {
     if (options_.layout == TY_LAYOUT_SAME)
         moves_ = std::make_unique<ty_moves>(std::move(places_), static_cast<char *>(base_));
-    else if (ty_status status = lay_out_anew(std::move(places_), target_.heap(), &moves_))
+    else if (ty_status status = lay_out_again(std::move(places_), target_.heap(), &moves_))
         return status;
     if (ty_status status = check_room())
         return status;
@@ -331,7 +331,7 @@ void say(ty_unpack_report *r) {
 
 } // namespace
 
-ty_status lay_out_anew(layout &&old, ty_heap *heap, std::unique_ptr<ty_moves> *moves) {
+ty_status lay_out_again(layout &&old, ty_heap *heap, std::unique_ptr<ty_moves> *moves) {
     ty_size_class classes[size_classes_max];
     size_t count = 0;
     if (ty_status status = ty_heap_size_classes(heap, classes, size_classes_max, &count))

@@ -82,8 +82,8 @@ ty_status base_maker::make() {
 
 ty_status base_maker::pack(ty_heap *heap) {
     header_.to = header_.from;
-    header_.magic = object_magic_1;
-    header_.version = object_version_1;
+    header_.magic = object_magic;
+    header_.version = object_version;
     header_.kind = uint32_t(object_kind::base);
     header_.timeline_lsn = header_.from.lsn;
     header_.timeline_hash = header_.from.hash;

@@ -5,7 +5,7 @@
 
 namespace taiyen::ship {
 
-bool same_heap(const object_header_1 &a, const object_header_1 &b) {
+bool same_heap(const object_header &a, const object_header &b) {
     return memcmp(a.from.heap_identity, b.from.heap_identity, sizeof a.from.heap_identity) == 0;
 }
 
@@ -38,7 +38,7 @@ ty_status names_of(const ty_destination &from, std::vector<named> *names) {
 }
 
 // Within another object of its timeline: what an interrupted merge left.
-bool is_within(const object_header_1 &a, const object_header_1 &b) {
+bool is_within(const object_header &a, const object_header &b) {
     return same_timeline(a, b) && a.from.lsn >= b.from.lsn && a.to.lsn <= b.to.lsn;
 }
 
@@ -60,7 +60,7 @@ ty_status catalog::read(const ty_destination &from, reading how, ty_problem_call
         object_reader reader(from, one.name);
         object made{one.name, one.size_bytes, {}};
         ty_status status = reader.header(&made.header);
-        const object_header_1 &first = found.empty() ? made.header : found.front().header;
+        const object_header &first = found.empty() ? made.header : found.front().header;
         if (!status && !same_heap(made.header, first))
             status = fail(TY_E_MISMATCH, "use an object of another heap than " + found.front().name, one.name,
                           "take it away from there");
@@ -125,7 +125,7 @@ const object *catalog::last() const {
 
 size_t catalog::first_behind(const object &base) const {
     for (size_t i = 0; i < segments.size(); i++) {
-        const object_header_1 &segment = segments[i].header;
+        const object_header &segment = segments[i].header;
         if (segment.to.lsn <= base.header.from.lsn)
             continue;
         return segment.from.lsn <= base.header.from.lsn && segment.from.log_identity == base.header.from.log_identity
@@ -138,7 +138,7 @@ size_t catalog::first_behind(const object &base) const {
 bool catalog::follows(size_t segment) const {
     if (segment == 0)
         return false;
-    const object_header_1 &before = segments[segment - 1].header, &one = segments[segment].header;
+    const object_header &before = segments[segment - 1].header, &one = segments[segment].header;
     return same_timeline(before, one) && before.to.lsn == one.from.lsn && before.to.hash == one.from.hash;
 }
 

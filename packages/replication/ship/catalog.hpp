@@ -8,7 +8,7 @@ namespace taiyen::ship {
 struct object {
     std::string name;
     uint64_t size_bytes;
-    object_header_1 header;
+    object_header header;
 };
 
 // An object that is damaged, judged by its header or its size.
@@ -46,6 +46,6 @@ struct catalog {
     void add_base(object one);    // becomes the newest; replaces a base of the same name
 };
 
-bool same_heap(const object_header_1 &a, const object_header_1 &b);
+bool same_heap(const object_header &a, const object_header &b);
 
 } // namespace taiyen::ship

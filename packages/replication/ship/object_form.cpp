@@ -9,16 +9,16 @@
 
 namespace taiyen::ship {
 
-uint64_t checksum_of(const object_header_1 &header) {
-    return XXH3_64bits(&header, offsetof(object_header_1, checksum));
+uint64_t checksum_of(const object_header &header) {
+    return XXH3_64bits(&header, offsetof(object_header, checksum));
 }
 
-uint64_t checksum_of(const frame_header_1 &header, const void *stored, uint64_t log) {
-    const uint64_t seed = XXH3_64bits_withSeed(&header, offsetof(frame_header_1, checksum), log);
+uint64_t checksum_of(const frame_header &header, const void *stored, uint64_t log) {
+    const uint64_t seed = XXH3_64bits_withSeed(&header, offsetof(frame_header, checksum), log);
     return XXH3_64bits_withSeed(stored, header.stored_bytes, seed);
 }
 
-std::string name_of(const object_header_1 &header) {
+std::string name_of(const object_header &header) {
     char name[64];
     if (header.kind == uint32_t(object_kind::base))
         return base_name(header.from.lsn);
@@ -49,7 +49,7 @@ bool is_object_name(const std::string &name) {
 
 namespace {
 
-const char *wrong_field(const object_header_1 &h) {
+const char *wrong_field(const object_header &h) {
     const bool base = h.kind == uint32_t(object_kind::base);
     if (!base && h.kind != uint32_t(object_kind::segment))
         return "kind";
@@ -74,10 +74,10 @@ const char *wrong_field(const object_header_1 &h) {
 
 } // namespace
 
-ty_status check_header(const object_header_1 &header, const std::string &name) {
-    if (header.magic != object_magic_1)
+ty_status check_header(const object_header &header, const std::string &name) {
+    if (header.magic != object_magic)
         return fail(TY_E_FORMAT, "read an object: a shipper has not made it", name, "take it away from there");
-    if (header.version != object_version_1)
+    if (header.version != object_version)
         return fail(TY_E_FORMAT, "read an object of a version that this library does not know", name,
                     "use a newer version of the library");
     if (header.checksum != checksum_of(header))

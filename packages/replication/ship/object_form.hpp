@@ -11,14 +11,14 @@
 
 namespace taiyen::ship {
 
-inline constexpr uint64_t object_magic_1 = 0x70696873'79696154; // "Taiyship"
-inline constexpr uint32_t object_version_1 = 1;
+inline constexpr uint64_t object_magic = 0x70696873'79696154; // "Taiyship"
+inline constexpr uint32_t object_version = 1;
 
 enum class object_kind : uint32_t { base = 1, segment = 2 };
 
 // A base is this header and a packed stream; a segment is this header and frames. SP1: both positions are sealed
 // positions of a change feed, and a segment's records lead from the first to the second.
-struct object_header_1 {
+struct object_header {
     uint64_t magic;
     uint32_t version;
     uint32_t kind; // object_kind
@@ -42,13 +42,13 @@ struct object_header_1 {
     ty_feed_position to;
     uint64_t checksum; // of all bytes before it
 };
-static_assert(sizeof(object_header_1) == 120 + 2 * sizeof(ty_feed_position) + 8);
+static_assert(sizeof(object_header) == 120 + 2 * sizeof(ty_feed_position) + 8);
 static_assert(sizeof(ty_feed_position) == 280);
 
 // A frame is this header and its bytes. Uncompressed, they are for each record its length (4 bytes), its hash (8) and
 // its bytes.
 inline constexpr uint32_t frame_lz4_1 = 1; // flag: stored as an LZ4 block; otherwise uncompressed
-struct frame_header_1 {
+struct frame_header {
     uint32_t raw_bytes;
     uint32_t stored_bytes;
     uint32_t records;
@@ -58,23 +58,23 @@ struct frame_header_1 {
     uint64_t checksum; // of the stored bytes, seeded with the checksum of all before, which is seeded with the log's
                        // identity
 };
-static_assert(sizeof(frame_header_1) == 40);
-inline constexpr size_t record_head_bytes_1 = 12;
-inline constexpr size_t frame_raw_max_1 = size_t{64} << 20;
+static_assert(sizeof(frame_header) == 40);
+inline constexpr size_t record_head_bytes = 12;
+inline constexpr size_t frame_raw_max = size_t{64} << 20;
 
 inline constexpr uint64_t counter_max = uint64_t{1} << 62;
 
-uint64_t checksum_of(const object_header_1 &header);
-uint64_t checksum_of(const frame_header_1 &header, const void *stored, uint64_t log);
+uint64_t checksum_of(const object_header &header);
+uint64_t checksum_of(const frame_header &header, const void *stored, uint64_t log);
 // TY_E_FORMAT, TY_E_DAMAGED. name: the object's name, which must be the one that its header gives.
-ty_status check_header(const object_header_1 &header, const std::string &name);
-std::string name_of(const object_header_1 &header);
+ty_status check_header(const object_header &header, const std::string &name);
+std::string name_of(const object_header &header);
 std::string base_name(uint64_t lsn);
 // The LSNs in the name of a segment; false: it is not the name of one.
 bool segment_range(const std::string &name, uint64_t *first, uint64_t *last);
 bool is_object_name(const std::string &name);
 
-inline bool same_timeline(const object_header_1 &a, const object_header_1 &b) {
+inline bool same_timeline(const object_header &a, const object_header &b) {
     return a.timeline_hash == b.timeline_hash && a.timeline_lsn == b.timeline_lsn;
 }
 

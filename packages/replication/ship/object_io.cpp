@@ -54,7 +54,7 @@ ty_status object_reader::some(void *buffer, size_t size, size_t *got) {
     return TY_OK;
 }
 
-ty_status object_reader::header(object_header_1 *header) {
+ty_status object_reader::header(object_header *header) {
     const uint8_t *bytes = nullptr;
     if (ty_status status = take(sizeof *header, &bytes))
         return status;

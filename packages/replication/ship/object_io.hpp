@@ -46,7 +46,7 @@ public:
     ty_status take(size_t size, const uint8_t **bytes);
     // At most size bytes; *got is 0 at the end.
     ty_status some(void *buffer, size_t size, size_t *got);
-    ty_status header(object_header_1 *header); // must be the first call
+    ty_status header(object_header *header); // must be the first call
     bool at_end(ty_status *status);
     const std::string &name() const { return name_; }
     uint64_t offset() const { return offset_ - (end_ - at_); }

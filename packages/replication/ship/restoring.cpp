@@ -129,7 +129,7 @@ ty_status restoring::find_time() {
         const object *segment = i < all_.segments.size() ? &all_.segments[i] : nullptr;
         // For a base that no segment leads to, its own time is the only one of its transactions.
         for (; base < all_.bases.size(); base++) {
-            const object_header_1 &h = all_.bases[base].header;
+            const object_header &h = all_.bases[base].header;
             if (segment && h.from.lsn > segment->header.from.lsn)
                 break;
             const bool led_to = i > 0 && all_.segments[i - 1].header.to.lsn >= h.from.lsn;
@@ -257,7 +257,7 @@ ty_status restoring::read_base(void *bytes, size_t size, size_t *got, void *cont
 
 ty_status restoring::unpack() {
     object_reader reader(from_, base_->name);
-    object_header_1 header{};
+    object_header header{};
     if (ty_status status = reader.header(&header))
         return status;
     reading_ = &reader;

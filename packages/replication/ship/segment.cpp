@@ -22,7 +22,7 @@ void segment_builder::begin(const ty_feed_position &from) {
 }
 
 ty_status segment_builder::add(const ty_feed_record &record, uint64_t time_ns) {
-    if (record.size_bytes > frame_raw_max_1 / 2)
+    if (record.size_bytes > frame_raw_max / 2)
         return fail(TY_E_UNSUPPORTED, "ship a record that is longer than 32 MiB", "", "use a newer version");
     if (frame_.records && (frame_.time_ns != time_ns || raw_.size() >= frame_bytes))
         if (ty_status status = end_frame())
@@ -33,7 +33,7 @@ ty_status segment_builder::add(const ty_feed_record &record, uint64_t time_ns) {
         header_.first_ns = header_.records == 0 ? time_ns : std::min(header_.first_ns, time_ns);
     }
     const uint32_t size = static_cast<uint32_t>(record.size_bytes);
-    uint8_t head[record_head_bytes_1];
+    uint8_t head[record_head_bytes];
     memcpy(head, &size, sizeof size);
     memcpy(head + sizeof size, &record.hash, sizeof record.hash);
     raw_.insert(raw_.end(), head, head + sizeof head);
@@ -68,13 +68,13 @@ ty_status segment_builder::end_frame() {
     return TY_OK;
 }
 
-ty_status segment_builder::put(const ty_destination &to, const ty_feed_position &end, const object_header_1 &timeline,
-                               object_header_1 *put) {
+ty_status segment_builder::put(const ty_destination &to, const ty_feed_position &end, const object_header &timeline,
+                               object_header *put) {
     if (frame_.records)
         if (ty_status status = end_frame())
             return status;
-    header_.magic = object_magic_1;
-    header_.version = object_version_1;
+    header_.magic = object_magic;
+    header_.version = object_version;
     header_.kind = uint32_t(object_kind::segment);
     header_.timeline_lsn = timeline.timeline_lsn;
     header_.timeline_hash = timeline.timeline_hash;
@@ -107,7 +107,7 @@ ty_status segment_reader::open() {
     return TY_OK;
 }
 
-ty_status segment_reader::unpack(const frame_header_1 &frame, const uint8_t *stored) {
+ty_status segment_reader::unpack(const frame_header &frame, const uint8_t *stored) {
     raw_.resize(frame.raw_bytes);
     if (!(frame.flags & frame_lz4_1)) {
         memcpy(raw_.data(), stored, frame.raw_bytes);
@@ -126,12 +126,12 @@ ty_status segment_reader::take_apart(segment_frame *frame, bool checks) {
     for (uint32_t n = 0; n < frame->header.records; n++) {
         uint32_t size = 0;
         uint64_t hash = 0;
-        if (left < record_head_bytes_1)
+        if (left < record_head_bytes)
             return damaged("a frame's records");
         memcpy(&size, at, sizeof size);
         memcpy(&hash, at + sizeof size, sizeof hash);
-        at += record_head_bytes_1;
-        left -= record_head_bytes_1;
+        at += record_head_bytes;
+        left -= record_head_bytes;
         if (size > left)
             return damaged("a frame's records");
         const ty_feed_record record{position_.lsn + 1, position_.hash, hash, at, size};
@@ -168,10 +168,10 @@ ty_status segment_reader::next(segment_frame *frame, bool checks, bool *more) {
     if ((status = object_.take(sizeof frame->header, &bytes)))
         return status;
     memcpy(&frame->header, bytes, sizeof frame->header);
-    const frame_header_1 &head = frame->header;
-    if (head.raw_bytes > frame_raw_max_1 || head.stored_bytes > frame_raw_max_1 || head.flags > frame_lz4_1 ||
+    const frame_header &head = frame->header;
+    if (head.raw_bytes > frame_raw_max || head.stored_bytes > frame_raw_max || head.flags > frame_lz4_1 ||
         (!head.flags && head.stored_bytes != head.raw_bytes) || head.first != position_.lsn + 1 || head.records == 0 ||
-        head.records > head.raw_bytes / record_head_bytes_1 || head.time_ns < header_.first_ns ||
+        head.records > head.raw_bytes / record_head_bytes || head.time_ns < header_.first_ns ||
         head.time_ns > header_.last_ns || frames_ == header_.frames)
         return damaged("the head of a frame");
     if ((status = object_.take(head.stored_bytes, &bytes)))

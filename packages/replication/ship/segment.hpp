@@ -13,21 +13,21 @@ public:
     bool empty() const { return header_.records == 0; }
     uint64_t raw_bytes() const { return header_.raw_bytes; }
     // When it returns, the segment is complete and has its name. *put: its header.
-    ty_status put(const ty_destination &to, const ty_feed_position &end, const object_header_1 &timeline,
-                  object_header_1 *put);
+    ty_status put(const ty_destination &to, const ty_feed_position &end, const object_header &timeline,
+                  object_header *put);
 
 private:
     ty_status end_frame();
 
-    object_header_1 header_{};
-    frame_header_1 frame_{};
+    object_header header_{};
+    frame_header frame_{};
     std::vector<uint8_t> raw_;    // of the frame
     std::vector<uint8_t> stored_; // of all frames
 };
 
 // A frame as it is stored, and its records.
 struct segment_frame {
-    frame_header_1 header;
+    frame_header header;
     const uint8_t *stored; // valid until the next frame is read
     std::vector<ty_feed_record> records;
 };
@@ -37,19 +37,19 @@ class segment_reader {
 public:
     segment_reader(const ty_destination &from, const std::string &name) : object_(from, name) {}
     ty_status open();
-    const object_header_1 &header() const { return header_; }
+    const object_header &header() const { return header_; }
     const ty_feed_position &position() const { return position_; } // after the last frame; sealed if checks
     // *more: there was a frame. checks: its records are checked here; otherwise by the caller.
     ty_status next(segment_frame *frame, bool checks, bool *more);
 
 private:
     ty_status damaged(const char *what) const;
-    ty_status unpack(const frame_header_1 &frame, const uint8_t *stored);
+    ty_status unpack(const frame_header &frame, const uint8_t *stored);
     ty_status take_apart(segment_frame *frame, bool checks);
     ty_status end() const;
 
     object_reader object_;
-    object_header_1 header_{};
+    object_header header_{};
     ty_feed_position position_{};
     std::vector<uint8_t> raw_;
     uint64_t frames_ = 0;

@@ -115,7 +115,7 @@ ty_status ty_ship_list(const ty_destination *destination, ty_ship_object_callbac
                                           "verify what was shipped (ty_ship_verify)");
         };
         const auto tell = [&](const object &one, bool follows) {
-            const object_header_1 &h = one.header;
+            const object_header &h = one.header;
             const bool base = h.kind == uint32_t(object_kind::base);
             const ty_ship_object told{one.name.c_str(), base,       h.level,   base ? h.from.lsn : h.from.lsn + 1,
                                       h.to.lsn,         h.first_ns, h.last_ns, h.timeline_hash,

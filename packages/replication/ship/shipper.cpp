@@ -69,7 +69,7 @@ ty_status ty_shipper::open() {
         return status;
     if (all_.empty())
         return begin_timeline(newest);
-    const object_header_1 &last = all_.last()->header;
+    const object_header &last = all_.last()->header;
     if (memcmp(last.to.heap_identity, newest.heap_identity, sizeof newest.heap_identity))
         return fail(TY_E_MISMATCH, "ship a heap: the destination has objects of another one", name_of(last),
                     "ship to another destination");
@@ -84,7 +84,7 @@ ty_status ty_shipper::open() {
 
 // SP1: the position advances only when the records up to it are in the destination.
 ty_status ty_shipper::put(const ty_feed_position &end) {
-    object_header_1 header{};
+    object_header header{};
     if (ty_status status = builder_.put(to_, end, timeline_, &header))
         return status;
     report_.records += header.records;
@@ -161,7 +161,7 @@ bool ty_shipper::base_is_due() const {
 }
 
 // As far as can be seen: the heap's log may have been recreated before the copy, which the next read finds.
-bool ty_shipper::is_of_timeline(const object_header_1 &base) const {
+bool ty_shipper::is_of_timeline(const object_header &base) const {
     return memcmp(base.from.heap_identity, position_.heap_identity, sizeof position_.heap_identity) == 0 &&
            base.from.log_identity == position_.log_identity && base.from.lsn >= timeline_.timeline_lsn;
 }

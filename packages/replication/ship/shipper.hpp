@@ -17,7 +17,7 @@ using common::kept_failure;
 class base_maker {
 public:
     // timeline: of the segments. before_ns: when the base before it was made, by the steady clock; 0: not known.
-    base_maker(const ty_destination &to, std::string path, const ty_open_options &open, const object_header_1 &timeline,
+    base_maker(const ty_destination &to, std::string path, const ty_open_options &open, const object_header &timeline,
                uint64_t floor, uint64_t before_ns)
         : object_(to), path_(std::move(path)), open_(open), before_ns_(before_ns) {
         header_.after_base = timeline.after_base;
@@ -32,7 +32,7 @@ public:
     bool ended() const { return ended_.load(std::memory_order_acquire); }
     void wait();
     ty_status outcome() const { return failure_.tell(); } // valid once it has ended
-    const object_header_1 &header() const { return header_; }
+    const object_header &header() const { return header_; }
     uint64_t made_ns() const { return made_ns_; } // by the steady clock
     ty_status keep(object *made);
 
@@ -47,7 +47,7 @@ private:
     ty_open_options open_;
     uint64_t before_ns_;
     uint64_t made_ns_ = 0;
-    object_header_1 header_{};
+    object_header header_{};
     kept_failure failure_;
     std::thread thread_;
     std::atomic<bool> ended_{false};
@@ -91,7 +91,7 @@ private:
     void note_base();
     bool base_is_due() const;
     ty_status see_to_base();
-    bool is_of_timeline(const taiyen::ship::object_header_1 &base) const;
+    bool is_of_timeline(const taiyen::ship::object_header &base) const;
     ty_status upkeep(bool *more);
 
     std::string path_;
@@ -103,7 +103,7 @@ private:
     ty_feed *feed_ = nullptr;
     ty_feed_position position_{}; // shipped up to here
     ty_feed_position walked_{};   // read up to here, in the current read
-    taiyen::ship::object_header_1 timeline_{};
+    taiyen::ship::object_header timeline_{};
     bool has_base_ = false; // of this timeline
     taiyen::ship::segment_builder builder_;
     uint64_t time_ns_ = 0; // of the current read

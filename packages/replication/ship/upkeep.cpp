@@ -36,7 +36,7 @@ run find_run(const catalog &all, const upkeep_options &options) {
     run at{0, 0};
     uint64_t bytes = 0;
     for (size_t i = 0; i < all.segments.size(); i++) {
-        const object_header_1 &header = all.segments[i].header;
+        const object_header &header = all.segments[i].header;
         if (at.count == 0 || header.level != all.segments[at.first].header.level || !all.follows(i)) {
             at = {i, 0};
             bytes = 0;
@@ -51,11 +51,11 @@ run find_run(const catalog &all, const upkeep_options &options) {
     return {0, 0};
 }
 
-object_header_1 merged_header(const catalog &all, const run &of) {
-    object_header_1 header = all.segments[of.first].header;
+object_header merged_header(const catalog &all, const run &of) {
+    object_header header = all.segments[of.first].header;
     header.level += 1;
     for (size_t i = of.first + 1; i < of.first + of.count; i++) {
-        const object_header_1 &one = all.segments[i].header;
+        const object_header &one = all.segments[i].header;
         header.frames += one.frames;
         header.records += one.records;
         header.raw_bytes += one.raw_bytes;
@@ -96,7 +96,7 @@ ty_status merge_some(const ty_destination &at, catalog &all, const upkeep_option
     *merged = of.count != 0;
     if (!*merged)
         return TY_OK;
-    const object_header_1 header = merged_header(all, of);
+    const object_header header = merged_header(all, of);
     object_writer writer(at);
     if (ty_status status = writer.begin(name_of(header)))
         return status;
@@ -142,7 +142,7 @@ uint64_t floor_for_next(const catalog &all, const upkeep_options &options, uint6
     for (size_t i = all.bases.size() - 1; i > 0; i--) {
         if (age >= keep && all.bases.size() - i + 1 >= options.bases_min)
             return std::max(floor, all.bases[i].header.from.lsn);
-        const object_header_1 &one = all.bases[i].header;
+        const object_header &one = all.bases[i].header;
         age += one.since_base_ns ? static_cast<int64_t>(std::min<uint64_t>(one.since_base_ns, INT64_MAX / 4))
                                  : believed(all.bases[i - 1].header.first_ns, one.first_ns, keep);
     }

@@ -72,7 +72,7 @@ struct base_reading {
 
 ty_status verify_base(verifying &v, const object &one) {
     base_reading from{v, object_reader(v.at, one.name)};
-    object_header_1 header{};
+    object_header header{};
     if (ty_status status = from.reader.header(&header))
         return status;
     ty_status status = ty_verify_pack(base_reading::read, &from, nullptr, nullptr, nullptr);
@@ -146,7 +146,7 @@ ty_status verify_order(verifying &v, const catalog &all) {
     if (ty_status status = verify_ends(v, all))
         return status;
     for (size_t i = 0; i < all.segments.size(); i++) {
-        const object_header_1 &one = all.segments[i].header;
+        const object_header &one = all.segments[i].header;
         const bool begins = one.from.lsn == one.timeline_lsn && one.from.hash == one.timeline_hash;
         const bool after_removal = i == 0 && !all.bases.empty() && all.bases.front().header.from.lsn >= one.from.lsn;
         if (!all.follows(i) && !begins && !after_removal)

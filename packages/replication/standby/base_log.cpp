@@ -64,7 +64,7 @@ private:
     const ty_engine &engine_;
     const place &records_; // where they ended before the base was begun
     ty_destination table_{};
-    message_header_1 last_{};
+    message_header last_{};
     uint64_t begin_at_ = 0;
     owned_message complete_; // the base before it, if any
     bool has_complete_ = false;
@@ -96,8 +96,8 @@ ty_status base_writer::begin(const char *name) {
     if (ty_status status = newest_base(engine_, true, &complete_, &has_complete_))
         return status;
     lsn_ = strtoull(name + strlen(base_prefix), nullptr, 16);
-    const message_header_1 &of = records_.newest.read.header;
-    message_header_1 header = header_behind(newest.read.header, message_kind::base_begin);
+    const message_header &of = records_.newest.read.header;
+    message_header header = header_behind(newest.read.header, message_kind::base_begin);
     header.term = of.term;
     header.replication = of.replication;
     header.begun_term = of.begun_term;
@@ -120,7 +120,7 @@ ty_status base_writer::begin(const char *name) {
 }
 
 ty_status base_writer::put(message_kind kind, const void *payload, size_t size) {
-    message_header_1 header = header_behind(last_, kind);
+    message_header header = header_behind(last_, kind);
     header.begin = begin_at_;
     header.known_at = kind == message_kind::base_end ? answered_at_ : 0;
     header.offset = offset_;
@@ -137,7 +137,7 @@ ty_status base_writer::put(message_kind kind, const void *payload, size_t size) 
 }
 
 ty_status base_writer::bytes(const void *bytes, size_t size) {
-    const size_t most = std::min(engine_.message_bytes_max - sizeof(message_header_1), piece_bytes);
+    const size_t most = std::min(engine_.message_bytes_max - sizeof(message_header), piece_bytes);
     const auto *at = static_cast<const uint8_t *>(bytes);
     while (size) {
         const size_t some = std::min(size, most - piece_.size());
@@ -156,14 +156,14 @@ ty_status base_writer::bytes(const void *bytes, size_t size) {
 // ST6: the base counts once records reach to it. The copy may hold records that are not durable in the heap yet; and
 // the timeline must not have been interrupted.
 ty_status base_writer::wait_for_records() {
-    const message_header_1 &from = records_.newest.read.header;
+    const message_header &from = records_.newest.read.header;
     place at;
     owned_message next;
     bool found = false;
     for (int left = tries; left > 0;) {
         if (ty_status status = newest_place(engine_, &at, &found))
             return status;
-        const message_header_1 &now = at.newest.read.header;
+        const message_header &now = at.newest.read.header;
         if (!same_owner(now.owner, from.owner))
             return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "",
                         "see what the publisher of this one reports");
@@ -183,7 +183,7 @@ ty_status base_writer::trim() {
         return TY_OK;
     if (ty_status status = engine_.trim(engine_.context, TY_ENGINE_BASES, complete_.read.at))
         return status;
-    const message_header_1 &base = complete_.read.header;
+    const message_header &base = complete_.read.header;
     bool same = false;
     if (ty_status status = goes_on(engine_, base, &same))
         return status;
@@ -226,7 +226,7 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
         return refused;
     if (ty_status read = newest_place(engine, at, &found))
         return read;
-    const message_header_1 &newest = at->newest.read.header;
+    const message_header &newest = at->newest.read.header;
     if (ty_status compared = compare(engine, memory.known(), base.heap_identity, *at, found, &is))
         return compared;
     if (ty_status refused = memory.refuse(base_call, is, newest)) // ST21: the engine must hold what the heap knows was
@@ -300,7 +300,7 @@ void base_source::rewind() {
 }
 
 ty_status base_source::read_piece(uint64_t behind) {
-    const message_header_1 &header = piece_.read.header;
+    const message_header &header = piece_.read.header;
     do { // pieces of other bases belong to one that was interrupted
         bool found = false;
         if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, behind, answer_ms, &piece_, &found))

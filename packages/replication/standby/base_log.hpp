@@ -24,7 +24,7 @@ private:
     void rewind();
 
     const ty_engine &engine_;
-    message_header_1 begin_;
+    message_header begin_;
     uint64_t begin_at_;
     std::string name_;
     owned_message piece_; // the last one read

@@ -72,7 +72,7 @@ ty_status read_newest_place(const ty_engine &engine, uint64_t end, uint64_t know
             return status;
         if (!*found)
             return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
-        const message_header_1 &header = one.read.header;
+        const message_header &header = one.read.header;
         if (last.number == 0 && header.number != 1) // it counts: it was known to be acknowledged, or it is the oldest
                                                     // one kept
             last = {header.number - 1, header.previous, 0, header.term - begins_term(header), 0, 0};
@@ -110,8 +110,8 @@ uint64_t random_session() {
     return uint64_t{source()} << 32 | source();
 }
 
-message_header_1 header_behind(const message_header_1 &before, message_kind kind) {
-    message_header_1 header{};
+message_header header_behind(const message_header &before, message_kind kind) {
+    message_header header{};
     header.kind = uint32_t(kind);
     header.number = before.number + 1;
     header.previous = before.checksum;
@@ -141,7 +141,7 @@ ty_status append_one(const ty_engine &engine, ty_engine_log log, uint64_t term, 
                  : fail(TY_E_IO, "write to the engine: it does not acknowledge", "", "see whether the server is well");
 }
 
-std::vector<uint8_t> message_of(const message_header_1 &header, const void *payload, size_t size) {
+std::vector<uint8_t> message_of(const message_header &header, const void *payload, size_t size) {
     std::vector<uint8_t> bytes(sizeof header + size);
     memcpy(bytes.data(), &header, sizeof header);
     if (size)
@@ -163,7 +163,7 @@ struct base_search {
     common::kept_failure failed;
 
     void look_at(const message &one) {
-        const message_header_1 &header = one.header;
+        const message_header &header = one.header;
         const bool begins = header.kind == uint32_t(message_kind::base_begin);
         if (begins)
             begin = at == 0 || header.known_at == at ? one.at : 0;
@@ -263,7 +263,7 @@ ty_status newest_base(const ty_engine &engine, bool searches, owned_message *beg
 }
 
 // ST4: a thread that waits is reported only what a base and records lead to.
-ty_status goes_on(const ty_engine &engine, const message_header_1 &base, bool *does) {
+ty_status goes_on(const ty_engine &engine, const message_header &base, bool *does) {
     owned_message there;
     uint64_t newest = 0;
     *does = false;
@@ -273,7 +273,7 @@ ty_status goes_on(const ty_engine &engine, const message_header_1 &base, bool *d
         return TY_OK;
     if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, base.records_at - 1, answer_ms, &there, does))
         return status;
-    const message_header_1 &now = there.read.header;
+    const message_header &now = there.read.header;
     *does = *does && there.read.at == base.records_at && now.number == base.record_number &&
             now.checksum == base.record_checksum;
     return TY_OK;

@@ -48,15 +48,15 @@ ty_status newest_base(const ty_engine &engine, bool searches, owned_message *beg
 
 // Whether the records' message that a base continues from is still there: messages may have been lost since, and others
 // written in their places.
-ty_status goes_on(const ty_engine &engine, const message_header_1 &base, bool *does);
+ty_status goes_on(const ty_engine &engine, const message_header &base, bool *does);
 
 // The header of the next message after `before`, without its session.
-message_header_1 header_behind(const message_header_1 &before, message_kind kind);
+message_header header_behind(const message_header &before, message_kind kind);
 
 // Writes one sealed message, and waits for its acknowledgement.
 ty_status append_one(const ty_engine &engine, ty_engine_log log, uint64_t term, uint64_t behind,
                      const std::vector<uint8_t> &bytes, uint64_t *position);
 
-std::vector<uint8_t> message_of(const message_header_1 &header, const void *payload = nullptr, size_t size = 0);
+std::vector<uint8_t> message_of(const message_header &header, const void *payload = nullptr, size_t size = 0);
 
 } // namespace taiyen::standby

@@ -28,7 +28,7 @@ std::string up_to(uint64_t term, uint64_t lsn) {
 }
 
 // *held: the message stands there. If it was trimmed, all that shows is that the log continues after it (*trimmed).
-ty_status look_for(const ty_engine &engine, const memory_1 &memory, const place &at, bool *held, bool *trimmed) {
+ty_status look_for(const ty_engine &engine, const term_memory &memory, const place &at, bool *held, bool *trimmed) {
     const message &newest = at.newest.read;
     owned_message there;
     bool found = false;
@@ -47,7 +47,7 @@ ty_status look_for(const ty_engine &engine, const memory_1 &memory, const place 
     return TY_OK;
 }
 
-standing standing_of(const memory_1 &memory, const uint8_t *identity, const message_header_1 &newest, bool held,
+standing standing_of(const term_memory &memory, const uint8_t *identity, const message_header &newest, bool held,
                      bool trimmed) {
     const bool is_mine = same_owner(newest.owner, identity);
     if (memory.replication == 0)
@@ -66,8 +66,8 @@ standing standing_of(const memory_1 &memory, const uint8_t *identity, const mess
 
 } // namespace
 
-memory_1 memory_of(const message_header_1 &header, uint64_t at) {
-    memory_1 memory{};
+term_memory memory_of(const message_header &header, uint64_t at) {
+    term_memory memory{};
     memory.replication = header.replication;
     memory.term = header.term;
     memcpy(memory.owner, header.owner, sizeof memory.owner);
@@ -79,8 +79,8 @@ memory_1 memory_of(const message_header_1 &header, uint64_t at) {
 }
 
 // ST21: what the heap remembers decides, not what the engine says alone.
-ty_status compare(const ty_engine &engine, const memory_1 &memory, const uint8_t *identity, const place &at, bool found,
-                  finding *is) {
+ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const place &at,
+                  bool found, finding *is) {
     bool trimmed = false;
     *is = {};
     if (!found) {
@@ -102,16 +102,16 @@ ty_status heap_memory::open(const ty_open_options *open) {
 
 ty_status heap_memory::read_notes() {
     size_t size = 0, other_size = 0;
-    memory_1 memory{};
-    superseded_1 superseded{};
+    term_memory memory{};
+    superseded_content superseded{};
     if (ty_status status = ty_notes_read(notes_, memory_note, &memory, sizeof memory, &size))
         return status;
     if (ty_status status = ty_notes_read(notes_, superseded_note, &superseded, sizeof superseded, &other_size))
         return status;
-    const bool known = (size == 0 || (size == sizeof memory && memory.magic == memory_magic_1 &&
-                                      memory.version == memory_version_1)) &&
-                       (other_size == 0 || (other_size == sizeof superseded && superseded.magic == memory_magic_1 &&
-                                            superseded.version == memory_version_1));
+    const bool known =
+        (size == 0 || (size == sizeof memory && memory.magic == memory_magic && memory.version == memory_version)) &&
+        (other_size == 0 ||
+         (other_size == sizeof superseded && superseded.magic == memory_magic && superseded.version == memory_version));
     if (!known)
         return fail(TY_E_FORMAT, "read what a heap remembers of its publishing", path_,
                     "use a newer version of the library");
@@ -128,15 +128,15 @@ ty_status heap_memory::read(const char *call) {
     return superseded_.replication ? refuse_superseded(call) : TY_OK;
 }
 
-memory_1 heap_memory::known() {
+term_memory heap_memory::known() {
     const std::lock_guard<std::mutex> with(lock_);
     return known_;
 }
 
 // ST22: remembered before it is reported, and never goes back.
-ty_status heap_memory::keep(memory_1 now) {
-    now.magic = memory_magic_1;
-    now.version = memory_version_1;
+ty_status heap_memory::keep(term_memory now) {
+    now.magic = memory_magic;
+    now.version = memory_version;
     const std::lock_guard<std::mutex> with(lock_);
     ty_status status = begins(now) ? read_notes() : TY_OK; // another process may have begun the term
     while (!status) {
@@ -153,12 +153,12 @@ ty_status heap_memory::keep(memory_1 now) {
     return status;
 }
 
-bool heap_memory::begins(const memory_1 &now) const {
+bool heap_memory::begins(const term_memory &now) const {
     return now.replication != known_.replication || now.term != known_.term;
 }
 
 // Holds lock_.
-ty_status heap_memory::write_memory(const memory_1 &now) {
+ty_status heap_memory::write_memory(const term_memory &now) {
     const bool durable = begins(now) || now_ms() - durable_ms_ >= durable_ms_most;
     if (ty_status status = ty_notes_write(notes_, memory_note, &now, sizeof now, durable))
         return status;
@@ -169,10 +169,10 @@ ty_status heap_memory::write_memory(const memory_1 &now) {
 }
 
 // Holds lock_.
-ty_status heap_memory::note_superseded(const finding &found, const message_header_1 &newest) {
-    superseded_1 one{};
-    one.magic = memory_magic_1;
-    one.version = memory_version_1;
+ty_status heap_memory::note_superseded(const finding &found, const message_header &newest) {
+    superseded_content one{};
+    one.magic = memory_magic;
+    one.version = memory_version;
     one.is_held = found.held;
     one.replication = newest.replication;
     one.term = newest.term;
@@ -207,7 +207,7 @@ ty_status heap_memory::refuse_superseded(const char *call) const {
                           last + ": keep this file until the new primary was compared with it");
 }
 
-ty_status heap_memory::refuse(const char *call, const finding &found, const message_header_1 &newest) {
+ty_status heap_memory::refuse(const char *call, const finding &found, const message_header &newest) {
     const std::lock_guard<std::mutex> with(lock_);
     const std::string before = std::string(call) + ": ", other = heap_name(newest.owner);
     const std::string goes_on = "go on from that heap: taiyen promote (ty_publish_new_term)";
@@ -252,10 +252,10 @@ namespace {
 constexpr const char *new_term_call = "begin a new term";
 
 // Behind any message: to look for the right place would race with a primary that still runs.
-ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place &at, const ty_feed_position &base,
-                   const uint8_t *identity, memory_1 *begun) {
-    const message_header_1 &newest = at.newest.read.header;
-    message_header_1 header = header_behind(newest, message_kind::term);
+ty_status put_term(const ty_engine &engine, const term_memory &memory, const place &at, const ty_feed_position &base,
+                   const uint8_t *identity, term_memory *begun) {
+    const message_header &newest = at.newest.read.header;
+    message_header header = header_behind(newest, message_kind::term);
     header.term = std::max(memory.term, newest.term) + 1;
     header.replication = memory.replication;
     header.begun_term = header.term;
@@ -293,14 +293,14 @@ ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const t
     place at;
     bool any = false;
     finding found;
-    memory_1 begun{};
+    term_memory begun{};
     if (ty_status status = memory.open(open))
         return status;
     if (ty_status status = memory.read(new_term_call))
         return status;
     if (ty_status status = heap_base(heap_path, open, &base))
         return status;
-    const memory_1 known = memory.known();
+    const term_memory known = memory.known();
     if (known.replication == 0 || !same_owner(known.owner, base.heap_identity))
         return fail(TY_E_NOT_FOUND, std::string(new_term_call) + ": this heap is no primary", heap_path,
                     "promote a standby (taiyen promote, ty_standby_promote)");

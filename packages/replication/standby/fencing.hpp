@@ -11,7 +11,7 @@ namespace taiyen::standby {
 
 // The last message of the records' log that a heap knows to be acknowledged: one of its own, or, for a standby, one
 // that it has taken. A note in the heap's file (note.h).
-struct memory_1 {
+struct term_memory {
     uint64_t magic;
     uint32_t version;
     uint32_t reserved;
@@ -23,12 +23,12 @@ struct memory_1 {
     uint64_t at;  // the engine's position
     uint64_t lsn; // of the message's last record
 };
-inline constexpr uint64_t memory_magic_1 = 0x65636e656679'6174; // "tayfence"
-inline constexpr uint32_t memory_version_1 = 1;
-static_assert(sizeof(memory_1) == 80);
+inline constexpr uint64_t memory_magic = 0x65636e656679'6174; // "tayfence"
+inline constexpr uint32_t memory_version = 1;
+static_assert(sizeof(term_memory) == 80);
 
 // Says that another heap has taken this heap's place. The second note; it is never withdrawn.
-struct superseded_1 {
+struct superseded_content {
     uint64_t magic;
     uint32_t version;
     uint32_t is_held; // the engine's log held what was acknowledged to this heap
@@ -37,9 +37,9 @@ struct superseded_1 {
     uint8_t by[16];
     uint64_t lsn; // up to here transactions were acknowledged to this heap
 };
-static_assert(sizeof(superseded_1) == 56);
+static_assert(sizeof(superseded_content) == 56);
 
-memory_1 memory_of(const message_header_1 &header, uint64_t at);
+term_memory memory_of(const message_header &header, uint64_t at);
 
 // How an engine's log relates to what a heap remembers.
 enum class standing {
@@ -57,8 +57,8 @@ struct finding {
 };
 // ST21: whether the engine holds what the heap knows was acknowledged. found: the log has a message that counts, which
 // is at->newest.
-ty_status compare(const ty_engine &engine, const memory_1 &memory, const uint8_t *identity, const place &at, bool found,
-                  finding *is);
+ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const place &at,
+                  bool found, finding *is);
 
 // The notes of one heap. Thread-safe.
 class heap_memory {
@@ -70,20 +70,20 @@ public:
     ty_status open(const ty_open_options *open);
     // Reads the heap's file. ST20: TY_E_MISMATCH if the heap was superseded, whatever the engine says.
     ty_status read(const char *call);
-    memory_1 known();
+    term_memory known();
     // ST22: what is reported as acknowledged is remembered before, and never goes back, whichever process writes it.
     // Durable at once if the replication or the term changes, else within a second. TY_E_BUSY: another process has
     // begun a term.
-    ty_status keep(memory_1 now);
+    ty_status keep(term_memory now);
     // Why the engine must not be written to, by what compare() found; TY_OK for begins and goes_on. ST20: that the heap
     // was superseded is durable before it is reported.
-    ty_status refuse(const char *call, const finding &found, const message_header_1 &newest);
+    ty_status refuse(const char *call, const finding &found, const message_header &newest);
 
 private:
     ty_status read_notes();
-    bool begins(const memory_1 &now) const; // a term, or the replication
-    ty_status write_memory(const memory_1 &now);
-    ty_status note_superseded(const finding &found, const message_header_1 &newest);
+    bool begins(const term_memory &now) const; // a term, or the replication
+    ty_status write_memory(const term_memory &now);
+    ty_status note_superseded(const finding &found, const message_header &newest);
     ty_status refuse_superseded(const char *call) const;
     std::string engine_name() const;
 
@@ -91,8 +91,8 @@ private:
     const ty_engine &engine_;
     std::mutex lock_;
     ty_notes *notes_ = nullptr;
-    memory_1 known_{};
-    superseded_1 superseded_{};
+    term_memory known_{};
+    superseded_content superseded_{};
     uint64_t durable_ms_ = 0;
 };
 

@@ -12,13 +12,13 @@ namespace {
 
 constexpr uint64_t payload_seed = 0x7962646e617473; // "standby"
 
-uint64_t checksum_of(const message_header_1 &header, const void *payload) {
-    const uint64_t seed = XXH3_64bits_withSeed(&header, offsetof(message_header_1, checksum), payload_seed);
+uint64_t checksum_of(const message_header &header, const void *payload) {
+    const uint64_t seed = XXH3_64bits_withSeed(&header, offsetof(message_header, checksum), payload_seed);
     return XXH3_64bits_withSeed(payload, header.payload_bytes, seed);
 }
 
 // What no publisher writes, whatever the checksum.
-const char *wrong_field(const message_header_1 &h, ty_engine_log log) {
+const char *wrong_field(const message_header &h, ty_engine_log log) {
     const auto kind = static_cast<message_kind>(h.kind);
     const bool of_bases = kind >= message_kind::base_begin && kind <= message_kind::base_end;
     if (kind < message_kind::term || kind > message_kind::take_over)
@@ -29,7 +29,7 @@ const char *wrong_field(const message_header_1 &h, ty_engine_log log) {
         return "its number, term or replication is impossible";
     if ((kind == message_kind::records) != (h.records != 0))
         return "it has records, or none";
-    if (h.records > h.payload_bytes / record_head_bytes_1)
+    if (h.records > h.payload_bytes / record_head_bytes)
         return "it has more records than bytes";
     if (kind == message_kind::part && (h.payload_bytes == 0 || h.record_bytes > counter_max ||
                                        h.offset > h.record_bytes || h.payload_bytes > h.record_bytes - h.offset))
@@ -53,7 +53,7 @@ bool same_place(const ty_feed_position &a, const ty_feed_position &b) {
 
 // ST1: only a message that follows the one it names counts. ST5: after a term begins, messages of lower terms are void.
 ty_status judge(const message &one, tail *last, bool *counts) {
-    const message_header_1 &header = one.header;
+    const message_header &header = one.header;
     const bool follows = header.number == last->number + 1 &&
                          (header.previous == last->checksum || taiyen::detail::fault("late_message_counts")),
                of_last_session = header.session == last->session, begins = begins_term(header);
@@ -91,10 +91,10 @@ ty_status judge(const message &one, tail *last, bool *counts) {
 }
 
 uint64_t seal_message(std::vector<uint8_t> &message) {
-    message_header_1 header;
+    message_header header;
     memcpy(&header, message.data(), sizeof header);
-    header.magic = message_magic_1;
-    header.version = message_version_1;
+    header.magic = message_magic;
+    header.version = message_version;
     header.payload_bytes = static_cast<uint32_t>(message.size() - sizeof header);
     header.checksum = checksum_of(header, message.data() + sizeof header);
     memcpy(message.data(), &header, sizeof header);
@@ -103,16 +103,16 @@ uint64_t seal_message(std::vector<uint8_t> &message) {
 
 // ST1: nothing of a message is used before it was checked.
 ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_log log, message *read) {
-    message_header_1 &header = read->header;
+    message_header &header = read->header;
     header = {};
     if (size)
         memcpy(&header, bytes, std::min(size, sizeof header));
-    if (header.magic != message_magic_1)
+    if (header.magic != message_magic)
         return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: no publisher has made it", nullptr, at,
                             "use a name in the engine that nothing else writes to");
     if (size < sizeof header)
         return damaged(at, "it is shorter than any");
-    if (header.version != message_version_1)
+    if (header.version != message_version)
         return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: its version is not known here", nullptr,
                             at, "use a newer version of the library");
     if (header.payload_bytes != size - sizeof header)
@@ -134,12 +134,12 @@ ty_status take_apart(const message &from, ty_feed_position *position, std::vecto
     for (uint32_t n = 0; n < from.header.records; n++) {
         uint32_t size = 0;
         uint64_t hash = 0;
-        if (left < record_head_bytes_1)
+        if (left < record_head_bytes)
             return damaged(from.at, "its records are not as many as it says");
         memcpy(&size, at, sizeof size);
         memcpy(&hash, at + sizeof size, sizeof hash);
-        at += record_head_bytes_1;
-        left -= record_head_bytes_1;
+        at += record_head_bytes;
+        left -= record_head_bytes;
         if (size > left)
             return damaged(from.at, "a record is longer than it");
         records->push_back({position->lsn + 1, position->hash, hash, at, size});

@@ -14,8 +14,8 @@ namespace taiyen::standby {
 
 using common::fail;
 
-inline constexpr uint64_t message_magic_1 = 0x656d6172'66796154; // "Tayframe"
-inline constexpr uint32_t message_version_1 = 1;
+inline constexpr uint64_t message_magic = 0x656d6172'66796154; // "Tayframe"
+inline constexpr uint32_t message_version = 1;
 
 // The kinds of a message. The records' log has the first four and the last two, the bases' log the others.
 enum class message_kind : uint32_t {
@@ -33,7 +33,7 @@ enum class message_kind : uint32_t {
 // ST1: the checksum covers each byte before it and the whole payload; number and checksum of the message before say
 // where the message belongs.
 // ST2: the position is a sealed one of a change feed, after the message's last whole record.
-struct message_header_1 {
+struct message_header {
     uint64_t magic;
     uint32_t version;
     uint32_t kind; // message_kind
@@ -61,11 +61,11 @@ struct message_header_1 {
     uint32_t payload_bytes;
     uint64_t checksum;
 };
-static_assert(sizeof(message_header_1) == 176 + sizeof(ty_feed_position));
+static_assert(sizeof(message_header) == 176 + sizeof(ty_feed_position));
 static_assert(sizeof(ty_feed_position) == 280);
 
 // A payload of records has for each one its length (4 bytes), its hash (8) and its bytes.
-inline constexpr size_t record_head_bytes_1 = 12;
+inline constexpr size_t record_head_bytes = 12;
 
 inline constexpr uint64_t counter_max = uint64_t{1} << 62;
 
@@ -75,7 +75,7 @@ uint64_t seal_message(std::vector<uint8_t> &message);
 
 // A message as it was read.
 struct message {
-    message_header_1 header;
+    message_header header;
     const uint8_t *payload; // valid as long as the message's bytes
     uint64_t at;            // the engine's position
 };
@@ -101,7 +101,7 @@ struct tail {
 // stands, one that takes over only right after the message that it names; messages of a lower term after it are void.
 ty_status judge(const message &one, tail *last, bool *counts);
 
-inline bool begins_term(const message_header_1 &header) {
+inline bool begins_term(const message_header &header) {
     return header.kind == uint32_t(message_kind::term) || header.kind == uint32_t(message_kind::take_over);
 }
 

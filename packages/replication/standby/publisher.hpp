@@ -14,7 +14,7 @@ namespace taiyen::standby {
 
 // A message in flight, and the position that its records lead to.
 struct in_flight {
-    memory_1 memory; // what the heap remembers once it is acknowledged, except for its place
+    term_memory memory; // what the heap remembers once it is acknowledged, except for its place
     uint32_t records;
     uint64_t record_bytes;
     uint64_t confirms; // reads that its acknowledgement confirms: all that were waiting when it was handed over
@@ -52,7 +52,7 @@ private:
     // ---- The thread that sends
     void send();
     ty_status work();
-    ty_status check_history(const taiyen::standby::message_header_1 &newest);
+    ty_status check_history(const taiyen::standby::message_header &newest);
     ty_status find_place();
     ty_status check_server(const taiyen::standby::place &at, bool found);
     ty_status begin_session_of(uint64_t behind, uint64_t known_at);
@@ -66,11 +66,11 @@ private:
     ty_status take(const ty_feed_record &record);
     ty_status put_parts(const ty_feed_record &record);
     ty_status end_message(const ty_feed_position &behind);
-    ty_status put(taiyen::standby::message_header_1 header, std::vector<uint8_t> &message, uint32_t records,
+    ty_status put(taiyen::standby::message_header header, std::vector<uint8_t> &message, uint32_t records,
                   uint64_t record_bytes);
     bool is_final(ty_status status);
     bool get_over(ty_status status);
-    void tell_reached();
+    void publish_reached();
 
     // ---- The thread that takes acknowledgements
     void take_answers();
@@ -93,7 +93,7 @@ private:
     // Used only by the thread that sends.
     ty_feed_position position_{}; // handed over up to here
     ty_feed_position walked_{};   // taken up to here, in the current read
-    taiyen::standby::message_header_1 last_{};
+    taiyen::standby::message_header last_{};
     uint64_t session_ = 0;
     uint8_t identity_[16] = {};
     std::vector<uint8_t> message_; // being filled

@@ -48,7 +48,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
             return status;
     if (ty_status status = newest_place(engine, &at, &any))
         return status;
-    const message_header_1 &base = begin.read.header, &now = at.newest.read.header;
+    const message_header &base = begin.read.header, &now = at.newest.read.header;
     if (!found || !any || !same_owner(base.owner, now.owner) || now.timeline_lsn > base.position.lsn)
         return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
                     "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
@@ -58,7 +58,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
                     "give another path, or move the file away first");
     }
     state_folder folder;
-    state_1 state{};
+    standby_state state{};
     state.position = base.position;
     state.records_at = base.records_at;
     state.last = {base.record_number, base.record_checksum, base.record_session, base.term, base.records_at, 0};
@@ -106,7 +106,7 @@ ty_status ty_standby::refuse_primary(ty_status why) {
         return why;
     if (ty_status status = memory_.read(standby_call)) // ST20: a superseded heap is refused by its own memory
         return status;
-    const memory_1 known = memory_.known();
+    const term_memory known = memory_.known();
     if (ty_status status = newest_place(engine_, &at, &found))
         return status;
     if (ty_status status = compare(engine_, known, identity_, at, found, &is))
@@ -179,7 +179,7 @@ ty_status ty_standby::take_records(const message &one) {
 // A part that does not continue the parts before starts over; what is missing then shows in the position of the next
 // message.
 ty_status ty_standby::take_part(const message &one) {
-    const message_header_1 &header = one.header;
+    const message_header &header = one.header;
     if (header.offset != parts_.size())
         parts_.clear();
     if (header.offset != parts_.size())
@@ -208,7 +208,7 @@ ty_status ty_standby::take_timeline(const message &one) {
 // ST1, ST2: a message is used only if it is whole and follows the one it names, and its records lead to its position.
 // ST5: after a term begins, lower ones do not count.
 ty_status ty_standby::take(const message &one) {
-    const message_header_1 &header = one.header;
+    const message_header &header = one.header;
     const auto kind = static_cast<message_kind>(header.kind);
     tail last = state_.last;
     bool counts = false;
@@ -268,8 +268,8 @@ bool ty_standby::take(const void *bytes, size_t size, uint64_t at, void *context
 }
 
 // What the state says, in the form that a heap remembers.
-memory_1 ty_standby::memory() const {
-    memory_1 memory{};
+term_memory ty_standby::memory() const {
+    term_memory memory{};
     memory.replication = state_.replication;
     memory.term = state_.last.term;
     memcpy(memory.owner, state_.owner, sizeof memory.owner);
@@ -408,7 +408,7 @@ ty_status ty_standby::save() {
     if ((!parts_.empty() && !taiyen::detail::fault("standby_goes_on_within_a_record")) ||
         !same_place(durable_, state_.position))
         return TY_OK;
-    state_1 kept = state_;
+    standby_state kept = state_;
     kept.position = durable_;
     if (ty_status status = folder_.write(kept))
         return status;
@@ -432,10 +432,10 @@ ty_status ty_standby::catch_up(uint64_t to) {
 // ST5: the term begins after whatever the old primary has appended until then; all of that is taken before the heap is
 // promoted.
 ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *at) {
-    message_header_1 before{};
+    message_header before{};
     before.number = state_.last.number;
     before.checksum = state_.last.checksum;
-    message_header_1 header = header_behind(before, kind);
+    message_header header = header_behind(before, kind);
     header.term = state_.last.term + 1;
     header.replication = state_.replication;
     header.begun_term = state_.begun_term;

@@ -9,7 +9,7 @@
 namespace taiyen::standby {
 
 // The state of a standby beside its heap: a place in the engine, and the change feed's position of the same place.
-struct state_1 {
+struct standby_state {
     uint64_t magic;
     uint32_t version;
     uint32_t reserved;
@@ -21,9 +21,9 @@ struct state_1 {
     uint64_t begun_term; // as in messages
     uint64_t checksum;   // of all bytes before it
 };
-inline constexpr uint64_t state_magic_1 = 0x73796264'6e617473; // "standbys"
-inline constexpr uint32_t state_version_1 = 1;
-static_assert(sizeof(state_1) == 112 + sizeof(ty_feed_position));
+inline constexpr uint64_t state_magic = 0x73796264'6e617473; // "standbys"
+inline constexpr uint32_t state_version = 1;
+static_assert(sizeof(standby_state) == 112 + sizeof(ty_feed_position));
 
 // The state, in a folder of its own, which one process at a time holds.
 class state_folder {
@@ -33,8 +33,8 @@ public:
     state_folder &operator=(const state_folder &) = delete;
     ~state_folder() { ty_folder_close(folder_); }
     ty_status open(const std::string &path);
-    ty_status read(state_1 *state) const;
-    ty_status write(state_1 state) const; // durable
+    ty_status read(standby_state *state) const;
+    ty_status write(standby_state state) const; // durable
     ty_status remove() const;
 
 private:
@@ -65,7 +65,7 @@ private:
     ty_status take_part(const taiyen::standby::message &one);
     ty_status receive(const ty_feed_record *records, size_t count);
     ty_status save();
-    taiyen::standby::memory_1 memory() const;
+    taiyen::standby::term_memory memory() const;
     ty_status look(taiyen::standby::place *at, taiyen::standby::finding *is) const;
     ty_status explain(ty_status why) const;
     ty_status take_all(uint32_t timeout_ms);
@@ -88,7 +88,7 @@ private:
     ty_standby_options options_;
     taiyen::standby::heap_memory memory_;
     taiyen::standby::state_folder folder_;
-    taiyen::standby::state_1 state_{}; // of the last message taken; its position is not sealed
+    taiyen::standby::standby_state state_{}; // of the last message taken; its position is not sealed
     uint8_t identity_[16] = {};
     ty_replica *replica_ = nullptr;
     std::vector<ty_feed_record> records_;

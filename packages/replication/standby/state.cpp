@@ -10,8 +10,8 @@ namespace {
 
 constexpr const char *object_name = "state";
 
-uint64_t checksum_of(const state_1 &state) {
-    return XXH3_64bits(&state, offsetof(state_1, checksum));
+uint64_t checksum_of(const standby_state &state) {
+    return XXH3_64bits(&state, offsetof(standby_state, checksum));
 }
 
 } // namespace
@@ -25,24 +25,24 @@ ty_status state_folder::open(const std::string &path) {
     return ty_folder_open(path.c_str(), true, &folder_);
 }
 
-ty_status state_folder::read(state_1 *state) const {
+ty_status state_folder::read(standby_state *state) const {
     size_t got = 0;
     if (ty_status status = folder_->get(folder_->context, object_name, 0, state, sizeof *state, &got)) {
         return status == TY_E_NOT_FOUND ? fail(status, "open a standby: no state of it is kept", path_,
                                                "make it with ty_standby_make (taiyen standby)")
                                         : status;
     }
-    if (got == sizeof *state && state->magic == state_magic_1 && state->version == state_version_1 &&
+    if (got == sizeof *state && state->magic == state_magic && state->version == state_version &&
         state->checksum == checksum_of(*state))
         return TY_OK;
     return fail(TY_E_DAMAGED, "open a standby: its state is damaged, or of another version", path_,
                 "remove the standby's files, and make a new one");
 }
 
-ty_status state_folder::write(state_1 state) const {
+ty_status state_folder::write(standby_state state) const {
     void *object = nullptr;
-    state.magic = state_magic_1;
-    state.version = state_version_1;
+    state.magic = state_magic;
+    state.version = state_version;
     state.reserved = 0;
     state.checksum = checksum_of(state);
     if (ty_status status = folder_->put_begin(folder_->context, object_name, &object))

@@ -13,10 +13,6 @@
 namespace taiyen {
 namespace {
 
-void *no_block(ty_status) {
-    return nullptr; // the detail is set
-}
-
 // Takes the block that was freed last.
 [[gnu::always_inline]] inline void *take_freed(const ty_heap *heap, class_cache &entry) {
     const freed_block *freed = entry.freed--;
@@ -133,7 +129,7 @@ enum class own_free { refused, done, noticed };
         .remedy("create the heap without checks");
 }
 
-void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed) {
+void *alloc_extent_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed) {
     if (size > heap->limit_bytes || alignment > heap->limit_bytes) {
         return no_block(
             failure(TY_E_MEMORY, "allocate a block of %zu bytes: more than the heap's limit", std::max(size, alignment))
@@ -169,7 +165,7 @@ void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alig
     else
         size_class = size <= heap->small_max ? heap->class_of[(size + 7) / 8] : UINT32_MAX;
     if (size_class == UINT32_MAX)
-        return alloc_run_entered(heap, cache, size, alignment, zeroed);
+        return alloc_extent_entered(heap, cache, size, alignment, zeroed);
     void *block = take_small(cache, size_class);
     if (block != nullptr && zeroed)
         memset(block, 0, size);
@@ -339,7 +335,7 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
     }
     if (size <= heap->small_max) // an extent must be larger than any small block, to be distinguishable from one
         size = heap->small_max + 1;
-    void *block = alloc_run_entered(heap, work.cache(), size, alignment, true);
+    void *block = alloc_extent_entered(heap, work.cache(), size, alignment, true);
     if (block != nullptr)
         *bytes = heap->descriptors[offset_in(heap, block) / page_bytes].length * page_bytes;
     return block;

@@ -6,9 +6,12 @@
 
 namespace taiyen {
 
+inline void *no_block(ty_status) {
+    return nullptr; // the detail is set
+}
 void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
 // An extent, whatever the size. cache may be NULL: then no extent of a thread cache is used.
-void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
+void *alloc_extent_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
 // cache may be NULL: then the safepoint's lock is held.
 ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block);
 // The same for what is not a small block. The pages in emptied have no memory any more.

@@ -428,14 +428,14 @@ void *try_alloc_cached_aligned(size_t size, size_t alignment) {
 constinit thread_local thread_cache *holding_cache = &holds_nothing;
 
 // M5: a thread in no scope pays nothing; in a scope the inline calls find no thread cache (docs/design/malloc.md).
-void hide_cached() {
+void hide_magazines() {
     if (hidden_cache != nullptr)
         return;
     hidden_cache = holding_cache;
     holding_cache = &holds_nothing;
 }
 
-void show_cached() {
+void show_magazines() {
     if (hidden_cache == nullptr)
         return;
     holding_cache = hidden_cache;

@@ -24,9 +24,9 @@ extern uint8_t cached_class_of[small_bytes_max / 8 + 1];
 // detail set.
 ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block));
 
-// Between hide_cached and show_cached the inline calls handle none of this thread's calls: the slow paths decide.
-void hide_cached();
-void show_cached();
+// Between hide_magazines and show_magazines the inline calls handle none of this thread's calls: the slow paths decide.
+void hide_magazines();
+void show_magazines();
 
 // The slow paths of the inline calls: as heap_alloc and heap_free.
 void *alloc_cached_slowly(ty_heap *heap, size_t size);

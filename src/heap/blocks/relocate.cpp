@@ -22,10 +22,6 @@ struct new_place {
     memory_donors donors;
 };
 
-void *no_block(ty_status) {
-    return nullptr; // the detail is set
-}
-
 // The offset within a huge page at which the new place should start, in pages: that of the old one, so that pages can
 // be moved whole. A short extent is copied instead, once, to the start of a huge page.
 uint64_t offset_for(const ty_heap *heap, const live_block &block) {
@@ -45,7 +41,7 @@ page_extent behind(page_extent extent, uint32_t count) {
 
 // An extent of place->extent.count pages for a block that has grown and is likely to grow again: if there is enough
 // memory, in front of as many free pages.
-[[gnu::cold, gnu::noinline]] ty_status take_growing_run(ty_heap *heap, const live_block &block, new_place *place) {
+[[gnu::cold, gnu::noinline]] ty_status take_growing_extent(ty_heap *heap, const live_block &block, new_place *place) {
     uint64_t pages = place->extent.count;
     uint64_t before = offset_for(heap, block);
     const wanted_place choices[] = {{pages, huge_page_pages, before, pages, false, false},
@@ -100,7 +96,7 @@ bool in_small_pages(const ty_heap *heap, uint64_t first, uint64_t count) {
     return last < 64 && (heap->huge_places.load(std::memory_order_relaxed) >> from) << from << (63 - last) == 0;
 }
 
-// Not inlined: it would be there twice, with take_growing_run. Not cold: it copies, and cold code would copy byte by
+// Not inlined: it would be there twice, with take_growing_extent. Not cold: it copies, and cold code would copy byte by
 // byte.
 [[gnu::noinline]] page_extent move_content(ty_heap *heap, page_extent from, const new_place &place) {
     uint64_t to = place.extent.first;
@@ -130,7 +126,7 @@ void *grow_elsewhere(ty_heap *heap, thread_cache *cache, live_block block, size_
         return no_block(failure(TY_E_MEMORY, "resize a block to %zu bytes: more than the heap's limit", size)
                             .remedy("use a heap with a larger limit_bytes"));
     new_place place{{0, static_cast<uint32_t>((size + page_bytes - 1) / page_bytes)}, 0, {}};
-    if (take_growing_run(heap, block, &place) != TY_OK)
+    if (take_growing_extent(heap, block, &place) != TY_OK)
         return nullptr;
     char *to = page_address(heap, place.extent.first);
     page_extent emptied{};

@@ -34,7 +34,7 @@ ty_status resize_run(ty_heap *heap, live_block *block, size_t size) {
     donors.count = 0;
     {
         os::lock_guard guard(heap->pages_lock);
-        ty_status status = pages < block->extent.count ? shrink_run(heap, block->extent, pages)
+        ty_status status = pages < block->extent.count ? shrink_extent(heap, block->extent, pages)
                                                        : grow_extent(heap, block->extent, pages, &fresh_from);
         if (status != TY_OK)
             return status;
@@ -153,7 +153,7 @@ size_t heap_least_bytes(const ty_heap *heap, size_t bytes, bool extent) {
     return exact ? bytes - page_bytes + 1 : 0;
 }
 
-ty_status heap_split_run(ty_heap *heap, void *address, size_t kept_bytes) {
+ty_status heap_split_extent(ty_heap *heap, void *address, size_t kept_bytes) {
     live_block block;
     operation work(heap);
     if (ty_status status = find_start("split", heap, address, &block); status != TY_OK)
@@ -163,10 +163,10 @@ ty_status heap_split_run(ty_heap *heap, void *address, size_t kept_bytes) {
                        static_cast<unsigned long long>(block.bytes), kept_bytes)
             .remedy("only extents are split, between pages");
     os::lock_guard guard(heap->pages_lock);
-    return split_run(heap, block.extent, static_cast<uint32_t>(kept_bytes / page_bytes));
+    return split_extent(heap, block.extent, static_cast<uint32_t>(kept_bytes / page_bytes));
 }
 
-ty_status heap_join_runs(ty_heap *heap, void *address) {
+ty_status heap_join_extents(ty_heap *heap, void *address) {
     live_block block;
     operation work(heap);
     if (ty_status status = find_start("join", heap, address, &block); status != TY_OK)
@@ -175,7 +175,7 @@ ty_status heap_join_runs(ty_heap *heap, void *address) {
         return failure(TY_E_ARGUMENT, "join the block at %p: it is a small one", address)
             .remedy("only extents are joined");
     os::lock_guard guard(heap->pages_lock);
-    return join_runs(heap, block.extent);
+    return join_extents(heap, block.extent);
 }
 
 ty_heap *heap_of(const void *address) {

@@ -225,7 +225,7 @@ os::faults::outcome on_forbidden_access(void *context, const os::faults::memory_
     return os::faults::outcome::not_ours;
 }
 
-static constexpr check_calls calls = {
+static constexpr check_calls checked_calls = {
     checked_alloc,    checked_free, checked_resize, checked_resize_in_place, checked_usable_size, has_record,
     checked_block_at, sample_due,   take_sample,    as_program_sees,         subtract_freed,      verify_checks,
     finish,           stop};
@@ -238,7 +238,7 @@ ty_status heap_start_checks(ty_heap *heap, const ty_check_options &options) {
     if (ty_status status = os::map_memory(sizeof(heap_checks), os::memory_hint::none, &memory); status != TY_OK)
         return status;
     auto *checks = new (memory) heap_checks;
-    checks->calls = &calls;
+    checks->calls = &checked_calls;
     checks->heap = heap;
     checks->flags = options.checks;
     if ((checks->flags & TY_CHECK_LEAKS) != 0)

@@ -74,7 +74,7 @@ bool may_guard(const heap_checks &checks, const request &wanted) {
 // The block ends, up to its alignment, at the inaccessible page.
 bool make_guarded(ty_heap *heap, const request &wanted, check_record *record) {
     uint64_t data_bytes = rounded_up(rounded_up(wanted.size, wanted.alignment) + lead_bytes, page_bytes);
-    void *real = alloc_run_entered(heap, nullptr, data_bytes + page_bytes, 0, wanted.zeroed);
+    void *real = alloc_extent_entered(heap, nullptr, data_bytes + page_bytes, 0, wanted.zeroed);
     if (real == nullptr)
         return false;
     if (os::forbid(static_cast<char *>(real) + data_bytes, page_bytes) != TY_OK) {

@@ -12,7 +12,7 @@ ty_status heap_purge(ty_heap *heap, size_t *released_bytes) {
     const bool takes_back = heap->writable && heap->owner.give_back != nullptr;
     while (takes_back && walk.next(&extent)) {
         if (kind_at(heap, extent.first) == page_free)
-            released += purge_run(heap, extent);
+            released += purge_extent(heap, extent);
     }
     if (released_bytes != nullptr)
         *released_bytes = released;

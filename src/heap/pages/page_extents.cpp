@@ -461,7 +461,7 @@ ty_status grow_extent(ty_heap *heap, page_extent extent, uint32_t count, uint64_
     return TY_OK;
 }
 
-ty_status shrink_run(ty_heap *heap, page_extent extent, uint32_t count) {
+ty_status shrink_extent(ty_heap *heap, page_extent extent, uint32_t count) {
     page_extent tail{extent.first + count, extent.count - count};
     if (next_head(heap, extent.first + 1, uint64_t{extent.first} + extent.count) !=
         uint64_t{extent.first} + extent.count)
@@ -473,7 +473,7 @@ ty_status shrink_run(ty_heap *heap, page_extent extent, uint32_t count) {
     return status;
 }
 
-ty_status split_run(ty_heap *heap, page_extent extent, uint32_t count) {
+ty_status split_extent(ty_heap *heap, page_extent extent, uint32_t count) {
     uint64_t end = uint64_t{extent.first} + extent.count;
     if (next_head(heap, extent.first + uint64_t{1}, end) != end)
         return tables_damaged("an extent starts inside another one", heap, extent.first);
@@ -483,7 +483,7 @@ ty_status split_run(ty_heap *heap, page_extent extent, uint32_t count) {
     return TY_OK;
 }
 
-ty_status join_runs(ty_heap *heap, page_extent extent) {
+ty_status join_extents(ty_heap *heap, page_extent extent) {
     uint64_t end = uint64_t{extent.first} + extent.count;
     page_extent behind;
     if (end >= top_of(heap) || heap->descriptors[end].kind != page_extent_head)

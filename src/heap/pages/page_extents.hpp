@@ -68,11 +68,11 @@ void return_withdrawn(ty_heap *heap, page_extent extent);
 // as most callers then try something else).
 ty_status grow_extent(ty_heap *heap, page_extent extent, uint32_t count, uint64_t *fresh_from);
 // Frees its tail.
-ty_status shrink_run(ty_heap *heap, page_extent extent, uint32_t count);
+ty_status shrink_extent(ty_heap *heap, page_extent extent, uint32_t count);
 
 // Splits an extent in use into two, of which the first has count pages; and joins two into one.
-ty_status split_run(ty_heap *heap, page_extent extent, uint32_t count);
-ty_status join_runs(ty_heap *heap, page_extent extent);
+ty_status split_extent(ty_heap *heap, page_extent extent, uint32_t count);
+ty_status join_extents(ty_heap *heap, page_extent extent);
 
 extent_tree tree_of(ty_heap *heap);
 ty_status tables_damaged(const char *what, const ty_heap *heap, uint64_t page);

@@ -223,7 +223,7 @@ void split_at_ends(ty_heap *heap, page_extent extent) {
         return_withdrawn(heap, extents[i]);
 }
 
-size_t purge_run(ty_heap *heap, page_extent extent) {
+size_t purge_extent(ty_heap *heap, page_extent extent) {
     forget_touched(heap, extent);
     char *start = page_address(heap, extent.first);
     size_t before = os::resident_bytes(start, extent.count * page_bytes);

@@ -36,6 +36,6 @@ inline void decay_if_due(ty_heap *heap) {
 
 // Returns all memory of a free extent; the result is how much was resident. Paused heaps only, whose owner takes memory
 // back.
-size_t purge_run(ty_heap *heap, page_extent extent);
+size_t purge_extent(ty_heap *heap, page_extent extent);
 
 } // namespace taiyen

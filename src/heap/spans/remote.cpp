@@ -92,7 +92,7 @@ uint32_t take_pending(ty_heap *heap, uint32_t number) {
     return state.pending.fetch_sub(taken, std::memory_order_seq_cst) - taken;
 }
 
-void settle_remote(thread_cache *cache, uint32_t size_class) {
+void flush_remote(thread_cache *cache, uint32_t size_class) {
     const span_state *states = cache->heap->states;
     uint32_t number = cache->remote[size_class].exchange(0, std::memory_order_seq_cst);
     while (number != 0) {

@@ -46,7 +46,7 @@ inline bool passes_share(const thread_cache *owner, uint64_t before, uint64_t af
 }
 
 // Frees in the persistent metadata what others freed. By the owner, or while it is stopped. The caller holds no lock.
-void settle_remote(thread_cache *cache, uint32_t size_class);
+void flush_remote(thread_cache *cache, uint32_t size_class);
 
 // R2: for a cache that has given up spans of the class: drains its queue. Under the class's lock.
 void redirect_remote(thread_cache *cache, uint32_t size_class);

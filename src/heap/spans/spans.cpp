@@ -130,7 +130,7 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
     if (entry.current != 0 && next_word(heap, info, entry))
         return true;
     if (cache->remote[size_class].load(std::memory_order_relaxed) != 0) {
-        settle_remote(cache, size_class);
+        flush_remote(cache, size_class);
         if (entry.current != 0 && next_word(heap, info, entry))
             return true;
     }
@@ -250,7 +250,7 @@ ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &bl
             return TY_OK;
         }
         if (owner != nullptr)
-            settle_remote(cache, block.size_class); // another thread may have freed the block already
+            flush_remote(cache, block.size_class); // another thread may have freed the block already
         bool elsewhere = false;
         ty_status status = free_directly(heap, cache, block, &elsewhere, &result->freed);
         if (!elsewhere)
@@ -310,7 +310,7 @@ static void release_empty(thread_cache *cache, uint32_t size_class) {
 }
 
 // Under the class's lock. R2: then drains the queue that lost its owner.
-static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up which) {
+static void disown_spans(thread_cache *cache, uint32_t size_class, give_up which) {
     ty_heap *heap = cache->heap;
     const class_info &info = heap->classes[size_class];
     class_cache &entry = cache->classes[size_class];
@@ -334,7 +334,7 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
     entry.freed = &cache->freed[size_class].bottom;
     if (heap->cached != nullptr)
         heap->cached->let_go(cache, size_class);
-    settle_remote(cache, size_class);
+    flush_remote(cache, size_class);
     if (entry.current == 0 && entry.empty == 0 && (which == give_up::nothing || entry.owned == 0))
         return;
     os::lock_guard guard(lock_of(heap, size_class));
@@ -348,7 +348,7 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
     if (which != give_up::nothing || !fault("empty_span_kept_in_a_pause"))
         release_empty(cache, size_class);
     if (which != give_up::nothing)
-        give_up_spans(cache, size_class, which);
+        disown_spans(cache, size_class, which);
 }
 
 // K2: a paused heap and an ended thread have no kept extents.

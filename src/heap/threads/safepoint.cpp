@@ -76,7 +76,7 @@ void settle_all(ty_heap *heap) {
 
 // Stops all threads, for the first pause. Under the safepoint's lock, which it releases while it waits for threads to
 // finish their operations: caches made meanwhile see the request, and none is removed.
-void make_stand(ty_heap *heap) {
+void stop_threads(ty_heap *heap) {
     thread_cache *first = heap->caches;
     for (thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap)
         cache->safepoint.fetch_or(safepoint_requested, std::memory_order_seq_cst);
@@ -135,7 +135,7 @@ void heap_pause(ty_heap *heap, pause_to what) {
         heap->safepoint_changed.wait(heap->safepoint_lock);
     heap->changing = what == pause_to::change;
     if (heap->pauses++ == 0) {
-        make_stand(heap);
+        stop_threads(heap);
         tell_of_safepoints();
         return;
     }
@@ -148,7 +148,7 @@ bool try_pause(ty_heap *heap) {
     if (heap->changing || (heap->pauses != 0 && !heap->standing))
         return false;
     if (heap->pauses++ == 0)
-        make_stand(heap);
+        stop_threads(heap);
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <taiyen/status.h>
+#include <taiyen/storage.h>
 
 namespace taiyen {
 
@@ -39,5 +40,18 @@ constexpr const char *plural(uint64_t count) {
 
 // The status for an errno of a file operation.
 ty_status status_of_errno(int system_error);
+
+// The detail of the last failure, to be reported again after other calls.
+inline ty_error keep_error() {
+    ty_error error;
+    ty_error_detail(&error);
+    return error;
+}
+inline ty_status report_again(const ty_error &error, ty_status status) {
+    return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+inline ty_status report_again(const ty_error &error) {
+    return report_again(error, error.status);
+}
 
 } // namespace taiyen

@@ -25,7 +25,7 @@ low_descriptors_taken::~low_descriptors_taken() {
         sys::close(fillers_[--count_]);
 }
 
-int raise_descriptor(int fd) {
+int move_descriptor_high(int fd) {
     if (fd < 0 || fd >= high_descriptor_min)
         return fd;
     int raised = sys::fcntl(fd, F_DUPFD_CLOEXEC, high_descriptor_min);
@@ -45,12 +45,12 @@ int open_descriptor(const char *path, int flags, mode_t mode) {
     do
         fd = sys::open(path, flags | O_CLOEXEC, mode);
     while (fd < 0 && errno == EINTR);
-    return raise_descriptor(fd);
+    return move_descriptor_high(fd);
 }
 
 int open_system_file(const char *path) {
     low_descriptors_taken taken;
-    return raise_descriptor(sys::open_system_file(path, O_RDONLY | O_CLOEXEC));
+    return move_descriptor_high(sys::open_system_file(path, O_RDONLY | O_CLOEXEC));
 }
 
 off_t mark_descriptor(int fd) {

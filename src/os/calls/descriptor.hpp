@@ -28,7 +28,7 @@ private:
 // Duplicates a descriptor to a high number, out of the way of programs that expect low numbers for their own, or close
 // them. Returns the new number, and closes fd; or fd itself if no high number is free, or if fd is negative. -1: no
 // number above 2 is free, with errno set.
-int raise_descriptor(int fd);
+int move_descriptor_high(int fd);
 
 // open(2) with O_CLOEXEC; N1: never 0, 1 or 2. -1 and errno on failure.
 int open_descriptor(const char *path, int flags, mode_t mode = 0);

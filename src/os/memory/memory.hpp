@@ -3,7 +3,7 @@
 #pragma once
 
 #include "array.hpp"
-#include "memory_room.hpp"
+#include "memory_available.hpp"
 #include "page_mover.hpp"
 #include "page_set.hpp"
 #include "shared_memory.hpp"

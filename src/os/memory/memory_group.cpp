@@ -180,11 +180,11 @@ void each_group_limit(const memory_group &group, void *context, group_level leve
     }
 }
 
-void memory_watch::start() {
+void memory_limits::start() {
     start("/proc/self/cgroup", "/proc/self/mountinfo");
 }
 
-void memory_watch::start(const char *cgroup_path, const char *mountinfo_path) {
+void memory_limits::start(const char *cgroup_path, const char *mountinfo_path) {
     for (memory_group &group : groups_)
         group = {};
     group_places places;
@@ -202,7 +202,7 @@ void memory_watch::start(const char *cgroup_path, const char *mountinfo_path) {
     }
 }
 
-uint64_t memory_watch::limit() const {
+uint64_t memory_limits::limit() const {
     uint64_t lowest = UINT64_MAX;
     for (const memory_group &group : groups_)
         each_group_limit(group, &lowest, [](void *context, const memory_group &, const char *, uint64_t limit) {

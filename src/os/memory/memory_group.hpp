@@ -1,7 +1,7 @@
-// The levels of a control group that have a limit: shared by memory_room.cpp and memory_group.cpp.
+// The levels of a control group that have a limit: shared by memory_available.cpp and memory_group.cpp.
 #pragma once
 
-#include "memory_room.hpp"
+#include "memory_available.hpp"
 
 namespace taiyen::os {
 

@@ -26,7 +26,7 @@ bool passing(int error) {
 
 int open_mover() {
     low_descriptors_taken taken; // N1: never 0, 1 or 2
-    return raise_descriptor(sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only));
+    return move_descriptor_high(sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only));
 }
 
 // Registers for write-protection, which is never used: so no fault is ever delayed.

@@ -37,7 +37,7 @@ ty_status shared_make(const char *name, size_t bytes, shared_memory *made) {
     int fd;
     {
         low_descriptors_taken taken; // N1: never 0, 1 or 2
-        fd = raise_descriptor(sys::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        fd = move_descriptor_high(sys::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     }
     if (fd < 0)
         return failure(TY_E_UNSUPPORTED, "make memory that processes share").cause(errno);

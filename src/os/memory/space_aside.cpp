@@ -20,7 +20,7 @@ constexpr uintptr_t zone_high = 0x6f0000000000;
 constexpr uintptr_t zone_start_max = 0x670000000000; // the first range starts at a random place below this
 constexpr size_t start_unit = size_t{1} << 30;
 constexpr size_t gap_bytes = segment_bytes; // between ranges, to detect overruns
-constexpr unsigned tries_max = 64;
+constexpr unsigned claims_max = 64;
 
 struct range {
     uintptr_t start;
@@ -28,17 +28,13 @@ struct range {
 };
 constexpr size_t ranges_max = 4096;
 
-// In rising order. Guarded by `taken`, a try-lock: a thread that finds it taken does without, so that a fork at any
-// moment leaves no thread waiting.
+// In rising order. Guarded by `ranges_taken`, a try-lock: a thread that finds it taken does without, so that a fork at
+// any moment leaves no thread waiting.
 range ranges[ranges_max];
 size_t range_count;
 uintptr_t next_place;
 std::atomic<bool> unavailable{false};
-std::atomic<bool> taken{false};
-
-constexpr uintptr_t align_up(uintptr_t value, size_t alignment) {
-    return (value + alignment - 1) & ~(uintptr_t{alignment} - 1);
-}
+std::atomic<bool> ranges_taken{false};
 
 // Derived from the kernel's random bytes for each program.
 uintptr_t first_place() {
@@ -98,7 +94,7 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
         next_place = first_place();
     uintptr_t from = next_place;
     bool around = false;
-    for (unsigned tries = 0; tries < tries_max; tries++) {
+    for (unsigned tries = 0; tries < claims_max; tries++) {
         uintptr_t place = free_place(from, bytes, alignment);
         if (place == 0) {
             if (around)
@@ -124,7 +120,7 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
 [[gnu::cold]] void *set_aside(size_t bytes, size_t alignment) {
     if (!address_usable(zone_low, zone_high - zone_low) || &__tsan_init != nullptr ||
         unavailable.load(std::memory_order_relaxed) || bytes == 0 || bytes > zone_high - zone_low ||
-        taken.exchange(true, std::memory_order_acquire))
+        ranges_taken.exchange(true, std::memory_order_acquire))
         return nullptr;
     int kept = errno;
     size_t whole = align_up(bytes, page_bytes) + gap_bytes;
@@ -133,14 +129,14 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
         enter(place, whole);
         next_place = place + whole;
     }
-    taken.store(false, std::memory_order_release);
+    ranges_taken.store(false, std::memory_order_release);
     errno = kept;
     return reinterpret_cast<void *>(place);
 }
 
-// If another thread has `taken`, the range stays set aside, which costs only addresses.
+// If another thread has `ranges_taken`, the range stays set aside, which costs only addresses.
 [[gnu::cold]] void give_up_range(const void *given) {
-    if (taken.exchange(true, std::memory_order_acquire))
+    if (ranges_taken.exchange(true, std::memory_order_acquire))
         return;
     uintptr_t start = reinterpret_cast<uintptr_t>(given);
     size_t at = first_behind(start);
@@ -148,7 +144,7 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
         memmove(ranges + at, ranges + at + 1, (range_count - at - 1) * sizeof *ranges);
         range_count--;
     }
-    taken.store(false, std::memory_order_release);
+    ranges_taken.store(false, std::memory_order_release);
 }
 
 // Z2: no mapping of others is replaced or unmapped.

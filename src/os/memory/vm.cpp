@@ -27,10 +27,6 @@ void wish(void *address, size_t bytes, int advice) {
     errno = kept;
 }
 
-uintptr_t align_up(uintptr_t value, size_t alignment) {
-    return (value + alignment - 1) & ~(alignment - 1);
-}
-
 ty_status memory_failure(const char *what, const void *address, size_t bytes) {
     int error = errno;
     return failure(error == ENOMEM || error == EAGAIN ? TY_E_MEMORY : status_of_errno(error), "%s %zu bytes at %p",

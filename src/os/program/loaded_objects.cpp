@@ -13,7 +13,6 @@
 namespace taiyen::os {
 namespace {
 
-constexpr const char *own_program = "/proc/self/exe";
 constexpr size_t note_alignment = 4;
 
 struct visiting {

@@ -8,6 +8,8 @@
 
 namespace taiyen::os {
 
+inline constexpr const char *own_program = "/proc/self/exe";
+
 inline constexpr size_t build_bytes_max = 32;
 
 struct loaded_object {
@@ -41,6 +43,10 @@ struct code_zones {
     uint64_t libraries_begin;
     uint64_t libraries_end;
 };
+constexpr bool operator==(const code_zones &a, const code_zones &b) {
+    return a.program_begin == b.program_begin && a.program_end == b.program_end &&
+           a.libraries_begin == b.libraries_begin && a.libraries_end == b.libraries_end;
+}
 code_zones find_code_zones();
 
 } // namespace taiyen::os

@@ -2,6 +2,7 @@
 
 #include "../base/base.hpp"
 #include "../calls/calls.hpp"
+#include "loaded_objects.hpp"
 
 #include <cerrno>
 #include <climits>
@@ -21,8 +22,6 @@ namespace {
 // Holds the id of the process that has restarted itself: a restart that did not help is not repeated.
 constexpr const char *mark_name = "TAIYEN_STARTED_AGAIN";
 constexpr unsigned long ask_only = 0xffffffff;
-constexpr const char *own_program = "/proc/self/exe";
-
 failure refused(int error) {
     return failure(TY_E_UNSUPPORTED, "start the program without randomised addresses")
         .cause(error)

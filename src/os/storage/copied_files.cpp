@@ -106,7 +106,7 @@ ty_status copied_files::add(const char *path, uint64_t bytes, storage_file *copy
     const uint64_t wanted = bytes > UINT64_MAX / 2 ? UINT64_MAX : 2 * bytes; // the heap's program needs room, too
     const bool on_disk = original_ == ty_storage_default() && os::disk_room(path) >= wanted;
     if (!on_disk) {
-        os::memory_watch memory;
+        os::memory_limits memory;
         memory.start();
         if (memory.now().available < wanted)
             return failure(TY_E_SPACE, "copy a file of %llu bytes: neither the disk nor memory has room for twice that",

@@ -51,7 +51,7 @@ int open_number(const char *path, int flags, mode_t mode, bool *made) {
         fd = sys::open(path, flags, mode);
     while (fd < 0 && errno == EINTR);
     *made = fd >= 0;
-    return raise_descriptor(fd);
+    return move_descriptor_high(fd);
 }
 
 ty_status make_file(const char *path, ty_file **made) {
@@ -69,7 +69,7 @@ ty_status make_file(const char *path, ty_file **made) {
 int open_nameless(const char *path, bool on_disk) {
     low_descriptors_taken taken;
     if (!on_disk)
-        return raise_descriptor(sys::memfd_create("taiyen", MFD_CLOEXEC));
+        return move_descriptor_high(sys::memfd_create("taiyen", MFD_CLOEXEC));
     char folder[TY_STORAGE_PATH_MAX];
     const char *slash = strrchr(path, '/');
     size_t bytes = slash == nullptr ? 0 : slash == path ? 1 : static_cast<size_t>(slash - path);
@@ -83,7 +83,7 @@ int open_nameless(const char *path, bool on_disk) {
     do
         fd = sys::open(bytes != 0 ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     while (fd < 0 && errno == EINTR);
-    return raise_descriptor(fd);
+    return move_descriptor_high(fd);
 }
 
 } // namespace

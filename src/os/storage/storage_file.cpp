@@ -82,8 +82,7 @@ ty_status replace_leftover(storage_file &file, const char *name, const storage_f
 } // namespace
 
 void name_final_file(const ty_storage &storage, const char *creation_path, const char *path) {
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     if (strcmp(error.path, creation_path) != 0)
         return;
     storage_file left{&storage};
@@ -95,10 +94,9 @@ void name_final_file(const ty_storage &storage, const char *creation_path, const
 }
 
 void storage_file::remove_quietly(const char *name) const {
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     if (os::call_whole(storage->remove, storage->context, name))
-        (void)ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+        (void)report_again(error);
 }
 
 ty_status storage_file::open_for_creation(const char *name, const storage_file *like) {

@@ -28,7 +28,7 @@ int open_userfault() {
     low_descriptors_taken taken; // N1: never 0, 1 or 2
     int fd = sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only);
     // Before 5.11 that flag is unknown, and a privilege may suffice instead.
-    return raise_descriptor(fd >= 0 || errno != EINVAL ? fd : sys::userfaultfd(O_CLOEXEC));
+    return move_descriptor_high(fd >= 0 || errno != EINVAL ? fd : sys::userfaultfd(O_CLOEXEC));
 }
 
 ty_status register_range(int userfault, char *base, uint64_t page_count) {

@@ -13,25 +13,6 @@ inline bool opens_for_reading(ty_open_mode mode) {
     return mode == TY_OPEN_READ_ONLY || mode == TY_OPEN_COPY;
 }
 
-// What an image stores for the log of a higher layer: which log it is, and where a snapshot stands in it. The image
-// returns it unchanged.
-struct image_place {
-    uint64_t position;
-    uint64_t generation;
-    uint64_t lsn;
-};
-struct image_mark {
-    uint64_t lsn = 0;   // the checkpoint LSN: the snapshot holds every record up to it
-    uint64_t count = 1; // of log streams
-    image_place at[log_streams_max_2] = {};
-};
-// The start of a log.
-inline image_mark mark_at_begin(uint64_t lsn, uint64_t streams) {
-    image_mark mark{lsn, streams ? streams : 1};
-    for (uint64_t p = 0; p < mark.count; ++p)
-        mark.at[p].lsn = lsn;
-    return mark;
-}
 // What an open writes about the log into the header.
 struct image_log_choice {
     uint64_t identity; // 0: no log
@@ -41,11 +22,10 @@ struct image_log {
     uint8_t heap_identity[16];
     uint64_t limit_bytes;
     uint64_t log_identity; // 0: this heap has no log
-    image_mark mark;       // of the epoch that is restored
+    log_positions mark;    // of the epoch that is restored
     bool closed;           // cleanly: the log holds nothing behind the mark
-    bool version_1;        // format of the heap's files: closed cleanly; its log is recreated
-    open_identity_2 open;  // the last one that the heap's image names
-    log_source_2 source;   // whose transactions it has
+    open_identity open;    // the last one that the heap's image names
+    heap_source source;    // whose transactions it has
     uint64_t service_word; // the first word of what the heap's service root points to; 0: it points to nothing, or the
                            // heap already has a log
     const storage_file *image; // open; the log gets the same access rights (N4)
@@ -77,7 +57,7 @@ struct image_open_hook {
     ty_status (*make)(void *context);
     ty_status (*start)(void *context, ty_heap *heap);
     void (*give_up)(void *context);
-    ty_status (*name_open)(void *context, const open_identity_2 &previous, const open_identity_2 &open);
+    ty_status (*name_open)(void *context, const open_identity &previous, const open_identity &open);
     ty_status (*judge)(void *context, ty_heap *heap) = nullptr;
 };
 
@@ -93,10 +73,10 @@ ty_status image_open(const char *path, const ty_open_options &options, const ima
 ty_status image_detach_log(ty_heap *heap);
 // The heap whose transactions this one applies besides its own: in the header, durably. Also returns the identities of
 // the heap (16 bytes) and of its log. May wait until the journal's batches are checkpointed.
-log_source_2 image_source(ty_heap *heap, uint8_t *identity, uint64_t *log);
-ty_status image_set_source(ty_heap *heap, const log_source_2 &source);
+heap_source image_source(ty_heap *heap, uint8_t *identity, uint64_t *log);
+ty_status image_set_source(ty_heap *heap, const heap_source &source);
 // mark: as for a snapshot, of the last one. The log holds nothing behind it.
-ty_status image_close(ty_heap *heap, const image_mark *mark);
+ty_status image_close(ty_heap *heap, const log_positions *mark);
 ty_status image_discard(ty_heap *heap);
 // For an open that fails in the layer above, of a heap that it created: closes the heap and removes its files.
 void image_unmake(ty_heap *heap);
@@ -131,7 +111,7 @@ struct image_running {
 // mark: where the snapshot stands in the log; NULL: where the last durable one does. A snapshot whose mark differs from
 // that one is written even if no page is dirty. running NULL: no thread stores until this returns; otherwise
 // TY_E_UNSUPPORTED where image_can_run is false.
-ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, const image_running *running, uint64_t *epoch);
+ty_status image_snapshot_start(ty_heap *heap, const log_positions *mark, const image_running *running, uint64_t *epoch);
 // Whether the heap has a journal, and its tracker detects writes that race with it: constant while it is open.
 bool image_can_run(ty_heap *heap);
 ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch);
@@ -153,7 +133,7 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *c
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
 // The newest snapshots of this open, the oldest first; the fields are as in ty_snapshot_stats.
-struct snapshot_line {
+struct snapshot_record {
     uint64_t epoch;
     uint64_t unix_ns; // when it was durable
     uint64_t pause_ns;
@@ -162,7 +142,7 @@ struct snapshot_line {
     uint64_t bytes;
 };
 inline constexpr uint32_t snapshot_lines_max = 64;
-uint32_t image_snapshot_lines(ty_heap *heap, snapshot_line (&lines)[snapshot_lines_max]);
+uint32_t image_snapshot_lines(ty_heap *heap, snapshot_record (&lines)[snapshot_lines_max]);
 // The process that has the heap open for writing, by the header of its image; 0: closed.
 ty_status image_read_owner(const char *path, const ty_storage &storage, uint8_t (&identity)[16], uint64_t *process);
 // ---- inspect/notes.cpp: notes that a program which copies a heap elsewhere keeps in its image beside its pages
@@ -196,9 +176,9 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
                           const char *journal_path = nullptr, ty_error *refusal = nullptr, bool locks = true);
 // Whether `other`, as resolved, is the path of the heap's image or journal: *same is that word, or NULL. Errors:
 // TY_E_ARGUMENT where image and journal are the same.
-ty_status image_tell_same(const char *path, const ty_open_options &options, const char *other, const char **same);
+ty_status image_is_same_file(const char *path, const ty_open_options &options, const char *other, const char **same);
 // Makes the text of info say that an open would be refused for this.
-void image_tell_refusal(const ty_error &refusal, ty_info *info);
+void image_note_refusal(const ty_error &refusal, ty_info *info);
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
                       ty_problem_callback *problem, void *context, const char *journal_path = nullptr);
 // ---- Salvage of damaged files: salvage.h. The paths are as resolve_path returns them.
@@ -229,7 +209,7 @@ ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log
 // Whether the files have stayed as they were copied. log_end: where the copy of the log ends; all frames behind the
 // mark of the newest batch must have been in the log when it was copied. NULL: the heap has no log. If false, the
 // copies must be taken again.
-ty_status image_copy_check(image_copy &copy, const image_mark *log_end, bool *whole);
+ty_status image_copy_check(image_copy &copy, const log_positions *log_end, bool *whole);
 // Whether the image's headers are as they were when they were copied last.
 ty_status image_copy_unchanged(image_copy &copy, bool *same);
 // When it returns, what was read of the journal is durable: until then it may not have reached the disk.
@@ -247,13 +227,13 @@ uint64_t image_copies_allowed(ty_heap *heap);
 // The same for a heap that is open for reading, whose private memory stays.
 uint64_t image_reader_allowed();
 // The bound of private memory, and how much of it is known to be used. May be read from another thread; takes no lock.
-struct told_memory {
+struct memory_metrics {
     uint64_t bound_bytes;   // as given by the options; 0: none
     uint64_t allowed_bytes; // image_copies_allowed
     uint64_t copies_bytes;  // that the image already holds
     bool counted;           // copies_bytes is known: the heap may not fit
 };
-told_memory image_memory_told(ty_heap *heap);
+memory_metrics image_memory_metrics(ty_heap *heap);
 // Adds the pages that other threads may write even while a snapshot collects: blocks that a layer above has handed out
 // before they belong to anybody. Called within a pause, under the locks that the layer holds when it starts a snapshot.
 void image_set_pages_being_written(ty_heap *heap, void (*being_written)(void *context, os::page_set &pages),
@@ -264,7 +244,7 @@ ty_status image_check_files(ty_heap *heap);
 //     be undone on disk: the next snapshot writes the headers; until then nothing counts that is not in a snapshot.
 bool image_open_named(ty_heap *heap);
 // Where the processes that had the heap open for writing before this open had their code.
-const code_places_2 &image_code_before(ty_heap *heap);
+const code_places &image_code_before(ty_heap *heap);
 // A pointer that a layer above keeps with the heap; NULL at first.
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);
@@ -272,7 +252,7 @@ void *image_upper(ty_heap *heap);
 void image_set_metrics(ty_heap *heap, struct metrics_page *metrics_page);
 struct metrics_page *image_metrics(ty_heap *heap);
 // The statistics of undo for readers on another thread: ty_undo_stats, as of the last call that ended.
-struct told_undo {
+struct undo_metrics_of {
     uint64_t attached; // 0: the rest means nothing
     uint64_t undoable;
     uint64_t redoable;
@@ -282,9 +262,9 @@ struct told_undo {
     uint64_t room_bytes; // size of the undo buffer
 };
 // One thread at a time. Does nothing for a heap without an image.
-void image_tell_undo(ty_heap *heap, const told_undo &told);
+void image_publish_undo(ty_heap *heap, const undo_metrics_of &told);
 // False: a write is under way, and what was read before still holds.
-bool image_undo_told(ty_heap *heap, told_undo *told);
+bool image_read_undo(ty_heap *heap, undo_metrics_of *told);
 // Held by a thread that registers code in the heap, from before its transaction. Not for a volatile heap.
 os::mutex &image_notes_lock(ty_heap *heap);
 const char *image_path(ty_heap *heap);

@@ -9,41 +9,11 @@
 #include "frames/log_layout.hpp"
 #include "records/records.hpp"
 #include "src/os/os.hpp"
+#include "src/store/store.hpp"
 #include <taiyen/log.h>
 #include <taiyen/storage.h>
 
 namespace taiyen {
-
-inline constexpr uint32_t log_streams_max = log_streams_max_3;
-
-// A place in one ring.
-struct log_mark {
-    uint64_t position; // offset: counts bytes of the ring and rises for ever; the place is position % the ring's bytes
-    uint64_t generation; // 0: nothing was ever logged
-    uint64_t lsn;        // of the last record before it in this ring
-};
-// A place in a log, as a snapshot stores it: the snapshot holds the records with LSNs up to `lsn`. All others lie
-// behind the marks of their log streams. Some of the former may, too: readers skip these. With one log stream none do,
-// and at[0].lsn is the LSN.
-struct log_marks {
-    uint64_t lsn = 0;
-    uint32_t count = 1; // of log streams
-    log_mark at[log_streams_max] = {};
-};
-constexpr bool operator==(const log_mark &a, const log_mark &b) {
-    return a.position == b.position && a.generation == b.generation && a.lsn == b.lsn;
-}
-inline bool operator==(const log_marks &a, const log_marks &b) {
-    bool same = a.lsn == b.lsn && a.count == b.count;
-    for (uint32_t p = 0; p < a.count && same; ++p)
-        same = a.at[p] == b.at[p];
-    return same;
-}
-inline log_marks marks_of_one(const log_mark &mark) {
-    log_marks marks{mark.lsn};
-    marks.at[0] = mark;
-    return marks;
-}
 
 // ---- Sinks (sinks.cpp, file_sink.cpp)
 
@@ -71,24 +41,21 @@ struct log_identity {
 };
 
 // Writes the header of an empty log; durable when it returns. TY_E_ARGUMENT: the sink is smaller than log_bytes_min.
-ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open = {},
+ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const open_identity &open = {},
                      uint32_t streams = 1);
 uint64_t log_bytes_min(uint32_t block_bytes, uint32_t streams);
 // Reads the header. Errors: TY_E_FORMAT (also: of another version, which `found` shows), TY_E_DAMAGED, TY_E_MISMATCH
 // (of another heap, or another log of this one). identity NULL: any. found may be NULL.
-ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_2 *found);
+ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header *found);
 // Whether one of its two headers is damaged and the other one is used.
 bool log_half_damaged(const ty_log_sink &sink);
 // The log names `open` from now on, durably when it returns, and until the next call also `previous`, the one that it
 // names now.
 // L7: a header is overwritten only while the other one is durable and names `previous`.
 // buffer: of log_name_bytes, so that it does not fail for lack of memory.
-inline constexpr size_t log_name_bytes = log_block_bytes_max_1;
+inline constexpr size_t log_name_bytes = log_block_bytes_max;
 ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_identity &identity,
-                        const log_open_2 &previous, const log_open_2 &open, const io_buffer &buffer);
-inline bool names_open(const log_header_2 &header, const log_open_2 &open) {
-    return header.open == open || (header.previous.number && header.previous == open);
-}
+                        const open_identity &previous, const open_identity &open, const io_buffer &buffer);
 
 // ---- Reading
 
@@ -111,23 +78,23 @@ struct log_reader {
     // A record is contiguous in memory, and the 8 bytes before it can be read, too. NULL: not wanted.
     ty_status (*record)(void *context, const log_record &record);
     // Where an earlier scan ended: this one ends there and reads no further. NULL: unknown.
-    const log_marks *end = nullptr;
+    const log_positions *end = nullptr;
     // A thread may read ahead meanwhile. Only the caller's thread calls the functions.
     bool read_ahead = false;
     // The log is being written to: what seems to be missing may have been written since.
     bool in_use = false;
     // Called behind a frame: a reading could begin here whose snapshot holds everything passed on so far. NULL: not
     // wanted.
-    ty_status (*frame)(void *context, const log_marks &here) = nullptr;
+    ty_status (*frame)(void *context, const log_positions &here) = nullptr;
     // The reading ends behind the record with this LSN. In use: an LSN that was durable before.
     uint64_t up_to = UINT64_MAX;
 };
 struct log_contents {
-    log_marks end;    // behind the last valid frames; LSN: of the last record before any gap
-    log_marks next;   // where a later reading continues: before all records behind end.lsn, and before the frame of the
-                      // last record up to there, which a reading returns again if the LSN is one less
-    log_marks tail;   // records behind these LSNs are not known to be durable; reading from here returns them (L4)
-    uint64_t highest; // LSN of any record found
+    log_positions end;  // behind the last valid frames; LSN: of the last record before any gap
+    log_positions next; // where a later reading continues: before all records behind end.lsn, and before the frame of
+                        // the last record up to there, which a reading returns again if the LSN is one less
+    log_positions tail; // records behind these LSNs are not known to be durable; reading from here returns them (L4)
+    uint64_t highest;   // LSN of any record found
     uint64_t frames;
     uint64_t records; // passed on
     uint64_t record_bytes;
@@ -142,18 +109,18 @@ struct log_contents {
 // `from` is durable. A ring reports that by itself as far as it can. So on any other result than TY_OK, and where
 // nothing was found, the caller checks whether the newest snapshot's marks are behind `next`, and then continues from
 // these. If they are not, TY_E_BUSY and TY_E_DAMAGED mean damage. What was passed on is right in any case.
-ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
+ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_positions &from,
                    const log_reader &reader, log_contents *contents);
 
 // Copies the header, and the frames behind `from`, of a log that others may be writing to, to a file of its own; the
 // rest of the file is empty. What a scan of the copy returns had all been written, and nothing is missing that was
 // durable before. The copy has blocks of TY_STORAGE_BLOCK.
 // *end: of the frames. Errors: those of a scan of a log in use.
-ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
-                   const storage_file &to, log_marks *end);
+ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_positions &from,
+                   const storage_file &to, log_positions *end);
 
 // A number that changes once a frame is written behind the marks that log_scan found as the end.
-ty_status log_peek(const ty_log_sink &sink, const log_header_2 &header, const log_marks &end, uint64_t *print);
+ty_status log_peek(const ty_log_sink &sink, const log_header &header, const log_positions &end, uint64_t *print);
 
 // ---- Writing
 
@@ -162,10 +129,10 @@ struct log_options {
     const ty_log_sink *sink; // the caller's
     const char *name;        // for error texts: the path
     log_identity identity;
-    log_marks start; // a snapshot stands there: nothing before it is needed
-    log_marks end; // where log_scan from `start` ended; start == end for an empty log. New frames follow in generations
-                   // of their own
-    log_marks tail;       // of that scan
+    log_positions start;  // a snapshot stands there: nothing before it is needed
+    log_positions end;    // where log_scan from `start` ended; start == end for an empty log. New frames follow in
+                          // generations of their own
+    log_positions tail;   // of that scan
     bool thread;          // threads of the library write what no caller waits for; else appenders and waiters do
     uint64_t highest = 0; // of that scan: new LSNs are above it. 0: as `end` says
     // Called after each write: whether everything else without which the log is useless still exists. NULL: yes.
@@ -177,7 +144,7 @@ ty_status log_start(const log_options &options, log **made);
 void log_stop(log *l);
 // Ends the threads alone, while no thread commits: afterwards no write, and no check, is under way. log_resume starts
 // them again; if that fails, appenders and waiters write.
-void log_rest(log *l);
+void log_stop_threads(log *l);
 void log_resume(log *l);
 uint32_t log_streams(const log *l);
 
@@ -193,7 +160,7 @@ uint64_t log_append_end(log *l, size_t bytes);
 // The same for many appenders at a time, each in one log stream; those of other log streams do not wait. try_once: if
 // another thread appends there, or the call would have to wait for room, returns TY_E_BUSY at once, without a detail.
 enum class log_turn : uint8_t { wait, try_once };
-ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **place, log_turn wrap = log_turn::wait);
+ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **place, log_turn turn = log_turn::wait);
 // The LSN is taken between the two calls, from a counter that all appenders share, with an atomic operation that
 // acquires and releases. Each LSN must be appended, in some log stream, or no later record ever becomes durable.
 // marked: recovery accepts the record even if one before it is missing; its appender vouches for that.
@@ -231,13 +198,14 @@ void log_break(log *l, ty_status status);
 
 // The place behind everything appended so far, for a snapshot that is collected now, up to log_last. If others append
 // meanwhile, the caller sets `lsn` afterwards, to an LSN that covers all records before the marks.
-log_marks log_marks_now(log *l);
+log_positions log_positions_now(log *l);
 // A snapshot with these marks is durable: everything up to its LSN is durable, and the space before the marks is free.
-void log_release(log *l, const log_marks &marks);
-// The same for a snapshot taken in place of a log write: since log_marks_now nothing was appended; marks.lsn is that of
-// the marks, or one more when the snapshot holds a transaction that the log does not. What follows starts generations
-// that say so. Repairs a broken log: the snapshot holds what the log could not write. Waits for writes under way.
-void log_continue(log *l, const log_marks &marks);
+void log_release(log *l, const log_positions &marks);
+// The same for a snapshot taken in place of a log write: since log_positions_now nothing was appended; marks.lsn is
+// that of the marks, or one more when the snapshot holds a transaction that the log does not. What follows starts
+// generations that say so. Repairs a broken log: the snapshot holds what the log could not write. Waits for writes
+// under way.
+void log_continue(log *l, const log_positions &marks);
 
 struct log_metrics {
     uint64_t frames;

@@ -184,7 +184,7 @@ ty_status run_with_rwlock(ty_atomic_txn &txn, const ty_atomic_options &options, 
     if (takes && !call.within())
         rt->rwlock.lock();
     else if (takes && !rt->rwlock.try_lock())
-        return bodies_give_way({obstacle::kind::heap_with_rwlock, &txn, nullptr, nullptr});
+        return bodies_abort_for({obstacle::kind::heap_with_rwlock, &txn, nullptr, nullptr});
     txn.has_rwlock = rt != nullptr;
     ty_status status = run_once(txn, options, call, true, committed);
     txn.way = commit_way::record;
@@ -201,9 +201,7 @@ ty_status call_due(ty_atomic_txn &txn, ty_status status) {
     if (status != TY_OK)
         ty_error_detail(&error);
     txn.own->call_due();
-    return status == TY_OK
-               ? TY_OK
-               : ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+    return status == TY_OK ? TY_OK : report_again(error, status);
 }
 
 // Sleeps as long as the body asks to wait. It commits nothing.
@@ -244,7 +242,7 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
         outers_back(call);
         const bool again = status == TY_E_BUSY && txn.own->last_conflict() == stm::conflict::asked;
         if (call.within() && status == TY_E_BUSY && !again && bodies_lost(txn.own) == TY_OK)
-            status = bodies_give_way({obstacle::kind::heap, &txn, nullptr, nullptr});
+            status = bodies_abort_for({obstacle::kind::heap, &txn, nullptr, nullptr});
         status = call_due(txn, status);
         if (again || (status == TY_E_BUSY && !call.within()))
             continue;
@@ -260,7 +258,7 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
             status = repair_log(txn, call, status);
         if (status != TY_OK && !call.too_long)
             return status;
-    } while ((ready = call.within() ? TY_OK : clear_the_way(txn, alone && txn.all->rt != nullptr)) == TY_OK);
+    } while ((ready = call.within() ? TY_OK : acquire_obstacles(txn, alone && txn.all->rt != nullptr)) == TY_OK);
     return ready;
 }
 

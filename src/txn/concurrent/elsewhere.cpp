@@ -83,7 +83,7 @@ ty_status await_obstacle(const obstacle &met) {
 
 } // namespace
 
-ty_status clear_the_way(ty_atomic_txn &txn, bool needs_rwlock) {
+ty_status acquire_obstacles(ty_atomic_txn &txn, bool needs_rwlock) {
     const obstacle met = txn.met;
     txn.met = {};
     if (ty_status status = await_obstacle(met))

@@ -283,7 +283,7 @@ inline void blocks_forget(ty_atomic_txn &txn) {
 // With the registration latch held, at a commit: before its timestamp, and once it has one. valid false: the commit
 // failed.
 ty_status blocks_prepare(ty_atomic_txn &txn);
-void blocks_settle(ty_atomic_txn &txn, uint64_t timestamp, bool valid);
+void blocks_finish_commit(ty_atomic_txn &txn, uint64_t timestamp, bool valid);
 // X32: whether all of the bytes lie in a block of the transaction's own; and the store to it.
 inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes);
 ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t bytes);
@@ -301,7 +301,7 @@ inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
 
 // X31: for the outermost body, with nothing held: waits for what the last run met, and takes what the next run needs to
 // itself. A failure is the transaction's.
-ty_status clear_the_way(ty_atomic_txn &txn, bool needs_rwlock);
+ty_status acquire_obstacles(ty_atomic_txn &txn, bool needs_rwlock);
 [[gnu::cold]] void holds_drop(ty_atomic_txn &txn, bool forget);
 // Called when the outermost body has ended.
 inline void way_forget(ty_atomic_txn &txn) {

@@ -99,8 +99,7 @@ ty_status short_of_memory(concurrent_heap &all, size_t size) {
             words += txn->retired.words();
         }
     }
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     if (words == 0 || error.status != TY_E_MEMORY)
         return TY_E_MEMORY; // as the heap says
     return failure(TY_E_MEMORY, "allocate %zu bytes: of %zu freed bytes some transaction may still read", size,
@@ -346,7 +345,7 @@ ty_status blocks_prepare(ty_atomic_txn &txn) {
     return status;
 }
 
-void blocks_settle(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
+void blocks_finish_commit(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
     if (!valid) {
         take_roots_back(txn);
         for (const block_note &freed : txn.frees)

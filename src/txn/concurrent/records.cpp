@@ -310,7 +310,7 @@ ty_status prepare(void *, stm::transaction &own) {
     }
     ty_status status = txn.all->rt != nullptr ? prepare_record(txn, own.writes()) : TY_OK;
     if (status != TY_OK && touched)
-        blocks_settle(txn, 0, false);
+        blocks_finish_commit(txn, 0, false);
     // A snapshot that holds this commit closes the latch itself.
     if (touched && (status != TY_OK || txn.way == commit_way::snapshot))
         latch_leave(txn);
@@ -345,10 +345,10 @@ void record(void *, stm::transaction &own, uint64_t timestamp, bool valid) {
     if (!blocks_touched(txn))
         return;
     if (txn.way != commit_way::snapshot) {
-        blocks_settle(txn, timestamp, valid);
+        blocks_finish_commit(txn, timestamp, valid);
         latch_leave(txn);
     } else if (!valid) {
-        blocks_settle(txn, 0, false);
+        blocks_finish_commit(txn, 0, false);
     }
 }
 
@@ -360,7 +360,7 @@ ty_status stored(void *, stm::transaction &own, uint64_t timestamp) {
     if (ty_status status = snapshot_instead(*txn.all->rt, true, &lsn)) {
         put_words_back(txn, own.writes());
         if (blocks_touched(txn))
-            blocks_settle(txn, 0, false);
+            blocks_finish_commit(txn, 0, false);
         if (!log_broken(txn.all->rt->log)) // X23: the timestamp is in no record, so it must lie before the next
                                            // snapshot's checkpoint LSN
             log_break(txn.all->rt->log, status);
@@ -368,7 +368,7 @@ ty_status stored(void *, stm::transaction &own, uint64_t timestamp) {
     }
     if (blocks_touched(txn)) {
         latch_enter(txn);
-        blocks_settle(txn, timestamp, true);
+        blocks_finish_commit(txn, timestamp, true);
         latch_leave(txn);
     }
     return TY_OK;

@@ -13,12 +13,12 @@ constexpr const char *sink_name = "(the program's log)";
 
 // Whether the log has no transactions from its beginning on. A ring that has wrapped cannot be read from there: it
 // counts as used.
-bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header_2 &header) {
+bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header &header) {
     log_identity identity{};
     memcpy(identity.heap, header.heap_identity, sizeof identity.heap);
     identity.log = header.log_identity;
     log_contents contents{};
-    const log_marks begin{0, streams_of(header)};
+    const log_positions begin{0, header.streams};
     return log_scan(sink, name, identity, begin, {}, &contents) == TY_OK && contents.frames == 0;
 }
 
@@ -29,7 +29,7 @@ ty_status refuse_foreign_log(const log_place &place) {
 }
 
 // Its heap may need the log although it holds nothing yet: a heap that crashed is not opened without its log.
-ty_status refuse_other_heap(const log_place &place, const log_header_2 &header) {
+ty_status refuse_other_heap(const log_place &place, const log_header &header) {
     char identity[2 * sizeof header.heap_identity + 1];
     for (size_t i = 0; i < sizeof header.heap_identity; ++i)
         snprintf(identity + 2 * i, 3, "%02x", header.heap_identity[i]);
@@ -40,7 +40,7 @@ ty_status refuse_other_heap(const log_place &place, const log_header_2 &header) 
 
 // Whether the open log is another one of the heap that holds nothing: one that an open was about to give the heap.
 bool is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity) {
-    log_header_2 header;
+    log_header header;
     if (log_check(*place.sink, place.path, nullptr, &header) ||
         memcmp(header.heap_identity, heap.heap, sizeof heap.heap) || !holds_nothing(*place.sink, place.path, header))
         return false;
@@ -49,7 +49,7 @@ bool is_unused(const log_place &place, const log_identity &heap, uint64_t *log_i
 }
 
 // Whether it is another log of the same heap, of an earlier open, and the heap was closed cleanly since.
-bool is_earlier_log(const log_header_2 &header, const image_log &told) {
+bool is_earlier_log(const log_header &header, const image_log &told) {
     return told.closed && header.log_identity != told.log_identity && header.open.number < told.open.number &&
            !memcmp(header.heap_identity, told.heap_identity, sizeof header.heap_identity);
 }
@@ -59,7 +59,7 @@ bool is_earlier_log(const log_header_2 &header, const image_log &told) {
 ty_status check_apart(const log_place &place, const char *heap_path) {
     const ty_open_options &options = *place.options;
     const char *same = nullptr;
-    if (ty_status status = image_tell_same(heap_path, options, place.path, &same); status || !same)
+    if (ty_status status = image_is_same_file(heap_path, options, place.path, &same); status || !same)
         return status;
     if (!options.log_path && options.kind != TY_TRANSACTIONAL) {
         log_place look{&options, place.path, nullptr, nullptr, nullptr};
@@ -74,7 +74,7 @@ ty_status check_apart(const log_place &place, const char *heap_path) {
 }
 
 // Creates the file under another name, then renames it.
-ty_status make_file(log_place &place, const log_identity &identity, const log_open_2 &open, const log_shape &shape) {
+ty_status make_file(log_place &place, const log_identity &identity, const open_identity &open, const log_shape &shape) {
     const ty_open_options &options = *place.options;
     const ty_storage &storage = *options.storage;
     char *creation_path = path_with(place.path, creation_suffix);
@@ -87,10 +87,9 @@ ty_status make_file(log_place &place, const log_identity &identity, const log_op
     if (!status && !(status = log_format(*sink, identity, open, shape.streams)))
         status = os::call_whole(storage.rename, storage.context, creation_path, place.path);
     if (status && sink) {
-        ty_error error;
-        ty_error_detail(&error);
+        const ty_error error = keep_error();
         (void)os::call_whole(storage.remove, storage.context, creation_path); // the disk may be gone
-        (void)ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+        (void)report_again(error, status);
     }
     sink_destroy(sink);
     if (status)
@@ -169,7 +168,7 @@ ty_status place_open(log_place &place, bool writable) {
 // A creation that failed or crashed may leave its log: one that no open has named yet, or one named by the creation's
 // own open alone. The latter looks like that of a heap that crashed before its first commit; its name, beside a missing
 // image, identifies it.
-bool left_by_creation(const log_place &place, const log_header_2 &header) {
+bool left_by_creation(const log_place &place, const log_header &header) {
     if (!holds_nothing(*place.sink, place.path, header))
         return false;
     const bool own_name = !place.options->log && !place.options->log_path;
@@ -178,17 +177,15 @@ bool left_by_creation(const log_place &place, const log_header_2 &header) {
 }
 
 // Nothing that a heap may need is overwritten: only what is this heap's own, or was never used.
-ty_status place_check(log_place &place, const log_identity &identity, bool writable) {
-    ty_status status = place_open(place, writable);
+ty_status place_check(log_place &place, const log_identity &identity) {
+    ty_status status = place_open(place, true);
     if (status == TY_E_NOT_FOUND)
         return TY_OK;
     if (status)
         return status == TY_E_FORMAT ? refuse_foreign_log(place) : status;
-    log_header_2 header{};
+    log_header header{};
     status = log_check(*place.sink, place.path, nullptr, &header);
     bool ours = !memcmp(header.heap_identity, identity.heap, sizeof identity.heap);
-    if (status == TY_E_FORMAT && header.magic == log_magic_1 && header.version == log_version_1 && ours)
-        return TY_OK; // this heap's own: it is upgraded, or had a log before
     if (status == TY_E_FORMAT)
         return refuse_foreign_log(place);
     if (status)
@@ -196,7 +193,8 @@ ty_status place_check(log_place &place, const log_identity &identity, bool writa
     return ours || left_by_creation(place, header) ? TY_OK : refuse_other_heap(place, header);
 }
 
-ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open, const log_shape &shape) {
+ty_status place_make(log_place &place, const log_identity &identity, const open_identity &open,
+                     const log_shape &shape) {
     if (place.options->log)
         return log_format(*place.sink, identity, open, shape.streams);
     sink_destroy(place.own);
@@ -204,9 +202,9 @@ ty_status place_make(log_place &place, const log_identity &identity, const log_o
     return make_file(place, identity, open, shape);
 }
 
-ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older) {
+ty_status place_check_open(const log_place &place, const log_header &header, const image_log &told, bool *older) {
     *older = false;
-    if (names_open(header, open_of(told.open)))
+    if (names_open(header, told.open))
         return TY_OK;
     constexpr const char *restore = "put the files of the heap's last open back, or restore all of them from copies "
                                     "made together";
@@ -229,13 +227,13 @@ ty_status place_check_open(const log_place &place, const log_header_2 &header, c
 
 ty_status place_check_not_newer(const log_place &place, const image_log &told) {
     log_place look{place.options, place.path, nullptr, nullptr, nullptr};
-    log_header_2 header{};
+    log_header header{};
     ty_status status = place.options->log ? TY_E_NOT_FOUND : place_open(look, false);
     if (!status)
         status = log_check(*look.sink, look.path, nullptr, &header);
     const bool ours = !status && !memcmp(header.heap_identity, told.heap_identity, sizeof header.heap_identity);
     // An open that was giving the heap this log may have crashed before the image named it: then it took no commit.
-    const bool named = ours && names_open(header, open_of(told.open)) && holds_nothing(*look.sink, look.path, header);
+    const bool named = ours && names_open(header, told.open) && holds_nothing(*look.sink, look.path, header);
     const bool newer = ours && header.open.number > told.open.number && !named;
     sink_destroy(look.own);
     if (!newer)
@@ -246,7 +244,7 @@ ty_status place_check_not_newer(const log_place &place, const image_log &told) {
 }
 
 ty_status place_find(log_place &place, const log_identity &identity, const image_log &told, bool writable,
-                     log_header_2 *found, log_fit *fit, uint64_t *other) {
+                     log_header *found, log_fit *fit, uint64_t *other) {
     *fit = log_fit::fits;
     ty_status status = place_open(place, writable);
     if (status == TY_E_NOT_FOUND) {
@@ -268,12 +266,12 @@ ty_status place_find(log_place &place, const log_identity &identity, const image
     return status;
 }
 
-ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
-                          const log_open_2 &open, const io_buffer &buffer) {
+ty_status place_name_open(log_place &place, const log_identity &identity, const open_identity &previous,
+                          const open_identity &open, const io_buffer &buffer) {
     return log_name_open(*place.sink, place.path, identity, previous, open, buffer);
 }
 
-ty_status place_make_durable(const log_place &place, const log_header_2 &header) {
+ty_status place_make_durable(const log_place &place, const log_header &header) {
     if (place.options->log)
         return TY_OK;
     if (ty_status status = sink_protect(place.own, *place.image))

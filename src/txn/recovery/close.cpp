@@ -49,10 +49,11 @@ ty_status close_with_log(txn_runtime &rt) {
             (void)log_wait(rt.log, log_last(rt.log));
         // X11: the log's thread, whose check uses the image, ends before the image does.
         if (!fault("log_thread_outlives_the_image"))
-            log_rest(rt.log);
-        log_marks marks = log_marks_now(rt.log); // LK6: whole transactions, also those that the log does not hold
-        marks.lsn += fault("close_forgets_what_the_log_lacks") ? 0 : rt.unlogged.load(std::memory_order_relaxed);
-        image_mark mark = mark_of(marks);
+            log_stop_threads(rt.log);
+        log_positions mark =
+            log_positions_now(rt.log); // LK6: whole transactions, also those that the log does not hold
+        if (!fault("close_forgets_what_the_log_lacks"))
+            mark = with_lsn(mark, mark.lsn + rt.unlogged.load(std::memory_order_relaxed));
         status = image_close(heap, &mark);
     }
     if (!status) {
@@ -61,8 +62,7 @@ ty_status close_with_log(txn_runtime &rt) {
         return TY_OK;
     }
     // The heap stays open and usable. Commits then do what the thread would do.
-    ty_error error;
-    ty_error_detail(&error);
+    const ty_error error = keep_error();
     if (snapshots_create(rt))
         rt.threads = false;
     const bool removed = list_removed && !fault("commits_behind_a_list_that_is_gone");
@@ -75,7 +75,7 @@ ty_status close_with_log(txn_runtime &rt) {
     rt.opened.store(true, std::memory_order_release);
     if (locked)
         rt.rwlock.unlock();
-    return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+    return report_again(error, status);
 }
 
 } // namespace

@@ -40,14 +40,12 @@ public:
                 return TY_OK;
             if (status && !may_pass(status))
                 return status;
-            ty_error refusal{};
-            ty_error_detail(&refusal);
+            const ty_error refusal = keep_error();
             bool same = false;
             if (!status || image_copy_unchanged(*image_, &same) || !same)
                 refusals = 0;
             else if (++refusals == refusals_max)
-                return ty_error_set(status, refusal.system_error, refusal.operation, refusal.path, refusal.offset,
-                                    refusal.remedy);
+                return report_again(refusal, status);
             else
                 pause(first_pause_ns << refusals);
         }
@@ -82,19 +80,18 @@ private:
         image_log told{};
         if (ty_status status = image_copy_take(*image_, copies_, &told))
             return status;
-        log_marks log_end{};
+        log_positions log_end{};
         ty_status status = told.log_identity ? copy_log(told, &log_end) : TY_OK;
         if (status) // TY_E_BUSY: the writer has gone past the snapshot's place
             return status == TY_E_BUSY ? TY_OK : status;
-        const image_mark end = mark_of(log_end);
-        status = image_copy_check(*image_, told.log_identity ? &end : nullptr, whole);
+        status = image_copy_check(*image_, told.log_identity ? &log_end : nullptr, whole);
         if (status || !*whole)
             return status;
         status = image_copy_settle(*image_);
         return status || !told.log_identity ? status : flush_log();
     }
 
-    ty_status copy_log(const image_log &told, log_marks *end) {
+    ty_status copy_log(const image_log &told, log_positions *end) {
         ty_log_sink *sink = nullptr;
         ty_status status = file_sink_open(log_path_, false, *options_.storage, &sink);
         if (status) // a missing one: the open of the copies decides what that means
@@ -104,7 +101,7 @@ private:
         identity.log = told.log_identity;
         status = log_to_.is_open() ? TY_OK : copies_.add(log_path_, sink->size_bytes, &log_to_);
         if (!status)
-            status = log_copy(*sink, log_path_, identity, mark_of(told.mark), log_to_, end);
+            status = log_copy(*sink, log_path_, identity, told.mark, log_to_, end);
         sink_destroy(sink);
         return status;
     }

@@ -6,27 +6,27 @@
 namespace taiyen {
 namespace {
 
-record_view last_held(const opening &state) {
+record_view last_held(const heap_opening &state) {
     record_view view{};
     const held_records &held = state.plan.held;
     if (held.count()) // it was checked when it was held
-        static_cast<void>(record_look(held.at(held.count() - 1).bytes, held.at(held.count() - 1).size, &view));
+        static_cast<void>(record_inspect(held.at(held.count() - 1).bytes, held.at(held.count() - 1).size, &view));
     return view;
 }
 
 // Whether there is a callback or resolver that may know the outcome.
-bool can_ask(const opening &state) {
+bool can_ask(const heap_opening &state) {
     const record_view view = last_held(state);
     return state.options.outcome || (state.resolver && state.resolver->takes(view.description, view.description_bytes));
 }
 
-failure in_doubt_failure(const opening &state, const char *call) {
+failure in_doubt_failure(const heap_opening &state, const char *call) {
     return failure(TY_E_IN_DOUBT, "%s: its transaction %llu is prepared, and in doubt", call,
                    (unsigned long long)state.plan.in_doubt)
         .at(state.place.path);
 }
 
-ty_status refuse_in_doubt(const opening &state) {
+ty_status refuse_in_doubt(const heap_opening &state) {
     if (state.detaches)
         return in_doubt_failure(state, "take the log from a heap").remedy("open it as a transactional heap first");
     return in_doubt_failure(state, "open a heap")
@@ -34,7 +34,7 @@ ty_status refuse_in_doubt(const opening &state) {
                 "resolve");
 }
 
-ty_in_doubt_txn in_doubt_txn_of(const opening &state, bool durable) {
+ty_in_doubt_txn in_doubt_txn_of(const heap_opening &state, bool durable) {
     const record_view view = last_held(state);
     ty_in_doubt_txn in_doubt{sizeof in_doubt,  state.heap_path,        {},     state.plan.in_doubt,
                              view.description, view.description_bytes, durable};
@@ -43,7 +43,7 @@ ty_in_doubt_txn in_doubt_txn_of(const opening &state, bool durable) {
 }
 
 // Asks for the outcome. durable: what is in doubt is durable.
-ty_status ask(opening &state, ty_heap *heap, bool durable) {
+ty_status ask(heap_opening &state, ty_heap *heap, bool durable) {
     char why[256] =
         "open it again when its outcome can be told, or resolve it by hand (taiyen resolve); now the program "
         "does not know";
@@ -61,7 +61,7 @@ ty_status ask(opening &state, ty_heap *heap, bool durable) {
 // X33: a heap opened for reading holds what was acknowledged. What a copy of files in use has in doubt, and an earlier
 // copy had not, was prepared since; so was what a partner does not have. A transaction that no resolver takes is
 // committed by an outcome, which would be in the log.
-bool is_to_be_left_out(const opening &state) {
+bool is_to_be_left_out(const heap_opening &state) {
     const reading_beside &beside = *state.beside;
     if (beside.only_looks || (beside.earlier && beside.earlier != state.plan.in_doubt))
         return true;
@@ -69,7 +69,7 @@ bool is_to_be_left_out(const opening &state) {
     return !state.resolver || !state.resolver->takes(view.description, view.description_bytes);
 }
 
-void note(const opening &state) {
+void note(const heap_opening &state) {
     reading_beside &beside = *state.beside;
     beside.in_doubt = state.plan.in_doubt;
     if (!beside.only_looks)
@@ -81,7 +81,7 @@ void note(const opening &state) {
 
 // For a ring that has no room for what was believed, and for an outcome: flushes the file, and takes a snapshot that
 // stands for the outcome. Its checkpoint LSN lies behind the record.
-ty_status resolve_by_snapshot(opening &state, txn_runtime &rt) {
+ty_status resolve_by_snapshot(heap_opening &state, txn_runtime &rt) {
     uint64_t lsn = 0;
     if (ty_status status = sink_flush(state.place.own))
         return status;
@@ -104,7 +104,7 @@ ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
 
 // X28: what is in doubt is durable here before a resolver is asked about it, and its outcome before the open ends. The
 // snapshots' thread sleeps: so no snapshot can lie between the two.
-ty_status resolve_doubt(opening &state, txn_runtime &rt) {
+ty_status resolve_doubt(heap_opening &state, txn_runtime &rt) {
     if (!fault("asked_before_the_prepared_record_is_durable"))
         if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
             return status == TY_E_SPACE ? resolve_by_snapshot(state, rt) : status;
@@ -119,18 +119,18 @@ ty_status resolve_doubt(opening &state, txn_runtime &rt) {
 
 } // namespace
 
-ty_status check_can_resolve(const opening &state) {
+ty_status check_can_resolve(const heap_opening &state) {
     return state.plan.in_doubt && (state.detaches || !can_ask(state)) ? refuse_in_doubt(state) : TY_OK;
 }
 
 // Writes nothing if no outcome is known: such opens may be tried for long.
-ty_status ask_whether_told(opening &state, ty_heap *heap) {
+ty_status ask_whether_told(heap_opening &state, ty_heap *heap) {
     return state.plan.in_doubt && !state.read_only() ? ask(state, heap, false) : TY_OK;
 }
 
 // X33: holds what was acknowledged. What is in doubt is durable before a resolver is asked about it, as in an open for
 // writing.
-ty_status resolve_for_reading(opening &state, txn_runtime &rt) {
+ty_status resolve_for_reading(heap_opening &state, txn_runtime &rt) {
     if (!state.plan.in_doubt || (fault("reading_open_leaves_out_what_is_in_doubt") && !state.beside))
         return TY_OK;
     if (state.beside) {
@@ -154,7 +154,7 @@ ty_status resolve_for_reading(opening &state, txn_runtime &rt) {
     return TY_OK;
 }
 
-ty_status resolve_held(opening &state, txn_runtime &rt) {
+ty_status resolve_held(heap_opening &state, txn_runtime &rt) {
     if (state.plan.in_doubt)
         return resolve_doubt(state, rt);
     const bool pending = state.plan.held.count() && !state.detaches && !fault("pending_records_without_an_outcome");

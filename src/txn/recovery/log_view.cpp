@@ -22,15 +22,14 @@ ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, 
     if (ty_status status = image_read_info(path, *options.storage, &heap, &told, options.journal_path, &refusal, locks))
         return status;
     if (refusal.status)
-        return ty_error_set(refusal.status, refusal.system_error, refusal.operation, refusal.path, refusal.offset,
-                            refusal.remedy);
+        return report_again(refusal);
     if (!told.log_identity)
         return refuse_without_log(path);
     memcpy(newest->identity.heap, told.heap_identity, sizeof newest->identity.heap);
     newest->identity.log = told.log_identity;
-    newest->open = open_of(told.open);
+    newest->open = told.open;
     newest->epoch = heap.epoch;
-    newest->marks = mark_of(told.mark);
+    newest->marks = told.mark;
     return TY_OK;
 }
 

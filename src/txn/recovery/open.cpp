@@ -26,7 +26,7 @@ constexpr plain_calls calls_of_transactions = {
     txn_resize_scoped, txn_is_kept,   txn_free_kept,       txn_resize_kept};
 
 // streams: the number until now, used if the options give none.
-void want_log(opening &state, uint32_t streams, image_log_choice *choice) {
+void want_log(heap_opening &state, uint32_t streams, image_log_choice *choice) {
     os::random_bytes(&state.identity.log, sizeof state.identity.log);
     state.identity.log |= 1; // not 0
     state.makes = true;
@@ -35,15 +35,15 @@ void want_log(opening &state, uint32_t streams, image_log_choice *choice) {
 }
 
 // Starts an empty log: nothing is read.
-void begin_log(opening &state, uint64_t lsn, uint32_t streams) {
-    state.from = mark_of(mark_at_begin(lsn, streams));
+void begin_log(heap_opening &state, uint64_t lsn, uint32_t streams) {
+    state.from = positions_at_begin(lsn, streams);
     state.plan.contents.end = state.plan.contents.tail = state.from;
     state.plan.contents.highest = lsn;
 }
 
 // The heap was closed cleanly, and its log is missing, or is one that an open had created when it crashed before the
 // header named it.
-void replace_log(opening &state, const image_log &told, bool missing, uint64_t other, image_log_choice *choice) {
+void replace_log(heap_opening &state, const image_log &told, bool missing, uint64_t other, image_log_choice *choice) {
     const uint32_t streams = static_cast<uint32_t>(told.mark.count), wanted = state.options.log_streams;
     begin_log(state, told.mark.lsn, wanted ? wanted : streams);
     if (state.read_only()) {
@@ -56,8 +56,8 @@ void replace_log(opening &state, const image_log &told, bool missing, uint64_t o
         *choice = {};
         return;
     }
-    const uint32_t there = missing ? 0 : streams_of(state.found);
-    state.recreated = !state.reshaped;
+    const uint32_t there = missing ? 0 : state.found.streams;
+    state.recreated = !state.relaid_out;
     if (missing || (wanted && wanted != there)) {
         want_log(state, streams, choice);
         return;
@@ -68,13 +68,13 @@ void replace_log(opening &state, const image_log &told, bool missing, uint64_t o
 }
 
 // Whether the log is to get another number of log streams.
-bool is_to_be_reshaped(const opening &state) {
+bool is_to_be_reshaped(const heap_opening &state) {
     return !state.read_only() && state.options.kind != TY_SNAPSHOT && state.options.log_streams &&
-           state.options.log_streams != streams_of(state.found);
+           state.options.log_streams != state.found.streams;
 }
 
-ty_status reshape_log(opening &state, const image_log &told, image_log_choice *choice) {
-    const uint32_t streams = streams_of(state.found);
+ty_status reshape_log(heap_opening &state, const image_log &told, image_log_choice *choice) {
+    const uint32_t streams = state.found.streams;
     if (!told.closed)
         return failure(TY_E_UNSUPPORTED, "open a log of %u log stream%s as one of %u: the heap was not closed in order",
                        streams, plural(streams), state.options.log_streams)
@@ -88,29 +88,20 @@ ty_status reshape_log(opening &state, const image_log &told, image_log_choice *c
             .at(state.place.path)
             .remedy("that takes %llu bytes; open the heap as TY_SNAPSHOT, then as TY_TRANSACTIONAL with log_bytes",
                     (unsigned long long)least);
-    state.reshaped = true;
+    state.relaid_out = true;
     state.shape.bytes = bytes;
     replace_log(state, told, true, 0, choice);
     return TY_OK;
 }
 
-// A heap of format version 1 was closed cleanly: its log holds nothing that counts.
-ty_status find_old_log(opening &state, const image_log &told, image_log_choice *choice) {
-    if (!state.read_only() && state.options.kind != TY_SNAPSHOT)
-        if (ty_status status = place_check(state.place, state.identity))
-            return status;
-    replace_log(state, told, true, 0, choice);
-    return TY_OK;
-}
-
 // The image does the same with its counters.
-ty_status check_counters(const opening &state) {
-    const log_header_2 &header = state.found;
+ty_status check_counters(const heap_opening &state) {
+    const log_header &header = state.found;
     const log_contents &contents = state.plan.contents;
     uint64_t highest = std::max({header.number, header.open.number, contents.highest});
     for (uint32_t p = 0; p < contents.end.count; ++p)
-        highest = std::max(highest, contents.end.at[p].position);
-    if (highest <= log_counter_begin_max_2)
+        highest = std::max(highest, contents.end.at[p].offset);
+    if (highest <= counter_begin_max)
         return TY_OK;
     return failure(TY_E_DAMAGED, "write to a heap with a number that no heap comes to, in its log")
         .at(state.place.path)
@@ -118,9 +109,7 @@ ty_status check_counters(const opening &state) {
 }
 
 // Finds the log of a heap that has one: its content is known afterwards, or the open is refused.
-ty_status find_log(opening &state, const image_log &told, image_log_choice *choice) {
-    if (told.version_1)
-        return find_old_log(state, told, choice);
+ty_status find_log(heap_opening &state, const image_log &told, image_log_choice *choice) {
     log_fit fit = log_fit::fits;
     uint64_t other = 0;
     ty_status status = place_find(state.place, state.identity, told, !state.read_only(), &state.found, &fit, &other);
@@ -141,7 +130,7 @@ ty_status find_log(opening &state, const image_log &told, image_log_choice *choi
 }
 
 // LK7: nobody else writes to a heap that receives; without a log anybody could.
-ty_status check_may_detach(const opening &state) {
+ty_status check_may_detach(const heap_opening &state) {
     if (state.read_only() || state.options.kind != TY_SNAPSHOT || !state.receives)
         return TY_OK;
     return failure(TY_E_PERMISSION, "take the log from a heap that receives the transactions of another one")
@@ -150,7 +139,7 @@ ty_status check_may_detach(const opening &state) {
 }
 
 ty_status check_log(void *context, const image_log &told, bool created, image_log_choice *choice) {
-    auto &state = *static_cast<opening *>(context);
+    auto &state = *static_cast<heap_opening *>(context);
     memcpy(state.identity.heap, told.heap_identity, sizeof state.identity.heap);
     state.identity.log = told.log_identity;
     state.place.image = told.image;
@@ -158,8 +147,8 @@ ty_status check_log(void *context, const image_log &told, bool created, image_lo
         if (ty_status status = state.buffer.create(log_name_bytes))
             return status;
     state.receives = told.source.state == uint64_t(source_state::receives);
-    state.named = open_of(told.open);
-    state.from = mark_of(told.mark);
+    state.named = told.open;
+    state.from = told.mark;
     if (ty_status status = check_may_detach(state))
         return status;
     if (told.log_identity)
@@ -182,7 +171,7 @@ ty_status check_log(void *context, const image_log &told, bool created, image_lo
 }
 
 ty_status make_log(void *context) {
-    auto &state = *static_cast<opening *>(context);
+    auto &state = *static_cast<heap_opening *>(context);
     if (!state.makes)
         return state.place.sink ? place_make_durable(state.place, state.found) : TY_OK;
     if (ty_status status = place_make(state.place, state.identity, state.named, state.shape))
@@ -191,12 +180,12 @@ ty_status make_log(void *context) {
     return TY_OK;
 }
 
-ty_status name_open(void *context, const open_identity_2 &previous, const open_identity_2 &open) {
-    auto &state = *static_cast<opening *>(context);
-    return place_name_open(state.place, state.identity, open_of(previous), open_of(open), state.buffer);
+ty_status name_open(void *context, const open_identity &previous, const open_identity &open) {
+    auto &state = *static_cast<heap_opening *>(context);
+    return place_name_open(state.place, state.identity, previous, open, state.buffer);
 }
 
-txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
+txn_runtime *runtime_create(const heap_opening &state, ty_heap *heap) {
     void *memory = nullptr;
     if (os::map_memory(sizeof(txn_runtime), os::memory_hint::none, &memory))
         return nullptr;
@@ -238,7 +227,7 @@ ty_status make_parts(txn_runtime &rt) {
 }
 
 // Brings the heap's memory to the log's end.
-ty_status replay(opening &state, txn_runtime &rt) {
+ty_status replay(heap_opening &state, txn_runtime &rt) {
     state.replayed = true;
     uint64_t started_ns = os::now_ns();
     if (ty_status status = replay_run(rt, state.place, state.identity, state.from, !state.read_only(), state.plan))
@@ -250,7 +239,7 @@ ty_status replay(opening &state, txn_runtime &rt) {
     return TY_OK;
 }
 
-ty_status start_log(opening &state, txn_runtime &rt) {
+ty_status start_log(heap_opening &state, txn_runtime &rt) {
     log_options options{};
     options.sink = state.place.sink;
     options.name = state.place.path;
@@ -276,7 +265,7 @@ ty_status start_log(opening &state, txn_runtime &rt) {
 }
 
 // From here on the open cannot fail any more, except in make_streams_durable.
-void hand_over(opening &state, txn_runtime &rt) {
+void hand_over(heap_opening &state, txn_runtime &rt) {
     if (state.plan.has_snapshot)
         log_release(rt.log, state.plan.snapshot);
     rt.sink = state.place.sink;
@@ -291,7 +280,7 @@ void hand_over(opening &state, txn_runtime &rt) {
 // X21: nothing that the open read is in doubt when it returns. What was left out of the log lies before the checkpoint
 // LSN of a durable snapshot before anything is appended; so do marked records that were taken without those before
 // them. And what was believed is durable in all log streams, since a commit may wait for its own alone.
-ty_status make_streams_durable(const opening &state, txn_runtime &rt) {
+ty_status make_streams_durable(const heap_opening &state, txn_runtime &rt) {
     const log_contents &contents = state.plan.contents;
     uint64_t epoch = 0;
     if (contents.end.count == 1)
@@ -303,10 +292,9 @@ ty_status make_streams_durable(const opening &state, txn_runtime &rt) {
 }
 
 // Everything is in a snapshot before the header says that there is no log; only then is the log removed.
-ty_status detach(opening &state, txn_runtime &rt) {
-    image_mark end = mark_of(state.plan.contents.end);
+ty_status detach(heap_opening &state, txn_runtime &rt) {
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(rt.heap, &end, nullptr, &epoch))
+    if (ty_status status = image_snapshot_start(rt.heap, &state.plan.contents.end, nullptr, &epoch))
         return status;
     if (ty_status status = image_snapshot_wait(rt.heap, epoch))
         return status;
@@ -322,7 +310,7 @@ ty_status detach(opening &state, txn_runtime &rt) {
 // Does everything that may fail for want of memory or threads, if possible before the files are changed (I7: an open
 // that is refused has changed nothing). A replay that takes snapshots on its way must wait.
 ty_status start(void *context, ty_heap *heap) {
-    auto &state = *static_cast<opening *>(context);
+    auto &state = *static_cast<heap_opening *>(context);
     state.heap = heap;
     txn_runtime *rt = runtime_create(state, heap);
     if (!rt)
@@ -339,7 +327,7 @@ ty_status start(void *context, ty_heap *heap) {
 
 // The compatibility check; for a heap with a log, once its records are replayed.
 ty_status judge(void *context, ty_heap *heap) {
-    auto &state = *static_cast<opening *>(context);
+    auto &state = *static_cast<heap_opening *>(context);
     if (state.identity.log && !state.replayed)
         return TY_OK;
     if (ty_status status = ask_whether_told(state, heap))
@@ -350,7 +338,7 @@ ty_status judge(void *context, ty_heap *heap) {
 }
 
 // From the result of the image's open to a heap that can be used.
-ty_status finish_open(opening &state, ty_heap **heap) {
+ty_status finish_open(heap_opening &state, ty_heap **heap) {
     txn_runtime &rt = *runtime_of(*heap);
     if (!state.replayed) {
         if (ty_status status = replay(state, rt))
@@ -379,7 +367,7 @@ ty_status finish_open(opening &state, ty_heap **heap) {
     return TY_OK;
 }
 
-void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
+void add_to_report(const heap_opening &state, ty_heap *heap, ty_report &report) {
     const log_contents &contents = state.plan.contents;
     report.kind = image_kind(heap);
     report.log_attached = state.attached;
@@ -409,10 +397,10 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s%s%s%s", replayed, left_out, in_doubt,
              state.attached ? "; a log was attached" : "", state.detaches ? "; the log was detached" : "",
              state.recreated ? "; the log was missing or old, and not needed" : "",
-             state.reshaped ? "; the log was made anew with other log streams" : "");
+             state.relaid_out ? "; the log was made anew with other log streams" : "");
 }
 
-void add_dropped_log(const opening &state, ty_report &report) {
+void add_dropped_log(const heap_opening &state, ty_report &report) {
     report.log_detached = true;
     report.lsn = state.plan.contents.highest;
     const size_t length = strlen(report.text);
@@ -421,7 +409,7 @@ void add_dropped_log(const opening &state, ty_report &report) {
 }
 
 // Whether certainly no heap names the log that was created.
-bool no_header_names(const opening &state) {
+bool no_header_names(const heap_opening &state) {
     ty_info info{};
     ty_status status =
         image_read_info(state.heap_path, *state.options.storage, &info, nullptr, state.options.journal_path);
@@ -434,9 +422,8 @@ void give_up_runtime(ty_heap *heap) {
 }
 
 // After a failure: removes what the open had created, and nothing names.
-void give_up(opening &state, ty_heap *heap, bool created) {
-    ty_error error;
-    ty_error_detail(&error);
+void give_up(heap_opening &state, ty_heap *heap, bool created) {
+    const ty_error error = keep_error();
     if (heap) {
         give_up_runtime(heap);
         if (created)
@@ -450,11 +437,11 @@ void give_up(opening &state, ty_heap *heap, bool created) {
         const ty_storage &storage = *state.options.storage;
         (void)os::call_whole(storage.remove, storage.context, state.place.path);
     }
-    (void)ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+    (void)report_again(error);
 }
 
 void give_up_start(void *context) {
-    give_up_runtime(static_cast<opening *>(context)->heap);
+    give_up_runtime(static_cast<heap_opening *>(context)->heap);
 }
 
 } // namespace
@@ -493,7 +480,7 @@ void runtime_destroy(txn_runtime &rt) {
 
 namespace {
 
-ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
+ty_status open_resolved(heap_opening &state, ty_heap **heap, ty_report *report) {
     if (ty_status status = place_create(state.place, state.heap_path, state.options))
         return status;
     image_open_hook hook{&state, check_log, make_log, start, give_up_start, name_open, judge};
@@ -521,7 +508,7 @@ ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
 
 ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
                      const in_doubt_resolver *resolver, const open_judge *judge, reading_beside *beside = nullptr) {
-    opening state{};
+    heap_opening state{};
     state.options = options;
     state.resolver = resolver;
     state.judge = judge;

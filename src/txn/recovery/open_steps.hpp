@@ -35,7 +35,7 @@ ty_status place_open(log_place &place, bool writable);
 // ..."
 ty_status place_refuse_missing(const log_place &place, const char *operation);
 // Whether a log may be created there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
-ty_status place_check(log_place &place, const log_identity &identity, bool writable = true);
+ty_status place_check(log_place &place, const log_identity &identity);
 // The layout of a new log.
 struct log_shape {
     uint64_t bytes; // of its file; 0: from the options
@@ -43,10 +43,10 @@ struct log_shape {
 };
 // Creates a log that holds nothing, after place_check or where place_open found nothing: it is complete before it has
 // its name. On a failure it leaves none.
-ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open, const log_shape &shape);
+ty_status place_make(log_place &place, const log_identity &identity, const open_identity &open, const log_shape &shape);
 // Whether the log is of the open that the heap's image names. Otherwise the open is refused, unless the heap was closed
 // cleanly and the log is older: then the log does not matter.
-ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older);
+ty_status place_check_open(const log_place &place, const log_header &header, const image_log &told, bool *older);
 // How a log fits the image of a heap that has one.
 enum class log_fit {
     fits,
@@ -54,16 +54,16 @@ enum class log_fit {
     older,
     unused // another log of the heap that holds nothing: it can be used
 };
-// Opens the log of a heap that is not of format version 1 and checks whether it is the image's, or does not matter.
+// Opens the log of a heap and checks whether it is the image's, or does not matter.
 // Otherwise the open is refused. *other: the identity of an unused one.
 ty_status place_find(log_place &place, const log_identity &identity, const image_log &told, bool writable,
-                     log_header_2 *found, log_fit *fit, uint64_t *other);
+                     log_header *found, log_fit *fit, uint64_t *other);
 // The log names this open before the heap's image does (I8), and before a commit of it is acknowledged.
-ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
-                          const log_open_2 &open, const io_buffer &buffer);
+ty_status place_name_open(log_place &place, const log_identity &identity, const open_identity &previous,
+                          const open_identity &open, const io_buffer &buffer);
 // Makes a log that was found durable, with the same access mode as the image (N4): one that no open has named yet may
 // have been created by a process that died before the log's name was durable.
-ty_status place_make_durable(const log_place &place, const log_header_2 &header);
+ty_status place_make_durable(const log_place &place, const log_header &header);
 // For a heap that says it has no log: refuses one of a later open of it. A log that cannot be read counts as none.
 ty_status place_check_not_newer(const log_place &place, const image_log &told);
 
@@ -103,23 +103,23 @@ struct replay_plan {
     held_records held; // at the end
     uint64_t in_doubt; // the LSN of the last record, if it is a prepared one; else 0
     kept_records records;
-    page_copier pages;   // that records write to
-    uint64_t words;      // number of words that they write
-    uint64_t operations; // and of procedures
-    log_marks snapshot;  // the last one taken during the replay
+    page_copier pages;      // that records write to
+    uint64_t words;         // number of words that they write
+    uint64_t operations;    // and of procedures
+    log_positions snapshot; // the last one taken during the replay
     bool has_snapshot;
 };
 // With fewer bytes of records, a second thread is not worth starting. Tests lower it.
 inline uint64_t replay_helper_min_bytes = uint64_t{256} << 10;
 // Does not change the heap's memory, if it is there already; may copy pages of it.
-ty_status replay_scan(const log_place &place, const log_identity &identity, const log_marks &from,
+ty_status replay_scan(const log_place &place, const log_identity &identity, const log_positions &from,
                       const image_log &told, bool threads, replay_plan *plan);
 // TY_E_MEMORY if the pages that records write to are more than memory may hold: for a heap that is opened for reading.
 ty_status replay_check_fits(const log_place &place, const replay_plan &plan);
 // Whether memory has no room for all pages that records write to: then snapshots are taken on the way.
 bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan);
 // Brings the heap's memory to the end of what was scanned, except what is in doubt. writes: snapshots may be taken.
-ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_marks &from,
+ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_positions &from,
                      bool writes, replay_plan &plan);
 
 // After replay_run: replays the transactions that were in doubt.
@@ -130,9 +130,6 @@ inline log_identity identity_of(const image_log &told) {
     memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
     identity.log = told.log_identity;
     return identity;
-}
-inline log_open_2 open_of(const open_identity_2 &open) {
-    return {open.number, open.random};
 }
 
 } // namespace taiyen

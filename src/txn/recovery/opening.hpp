@@ -17,7 +17,7 @@ struct reading_beside {
 };
 
 // What an open finds out on its way.
-struct opening {
+struct heap_opening {
     ty_open_options options;
     const in_doubt_resolver *resolver;
     const open_judge *judge; // may be NULL
@@ -26,19 +26,19 @@ struct opening {
     uint64_t started_ns = os::now_ns();
     log_place place{};
     log_identity identity{};
-    log_open_2 named{}; // by the heap's image
-    log_header_2 found{};
+    open_identity named{}; // by the heap's image
+    log_header found{};
     io_buffer buffer; // for the log's header
-    log_marks from{};
+    log_positions from{};
     replay_plan plan{};
     bool attached = false;
     bool recreated = false;
     bool detaches = false;
-    bool dropped = false;  // the heap no longer has a log, and the one that it had was not needed
-    bool makes = false;    // creates a log
-    log_shape shape{};     // of the new log
-    bool reshaped = false; // the log is recreated with another number of log streams
-    bool made = false;     // the log's file: of no use if the open fails
+    bool dropped = false;    // the heap no longer has a log, and the one that it had was not needed
+    bool makes = false;      // creates a log
+    log_shape shape{};       // of the new log
+    bool relaid_out = false; // the log is recreated with another number of log streams
+    bool made = false;       // the log's file: of no use if the open fails
     bool receives = false;
     bool replayed = false;
     ty_outcome outcome = TY_OUTCOME_UNKNOWN; // of what was in doubt
@@ -47,7 +47,7 @@ struct opening {
 
     bool read_only() const { return opens_for_reading(options.mode); }
     bool threads() const { return options.background == TY_BACKGROUND_THREAD; }
-    ~opening() {
+    ~heap_opening() {
         plan.records.destroy();
         place_destroy(place);
     }
@@ -56,12 +56,12 @@ struct opening {
 // ---- in_doubt.cpp
 
 // Before anything is changed: whether an open for writing can resolve what is at the log's end.
-ty_status check_can_resolve(const opening &state);
+ty_status check_can_resolve(const heap_opening &state);
 // Before a file is changed, if possible: whether an open for writing will get the outcome.
-ty_status ask_whether_told(opening &state, ty_heap *heap);
+ty_status ask_whether_told(heap_opening &state, ty_heap *heap);
 // For an open for reading: applies what is in doubt in memory if it was committed.
-ty_status resolve_for_reading(opening &state, txn_runtime &rt);
+ty_status resolve_for_reading(heap_opening &state, txn_runtime &rt);
 // X28: resolves what is in doubt, durably; rolls back records that no prepared one follows.
-ty_status resolve_held(opening &state, txn_runtime &rt);
+ty_status resolve_held(heap_opening &state, txn_runtime &rt);
 
 } // namespace taiyen

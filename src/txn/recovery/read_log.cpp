@@ -10,7 +10,7 @@ namespace taiyen {
 namespace {
 
 // Passes the parts of records on as entries, and counts them.
-struct entry_teller {
+struct entry_reporter {
     ty_log_info *info;
     const char *name;
     uint64_t base;
@@ -29,7 +29,7 @@ struct entry_teller {
         entry.procedure = 0;
         return stopped ? TY_E_BUSY : TY_OK; // ends the reading
     }
-    ty_status tell_data(uint64_t address, uint64_t size_bytes, const void *bytes) {
+    ty_status report_data(uint64_t address, uint64_t size_bytes, const void *bytes) {
         info->data_entries += 1;
         info->changed_bytes += size_bytes;
         return tell(TY_LOG_DATA, address, size_bytes, bytes);
@@ -42,20 +42,20 @@ struct entry_teller {
         while (mask) {
             unsigned first = static_cast<unsigned>(std::countr_zero(mask)) / 8;
             unsigned count = static_cast<unsigned>(std::countr_one(mask >> (8 * first))) / 8;
-            if (ty_status status = tell_data(base + word * 8 + first, count, bytes + first))
+            if (ty_status status = report_data(base + word * 8 + first, count, bytes + first))
                 return status;
             mask = first + count < 8 ? mask & (UINT64_MAX << (8 * (first + count))) : 0;
         }
         return TY_OK;
     }
     ty_status words(uint64_t first, uint64_t count, const uint8_t *bytes) {
-        return tell_data(base + first * 8, count * 8, bytes);
+        return report_data(base + first * 8, count * 8, bytes);
     }
     ty_status zeros(uint64_t first, uint64_t count) {
         static constexpr char zero_bytes[4096] = {};
         for (uint64_t at = first * 8, end = (first + count) * 8; at < end;) {
             uint64_t bytes = end - at < sizeof zero_bytes ? end - at : sizeof zero_bytes;
-            if (ty_status status = tell_data(base + at, bytes, zero_bytes))
+            if (ty_status status = report_data(base + at, bytes, zero_bytes))
                 return status;
             at += bytes;
         }
@@ -93,7 +93,7 @@ struct entry_teller {
     }
 
     static ty_status record(void *context, const log_record &record) {
-        auto &self = *static_cast<entry_teller *>(context);
+        auto &self = *static_cast<entry_reporter *>(context);
         self.entry.lsn = record.lsn;
         self.entry.position = record.position;
         self.entry.stream = static_cast<uint16_t>(record.stream);
@@ -102,7 +102,7 @@ struct entry_teller {
         self.info->in_stream[record.stream].record_bytes += record.size;
         ty_status status = self.tell(TY_LOG_TRANSACTION, 0, record.size, nullptr);
         record_view view;
-        if (!status && !(status = record_look(record.bytes, record.size, &view)))
+        if (!status && !(status = record_inspect(record.bytes, record.size, &view)))
             status = self.parts(record.lsn, view);
         if (status == TY_E_DAMAGED)
             return failure(TY_E_DAMAGED, "read transaction %llu: its record makes no sense",
@@ -113,20 +113,20 @@ struct entry_teller {
     }
 };
 
-void take_header(const log_header_2 &header, ty_log_info *info) {
+void take_header(const log_header &header, ty_log_info *info) {
     info->format_version = header.version;
     memcpy(info->heap_identity, header.heap_identity, sizeof info->heap_identity);
     info->log_identity = header.log_identity;
     info->size_bytes = header.ring_bytes;
     info->block_bytes = header.block_bytes;
-    info->streams = streams_of(header);
+    info->streams = header.streams;
 }
 
 // For all log streams, and for each.
 void take_contents(const log_contents &contents, ty_log_info *info) {
-    info->end_position = contents.end.at[0].position;
+    info->end_position = contents.end.at[0].offset;
     for (uint32_t p = 0; p < contents.end.count; ++p)
-        info->in_stream[p].end_position = contents.end.at[p].position;
+        info->in_stream[p].end_position = contents.end.at[p].offset;
     info->transactions = contents.records;
     info->frames = contents.frames;
     info->record_bytes = contents.record_bytes;
@@ -137,21 +137,21 @@ void take_contents(const log_contents &contents, ty_log_info *info) {
 ty_status read_behind(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
                       ty_log_entry_callback *callback, void *context) {
     info->of_heap = true;
-    info->start_position = info->end_position = known.mark.at[0].position;
+    info->start_position = info->end_position = known.mark.at[0].offset;
     for (uint64_t p = 0; p < known.mark.count; ++p)
-        info->in_stream[p].start_position = info->in_stream[p].end_position = known.mark.at[p].position;
+        info->in_stream[p].start_position = info->in_stream[p].end_position = known.mark.at[p].offset;
     info->first_lsn = known.mark.lsn + 1;
     constexpr uint64_t words_per_page = os::page_bytes / 8;
-    entry_teller teller{info,
-                        place.path,
-                        reinterpret_cast<uint64_t>(heap.base),
-                        {heap_header_pages * words_per_page, heap.limit_bytes / 8},
-                        callback,
-                        context};
+    entry_reporter teller{info,
+                          place.path,
+                          reinterpret_cast<uint64_t>(heap.base),
+                          {heap_header_pages * words_per_page, heap.limit_bytes / 8},
+                          callback,
+                          context};
     log_contents contents{};
-    log_reader reader{&teller, entry_teller::record};
+    log_reader reader{&teller, entry_reporter::record};
     reader.in_use = heap.in_use;
-    ty_status status = log_scan(*place.sink, place.path, identity_of(known), mark_of(known.mark), reader, &contents);
+    ty_status status = log_scan(*place.sink, place.path, identity_of(known), known.mark, reader, &contents);
     if (contents.end.count != 0)
         take_contents(contents, info);
     return teller.stopped ? TY_OK : status;
@@ -161,17 +161,13 @@ ty_status read_behind(const log_place &place, const ty_info &heap, const image_l
 ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
                                ty_log_entry_callback *callback, void *context) {
     log_identity identity = identity_of(known);
-    log_header_2 header;
+    log_header header;
     if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
         return status;
     bool older = false; // does not matter
     if (ty_status status = heap.in_use ? TY_OK : place_check_open(place, header, known, &older); status || older)
         return status;
     return read_behind(place, heap, known, info, callback, context);
-}
-
-ty_status tell_again(const ty_error &error) {
-    return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
 
 // Only image and journal together determine where the last snapshot stands in the log.
@@ -183,7 +179,7 @@ ty_status read_heap(const char *path, const ty_open_options &options, ty_info *h
         return failure(TY_E_UNSUPPORTED, "read the log of a heap that has none")
             .at(path)
             .remedy("only transactional heaps have one");
-    return refusal.status ? tell_again(refusal) : TY_OK;
+    return refusal.status ? report_again(refusal) : TY_OK;
 }
 
 bool has_told(const ty_log_info &info) {
@@ -202,13 +198,12 @@ ty_status read_heap_s_log(const char *path, const log_place &place, ty_info &hea
         const ty_status status = read_behind_snapshot(place, heap, known, info, callback, context);
         if (!heap.in_use || (status != TY_E_BUSY && status != TY_E_DAMAGED))
             return status;
-        ty_error why;
-        ty_error_detail(&why);
+        const ty_error why = keep_error();
         const uint64_t epoch = heap.epoch;
         if (ty_status again = read_heap(path, *place.options, &heap, &known))
             return again;
         if (heap.epoch == epoch)
-            return tell_again(why);
+            return report_again(why);
         if (callback && has_told(*info))
             return failure(TY_E_BUSY, "read the log: its writer overwrote what was not read yet")
                 .at(place.path)
@@ -223,15 +218,11 @@ void add_to_text(ty_info *info, const char *text) {
 }
 
 // What an open would do with the log, or the refusal.
-ty_status foretell_log(log_place &place, const image_log &told, ty_info *info) {
+ty_status predict_log(log_place &place, const image_log &told, ty_info *info) {
     if (!told.log_identity)
         return place_check_not_newer(place, told);
     log_identity identity = identity_of(told);
-    if (told.version_1) {
-        add_to_text(info, "; a log of the present format is made");
-        return place_check(place, identity, false);
-    }
-    log_header_2 header;
+    log_header header;
     log_fit fit = log_fit::fits;
     uint64_t other = 0;
     if (ty_status status = place_find(place, identity, told, false, &header, &fit, &other))
@@ -274,7 +265,7 @@ struct findings {
 
 // Reports what an open would say of the log, and what an open does not check.
 void scrub_log(const ty_info &heap, const image_log &told, log_place &place, findings &found) {
-    log_header_2 header;
+    log_header header;
     log_fit fit = log_fit::fits;
     uint64_t other = 0;
     ty_log_info info{};
@@ -302,7 +293,7 @@ ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty
     log_place place{};
     if (ty_status status = place_of(place, heap_path, options))
         return status;
-    log_header_2 header;
+    log_header header;
     ty_status status = place_open(place, false);
     if (status == TY_E_NOT_FOUND && heap_path)
         status = place_refuse_missing(place, "read the log");
@@ -324,10 +315,10 @@ ty_status txn_read_info(const char *path, const ty_open_options &options, ty_inf
     log_place place{};
     status = place_of(place, path, options);
     if (!status)
-        status = foretell_log(place, told, info);
+        status = predict_log(place, told, info);
     if (status) {
         ty_error_detail(&refusal);
-        image_tell_refusal(refusal, info);
+        image_note_refusal(refusal, info);
     }
     place_destroy(place);
     return TY_OK;
@@ -347,16 +338,14 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
         return status;
     if (refusal.status && !found.count) // for what the image's scrub does not check
         findings::note(heap.open_text, &found);
-    if (!told.version_1) {
-        log_place place{};
-        if ((status = place_of(place, path, options)))
-            return status;
-        if (told.log_identity)
-            scrub_log(heap, told, place, found);
-        else if (place_check_not_newer(place, told))
-            findings::note(ty_error_text(), &found);
-        place_destroy(place);
-    }
+    log_place place{};
+    if ((status = place_of(place, path, options)))
+        return status;
+    if (told.log_identity)
+        scrub_log(heap, told, place, found);
+    else if (place_check_not_newer(place, told))
+        findings::note(ty_error_text(), &found);
+    place_destroy(place);
     if (found.count)
         return failure(TY_E_DAMAGED, "find the files sound: %llu problem%s", (unsigned long long)found.count,
                        plural(found.count))

@@ -75,9 +75,9 @@ ty_status check_copy(const txn_runtime &rt, const receive_start &start, const lo
 }
 
 // LK7: nobody else writes to a heap that receives.
-ty_status check_source(const txn_runtime &rt, const receive_start &start, log_source_2 *source) {
+ty_status check_source(const txn_runtime &rt, const receive_start &start, heap_source *source) {
     log_identity own{};
-    const log_source_2 now = *source = image_source(rt.heap, own.heap, &own.log);
+    const heap_source now = *source = image_source(rt.heap, own.heap, &own.log);
     if (now.state == uint64_t(source_state::promoted) && !fault("promoted_standby_receives_again"))
         return refuse_source(rt, "this one was promoted, and has a history of its own", "begin with a base");
     if (now.state == uint64_t(source_state::receives)) {
@@ -94,7 +94,7 @@ ty_status check_source(const txn_runtime &rt, const receive_start &start, log_so
 
 // Removes the library's own blocks, since the source heap may use their place. X3: reserved blocks are listed in every
 // snapshot, so nothing is appended until a snapshot holds this state.
-ty_status become_replica(txn_runtime &rt, const receive_start &start, log_source_2 source) {
+ty_status become_replica(txn_runtime &rt, const receive_start &start, heap_source source) {
     bool removed = false;
     if (reserved_count(rt))
         return failure(TY_E_BUSY, "receive the transactions of another heap: blocks are reserved in this one")
@@ -148,11 +148,11 @@ struct received_check {
     ty_status zeros(uint64_t, uint64_t) const { return TY_OK; }
 };
 
-struct step_doer {
+struct received_step {
     replayer &replay;
     ty_status status = TY_OK;
     static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
-        auto &self = *static_cast<step_doer *>(context);
+        auto &self = *static_cast<received_step *>(context);
         *next = &full;
         self.status = self.replay.run(full.row, full.others);
         return self.status ? TY_E_BUSY : TY_OK;
@@ -174,7 +174,7 @@ size_t decided_together(const ty_feed_record *records, size_t count) {
     record_order order;
     record_view view;
     for (size_t n = 0; n < count; ++n)
-        if (record_look(static_cast<const uint8_t *>(records[n].bytes), records[n].size_bytes, &view) ||
+        if (record_inspect(static_cast<const uint8_t *>(records[n].bytes), records[n].size_bytes, &view) ||
             order.step(view) || order.none())
             return n + 1;
     return count;
@@ -184,21 +184,21 @@ size_t decided_together(const ty_feed_record *records, size_t count) {
 ty_status do_records(receiving &r, const ty_feed_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
     replayer replay(rt, image_path(rt.heap), true);
-    step_doer doer{replay};
-    step_writer writer{{&doer, step_doer::take}, &r.batches[0]};
+    received_step doer{replay};
+    step_writer writer{{&doer, received_step::take}, &r.batches[0]};
     ty_status status = TY_OK;
     r.small_count = 0;
     replay.begin();
     for (size_t i = 0, some; i < count && !status; i += some) {
         some = decided_together(records + i, count - i);
         record_view last;
-        status = record_look(readable(r, records[i + some - 1]), records[i + some - 1].size_bytes, &last);
+        status = record_inspect(readable(r, records[i + some - 1]), records[i + some - 1].size_bytes, &last);
         const bool rolled_back = last.role == record_role::outcome && last.outcome == record_outcome::rolled_back &&
                                  !fault("rolled_back_received");
         const size_t from = some > 2 && fault("pending_record_left_out") ? some - 2 : 0;
         for (size_t n = from; n < some && !status && !rolled_back; ++n) {
             record_view view;
-            status = record_look(readable(r, records[i + n]), records[i + n].size_bytes, &view);
+            status = record_inspect(readable(r, records[i + n]), records[i + n].size_bytes, &view);
             writer.begin_record(records[i + n].lsn, UINT64_MAX);
             status = status ? status : record_decode_in_place(view.parts, view.size, scope_of(rt), writer);
         }
@@ -242,11 +242,10 @@ void log_records(receiving &r, const ty_feed_record *records, size_t count) {
 
 // A heap in which half a transaction was applied is useless: none of that gets into its files.
 ty_status spoil(txn_runtime &rt, ty_status status, const ty_feed_record &first) {
-    ty_error why;
-    ty_error_detail(&why);
+    const ty_error why = keep_error();
     rt.spoiled.store(!fault("half_received_heap_goes_on"), std::memory_order_release);
     if (status != TY_E_DAMAGED)
-        return ty_error_set(status, why.system_error, why.operation, why.path, why.offset, why.remedy);
+        return report_again(why, status);
     return failure(TY_E_DAMAGED, "take transaction %llu or one soon behind it: it does not fit the heap",
                    (unsigned long long)first.lsn)
         .at(image_path(rt.heap))
@@ -298,7 +297,7 @@ ty_status txn_replica_begin(ty_heap *heap, const receive_start &start, receiving
         return failure(TY_E_BUSY, "receive the transactions of another heap: this one has a replica already")
             .at(image_path(heap))
             .remedy("end that one first (ty_replica_end)");
-    log_source_2 source{};
+    heap_source source{};
     if (ty_status status = check_source(*rt, start, &source))
         return status;
     void *memory = nullptr;
@@ -339,7 +338,7 @@ ty_status txn_replica_check(const receiving &r, const ty_feed_record &record, re
     record_view view{};
     ty_status status = record.size_bytes == 0
                            ? TY_E_DAMAGED
-                           : record_look(static_cast<const uint8_t *>(record.bytes), record.size_bytes, &view);
+                           : record_inspect(static_cast<const uint8_t *>(record.bytes), record.size_bytes, &view);
     if (!status)
         status = order->step(view); // X27: pending records, a prepared one and its outcome are neighbours
     if (!status)
@@ -400,7 +399,7 @@ ty_status end_as_source(ty_heap *heap, const char *call, source_state as) {
             .at(image_path(heap))
             .remedy("end the replica first (ty_replica_end)");
     log_identity own{};
-    log_source_2 source = image_source(heap, own.heap, &own.log);
+    heap_source source = image_source(heap, own.heap, &own.log);
     if (source.state != uint64_t(source_state::receives))
         return failure(TY_E_ARGUMENT, "%s that receives nothing", call).at(image_path(heap));
     if (rt->unlogged.load(std::memory_order_relaxed))

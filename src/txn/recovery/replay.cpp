@@ -48,7 +48,7 @@ struct record_check {
     static ty_status record(void *context, const log_record &record) {
         auto &self = *static_cast<record_check *>(context);
         record_view view;
-        ty_status status = record_look(record.bytes, record.size, &view);
+        ty_status status = record_inspect(record.bytes, record.size, &view);
         if (!status)
             status = self.order.step(view); // X27: pending records, a prepared one and its outcome are neighbours
         if (!status)
@@ -77,7 +77,7 @@ struct record_reader {
 
     ty_status record(const log_record &record, bool passes) {
         record_view view;
-        if (record_look(record.bytes, record.size, &view))
+        if (record_inspect(record.bytes, record.size, &view))
             return writer.damage();
         if (view.role == record_role::plain)
             return parts(record);
@@ -105,7 +105,7 @@ struct record_reader {
     ty_status parts(const log_record &record) {
         record_view view;
         writer.begin_record(record.lsn, record.position);
-        if (record_look(record.bytes, record.size, &view))
+        if (record_inspect(record.bytes, record.size, &view))
             return writer.damage();
         ty_status status = record_decode_in_place(view.parts, view.size, scope, writer);
         return status == TY_E_DAMAGED ? writer.damage() : status;
@@ -119,7 +119,7 @@ struct record_reader {
 struct log_source {
     const log_place &place;
     const log_identity &identity;
-    const log_marks &from;
+    const log_positions &from;
 };
 
 ty_status replay_again(record_reader &reader, const log_source &source, const log_reader &how,
@@ -155,7 +155,7 @@ private:
         return status ? status : record_reader::passing(&self.reader_, one);
     }
     // An operation writes to some page, too.
-    static ty_status frame(void *context, const log_marks &here) {
+    static ty_status frame(void *context, const log_positions &here) {
         auto &self = *static_cast<stage_reader *>(context);
         if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_ ||
             (self.reader_.held.count() && !fault("stage_between_prepared_and_outcome")))
@@ -167,11 +167,10 @@ private:
         return status;
     }
     // If it fails, the pages stay in memory, dirty, for the next one. The open need not fail.
-    void take_snapshot(const log_marks &here) {
-        const image_mark mark = mark_of(here);
+    void take_snapshot(const log_positions &here) {
         uint64_t epoch = 0;
         heap_restore_end(rt_.heap);
-        ty_status status = image_snapshot_start(rt_.heap, &mark, nullptr, &epoch);
+        ty_status status = image_snapshot_start(rt_.heap, &here, nullptr, &epoch);
         if (!status && !(status = image_snapshot_wait(rt_.heap, epoch))) {
             plan_.snapshot = here;
             plan_.has_snapshot = true;
@@ -304,7 +303,7 @@ ty_status held_records::hold(const log_record &record, bool copies) {
     return TY_OK;
 }
 
-ty_status replay_scan(const log_place &place, const log_identity &identity, const log_marks &from,
+ty_status replay_scan(const log_place &place, const log_identity &identity, const log_positions &from,
                       const image_log &told, bool threads, replay_plan *plan) {
     uint64_t pages = told.limit_bytes / os::page_bytes;
     char *memory = told.heap ? static_cast<char *>(heap_base(told.heap)) : nullptr;
@@ -334,7 +333,7 @@ bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan) {
     return plan.pages.noted() * os::page_bytes > image_copies_allowed(rt.heap);
 }
 
-ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_marks &from,
+ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_positions &from,
                      bool writes, replay_plan &plan) {
     if (plan.contents.records == 0)
         return TY_OK;

@@ -108,8 +108,7 @@ private:
         end();
         ty_status status = procedure_run(rt_->heap, operation.procedure, operation.bytes, operation.byte_count);
         begin();
-        ty_error told;
-        ty_error_detail(&told);
+        const ty_error told = keep_error();
         if (!status || told.status == status)
             return status;
         return failure(status, "replay the log: the procedure %llu returned status %d",

@@ -118,7 +118,7 @@ ty_status redo_behind(const log_place &place, const image_log &known, receiving 
     redoer redo(to, until, *report);
     log_contents contents{};
     const ty_status status =
-        log_scan(*place.sink, place.path, identity_of(known), mark_of(known.mark), {&redo, redoer::take}, &contents);
+        log_scan(*place.sink, place.path, identity_of(known), known.mark, {&redo, redoer::take}, &contents);
     report->in_doubt = redo.in_doubt();
     report->left_out = contents.left_out;
     if (redo.has_stopped())
@@ -151,7 +151,7 @@ ty_status redo_log(ty_heap *heap, const log_place &place, const image_log &known
 }
 
 // X30: whether the log is the one that the heap's last open wrote. *needless: it is not, and holds nothing that counts.
-ty_status find_log(const log_place &place, const image_log &known, log_header_2 *header, bool *needless) {
+ty_status find_log(const log_place &place, const image_log &known, log_header *header, bool *needless) {
     const log_identity identity = identity_of(known);
     if (ty_status status = log_check(*place.sink, place.path, &identity, header))
         return status;
@@ -161,7 +161,7 @@ ty_status find_log(const log_place &place, const image_log &known, log_header_2 
 }
 
 // If the end of its ring lies behind that of the file, what is missing may have been transactions.
-void tell_cut_log(const log_place &place, const log_header_2 &header, ty_salvage_redone *report) {
+void tell_cut_log(const log_place &place, const log_header &header, ty_salvage_redone *report) {
     const uint64_t bytes = place.sink->size_bytes;
     if (header.ring_offset + header.ring_bytes <= bytes)
         return;
@@ -181,7 +181,7 @@ ty_status redo_at(ty_heap *heap, log_place &place, const image_log &known, uint6
     const uncut_sink uncut(*place.sink);
     log_place whole = place;
     whole.sink = &uncut.table();
-    log_header_2 header{};
+    log_header header{};
     bool needless = false;
     ty_status status = find_log(whole, known, &header, &needless);
     if (status == TY_E_MEMORY)

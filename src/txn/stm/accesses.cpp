@@ -159,7 +159,7 @@ bool transaction::reads_hold() const {
 }
 
 // Q1: all loads are of one state of memory. What was read so far must be valid at the new start, too.
-bool transaction::move_start_up() {
+bool transaction::extend_snapshot() {
     const uint64_t now = domain_->now();
     perturb();
     if (!fault("stm_start_moves_up_without_validation") && !reads_hold())
@@ -171,7 +171,7 @@ bool transaction::move_start_up() {
 bool transaction::renew() {
     if (lost_ != TY_OK || how_ != manner::optimistic)
         return lost_ == TY_OK;
-    if (!move_start_up())
+    if (!extend_snapshot())
         return false;
     began_.store(start_ + 1, std::memory_order_release); // what it has read leads to no block that was freed before
     return true;
@@ -179,13 +179,13 @@ bool transaction::renew() {
 
 bool transaction::load_committed(const uint64_t *word, uint64_t *value) {
     std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
-    for (unsigned looks = 0; !load_settled(stripe, word, value); looks++) {
+    for (unsigned looks = 0; !load_unlocked(stripe, word, value); looks++) {
         const uint64_t version = stripe->load(std::memory_order_acquire);
         if (is_locked(version)) {
             if (looks == looks_at_a_locked_stripe)
                 return lose(conflict::locked);
             os::pause_briefly();
-        } else if (timestamp_of(version) > start_ && !move_start_up()) {
+        } else if (timestamp_of(version) > start_ && !extend_snapshot()) {
             return false;
         }
     }

@@ -4,7 +4,7 @@
 namespace taiyen::stm {
 namespace {
 
-constexpr unsigned looks_at_a_locked_stripe = 50; // by a thread that already holds others
+constexpr unsigned looks_while_others_are_held = 50; // by a thread that already holds others
 
 } // namespace
 
@@ -25,7 +25,7 @@ bool transaction::lock_stripes() {
             if (version & 1) {
                 if (how_ == manner::alone)
                     os::give_way(); // its owner will find that it may not commit
-                else if (looks == looks_at_a_locked_stripe)
+                else if (looks == looks_while_others_are_held)
                     return lose(conflict::locked);
                 else
                     os::pause_briefly();

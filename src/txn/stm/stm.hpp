@@ -191,11 +191,11 @@ private:
     [[gnu::noinline]] bool begin_otherwise(patience waits);
     [[gnu::cold]] void call_all_due();
     void runs_no_more();
-    bool load_settled(const std::atomic<uint64_t> *stripe, const uint64_t *word, uint64_t *value) const;
+    bool load_unlocked(const std::atomic<uint64_t> *stripe, const uint64_t *word, uint64_t *value) const;
     bool load_word(const uint64_t *word, uint64_t *value);
     bool load_committed(const uint64_t *word, uint64_t *value);
     bool load_old(const uint64_t *word, uint64_t *value);
-    bool move_start_up();
+    bool extend_snapshot();
     bool reads_hold() const;
     bool lose(conflict kind);
     bool lose(ty_status status);
@@ -353,8 +353,8 @@ private:
 // Q1: loads are of one state. A value that was committed up to the start; false: another transaction is committing, or
 // has committed since. Ordered so that a thread that sees the value of a commit sees that its stripe is, or was,
 // locked.
-[[gnu::always_inline]] inline bool transaction::load_settled(const std::atomic<uint64_t> *stripe, const uint64_t *word,
-                                                             uint64_t *value) const {
+[[gnu::always_inline]] inline bool transaction::load_unlocked(const std::atomic<uint64_t> *stripe, const uint64_t *word,
+                                                              uint64_t *value) const {
     const uint64_t version = stripe->load(std::memory_order_acquire);
     perturb();
     *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -368,7 +368,7 @@ inline bool transaction::load_at_once(const uint64_t *word, uint64_t *value) {
         return false;
     std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
     uint64_t loaded;
-    if (!load_settled(stripe, word, &loaded)) [[unlikely]]
+    if (!load_unlocked(stripe, word, &loaded)) [[unlikely]]
         return false;
     if (reads_.count() == 0 || reads_[reads_.count() - 1] != stripe)
         reads_.push_in_room(stripe);

@@ -190,7 +190,7 @@ uint64_t end_of(const touched_block &block) {
 ty_status list_end(txn_runtime &rt, const touched_block &block) {
     if (ty_status status = reserved_list(rt, end_of(block)))
         return status;
-    ty_status status = heap_split_run(rt.heap, address_of(rt, block.word), block.words_wanted * 8);
+    ty_status status = heap_split_extent(rt.heap, address_of(rt, block.word), block.words_wanted * 8);
     if (status != TY_OK)
         reserved_unlist(rt, end_of(block));
     return status;
@@ -208,7 +208,8 @@ void unlist(txn_runtime &rt, const touched_block *blocks, size_t count) {
         if (block->words_wanted < block->words) {
             reserved_unlist(rt, end_of(*block));
             if (!fault("cut_end_lost_after_a_failed_commit"))
-                static_cast<void>(heap_join_runs(rt.heap, address_of(rt, block->word))); // undoes the split of list_end
+                static_cast<void>(
+                    heap_join_extents(rt.heap, address_of(rt, block->word))); // undoes the split of list_end
         }
     }
 }
@@ -352,7 +353,7 @@ ty_status txn_publish(ty_txn *txn, void *const *blocks, size_t count) {
     return status;
 }
 
-ty_status blocks_settle(ty_txn *txn, bool by_snapshot) {
+ty_status blocks_finish_commit(ty_txn *txn, bool by_snapshot) {
     txn_runtime &rt = *txn->rt;
     ty_status outcome = TY_OK;
     for (const touched_block &block : txn->blocks) {

@@ -60,7 +60,7 @@ ty_status bodies_lost(const stm::transaction *but) {
 }
 
 // X31: a thread in a body never waits on another heap; its bodies are lost, and the outermost one waits later.
-ty_status bodies_give_way(const obstacle &met) {
+ty_status bodies_abort_for(const obstacle &met) {
     running_body *outermost = nullptr;
     each_running(nullptr, [&outermost](running_body &each) {
         if (each.own->lost() == TY_OK)

@@ -94,7 +94,7 @@ unsigned bodies_running(const stm::transaction *but, running_body **to, unsigned
 // Why the thread's bodies, except `but`, will not commit. TY_OK: they may.
 ty_status bodies_lost(const stm::transaction *but);
 // X31: for a thread that would have to wait within a body. Returns TY_E_BUSY, with the detail.
-[[gnu::cold]] ty_status bodies_give_way(const obstacle &met);
+[[gnu::cold]] ty_status bodies_abort_for(const obstacle &met);
 // For calls that wait, and make no sense in a body that may run many times: TY_E_ARGUMENT. call completes "cannot ...".
 [[gnu::cold]] ty_status refuse_in_body(const char *call);
 

@@ -37,7 +37,7 @@ ty_status txn_end_grouped(ty_txn *txn) {
     txn_runtime &rt = *txn->rt;
     if (txn->takes_before_images && !txn->tracked)
         undeclared_stores_in(txn);
-    const ty_status status = txn->blocks.count == 0 ? TY_OK : blocks_settle(txn, false);
+    const ty_status status = txn->blocks.count == 0 ? TY_OK : blocks_finish_commit(txn, false);
     rt.metrics.transactions.add(1);
     rt.grouped.store(true, std::memory_order_relaxed);
     transaction_finish(txn);

@@ -109,7 +109,7 @@ private:
         block->reached = true;
     }
     bool is_news(const void *variable) {
-        auto &told = txn_->told_variables;
+        auto &told = txn_->reported_variables;
         if (std::find(told.begin(), told.end(), variable) != told.end())
             return false;
         return told.count == told_most || told.push(variable) == TY_OK;

@@ -12,7 +12,7 @@ constexpr uint64_t look_wait_ns = 1'000'000'000;
 
 // What an open needs to append again (L4: recovery makes durable what it believed), and a wrap, must have room whatever
 // else is in the ring: otherwise a transaction in doubt could not be resolved.
-bool has_room_to_settle(taiyen::log *log) {
+bool has_room_for_outcome(taiyen::log *log) {
     const log_metrics metrics = log_get_metrics(log);
     return metrics.used_bytes <= metrics.ring_bytes / 8 * 5;
 }
@@ -38,7 +38,7 @@ ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, 
     if (ty_status status = refuse_prepare(txn, call, bytes))
         return status;
     txn_runtime &rt = *txn->rt;
-    if (!has_room_to_settle(rt.log))
+    if (!has_room_for_outcome(rt.log))
         return no_room(call);
     txn->description = bytes != 0 ? description : "";
     txn->description_bytes = bytes;
@@ -101,7 +101,7 @@ ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
     ty_status status = TY_OK;
     if (rt->log == nullptr) {
         status = look(rt->heap, rt->holds.copied ? open_here::copy : open_here::reads, context);
-        runtime_let_go(*rt);
+        runtime_release(*rt);
         return status;
     }
     if (txn_current(rt->heap) != nullptr || rt->txn->owner.load(std::memory_order_relaxed) == prepared_owner ||
@@ -125,7 +125,7 @@ ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
         if (status == TY_OK && !fault("vote_of_an_open_heap_not_durable"))
             status = log_wait(rt->log, last);
     }
-    runtime_let_go(*rt);
+    runtime_release(*rt);
     return status;
 }
 
@@ -151,8 +151,7 @@ ty_status take_prepared(ty_txn *txn, const char *call) {
 ty_status leave_prepared(ty_txn *txn, ty_status status) {
     if (txn->prepared == 0)
         return status;
-    ty_error why;
-    ty_error_detail(&why);
+    const ty_error why = keep_error();
     const ty_status told =
         failure(TY_E_IN_DOUBT, "commit a prepared transaction: neither the log nor a snapshot takes it (%s)",
                 ty_status_name(status))

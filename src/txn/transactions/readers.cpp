@@ -50,13 +50,6 @@ void drop_ended() {
 }
 
 // A thread that does not exist in the child may be inside.
-ty_status refuse_forked(const txn_runtime &rt, const char *call) {
-    if (rt.txn_forked())
-        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
-            .remedy("use the heap in the process that opened it, or open it in the child");
-    return TY_OK;
-}
-
 ty_status open_section(txn_runtime *rt, const char *call, section **found) {
     if (rt == nullptr || rt->txn == nullptr)
         return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
@@ -91,7 +84,7 @@ ty_status enter_rwlock(txn_runtime &rt, fair_rwlock &rwlock, const char *call) {
     if (!must_not_wait()) // X31: a thread in a body waits for nobody on another heap
         rwlock.lock_shared();
     else if (!rwlock.try_lock_shared())
-        return bodies_give_way({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
+        return bodies_abort_for({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
     if (rt.spoiled.load(std::memory_order_relaxed) && !fault("reader_enters_a_spoiled_heap")) { // while this waited
         rwlock.unlock_shared();
         return refuse_spoiled(rt, call);
@@ -214,7 +207,7 @@ ty_status txn_lock_object(ty_txn *txn, const void *object) {
             return TY_OK;
     if (must_not_wait()) { // X31: a thread in a body waits for nobody on another heap
         if (!rwlock.try_lock())
-            return bodies_give_way({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
+            return bodies_abort_for({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
     } else {
         rwlock.lock();
     }

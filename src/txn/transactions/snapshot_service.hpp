@@ -2,7 +2,7 @@
 // are due (snapshots_due.cpp).
 #pragma once
 
-#include "memory_need.hpp"
+#include "memory_pressure.hpp"
 #include "transaction.hpp"
 
 namespace taiyen {
@@ -38,7 +38,7 @@ public:
 private:
     ty_status tell_locked() const {
         const ty_error &e = error_;
-        return e.status ? ty_error_set(e.status, e.system_error, e.operation, e.path, e.offset, e.remedy) : TY_OK;
+        return e.status ? report_again(e) : TY_OK;
     }
 
     os::mutex lock_{os::lock_rank::work_errors};
@@ -50,7 +50,7 @@ struct snapshot_service {
     os::mutex lock{os::lock_rank::snapshots};
     bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log does not know yet
     uint64_t pending_epoch;
-    log_marks pending_mark;
+    log_positions pending_mark;
     uint64_t started_ns;     // the last one
     uint64_t started_lsn;    // the LSN up to which it holds transactions
     os::array<void *> frees; // blocks to be freed before the next one
@@ -59,7 +59,7 @@ struct snapshot_service {
     uint64_t timed;
     uint64_t pages;
 
-    memory_need memory; // guarded by the reader-writer lock
+    memory_pressure memory; // guarded by the reader-writer lock
 
     std::atomic<uint64_t> due_log_bytes; // a snapshot is due when this much of the ring is in use
 
@@ -81,7 +81,7 @@ struct snapshot_service {
 // Frees blocks whose free was deferred. Under lock.
 void snapshots_free_some(txn_runtime &rt, snapshot_service &s, size_t most);
 // Notifies the log if the pending snapshot is durable. Under lock.
-void snapshots_settle(txn_runtime &rt, snapshot_service &s);
+void snapshots_acknowledge(txn_runtime &rt, snapshot_service &s);
 // Takes a snapshot that was not asked for. rwlock_held: by a commit. An error is kept for ty_run_background_work and
 // ty_background_work_status.
 ty_status snapshots_take(txn_runtime &rt, bool rwlock_held);
@@ -91,7 +91,7 @@ ty_status snapshots_take(txn_runtime &rt, bool rwlock_held);
 // Whether snapshots of the heap can be collected while others commit.
 bool snapshots_can_run_beside(txn_runtime &rt);
 // lock.
-ty_status snapshot_start_beside(txn_runtime &rt, log_marks *mark, uint64_t *epoch);
+ty_status snapshot_start_beside(txn_runtime &rt, log_positions *mark, uint64_t *epoch);
 
 // ---- snapshots_due.cpp
 

@@ -76,7 +76,7 @@ void snapshots_free_some(txn_runtime &rt, snapshot_service &s, size_t most) {
             s.free_error.keep();
 }
 
-void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
+void snapshots_acknowledge(txn_runtime &rt, snapshot_service &s) {
     if (!s.pending || image_epoch(rt.heap) < s.pending_epoch)
         return;
     s.pending = false;
@@ -101,15 +101,15 @@ void log_grouped(txn_runtime &rt) {
         (void)log_wait(rt.log, log_last(rt.log));
 }
 
-ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_marks *mark, uint64_t *epoch) {
+ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_positions *mark, uint64_t *epoch) {
     reservations_lock(rt);
     ty_status status = rt.others ? rt.others->begin_snapshot(*rt.others) : TY_OK;
     if (!status) {
-        *mark = log_marks_now(rt.log);
+        *mark = log_positions_now(rt.log);
         mark->lsn += beyond_log;
         if (rt.others) // a commit that failed may have had an LSN
             mark->lsn = std::max(mark->lsn, rt.others->newest_commit(*rt.others));
-        const image_mark image = mark_of(*mark);
+        const log_positions image = with_lsn(*mark, mark->lsn);
         status = image_snapshot_start(rt.heap, &image, nullptr, epoch);
         if (rt.others) {
             rt.others->have_tables(*rt.others);
@@ -130,9 +130,9 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
         return refuse_spoiled(rt, "take a snapshot");
     if (ty_status status = sink_check(rt.own_sink)) // without its log the heap would not open again
         return status;
-    snapshots_settle(rt, s);
+    snapshots_acknowledge(rt, s);
     snapshots_free_some(rt, s, SIZE_MAX);
-    log_marks mark{};
+    log_positions mark{};
     ty_status status = beside == beside_others::yes ? snapshot_start_beside(rt, &mark, epoch)
                                                     : start_standing(rt, beyond_log, &mark, epoch);
     if (status)
@@ -195,7 +195,7 @@ ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
 // The snapshot then holds what could not be written.
 ty_status snapshots_repair(txn_runtime &rt) {
     if (must_not_wait()) // X31: a thread in a body waits for nobody on another heap
-        return bodies_give_way({obstacle::kind::broken_log, nullptr, nullptr, &rt});
+        return bodies_abort_for({obstacle::kind::broken_log, nullptr, nullptr, &rt});
     snapshot_service &s = *rt.snapshots;
     rwlock_as_reader rwlock(rt);
     others_stopped stopped(rt);
@@ -209,7 +209,7 @@ ty_status wait_for(txn_runtime &rt, uint64_t epoch) {
     if (ty_status status = image_snapshot_wait(rt.heap, epoch))
         return status;
     os::lock_guard guard(rt.snapshots->lock);
-    snapshots_settle(rt, *rt.snapshots);
+    snapshots_acknowledge(rt, *rt.snapshots);
     return TY_OK;
 }
 
@@ -304,7 +304,7 @@ namespace {
 // An open that found the ring full cannot append again what it believed: a snapshot makes it durable instead.
 ty_status durable_by_snapshot(txn_runtime &rt) {
     if (must_not_wait()) // X31: a thread in a body waits for nobody on another heap
-        return bodies_give_way({obstacle::kind::full_log, nullptr, nullptr, &rt});
+        return bodies_abort_for({obstacle::kind::full_log, nullptr, nullptr, &rt});
     if (has_own(rt))
         return failure(TY_E_SPACE, "make transactions of the generation before durable: the log is full")
             .remedy("end the transaction under way first: then a snapshot does it");
@@ -319,7 +319,7 @@ ty_status durable_by_snapshot(txn_runtime &rt) {
 // A snapshot that began before the log was full may free too little, or nothing.
 ty_status snapshots_make_room(txn_runtime &rt) {
     if (must_not_wait()) // X31, as above
-        return bodies_give_way({obstacle::kind::full_log, nullptr, nullptr, &rt});
+        return bodies_abort_for({obstacle::kind::full_log, nullptr, nullptr, &rt});
     const uint64_t used = log_get_metrics(rt.log).used_bytes;
     uint64_t epoch = 0;
     {
@@ -415,7 +415,7 @@ ty_status txn_work(ty_heap *heap) {
     {
         os::lock_guard guard(s.lock);
         snapshots_free_some(*rt, s, SIZE_MAX);
-        snapshots_settle(*rt, s);
+        snapshots_acknowledge(*rt, s);
     }
     if (ty_status status = image_work(heap))
         return status;

@@ -8,8 +8,7 @@ namespace {
 
 struct collecting {
     txn_runtime &rt;
-    log_marks *mark;
-    image_mark image{};
+    log_positions *mark;
     bool begun = false;
     bool locked = true; // the reservations: before the locks of the image
 };
@@ -21,11 +20,10 @@ ty_status approach(void *context) {
     if (ty_status status = others.begin_snapshot(others))
         return status;
     self.begun = true;
-    *self.mark = log_marks_now(self.rt.log);
+    *self.mark = log_positions_now(self.rt.log);
     const uint64_t lsn = others.newest_commit(others);
     if (self.mark->count > 1) // a single ring is in the order of LSNs
         self.mark->lsn = lsn;
-    self.image = mark_of(*self.mark);
     return TY_OK;
 }
 
@@ -57,11 +55,11 @@ bool snapshots_can_run_beside(txn_runtime &rt) {
     return image_can_run(rt.heap);
 }
 
-ty_status snapshot_start_beside(txn_runtime &rt, log_marks *mark, uint64_t *epoch) {
+ty_status snapshot_start_beside(txn_runtime &rt, log_positions *mark, uint64_t *epoch) {
     collecting self{rt, mark};
     const image_running running{&self, approach, tables, resumed, settle};
     reservations_lock(rt);
-    ty_status status = image_snapshot_start(rt.heap, &self.image, &running, epoch);
+    ty_status status = image_snapshot_start(rt.heap, self.mark, &running, epoch);
     if (self.locked)
         reservations_unlock(rt);
     if (self.begun)

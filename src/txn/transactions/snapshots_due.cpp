@@ -110,7 +110,7 @@ void *thread_main(void *argument) {
         bool more;
         {
             os::lock_guard guard(s.lock);
-            snapshots_settle(rt, s);
+            snapshots_acknowledge(rt, s);
             snapshots_free_some(rt, s, frees_at_once);
             more = s.frees.count() != 0;
         }
@@ -178,13 +178,13 @@ void snapshots_destroy(txn_runtime &rt) {
 
 namespace {
 
-void snapshot_if_due(txn_runtime &rt, bool rwlock_held, bool tell, bool look, memory_answer memory) {
+void snapshot_if_due(txn_runtime &rt, bool rwlock_held, bool tell, bool look, snapshot_urgency memory) {
     snapshot_service &s = *rt.snapshots;
-    if (memory != memory_answer::enough) {
+    if (memory != snapshot_urgency::enough) {
         s.memory_short.store(true, std::memory_order_release);
         tell = true;
     }
-    if (rt.threads && memory != memory_answer::now) {
+    if (rt.threads && memory != snapshot_urgency::now) {
         if (tell || (look && much_is_logged(rt)))
             snapshots_wake(s);
     } else if ((rwlock_held || !must_not_wait()) && (look ? snapshots_due(rt) : dirty_enough(rt, s))) {
@@ -221,7 +221,7 @@ void snapshots_after_commit(txn_runtime &rt) {
         rt.metrics.unlooked_commits = 0;
         rt.metrics.seen_record_bytes = rt.metrics.record_bytes.get();
     }
-    snapshot_if_due(rt, true, tell, look, look ? rt.snapshots->memory.look() : memory_answer::enough);
+    snapshot_if_due(rt, true, tell, look, look ? rt.snapshots->memory.look() : snapshot_urgency::enough);
 }
 
 } // namespace taiyen

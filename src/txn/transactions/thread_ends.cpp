@@ -129,7 +129,7 @@ txn_runtime *runtime_hold(const uint8_t identity[16], bool readers) {
     return nullptr;
 }
 
-void runtime_let_go(txn_runtime &rt) {
+void runtime_release(txn_runtime &rt) {
     os::lock_guard guard(watchers_lock);
     rt.lookers--;
     watchers_changed.notify_all();

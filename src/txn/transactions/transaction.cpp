@@ -24,6 +24,13 @@ void clear_blocks(ty_txn *txn) {
 
 } // namespace
 
+ty_status refuse_forked(const txn_runtime &rt, const char *call) {
+    if (rt.txn_forked())
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
+            .remedy("use it there, or open it in the child after the parent has closed it");
+    return TY_OK;
+}
+
 void transaction_finish(ty_txn *txn) {
     if (txn->blocks.count != 0)
         clear_blocks(txn);
@@ -62,13 +69,6 @@ void set_bounds(ty_txn *txn) {
     uint64_t used = heap_used_bytes(txn->rt->heap) / 8;
     uint64_t end = used < txn->rt->user_end_word ? used : txn->rt->user_end_word;
     txn->ranges.set_bounds(txn->rt->user_first_word, end);
-}
-
-ty_status refuse_forked(const txn_runtime &rt, const char *call) {
-    if (rt.txn_forked())
-        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
-            .remedy("use it there, or open it in the child after the parent has closed it");
-    return TY_OK;
 }
 
 ty_status refuse_begin(const txn_runtime &rt) {
@@ -256,7 +256,7 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
         return leave_prepared(txn, status);
     if (txn->takes_before_images && !txn->tracked)
         undeclared_stores_in(txn);
-    bool sound = txn->blocks.count == 0 || blocks_settle(txn, done->by_snapshot) == TY_OK;
+    bool sound = txn->blocks.count == 0 || blocks_finish_commit(txn, done->by_snapshot) == TY_OK;
     if (done->lsn != 0)
         snapshots_after_commit(*txn->rt);
     else
@@ -297,11 +297,20 @@ ty_status transaction_create(txn_runtime &rt) {
     ty_status status = txn->ranges.create(rt.base, words);
     if (status == TY_OK)
         status = txn->block_numbers.create(words);
-    arena *arenas[] = {
-        &txn->blocks.memory,      &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
-        &txn->objects.memory,     &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
-        &txn->overlays.memory,    &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
-        &txn->rolled_back.memory, &txn->told_variables.memory};
+    arena *arenas[] = {&txn->blocks.memory,
+                       &txn->roots.memory,
+                       &txn->rollbacks.memory,
+                       &txn->payloads.memory,
+                       &txn->objects.memory,
+                       &txn->parts.memory,
+                       &txn->words.memory,
+                       &txn->operations.memory,
+                       &txn->overlays.memory,
+                       &txn->found.memory,
+                       &txn->encoded,
+                       &txn->to_read.memory,
+                       &txn->rolled_back.memory,
+                       &txn->reported_variables.memory};
     for (arena *each : arenas)
         if (status == TY_OK)
             status = each->create(size_t{16} << 30);
@@ -318,11 +327,20 @@ void transaction_destroy(txn_runtime &rt) {
         return;
     write_faults_destroy(rt);
     objects_destroy(rt);
-    arena *arenas[] = {
-        &txn->blocks.memory,      &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
-        &txn->objects.memory,     &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
-        &txn->overlays.memory,    &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
-        &txn->rolled_back.memory, &txn->told_variables.memory};
+    arena *arenas[] = {&txn->blocks.memory,
+                       &txn->roots.memory,
+                       &txn->rollbacks.memory,
+                       &txn->payloads.memory,
+                       &txn->objects.memory,
+                       &txn->parts.memory,
+                       &txn->words.memory,
+                       &txn->operations.memory,
+                       &txn->overlays.memory,
+                       &txn->found.memory,
+                       &txn->encoded,
+                       &txn->to_read.memory,
+                       &txn->rolled_back.memory,
+                       &txn->reported_variables.memory};
     for (arena *each : arenas)
         each->destroy();
     txn->block_numbers.destroy();
@@ -369,7 +387,7 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     if (!options.no_wait && !must_not_wait())
         rt->rwlock.lock();
     else if (!rt->rwlock.try_lock())
-        return options.no_wait ? busy() : bodies_give_way({obstacle::kind::rwlock, nullptr, &rt->rwlock, nullptr});
+        return options.no_wait ? busy() : bodies_abort_for({obstacle::kind::rwlock, nullptr, &rt->rwlock, nullptr});
     stop_others(*rt);
     ty_status status = TY_OK;
     if (rt->spoiled.load(std::memory_order_relaxed) && !fault("transaction_enters_a_spoiled_heap")) // while this waited
@@ -457,7 +475,7 @@ ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t by
 
 ty_status declare_words(ty_txn *txn, uint64_t first, uint64_t count) {
     if (txn->rt->write_faults != nullptr)
-        if (ty_status status = write_faults_touch(*txn->rt, address_of(*txn->rt, first), count * 8))
+        if (ty_status status = write_faults_make_writable(*txn->rt, address_of(*txn->rt, first), count * 8))
             return status;
     return txn->tracked ? TY_OK : txn->ranges.add(first, count); // the before-image is as old, or older
 }

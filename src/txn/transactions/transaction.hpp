@@ -106,7 +106,7 @@ struct ty_txn {
     // For rollbacks (kept_blocks.cpp).
     taiyen::txn_array<taiyen::scoped_memory> rolled_back; // in order of address
     taiyen::txn_array<uint32_t> to_read;                  // indexes of those that are reached
-    taiyen::txn_array<const void *> told_variables;       // variables that were reported since the open
+    taiyen::txn_array<const void *> reported_variables;   // variables that were reported since the open
 
     // Working memory of a commit.
     taiyen::txn_array<taiyen::record_operation> operations;
@@ -181,7 +181,7 @@ ty_status refuse_own_prepared(const txn_runtime &rt, const char *call);
 
 // After the commit's append: frees and shrinks blocks. by_snapshot: blocks_list was called. If it fails, the heap's
 // tables are damaged; the rest is done.
-ty_status blocks_settle(ty_txn *txn, bool by_snapshot);
+ty_status blocks_finish_commit(ty_txn *txn, bool by_snapshot);
 // Rolls back all that was done to blocks and roots.
 ty_status blocks_rollback(ty_txn *txn);
 // Before a snapshot that holds the transaction in place of a record: lists what the commit frees as reserved, so that a

@@ -13,25 +13,6 @@
 
 namespace taiyen {
 
-// ---- Conversions of a snapshot's place in the log, between the log and the image
-
-static_assert(log_streams_max == log_streams_max_2);
-inline log_marks mark_of(const image_mark &mark) {
-    log_marks marks{mark.lsn, static_cast<uint32_t>(mark.count)};
-    for (uint32_t p = 0; p < marks.count; ++p)
-        marks.at[p] = {mark.at[p].position, mark.at[p].generation, mark.at[p].lsn};
-    return marks;
-}
-// With one log stream the image keeps one LSN.
-inline image_mark mark_of(const log_marks &marks) {
-    image_mark mark{marks.lsn, marks.count};
-    for (uint32_t p = 0; p < marks.count; ++p)
-        mark.at[p] = {marks.at[p].position, marks.at[p].generation, marks.at[p].lsn};
-    if (mark.count == 1)
-        mark.at[0].lsn = mark.lsn;
-    return mark;
-}
-
 // Written with the transactions' reader-writer lock held, read by any thread. What each commit writes is on one cache
 // line: a thread that takes the reader-writer lock after another fetches all that the other wrote to.
 struct alignas(64) txn_metrics {
@@ -123,8 +104,8 @@ struct txn_runtime : thread_end_watcher {
     // For a heap that is open for reading: what it holds.
     struct {
         log_identity identity;
-        log_open_2 open;
-        log_marks marks;
+        open_identity open;
+        log_positions marks;
         bool exact;  // all up to the marks' LSN, and no more
         bool copied; // from files that a writer had open
     } holds;
@@ -141,6 +122,7 @@ inline uint64_t txn_last(const txn_runtime &rt) {
 // ---- recovery/receive.cpp. call completes "cannot ...".
 [[gnu::cold]] ty_status refuse_received(const txn_runtime &rt, const char *call);
 [[gnu::cold]] ty_status refuse_spoiled(const txn_runtime &rt, const char *call);
+ty_status refuse_forked(const txn_runtime &rt, const char *call); // TY_OK in the process that opened the heap
 
 txn_runtime *runtime_of(ty_heap *heap); // NULL: not a transactional heap
 // Destroys everything but the heap, in any state; writes nothing, and what is not durable is lost.
@@ -155,10 +137,10 @@ void transaction_destroy(txn_runtime &rt);
 ty_status thread_ends_watch();
 bool thread_ends_watches(uint64_t number); // whether there is such a watcher
 // Returns the heap of this identity, if this process has it open for writing or, with `readers`, for reading, and is
-// not a forked child; else NULL. The heap stays open until runtime_let_go, for which a close waits: so the thread that
+// not a forked child; else NULL. The heap stays open until runtime_release, for which a close waits: so the thread that
 // holds it must wait for nobody.
 txn_runtime *runtime_hold(const uint8_t identity[16], bool readers);
-void runtime_let_go(txn_runtime &rt);
+void runtime_release(txn_runtime &rt);
 // No thread uses the heap any more, and none will, unless it is opened to them again.
 void runtime_shut(txn_runtime &rt);
 // What a thread has under way on a heap except bodies of ty_atomically: its transaction and read sections.

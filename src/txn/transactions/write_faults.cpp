@@ -260,7 +260,7 @@ bool write_faults_has_before_images(const txn_runtime &rt) {
     return rt.write_faults->before_image_count.load(std::memory_order_relaxed) != 0;
 }
 
-ty_status write_faults_touch(txn_runtime &rt, const void *address, size_t bytes) {
+ty_status write_faults_make_writable(txn_runtime &rt, const void *address, size_t bytes) {
     write_fault_tracking &a = *rt.write_faults;
     uint64_t first = page_of(a, address);
     uint64_t end = page_of(a, static_cast<const char *>(address) + bytes - 1) + 1;
@@ -273,7 +273,7 @@ void write_faults_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
     a.own_first.store(static_cast<uint32_t>(page_of(a, static_cast<const char *>(block) + os::page_bytes - 1)),
                       std::memory_order_relaxed);
     a.own_end.store(static_cast<uint32_t>(page_of(a, end)), std::memory_order_relaxed);
-    static_cast<void>(write_faults_touch(rt, block, bytes)); // if it fails, the first writes do it
+    static_cast<void>(write_faults_make_writable(rt, block, bytes)); // if it fails, the first writes do it
     a.own_first.store(0, std::memory_order_relaxed);
     a.own_end.store(0, std::memory_order_relaxed);
 }

@@ -27,7 +27,7 @@ void write_faults_leave(txn_runtime &rt);
 
 bool write_faults_has_before_images(const txn_runtime &rt);
 // Makes memory writable, as writes would, for system calls: those do not fault.
-ty_status write_faults_touch(txn_runtime &rt, const void *address, size_t bytes);
+ty_status write_faults_make_writable(txn_runtime &rt, const void *address, size_t bytes);
 // The same for a block that the transaction has allocated: its pages need no before-images.
 void write_faults_touch_own(txn_runtime &rt, const void *block, size_t bytes);
 

@@ -13,11 +13,11 @@ TEST(split, a_run_becomes_two_blocks_and_one_again) {
     for (size_t i = 0; i < 10 * page; i++)
         block[i] = char(i / 7);
     std::string before(block, 10 * page);
-    ASSERT_EQ(heap_split_run(heap, block, 3 * page), TY_OK) << ty_error_text();
+    ASSERT_EQ(heap_split_extent(heap, block, 3 * page), TY_OK) << ty_error_text();
     EXPECT_EQ(problems_of(heap), "");
     EXPECT_EQ(heap_usable_size(block), 3 * page);
     EXPECT_EQ(heap_usable_size(block + 3 * page), 7 * page);
-    ASSERT_EQ(heap_join_runs(heap, block), TY_OK) << ty_error_text();
+    ASSERT_EQ(heap_join_extents(heap, block), TY_OK) << ty_error_text();
     EXPECT_EQ(problems_of(heap), "");
     EXPECT_EQ(heap_usable_size(block), 10 * page);
     EXPECT_EQ(heap_usable_size(block + 3 * page), 0u);
@@ -29,7 +29,7 @@ TEST(split, both_parts_are_blocks_like_others) {
     ty_heap *heap = memory.heap;
     auto *block = static_cast<char *>(heap_alloc(heap, 10 * page));
     void *wall = heap_alloc(heap, 5 * page);
-    ASSERT_EQ(heap_split_run(heap, block, 6 * page), TY_OK);
+    ASSERT_EQ(heap_split_extent(heap, block, 6 * page), TY_OK);
     EXPECT_EQ(heap_free(block), TY_OK);
     EXPECT_EQ(problems_of(heap), "");
     EXPECT_EQ(heap_free(block + 6 * page), TY_OK);
@@ -45,13 +45,13 @@ TEST(split, what_cannot_be_is_refused_and_changes_nothing) {
     auto *block = static_cast<char *>(heap_alloc(heap, 10 * page));
     void *small = heap_alloc(heap, 64);
     for (size_t kept : {size_t{0}, size_t{100}, page + 8, 10 * page, 11 * page})
-        EXPECT_EQ(heap_split_run(heap, block, kept), TY_E_ARGUMENT) << kept;
-    EXPECT_EQ(heap_split_run(heap, small, page), TY_E_ARGUMENT);
-    EXPECT_EQ(heap_split_run(heap, block + page, page), TY_E_ARGUMENT);
-    EXPECT_EQ(heap_join_runs(heap, small), TY_E_ARGUMENT);
-    EXPECT_EQ(heap_split_run(heap, block, 9 * page), TY_OK);
+        EXPECT_EQ(heap_split_extent(heap, block, kept), TY_E_ARGUMENT) << kept;
+    EXPECT_EQ(heap_split_extent(heap, small, page), TY_E_ARGUMENT);
+    EXPECT_EQ(heap_split_extent(heap, block + page, page), TY_E_ARGUMENT);
+    EXPECT_EQ(heap_join_extents(heap, small), TY_E_ARGUMENT);
+    EXPECT_EQ(heap_split_extent(heap, block, 9 * page), TY_OK);
     EXPECT_EQ(heap_free(block + 9 * page), TY_OK);
-    EXPECT_EQ(heap_join_runs(heap, block), TY_E_ARGUMENT); // a free run, or a span, is behind it
+    EXPECT_EQ(heap_join_extents(heap, block), TY_E_ARGUMENT); // a free run, or a span, is behind it
     EXPECT_EQ(problems_of(heap), "");
     EXPECT_EQ(heap_usable_size(block), 9 * page);
 }

@@ -42,7 +42,7 @@ struct remote_free : testing::Test {
     const span_state &state() const { return heap->states[at.number]; }
     // What its queue holds becomes part of the persistent metadata.
     void settle() {
-        owner.run([this] { settle_remote(at.owner, state().size_class); });
+        owner.run([this] { flush_remote(at.owner, state().size_class); });
     }
     void expect_sound(size_t live) {
         EXPECT_EQ(state().pending.load(), 0u);
@@ -120,7 +120,7 @@ TEST_F(remote_free, when_the_number_is_another_spans) {
     EXPECT_FALSE(free_late(heap, at));
     for (const char *other : others)
         EXPECT_EQ(heap_usable_size(other), 256u);
-    next.run([&] { settle_remote(state().owner.load(), state().size_class); });
+    next.run([&] { flush_remote(state().owner.load(), state().size_class); });
     EXPECT_EQ(state().pending.load(), 0u);
     for (char *other : others)
         EXPECT_EQ(heap_free(other), TY_OK);

@@ -30,7 +30,7 @@ struct reading {
     std::vector<std::string> records; // [i] has LSN first_lsn + 1 + i
 };
 
-inline reading read_log(const ty_log_sink &sink, log_marks from = {}, log_identity identity = test_identity,
+inline reading read_log(const ty_log_sink &sink, log_positions from = {}, log_identity identity = test_identity,
                         bool ahead = false) {
     reading result;
     result.first_lsn = from.lsn;
@@ -67,14 +67,14 @@ inline ty_status append(log *l, const std::string &record, uint64_t *lsn = nullp
     return TY_OK;
 }
 
-inline log *start_log(const ty_log_sink *sink, log_marks start = {}, log_marks end = {}, log_marks tail = {},
-                      bool thread = false) {
+inline log *start_log(const ty_log_sink *sink, log_positions start = {}, log_positions end = {},
+                      log_positions tail = {}, bool thread = false) {
     log *l = nullptr;
     EXPECT_OK(log_start({sink, log_path, test_identity, start, end, tail, thread}, &l));
     return l;
 }
 // Goes on behind what was read.
-inline log *start_behind(const ty_log_sink *sink, log_marks start, const reading &read, bool thread = false) {
+inline log *start_behind(const ty_log_sink *sink, log_positions start, const reading &read, bool thread = false) {
     return start_log(sink, start, read.contents.end, read.contents.tail, thread);
 }
 

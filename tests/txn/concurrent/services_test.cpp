@@ -398,7 +398,7 @@ TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
     EXPECT_EQ(2u, told.runs);
     files.die();
     std::map<uint64_t, bool> marked; // by LSN
-    EXPECT_OK(ty_log_read_with(
+    EXPECT_OK(ty_log_read(
         heap_path, &files.options(), nullptr,
         [](const ty_log_entry *entry, void *context) {
             (*static_cast<std::map<uint64_t, bool> *>(context))[entry->lsn] = entry->marked;

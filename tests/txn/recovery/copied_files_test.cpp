@@ -117,7 +117,7 @@ protected:
         ty_log_info info{};
         info.struct_size = sizeof info;
         const std::string log = path() + "-log";
-        ASSERT_OK(ty_log_read(path().c_str(), nullptr, nullptr, &info, nullptr, nullptr));
+        ASSERT_OK(ty_log_read(path().c_str(), nullptr, &info, nullptr, nullptr));
         const uint64_t ring_offset = std::filesystem::file_size(log) - info.size_bytes;
         std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
         for (uint64_t at = first_mark_; at < info.start_position; at += TY_STORAGE_BLOCK) {

@@ -529,24 +529,24 @@ TEST_P(belonging, a_snapshot_of_another_version) {
     ASSERT_OK(ty_discard(heap));
     struct {
         const char *what;
-        void (*change)(chunk_header_1 &);
+        void (*change)(chunk_header &);
         ty_status expected;
-    } cases[] = {{"version", [](chunk_header_1 &h) { h.version += 1; }, TY_E_FORMAT},
-                 {"version 1", [](chunk_header_1 &h) { h.version = 1; }, TY_E_FORMAT},
-                 {"attempt", [](chunk_header_1 &h) { h.attempt = UINT64_MAX; }, TY_E_DAMAGED},
-                 {"lsn", [](chunk_header_1 &h) { h.log_lsn = UINT64_MAX - 1; }, TY_E_DAMAGED},
-                 {"position", [](chunk_header_1 &h) { h.log_position = UINT64_MAX - 4095; }, TY_E_DAMAGED}};
+    } cases[] = {{"version", [](chunk_header &h) { h.version += 1; }, TY_E_FORMAT},
+                 {"version 0", [](chunk_header &h) { h.version = 0; }, TY_E_FORMAT},
+                 {"attempt", [](chunk_header &h) { h.attempt = UINT64_MAX; }, TY_E_DAMAGED},
+                 {"lsn", [](chunk_header &h) { h.log_lsn = UINT64_MAX - 1; }, TY_E_DAMAGED},
+                 {"position", [](chunk_header &h) { h.log_position = UINT64_MAX - 4095; }, TY_E_DAMAGED}};
     for (const auto &each : cases) {
         SCOPED_TRACE(each.what);
         disk on;
         for (size_t i = 0; i < 3; ++i)
             put(on, paths[i], died.files[i]);
-        chunk_header_1 header;
-        ASSERT_TRUE(on.read(journal_path, journal_front_2, &header));
-        ASSERT_EQ(chunk_magic_1, header.magic);
+        chunk_header header;
+        ASSERT_TRUE(on.read(journal_path, journal_front, &header));
+        ASSERT_EQ(chunk_magic, header.magic);
         each.change(header);
         header.checksum = header_checksum(header);
-        on.patch(journal_path, journal_front_2, &header, sizeof header);
+        on.patch(journal_path, journal_front, &header, sizeof header);
         uint64_t events = os::sim_event_count(on.get());
         ty_open_options o = options(on);
         EXPECT_EQ(each.expected, ty_open(heap_path, &o, &heap, nullptr)) << ty_error_text();

@@ -1,6 +1,7 @@
 // Goal: what ty_read_info says of an open is what the open does, whatever lies in the place of journal and log; and a
 // log is read only where the heap would open. Method: heaps on a real disk, closed and died; one of their files is
 // removed, emptied, cut, or another thing lies in its place; the text is compared with an open's.
+#include "tests/files_on.hpp"
 #include "tests/os/temporary_folder.hpp"
 #include "tests/store/image/support.hpp"
 
@@ -61,7 +62,7 @@ void make(const std::string &path, ty_kind kind, bool closed, int commits = 3) {
 std::string foretold(const std::string &path, const ty_open_options *options = nullptr) {
     ty_info info{};
     info.struct_size = sizeof info;
-    EXPECT_OK(ty_read_info_with(path.c_str(), options, &info));
+    EXPECT_OK(ty_read_info(path.c_str(), options, &info));
     return info.open_text;
 }
 
@@ -135,7 +136,7 @@ TEST_P(foretold_test, an_open_does_what_info_says) {
             const std::string text = foretold(path);
             ty_log_info log{};
             log.struct_size = sizeof log;
-            const ty_status log_read = ty_log_read(path.c_str(), nullptr, nullptr, &log, nullptr, nullptr);
+            const ty_status log_read = ty_log_read(path.c_str(), nullptr, &log, nullptr, nullptr);
             const std::string refusal = refusal_of(path);
             if (refusal.empty()) {
                 EXPECT_EQ(std::string::npos, text.find("refused")) << text;
@@ -157,7 +158,7 @@ TEST(foretold, a_log_of_no_bytes_is_called_so) {
     fs::resize_file(path + "-log", 0);
     ty_log_info log{};
     log.struct_size = sizeof log;
-    EXPECT_EQ(TY_E_NOT_FOUND, ty_log_read(path.c_str(), nullptr, nullptr, &log, nullptr, nullptr));
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_log_read(path.c_str(), nullptr, &log, nullptr, nullptr));
     for (const std::string &text : {std::string(ty_error_text()), refusal_of(path), foretold(path)}) {
         EXPECT_NE(std::string::npos, text.find("of 0 bytes")) << text;
         EXPECT_EQ(std::string::npos, text.find("does not exist")) << text;
@@ -221,11 +222,11 @@ TEST(foretold, a_log_is_not_read_without_the_journal) {
     const std::string path = folder.file("a.ty");
     make(path, TY_TRANSACTIONAL, false);
     fs::remove(path + "-journal");
-    EXPECT_EQ(TY_E_MISMATCH, ty_log_read(path.c_str(), nullptr, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_EQ(TY_E_MISMATCH, ty_log_read(path.c_str(), nullptr, nullptr, nullptr, nullptr));
     EXPECT_NE(nullptr, strstr(ty_error_text(), "without its journal")) << ty_error_text();
     make(folder.file("b.ty"), TY_SNAPSHOT, true);
-    EXPECT_EQ(TY_E_UNSUPPORTED,
-              ty_log_read(folder.file("b.ty").c_str(), (path + "-log").c_str(), nullptr, nullptr, nullptr, nullptr));
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_log_read(folder.file("b.ty").c_str(), files_on(nullptr, (path + "-log").c_str()),
+                                            nullptr, nullptr, nullptr));
 }
 
 // What to do about it counts more than the whole of a long path.

@@ -6,6 +6,7 @@
 #include "src/store/log/log.hpp"
 #include "src/txn/recovery/open_steps.hpp"
 #include "src/txn/recovery/replay_steps.hpp"
+#include "tests/files_on.hpp"
 
 #include <optional>
 
@@ -72,8 +73,8 @@ void append_record(const disk &files, const std::vector<uint8_t> &bytes) {
     info.struct_size = sizeof info;
     ty_info heap{};
     heap.struct_size = sizeof heap;
-    ASSERT_OK(ty_log_read(nullptr, log_path, files.storage(), &info, nullptr, nullptr));
-    ASSERT_OK(ty_read_info(heap_path, files.storage(), &heap));
+    ASSERT_OK(ty_log_read(nullptr, files_on(files.storage(), log_path), &info, nullptr, nullptr));
+    ASSERT_OK(ty_read_info(heap_path, files_on(files.storage()), &heap));
     ASSERT_EQ(0u, heap.log_lsn) << "the log is read from its beginning";
     log_identity identity{};
     memcpy(identity.heap, info.heap_identity, sizeof identity.heap);

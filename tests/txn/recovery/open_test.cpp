@@ -2,6 +2,7 @@
 // or a refusal that changes nothing. Method: make the state on a simulated disk, open, look at report, content, and the
 // files' bytes.
 #include "../files.hpp"
+#include "tests/files_on.hpp"
 #include "tests/stats.hpp"
 
 using namespace taiyen;
@@ -343,7 +344,7 @@ TEST_F(open_test, what_the_log_says) {
         c.first = c.first ? c.first : entry->lsn;
         return true;
     };
-    ASSERT_OK(ty_log_read(heap_path, nullptr, files.storage(), &info, count, &seen));
+    ASSERT_OK(ty_log_read(heap_path, files_on(files.storage()), &info, count, &seen));
     EXPECT_TRUE(info.of_heap);
     EXPECT_EQ(6u, info.transactions);
     EXPECT_EQ(5u, info.first_lsn);
@@ -351,7 +352,7 @@ TEST_F(open_test, what_the_log_says) {
     EXPECT_EQ(5u, seen.first);
     EXPECT_EQ(seen.data, info.data_entries);
     EXPECT_GT(info.record_bytes, 0u);
-    ASSERT_OK(ty_log_read(nullptr, log_path, files.storage(), &info, nullptr, nullptr));
+    ASSERT_OK(ty_log_read(nullptr, files_on(files.storage(), log_path), &info, nullptr, nullptr));
     EXPECT_FALSE(info.of_heap);
     EXPECT_NE(0u, info.log_identity);
 }

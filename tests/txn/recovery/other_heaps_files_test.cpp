@@ -5,6 +5,7 @@
 
 #include "src/store/image/files/checksum.hpp"
 #include "src/store/log/frames/log_layout.hpp"
+#include "tests/files_on.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -53,7 +54,7 @@ void make_closed(const disk &on, ty_kind kind = TY_TRANSACTIONAL, const char *pa
 std::string identity_of(const disk &on) {
     char page[4096] = {};
     EXPECT_TRUE(on.read(heap_path, 0, page));
-    image_header_2 header;
+    image_header header;
     memcpy(&header, page, sizeof header);
     char text[33];
     for (size_t i = 0; i < 16; ++i)
@@ -129,7 +130,7 @@ TEST(other_heaps_files, a_journal_of_its_own_is_replaced) {
         options.storage = cut.storage();
         ty_info info{};
         info.struct_size = sizeof info;
-        ASSERT_OK(ty_read_info(heap_path, cut.storage(), &info));
+        ASSERT_OK(ty_read_info(heap_path, files_on(cut.storage()), &info));
         left += info.kind == TY_ARCHIVE && cut.read_file("shared-journal") != "(none)";
         ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
         ASSERT_OK(commit_number(heap, 2));
@@ -222,7 +223,7 @@ TEST(other_heaps_files, numbers_near_the_top) {
                 disk files;
                 make_closed(files, kind);
                 if (field < 3)
-                    change_headers<image_header_2>(files, heap_path, [&](image_header_2 &header) {
+                    change_headers<image_header>(files, heap_path, [&](image_header &header) {
                         if (field == 0)
                             header.number = number / 2 * 2 + header.number % 2;
                         else if (field == 1)
@@ -231,10 +232,9 @@ TEST(other_heaps_files, numbers_near_the_top) {
                             header.log_lsn = number;
                     });
                 else if (field == 3)
-                    change_headers<journal_header_2>(files, journal_path,
-                                                     [&](auto &header) { header.number = number; });
+                    change_headers<journal_header>(files, journal_path, [&](auto &header) { header.number = number; });
                 else
-                    change_headers<log_header_2>(files, log_path, [&](auto &header) { header.number = number; });
+                    change_headers<log_header>(files, log_path, [&](auto &header) { header.number = number; });
                 const bool refused = number > top / 2;
                 ty_open_options options = existing(files);
                 ty_heap *heap = nullptr;

@@ -1,6 +1,7 @@
 // Goal: the log of a heap in use is read without a word of damage, and holds all that was acknowledged before (L12,
 // L14). Method: one thread commits and takes snapshots, on a small log that it goes round often; another one reads.
 #include "../files.hpp"
+#include "tests/files_on.hpp"
 
 #include <thread>
 
@@ -46,7 +47,7 @@ TEST(read_in_use_test, a_reader_beside_the_writer_finds_what_was_acknowledged) {
         ty_log_info info{};
         info.struct_size = sizeof info;
         const ty_status status =
-            ty_log_read(heap_path, nullptr, files.storage(), &info, readings % 2 ? expect_next : nullptr, &told);
+            ty_log_read(heap_path, files_on(files.storage()), &info, readings % 2 ? expect_next : nullptr, &told);
         EXPECT_TRUE(status == TY_OK || (status == TY_E_BUSY && readings % 2)) << ty_error_text();
         whole += status == TY_OK;
         if (status == TY_OK) {

@@ -7,6 +7,7 @@
 #include "src/txn/recovery/kept_records.hpp"
 #include "src/txn/recovery/page_copier.hpp"
 #include "src/txn/recovery/replay_steps.hpp"
+#include "tests/files_on.hpp"
 #include "tests/os/temporary_folder.hpp"
 
 #include <algorithm>
@@ -290,7 +291,7 @@ TEST(failing_open_test, copies_no_page_once_the_log_is_read) {
 
     ty_info info{};
     info.struct_size = sizeof info;
-    ASSERT_OK(ty_read_info(path.c_str(), &storage, &info));
+    ASSERT_OK(ty_read_info(path.c_str(), files_on(&storage), &info));
     const uint64_t early_min_pages = page_copier::early_min_pages;
     page_copier::early_min_pages = bytes / os::page_bytes - 100; // so the thread has most of it when the log ends
     failing = {true, info.base, 0, 0};

@@ -321,7 +321,7 @@ TEST_F(salvage_redo_test, a_transaction_that_does_not_fit) {
     // Behind the descriptors, of 16 bytes a page, come the bits, of 64 bytes a page.
     const uint64_t bits = words.end * 8 + small_limit / 4096 * 16 + page * 64;
     const char none[64] = {};
-    files.patch(heap_path, image_pages_offset_1 + bits, none, sizeof none);
+    files.patch(heap_path, image_pages_offset + bits, none, sizeof none);
     ty_heap *made = nullptr;
     make(&made);
     ASSERT_FALSE(HasFatalFailure());

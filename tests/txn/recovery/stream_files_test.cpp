@@ -59,7 +59,7 @@ void flip_and_open(const died_with_streams &before, const char *path, uint64_t f
 
 TEST(stream_files, flips_in_the_log) {
     died_with_streams before;
-    log_header_2 header{};
+    log_header header{};
     const std::string bytes = before.h.files.read_file(log_path);
     memcpy(&header, bytes.data(), sizeof header);
     flip_and_open(before, log_path, 0, 8192, 97);
@@ -89,25 +89,25 @@ TEST(stream_files, marks_that_cannot_be_are_refused) {
     h.heap = nullptr;
     struct {
         const char *what;
-        void (*change)(image_header_2 &);
+        void (*change)(image_header &);
         ty_status expected;
     } cases[] = {
-        {"more log streams than the log", [](image_header_2 &i) { i.log_streams = 4; }, TY_E_MISMATCH},
-        {"fewer log streams than the log", [](image_header_2 &i) { i.log_streams = 2; }, TY_E_MISMATCH},
-        {"far too many", [](image_header_2 &i) { i.log_streams = 0x80000003; }, TY_E_DAMAGED},
-        {"one", [](image_header_2 &i) { i.log_streams = 1; }, TY_E_DAMAGED},
-        {"none", [](image_header_2 &i) { i.log_streams = 0; }, TY_E_DAMAGED},
-        {"a position out of line", [](image_header_2 &i) { i.log_more[1].position += 8; }, TY_E_DAMAGED},
-        {"a position that wraps", [](image_header_2 &i) { i.log_more[1].position = -uint64_t{4096}; }, TY_E_DAMAGED},
-        {"an LSN that wraps", [](image_header_2 &i) { i.log_more[0].lsn = UINT64_MAX; }, TY_E_DAMAGED},
-        {"a first LSN that wraps", [](image_header_2 &i) { i.log_first_lsn = UINT64_MAX; }, TY_E_DAMAGED},
-        {"an LSN near the top", [](image_header_2 &i) { i.log_more[0].lsn = counter_max_2; }, TY_E_DAMAGED},
+        {"more log streams than the log", [](image_header &i) { i.log_streams = 4; }, TY_E_MISMATCH},
+        {"fewer log streams than the log", [](image_header &i) { i.log_streams = 2; }, TY_E_MISMATCH},
+        {"far too many", [](image_header &i) { i.log_streams = 0x80000003; }, TY_E_DAMAGED},
+        {"one", [](image_header &i) { i.log_streams = 1; }, TY_E_DAMAGED},
+        {"none", [](image_header &i) { i.log_streams = 0; }, TY_E_MISMATCH},
+        {"a position out of line", [](image_header &i) { i.log_more[1].offset += 8; }, TY_E_DAMAGED},
+        {"a position that wraps", [](image_header &i) { i.log_more[1].offset = -uint64_t{4096}; }, TY_E_DAMAGED},
+        {"an LSN that wraps", [](image_header &i) { i.log_more[0].lsn = UINT64_MAX; }, TY_E_DAMAGED},
+        {"a first LSN that wraps", [](image_header &i) { i.log_first_lsn = UINT64_MAX; }, TY_E_DAMAGED},
+        {"an LSN near the top", [](image_header &i) { i.log_more[0].lsn = counter_max; }, TY_E_DAMAGED},
     };
     for (const auto &one : cases) {
         SCOPED_TRACE(one.what);
         disk copy(h.files.cut(os::sim_cut::keep_all));
-        for (uint64_t slot : {uint64_t{0}, image_slot_bytes_1}) {
-            image_header_2 header{};
+        for (uint64_t slot : {uint64_t{0}, image_slot_bytes}) {
+            image_header header{};
             const std::string bytes = copy.read_file(heap_path);
             memcpy(&header, bytes.data() + slot, sizeof header);
             one.change(header);

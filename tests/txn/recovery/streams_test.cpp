@@ -4,6 +4,7 @@
 // threads do; power cuts at each event of the disk.
 #include "stamped_heap.hpp"
 #include "tests/effort.hpp"
+#include "tests/files_on.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -57,39 +58,6 @@ TEST_P(streams_test, lives_of_a_heap) {
 }
 
 INSTANTIATE_TEST_SUITE_P(counts, streams_test, testing::Values(2u, 3u, 8u));
-
-TEST(streams, a_file_of_one_stream_stays_as_it_was) {
-    disk files;
-    ty_heap *heap = nullptr;
-    ty_open_options options = with_streams(files, 1);
-    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
-    ASSERT_OK(ty_close(heap));
-    log_header_2 log{};
-    const std::string bytes = files.read_file(log_path);
-    memcpy(&log, bytes.data(), sizeof log);
-    EXPECT_EQ(log_version_2, log.version);
-    EXPECT_EQ(0u, log.streams);
-    image_header_2 image{};
-    const std::string image_bytes = files.read_file(heap_path);
-    memcpy(&image, image_bytes.data(), sizeof image);
-    EXPECT_EQ(0u, image.features_incompatible);
-    EXPECT_EQ(0u, image.log_streams);
-}
-
-TEST(streams, an_older_library_refuses_the_image) {
-    disk files;
-    ty_heap *heap = nullptr;
-    ty_open_options options = with_streams(files, 4);
-    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
-    ASSERT_OK(ty_discard(heap));
-    image_header_2 image{};
-    for (size_t slot : {0, 4096}) {
-        const std::string bytes = files.read_file(heap_path);
-        memcpy(&image, bytes.data() + slot, sizeof image);
-        EXPECT_EQ(feature_log_streams_2, image.features_incompatible);
-        EXPECT_EQ(4u, image.log_streams);
-    }
-}
 
 TEST(streams, their_number_changes_when_the_heap_was_closed_in_order) {
     disk files;
@@ -209,7 +177,7 @@ TEST(streams, bit_rot_in_one_is_damage) {
     }
     ASSERT_OK(ty_discard(h.heap));
     h.heap = nullptr;
-    log_header_2 header{};
+    log_header header{};
     std::string bytes = h.files.read_file(log_path);
     memcpy(&header, bytes.data(), sizeof header);
     const ring_geometry ring = geometry_of(header, 1);
@@ -287,7 +255,7 @@ TEST(streams, the_log_tells_which_stream_a_transaction_is_in) {
     ty_log_info info{};
     info.struct_size = sizeof info;
     ASSERT_OK(ty_log_read(
-        heap_path, nullptr, h.files.storage(), &info,
+        heap_path, files_on(h.files.storage()), &info,
         [](const ty_log_entry *entry, void *context) {
             if (entry->kind == TY_LOG_TRANSACTION)
                 static_cast<std::vector<std::string> *>(context)->push_back(std::to_string(entry->stream) +

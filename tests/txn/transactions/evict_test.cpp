@@ -3,7 +3,7 @@
 // private.
 #include "../files.hpp"
 #include "src/store/image/snapshots/evict.hpp"
-#include "src/txn/transactions/memory_need.hpp"
+#include "src/txn/transactions/memory_pressure.hpp"
 #include "tests/stats.hpp"
 #include "tests/store/image/private_pages.hpp"
 
@@ -18,7 +18,7 @@ class txn_evict_test : public testing::Test {
 protected:
     txn_evict_test() {
         private_copies::piece_pages_min = 16;
-        memory_need::look_ns = 0;
+        memory_pressure::look_ns = 0;
         options = with_log(files);
         options.memory_bytes = size_t{4} << 20;
         options.log_bytes = size_t{64} << 20;
@@ -26,7 +26,7 @@ protected:
     ~txn_evict_test() override {
         EXPECT_OK(ty_discard(heap));
         private_copies::piece_pages_min = piece;
-        memory_need::look_ns = look;
+        memory_pressure::look_ns = look;
     }
     void open() { ASSERT_OK(ty_open(heap_path, &options, &heap, &report)); }
     char *make(size_t bytes) {
@@ -63,7 +63,7 @@ protected:
     }
 
     const uint64_t piece = private_copies::piece_pages_min;
-    const uint64_t look = memory_need::look_ns;
+    const uint64_t look = memory_pressure::look_ns;
     disk files;
     ty_open_options options;
     ty_heap *heap = nullptr;

@@ -378,7 +378,7 @@ TEST_F(prepared_test, the_log_tells_of_it) {
     ty_log_info info{};
     info.struct_size = sizeof info;
     std::string told;
-    ASSERT_OK(ty_log_read_with(
+    ASSERT_OK(ty_log_read(
         heap_path, &options, &info,
         [](const ty_log_entry *entry, void *context) {
             auto &text = *static_cast<std::string *>(context);
@@ -450,7 +450,7 @@ TEST_F(prepared_test, is_durable_before_anybody_is_asked) {
             ty_open_options options = with_log(cut);
             ty_log_info info{};
             info.struct_size = sizeof info;
-            EXPECT_OK(ty_log_read_with(heap_path, &options, &info, nullptr, nullptr));
+            EXPECT_OK(ty_log_read(heap_path, &options, &info, nullptr, nullptr));
             EXPECT_EQ(4u, info.in_doubt) << "it was not durable";
             return TY_OUTCOME_ROLLBACK;
         }

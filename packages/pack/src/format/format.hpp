@@ -9,8 +9,8 @@
 
 namespace taiyen::pack {
 
-inline constexpr uint64_t stream_magic_1 = 0x314b434150595454; // "TTYPACK1"
-inline constexpr uint32_t stream_version_1 = 1;
+inline constexpr uint64_t stream_magic = 0x314b434150595454; // "TTYPACK1"
+inline constexpr uint32_t stream_version = 1;
 inline constexpr uint64_t stream_page_bytes = 4096;
 inline constexpr uint64_t first_block_page = 2;  // of a heap
 inline constexpr uint32_t chunk_bytes = 1 << 20; // the most that a frame holds, unpacked
@@ -68,13 +68,13 @@ struct root_record {
     uint64_t offset; // from the base
 };
 
-inline constexpr size_t stream_header_bytes_1 = 128;
-inline constexpr size_t frame_header_bytes_1 = 40;
-inline constexpr size_t extent_record_bytes_1 = 16;
-inline constexpr size_t root_record_bytes_1 = 56;
-static_assert(sizeof(stream_header) == stream_header_bytes_1 && offsetof(stream_header, checksum) == 120);
-static_assert(sizeof(frame_header) == frame_header_bytes_1 && offsetof(frame_header, header_checksum) == 32);
-static_assert(sizeof(extent_record) == extent_record_bytes_1);
-static_assert(sizeof(root_record) == root_record_bytes_1);
+inline constexpr size_t stream_header_bytes = 128;
+inline constexpr size_t frame_header_bytes = 40;
+inline constexpr size_t extent_record_bytes = 16;
+inline constexpr size_t root_record_bytes = 56;
+static_assert(sizeof(stream_header) == stream_header_bytes && offsetof(stream_header, checksum) == 120);
+static_assert(sizeof(frame_header) == frame_header_bytes && offsetof(frame_header, header_checksum) == 32);
+static_assert(sizeof(extent_record) == extent_record_bytes);
+static_assert(sizeof(root_record) == root_record_bytes);
 
 } // namespace taiyen::pack

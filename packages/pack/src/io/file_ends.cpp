@@ -174,7 +174,7 @@ bool is_remains(int descriptor) {
     if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1)
         return false;
     ssize_t bytes = pread(descriptor, &magic, sizeof magic, 0);
-    return bytes == 0 || (bytes == sizeof magic && magic == stream_magic_1);
+    return bytes == 0 || (bytes == sizeof magic && magic == stream_magic);
 }
 
 } // namespace

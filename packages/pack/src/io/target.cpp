@@ -9,7 +9,7 @@ namespace taiyen::pack {
 
 namespace {
 
-constexpr const char *suffix = "-unpacking";
+constexpr const char *unpacking_suffix = "-unpacking";
 
 // Keeps the first failure for the caller, whatever fails during the cleanup.
 class kept_error {
@@ -43,7 +43,7 @@ target::~target() {
 }
 
 std::string target::lock_path() const {
-    return name_ + suffix + "-lock";
+    return name_ + unpacking_suffix + "-lock";
 }
 
 bool target::is_default_storage() const {
@@ -92,7 +92,7 @@ ty_status target::create_file(uint64_t limit_bytes, void *base, ty_class_table c
         return status;
     if (ty_status status = clear_remains())
         return status;
-    const std::string made = name_ + suffix;
+    const std::string made = name_ + unpacking_suffix;
     ty_open_options wanted = open_options();
     wanted.mode = TY_CREATE_NEW;
     wanted.kind = TY_ARCHIVE;
@@ -161,14 +161,16 @@ ty_status target::take_lock() {
 // Removes what a killed process left of an unpacking, with the lock held. Files of others are not touched.
 ty_status target::clear_remains() {
     const ty_storage &disk = storage();
-    const std::string path = name_ + suffix;
+    const std::string path = name_ + unpacking_suffix;
     ty_file *file;
     ty_status status = disk.open(disk.context, path.c_str(), 0, &file);
     if (status == TY_OK) {
         disk.close(disk.context, file);
         ty_info info{};
         info.struct_size = sizeof info;
-        if (ty_read_info(path.c_str(), &disk, &info) == TY_E_FORMAT)
+        ty_open_options options = TY_OPEN_OPTIONS_INIT;
+        options.storage = &disk;
+        if (ty_read_info(path.c_str(), &options, &info) == TY_E_FORMAT)
             return ty_error_set(TY_E_EXISTS, EEXIST, "unpack a heap: it is made under this name", path.c_str(),
                                 UINT64_MAX, "move the file away that has it");
     } else if (status != TY_E_NOT_FOUND) {

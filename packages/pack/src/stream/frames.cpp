@@ -61,11 +61,11 @@ ty_status frame_reader::get(void *bytes, size_t size) {
 ty_status frame_reader::read_header(stream_header *header) {
     if (ty_status status = get(header, sizeof *header))
         return status;
-    if (header->magic != stream_magic_1)
+    if (header->magic != stream_magic)
         return refuse_stream(TY_E_FORMAT, "it does not begin as one", 0);
     if (header->checksum != checksum_of(header, offsetof(stream_header, checksum)))
         return refuse_stream(TY_E_DAMAGED, "the checksum of its header is wrong", 0);
-    if (header->version != stream_version_1 || header->needed_features != 0)
+    if (header->version != stream_version || header->needed_features != 0)
         return refuse_stream(TY_E_FORMAT, "it is of a version that this library does not know", 8);
     return TY_OK;
 }

@@ -3,6 +3,7 @@
 // Method: a table of lists that has churned, on a simulated disk; compacted, opened again, with power cuts before each
 // event, and each operation of the disk failing.
 #include "packages/pack/tests/support.hpp"
+#include "tests/files_on.hpp"
 #include "tests/simulated_disk/storage_sim.hpp"
 #include "tests/stats.hpp"
 
@@ -133,7 +134,7 @@ TEST(pack_compact, fewer_pages_and_the_same_content) {
     EXPECT_GT(static_cast<double>(report.live_bytes) / static_cast<double>(report.used_bytes), 0.9);
     EXPECT_GT(report.fixed_pointers, 30000u);
     EXPECT_LT(os::sim_used_bytes(disk), used * 2 / 3); // the disk's space went back
-    EXPECT_OK(ty_scrub(path, os::sim_storage(disk), nullptr, nullptr, nullptr));
+    EXPECT_OK(ty_scrub(path, files_on(os::sim_storage(disk)), nullptr, nullptr, nullptr));
     os::sim_destroy(disk);
 }
 

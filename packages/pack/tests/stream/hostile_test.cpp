@@ -83,8 +83,8 @@ TEST(pack_hostile, any_byte_changed) {
 std::string with_extents(const std::vector<extent_record> &extents, const std::vector<uint64_t> &bits,
                          const std::function<void(stream_header &)> &change = nullptr) {
     stream_header header{};
-    header.magic = stream_magic_1;
-    header.version = stream_version_1;
+    header.magic = stream_magic;
+    header.version = stream_version;
     header.base = reinterpret_cast<uint64_t>(next_base());
     header.limit_bytes = uint64_t{64} << 20;
     header.kind = TY_VOLATILE;

@@ -640,7 +640,7 @@ TEST_F(fencing_test, two_processes_that_publish_one_heap) {
         ASSERT_OK(each->open(&open));
     ASSERT_OK(one.read("look"));
     ASSERT_OK(other.read("look"));
-    standby::memory_1 late = one.known(), begun = late;
+    standby::term_memory late = one.known(), begun = late;
     late.number += 5;
     begun.number += 2;
     ASSERT_OK(one.keep(begun));
@@ -702,7 +702,7 @@ TEST_F(fencing_test, the_highest_term_that_there_can_be) {
     standby::heap_memory memory(path(0), *server.open());
     ASSERT_OK(memory.open(&open));
     ASSERT_OK(memory.read("look"));
-    standby::memory_1 highest = memory.known();
+    standby::term_memory highest = memory.known();
     highest.term = standby::counter_max;
     ASSERT_OK(memory.keep(highest));
     server.lose();

@@ -39,7 +39,7 @@ protected:
         return at;
     }
     static uint64_t message_number(const sim_message &one) {
-        return reinterpret_cast<const standby::message_header_1 *>(one.bytes.data())->number;
+        return reinterpret_cast<const standby::message_header *>(one.bytes.data())->number;
     }
     void expect_told(const char *what, size_t at) {
         const uint64_t lsn = standby.last();
@@ -127,7 +127,7 @@ TEST_F(hostile_test, a_message_of_somebody_else_is_no_damage) {
 
 // With right checksums, as who writes to the engine could: the chain of records tells.
 TEST_F(hostile_test, forged_headers) {
-    using header = standby::message_header_1;
+    using header = standby::message_header;
     const struct {
         const char *name;
         void (*forge)(header &);

@@ -71,7 +71,7 @@ protected:
     // What a replica has in the place of a message.
     std::string instead_of(const sim_message &one, const sim_message &before, wrong how, ty_engine_log log) {
         std::string bytes = one.bytes;
-        standby::message_header_1 header = message_in(one, log).header;
+        standby::message_header header = message_in(one, log).header;
         switch (how) {
         case wrong::hole:
             return "";

@@ -12,7 +12,7 @@ namespace {
 class void_test : public testing::Test {
 protected:
     // Puts a message behind another one, whatever stands there, and tells what was put.
-    message_header_1 put(ty_engine_log log, message_header_1 header, uint64_t run, uint64_t known_at) {
+    message_header put(ty_engine_log log, message_header header, uint64_t run, uint64_t known_at) {
         header.session = run;
         header.known_at = known_at;
         const bool piece = header.kind == uint32_t(message_kind::base_piece); // of one byte
@@ -21,19 +21,19 @@ protected:
         memcpy(&header, bytes.data(), sizeof header);
         return header;
     }
-    message_header_1 put_timeline(const message_header_1 &before, uint64_t run, uint64_t known_at = 0) {
+    message_header put_timeline(const message_header &before, uint64_t run, uint64_t known_at = 0) {
         return put(TY_ENGINE_RECORDS, header_behind(before, message_kind::timeline), run, known_at);
     }
     uint64_t end(ty_engine_log log = TY_ENGINE_RECORDS) const { return store.newest(log); }
     uint64_t put_base_message(message_kind kind, uint64_t begin, uint64_t known_at, uint64_t number = 0) {
-        message_header_1 header = header_behind({}, kind);
+        message_header header = header_behind({}, kind);
         header.number = number ? number : ++base_number;
         header.term = header.replication = 1;
         header.begin = begin;
         put(TY_ENGINE_BASES, header, 1, known_at);
         return end(TY_ENGINE_BASES);
     }
-    void expect_newest(const message_header_1 &counts) {
+    void expect_newest(const message_header &counts) {
         place at;
         bool found = false;
         ASSERT_OK(newest_place(*engine.table(), &at, &found));
@@ -54,10 +54,10 @@ protected:
 };
 
 TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
-    message_header_1 term = header_behind({}, message_kind::term);
+    message_header term = header_behind({}, message_kind::term);
     term.term = term.replication = 1;
     term = put(TY_ENGINE_RECORDS, term, 1, 0);
-    message_header_1 counts = put_timeline(term, 2), lost = put_timeline(term, 3); // the same place
+    message_header counts = put_timeline(term, 2), lost = put_timeline(term, 3); // the same place
     lost = put_timeline(lost, 3);
     lost = put_timeline(lost, 3);
     counts = put_timeline(counts, 2);
@@ -71,10 +71,10 @@ TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
 
 // Who began in an empty log, and put its first message when most of it had been trimmed.
 TEST_F(void_test, the_newest_message_is_found_behind_one_that_knows_of_none) {
-    message_header_1 term = header_behind({}, message_kind::term);
+    message_header term = header_behind({}, message_kind::term);
     term.term = term.replication = 1;
-    const message_header_1 late = term;
-    message_header_1 counts = put(TY_ENGINE_RECORDS, term, 1, 0);
+    const message_header late = term;
+    message_header counts = put(TY_ENGINE_RECORDS, term, 1, 0);
     for (int n = 0; n < 9; ++n)
         counts = put_timeline(counts, 1, end());
     ASSERT_OK(engine.table()->trim(engine.table()->context, TY_ENGINE_RECORDS, end() - 2 * store.step));
@@ -215,7 +215,7 @@ TEST_F(void_test, a_base_that_does_not_come_is_no_damage) {
                    void *with) {
         return readings++ ? TY_OK : whole->read(context, log, behind, timeout_ms, callback, with);
     };
-    message_header_1 begin = header_behind({}, message_kind::base_begin), last = begin;
+    message_header begin = header_behind({}, message_kind::base_begin), last = begin;
     begin.term = last.term = begin.replication = last.replication = 1;
     put(TY_ENGINE_BASES, begin, 1, 0);
     last.kind = uint32_t(message_kind::base_end);

@@ -197,7 +197,7 @@ TEST_F(waiting_test, a_read_of_an_old_primary_is_not_confirmed) {
         standby::message last{};
         for (const sim_message &one : store.logs[TY_ENGINE_RECORDS])
             last = message_in(one);
-        standby::message_header_1 term = last.header;
+        standby::message_header term = last.header;
         term.kind = uint32_t(standby::message_kind::term);
         term.number += 1;
         term.previous = last.header.checksum;

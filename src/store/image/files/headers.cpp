@@ -10,42 +10,41 @@ namespace {
 
 enum class slot_content { foreign, other_version, damaged, valid };
 
-slot_content judge_slot(const image_header_2 &header) {
-    if (header.magic != image_magic_1)
+slot_content classify_slot(const image_header &header) {
+    if (header.magic != image_magic)
         return slot_content::foreign;
     if (header.checksum != header_checksum(header))
         return slot_content::damaged;
-    return header.version == image_version_2 || header.version == image_version_1 ? slot_content::valid
-                                                                                  : slot_content::other_version;
+    return header.version == format_version ? slot_content::valid : slot_content::other_version;
 }
 
 } // namespace
 
-image_mark mark_of(const image_header_2 &header) {
-    image_mark mark = mark_at_begin(header.log_lsn, header.log_streams);
-    mark.at[0].position = header.log_position;
+log_positions mark_of(const image_header &header) {
+    log_positions mark = positions_at_begin(header.log_lsn, header.log_streams);
+    mark.at[0].offset = header.log_position;
     mark.at[0].generation = header.log_generation;
     if (mark.count > 1)
         mark.at[0].lsn = header.log_first_lsn;
     for (uint64_t p = 1; p < mark.count; ++p)
-        mark.at[p] = {header.log_more[p - 1].position, header.log_more[p - 1].generation, header.log_more[p - 1].lsn};
+        mark.at[p] = header.log_more[p - 1];
     return mark;
 }
 
 // I20: marks in several log streams are durable with their epoch. A mark with another number of streams is from a
 //      snapshot before the heap had this log.
-void set_mark(image_header_2 &header, const image_mark &mark) {
-    const image_mark at_begin = mark_at_begin(mark.lsn, header.log_streams);
-    const image_mark &fits = mark.count == at_begin.count ? mark : at_begin;
-    header.log_position = fits.at[0].position;
+void set_mark(image_header &header, const log_positions &mark) {
+    const log_positions at_begin = positions_at_begin(mark.lsn, header.log_streams);
+    const log_positions &fits = mark.count == at_begin.count ? mark : at_begin;
+    header.log_position = fits.at[0].offset;
     header.log_generation = fits.at[0].generation;
     header.log_lsn = fits.lsn;
     header.log_first_lsn = fits.count > 1 ? fits.at[0].lsn : 0;
     for (uint64_t p = 1; p < fits.count; ++p)
-        header.log_more[p - 1] = {fits.at[p].position, fits.at[p].generation, fits.at[p].lsn};
+        header.log_more[p - 1] = fits.at[p];
 }
 
-const char *counter_above(const image_header_2 &header, uint64_t most) {
+const char *counter_above(const image_header &header, uint64_t most) {
     const struct {
         uint64_t value;
         const char *name;
@@ -57,8 +56,8 @@ const char *counter_above(const image_header_2 &header, uint64_t most) {
     for (const auto &counter : counters)
         if (counter.value > most)
             return counter.name;
-    for (const log_place_2 &place : header.log_more)
-        if (place.position > most || place.lsn > most)
+    for (const stream_position &place : header.log_more)
+        if (place.offset > most || place.lsn > most)
             return "place in a log stream";
     return header.log_first_lsn > most ? "lsn" : nullptr;
 }
@@ -66,7 +65,7 @@ const char *counter_above(const image_header_2 &header, uint64_t most) {
 namespace {
 
 // A valid checksum only says that the bytes are as written, not that a sane program wrote them.
-const char *wrong_field(const image_header_2 &header) {
+const char *wrong_field(const image_header &header) {
     if (header.page_bytes != page_bytes)
         return "page size";
     if (header.kind != TY_ARCHIVE && header.kind != TY_SNAPSHOT && header.kind != TY_TRANSACTIONAL)
@@ -81,37 +80,35 @@ const char *wrong_field(const image_header_2 &header) {
     if (header.base == 0 || header.base % heap_granule_bytes ||
         header.base > (uint64_t{1} << 47) - header.limit_bytes) // not a sum, which might overflow
         return "base";
-    if (header.sums_offset % page_bytes || header.sums_offset < image_pages_offset_1 + header.limit_bytes ||
+    if (header.sums_offset % page_bytes || header.sums_offset < image_pages_offset + header.limit_bytes ||
         header.sums_offset > image_file_bytes(heap_limit_max))
         return "place of the page checksums";
-    if (header.journal_next % page_bytes || header.journal_next < journal_front_2 || header.journal_next > INT64_MAX)
+    if (header.journal_next % page_bytes || header.journal_next < journal_front || header.journal_next > INT64_MAX)
         return "place in the journal";
     if (header.epoch > header.durable_epoch)
         return "epoch";
     if (header.classes > TY_CLASSES_DENSE)
         return "table of size classes";
-    if (header.log_settled > 1)
+    if (header.log_empty_behind_mark > 1)
         return "mark of the log's end";
     if (header.open.number == 0)
         return "number of opens";
-    if (header.log_streams == 1 || header.log_streams > log_streams_max_2 ||
-        (header.log_streams > 1) != ((header.features_incompatible & feature_log_streams_2) != 0) ||
-        (header.log_streams && !header.log_identity))
+    if (header.log_streams == 1 || header.log_streams > log_streams_max || (header.log_streams && !header.log_identity))
         return "number of log streams";
     if (header.source.state > uint64_t(source_state::promoted) ||
         (header.source.state == uint64_t(source_state::receives)) !=
-            ((header.features_read_only & feature_receives_2) != 0) ||
+            ((header.features_read_only & feature_receives) != 0) ||
         (header.source.state == uint64_t(source_state::receives) && !header.log_identity))
         return "source of transactions";
     if (header.clear_offset % page_bytes || header.clear_bytes % page_bytes ||
-        (header.clear_bytes && (header.clear_offset < image_pages_offset_1 ||
-                                header.clear_bytes > header.sums_offset - image_pages_offset_1 ||
-                                header.clear_offset > header.sums_offset - header.clear_bytes)))
+        (header.clear_bytes &&
+         (header.clear_offset < image_pages_offset || header.clear_bytes > header.sums_offset - image_pages_offset ||
+          header.clear_offset > header.sums_offset - header.clear_bytes)))
         return "range to clear";
-    return counter_above(header, counter_max_2);
+    return counter_above(header, counter_max);
 }
 
-ty_status check_header(const storage_file &image, const image_header_2 &header, uint64_t file_bytes) {
+ty_status check_header(const storage_file &image, const image_header &header, uint64_t file_bytes) {
     if (header.features_incompatible & ~known_features_incompatible)
         return failure(TY_E_FORMAT, "open a heap with features that this library does not know (%#llx)",
                        (unsigned long long)header.features_incompatible)
@@ -121,10 +118,6 @@ ty_status check_header(const storage_file &image, const image_header_2 &header, 
         return failure(TY_E_DAMAGED, "use the image's header: its %s is impossible", field)
             .at(image.path)
             .remedy("restore the file from a copy");
-    if (header.version == image_version_1 && !(is_clean(header) && (!header.log_identity || header.log_settled)))
-        return failure(TY_E_FORMAT, "open a heap of format version 1 that was not closed in order")
-            .at(image.path)
-            .remedy("open it with the version of the library that wrote it, and close it; then this one upgrades it");
     uint64_t needed = header.sums_offset + sums_table_bytes(header.limit_bytes);
     if (file_bytes < needed)
         return failure(TY_E_DAMAGED, "use a truncated image: it has %llu byte%s of %llu",
@@ -135,38 +128,34 @@ ty_status check_header(const storage_file &image, const image_header_2 &header, 
 }
 
 struct header_slots {
-    image_header_2 headers[image_slot_count_1];
-    slot_content contents[image_slot_count_1];
+    image_header headers[image_slot_count];
+    slot_content contents[image_slot_count];
 };
 
 ty_status read_slots(const storage_file &image, header_slots *found) {
     io_buffer buffer;
-    if (ty_status status = buffer.create(image_slot_count_1 * image_slot_bytes_1))
+    if (ty_status status = buffer.create(image_slot_count * image_slot_bytes))
         return status;
     if (ty_status status = image.read(0, buffer.data(), buffer.bytes()))
         return status;
-    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
-        image_header_2 &header = found->headers[i];
-        memcpy(&header, buffer.data() + i * image_slot_bytes_1, sizeof header);
-        found->contents[i] = judge_slot(header);
-        if (found->contents[i] == slot_content::valid && header.version == image_version_1) {
-            header.open = {1, checksum(header.identity, sizeof header.identity)};
-            header.journal_next = journal_front_2; // of a journal that is recreated
-        }
+    for (uint32_t i = 0; i < image_slot_count; ++i) {
+        image_header &header = found->headers[i];
+        memcpy(&header, buffer.data() + i * image_slot_bytes, sizeof header);
+        found->contents[i] = classify_slot(header);
     }
     return TY_OK;
 }
 
-bool reserved_set(const image_header_2 &header) {
+bool reserved_set(const image_header &header) {
     static constexpr uint8_t zeros[sizeof header.reserved + sizeof header.log_more] = {};
     const uint32_t more = header.log_streams ? header.log_streams - 1 : 0;
     return header.reserved_1 || memcmp(header.reserved, zeros, sizeof header.reserved) ||
            (!header.log_streams && header.log_first_lsn) ||
-           memcmp(header.log_more + more, zeros, (log_streams_max_2 - 1 - more) * sizeof(log_place_2));
+           memcmp(header.log_more + more, zeros, (log_streams_max - 1 - more) * sizeof(stream_position));
 }
 
 // Fields that are the same in all headers of a heap.
-const char *contradiction_of(const image_header_2 &a, const image_header_2 &b) {
+const char *contradiction_of(const image_header &a, const image_header &b) {
     return memcmp(a.identity, b.identity, sizeof a.identity) ? "identity"
            : a.base != b.base                                ? "base"
            : a.classes != b.classes                          ? "table of size classes"
@@ -181,9 +170,9 @@ ty_status scrub_headers(const storage_file &image, void (*problem)(void *context
     if (ty_status status = read_slots(image, &found))
         return status;
     char text[256];
-    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
-        const image_header_2 &header = found.headers[i];
-        const unsigned long long offset = i * image_slot_bytes_1;
+    for (uint32_t i = 0; i < image_slot_count; ++i) {
+        const image_header &header = found.headers[i];
+        const unsigned long long offset = i * image_slot_bytes;
         const char *field = nullptr;
         if (found.contents[i] != slot_content::valid)
             snprintf(text, sizeof text,
@@ -192,7 +181,7 @@ ty_status scrub_headers(const storage_file &image, void (*problem)(void *context
                      offset);
         else if ((field = wrong_field(header)))
             snprintf(text, sizeof text, "the image's header at offset %llu: its %s is impossible", offset, field);
-        else if (header.number % image_slot_count_1 != i)
+        else if (header.number % image_slot_count != i)
             snprintf(text, sizeof text, "the image's header at offset %llu: its number is of the other slot", offset);
         else if (header.features_incompatible & ~known_features_incompatible)
             snprintf(text, sizeof text, "the image's header at offset %llu: its features are unknown", offset);
@@ -205,17 +194,17 @@ ty_status scrub_headers(const storage_file &image, void (*problem)(void *context
     const bool both = found.contents[0] == slot_content::valid && found.contents[1] == slot_content::valid;
     if (const char *field = both ? contradiction_of(found.headers[0], found.headers[1]) : nullptr) {
         snprintf(text, sizeof text, "the image's two headers, at offsets 0 and %llu, contradict each other: the %s",
-                 (unsigned long long)image_slot_bytes_1, field);
+                 (unsigned long long)image_slot_bytes, field);
         problem(context, text);
     }
     return TY_OK;
 }
 
-ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log) {
+ty_status read_header(const storage_file &image, image_header *header, bool *repaired, uint64_t *other_log) {
     uint64_t file_bytes = 0;
     if (ty_status status = image.get_size(&file_bytes))
         return status;
-    if (file_bytes < image_slot_count_1 * image_slot_bytes_1)
+    if (file_bytes < image_slot_count * image_slot_bytes)
         return failure(TY_E_FORMAT, "open a file that is too short for a heap")
             .at(image.path)
             .remedy("check the path; if the file was cut, restore it from a copy");
@@ -224,7 +213,7 @@ ty_status read_header(const storage_file &image, image_header_2 *header, bool *r
         return status;
     const auto &[slots, contents] = found;
     int best = -1;
-    for (uint32_t i = 0; i < image_slot_count_1; ++i)
+    for (uint32_t i = 0; i < image_slot_count; ++i)
         if (contents[i] == slot_content::valid && (best < 0 || slots[i].number > slots[best].number))
             best = int(i);
     if (best < 0) {
@@ -249,45 +238,45 @@ ty_status read_header(const storage_file &image, image_header_2 *header, bool *r
     return check_header(image, *header, file_bytes);
 }
 
-ty_status read_code_places(const storage_file &image, code_places_2 *places) {
+ty_status read_code_places(const storage_file &image, code_places *places) {
     io_buffer buffer;
     *places = {};
-    if (ty_status status = buffer.create(image_slot_count_1 * image_slot_bytes_1))
+    if (ty_status status = buffer.create(image_slot_count * image_slot_bytes))
         return status;
     if (ty_status status = image.read(0, buffer.data(), buffer.bytes()))
         return status;
-    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
-        code_places_2 slot;
-        memcpy(&slot, buffer.data() + i * image_slot_bytes_1 + code_places_offset_2, sizeof slot);
-        if (slot.checksum == places_checksum(slot) && slot.count <= code_places_max_2 && slot.number > places->number)
+    for (uint32_t i = 0; i < image_slot_count; ++i) {
+        code_places slot;
+        memcpy(&slot, buffer.data() + i * image_slot_bytes + code_places_offset, sizeof slot);
+        if (slot.checksum == places_checksum(slot) && slot.count <= code_places_max && slot.number > places->number)
             *places = slot;
     }
     return TY_OK;
 }
 
 // CD9: words of code are reported also after other processes had the heap open.
-void add_code_place(code_places_2 &places, const code_zones_2 &zones) {
+void add_code_place(code_places &places, const os::code_zones &zones) {
     uint64_t left = 0;
     for (uint64_t n = 0; n < places.count; ++n)
         if (!(places.zones[n] == zones) && !fault("places_of_code_before_forgotten"))
             places.zones[left++] = places.zones[n];
-    if (left == code_places_max_2)
+    if (left == code_places_max)
         memmove(places.zones, places.zones + 1, --left * sizeof zones);
     places.zones[left] = zones;
     places.count = left + 1;
-    memset(places.zones + places.count, 0, (code_places_max_2 - places.count) * sizeof zones);
+    memset(places.zones + places.count, 0, (code_places_max - places.count) * sizeof zones);
 }
 
-ty_status read_doubtful_header(const storage_file &image, image_header_2 *header, bool *doubtful) {
+ty_status read_doubtful_header(const storage_file &image, image_header *header, bool *doubtful) {
     header_slots found;
     if (ty_status status = read_slots(image, &found))
         return status;
-    const image_header_2 *best = nullptr;
+    const image_header *best = nullptr;
     *doubtful = false;
     for (const slot_content wanted : {slot_content::valid, slot_content::damaged}) {
-        for (uint32_t i = 0; i < image_slot_count_1; ++i) {
-            const image_header_2 &slot = found.headers[i];
-            if (found.contents[i] == wanted && slot.version == image_version_2 && !wrong_field(slot) &&
+        for (uint32_t i = 0; i < image_slot_count; ++i) {
+            const image_header &slot = found.headers[i];
+            if (found.contents[i] == wanted && slot.version == format_version && !wrong_field(slot) &&
                 !(slot.features_incompatible & ~known_features_incompatible) && (!best || slot.number > best->number))
                 best = &slot;
         }
@@ -322,18 +311,18 @@ ty_status write_header(const storage_file &image, header_state &state) {
         if (ty_status status = flush_image(image, state))
             return status;
     }
-    image_header_2 next = state.current;
+    image_header next = state.current;
     next.number += 1;
     next.checksum = header_checksum(next);
     io_page page;
-    static_assert(sizeof page == image_slot_bytes_1);
+    static_assert(sizeof page == image_slot_bytes);
     memcpy(page.bytes, &next, sizeof next);
     state.places.number = next.number;
     state.places.checksum = places_checksum(state.places);
-    memcpy(page.bytes + code_places_offset_2, &state.places, sizeof state.places);
+    memcpy(page.bytes + code_places_offset, &state.places, sizeof state.places);
     // A failed write may have torn the slot; the number stays, so that a retry goes to the same slot.
-    uint64_t slot = next.number % image_slot_count_1;
-    if (ty_status status = image.write(slot * image_slot_bytes_1, page.bytes, sizeof page))
+    uint64_t slot = next.number % image_slot_count;
+    if (ty_status status = image.write(slot * image_slot_bytes, page.bytes, sizeof page))
         return status;
     state.current = next;
     state.in_doubt = true;
@@ -341,7 +330,7 @@ ty_status write_header(const storage_file &image, header_state &state) {
 }
 
 ty_status write_header_twice(const storage_file &image, header_state &state) {
-    for (uint32_t i = fault("header_written_once_after_a_checkpoint"); i < image_slot_count_1; ++i) {
+    for (uint32_t i = fault("header_written_once_after_a_checkpoint"); i < image_slot_count; ++i) {
         if (ty_status status = write_header(image, state))
             return status;
         if (ty_status status = flush_image(image, state))

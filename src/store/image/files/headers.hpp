@@ -12,8 +12,8 @@
 namespace taiyen {
 
 struct header_state {
-    image_header_2 current{};  // as last written or read
-    code_places_2 places{};    // as last written or read
+    image_header current{};    // as last written or read
+    code_places places{};      // as last written or read
     bool in_doubt = false;     // written, and the image not flushed since
     bool flush_failed = false; // since the open: the file's other content is in doubt, too
 };
@@ -23,31 +23,30 @@ inline bool has_journal(ty_kind kind) {
     return kind == TY_SNAPSHOT || kind == TY_TRANSACTIONAL;
 }
 
-image_mark mark_of(const image_header_2 &header);
-void set_mark(image_header_2 &header, const image_mark &mark);
+log_positions mark_of(const image_header &header);
+void set_mark(image_header &header, const log_positions &mark);
 
 // Closed cleanly with everything checkpointed: the image is the heap, and needs no journal.
-inline bool is_clean(const image_header_2 &header) {
+inline bool is_clean(const image_header &header) {
     return header.state == uint32_t(image_state::closed) && header.epoch == header.durable_epoch;
 }
 
-// Reads both slots and takes the newer valid one; checks all its fields against their bounds and the file's size. A
-// header of version 1 (then header->version is 1) is taken only if the heap was closed cleanly; its open identity is
-// derived from the heap's identity, so that an interrupted upgrade is recognized. *repaired: one slot was unreadable.
-// *other_log (may be NULL): the log that the older one names. Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.
-ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log = nullptr);
+// Reads both slots and takes the newer valid one; checks all its fields against their bounds and the file's size.
+// *repaired: one slot was unreadable. *other_log (may be NULL): the log that the older one names. Errors: TY_E_FORMAT,
+// TY_E_DAMAGED, TY_E_IO.
+ty_status read_header(const storage_file &image, image_header *header, bool *repaired, uint64_t *other_log = nullptr);
 
 // Reads where code was, from the slots; empty where nothing is known. Errors: TY_E_IO.
-ty_status read_code_places(const storage_file &image, code_places_2 *places);
+ty_status read_code_places(const storage_file &image, code_places *places);
 // Adds the newest one; it replaces the oldest where there are too many.
-void add_code_place(code_places_2 &places, const code_zones_2 &zones);
+void add_code_place(code_places &places, const os::code_zones &zones);
 
 // For a damaged image, which may be cut short: reads the newest valid slot; else one with a wrong checksum whose fields
 // are possible (*doubtful). Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.
-ty_status read_doubtful_header(const storage_file &image, image_header_2 *header, bool *doubtful);
+ty_status read_doubtful_header(const storage_file &image, image_header *header, bool *doubtful);
 
 // The first of the header's counters that is above `most`; NULL if none is.
-const char *counter_above(const image_header_2 &header, uint64_t most);
+const char *counter_above(const image_header &header, uint64_t most);
 
 // Reports each slot that is damaged or has an impossible field, and the fields in which they contradict each other.
 ty_status scrub_headers(const storage_file &image, void (*problem)(void *context, const char *text), void *context);

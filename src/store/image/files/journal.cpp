@@ -71,7 +71,7 @@ ty_status resolve_journal(const ty_storage &storage, const char *image_path, con
         .remedy("give journal_path another path, or none");
 }
 
-ty_status image_tell_same(const char *path, const ty_open_options &options, const char *other, const char **same) {
+ty_status image_is_same_file(const char *path, const ty_open_options &options, const char *other, const char **same) {
     char *image = nullptr, *journal = nullptr;
     const ty_storage &storage = *options.storage;
     ty_status status = resolve_path(storage, path, &image);
@@ -86,12 +86,13 @@ ty_status image_tell_same(const char *path, const ty_open_options &options, cons
 
 ty_status read_batch(const storage_file &journal, const batch &b, const page_sink &sink) {
     io_buffer buffer;
-    if (ty_status status = buffer.create(chunk_pages_1 * page_bytes))
+    if (ty_status status = buffer.create(chunk_pages_max * page_bytes))
         return status;
     const os::array<page_copy> &items = b.copies;
     for (size_t i = 0; i < b.copies.count();) {
         size_t n = 1; // neighbours in the journal: the pages of one chunk
-        while (i + n < b.copies.count() && n < chunk_pages_1 && items[i + n].offset == items[i].offset + n * page_bytes)
+        while (i + n < b.copies.count() && n < chunk_pages_max &&
+               items[i + n].offset == items[i].offset + n * page_bytes)
             ++n;
         if (ty_status status = journal.read(items[i].offset, buffer.data(), n * page_bytes))
             return status;

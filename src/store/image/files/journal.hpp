@@ -21,7 +21,7 @@ struct batch {
     uint64_t nonce = 0;
     uint64_t start = 0;
     uint64_t end = 0;
-    image_mark mark{};
+    log_positions mark{};
     os::array<page_copy> copies; // in order of offset; a later copy of a page wins
 };
 batch *batch_create();
@@ -49,18 +49,18 @@ struct batch_list {
 // I10: a slot of the journal's header is overwritten only while the other one is durable, names an open that the image
 //      names, and says a size that the file has.
 struct journal_head {
-    journal_header_2 header{}; // as last written and flushed, or read
-    uint32_t next_slot = 0;    // where the next one goes (I10)
-    uint64_t sized_bytes = 0;  // length of the file at its last successful flush
+    journal_header header{};  // as last written and flushed, or read
+    uint32_t next_slot = 0;   // where the next one goes (I10)
+    uint64_t sized_bytes = 0; // length of the file at its last successful flush
     bool other_slot_damaged = false;
     bool in_doubt = false; // a write of it failed: next_slot may hold a header that is not true
 };
 
 // Writes the header of an empty journal to both slots.
-ty_status write_first_header(const storage_file &journal, const image_header_2 &image, journal_head *head);
+ty_status write_first_header(const storage_file &journal, const image_header &image, journal_head *head);
 
 // Writes `next` with the next number, and flushes; then it is the head's header. Other writes are flushed with it.
-ty_status write_journal_header(const storage_file &journal, journal_head &head, const journal_header_2 &next);
+ty_status write_journal_header(const storage_file &journal, journal_head &head, const journal_header &next);
 
 // Whether a journal belongs to an image.
 enum class journal_fit {
@@ -69,7 +69,7 @@ enum class journal_fit {
 };
 // Reads the header. Errors: TY_E_FORMAT, TY_E_DAMAGED (also: cut short), TY_E_MISMATCH (of another heap, older or newer
 // than the image, or of a copy of the heap).
-ty_status read_journal_head(const storage_file &journal, const image_header_2 &image, journal_head *head,
+ty_status read_journal_head(const storage_file &journal, const image_header &image, journal_head *head,
                             journal_fit *fit);
 
 // What a journal says to a reader that may not have its image.
@@ -105,7 +105,7 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
 // pages: one of them matches its entry. What cannot be read is left out.
 struct entry_sink {
     void *context;
-    ty_status (*entry)(void *context, const chunk_entry_1 &entry);
+    ty_status (*entry)(void *context, const chunk_entry &entry);
 };
 ty_status find_later_entries(const storage_file &journal, uint64_t epoch, uint64_t page_limit, const entry_sink &sink);
 
@@ -118,15 +118,15 @@ struct journal_contents {
 
 // Opens it (locked, except for `look`), checks that it is the image's, and reads what it holds beyond the image.
 enum class journal_use { look, read, write };
-ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header_2 &image,
+ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header &image,
                        journal_contents *contents);
 
 // For an image that has no journal, an archive's: if a journal exists, the heap became a snapshot heap, and this image
 // is older.
-ty_status check_no_journal(const ty_storage &storage, const char *path, const image_header_2 &image);
+ty_status check_no_journal(const ty_storage &storage, const char *path, const image_header &image);
 
 // What a layer with a log needs to know about the epoch that header and batches restore.
-image_log log_of(const image_header_2 &header, const batch_list &batches);
+image_log log_of(const image_header &header, const batch_list &batches);
 
 // Reads a batch's pages from the journal piece by piece, checks each page again, and passes it on. Errors:
 // TY_E_DAMAGED, TY_E_IO, and those that the sink returns.

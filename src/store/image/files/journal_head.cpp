@@ -8,60 +8,54 @@
 namespace taiyen {
 namespace {
 
-enum class slot_content { nothing, foreign, version_1, other_version, damaged, valid };
+enum class journal_slot_content { nothing, foreign, other_version, damaged, valid };
 
 struct slot {
-    slot_content content = slot_content::nothing;
-    journal_header_2 header{};
+    journal_slot_content content = journal_slot_content::nothing;
+    journal_header header{};
 };
 
-slot judge_slot(const char *page) {
+slot classify_slot(const char *page) {
     slot result;
     memcpy(&result.header, page, sizeof result.header);
-    const journal_header_2 &header = result.header;
-    static constexpr journal_header_2 zeros{};
-    journal_header_1 old;
-    memcpy(&old, page, sizeof old);
-    if (header.magic != journal_magic_1)
-        result.content = memcmp(&header, &zeros, sizeof zeros) ? slot_content::foreign : slot_content::nothing;
-    else if (header.version == image_version_1)
-        result.content = old.checksum == header_checksum(old) ? slot_content::version_1 : slot_content::damaged;
-    else if (header.version != image_version_2)
-        result.content = slot_content::other_version;
+    const journal_header &header = result.header;
+    static constexpr journal_header zeros{};
+    if (header.magic != journal_magic)
+        result.content =
+            memcmp(&header, &zeros, sizeof zeros) ? journal_slot_content::foreign : journal_slot_content::nothing;
+    else if (header.version != format_version)
+        result.content = journal_slot_content::other_version;
     else
-        result.content = header.checksum == header_checksum(header) ? slot_content::valid : slot_content::damaged;
+        result.content =
+            header.checksum == header_checksum(header) ? journal_slot_content::valid : journal_slot_content::damaged;
     return result;
 }
 
 // Reads as much of the slots as the file has.
-ty_status read_slots(const storage_file &journal, uint64_t file_bytes, slot slots[journal_slot_count_2]) {
+ty_status read_slots(const storage_file &journal, uint64_t file_bytes, slot slots[journal_slot_count]) {
     io_buffer buffer;
-    if (ty_status status = buffer.create(journal_front_2))
+    if (ty_status status = buffer.create(journal_front))
         return status;
-    uint64_t bytes = file_bytes < journal_front_2 ? file_bytes / page_bytes * page_bytes : journal_front_2;
+    uint64_t bytes = file_bytes < journal_front ? file_bytes / page_bytes * page_bytes : journal_front;
     if (bytes)
         if (ty_status status = journal.read(0, buffer.data(), bytes))
             return status;
-    for (uint32_t i = 0; (i + 1) * journal_slot_bytes_2 <= bytes; ++i)
-        slots[i] = judge_slot(buffer.data() + i * journal_slot_bytes_2);
+    for (uint32_t i = 0; (i + 1) * journal_slot_bytes <= bytes; ++i)
+        slots[i] = classify_slot(buffer.data() + i * journal_slot_bytes);
     return TY_OK;
 }
 
-// The newest valid slot; journal_slot_count_2 if no slot is valid.
-uint32_t newest_slot(const slot slots[journal_slot_count_2]) {
-    uint32_t best = journal_slot_count_2;
-    for (uint32_t i = 0; i < journal_slot_count_2; ++i)
-        if (slots[i].content == slot_content::valid &&
-            (best == journal_slot_count_2 || slots[i].header.number > slots[best].header.number))
+// The newest valid slot; journal_slot_count if no slot is valid.
+uint32_t newest_slot(const slot slots[journal_slot_count]) {
+    uint32_t best = journal_slot_count;
+    for (uint32_t i = 0; i < journal_slot_count; ++i)
+        if (slots[i].content == journal_slot_content::valid &&
+            (best == journal_slot_count || slots[i].header.number > slots[best].header.number))
             best = i;
     return best;
 }
 
-bool names_open(const journal_header_2 &header, const open_identity_2 &open) {
-    return header.open == open || (header.previous.number && header.previous == open);
-}
-
-const char *remedy_for(const image_header_2 &image, const char *otherwise) {
+const char *remedy_for(const image_header &image, const char *otherwise) {
     return is_clean(image) ? "the heap was closed in order and does not need it: move it away, and open again"
                            : otherwise;
 }
@@ -69,15 +63,15 @@ constexpr const char *restore_both = "put the journal of the heap's last open ba
                                      "restore all files of the heap from copies made together";
 
 // Returns the reason why no slot is valid.
-ty_status refuse_unreadable(const storage_file &journal, const image_header_2 &image,
-                            const slot slots[journal_slot_count_2]) {
-    for (uint32_t i = 0; i < journal_slot_count_2; ++i)
-        if (slots[i].content == slot_content::other_version)
+ty_status refuse_unreadable(const storage_file &journal, const image_header &image,
+                            const slot slots[journal_slot_count]) {
+    for (uint32_t i = 0; i < journal_slot_count; ++i)
+        if (slots[i].content == journal_slot_content::other_version)
             return failure(TY_E_FORMAT, "use a journal of format version %u, which this library does not know",
                            slots[i].header.version)
                 .at(journal.path, 0)
                 .remedy("use another version of the library");
-    if (slots[0].content == slot_content::foreign && slots[1].content != slot_content::damaged)
+    if (slots[0].content == journal_slot_content::foreign && slots[1].content != journal_slot_content::damaged)
         return failure(TY_E_FORMAT, "use a file that is not a Taiyen journal")
             .at(journal.path, 0)
             .remedy("check the path");
@@ -99,7 +93,7 @@ ty_status refuse_older(const storage_file &journal) {
 }
 
 // I8: the files name the open that wrote them. The image is not what the journal's last open left.
-ty_status refuse_other_open(const storage_file &journal, const image_header_2 &image, const journal_header_2 &header) {
+ty_status refuse_other_open(const storage_file &journal, const image_header &image, const journal_header &header) {
     if (header.open.number < image.open.number)
         return refuse_older(journal);
     if (header.open.number > image.open.number)
@@ -111,15 +105,15 @@ ty_status refuse_other_open(const storage_file &journal, const image_header_2 &i
         .remedy("%s", restore_both);
 }
 
-ty_status refuse_cut(const storage_file &journal, const image_header_2 &image, uint64_t bytes, uint64_t wanted) {
+ty_status refuse_cut(const storage_file &journal, const image_header &image, uint64_t bytes, uint64_t wanted) {
     return failure(TY_E_DAMAGED, "use a journal that was cut short: it has %llu byte%s of %llu",
                    (unsigned long long)bytes, plural(bytes), (unsigned long long)wanted)
         .at(journal.path, bytes)
         .remedy("%s", remedy_for(image, restore_both));
 }
 
-ty_status check_numbers(const storage_file &journal, const journal_header_2 &header) {
-    if (header.number <= counter_max_2 && header.open.number <= counter_max_2 && header.size_bytes <= INT64_MAX)
+ty_status check_numbers(const storage_file &journal, const journal_header &header) {
+    if (header.number <= counter_max && header.open.number <= counter_max && header.size_bytes <= INT64_MAX)
         return TY_OK;
     return failure(TY_E_DAMAGED, "use the journal's header: its numbers are impossible")
         .at(journal.path, 0)
@@ -127,7 +121,7 @@ ty_status check_numbers(const storage_file &journal, const journal_header_2 &hea
 }
 
 // Checks a valid header of this version.
-ty_status check_header(const storage_file &journal, const image_header_2 &image, const journal_header_2 &header,
+ty_status check_header(const storage_file &journal, const image_header &image, const journal_header &header,
                        uint64_t file_bytes, journal_fit *fit) {
     if (memcmp(header.identity, image.identity, sizeof header.identity))
         return refuse_other_heap(journal);
@@ -138,9 +132,9 @@ ty_status check_header(const storage_file &journal, const image_header_2 &image,
         return is_clean(image) && header.open.number < image.open.number ? TY_OK
                                                                          : refuse_other_open(journal, image, header);
     }
-    uint64_t wanted = header.size_bytes > journal_front_2 && !fault("journal_that_was_cut_passes_for_a_crash")
+    uint64_t wanted = header.size_bytes > journal_front && !fault("journal_that_was_cut_passes_for_a_crash")
                           ? header.size_bytes
-                          : journal_front_2; // I9: acknowledged batches lie before it
+                          : journal_front; // I9: acknowledged batches lie before it
     if (file_bytes >= wanted)
         return TY_OK;
     *fit = journal_fit::superseded;
@@ -149,33 +143,33 @@ ty_status check_header(const storage_file &journal, const image_header_2 &image,
 
 } // namespace
 
-ty_status write_first_header(const storage_file &journal, const image_header_2 &image, journal_head *head) {
+ty_status write_first_header(const storage_file &journal, const image_header &image, journal_head *head) {
     io_buffer buffer;
-    if (ty_status status = buffer.create(journal_front_2))
+    if (ty_status status = buffer.create(journal_front))
         return status;
-    journal_header_2 header{};
-    header.magic = journal_magic_1;
-    header.version = image_version_2;
+    journal_header header{};
+    header.magic = journal_magic;
+    header.version = format_version;
     memcpy(header.identity, image.identity, sizeof header.identity);
     header.number = 1;
     header.open = image.open;
-    header.size_bytes = journal_front_2;
+    header.size_bytes = journal_front;
     header.checksum = header_checksum(header);
-    for (uint32_t i = 0; i < journal_slot_count_2; ++i)
-        memcpy(buffer.data() + i * journal_slot_bytes_2, &header, sizeof header);
-    *head = {header, 0, journal_front_2, false};
+    for (uint32_t i = 0; i < journal_slot_count; ++i)
+        memcpy(buffer.data() + i * journal_slot_bytes, &header, sizeof header);
+    *head = {header, 0, journal_front, false};
     return journal.write(0, buffer.data(), buffer.bytes());
 }
 
-ty_status write_journal_header(const storage_file &journal, journal_head &head, const journal_header_2 &next) {
-    journal_header_2 header = next;
+ty_status write_journal_header(const storage_file &journal, journal_head &head, const journal_header &next) {
+    journal_header header = next;
     header.number = head.header.number + 1;
     header.checksum = header_checksum(header);
     io_page page;
-    static_assert(sizeof page == journal_slot_bytes_2);
+    static_assert(sizeof page == journal_slot_bytes);
     memcpy(page.bytes, &header, sizeof header);
     head.in_doubt = true;
-    if (ty_status status = journal.write(head.next_slot * journal_slot_bytes_2, page.bytes, sizeof page))
+    if (ty_status status = journal.write(head.next_slot * journal_slot_bytes, page.bytes, sizeof page))
         return status;
     if (ty_status status = journal.flush())
         return status;
@@ -186,7 +180,7 @@ ty_status write_journal_header(const storage_file &journal, journal_head &head, 
 }
 
 // I10: the slot to overwrite next is one without which the journal can be read.
-ty_status read_journal_head(const storage_file &journal, const image_header_2 &image, journal_head *head,
+ty_status read_journal_head(const storage_file &journal, const image_header &image, journal_head *head,
                             journal_fit *fit) {
     *fit = journal_fit::fits;
     uint64_t file_bytes = 0;
@@ -197,28 +191,22 @@ ty_status read_journal_head(const storage_file &journal, const image_header_2 &i
         return TY_OK;
     }
     if (file_bytes < page_bytes)
-        return refuse_cut(journal, image, file_bytes, journal_front_2);
-    slot slots[journal_slot_count_2];
+        return refuse_cut(journal, image, file_bytes, journal_front);
+    slot slots[journal_slot_count];
     if (ty_status status = read_slots(journal, file_bytes, slots))
         return status;
     uint32_t best = newest_slot(slots);
-    if (best == journal_slot_count_2) {
-        if (slots[0].content != slot_content::version_1)
-            return refuse_unreadable(journal, image, slots);
-        if (memcmp(slots[0].header.identity, image.identity, sizeof image.identity))
-            return refuse_other_heap(journal);
-        *fit = journal_fit::superseded;
-        return is_clean(image) ? TY_OK : refuse_older(journal);
-    }
+    if (best == journal_slot_count)
+        return refuse_unreadable(journal, image, slots);
     // The header that was read may be in doubt: it can be overwritten if the other one suffices. If the other one would
     // not, this one is durable: the image was written, or the file cut, after its flush.
     const slot &other = slots[1 - best];
-    bool other_would_do = other.content == slot_content::valid && names_open(other.header, image.open) &&
+    bool other_would_do = other.content == journal_slot_content::valid && names_open(other.header, image.open) &&
                           other.header.size_bytes <= file_bytes;
     head->header = slots[best].header;
     head->next_slot = other_would_do || fault("newest_journal_header_overwritten") ? best : 1 - best;
     head->sized_bytes = head->header.size_bytes;
-    head->other_slot_damaged = other.content != slot_content::valid;
+    head->other_slot_damaged = other.content != journal_slot_content::valid;
     return check_header(journal, image, head->header, file_bytes, fit);
 }
 
@@ -227,30 +215,28 @@ ty_status read_journal_trace(const storage_file &journal, bool log_is_empty, jou
     uint64_t file_bytes = 0;
     if (ty_status status = journal.get_size(&file_bytes); status || file_bytes == 0)
         return status;
-    slot slots[journal_slot_count_2];
+    slot slots[journal_slot_count];
     if (ty_status status = read_slots(journal, file_bytes, slots))
         return status;
     uint32_t best = newest_slot(slots);
-    bool version_1 = best == journal_slot_count_2 && slots[0].content == slot_content::version_1;
-    if (best == journal_slot_count_2 && !version_1) {
-        if (slots[0].content == slot_content::nothing && fault("short_file_of_somebody_replaced"))
+    if (best == journal_slot_count) {
+        if (slots[0].content == journal_slot_content::nothing && fault("short_file_of_somebody_replaced"))
             return TY_OK;
-        if (slots[0].content == slot_content::nothing) // whatever created it, it was not this library
-            slots[0].content = slot_content::foreign;
-        return refuse_unreadable(journal, image_header_2{}, slots);
+        if (slots[0].content == journal_slot_content::nothing) // whatever created it, it was not this library
+            slots[0].content = journal_slot_content::foreign;
+        return refuse_unreadable(journal, image_header{}, slots);
     }
-    const journal_header_2 &header = slots[version_1 ? 0 : best].header;
+    const journal_header &header = slots[best].header;
     // The first batch changes the header, as closing does. A header that names an open and took no batch may be of a
-    // heap all of whose changes are in its log; without a log, a failed creation left it, and the heap had nothing. A
-    // journal of version 1 was cut to its header when the heap was closed.
+    // heap all of whose changes are in its log; without a log, a failed creation left it, and the heap had nothing.
     uint64_t writes_before = log_is_empty && header.previous.number ? 2 : 1;
     trace->found = true;
-    trace->used = version_1 ? file_bytes > page_bytes : header.number > writes_before;
+    trace->used = header.number > writes_before;
     memcpy(trace->heap_identity, header.identity, sizeof trace->heap_identity);
     return TY_OK;
 }
 
-ty_status check_no_journal(const ty_storage &storage, const char *path, const image_header_2 &image) {
+ty_status check_no_journal(const ty_storage &storage, const char *path, const image_header &image) {
     storage_file journal{&storage};
     if (ty_status status = journal.open(path, 0))
         return status == TY_E_NOT_FOUND ? TY_OK : status;
@@ -264,7 +250,7 @@ ty_status check_no_journal(const ty_storage &storage, const char *path, const im
         .remedy("put the newest image back, or move the journal away");
 }
 
-ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header_2 &image,
+ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header &image,
                        journal_contents *contents) {
     ty_status status = journal.open(path, use == journal_use::write ? TY_OPEN_WRITE : 0);
     if (status == TY_E_NOT_FOUND && is_clean(image)) {

@@ -25,57 +25,57 @@ struct candidate {
     uint64_t damage_offset = 0; // of the first thing that is wrong
 };
 
-bool header_is_whole(const chunk_header_1 &header) {
-    return header.magic == chunk_magic_1 && header.checksum == header_checksum(header);
+bool header_is_whole(const chunk_header &header) {
+    return header.magic == chunk_magic && header.checksum == header_checksum(header);
 }
 
-bool header_is_sound(const chunk_header_1 &header) {
-    return header_is_whole(header) && header.version == image_version_2 &&
-           header.count <= (header.flags & chunk_marks_2 ? chunk_pages_with_marks_2 : chunk_pages_1);
+bool header_is_sound(const chunk_header &header) {
+    return header_is_whole(header) && header.version == format_version &&
+           header.count <= (header.flags & chunk_has_streams ? chunk_pages_max_with_streams : chunk_pages_max);
 }
 
-log_marks_2 marks_in(const chunk_header_1 &header) {
-    log_marks_2 marks{};
-    if (header.flags & chunk_marks_2)
-        memcpy(&marks, &header.entries[chunk_pages_with_marks_2], sizeof marks);
+chunk_streams marks_in(const chunk_header &header) {
+    chunk_streams marks{};
+    if (header.flags & chunk_has_streams)
+        memcpy(&marks, &header.entries[chunk_pages_max_with_streams], sizeof marks);
     return marks;
 }
 
-image_mark mark_of(const chunk_header_1 &header) {
-    const log_marks_2 marks = marks_in(header);
-    image_mark mark = mark_at_begin(header.log_lsn, marks.streams);
-    mark.at[0].position = header.log_position;
+log_positions mark_of(const chunk_header &header) {
+    const chunk_streams marks = marks_in(header);
+    log_positions mark = positions_at_begin(header.log_lsn, marks.streams);
+    mark.at[0].offset = header.log_position;
     mark.at[0].generation = header.log_generation;
     if (mark.count > 1)
         mark.at[0].lsn = marks.first_lsn;
     for (uint64_t p = 1; p < mark.count; ++p)
-        mark.at[p] = {marks.more[p - 1].position, marks.more[p - 1].generation, marks.more[p - 1].lsn};
+        mark.at[p] = marks.more[p - 1];
     return mark;
 }
 
-bool marks_possible(const log_marks_2 &marks) {
+bool marks_possible(const chunk_streams &marks) {
     uint64_t highest = marks.first_lsn;
-    for (const log_place_2 &place : marks.more)
-        highest = std::max({highest, place.position, place.lsn});
-    return marks.streams <= log_streams_max_2 && highest <= counter_max_2;
+    for (const stream_position &place : marks.more)
+        highest = std::max({highest, place.offset, place.lsn});
+    return marks.streams <= log_streams_max && highest <= counter_max;
 }
 
 // A chunk that counts, or would if this library knew its version: the chain must not seem to end there.
-bool is_other_version(const chunk_header_1 &header, const expectation &expected) {
-    return header.version != image_version_2 && header.epoch >= expected.epoch &&
+bool is_other_version(const chunk_header &header, const expectation &expected) {
+    return header.version != format_version && header.epoch >= expected.epoch &&
            !memcmp(header.identity, expected.identity, sizeof header.identity) && header_is_whole(header);
 }
 
-ty_status refuse_version(const storage_file &journal, const chunk_header_1 &header, uint64_t offset) {
+ty_status refuse_version(const storage_file &journal, const chunk_header &header, uint64_t offset) {
     return failure(TY_E_FORMAT, "read a snapshot of format version %u from the journal", header.version)
         .at(journal.path, offset)
         .remedy("open the heap with the version of the library that wrote it, and close it");
 }
 
 // A valid checksum only says that the bytes are as written. The epoch is the expected one.
-ty_status check_counters(const storage_file &journal, const chunk_header_1 &header, uint64_t offset) {
-    if (header.epoch <= counter_max_2 && header.attempt <= counter_max_2 && header.log_position <= counter_max_2 &&
-        header.log_lsn <= counter_max_2 && marks_possible(marks_in(header)))
+ty_status check_counters(const storage_file &journal, const chunk_header &header, uint64_t offset) {
+    if (header.epoch <= counter_max && header.attempt <= counter_max && header.log_position <= counter_max &&
+        header.log_lsn <= counter_max && marks_possible(marks_in(header)))
         return TY_OK;
     return failure(TY_E_DAMAGED, "restore epoch %llu: its numbers in the journal are impossible",
                    (unsigned long long)header.epoch)
@@ -84,22 +84,22 @@ ty_status check_counters(const storage_file &journal, const chunk_header_1 &head
 }
 
 // Whether a chunk's header continues the batch that started with `first`.
-bool continues(const chunk_header_1 &header, const chunk_header_1 &first, uint32_t index) {
+bool continues(const chunk_header &header, const chunk_header &first, uint32_t index) {
     return header_is_sound(header) && header.nonce == first.nonce && header.epoch == first.epoch &&
            header.index == index && !memcmp(header.identity, first.identity, sizeof header.identity);
 }
 
-bool begins(const chunk_header_1 &header, const expectation &expected) {
+bool begins(const chunk_header &header, const expectation &expected) {
     return header_is_sound(header) && header.index == 0 && header.epoch == expected.epoch &&
            (header.previous_nonce == expected.previous_nonce || fault("batch_of_another_line_accepted")) &&
            !memcmp(header.identity, expected.identity, sizeof header.identity);
 }
 
 // Adds a chunk's pages; false: a page does not match its entry, or the entry is impossible.
-bool add_pages(const chunk_header_1 &header, const char *pages, uint64_t offset, uint64_t page_limit, batch *b,
+bool add_pages(const chunk_header &header, const char *pages, uint64_t offset, uint64_t page_limit, batch *b,
                uint64_t *damage_offset) {
     for (uint32_t i = 0; i < header.count; ++i) {
-        const chunk_entry_1 &entry = header.entries[i];
+        const chunk_entry &entry = header.entries[i];
         if (entry.page >= page_limit ||
             (checksum(pages + i * page_bytes, page_bytes) != entry.sum && !fault("page_checksum_not_checked"))) {
             *damage_offset = offset + i * page_bytes;
@@ -119,7 +119,7 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
     b->epoch = expected.epoch;
     b->start = position;
     bool pages_whole = true;
-    chunk_header_1 first{};
+    chunk_header first{};
     uint64_t offset = position;
     for (uint32_t index = 0;; ++index) {
         result->damage_offset = pages_whole ? offset : result->damage_offset;
@@ -133,7 +133,7 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
             batch_destroy(b);
             return status;
         }
-        chunk_header_1 header;
+        chunk_header header;
         memcpy(&header, buffer.data(), sizeof header);
         if (is_other_version(header, expected)) {
             batch_destroy(b);
@@ -163,7 +163,7 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
         pages_whole = pages_whole && add_pages(header, buffer.data() + page_bytes, offset + page_bytes,
                                                expected.page_limit, b, &result->damage_offset);
         offset += chunk_bytes(header.count);
-        if (header.flags & chunk_last_1) {
+        if (header.flags & chunk_last) {
             result->end = b->end = offset;
             b->mark = mark_of(header);
             if (pages_whole && header.batch_pages == b->copies.count()) {
@@ -188,16 +188,16 @@ struct contradiction {
 // lost: then the next valid header, of the same batch or of the next, is at most one chunk away.
 ty_status find_contradiction(const storage_file &journal, uint64_t place, uint64_t size, const expectation &expected,
                              io_buffer &buffer, contradiction *found) {
-    constexpr uint64_t look_bytes = uint64_t{256} << 10;
-    const uint64_t reach = chunk_bytes(chunk_pages_1) + page_bytes; // a chunk, and the header behind it
+    constexpr uint64_t scan_bytes = uint64_t{256} << 10;
+    const uint64_t reach = chunk_bytes(chunk_pages_max) + page_bytes; // a chunk, and the header behind it
     uint64_t end = place + reach;
     for (uint64_t at = place; at < end && at + page_bytes <= size;) {
-        uint64_t readable = std::min<uint64_t>((std::min(end, size) - at) / page_bytes * page_bytes, look_bytes);
+        uint64_t readable = std::min<uint64_t>((std::min(end, size) - at) / page_bytes * page_bytes, scan_bytes);
         if (ty_status status = journal.read(at, buffer.data(), readable))
             return status;
         uint64_t next = at + readable;
         for (uint64_t i = 0; i < readable; i += page_bytes) {
-            chunk_header_1 header;
+            chunk_header header;
             memcpy(&header, buffer.data() + i, sizeof header);
             if (is_other_version(header, expected))
                 return refuse_version(journal, header, at + i);
@@ -235,12 +235,12 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
     if (ty_status status = journal.get_size(&size))
         return status;
     io_buffer buffer;
-    if (ty_status status = buffer.create(chunk_bytes(chunk_pages_1)))
+    if (ty_status status = buffer.create(chunk_bytes(chunk_pages_max)))
         return status;
     for (journal_position at = from;;) {
         expectation expected{identity, at.epoch + 1, at.nonce, page_limit};
-        uint64_t places[2] = {at.next, journal_front_2};
-        int place_count = at.next == journal_front_2 ? 1 : 2;
+        uint64_t places[2] = {at.next, journal_front};
+        int place_count = at.next == journal_front ? 1 : 2;
         candidate candidates[2];
         candidate *best = nullptr;
         ty_status status = TY_OK;
@@ -289,7 +289,7 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
 
 namespace {
 
-constexpr uint64_t looked_pages = 256; // at once
+constexpr uint64_t scanned_pages = 256; // at once
 
 // What cannot be read becomes zeros.
 void read_what_can_be(const storage_file &journal, uint64_t offset, char *pages, uint64_t count) {
@@ -301,8 +301,8 @@ void read_what_can_be(const storage_file &journal, uint64_t offset, char *pages,
 }
 
 // sums: of the pages behind it.
-bool is_table(const chunk_header_1 &header, const uint64_t *sums, uint64_t count) {
-    for (uint64_t i = 0; i < std::min<uint64_t>(count, chunk_pages_1); ++i)
+bool is_table(const chunk_header &header, const uint64_t *sums, uint64_t count) {
+    for (uint64_t i = 0; i < std::min<uint64_t>(count, chunk_pages_max); ++i)
         if (header.entries[i].sum && header.entries[i].sum == sums[i])
             return true;
     return false;
@@ -315,20 +315,20 @@ ty_status find_later_entries(const storage_file &journal, uint64_t epoch, uint64
     if (ty_status status = journal.get_size(&size))
         return status;
     io_buffer buffer;
-    if (ty_status status = buffer.create((looked_pages + chunk_pages_1) * page_bytes))
+    if (ty_status status = buffer.create((scanned_pages + chunk_pages_max) * page_bytes))
         return status;
-    uint64_t sums[looked_pages + chunk_pages_1];
-    for (uint64_t first = 0; first < size / page_bytes; first += looked_pages) {
-        const uint64_t count = std::min(size / page_bytes - first, looked_pages + chunk_pages_1);
+    uint64_t sums[scanned_pages + chunk_pages_max];
+    for (uint64_t first = 0; first < size / page_bytes; first += scanned_pages) {
+        const uint64_t count = std::min(size / page_bytes - first, scanned_pages + chunk_pages_max);
         read_what_can_be(journal, first * page_bytes, buffer.data(), count);
         for (uint64_t i = 0; i < count; ++i)
             sums[i] = checksum(buffer.data() + i * page_bytes, page_bytes);
-        for (uint64_t i = 0; i < std::min(count, looked_pages); ++i) {
-            chunk_header_1 header;
+        for (uint64_t i = 0; i < std::min(count, scanned_pages); ++i) {
+            chunk_header header;
             memcpy(&header, buffer.data() + i * page_bytes, sizeof header);
             if (header_is_whole(header) ? header.epoch <= epoch : !is_table(header, sums + i + 1, count - i - 1))
                 continue;
-            for (const chunk_entry_1 &entry : header.entries)
+            for (const chunk_entry &entry : header.entries)
                 if (entry.sum && entry.page < page_limit)
                     if (ty_status status = sink.entry(sink.context, entry))
                         return status;

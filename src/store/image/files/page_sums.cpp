@@ -8,16 +8,16 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t sectors_per_block = page_bytes / sums_sector_bytes_1;
+constexpr uint64_t sectors_per_block = page_bytes / sums_sector_bytes;
 
-bool all_zero(const sums_sector_1 &sector) {
+bool all_zero(const sums_sector &sector) {
     for (uint64_t sum : sector.sums)
         if (sum)
             return false;
     return sector.checksum == 0;
 }
 
-bool sector_damaged(const sums_sector_1 &sector, uint64_t number) {
+bool sector_damaged(const sums_sector &sector, uint64_t number) {
     return !all_zero(sector) && sector.checksum != sector_checksum(sector, number);
 }
 
@@ -37,7 +37,7 @@ ty_status page_sums::load(uint64_t block) {
     block_ = UINT64_MAX;
     if (ty_status status = image_->read(table_offset_ + block * page_bytes, buffer_.data(), page_bytes))
         return status;
-    auto *sectors = reinterpret_cast<sums_sector_1 *>(buffer_.data());
+    auto *sectors = reinterpret_cast<sums_sector *>(buffer_.data());
     damaged_ = 0;
     for (uint64_t i = 0; i < sectors_per_block; ++i) {
         if (!sector_damaged(sectors[i], block * sectors_per_block + i))
@@ -49,30 +49,30 @@ ty_status page_sums::load(uint64_t block) {
     return TY_OK;
 }
 
-sums_sector_1 *page_sums::sector_of(uint64_t page) {
-    auto *sectors = reinterpret_cast<sums_sector_1 *>(buffer_.data());
-    return &sectors[page / sums_per_sector_1 % sectors_per_block];
+sums_sector *page_sums::sector_of(uint64_t page) {
+    auto *sectors = reinterpret_cast<sums_sector *>(buffer_.data());
+    return &sectors[page / sums_per_sector % sectors_per_block];
 }
 
 ty_status page_sums::get(uint64_t page, uint64_t *sum) {
-    if (ty_status status = load(page / sums_per_block_1))
+    if (ty_status status = load(page / sums_per_block))
         return status;
-    *sum = sector_of(page)->sums[page % sums_per_sector_1];
+    *sum = sector_of(page)->sums[page % sums_per_sector];
     return TY_OK;
 }
 
 ty_status page_sums::set(uint64_t page, uint64_t sum) {
-    if (ty_status status = load(page / sums_per_block_1))
+    if (ty_status status = load(page / sums_per_block))
         return status;
-    sector_of(page)->sums[page % sums_per_sector_1] = sum;
+    sector_of(page)->sums[page % sums_per_sector] = sum;
     changed_ = true;
     return TY_OK;
 }
 
 ty_status page_sums::is_damaged(uint64_t page, bool *damaged) {
-    if (ty_status status = load(page / sums_per_block_1))
+    if (ty_status status = load(page / sums_per_block))
         return status;
-    *damaged = damaged_ >> (page / sums_per_sector_1 % sectors_per_block) & 1;
+    *damaged = damaged_ >> (page / sums_per_sector % sectors_per_block) & 1;
     return TY_OK;
 }
 
@@ -86,7 +86,7 @@ ty_status page_sums::next_block(uint64_t block, uint64_t *found) const {
 }
 
 ty_status page_sums::write_again(uint64_t page_count) {
-    const uint64_t blocks = (page_count + sums_per_block_1 - 1) / sums_per_block_1;
+    const uint64_t blocks = (page_count + sums_per_block - 1) / sums_per_block;
     for (uint64_t block = 0; block < blocks; ++block) {
         ty_status status = next_block(block, &block);
         if (status || block >= blocks)
@@ -103,12 +103,12 @@ ty_status page_sums::write_again(uint64_t page_count) {
 ty_status page_sums::clear_range(uint64_t first, uint64_t count) {
     for (uint64_t page = first, end = first + count; page < end;) {
         uint64_t block = 0;
-        if (ty_status status = next_block(page / sums_per_block_1, &block))
+        if (ty_status status = next_block(page / sums_per_block, &block))
             return status;
-        if (block >= (end + sums_per_block_1 - 1) / sums_per_block_1)
+        if (block >= (end + sums_per_block - 1) / sums_per_block)
             return TY_OK;
-        page = std::max(page, block * sums_per_block_1);
-        for (uint64_t block_end = std::min((block + 1) * sums_per_block_1, end); page < block_end; ++page)
+        page = std::max(page, block * sums_per_block);
+        for (uint64_t block_end = std::min((block + 1) * sums_per_block, end); page < block_end; ++page)
             if (ty_status status = set(page, 0))
                 return status;
     }
@@ -118,7 +118,7 @@ ty_status page_sums::clear_range(uint64_t first, uint64_t count) {
 ty_status page_sums::write() {
     if (!changed_)
         return TY_OK;
-    auto *sectors = reinterpret_cast<sums_sector_1 *>(buffer_.data());
+    auto *sectors = reinterpret_cast<sums_sector *>(buffer_.data());
     for (uint64_t i = 0; i < sectors_per_block; ++i)
         if (!all_zero(sectors[i]))
             sectors[i].checksum = sector_checksum(sectors[i], block_ * sectors_per_block + i);

@@ -6,6 +6,8 @@
 
 namespace taiyen {
 
+inline constexpr uint64_t piece_pages = 256; // that a reader of whole files reads at once
+
 // Reads and changes the table block by block; fastest in order of page. A sector whose own checksum is wrong counts as
 // 63 unknown sums. Not thread-safe.
 class page_sums {
@@ -30,7 +32,7 @@ public:
 
 private:
     ty_status load(uint64_t block);
-    sums_sector_1 *sector_of(uint64_t page);
+    sums_sector *sector_of(uint64_t page);
 
     const storage_file *image_ = nullptr;
     uint64_t table_offset_ = 0;

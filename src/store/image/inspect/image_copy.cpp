@@ -11,7 +11,6 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t piece_pages = 256;
 constexpr uint64_t slots_bytes = 2 * page_bytes; // of the image's headers
 
 } // namespace
@@ -23,7 +22,7 @@ struct image_copy {
     bool journal_copied = false; // the copies have a file for it
     bool current = false;        // except for new batches, if the headers are still the same
 
-    image_header_2 header{};
+    image_header header{};
     io_buffer slots; // the header slots as they were copied, and room to compare
     io_buffer buffer;
     journal_position newest{}; // batch that was copied
@@ -41,8 +40,8 @@ public:
     ty_status run() {
         if (ty_status status = begin())
             return status;
-        const uint64_t end_of_pages = image_pages_offset_1 + copy_.header.limit_bytes;
-        for (uint64_t at = image_pages_offset_1; at < end_of_pages;) {
+        const uint64_t end_of_pages = image_pages_offset + copy_.header.limit_bytes;
+        for (uint64_t at = image_pages_offset; at < end_of_pages;) {
             uint64_t start = 0, end = 0;
             ty_status status = copy_.image.next_data(at, &start, &end);
             if (status == TY_E_NOT_FOUND)
@@ -79,7 +78,7 @@ private:
     }
 
     ty_status bring(uint64_t offset, uint64_t count) {
-        const uint64_t first = (offset - image_pages_offset_1) / page_bytes;
+        const uint64_t first = (offset - image_pages_offset) / page_bytes;
         bool differs = false;
         for (uint64_t page = first; page < first + count && !differs; ++page) {
             uint64_t live = 0, held = 0;
@@ -119,7 +118,7 @@ ty_status copy_journal_range(image_copy &copy, uint64_t start, uint64_t end) {
 
 // The header's slots and these batches. The file is at least as long as a header that was read before says (I9).
 ty_status copy_journal_parts(image_copy &copy, const batch_list &batches) {
-    if (ty_status status = copy_journal_range(copy, 0, journal_front_2))
+    if (ty_status status = copy_journal_range(copy, 0, journal_front))
         return status;
     uint64_t size = 0;
     if (ty_status status = copy.journal.get_size(&size))
@@ -184,14 +183,14 @@ ty_status read_slots(const image_copy &copy, char *to) {
 
 // log_end is where the copy of the log ends. The log is overwritten only before the mark of a durable batch (L1): so if
 // the newest batch has its mark behind that end, the copy may lack frames.
-ty_status log_may_be_cut(image_copy &copy, const image_mark &log_end, bool *cut) {
+ty_status log_may_be_cut(image_copy &copy, const log_positions &log_end, bool *cut) {
     journal_scan scan;
     ty_status status = find_new_batches(copy, &scan);
     *cut = false;
     if (const batch *newest = scan.batches.last)
         for (uint64_t p = 0; p < newest->mark.count; ++p)
-            *cut = *cut ||
-                   (newest->mark.at[p].position > log_end.at[p].position && !fault("copy_misses_an_overwritten_log"));
+            *cut =
+                *cut || (newest->mark.at[p].offset > log_end.at[p].offset && !fault("copy_misses_an_overwritten_log"));
     scan.batches.clear();
     return status;
 }
@@ -249,7 +248,7 @@ ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log
     return status;
 }
 
-ty_status image_copy_check(image_copy &copy, const image_mark *log_end, bool *whole) {
+ty_status image_copy_check(image_copy &copy, const log_positions *log_end, bool *whole) {
     *whole = false;
     bool cut = false;
     if (copy.journal.is_open() && log_end)

@@ -11,7 +11,7 @@
 namespace taiyen {
 namespace {
 
-void take_header(const image_header_2 &header, ty_info *info) {
+void take_header(const image_header &header, ty_info *info) {
     info->kind = ty_kind(header.kind);
     info->format_version = header.version;
     memcpy(info->identity, header.identity, sizeof info->identity);
@@ -26,7 +26,7 @@ void take_header(const image_header_2 &header, ty_info *info) {
 }
 
 // What an open would do, as far as image and journal show.
-void foretell(const journal_contents &contents, bool receives, ty_info *info) {
+void predict_open(const journal_contents &contents, bool receives, ty_info *info) {
     const journal_scan &scan = contents.scan;
     const char *text = "opens at once";
     if (info->in_use) {
@@ -49,8 +49,8 @@ void foretell(const journal_contents &contents, bool receives, ty_info *info) {
 }
 
 // Reads the journal; a failure is what an open would be refused for.
-ty_status look_at_journal(storage_file &journal, const char *path, const image_header_2 &header,
-                          journal_contents *contents, ty_info *info) {
+ty_status read_journal_state(storage_file &journal, const char *path, const image_header &header,
+                             journal_contents *contents, ty_info *info) {
     if (!has_journal(info->kind))
         return check_no_journal(*journal.storage, path, header);
     ty_status status = read_journal(journal, path, journal_use::look, header, contents);
@@ -68,7 +68,7 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
     storage_file image{&storage}, journal{&storage};
     if (ty_status status = image.open(path, 0))
         return status;
-    image_header_2 header;
+    image_header header;
     bool repaired = false;
     ty_status status = read_header(image, &header, &repaired);
     if (status) {
@@ -84,23 +84,23 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
     char *journal_path = nullptr;
     status = resolve_journal(storage, path, given_journal_path, &journal_path);
     if (!status)
-        status = look_at_journal(journal, journal_path, header, &contents, info);
+        status = read_journal_state(journal, journal_path, header, &contents, info);
     if (info->in_use && journal.is_open()) {
-        image_header_2 now;
+        image_header now;
         bool unused;
         *mixed = status || read_header(image, &now, &unused) || memcmp(&now, &header, sizeof now);
         status = TY_OK;
     }
     ty_error refused = status ? keep_error() : ty_error{};
-    foretell(contents, header.source.state == uint64_t(source_state::receives), info);
+    predict_open(contents, header.source.state == uint64_t(source_state::receives), info);
     if (status && !info->in_use)
-        image_tell_refusal(refused, info);
+        image_note_refusal(refused, info);
     info->batches = scan.batches.count;
     info->batch_pages = scan.batches.pages();
     if (scan.batches.last)
         info->epoch = scan.batches.last->epoch;
     image_log restored = log_of(header, scan.batches);
-    info->log_position = restored.mark.at[0].position;
+    info->log_position = restored.mark.at[0].offset;
     info->log_lsn = restored.mark.lsn;
     if (log)
         *log = restored;
@@ -128,10 +128,10 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     }
 }
 
-void image_tell_refusal(const ty_error &refusal, ty_info *info) {
+void image_note_refusal(const ty_error &refusal, ty_info *info) {
     constexpr const char *before = "would be refused: ";
     constexpr size_t most = sizeof info->open_text - 1;
-    (void)report_error(refusal); // its fields as one line
+    (void)report_again(refusal); // its fields as one line
     const size_t length = strlen(before) + strlen(ty_error_text());
     const char *name = strrchr(refusal.path, '/');
     if (length > most && name) { // the remedy matters more than the file's place
@@ -141,7 +141,7 @@ void image_tell_refusal(const ty_error &refusal, ty_info *info) {
         ty_error shorter = refusal;
         snprintf(shorter.path, sizeof shorter.path, "...%s", refusal.path + dropped);
         if (dropped > 3)
-            (void)report_error(shorter);
+            (void)report_again(shorter);
     }
     write_text(info->open_text, sizeof info->open_text, "%s%s", before, ty_error_text());
 }
@@ -150,7 +150,7 @@ ty_status image_read_owner(const char *path, const ty_storage &storage, uint8_t 
     storage_file found{&storage};
     if (ty_status status = found.open(path, 0))
         return status;
-    image_header_2 header;
+    image_header header;
     bool repaired = false;
     ty_status status = read_header(found, &header, &repaired);
     found.close();

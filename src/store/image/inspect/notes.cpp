@@ -8,10 +8,10 @@
 namespace taiyen {
 namespace {
 
-static_assert(sizeof note_slot_2{}.content == image_note_bytes_max);
+static_assert(sizeof note_slot{}.content == image_note_bytes_max);
 
-uint64_t checksum_of(const note_slot_2 &slot) {
-    return checksum(&slot, offsetof(note_slot_2, checksum), slot.number);
+uint64_t checksum_of(const note_slot &slot) {
+    return checksum(&slot, offsetof(note_slot, checksum), slot.number);
 }
 
 ty_status open_image(const char *path, const ty_storage &storage, image_note_slots &slots, bool writes) {
@@ -26,20 +26,20 @@ ty_status open_image(const char *path, const ty_storage &storage, image_note_slo
 
 constexpr int readings_max = 3; // a slot that is read while it is written is not valid either
 
-bool is_whole(const note_slot_2 &slot, uint32_t note, uint64_t n) {
-    return slot.magic == note_magic_2 && slot.checksum == checksum_of(slot) && slot.note == note &&
-           slot.bytes <= sizeof slot.content && slot.number % note_slot_count_2 == n && slot.number <= counter_max_2;
+bool is_whole(const note_slot &slot, uint32_t note, uint64_t n) {
+    return slot.magic == note_magic && slot.checksum == checksum_of(slot) && slot.note == note &&
+           slot.bytes <= sizeof slot.content && slot.number % note_slot_count == n && slot.number <= counter_max;
 }
 
 // Finds the newest valid note; number 0: no note. *damaged: both slots were written, and neither is valid.
-ty_status look_at_slots(const image_note_slots &slots, uint32_t note, note_slot_2 *newest, bool *damaged) {
+ty_status look_at_slots(const image_note_slots &slots, uint32_t note, note_slot *newest, bool *damaged) {
     uint64_t written = 0, whole = 0;
     *newest = {};
-    for (uint64_t n = 0; n < note_slot_count_2; ++n) {
+    for (uint64_t n = 0; n < note_slot_count; ++n) {
         io_page page;
         const io_page zeros;
-        note_slot_2 slot;
-        if (ty_status status = slots.image.read(note_offset_2(note, n), page.bytes, sizeof page))
+        note_slot slot;
+        if (ty_status status = slots.image.read(note_offset(note, n), page.bytes, sizeof page))
             return status;
         memcpy(&slot, page.bytes, sizeof slot);
         written += memcmp(&page, &zeros, sizeof page) != 0;
@@ -49,11 +49,11 @@ ty_status look_at_slots(const image_note_slots &slots, uint32_t note, note_slot_
         if (slot.number > newest->number && !memcmp(slot.heap_identity, slots.heap, sizeof slots.heap))
             *newest = slot;
     }
-    *damaged = written == note_slot_count_2 && whole == 0; // I25: damaged, not missing
+    *damaged = written == note_slot_count && whole == 0; // I25: damaged, not missing
     return TY_OK;
 }
 
-ty_status read_slots(const image_note_slots &slots, uint32_t note, note_slot_2 *newest) {
+ty_status read_slots(const image_note_slots &slots, uint32_t note, note_slot *newest) {
     bool damaged = true;
     for (int n = 0; damaged && n < readings_max; ++n)
         if (ty_status status = look_at_slots(slots, note, newest, &damaged))
@@ -70,7 +70,7 @@ ty_status read_slots(const image_note_slots &slots, uint32_t note, note_slot_2 *
 // meanwhile.
 ty_status write_slot(image_note_slots &slots, uint32_t note, const void *bytes, size_t size) {
     image_note_slots::state &state = slots.notes[note];
-    note_slot_2 next{};
+    note_slot next{};
     io_page page;
     if (ty_status status = read_slots(slots, note, &next))
         return status;
@@ -84,17 +84,16 @@ ty_status write_slot(image_note_slots &slots, uint32_t note, const void *bytes, 
         state = {true, true, false, next.number};
     }
     next = {};
-    next.magic = note_magic_2;
+    next.magic = note_magic;
     next.note = note;
     next.bytes = uint32_t(size);
     memcpy(next.heap_identity, slots.heap, sizeof next.heap_identity);
-    next.number = state.number + (state.in_doubt && !fault("both_slots_of_a_note_in_doubt") ? note_slot_count_2 : 1);
+    next.number = state.number + (state.in_doubt && !fault("both_slots_of_a_note_in_doubt") ? note_slot_count : 1);
     memcpy(next.content, bytes, size);
     next.checksum = checksum_of(next);
     memcpy(page.bytes, &next, sizeof next);
     state.settled = false;
-    if (ty_status status =
-            slots.image.write(note_offset_2(note, next.number % note_slot_count_2), page.bytes, sizeof page))
+    if (ty_status status = slots.image.write(note_offset(note, next.number % note_slot_count), page.bytes, sizeof page))
         return status;
     state = {true, true, true, next.number};
     return TY_OK;
@@ -130,7 +129,7 @@ ty_status write_in_turn(image_note_slots &slots, uint32_t note, const void *byte
 ty_status image_note_read(const char *path, const ty_storage &storage, image_note_slots &slots, uint32_t note,
                           void *bytes, size_t capacity, size_t *size) {
     const bool was_open = slots.image.is_open();
-    note_slot_2 newest;
+    note_slot newest;
     *size = 0;
     if (ty_status status = open_image(path, storage, slots, false))
         return status;

@@ -14,14 +14,12 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t piece_pages = 256;
-
 // The damaged files, read as far as they make sense.
 struct damaged_files {
     storage_file image;
     storage_file journal;
     char *journal_path = nullptr;
-    image_header_2 header{};
+    image_header header{};
     bool doubtful = false;
     uint64_t image_bytes = 0;
     journal_scan scan;          // batches up to the last good epoch
@@ -57,7 +55,7 @@ bool needs_no_journal(const damaged_files &files) {
 
 // Anything wrong with the journal ends the chain of batches, and is reported.
 void read_doubtful_journal(damaged_files &files, teller &told) {
-    const image_header_2 &header = files.header;
+    const image_header &header = files.header;
     if (files.journal.open(files.journal_path, 0)) {
         if (!needs_no_journal(files))
             told.tell(ty_error_text());
@@ -116,13 +114,13 @@ ty_status read_files(const char *path, const ty_open_options &options, damaged_f
     return TY_OK;
 }
 
-class rescuer {
+class salvager {
 public:
-    rescuer(damaged_files &files, storage_file &out, teller &told, ty_salvage_report &report)
+    salvager(damaged_files &files, storage_file &out, teller &told, ty_salvage_report &report)
         : files_(files), out_(out), told_(told), report_(report) {}
-    rescuer(const rescuer &) = delete;
-    rescuer &operator=(const rescuer &) = delete;
-    ~rescuer() {
+    salvager(const salvager &) = delete;
+    salvager &operator=(const salvager &) = delete;
+    ~salvager() {
         renewed_.destroy();
         later_.destroy();
         read_.destroy();
@@ -158,11 +156,11 @@ private:
         static constexpr char zeros[page_bytes] = {};
         return memcmp(content, zeros, page_bytes) == 0;
     }
-    static uint64_t offset_of(uint64_t page) { return image_pages_offset_1 + page * page_bytes; }
+    static uint64_t offset_of(uint64_t page) { return image_pages_offset + page * page_bytes; }
 
     // 0: unknown.
     uint64_t sum_of(uint64_t page) {
-        const uint64_t block = page / sums_per_block_1;
+        const uint64_t block = page / sums_per_block;
         uint64_t sum = 0;
         if (files_.header.sums_offset + (block + 1) * page_bytes > files_.image_bytes || sums_.get(page, &sum))
             return 0;
@@ -185,13 +183,13 @@ private:
     ty_status find_later_pages() {
         if (!files_.journal.is_open() || needs_no_journal(files_))
             return TY_OK;
-        const entry_sink sink{this, [](void *self, const chunk_entry_1 &entry) {
-                                  static_cast<rescuer *>(self)->look_whether_checkpointed(entry);
+        const entry_sink sink{this, [](void *self, const chunk_entry &entry) {
+                                  static_cast<salvager *>(self)->check_if_checkpointed(entry);
                                   return TY_OK;
                               }};
         return find_later_entries(files_.journal, report_.epoch, files_.header.limit_bytes / page_bytes, sink);
     }
-    void look_whether_checkpointed(const chunk_entry_1 &entry) {
+    void check_if_checkpointed(const chunk_entry &entry) {
         if (renewed_.contains(entry.page) || later_.contains(entry.page) ||
             files_.image.read(offset_of(entry.page), buffer_.data(), page_bytes))
             return;
@@ -201,9 +199,9 @@ private:
     // The ranges of the image that hold data, as far as the file goes.
     ty_status copy_pages() {
         const uint64_t end_of_file = files_.image_bytes / page_bytes * page_bytes;
-        const uint64_t end_of_pages = std::min(image_pages_offset_1 + files_.header.limit_bytes, end_of_file);
+        const uint64_t end_of_pages = std::min(image_pages_offset + files_.header.limit_bytes, end_of_file);
         uint64_t start = 0, end = 0;
-        for (uint64_t at = image_pages_offset_1; at < end_of_pages; at = end) {
+        for (uint64_t at = image_pages_offset; at < end_of_pages; at = end) {
             ty_status status = files_.image.next_data(at, &start, &end);
             if (status == TY_E_NOT_FOUND)
                 break;
@@ -221,7 +219,7 @@ private:
     ty_status copy_piece(uint64_t offset, uint64_t bytes) {
         const bool whole = files_.image.read(offset, buffer_.data(), bytes) == TY_OK;
         for (uint64_t i = 0; i < bytes; i += page_bytes) {
-            const uint64_t page = (offset + i - image_pages_offset_1) / page_bytes;
+            const uint64_t page = (offset + i - image_pages_offset) / page_bytes;
             char *content = buffer_.data() + i;
             read_.insert(page);
             bool there = whole || files_.image.read(offset + i, content, page_bytes) == TY_OK;
@@ -246,13 +244,13 @@ private:
         static constexpr char zeros[page_bytes] = {};
         const uint64_t zero_sum = checksum(zeros, page_bytes), pages = files_.header.limit_bytes / page_bytes;
         for (uint64_t page = 0; page < pages; ++page) {
-            if (page % sums_per_block_1 == 0) {
+            if (page % sums_per_block == 0) {
                 uint64_t block = 0;
-                if (sums_.next_block(page / sums_per_block_1, &block) || block > pages / sums_per_block_1)
+                if (sums_.next_block(page / sums_per_block, &block) || block > pages / sums_per_block)
                     return;
-                page = block * sums_per_block_1;
+                page = block * sums_per_block;
             }
-            if (page % sums_per_sector_1 == 0 && page < pages)
+            if (page % sums_per_sector == 0 && page < pages)
                 tell_damaged_sums(page);
             const uint64_t expected = page < pages ? sum_of(page) : 0;
             if (expected && expected != zero_sum && !read_.contains(page) && !is_to_be_cleared(page) &&
@@ -267,7 +265,7 @@ private:
             return;
         char text[128];
         snprintf(text, sizeof text, "the checksums of pages %llu to %llu are damaged: damage there cannot be told",
-                 (unsigned long long)page, (unsigned long long)(page + sums_per_sector_1 - 1));
+                 (unsigned long long)page, (unsigned long long)(page + sums_per_sector - 1));
         told_.tell(text);
     }
 
@@ -313,8 +311,8 @@ private:
     }
     // I22: where the file was cut, checksums of the pages behind its end are missing, too.
     void tell_what_was_cut(const void *header_page) {
-        const uint64_t bytes = std::max(files_.image_bytes, image_pages_offset_1);
-        const uint64_t there = (bytes - image_pages_offset_1) / page_bytes;
+        const uint64_t bytes = std::max(files_.image_bytes, image_pages_offset);
+        const uint64_t there = (bytes - image_pages_offset) / page_bytes;
         heap_page_range used[heap_used_max];
         const size_t count = heap_used_pages_of(header_page, used);
         for (size_t i = 0; i < count && there < files_.header.limit_bytes / page_bytes; ++i)
@@ -325,7 +323,7 @@ private:
 
     ty_status copy_batches() {
         const page_sink sink{this, [](void *self, const page_copy *copies, size_t count, const char *bytes) {
-                                 return static_cast<rescuer *>(self)->write_copies(copies, count, bytes);
+                                 return static_cast<salvager *>(self)->write_copies(copies, count, bytes);
                              }};
         for (const batch *b = files_.scan.batches.first; b; b = b->next) {
             if (ty_status status = read_batch(files_.journal, *b, sink))
@@ -357,10 +355,10 @@ private:
 };
 
 // The header of an archive heap that was closed cleanly: it needs neither checksums nor other files.
-image_header_2 header_of_archive(const image_header_2 &damaged, uint64_t epoch) {
-    image_header_2 header{};
-    header.magic = image_magic_1;
-    header.version = image_version_2;
+image_header header_of_archive(const image_header &damaged, uint64_t epoch) {
+    image_header header{};
+    header.magic = image_magic;
+    header.version = format_version;
     header.page_bytes = page_bytes;
     os::random_bytes(header.identity, sizeof header.identity);
     header.base = damaged.base;
@@ -370,8 +368,8 @@ image_header_2 header_of_archive(const image_header_2 &damaged, uint64_t epoch) 
     header.classes = damaged.classes;
     header.created_unix_s = damaged.created_unix_s;
     header.epoch = header.durable_epoch = epoch;
-    header.journal_next = journal_front_2;
-    header.sums_offset = image_pages_offset_1 + damaged.limit_bytes;
+    header.journal_next = journal_front;
+    header.sums_offset = image_pages_offset + damaged.limit_bytes;
     header.open.number = 1;
     os::random_bytes(&header.open.random, sizeof header.open.random);
     return header;
@@ -380,7 +378,7 @@ image_header_2 header_of_archive(const image_header_2 &damaged, uint64_t epoch) 
 ty_status write_image(damaged_files &files, storage_file &out, teller &told, ty_salvage_report &report) {
     if (ty_status status = out.set_size(image_file_bytes(files.header.limit_bytes)))
         return status;
-    if (ty_status status = rescuer(files, out, told, report).run())
+    if (ty_status status = salvager(files, out, told, report).run())
         return status;
     header_state state;
     state.current = header_of_archive(files.header, report.epoch);
@@ -436,7 +434,7 @@ ty_status image_salvage(const char *path, const ty_open_options &options, const 
     teller told{sinks};
     if (ty_status status = read_files(path, options, files, told))
         return status;
-    const image_header_2 &header = files.header;
+    const image_header &header = files.header;
     const batch *newest = files.scan.batches.last;
     report->kind = ty_kind(header.kind);
     report->base = reinterpret_cast<void *>(header.base);

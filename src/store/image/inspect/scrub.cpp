@@ -10,11 +10,9 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t piece_pages = 256;
-
 class scrubber {
 public:
-    scrubber(const storage_file &image, const image_header_2 &header, ty_progress_callback *progress,
+    scrubber(const storage_file &image, const image_header &header, ty_progress_callback *progress,
              ty_problem_callback *problem, void *context)
         : image_(image), header_(header), progress_(progress), problem_(problem), context_(context) {}
     ~scrubber() { pending_.destroy(); }
@@ -51,12 +49,12 @@ public:
     }
 
 private:
-    uint64_t end_of_pages() const { return image_pages_offset_1 + header_.limit_bytes; }
+    uint64_t end_of_pages() const { return image_pages_offset + header_.limit_bytes; }
 
     // Either adds up the bytes, or checks them.
     ty_status each_piece(uint64_t *sum, const uint64_t *total) {
         uint64_t done = 0, start = 0, end = 0;
-        for (uint64_t at = image_pages_offset_1; at < end_of_pages();) {
+        for (uint64_t at = image_pages_offset; at < end_of_pages();) {
             ty_status status = image_.next_data(at, &start, &end);
             if (status && status != TY_E_NOT_FOUND)
                 return status;
@@ -81,8 +79,8 @@ private:
         return TY_OK;
     }
 
-    static uint64_t page_at(uint64_t offset) { return (offset - image_pages_offset_1) / page_bytes; }
-    static uint64_t offset_of(uint64_t page) { return image_pages_offset_1 + page * page_bytes; }
+    static uint64_t page_at(uint64_t offset) { return (offset - image_pages_offset) / page_bytes; }
+    static uint64_t offset_of(uint64_t page) { return image_pages_offset + page * page_bytes; }
 
     // Pages [first, end) have no data: all that was ever written to them must be zeros.
     ty_status check_hole(uint64_t first, uint64_t end) {
@@ -91,13 +89,13 @@ private:
         uint64_t missing = first; // from there to `page`
         for (uint64_t page = first; page < end; ++page) {
             uint64_t expected = 0;
-            if (page == first || page % sums_per_block_1 == 0) { // pages never written have no checksums either
+            if (page == first || page % sums_per_block == 0) { // pages never written have no checksums either
                 uint64_t block = 0;
-                if (ty_status status = sums_.next_block(page / sums_per_block_1, &block))
+                if (ty_status status = sums_.next_block(page / sums_per_block, &block))
                     return status;
-                if (block > page / sums_per_block_1) {
+                if (block > page / sums_per_block) {
                     report_missing(missing, page);
-                    missing = page = block < end / sums_per_block_1 + 1 ? std::min(block * sums_per_block_1, end) : end;
+                    missing = page = block < end / sums_per_block + 1 ? std::min(block * sums_per_block, end) : end;
                     if (page == end)
                         return TY_OK;
                 }
@@ -117,17 +115,17 @@ private:
     // open writes them again.
     ty_status check_sums() {
         const uint64_t pages = header_.limit_bytes / page_bytes;
-        const uint64_t blocks = (pages + sums_per_block_1 - 1) / sums_per_block_1;
+        const uint64_t blocks = (pages + sums_per_block - 1) / sums_per_block;
         for (uint64_t block = 0; block < blocks; ++block) {
             ty_status status = sums_.next_block(block, &block);
             if (status || block >= blocks)
                 return status;
-            const uint64_t first = block * sums_per_block_1, end = std::min(first + sums_per_block_1, pages);
+            const uint64_t first = block * sums_per_block, end = std::min(first + sums_per_block, pages);
             bool torn = false; // by a checkpoint that was interrupted, and continues at the next open
             for (uint64_t page = first; page < end; ++page)
                 torn = torn || pending_.contains(page);
-            for (uint64_t page = first; page < end && !torn; page += sums_per_sector_1)
-                if ((status = check_sector(page, std::min(page + sums_per_sector_1, end))))
+            for (uint64_t page = first; page < end && !torn; page += sums_per_sector)
+                if ((status = check_sector(page, std::min(page + sums_per_sector, end))))
                     return status;
         }
         return TY_OK;
@@ -141,7 +139,7 @@ private:
         tell("%s: the checksums of pages %llu to %llu, at offset %llu, are damaged: what these pages hold cannot be "
              "checked",
              image_.path, (unsigned long long)first, (unsigned long long)(end - 1),
-             (unsigned long long)(header_.sums_offset + first / sums_per_sector_1 * sums_sector_bytes_1));
+             (unsigned long long)(header_.sums_offset + first / sums_per_sector * sums_sector_bytes));
         return TY_OK;
     }
 
@@ -191,7 +189,7 @@ private:
     }
 
     const storage_file &image_;
-    const image_header_2 &header_;
+    const image_header &header_;
     ty_progress_callback *progress_;
     ty_problem_callback *problem_;
     void *context_;
@@ -201,7 +199,7 @@ private:
     io_buffer buffer_;
 };
 
-ty_status scan_for_scrub(storage_file &journal, const char *journal_path, const image_header_2 &header,
+ty_status scan_for_scrub(storage_file &journal, const char *journal_path, const image_header &header,
                          journal_contents *contents, scrubber &scrub) {
     ty_status status = read_journal(journal, journal_path, journal_use::look, header, contents);
     if (status == TY_E_MEMORY)
@@ -217,7 +215,7 @@ ty_status scrub_files(storage_file &image, storage_file &journal, const char *jo
                       ty_progress_callback *progress, ty_problem_callback *problem, void *context) {
     if (ty_status status = image.lock(false))
         return status;
-    image_header_2 header;
+    image_header header;
     bool repaired = false;
     if (ty_status status = read_header(image, &header, &repaired))
         return status;

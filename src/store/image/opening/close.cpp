@@ -30,7 +30,7 @@ struct free_ranges {
 // Whether the image holds data in a range of pages.
 ty_status holds_data(const image &im, const free_ranges::range &range, bool *holds) {
     uint64_t start = 0, end = 0;
-    uint64_t offset = image_pages_offset_1 + range.first * page_bytes;
+    uint64_t offset = image_pages_offset + range.first * page_bytes;
     ty_status status = im.backing.next_data(offset, &start, &end);
     *holds = !status && start < offset + range.count * page_bytes;
     return status == TY_E_NOT_FOUND ? TY_OK : status;
@@ -85,7 +85,7 @@ ty_status punch_free_pages(image &im) {
     im.sums_in_doubt = false;
     for (size_t i = 0; i < kept; ++i) {
         const free_ranges::range &range = free_pages.items[i];
-        status = im.backing.punch(image_pages_offset_1 + range.first * page_bytes, range.count * page_bytes);
+        status = im.backing.punch(image_pages_offset + range.first * page_bytes, range.count * page_bytes);
         if (status)
             return status == TY_E_UNSUPPORTED ? TY_OK : status;
     }
@@ -94,24 +94,24 @@ ty_status punch_free_pages(image &im) {
 
 // Nothing in the journal is needed any more: it becomes as short as a new one.
 ty_status empty_journal(image &im) {
-    journal_header_2 next = im.head.header;
-    if (next.size_bytes > journal_front_2 || (im.open_named && next.previous.number)) {
-        next.size_bytes = journal_front_2;
+    journal_header next = im.head.header;
+    if (next.size_bytes > journal_front || (im.open_named && next.previous.number)) {
+        next.size_bytes = journal_front;
         if (im.open_named)
             next.previous = {};
         if (ty_status status = write_journal_header(im.journal, im.head, next))
             return status;
     }
-    if (ty_status status = im.journal.set_size(journal_front_2))
+    if (ty_status status = im.journal.set_size(journal_front))
         return status;
-    im.writer.allocated_end = im.head.sized_bytes = journal_front_2;
+    im.writer.allocated_end = im.head.sized_bytes = journal_front;
     return TY_OK;
 }
 
 // settled: the heap has a log, and the last snapshot holds everything in it.
 ty_status write_closed(image &im, bool settled) {
     im.header.current.state = uint32_t(image_state::closed);
-    im.header.current.log_settled = settled;
+    im.header.current.log_empty_behind_mark = settled;
     im.header.current.durable_epoch = im.durable_epoch;
     if (ty_status status = write_header(im.backing, im.header))
         return status;
@@ -127,13 +127,13 @@ ty_status mark_closed(image &im, bool settled) {
         return TY_OK;
     ty_error error = keep_error();
     im.header.current.state = uint32_t(image_state::open);
-    im.header.current.log_settled = 0;
+    im.header.current.log_empty_behind_mark = 0;
     const bool written = fault("closed_header_stays_after_a_failed_close") ||
                          (!write_header(im.backing, im.header) && !flush_image(im.backing, im.header));
     im.open_named = im.open_named && written;
     if (im.kind == TY_ARCHIVE && written)
         im.header.flush_failed = false; // the pages are durable
-    return report_error(error);
+    return report_again(error);
 }
 
 // After the last snapshot: everything is checkpointed, and the journal shrinks. On any failure nothing is lost, and
@@ -157,7 +157,7 @@ ty_status settle_files(image &im) {
     return status ? status : mark_closed(im, im.kind == TY_TRANSACTIONAL);
 }
 
-ty_status final_snapshot(image &im, const image_mark *mark) {
+ty_status final_snapshot(image &im, const log_positions *mark) {
     uint64_t epoch = 0;
     if (ty_status status = image_snapshot_start(im.heap, mark, nullptr, &epoch))
         return status;
@@ -167,12 +167,12 @@ ty_status final_snapshot(image &im, const image_mark *mark) {
 ty_status teardown_after(image *im, ty_status status) {
     ty_error error = status ? keep_error() : ty_error{};
     image_teardown(im);
-    return status ? report_error(error) : TY_OK;
+    return status ? report_again(error) : TY_OK;
 }
 
 } // namespace
 
-ty_status image_close(ty_heap *heap, const image_mark *mark) {
+ty_status image_close(ty_heap *heap, const log_positions *mark) {
     image *im = image_of(heap);
     if (im->fork.forked())
         return check_writer(*im, "close a heap");
@@ -184,7 +184,7 @@ ty_status image_close(ty_heap *heap, const image_mark *mark) {
     if (settle_files(*im)) {
         ty_error error = keep_error();
         (void)worker_start(*im); // without threads, calls do its work
-        return report_error(error);
+        return report_again(error);
     }
     image_teardown(im);
     return TY_OK;

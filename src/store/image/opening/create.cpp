@@ -27,11 +27,11 @@ ty_status check_name_free(const image &im) {
 
 // Maps the new image: at the base asked for, or at a place derived from the identity.
 ty_status map_new(image &im, void *wanted_base) {
-    image_header_2 &header = im.header.current;
+    image_header &header = im.header.current;
     uint32_t flags = TY_MAP_WRITE | (im.kind == TY_ARCHIVE ? TY_MAP_SHARED : 0);
     if (wanted_base) {
         header.base = uintptr_t(wanted_base);
-        return im.backing.map(wanted_base, header.limit_bytes, image_pages_offset_1, flags);
+        return im.backing.map(wanted_base, header.limit_bytes, image_pages_offset, flags);
     }
     os::address_zone zone = os::persistent_zone();
     if (header.limit_bytes > zone.high - zone.low)
@@ -42,7 +42,7 @@ ty_status map_new(image &im, void *wanted_base) {
     for (uint64_t attempt = 0; status == TY_E_ADDRESS && attempt < place_attempts; ++attempt) {
         uint64_t place = checksum(header.identity, sizeof header.identity, attempt) % places;
         header.base = zone.low + place * base_alignment;
-        status = im.backing.map(reinterpret_cast<void *>(header.base), header.limit_bytes, image_pages_offset_1, flags);
+        status = im.backing.map(reinterpret_cast<void *>(header.base), header.limit_bytes, image_pages_offset, flags);
     }
     return status;
 }
@@ -56,7 +56,7 @@ ty_status write_formatted_pages(const image &im) {
     if (ty_status status = buffer.create(heap_header_pages * page_bytes))
         return status;
     memcpy(buffer.data(), im.base, buffer.bytes());
-    if (ty_status status = im.backing.write(image_pages_offset_1, buffer.data(), buffer.bytes()))
+    if (ty_status status = im.backing.write(image_pages_offset, buffer.data(), buffer.bytes()))
         return status;
     for (uint64_t page = 0; page < heap_header_pages; ++page)
         if (ty_status status = sums.set(page, checksum(buffer.data() + page * page_bytes, page_bytes)))
@@ -65,7 +65,7 @@ ty_status write_formatted_pages(const image &im) {
 }
 
 ty_status format_heap(image &im, const ty_open_options &options) {
-    image_header_2 &header = im.header.current;
+    image_header &header = im.header.current;
     im.base = reinterpret_cast<char *>(header.base);
     im.mapped_bytes = header.limit_bytes;
     note_file_system(im);
@@ -195,9 +195,9 @@ ty_status make_log(const image &im, const image_open_hook *hook) {
 } // namespace
 
 ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook) {
-    image_header_2 &header = im.header.current;
-    header.magic = image_magic_1;
-    header.version = image_version_2;
+    image_header &header = im.header.current;
+    header.magic = image_magic;
+    header.version = format_version;
     header.page_bytes = page_bytes;
     os::random_bytes(header.identity, sizeof header.identity);
     header.open.number = 1;
@@ -207,8 +207,8 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
     header.state = uint32_t(image_state::closed);
     header.classes = uint32_t(options.classes);
     header.created_unix_s = os::unix_time_s();
-    header.journal_next = journal_front_2;
-    header.sums_offset = image_pages_offset_1 + header.limit_bytes;
+    header.journal_next = journal_front;
+    header.sums_offset = image_pages_offset + header.limit_bytes;
     os::random_bytes(&header.nonce, sizeof header.nonce);
 
     char *creation_path = path_with(im.image_path, creation_suffix);

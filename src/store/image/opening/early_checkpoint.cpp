@@ -3,11 +3,11 @@
 
 namespace taiyen {
 
-bool exceeds_memory(const opening &state) {
+bool exceeds_memory(const image_opening &state) {
     return state.journal.scan.batches.pages() * page_bytes > copies_allowed(state.options.memory_bytes);
 }
 
-ty_status check_fits_reader(const image &im, const opening &state) {
+ty_status check_fits_reader(const image &im, const image_opening &state) {
     const uint64_t pages = state.journal.scan.batches.pages();
     if (pages * page_bytes <= image_reader_allowed())
         return TY_OK;
@@ -18,7 +18,7 @@ ty_status check_fits_reader(const image &im, const opening &state) {
 }
 
 // An open that fails from here on leaves the same as a process that dies after its open: the same heap.
-ty_status checkpoint_early(image &im, opening &state) {
+ty_status checkpoint_early(image &im, image_opening &state) {
     batch_list &batches = state.journal.scan.batches;
     if (ty_status status = begin_open(im, state))
         return status;

@@ -6,7 +6,7 @@ namespace taiyen {
 
 // I1: the old table is cleared only when both headers durably name the new one.
 ty_status finish_clearing(image &im) {
-    image_header_2 &header = im.header.current;
+    image_header &header = im.header.current;
     if (!header.clear_bytes)
         return TY_OK;
     ty_status status =
@@ -29,10 +29,10 @@ ty_status finish_clearing(image &im) {
 
 // I2: both headers name the new table only after it is durable.
 ty_status grow_files(image &im, uint64_t limit_bytes) {
-    image_header_2 &header = im.header.current;
+    image_header &header = im.header.current;
     uint64_t table_bytes = sums_table_bytes(header.limit_bytes);
     // Behind the heap's pages, and behind the old table: with a small growth of a large heap the two would overlap.
-    uint64_t new_table = image_pages_offset_1 + limit_bytes;
+    uint64_t new_table = image_pages_offset + limit_bytes;
     if (new_table < header.sums_offset + table_bytes)
         new_table = header.sums_offset + table_bytes;
     if (ty_status status = im.backing.set_size(new_table + sums_table_bytes(limit_bytes)))

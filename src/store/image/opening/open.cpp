@@ -54,7 +54,7 @@ ty_open_options with_defaults(const ty_open_options &given) {
     return options;
 }
 
-ty_recovery_state judge_files(const image_header_2 &header, const journal_scan &scan, bool copied) {
+ty_recovery_state judge_files(const image_header &header, const journal_scan &scan, bool copied) {
     if (header.state == uint32_t(image_state::closed))
         return scan.batches.count ? TY_RECOVERY_CLOSED_BATCHES : TY_RECOVERY_CLOSED;
     if (copied)
@@ -65,13 +65,13 @@ ty_recovery_state judge_files(const image_header_2 &header, const journal_scan &
 }
 
 // Adds a journal to an archive heap. A crash in between leaves an archive heap and an empty journal.
-ty_status attach_journal(image &im, opening &state) {
-    image_header_2 &header = im.header.current;
+ty_status attach_journal(image &im, image_opening &state) {
+    image_header &header = im.header.current;
     bool made = false;
     if (ty_status status = create_journal(im, &made))
         return status;
     header.kind = uint32_t(TY_SNAPSHOT);
-    header.journal_next = journal_front_2;
+    header.journal_next = journal_front;
     set_log(header, state.log);
     if (ty_status status = write_header_twice(im.backing, im.header))
         return status;
@@ -80,12 +80,12 @@ ty_status attach_journal(image &im, opening &state) {
 }
 
 // Opens the files of an existing heap, from its name to its memory.
-ty_status open_files(image &im, opening &state) {
+ty_status open_files(image &im, image_opening &state) {
     if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_OPEN_WRITE))
         return status;
     if (ty_status status = lock_image(im))
         return status;
-    image_header_2 &header = im.header.current;
+    image_header &header = im.header.current;
     if (ty_status status = read_header(im.backing, &header, &state.report.header_repaired, &state.other_log))
         return status;
     if (ty_status status = check_features(im))
@@ -109,15 +109,15 @@ ty_status open_files(image &im, opening &state) {
     return TY_OK;
 }
 
-ty_status check_with_hook(const image &im, opening &state, image_log log) {
+ty_status check_with_hook(const image &im, image_opening &state, image_log log) {
     log.service_word = state.service_word;
     log.heap = im.heap;
     return state.hook->check(state.hook->context, log, false, &state.log);
 }
 
 // A heap with a log is opened by a layer that knows logs, once the heap's own files are known to be sound.
-ty_status ask_for_log(const image &im, opening &state) {
-    const image_header_2 &header = im.header.current;
+ty_status ask_for_log(const image &im, image_opening &state) {
+    const image_header &header = im.header.current;
     state.log.identity = header.log_identity;
     if (state.hook)
         return check_with_hook(im, state, log_with(im, state.journal.scan.batches));
@@ -130,7 +130,7 @@ ty_status ask_for_log(const image &im, opening &state) {
 
 // A detach died between its two headers: the older one still names a log, and the newer one may not be durable. A power
 // cut must not leave the older one when another log has replaced the one that it names.
-ty_status finish_detach(image &im, const opening &state) {
+ty_status finish_detach(image &im, const image_opening &state) {
     if (ty_status status = settle_journal(im, state.journal.scan.batches))
         return status;
     if (ty_status status = settle_image(im, false)) // the older one was read
@@ -138,13 +138,13 @@ ty_status finish_detach(image &im, const opening &state) {
     return write_header_twice(im.backing, im.header);
 }
 
-bool detach_unfinished(const image &im, const opening &state) {
+bool detach_unfinished(const image &im, const image_opening &state) {
     return state.hook && state.other_log && !im.header.current.log_identity && state.log.identity;
 }
 
 // Creates the log that the header is to name. Except for an unfinished detach, this precedes any other write: where the
 // log was missing, a header that does not need it must not be torn first, as the other header may need it.
-ty_status make_log(image &im, const opening &state) {
+ty_status make_log(image &im, const image_opening &state) {
     if (detach_unfinished(im, state))
         if (ty_status status = finish_detach(im, state))
             return status;
@@ -157,7 +157,7 @@ bool pages_stay(const image &im, uint64_t limit_bytes) {
 }
 
 // Takes the heap's memory, or checks that it can be taken. Reading a log needs it.
-ty_status check_memory(image &im, opening &state, uint64_t limit_bytes, bool checkpoints) {
+ty_status check_memory(image &im, image_opening &state, uint64_t limit_bytes, bool checkpoints) {
     const bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.header.current.kind != TY_TRANSACTIONAL;
     if (pages_stay(im, limit_bytes) && !checkpoints) {
         if (ty_status status = take_memory(im, state))
@@ -172,7 +172,7 @@ ty_status check_memory(image &im, opening &state, uint64_t limit_bytes, bool che
 }
 
 // Threads and staging memory, before any file is changed (I7).
-ty_status make_ready(image &im, const opening &state) {
+ty_status make_ready(image &im, const image_opening &state) {
     if (ty_status status = im.fork.start())
         return status;
     if (im.read_only || !has_journal(im.kind))
@@ -187,7 +187,7 @@ ty_status make_ready(image &im, const opening &state) {
 
 // The layer above takes what it needs, as early as possible: its part of the memory must be in place. Then it may
 // refuse the heap.
-ty_status start_upper(image &im, opening &state) {
+ty_status start_upper(image &im, image_opening &state) {
     const bool grows = im.heap && !im.read_only && heap_limit(im.heap) != im.mapped_bytes;
     if (!im.heap || grows)
         return TY_OK;
@@ -203,24 +203,20 @@ ty_status start_upper(image &im, opening &state) {
     return state.hook->judge(state.hook->context, im.heap);
 }
 
-// Changes what the header says: a log or none, and this version of the format.
-ty_status change_header(image &im, opening &state) {
-    image_header_2 &header = im.header.current;
-    state.upgraded = header.version != image_version_2;
-    if (!state.upgraded && header.log_identity == state.log.identity)
+// Changes what the header says: a log or none.
+ty_status change_header(image &im, image_opening &state) {
+    image_header &header = im.header.current;
+    if (header.log_identity == state.log.identity)
         return TY_OK;
-    header.version = image_version_2;
-    if (header.log_identity != state.log.identity) {
-        im.log_is_new = state.log.identity != 0;
-        set_log(header, state.log);
-    }
+    im.log_is_new = state.log.identity != 0;
+    set_log(header, state.log);
     return write_header_twice(im.backing, im.header);
 }
 
 // A missing journal or log is created before anything else: the older header may need one, and the newer one is in
 // doubt while it is written again. The newer one says that none is needed; until a file exists, it must stay (I3). A
 // recreated log is not the one that the older header names: then that header is written first (change_header).
-ty_status settle_files(image &im, opening &state) {
+ty_status settle_files(image &im, image_opening &state) {
     const uint64_t named_log = im.header.current.log_identity;
     const bool replaces_log = named_log && state.log.identity && named_log != state.log.identity;
     bool made = false;
@@ -250,7 +246,7 @@ ty_status settle_files(image &im, opening &state) {
 }
 
 // Everything that refuses the open does so here, if possible: nothing is changed yet (I7).
-ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches, bool checkpoints) {
+ty_status check_all(image &im, image_opening &state, uint64_t limit_bytes, bool attaches, bool checkpoints) {
     if (im.read_only)
         if (ty_status status = check_fits_reader(im, state))
             return status;
@@ -265,7 +261,7 @@ ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attach
 }
 
 // Changes the files as the open asks, or completes changes that an earlier open left unfinished.
-ty_status change_files(image &im, opening &state) {
+ty_status change_files(image &im, image_opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind) && !im.read_only;
     bool checkpoints = exceeds_memory(state) && !im.read_only;
@@ -301,7 +297,7 @@ ty_status change_files(image &im, opening &state) {
 }
 
 // The files now say that the heap is open: the heap starts.
-ty_status start_heap(image &im, opening &state) {
+ty_status start_heap(image &im, image_opening &state) {
     if (im.read_only)
         return TY_OK;
     if (ty_status status = begin_open(im, state))
@@ -344,7 +340,7 @@ const char *found_text(ty_recovery_state found) {
     return "";
 }
 
-void fill_report(const image &im, opening &state) {
+void fill_report(const image &im, image_opening &state) {
     ty_report &report = state.report;
     report.struct_size = sizeof report;
     report.kind = im.kind;
@@ -357,18 +353,17 @@ void fill_report(const image &im, opening &state) {
                  (unsigned long long)report.pages_restored, plural(report.pages_restored),
                  (unsigned long long)report.batches_restored, plural(report.batches_restored));
     int length =
-        snprintf(report.text, sizeof report.text, "%s; epoch %llu%s%s%s%s%s%s%s", found_text(report.found),
+        snprintf(report.text, sizeof report.text, "%s; epoch %llu%s%s%s%s%s%s", found_text(report.found),
                  (unsigned long long)report.epoch, restored,
                  report.maybe_inconsistent ? "; an archive heap that died: its content may be a mixture" : "",
                  report.header_repaired ? "; one header of the image was damaged, the other served" : "",
                  report.journal_recreated ? "; the journal was missing or old, and not needed" : "",
-                 state.upgraded ? "; the files were upgraded from format version 1" : "",
                  report.attached ? "; a journal was attached" : "", report.grown ? "; the limit was raised" : "");
     if (length < 0)
         report.text[0] = '\0';
 }
 
-ty_status create(image &im, opening &state) {
+ty_status create(image &im, image_opening &state) {
     im.kind = state.options.kind == TY_KIND_DEFAULT ? TY_SNAPSHOT : state.options.kind;
     if (!state.options.limit_bytes)
         state.options.limit_bytes = heap_limit_default;
@@ -382,7 +377,7 @@ ty_status create(image &im, opening &state) {
     return TY_OK;
 }
 
-ty_status open_or_create(image &im, opening &state) {
+ty_status open_or_create(image &im, image_opening &state) {
     ty_open_mode mode = state.options.mode;
     if (mode != TY_CREATE_NEW) {
         ty_status status = open_files(im, state);
@@ -398,8 +393,8 @@ ty_status open_or_create(image &im, opening &state) {
     return start_memory(im, state);
 }
 
-void take_over_batches(image &im, opening &state) {
-    const image_header_2 &header = im.header.current;
+void take_over_batches(image &im, image_opening &state) {
+    const image_header &header = im.header.current;
     state.report.batches_restored = state.journal.scan.batches.count + state.checkpointed_batches;
     state.report.pages_restored = state.journal.scan.batches.pages() + state.checkpointed_pages;
     state.report.batches_discarded = state.journal.scan.discarded;
@@ -411,20 +406,18 @@ void take_over_batches(image &im, opening &state) {
     im.durable_mark = newest ? newest->mark : mark_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
     const bool has_marks = header.log_streams && !fault("entries_where_the_marks_stand");
-    im.chunk_pages = has_marks ? chunk_pages_with_marks_2 : chunk_pages_1; // I20: each chunk has room for the marks
+    im.chunk_pages =
+        has_marks ? chunk_pages_max_with_streams : chunk_pages_max; // I20: each chunk has room for the marks
     im.unapplied = state.journal.scan.batches;
     state.journal.scan.batches = {};
 }
 
 // The mark must be durable before anything that needs it is built on it.
-ty_status mark_open(image &im, const opening &state) {
-    if (state.options.code != TY_CODE_IGNORED) { // else words of code do not depend on this process
-        const os::code_zones zones = os::find_code_zones();
-        add_code_place(im.header.places,
-                       {zones.program_begin, zones.program_end, zones.libraries_begin, zones.libraries_end});
-    }
+ty_status mark_open(image &im, const image_opening &state) {
+    if (state.options.code != TY_CODE_IGNORED) // else words of code do not depend on this process
+        add_code_place(im.header.places, os::find_code_zones());
     im.header.current.state = uint32_t(image_state::open);
-    im.header.current.log_settled = 0;
+    im.header.current.log_empty_behind_mark = 0;
     im.header.current.owner_process = os::process_id();
     // An archive's pages may reach the disk at any moment from now on: both headers must say so before (I16).
     if (im.kind == TY_ARCHIVE)
@@ -438,7 +431,7 @@ ty_status mark_open(image &im, const opening &state) {
 
 } // namespace
 
-ty_status begin_open(image &im, opening &state) {
+ty_status begin_open(image &im, image_opening &state) {
     if (state.begun)
         return TY_OK;
     if (has_journal(im.kind)) {
@@ -469,7 +462,7 @@ heap_owner snapshot_owner(image &im) {
 
 ty_status image_open(const char *path, const ty_open_options &given, const image_open_hook *hook, ty_heap **heap,
                      ty_report *report) {
-    opening state;
+    image_opening state;
     state.hook = hook;
     state.options = with_defaults(given);
     image *im = nullptr;
@@ -489,7 +482,7 @@ ty_status image_open(const char *path, const ty_open_options &given, const image
         if (state.made)
             remove_files(*im);
         image_teardown(im);
-        return report_error(error);
+        return report_again(error);
     }
     fill_report(*im, state);
     if (report)

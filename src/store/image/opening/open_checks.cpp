@@ -10,7 +10,7 @@ ty_status lock_image(image &im) {
     ty_status status = im.backing.lock(!im.read_only);
     if (status != TY_E_BUSY)
         return status;
-    image_header_2 header;
+    image_header header;
     bool repaired = false;
     uint64_t owner = read_header(im.backing, &header, &repaired) ? 0 : header.owner_process;
     return failure(TY_E_BUSY, "open a heap that is open already (last opened by process %llu)",
@@ -39,16 +39,16 @@ ty_status check_attach(image &im) {
 }
 
 // What is written from here on must always be readable: no heap reaches such numbers by itself.
-ty_status check_counters(const image &im, const opening &state) {
-    constexpr uint64_t most = counter_begin_max_2;
-    const journal_header_2 &journal = state.journal.head.header;
+ty_status check_counters(const image &im, const image_opening &state) {
+    constexpr uint64_t most = counter_begin_max;
+    const journal_header &journal = state.journal.head.header;
     const batch *newest = state.journal.scan.batches.last;
     const char *name = counter_above(im.header.current, most);
     if (!name && std::max(journal.number, journal.open.number) > most)
         name = "number in the journal's header";
     uint64_t highest = newest ? std::max(newest->epoch, newest->mark.lsn) : 0;
     for (uint64_t p = 0; newest && p < newest->mark.count; ++p)
-        highest = std::max({highest, newest->mark.at[p].position, newest->mark.at[p].lsn});
+        highest = std::max({highest, newest->mark.at[p].offset, newest->mark.at[p].lsn});
     if (!name && highest > most)
         name = "number of a snapshot in the journal";
     if (!name)

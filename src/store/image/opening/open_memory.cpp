@@ -23,7 +23,7 @@ void look_at_owner(const heap_image *found, void *context) {
 
 // A heap has one address range, and its copies have the same.
 ty_status address_taken(const image &im, ty_status status) {
-    const image_header_2 &header = im.header.current;
+    const image_header &header = im.header.current;
     void *base = reinterpret_cast<void *>(header.base);
     owner who{im};
     heap_look_at_owner(base, header.limit_bytes, look_at_owner, &who);
@@ -42,13 +42,13 @@ ty_status address_taken(const image &im, ty_status status) {
 
 // Maps the image at its address.
 ty_status map_image(image &im, bool writable) {
-    const image_header_2 &header = im.header.current;
+    const image_header &header = im.header.current;
     uint32_t flags =
         (im.kind == TY_ARCHIVE || fault("snapshot_heap_mapped_shared")) && !im.read_only ? TY_MAP_SHARED : 0;
     if (writable)
         flags |= TY_MAP_WRITE;
     void *base = reinterpret_cast<void *>(header.base);
-    if (ty_status status = im.backing.map(base, header.limit_bytes, image_pages_offset_1, flags))
+    if (ty_status status = im.backing.map(base, header.limit_bytes, image_pages_offset, flags))
         return status == TY_E_ADDRESS ? address_taken(im, status) : status;
     im.base = static_cast<char *>(base);
     im.mapped_bytes = header.limit_bytes;
@@ -68,7 +68,7 @@ ty_status copy_to_heap(void *context, const page_copy *copies, size_t count, con
 }
 
 // Maps the image and copies the pages of batches that it does not hold yet over it.
-ty_status map_heap(image &im, opening &state) {
+ty_status map_heap(image &im, image_opening &state) {
     bool restores = state.journal.scan.batches.count != 0;
     // A log is replayed even if nothing may be changed: image_freeze protects the heap then.
     if (ty_status status = map_image(im, !im.read_only || restores || im.kind == TY_TRANSACTIONAL))
@@ -137,7 +137,7 @@ const char *service_of(const ty_heap *heap) {
 }
 
 // Assembles what heap_attach and the layer above inspect, as the heap will be.
-ty_status look_into_heap(image &im, opening &state) {
+ty_status inspect_heap(image &im, image_opening &state) {
     const batch_list &batches = state.journal.scan.batches;
     if (ty_status status = restore_pages(im, batches, 0, heap_header_pages))
         return status;
@@ -157,7 +157,7 @@ ty_status look_into_heap(image &im, opening &state) {
 } // namespace
 
 // Makes the mapped memory a heap. From a private mapping nothing reaches the files (I5).
-ty_status start_memory(image &im, const opening &state) {
+ty_status start_memory(image &im, const image_opening &state) {
     heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
     bool writable = !im.read_only || im.kind == TY_TRANSACTIONAL; // until image_freeze
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
@@ -170,7 +170,7 @@ ty_status start_memory(image &im, const opening &state) {
     return im.read_only || !has_journal(im.kind) ? TY_OK : start_tracking(im, state.options.tracking);
 }
 
-ty_status take_memory(image &im, opening &state) {
+ty_status take_memory(image &im, image_opening &state) {
     if (ty_status status = map_heap(im, state))
         return status;
     if (ty_status status = start_memory(im, state))
@@ -187,17 +187,17 @@ ty_status probe_address(const image &im, uint64_t limit_bytes) {
     return os::release(reserved, limit_bytes);
 }
 
-ty_status probe_heap(image &im, opening &state) {
+ty_status probe_heap(image &im, image_opening &state) {
     if (ty_status status = map_image(im, !im.read_only))
         return status;
-    if (ty_status status = look_into_heap(im, state))
+    if (ty_status status = inspect_heap(im, state))
         return status;
     void *base = im.base;
     im.base = nullptr;
     return im.backing.unmap(base, im.mapped_bytes);
 }
 
-void read_service_word(const ty_heap *heap, opening &state) {
+void read_service_word(const ty_heap *heap, image_opening &state) {
     if (const char *service = service_of(heap))
         memcpy(&state.service_word, service, sizeof state.service_word);
 }

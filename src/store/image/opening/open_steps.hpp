@@ -6,11 +6,10 @@
 namespace taiyen {
 
 // What an open learns as it proceeds.
-struct opening {
+struct image_opening {
     ty_open_options options{};
     ty_report report{};
     journal_contents journal;
-    bool upgraded = false;             // from format version 1
     bool made = false;                 // the heap's files, under their names
     bool begun = false;                // begin_open was called
     bool upper_started = false;        // the hook's start was called
@@ -22,7 +21,7 @@ struct opening {
     image_log_choice log{};    // that the header is to have
     uint64_t other_log = 0;    // that the older of the two headers names
     uint64_t service_word = 0; // of the heap as it is: see image_log
-    ~opening() { journal.scan.batches.clear(); }
+    ~image_opening() { journal.scan.batches.clear(); }
 };
 
 // create.cpp: creates the files of a new heap and leaves them open, locked, mapped and formatted in `im` (I6).
@@ -39,30 +38,30 @@ ty_status check_journal_place(image &im);
 // open_checks.cpp: refusals, before anything is changed (I7). Locks the image; TY_E_BUSY: it is open elsewhere.
 ty_status lock_image(image &im);
 ty_status check_features(const image &im);
-ty_status check_counters(const image &im, const opening &state);
+ty_status check_counters(const image &im, const image_opening &state);
 ty_status check_attach(image &im);
 
 // open_memory.cpp: maps the image and what batches hold beyond it; makes a heap of it, and tracks its written pages.
-ty_status take_memory(image &im, opening &state);
-ty_status start_memory(image &im, const opening &state); // the same for what is mapped
+ty_status take_memory(image &im, image_opening &state);
+ty_status start_memory(image &im, const image_opening &state); // the same for what is mapped
 // Whether that could be done, checked before the files are changed (I7): whether the addresses are free,
 ty_status probe_address(const image &im, uint64_t limit_bytes);
 // and whether they will hold a heap. Also finds the service word.
-ty_status probe_heap(image &im, opening &state);
+ty_status probe_heap(image &im, image_opening &state);
 // The same word of a heap that is mapped completely.
-void read_service_word(const ty_heap *heap, opening &state);
+void read_service_word(const ty_heap *heap, image_opening &state);
 
 // open.cpp: the header says that the heap is open; where its kind needs it, all files durably name this open (I8). Does
 // nothing the second time.
-ty_status begin_open(image &im, opening &state);
+ty_status begin_open(image &im, image_opening &state);
 
 // early_checkpoint.cpp: whether the batches are more than memory may hold.
-bool exceeds_memory(const opening &state);
+bool exceeds_memory(const image_opening &state);
 // TY_E_MEMORY if so for a heap that is opened for reading, which must keep them all in memory.
-ty_status check_fits_reader(const image &im, const opening &state);
+ty_status check_fits_reader(const image &im, const image_opening &state);
 // Checkpoints the batches before the heap is mapped. The files were checked and made durable, and all of them name
 // their heap.
-ty_status checkpoint_early(image &im, opening &state);
+ty_status checkpoint_early(image &im, image_opening &state);
 
 // grow.cpp: grows the limit of the file; the heap's own tables follow later.
 ty_status grow_files(image &im, uint64_t limit_bytes);

@@ -18,15 +18,15 @@ bool known_durable(const image &im, const batch_list &batches) {
 // first batch before it looks at the front: a scan after a power cut would take the copy of the first, and miss the
 // copy of the next.
 uint64_t place_beside(const batch_list &batches, uint64_t journal_next) {
-    uint64_t lowest = UINT64_MAX, highest = journal_front_2;
+    uint64_t lowest = UINT64_MAX, highest = journal_front;
     for (const batch *b = batches.first; b; b = b->next) {
         lowest = std::min(lowest, b->start);
         highest = std::max(highest, b->end);
     }
-    if (batches.bytes() <= lowest - journal_front_2)
-        return journal_front_2;
+    if (batches.bytes() <= lowest - journal_front)
+        return journal_front;
     if (fault("batches_renewed_over_the_only_copy"))
-        return journal_front_2;
+        return journal_front;
     return highest == journal_next && !fault("renewed_batches_where_the_scan_begins") ? highest + page_bytes : highest;
 }
 
@@ -77,7 +77,7 @@ ty_status renew_batches(image &im, batch_list &batches) {
         return TY_OK;
     const uint64_t place = place_beside(batches, im.header.current.journal_next), bytes = batches.bytes();
     io_buffer buffer;
-    if (ty_status status = buffer.create(chunk_bytes(chunk_pages_1)))
+    if (ty_status status = buffer.create(chunk_bytes(chunk_pages_max)))
         return status;
     ty_status status = im.journal.allocate(place, bytes);
     if (status == TY_E_SPACE)
@@ -94,7 +94,7 @@ ty_status renew_batches(image &im, batch_list &batches) {
     if (status)
         return status == TY_E_SPACE ? TY_OK : status;
     if (to > im.head.header.size_bytes) { // I9: batches lie before this size
-        journal_header_2 next = im.head.header;
+        journal_header next = im.head.header;
         next.size_bytes = im.head.sized_bytes = to;
         if ((status = write_journal_header(im.journal, im.head, next)))
             return status;
@@ -116,8 +116,8 @@ ty_status renew_batches(image &im, batch_list &batches) {
 // saw. A header whose flush failed, in a process that then died, stays in doubt whatever is flushed: so it is
 // rewritten, to its own slot, while the other one is still as it was.
 ty_status settle_image(image &im, bool other_slot_damaged) {
-    image_header_2 &header = im.header.current;
-    bool opened_before = header.number > image_slot_count_1;
+    image_header &header = im.header.current;
+    bool opened_before = header.number > image_slot_count;
     if (other_slot_damaged) {
         im.header.in_doubt = true; // the only valid one: the next write, to the other slot, flushes first
     } else {

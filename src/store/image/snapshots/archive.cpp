@@ -69,7 +69,7 @@ ty_status archive_snapshot(image &im, uint64_t *epoch) {
         im.header.flush_failed = !fault("archive_believes_a_later_flush");
         return status;
     }
-    image_header_2 &header = im.header.current;
+    image_header &header = im.header.current;
     header.epoch = header.durable_epoch = im.durable_epoch + 1;
     if ((status = write_header(im.backing, im.header)) || (status = flush_image(im.backing, im.header))) {
         header.epoch = header.durable_epoch = im.durable_epoch;

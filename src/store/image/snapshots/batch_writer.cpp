@@ -47,14 +47,14 @@ ty_status allocate_journal(image &im, uint64_t end) {
 bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
     const batch *oldest = im.unapplied.first;
     if (!oldest) {
-        *position = journal_front_2;
+        *position = journal_front;
         return true;
     }
     *position = im.journal_end;
     if (im.journal_end <= oldest->start) // the newest batch is in front of the oldest: the free space lies between them
         return bytes && *position + bytes <= oldest->start;
-    if (bytes && (journal_front_2 + bytes <= oldest->start || fault("batch_written_over_waiting_ones")))
-        *position = journal_front_2;
+    if (bytes && (journal_front + bytes <= oldest->start || fault("batch_written_over_waiting_ones")))
+        *position = journal_front;
     return true;
 }
 
@@ -100,7 +100,7 @@ void batch_durable(image &im) {
 }
 
 void fill_chunk(const image &im, char *memory, const uint64_t *pages, uint32_t count, const char *copies) {
-    auto *header = reinterpret_cast<chunk_header_1 *>(memory);
+    auto *header = reinterpret_cast<chunk_header *>(memory);
     memset(header, 0, sizeof *header);
     header->count = count;
     for (uint32_t i = 0; i < count; ++i)
@@ -124,7 +124,7 @@ ty_status take_slot(image &im, uint32_t *slot) {
         {
             os::lock_guard guard(im.work);
             if (im.writer.failing)
-                return report_error(im.writer.error);
+                return report_again(im.writer.error);
             *slot = im.writer.ring.take_empty();
             if (*slot != staging::none)
                 return TY_OK;
@@ -138,38 +138,38 @@ ty_status take_slot(image &im, uint32_t *slot) {
 }
 
 // I20: marks in several log streams are durable with their epoch.
-void put_mark(chunk_header_1 &header, const image_mark &mark) {
-    header.log_position = mark.at[0].position;
+void put_mark(chunk_header &header, const log_positions &mark) {
+    header.log_position = mark.at[0].offset;
     header.log_generation = mark.at[0].generation;
     header.log_lsn = mark.lsn;
     if (mark.count == 1)
         return;
-    header.flags |= chunk_marks_2;
-    log_marks_2 marks{mark.count, mark.at[0].lsn, {}, 0};
+    header.flags |= chunk_has_streams;
+    chunk_streams marks{mark.count, mark.at[0].lsn, {}, 0};
     for (uint64_t p = 1; p < mark.count; ++p)
-        marks.more[p - 1] = {mark.at[p].position, mark.at[p].generation, mark.at[p].lsn};
-    memcpy(&header.entries[chunk_pages_with_marks_2], &marks, sizeof marks);
+        marks.more[p - 1] = mark.at[p];
+    memcpy(&header.entries[chunk_pages_max_with_streams], &marks, sizeof marks);
 }
 
 // Passes a filled chunk on.
 ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
     batch_writer &writer = im.writer;
-    auto *header = reinterpret_cast<chunk_header_1 *>(writer.ring.slot_memory(slot));
+    auto *header = reinterpret_cast<chunk_header *>(writer.ring.slot_memory(slot));
     if (ty_status status = allocate_journal(im, writer.position + chunk_bytes(count)))
         return status;
     os::lock_guard guard(im.work);
     batch &b = *writer.target;
     if (ty_status status = b.copies.reserve(count))
         return status;
-    header->magic = chunk_magic_1;
-    header->version = image_version_2;
+    header->magic = chunk_magic;
+    header->version = format_version;
     memcpy(header->identity, im.identity, sizeof header->identity);
     header->epoch = b.epoch;
     header->nonce = b.nonce;
     header->previous_nonce = writer.previous_nonce;
     header->attempt = writer.attempt;
     header->index = writer.filled;
-    header->flags = last ? chunk_last_1 : 0;
+    header->flags = last ? chunk_last : 0;
     header->batch_pages = last ? b.copies.count() + count : 0;
     if (last)
         put_mark(*header, writer.mark);
@@ -326,7 +326,7 @@ namespace {
 // Without a lock; this thread owns the slot.
 void sum_chunk(const staging &ring, uint32_t slot) {
     char *memory = ring.slot_memory(slot);
-    auto *header = reinterpret_cast<chunk_header_1 *>(memory);
+    auto *header = reinterpret_cast<chunk_header *>(memory);
     for (uint32_t i = 0; i < ring.slots[slot].page_count; ++i)
         header->entries[i].sum = checksum(memory + chunk_bytes(i), page_bytes);
     header->checksum = header_checksum(*header);
@@ -337,7 +337,7 @@ void write_chunk(image &im, uint32_t number) {
     batch_writer &writer = im.writer;
     const staging_slot *slot = &writer.ring.slots[number];
     const char *memory = writer.ring.slot_memory(number);
-    const auto *header = reinterpret_cast<const chunk_header_1 *>(memory);
+    const auto *header = reinterpret_cast<const chunk_header *>(memory);
     uint64_t bytes = chunk_bytes(slot->page_count);
     writer.writing += 1;
     im.work.unlock();
@@ -393,7 +393,7 @@ namespace {
 // I3, I9: makes the current batch durable, and first the journal's header that covers it.
 ty_status flush_batch(image &im) {
     const uint64_t end = im.writer.allocated_end;
-    journal_header_2 next = im.head.header;
+    journal_header next = im.head.header;
     if (end <= next.size_bytes && next.previous.number == 0 &&
         (!im.head.in_doubt || fault("journal_header_in_doubt_stays")))
         return im.journal.flush();

@@ -15,7 +15,7 @@ inline constexpr size_t staging_slot_bytes = size_t{1} << 20; // one chunk; the 
 // than the copy into it: the kernel zeroes it first, within the writers' pause.
 inline constexpr size_t staging_keep_min_bytes = size_t{64} << 20;
 inline constexpr size_t staging_keep_max_bytes = size_t{1} << 30;
-static_assert(chunk_bytes(chunk_pages_1) <= staging_slot_bytes);
+static_assert(chunk_bytes(chunk_pages_max) <= staging_slot_bytes);
 
 // At most so many threads write at a time; the others checksum meanwhile. If all of them wrote, the disk, which
 // completes writes together, would be idle while all of them checksum.
@@ -78,9 +78,9 @@ struct batch_writer {
     batch *target; // copies are complete up to `filled`, their sums up to `written`
     uint64_t previous_nonce;
     uint64_t attempt;
-    uint64_t position; // in the journal, of the next chunk
-    image_mark mark;   // of the epoch; known when its last pages are
-    uint32_t filled;   // chunks passed on
+    uint64_t position;  // in the journal, of the next chunk
+    log_positions mark; // of the epoch; known when its last pages are
+    uint32_t filled;    // chunks passed on
     uint32_t written;
     uint32_t active;  // threads that checksum or write a chunk now
     uint32_t writing; // threads that write one now

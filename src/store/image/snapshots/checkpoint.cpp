@@ -78,7 +78,7 @@ struct checkpoint_sink {
     // Writes the pages of a piece of the journal to their places, neighbours together.
     static ty_status pages(void *context, const page_copy *copies, size_t count, const char *bytes) {
         auto &self = *static_cast<checkpoint_sink *>(context);
-        ty_write writes[chunk_pages_1];
+        ty_write writes[chunk_pages_max];
         size_t write_count = 0;
         for (size_t i = 0, n = 0; i < count; i += n) {
             n = 1;
@@ -87,7 +87,7 @@ struct checkpoint_sink {
             while (i + n < count && copies[i + n].page == copies[i].page + n &&
                    !self.superseded->contains(self.index + i + n))
                 ++n;
-            writes[write_count++] = {image_pages_offset_1 + copies[i].page * page_bytes, bytes + i * page_bytes,
+            writes[write_count++] = {image_pages_offset + copies[i].page * page_bytes, bytes + i * page_bytes,
                                      n * page_bytes};
             for (size_t k = i; k < i + n; ++k)
                 if (ty_status status = self.sums.set(copies[k].page, copies[k].sum))
@@ -97,12 +97,12 @@ struct checkpoint_sink {
         self.index += count;
         if (ty_status status = self.im->backing.write_many(writes, write_count))
             return status;
-        self.lend_a_hand();
+        self.help_writer();
         return TY_OK;
     }
 
     // A snapshot that is being written comes first: a thread waits for it.
-    void lend_a_hand() {
+    void help_writer() {
         while (writer_help(*im)) {
         }
         os::lock_guard guard(im->work);
@@ -133,7 +133,7 @@ ty_status write_pages(image &im, const batch *first, const batch *last) {
 }
 
 ty_status checkpoint_until(image &im, const batch *first, const batch *last, bool open_named) {
-    image_header_2 &header = im.header.current;
+    image_header &header = im.header.current;
     // I8: without its batches, an older image must not look as if it needed none.
     if (!open_named && !fault("checkpointed_by_an_open_that_no_file_names"))
         if (ty_status status = name_open(im, nullptr))
@@ -216,7 +216,7 @@ ty_status image_work(ty_heap *heap) {
     im.changed.notify_all();
     while (im.unapplied.first && !im.checkpoint_error.status)
         im.changed.wait(im.work);
-    return im.checkpoint_error.status ? report_error(im.checkpoint_error) : TY_OK;
+    return im.checkpoint_error.status ? report_again(im.checkpoint_error) : TY_OK;
 }
 
 ty_status image_work_status(ty_heap *heap) {
@@ -224,7 +224,7 @@ ty_status image_work_status(ty_heap *heap) {
     if (ty_status status = check_process(im, "tell how background work went"))
         return status;
     os::lock_guard guard(im.work);
-    return im.checkpoint_error.status ? report_error(im.checkpoint_error) : TY_OK;
+    return im.checkpoint_error.status ? report_again(im.checkpoint_error) : TY_OK;
 }
 
 } // namespace taiyen

@@ -104,7 +104,7 @@ char *map_beside(const image &im, const kept_pages &kept, pages piece, bool read
     const size_t bytes = piece.count() * page_bytes;
     void *place = nullptr;
     if (os::reserve(0, bytes, page_bytes, &place) || os::release(place, bytes) ||
-        im.backing.map(place, bytes, image_pages_offset_1 + piece.first * page_bytes, TY_MAP_WRITE))
+        im.backing.map(place, bytes, image_pages_offset + piece.first * page_bytes, TY_MAP_WRITE))
         return nullptr;
     char *beside = static_cast<char *>(place);
     if (fill_holes(im, piece.first, piece.count())) {
@@ -191,7 +191,7 @@ uint64_t excess_pages(image &im, uint64_t written) {
         return there > bound ? there - bound / 4 * 3 : 0;
     }
     // The next snapshot will need as much memory as this one, and its staging memory.
-    os::memory_room room = copies.memory.now();
+    os::memory_available room = copies.memory.now();
     uint64_t needed = room.limit / 4 + std::max(written, copies.last_pages) * page_bytes * 3 / 2;
     return room.available < needed ? (needed - room.available) / page_bytes + room.limit / 16 / page_bytes : 0;
 }

@@ -14,7 +14,7 @@ struct batch_list;
 struct private_copies {
     uint64_t bound_bytes; // of private copies; 0: what the machine and the control group have left
 
-    os::memory_watch memory; // used from when copies are noted, if there is no bound
+    os::memory_limits memory; // used from when copies are noted, if there is no bound
 
     bool noted;          // whether pages are noted below: once the heap is so large that it may not fit
     os::page_set pages;  // written since they were last evicted, and so possibly private; no other page is

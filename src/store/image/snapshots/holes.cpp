@@ -43,7 +43,7 @@ ty_status write_holes(const storage_file &file, uint64_t from, uint64_t end) {
 } // namespace
 
 ty_status give_blocks(const image &im, uint64_t first, uint64_t count) {
-    const uint64_t from = image_pages_offset_1 + first * page_bytes, bytes = count * page_bytes;
+    const uint64_t from = image_pages_offset + first * page_bytes, bytes = count * page_bytes;
     ty_status status = im.backing.allocate(from, bytes);
     return status == TY_E_UNSUPPORTED
                ? write_holes(im.backing, from, fault("archive_stores_into_holes") ? from : from + bytes)
@@ -74,14 +74,14 @@ ty_status fill_used_holes(const image &im) {
 void cover_holes(const image &im, bool writable) {
     if (!im.holes_take_memory || !im.read_only)
         return;
-    uint64_t at = image_pages_offset_1, end = at + im.mapped_bytes;
+    uint64_t at = image_pages_offset, end = at + im.mapped_bytes;
     while (at < end) {
         uint64_t data = end, data_end = end;
         ty_status status = im.backing.next_data(at, &data, &data_end);
         if (status && status != TY_E_NOT_FOUND)
             return;
         data = status ? end : std::min(data / page_bytes * page_bytes, end);
-        char *hole = im.base + (at - image_pages_offset_1);
+        char *hole = im.base + (at - image_pages_offset);
         const size_t bytes = data - std::min(at, data);
         if (bytes != 0 && (os::replace_with_memory(hole, bytes) || (!writable && os::protect(hole, bytes, false))))
             return;

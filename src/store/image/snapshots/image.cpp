@@ -25,11 +25,11 @@ ty_status image_check_path(ty_heap *heap, const char *operation) {
     storage_file found{im.backing.storage};
     if (ty_status status = found.open(im.image_path, 0))
         return status;
-    image_header_2 header;
+    image_header header;
     bool repaired = false;
     ty_status status = read_header(found, &header, &repaired);
     found.close();
-    const image_header_2 &own = im.header.current;
+    const image_header &own = im.header.current;
     if (status == TY_OK && (memcmp(header.identity, own.identity, sizeof own.identity) != 0 ||
                             memcmp(&header.open, &own.open, sizeof own.open) != 0))
         status = failure(TY_E_MISMATCH, "%s: another file has the name of its image by now", operation)
@@ -69,16 +69,6 @@ ty_status check_files(const image &im) {
     return status || !im.journal.is_open() ? status : im.journal.check();
 }
 
-ty_error keep_error() {
-    ty_error error;
-    ty_error_detail(&error);
-    return error;
-}
-
-ty_status report_error(const ty_error &error) {
-    return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
-}
-
 void image_set_upper(ty_heap *heap, void *upper) {
     image_of(heap)->upper = upper;
 }
@@ -92,18 +82,18 @@ uint64_t image_copies_allowed(ty_heap *heap) {
     return copies_allowed(image_of(heap)->copies.bound_bytes);
 }
 
-told_memory image_memory_told(ty_heap *heap) {
+memory_metrics image_memory_metrics(ty_heap *heap) {
     const private_copies &copies = image_of(heap)->copies;
     const uint64_t told = copies.told.load(std::memory_order_relaxed);
     return {copies.bound_bytes, copies_allowed(copies.bound_bytes), told ? (told - 1) * page_bytes : 0, told != 0};
 }
 
-void image_tell_undo(ty_heap *heap, const told_undo &told) {
+void image_publish_undo(ty_heap *heap, const undo_metrics_of &told) {
     if (image *im = image_of(heap))
         im->undo.tell(&told);
 }
 
-bool image_undo_told(ty_heap *heap, told_undo *told) {
+bool image_read_undo(ty_heap *heap, undo_metrics_of *told) {
     return image_of(heap)->undo.read(told);
 }
 
@@ -159,12 +149,12 @@ ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
 void note_pause(image &im, uint64_t epoch, uint64_t pause_ns) {
     im.stats.last_pause_ns = pause_ns;
     im.pause = {epoch, pause_ns};
-    snapshot_line &newest = im.lines[(im.line_count - 1) % snapshot_lines_max];
+    snapshot_record &newest = im.lines[(im.line_count - 1) % snapshot_lines_max];
     if (im.line_count != 0 && newest.epoch == epoch)
         newest.pause_ns = pause_ns;
 }
 
-uint32_t image_snapshot_lines(ty_heap *heap, snapshot_line (&lines)[snapshot_lines_max]) {
+uint32_t image_snapshot_lines(ty_heap *heap, snapshot_record (&lines)[snapshot_lines_max]) {
     image &im = *image_of(heap);
     os::lock_guard guard(im.work);
     const uint64_t count = std::min<uint64_t>(im.line_count, snapshot_lines_max);
@@ -229,7 +219,7 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
         if (ty_status status = image_work(heap))
             return status;
         os::lock_guard guard(im.control);
-        settle_outcome(im);
+        take_outcome(im);
         heap_pause(heap);
         ty_status status = evict_copies(im, 0, im.dirty.page_count(), &released);
         heap_resume(heap);
@@ -247,7 +237,7 @@ ty_status image_evict(ty_heap *heap, const void *address, size_t bytes, size_t *
     if (!im || !has_journal(im->kind))
         return TY_OK;
     os::lock_guard guard(im->control);
-    settle_outcome(*im);
+    take_outcome(*im);
     uint64_t first = uint64_t(static_cast<const char *>(address) - im->base) / page_bytes;
     return evict_copies(*im, first, bytes / page_bytes, released_bytes);
 }
@@ -259,7 +249,7 @@ void leave_unused_out_of_dumps(const image &im) {
         os::dump(unused[i].address, unused[i].bytes, false);
 }
 
-const code_places_2 &image_code_before(ty_heap *heap) {
+const code_places &image_code_before(ty_heap *heap) {
     return image_of(heap)->code_before;
 }
 

@@ -57,15 +57,16 @@ struct image : heap_image {
     void *upper;         // set by the layer above
     metrics_page *shown; // set by the API layer
     os::mutex notes{os::lock_rank::notes};
-    seqlock<sizeof(told_undo) / sizeof(uint64_t)> undo; // the upper layer's statistics, written by one thread at a time
+    seqlock<sizeof(undo_metrics_of) / sizeof(uint64_t)>
+        undo; // the upper layer's statistics, written by one thread at a time
 
-    header_state header;       // written at open, by the checkpointer, when the open is named, and at close
-    code_places_2 code_before; // stood beside the header when it was read: of the opens before
-    journal_head head;         // the journal's header: written likewise, and when a batch is finished
-    bool open_prepared;        // the journal names this open, and so does a log
-    bool log_is_new;           // before this open the image named no log, or another one
-    uint32_t chunk_pages;      // pages of a chunk at most; set at open
-    bool sums_in_doubt;        // the image's page checksums may be torn; read and written where `header` is
+    header_state header;     // written at open, by the checkpointer, when the open is named, and at close
+    code_places code_before; // stood beside the header when it was read: of the opens before
+    journal_head head;       // the journal's header: written likewise, and when a batch is finished
+    bool open_prepared;      // the journal names this open, and so does a log
+    bool log_is_new;         // before this open the image named no log, or another one
+    uint32_t chunk_pages;    // pages of a chunk at most; set at open
+    bool sums_in_doubt;      // the image's page checksums may be torn; read and written where `header` is
 
     os::mutex control{os::lock_rank::image};
     bool tracking; // from here: guarded by control
@@ -82,15 +83,15 @@ struct image : heap_image {
     bool open_named; // I8: both headers of the image name it, too; a journal without it takes no batch
     uint64_t durable_epoch;
     uint64_t durable_nonce;
-    image_mark durable_mark;
+    log_positions durable_mark;
     uint64_t journal_end; // of the newest complete batch
     bool checkpointing;   // or naming the open: that thread owns the image's header
     bool checkpoint_wanted;
     bool checkpoint_waited_for; // by a thread, so it does not wait for a program that copies the files
     ty_error checkpoint_error;  // status TY_OK: none
     ty_snapshot_stats stats;
-    snapshot_line lines[snapshot_lines_max]; // number n is at n % snapshot_lines_max
-    uint64_t line_count;                     // of all
+    snapshot_record lines[snapshot_lines_max]; // number n is at n % snapshot_lines_max
+    uint64_t line_count;                       // of all
     struct {
         uint64_t epoch;
         uint64_t ns;
@@ -114,8 +115,6 @@ ty_status check_writer(const image &im, const char *operation);
 ty_status check_files(const image &im);
 
 // The calling thread's detail, kept to be reported by another thread.
-ty_error keep_error();
-ty_status report_error(const ty_error &error);
 
 // ---- batch_writer.cpp: the batch that is being written
 
@@ -143,7 +142,7 @@ void note_pause(image &im, uint64_t epoch, uint64_t pause_ns);
 // ---- snapshot.cpp
 
 // Takes over the outcome of the last batch into the dirty sets (I4: clean only once durable). Under control.
-void settle_outcome(image &im);
+void take_outcome(image &im);
 
 // Collects what was written since the last time into the dirty set. Under control, paused.
 ty_status collect_dirty(image &im);
@@ -151,7 +150,7 @@ ty_status collect_dirty(image &im);
 // ---- running.cpp
 
 // A snapshot while other threads store. Under control; no batch is under way, except an open one (early write-back).
-ty_status write_running(image &im, const image_mark *given, const image_running &running, uint64_t started_ns,
+ty_status write_running(image &im, const log_positions *given, const image_running &running, uint64_t started_ns,
                         uint64_t *epoch);
 
 // ---- name_open.cpp: makes journal, log and image name the same open
@@ -202,7 +201,7 @@ void cover_holes(const image &im, bool writable);
 // ---- log_part.cpp: what the image stores for a layer with a log
 
 // The header in memory becomes that of a heap with this log, of which nothing was read yet, or without a log (0).
-void set_log(image_header_2 &header, const image_log_choice &log);
+void set_log(image_header &header, const image_log_choice &log);
 // What the layer above gets at an open of this image.
 image_log log_with(const image &im, const batch_list &batches);
 

@@ -5,41 +5,37 @@
 
 namespace taiyen {
 
-void set_log(image_header_2 &header, const image_log_choice &log) {
+void set_log(image_header &header, const image_log_choice &log) {
     header.kind = uint32_t(log.identity ? TY_TRANSACTIONAL : TY_SNAPSHOT);
     header.log_identity = log.identity;
-    header.log_settled = log.identity != 0; // it is empty so far
+    header.log_empty_behind_mark = log.identity != 0; // it is empty so far
     header.log_streams = log.identity && log.streams > 1 ? log.streams : 0;
-    header.features_incompatible &= ~feature_log_streams_2;
-    if (header.log_streams)
-        header.features_incompatible |= feature_log_streams_2;
     memset(header.log_more, 0, sizeof header.log_more);
     // A log begins at offset 0. Transactions that the heap holds already keep their LSNs while it has logs.
-    set_mark(header, mark_at_begin(log.identity ? header.log_lsn : 0, header.log_streams));
+    set_mark(header, positions_at_begin(log.identity ? header.log_lsn : 0, header.log_streams));
 }
 
 namespace {
 
 // I20: marks are durable with their epoch. A snapshot from before the heap had this log has none for it.
-image_mark mark_of(const image_header_2 &header, const batch &last) {
-    const image_mark begin = mark_at_begin(last.mark.lsn, header.log_streams);
-    const image_place &place = last.mark.at[0];
-    const bool older = place.position == 0 && place.generation == 0 && !fault("marks_taken_from_before_the_log");
+log_positions mark_of(const image_header &header, const batch &last) {
+    const log_positions begin = positions_at_begin(last.mark.lsn, header.log_streams);
+    const stream_position &place = last.mark.at[0];
+    const bool older = place.offset == 0 && place.generation == 0 && !fault("marks_taken_from_before_the_log");
     return last.mark.count != begin.count && older ? begin : last.mark;
 }
 
 } // namespace
 
-image_log log_of(const image_header_2 &header, const batch_list &batches) {
+image_log log_of(const image_header &header, const batch_list &batches) {
     image_log log{};
     memcpy(log.heap_identity, header.identity, sizeof log.heap_identity);
     log.limit_bytes = header.limit_bytes;
-    log.version_1 = header.version == image_version_1;
     log.open = header.open;
     log.source = header.source;
     log.log_identity = header.log_identity;
     log.mark = batches.last ? mark_of(header, *batches.last) : mark_of(header);
-    log.closed = header.state == uint32_t(image_state::closed) && header.log_settled && !batches.last;
+    log.closed = header.state == uint32_t(image_state::closed) && header.log_empty_behind_mark && !batches.last;
     return log;
 }
 
@@ -61,7 +57,7 @@ ty_status change_header(image &im, Change change) {
             im.changed.wait(im.work);
         im.checkpointing = true; // this thread owns the header
     }
-    const image_header_2 before = im.header.current;
+    const image_header before = im.header.current;
     change(im.header.current);
     ty_status status = write_header_twice(im.backing, im.header);
     if (status) {
@@ -86,7 +82,7 @@ ty_status image_detach_log(ty_heap *heap) {
     if (ty_status status = checkpoint_batches(im))
         return status;
     os::lock_guard control_guard(im.control);
-    if (ty_status status = change_header(im, [](image_header_2 &header) { set_log(header, {}); }))
+    if (ty_status status = change_header(im, [](image_header &header) { set_log(header, {}); }))
         return status;
     os::lock_guard guard(im.work);
     im.kind = TY_SNAPSHOT;
@@ -94,7 +90,7 @@ ty_status image_detach_log(ty_heap *heap) {
     return TY_OK;
 }
 
-log_source_2 image_source(ty_heap *heap, uint8_t *identity, uint64_t *log) {
+heap_source image_source(ty_heap *heap, uint8_t *identity, uint64_t *log) {
     image &im = *image_of(heap);
     os::lock_guard guard(im.work);
     while (im.checkpointing)
@@ -104,16 +100,16 @@ log_source_2 image_source(ty_heap *heap, uint8_t *identity, uint64_t *log) {
     return im.header.current.source;
 }
 
-ty_status image_set_source(ty_heap *heap, const log_source_2 &source) {
+ty_status image_set_source(ty_heap *heap, const heap_source &source) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "note whose transactions a heap has"))
         return status;
     os::lock_guard control_guard(im.control);
-    return change_header(im, [&source](image_header_2 &header) {
+    return change_header(im, [&source](image_header &header) {
         header.source = source;
-        header.features_read_only &= ~feature_receives_2;
+        header.features_read_only &= ~feature_receives;
         if (source.state == uint64_t(source_state::receives))
-            header.features_read_only |= feature_receives_2;
+            header.features_read_only |= feature_receives;
     });
 }
 

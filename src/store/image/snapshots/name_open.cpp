@@ -12,8 +12,8 @@
 namespace taiyen {
 namespace {
 
-open_identity_2 next_open(const image &im) {
-    open_identity_2 next{};
+open_identity next_open(const image &im) {
+    open_identity next{};
     next.number = std::max(im.header.current.open.number, im.head.header.open.number) + 1;
     os::random_bytes(&next.random, sizeof next.random);
     return next;
@@ -22,7 +22,7 @@ open_identity_2 next_open(const image &im) {
 ty_status prepare_open(image &im, const image_open_hook *hook) {
     if (ty_status status = flush_image(im.backing, im.header)) // both of its headers name the previous open
         return status;
-    journal_header_2 next = im.head.header;
+    journal_header next = im.head.header;
     next.previous = im.header.current.open;
     next.open = next_open(im);
     uint64_t sized_bytes = im.writer.allocated_end;
@@ -38,7 +38,7 @@ ty_status prepare_open(image &im, const image_open_hook *hook) {
 
 // The last step, at once: an older image does not know this log, and commits come without a batch.
 ty_status refuse_older_image(image &im) {
-    journal_header_2 next = im.head.header;
+    journal_header next = im.head.header;
     next.previous = {};
     return write_journal_header(im.journal, im.head, next);
 }

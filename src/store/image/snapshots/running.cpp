@@ -165,7 +165,7 @@ ty_status pause_and_copy(running_snapshot &snapshot, uint64_t *pause_ns) {
         running.resumed(running.context);
     if (!status && fault("tables_copied_after_the_pause"))
         return copy_paused(snapshot);
-    return status ? report_error(error) : TY_OK;
+    return status ? report_again(error) : TY_OK;
 }
 
 // I17: pages of blocks are protected before they are copied, and each is copied once.
@@ -181,7 +181,7 @@ ty_status collect_blocks(running_snapshot &snapshot) {
     return select_pages(im.heap, im.dirty, choice, &snapshot.blocks);
 }
 
-ty_status write_pages(running_snapshot &snapshot, const image_mark &mark, uint64_t started_ns, uint64_t *epoch) {
+ty_status write_pages(running_snapshot &snapshot, const log_positions &mark, uint64_t started_ns, uint64_t *epoch) {
     image &im = snapshot.im;
     const page_list &blocks = snapshot.blocks, &ahead = snapshot.ahead, &paused = snapshot.paused;
     if (!im.writer.open)
@@ -247,7 +247,7 @@ bool image_can_run(ty_heap *heap) {
     return im && has_journal(im->kind) && !im->read_only && im->tracker.sees_racing_writes();
 }
 
-ty_status write_running(image &im, const image_mark *given, const image_running &running, uint64_t started_ns,
+ty_status write_running(image &im, const log_positions *given, const image_running &running, uint64_t started_ns,
                         uint64_t *epoch) {
     running_snapshot snapshot(im, running);
     (void)copies_pressed(im); // for image_evict_copies: here nothing is evicted, as other threads store (I14)
@@ -259,9 +259,9 @@ ty_status write_running(image &im, const image_mark *given, const image_running 
         status = pause_and_copy(snapshot, &pause_ns);
     if (!status)
         status = collect_blocks(snapshot);
-    const image_mark mark = given ? *given : im.durable_mark; // which tables() may have set
+    const log_positions mark = given ? *given : im.durable_mark; // which tables() may have set
     bool anything = snapshot.blocks.count() || snapshot.ahead.count() || snapshot.paused.count() || im.writer.open ||
-                    memcmp(&mark, &im.durable_mark, sizeof mark);
+                    !(mark == im.durable_mark);
     if (!status && anything)
         status = write_pages(snapshot, mark, started_ns, epoch);
     if (status) {

@@ -26,14 +26,15 @@ void finish_in_flight(image &im) {
 
 // Before the extents of a running heap are read: empty spans become free extents, without the heap being paused during
 // the read.
-void settle_extents(ty_heap *heap) {
+void merge_empty_spans(ty_heap *heap) {
     heap_pause(heap);
     heap_resume(heap);
 }
 
 // Writes the batch of the list's pages; on any failure they stay dirty. last: the mark, if the batch is complete with
 // these pages. Under control.
-ty_status write_batch(image &im, const page_list &list, const image_mark *last, uint64_t started_ns, uint64_t *epoch) {
+ty_status write_batch(image &im, const page_list &list, const log_positions *last, uint64_t started_ns,
+                      uint64_t *epoch) {
     if (!im.writer.open) // opened and sealed under control only
         if (ty_status status = writer_open(im, last ? list.count() : 0))
             return status;
@@ -92,7 +93,7 @@ void move_to_flight(image &im, const page_list &list) {
     }
 }
 
-void settle_outcome(image &im) {
+void take_outcome(image &im) {
     batch_outcome outcome;
     bool broken;
     {
@@ -115,9 +116,9 @@ void settle_outcome(image &im) {
 namespace {
 
 // A snapshot of a heap that no thread stores into: all within one pause.
-ty_status write_standing(image &im, const image_mark *given, uint64_t started_ns, uint64_t *epoch) {
+ty_status write_standing(image &im, const log_positions *given, uint64_t started_ns, uint64_t *epoch) {
     bool pressed = copies_pressed(im);
-    image_mark mark = given ? *given : im.durable_mark; // no batch is under way
+    log_positions mark = given ? *given : im.durable_mark; // no batch is under way
     page_list list;
     heap_pause(im.heap);
     ty_status status = collect_dirty(im);
@@ -125,7 +126,7 @@ ty_status write_standing(image &im, const image_mark *given, uint64_t started_ns
         status = select_pages(im.heap, im.dirty, {}, &list);
     if (!status && pressed)
         copies_evict(im, list.count());
-    bool anything = list.count() || im.writer.open || memcmp(&mark, &im.durable_mark, sizeof mark);
+    bool anything = list.count() || im.writer.open || !(mark == im.durable_mark);
     if (!status && anything)
         status = write_batch(im, list, &mark, started_ns, epoch);
     heap_resume(im.heap);
@@ -143,7 +144,8 @@ ty_status write_standing(image &im, const image_mark *given, uint64_t started_ns
 
 } // namespace
 
-ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, const image_running *running, uint64_t *epoch) {
+ty_status image_snapshot_start(ty_heap *heap, const log_positions *mark, const image_running *running,
+                               uint64_t *epoch) {
     image &im = *image_of(heap);
     uint64_t started_ns = os::now_ns();
     if (ty_status status = check_writer(im, "take a snapshot"))
@@ -158,7 +160,7 @@ ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, const imag
     if (im.kind == TY_ARCHIVE)
         return archive_snapshot(im, epoch);
     finish_in_flight(im);
-    settle_outcome(im);
+    take_outcome(im);
     if (ty_status status = keep_journal_bounded(im))
         return status;
     return running ? write_running(im, mark, *running, started_ns, epoch) : write_standing(im, mark, started_ns, epoch);
@@ -169,7 +171,7 @@ ty_status image_evict_copies(ty_heap *heap) {
     if (im.read_only || !has_journal(im.kind) || im.fork.forked())
         return TY_OK;
     os::lock_guard guard(im.control);
-    settle_outcome(im);
+    take_outcome(im);
     if (!copies_pressed(im))
         return TY_OK;
     heap_pause(heap);
@@ -191,7 +193,7 @@ ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch) {
             return TY_OK;
         if (!writer.open || !writer.sealed || writer.target->epoch != epoch) {
             if (writer.failed_epoch == epoch)
-                return report_error(writer.failed_error);
+                return report_again(writer.failed_error);
             return failure(TY_E_ARGUMENT, "wait for epoch %llu, which was not started", (unsigned long long)epoch)
                 .remedy("wait for the epoch that ty_snapshot_start gave");
         }
@@ -217,7 +219,7 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
             .remedy("only snapshot heaps have a journal");
     os::lock_guard guard(im.control);
     finish_in_flight(im);
-    settle_outcome(im);
+    take_outcome(im);
     if (ty_status status = keep_journal_bounded(im))
         return status;
     if (!im.tracker.sees_racing_writes()) // then pages can be collected only in the snapshot's pause
@@ -226,7 +228,7 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
     page_choice choice;
     choice.limit = limit_pages ? limit_pages : UINT64_MAX;
     choice.extent_at = heap_extent_now;
-    settle_extents(heap);
+    merge_empty_spans(heap);
     ty_status status = im.tracker.collect(im.dirty);
     if (!status)
         status = select_pages(heap, im.dirty, choice, &list);
@@ -265,7 +267,7 @@ ty_status pages_now(image &im, const char *operation, os::page_set &pages) {
             .at(im.image_path)
             .remedy("only snapshot heaps track dirty pages");
     os::lock_guard guard(im.control);
-    settle_outcome(im);
+    take_outcome(im);
     if (ty_status status = pages.create(im.dirty.page_count()))
         return status;
     pages.merge(im.dirty);
@@ -294,7 +296,7 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *c
         page_list list;
         page_choice choice;
         choice.extent_at = heap_extent_now;
-        settle_extents(heap);
+        merge_empty_spans(heap);
         status = select_pages(heap, now, choice, &list);
         *pages = list.count();
         if (!status && cells != nullptr)

@@ -19,13 +19,13 @@ constexpr uint64_t unspread = inverse_of(spread);
 static_assert(spread * unspread == 1);
 
 uint64_t frame_hash(uint64_t log, const uint8_t *frame, uint32_t payload_bytes) {
-    constexpr size_t summed = offsetof(frame_header_1, shape);
-    return checksum(frame + summed, sizeof(frame_header_1) - summed + payload_bytes, log);
+    constexpr size_t summed = offsetof(frame_header, shape);
+    return checksum(frame + summed, sizeof(frame_header) - summed + payload_bytes, log);
 }
 
 // The stored checksum without the hash.
 uint64_t frame_rest(uint64_t log, const uint8_t *frame, uint32_t payload_bytes) {
-    frame_header_1 header;
+    frame_header header;
     memcpy(&header, frame, sizeof header);
     return (uint64_t{header.checksum_high} << 32 | header.checksum_low) ^ frame_hash(log, frame, payload_bytes);
 }
@@ -36,13 +36,13 @@ uint64_t with_check(uint64_t log, uint32_t number) {
 
 } // namespace
 
-ring_geometry geometry_of(const log_header_2 &header, uint32_t stream) {
-    const uint32_t count = streams_of(header);
+ring_geometry geometry_of(const log_header &header, uint32_t stream) {
+    const uint32_t count = header.streams;
     const uint64_t ring = header.ring_bytes / count;
-    const uint64_t part = ring / frames_in_ring_min_1 / header.block_bytes * header.block_bytes;
-    const uint32_t most = part < frame_bytes_max_1 ? static_cast<uint32_t>(part) : frame_bytes_max_1;
+    const uint64_t part = ring / frames_in_ring_min / header.block_bytes * header.block_bytes;
+    const uint32_t most = part < log_frame_bytes_max ? static_cast<uint32_t>(part) : log_frame_bytes_max;
     return {header.block_bytes, most, header.ring_offset + stream * ring, ring,
-            count > 1 ? uint32_t{sizeof(frame_claim_3)} : 0};
+            count > 1 ? uint32_t{sizeof(frame_claim)} : 0};
 }
 
 // L8: a frame is valid in one log stream.

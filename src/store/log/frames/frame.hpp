@@ -11,16 +11,16 @@ struct ring_geometry {
     uint32_t frame_bytes_max;
     uint64_t offset; // of the sink
     uint64_t bytes;
-    uint32_t claim_bytes; // size of the frame_claim_3 before a frame's records, or 0
+    uint32_t claim_bytes; // size of the frame_claim before a frame's records, or 0
 };
 
-ring_geometry geometry_of(const log_header_2 &header, uint32_t stream = 0);
+ring_geometry geometry_of(const log_header &header, uint32_t stream = 0);
 // The word that represents the log in the checksums of that ring. L8: no frame of one log stream is valid in another.
 uint64_t ring_identity(uint64_t log, uint32_t stream);
 
 // Bytes of the ring that a frame takes.
 inline uint64_t frame_bytes(const ring_geometry &ring, uint32_t payload_bytes) {
-    uint64_t bytes = sizeof(frame_header_1) + payload_bytes;
+    uint64_t bytes = sizeof(frame_header) + payload_bytes;
     return (bytes + ring.block_bytes - 1) / ring.block_bytes * ring.block_bytes;
 }
 

@@ -6,12 +6,12 @@
 namespace taiyen {
 namespace {
 
-uint64_t header_checksum(const log_header_2 &header) {
-    return checksum(&header, offsetof(log_header_2, checksum));
+uint64_t header_checksum(const log_header &header) {
+    return checksum(&header, offsetof(log_header, checksum));
 }
 
 uint64_t header_blocks(uint32_t block_bytes) {
-    return (sizeof(log_header_2) + block_bytes - 1) / block_bytes * block_bytes;
+    return (sizeof(log_header) + block_bytes - 1) / block_bytes * block_bytes;
 }
 
 bool is_power_of_two(uint64_t n) {
@@ -19,35 +19,30 @@ bool is_power_of_two(uint64_t n) {
 }
 
 // A valid checksum only says that the bytes are as written, not that a sane program wrote them.
-bool streams_possible(const log_header_2 &header) {
+bool streams_possible(const log_header &header) {
     const uint32_t count = header.streams;
-    return header.version == log_version_2 ||
-           (count > 1 && count <= log_streams_max_3 && header.ring_bytes / header.block_bytes % count == 0 &&
-            header.ring_bytes / count >= log_ring_bytes_min_1);
+    return count >= 1 && count <= log_streams_max && header.ring_bytes / header.block_bytes % count == 0 &&
+           header.ring_bytes / count >= log_ring_bytes_min;
 }
 
-bool geometry_possible(const log_header_2 &header) {
+bool geometry_possible(const log_header &header) {
     uint64_t block = header.block_bytes;
-    return is_power_of_two(block) && block >= log_block_bytes_min_1 && block <= log_block_bytes_max_1 &&
-           header.ring_offset == log_slot_count_2 * header_blocks(header.block_bytes) &&
-           header.ring_bytes % block == 0 && header.ring_bytes >= log_ring_bytes_min_1 &&
-           header.ring_bytes <= INT64_MAX - header.ring_offset && header.log_identity != 0 && streams_possible(header);
+    return is_power_of_two(block) && block >= log_block_bytes_min && block <= log_block_bytes_max &&
+           header.ring_offset == log_slot_count * header_blocks(header.block_bytes) && header.ring_bytes % block == 0 &&
+           header.ring_bytes >= log_ring_bytes_min && header.ring_bytes <= INT64_MAX - header.ring_offset &&
+           header.log_identity != 0 && streams_possible(header);
 }
 
-bool is_known_version(const log_header_2 &header) {
-    return header.version == log_version_2 || header.version == log_version_3;
-}
-
-bool is_valid(const log_header_2 &header) {
-    return header.magic == log_magic_1 && is_known_version(header) && !header.features_incompatible &&
+bool is_valid(const log_header &header) {
+    return header.magic == log_magic && header.version == format_version && !header.features_incompatible &&
            header.checksum == header_checksum(header) && geometry_possible(header);
 }
 
 // No slot is valid; the first one shows why.
-ty_status refuse_unreadable(const log_header_2 &header, const char *name) {
-    if (header.magic != log_magic_1)
+ty_status refuse_unreadable(const log_header &header, const char *name) {
+    if (header.magic != log_magic)
         return failure(TY_E_FORMAT, "read the log: it is not a log of Taiyen").at(name, 0).remedy("check the path");
-    if (!is_known_version(header) || header.features_incompatible)
+    if (header.version != format_version || header.features_incompatible)
         return failure(TY_E_FORMAT, "read the log: it is of version %u, features %llx", header.version,
                        (unsigned long long)header.features_incompatible)
             .at(name, 0)
@@ -57,8 +52,8 @@ ty_status refuse_unreadable(const log_header_2 &header, const char *name) {
         .remedy("restore the heap's files from a backup");
 }
 
-ty_status check_header(const log_header_2 &header, const ty_log_sink &sink, const char *name) {
-    if (header.number > log_counter_max_2 || header.open.number > log_counter_max_2)
+ty_status check_header(const log_header &header, const ty_log_sink &sink, const char *name) {
+    if (header.number > counter_max || header.open.number > counter_max)
         return failure(TY_E_DAMAGED, "read the log: its header's numbers are impossible")
             .at(name, 0)
             .remedy("restore the heap's files from a backup");
@@ -77,15 +72,15 @@ ty_status check_header(const log_header_2 &header, const ty_log_sink &sink, cons
 
 // The content of the two slots.
 struct header_slots {
-    log_header_2 slots[log_slot_count_2]{};
-    bool valid[log_slot_count_2]{};
-    uint32_t newest = log_slot_count_2; // log_slot_count_2: none is valid
-    uint64_t distance = 0;              // from the first to the second
+    log_header slots[log_slot_count]{};
+    bool valid[log_slot_count]{};
+    uint32_t newest = log_slot_count; // log_slot_count: none is valid
+    uint64_t distance = 0;            // from the first to the second
 
-    bool any() const { return newest != log_slot_count_2; }
+    bool any() const { return newest != log_slot_count; }
 };
 
-ty_status read_slot(const ty_log_sink &sink, uint64_t offset, const io_buffer &buffer, log_header_2 *header) {
+ty_status read_slot(const ty_log_sink &sink, uint64_t offset, const io_buffer &buffer, log_header *header) {
     uint64_t bytes = header_blocks(sink.block_bytes);
     *header = {};
     if (offset + bytes > sink.size_bytes)
@@ -104,8 +99,8 @@ ty_status read_slots(const ty_log_sink &sink, const io_buffer &buffer, header_sl
     const uint32_t known = found->valid[0] ? found->slots[0].block_bytes : 0;
     if (known % sink.block_bytes) // a sink that cannot read it
         return (found->newest = 0, TY_OK);
-    for (uint32_t block = known ? known : sink.block_bytes; block <= log_block_bytes_max_1; block *= 2) {
-        log_header_2 &second = found->slots[1];
+    for (uint32_t block = known ? known : sink.block_bytes; block <= log_block_bytes_max; block *= 2) {
+        log_header &second = found->slots[1];
         if (ty_status status = read_slot(sink, header_blocks(block), buffer, &second))
             return status;
         found->valid[1] = is_valid(second) && second.block_bytes == block;
@@ -113,7 +108,7 @@ ty_status read_slots(const ty_log_sink &sink, const io_buffer &buffer, header_sl
         if (known || found->valid[1])
             break;
     }
-    for (uint32_t i = 0; i < log_slot_count_2; ++i)
+    for (uint32_t i = 0; i < log_slot_count; ++i)
         if (found->valid[i] && (!found->any() || found->slots[i].number > found->slots[found->newest].number))
             found->newest = i;
     return TY_OK;
@@ -121,19 +116,19 @@ ty_status read_slots(const ty_log_sink &sink, const io_buffer &buffer, header_sl
 
 ty_status read_slots(const ty_log_sink &sink, header_slots *found) {
     io_buffer buffer;
-    if (ty_status status = buffer.create(log_block_bytes_max_1))
+    if (ty_status status = buffer.create(log_block_bytes_max))
         return status;
     return read_slots(sink, buffer, found);
 }
 
-ty_status write_slot(const ty_log_sink &sink, const io_buffer &buffer, uint64_t offset, log_header_2 header) {
+ty_status write_slot(const ty_log_sink &sink, const io_buffer &buffer, uint64_t offset, log_header header) {
     memset(buffer.data(), 0, header_blocks(header.block_bytes));
     header.checksum = header_checksum(header);
     memcpy(buffer.data(), &header, sizeof header);
     return os::call_whole(sink.write, sink.context, offset, buffer.data(), header_blocks(header.block_bytes));
 }
 
-ty_status check_identity(const log_header_2 &header, const log_identity &identity, const char *name) {
+ty_status check_identity(const log_header &header, const log_identity &identity, const char *name) {
     const bool same_heap = !memcmp(header.heap_identity, identity.heap, sizeof identity.heap);
     if (same_heap && header.log_identity == identity.log)
         return TY_OK;
@@ -145,47 +140,48 @@ ty_status check_identity(const log_header_2 &header, const log_identity &identit
 } // namespace
 
 uint64_t log_bytes_min(uint32_t block_bytes, uint32_t streams) {
-    return log_slot_count_2 * header_blocks(block_bytes) + streams * log_ring_bytes_min_1;
+    return log_slot_count * header_blocks(block_bytes) + streams * log_ring_bytes_min;
 }
 
-ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open, uint32_t streams) {
+ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const open_identity &open,
+                     uint32_t streams) {
     const uint64_t least = log_bytes_min(sink.block_bytes, streams);
     if (sink.size_bytes < least)
         return failure(TY_E_ARGUMENT, "make a log of %u log stream%s in %llu bytes", streams, plural(streams),
                        (unsigned long long)sink.size_bytes)
             .remedy("it takes %llu bytes at the least", (unsigned long long)least);
-    log_header_2 header{};
-    header.magic = log_magic_1;
-    header.version = streams > 1 ? log_version_3 : log_version_2;
+    log_header header{};
+    header.magic = log_magic;
+    header.version = format_version;
     header.block_bytes = sink.block_bytes;
     memcpy(header.heap_identity, identity.heap, sizeof identity.heap);
     header.log_identity = identity.log;
-    header.ring_offset = log_slot_count_2 * header_blocks(sink.block_bytes);
+    header.ring_offset = log_slot_count * header_blocks(sink.block_bytes);
     const uint64_t unit = uint64_t{streams} * sink.block_bytes;
     header.ring_bytes = (sink.size_bytes - header.ring_offset) / unit * unit;
     header.created_unix_s = os::unix_time_s();
     header.number = 1;
     header.open = open;
-    header.streams = streams > 1 ? streams : 0;
+    header.streams = streams;
     io_buffer buffer;
-    if (ty_status status = buffer.create(log_block_bytes_max_1))
+    if (ty_status status = buffer.create(log_block_bytes_max))
         return status;
-    for (uint32_t i = log_slot_count_2; i-- > 0;) // the first one last: without it there is no log
+    for (uint32_t i = log_slot_count; i-- > 0;) // the first one last: without it there is no log
         if (ty_status status = write_slot(sink, buffer, i * header_blocks(sink.block_bytes), header))
             return status;
     return TY_OK;
 }
 
-ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_2 *found) {
-    if (!is_power_of_two(sink.block_bytes) || sink.block_bytes < log_block_bytes_min_1 ||
-        sink.block_bytes > log_block_bytes_max_1 || sink.size_bytes < header_blocks(sink.block_bytes))
+ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header *found) {
+    if (!is_power_of_two(sink.block_bytes) || sink.block_bytes < log_block_bytes_min ||
+        sink.block_bytes > log_block_bytes_max || sink.size_bytes < header_blocks(sink.block_bytes))
         return failure(TY_E_DAMAGED, "read the log: %llu byte%s in blocks of %u hold none",
                        (unsigned long long)sink.size_bytes, plural(sink.size_bytes), sink.block_bytes)
             .at(name);
     header_slots there;
     if (ty_status status = read_slots(sink, &there))
         return status;
-    const log_header_2 &header = there.slots[there.any() ? there.newest : 0];
+    const log_header &header = there.slots[there.any() ? there.newest : 0];
     if (found)
         *found = header;
     if (!there.any())
@@ -201,11 +197,11 @@ bool log_half_damaged(const ty_log_sink &sink) {
 }
 
 ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_identity &identity,
-                        const log_open_2 &previous, const log_open_2 &open, const io_buffer &buffer) {
+                        const open_identity &previous, const open_identity &open, const io_buffer &buffer) {
     header_slots there;
     if (ty_status status = read_slots(sink, buffer, &there))
         return status;
-    log_header_2 header = there.slots[there.any() ? there.newest : 0];
+    log_header header = there.slots[there.any() ? there.newest : 0];
     if (ty_status status = there.any() ? check_identity(header, identity, name) : refuse_unreadable(header, name))
         return status;
     const uint32_t other = 1 - there.newest;

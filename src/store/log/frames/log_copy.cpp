@@ -13,7 +13,7 @@ class log_copier {
 public:
     log_copier(const ty_log_sink &sink, const storage_file &to) : sink_(sink), to_(to) {}
 
-    ty_status run(const log_header_2 &header, const log_marks &from, const log_marks &end) {
+    ty_status run(const log_header &header, const log_positions &from, const log_positions &end) {
         if (ty_status status = buffer_.create(piece_bytes))
             return status;
         if (ty_status status = to_.set_size(0))
@@ -23,7 +23,7 @@ public:
         if (ty_status status = copy(0, header.ring_offset))
             return status;
         for (uint32_t p = 0; p < from.count; ++p)
-            if (ty_status status = copy_ring(geometry_of(header, p), from.at[p].position, end.at[p].position))
+            if (ty_status status = copy_ring(geometry_of(header, p), from.at[p].offset, end.at[p].offset))
                 return status;
         return TY_OK;
     }
@@ -57,9 +57,9 @@ private:
 
 } // namespace
 
-ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
-                   const storage_file &to, log_marks *end) {
-    log_header_2 header;
+ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_positions &from,
+                   const storage_file &to, log_positions *end) {
+    log_header header;
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
     log_contents contents{};

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t first_read_bytes = uint64_t{64} << 10;
 constexpr uint64_t read_bytes_max = uint64_t{4} << 20;
 constexpr uint64_t ahead_bytes_min = uint64_t{2} << 20; // less is not worth a thread
-static_assert(read_bytes_max >= frame_bytes_max_1);     // the rest of a frame is one read
+static_assert(read_bytes_max >= log_frame_bytes_max);   // the rest of a frame is one read
 
 } // namespace
 

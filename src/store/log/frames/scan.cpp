@@ -9,7 +9,7 @@ namespace {
 
 class scanner {
 public:
-    scanner(const char *name, const log_marks &from, const log_reader &reader, log_contents &contents)
+    scanner(const char *name, const log_positions &from, const log_reader &reader, log_contents &contents)
         : name_(name), from_(from), reader_(reader), contents_(contents) {}
     scanner(const scanner &) = delete;
     scanner &operator=(const scanner &) = delete;
@@ -18,8 +18,8 @@ public:
             at(p).~stream_reader();
     }
 
-    ty_status begin(const ty_log_sink &sink, const log_identity &identity, const log_header_2 &header);
-    ty_status find_ends(log_marks *ends);
+    ty_status begin(const ty_log_sink &sink, const log_identity &identity, const log_header &header);
+    ty_status find_ends(log_positions *ends);
     ty_status run();
 
 private:
@@ -28,20 +28,20 @@ private:
     ty_status end_frame();
     ty_status take(const log_record &record);
     ty_status merge();
-    ty_status read_to(uint32_t p, uint64_t limit, log_mark *end);
+    ty_status read_to(uint32_t p, uint64_t limit, stream_position *end);
     void note_next();
     uint64_t claimed();
     ty_status check_claims();
 
     const char *name_;
-    const log_marks &from_;
+    const log_positions &from_;
     const log_reader &reader_;
     log_contents &contents_;
     bool gap_ = false; // behind it only marked records count
     bool bounded_ = false;
     // Of the record passed on last before any gap: its log stream, and the place before its frame.
     uint32_t last_stream_ = log_streams_max;
-    log_mark last_place_{};
+    stream_position last_place_{};
 
     uint32_t count_ = 0;
     bool has_record_[log_streams_max] = {};
@@ -53,7 +53,7 @@ private:
 ty_status scanner::end_frame() {
     if (!reader_.frame || gap_ || (count_ == 1 && at(0).repeats()))
         return TY_OK;
-    log_marks here{contents_.end.lsn, count_};
+    log_positions here{contents_.end.lsn, count_};
     for (uint32_t p = 0; p < count_; ++p)
         here.at[p] = at(p).here();
     return reader_.frame(reader_.context, here);
@@ -135,7 +135,7 @@ void scanner::note_next() {
 
 // Reads a ring in use: *end is behind the last frame, or before the first one that begins with a record beyond the
 // limit.
-ty_status scanner::read_to(uint32_t p, uint64_t limit, log_mark *end) {
+ty_status scanner::read_to(uint32_t p, uint64_t limit, stream_position *end) {
     for (bool first = true;;) {
         stream_reader::event what;
         if (ty_status status = at(p).next(&what))
@@ -152,7 +152,7 @@ ty_status scanner::read_to(uint32_t p, uint64_t limit, log_mark *end) {
 // L13: what is read beside a writer is as whole as a log that a crash left. The rings are read one after the other, so
 //      a frame may claim records that a ring read earlier did not show yet. All of them were written before the claim,
 //      and can be read now. Frames read now claim no more than that.
-ty_status scanner::find_ends(log_marks *ends) {
+ty_status scanner::find_ends(log_positions *ends) {
     *ends = {from_.lsn, count_};
     for (uint32_t p = 0; p < count_; ++p)
         if (ty_status status = read_to(p, UINT64_MAX, &ends->at[p]))
@@ -181,12 +181,12 @@ ty_status scanner::check_claims() {
         .remedy("transactions from here on are unreadable: restore the heap's files from a backup");
 }
 
-ty_status scanner::begin(const ty_log_sink &sink, const log_identity &identity, const log_header_2 &header) {
+ty_status scanner::begin(const ty_log_sink &sink, const log_identity &identity, const log_header &header) {
     contents_ = {};
     contents_.end = contents_.tail = contents_.next = from_;
     contents_.highest = from_.lsn;
     for (; count_ < from_.count; ++count_) {
-        const log_mark *end = reader_.end ? &reader_.end->at[count_] : nullptr;
+        const stream_position *end = reader_.end ? &reader_.end->at[count_] : nullptr;
         new (memory_[count_])
             stream_reader(sink, name_, identity.log, header, count_, end, reader_.read_ahead, reader_.in_use);
     }
@@ -210,17 +210,17 @@ ty_status scanner::run() {
 
 } // namespace
 
-ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
+ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_positions &from,
                    const log_reader &reader, log_contents *contents) {
-    log_header_2 header;
+    log_header header;
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
-    if (from.count != streams_of(header))
-        return failure(TY_E_MISMATCH, "read a log of %u log stream%s from a place in one of %u", streams_of(header),
-                       plural(streams_of(header)), from.count)
+    if (from.count != header.streams)
+        return failure(TY_E_MISMATCH, "read a log of %u log stream%s from a place in one of %u", header.streams,
+                       plural(header.streams), uint32_t(from.count))
             .at(name)
             .remedy("restore the heap's files from copies made together");
-    log_marks ends;
+    log_positions ends;
     log_reader bounded = reader;
     if (reader.in_use && from.count > 1 && !reader.end && reader.up_to == UINT64_MAX) {
         scanner first(name, from, reader, *contents);
@@ -236,9 +236,9 @@ ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity
 }
 
 ty_status log_scan_stream(const ty_log_sink &sink, const char *name, const log_identity &identity, uint32_t stream,
-                          const log_mark &from, uint64_t lsn, const log_mark &end, void *context,
+                          const stream_position &from, uint64_t lsn, const stream_position &end, void *context,
                           ty_status (*record)(void *context, const log_record &record)) {
-    log_header_2 header;
+    log_header header;
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
     stream_reader reader(sink, name, identity.log, header, stream, &end, false);
@@ -257,14 +257,14 @@ ty_status log_scan_stream(const ty_log_sink &sink, const char *name, const log_i
 }
 
 // A frame lies right behind the one before it, or at the ring's front.
-ty_status log_peek(const ty_log_sink &sink, const log_header_2 &header, const log_marks &end, uint64_t *print) {
+ty_status log_peek(const ty_log_sink &sink, const log_header &header, const log_positions &end, uint64_t *print) {
     io_buffer block;
     if (ty_status status = block.create(header.block_bytes))
         return status;
     *print = 0;
     for (uint32_t p = 0; p < end.count; ++p) {
         const ring_geometry ring = geometry_of(header, p);
-        for (uint64_t place : {end.at[p].position % ring.bytes, uint64_t{0}}) {
+        for (uint64_t place : {end.at[p].offset % ring.bytes, uint64_t{0}}) {
             if (ty_status status =
                     os::call_whole(sink.read, sink.context, ring.offset + place, block.data(), header.block_bytes))
                 return status;

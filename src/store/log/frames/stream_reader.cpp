@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint64_t any_generation = 1; // not a valid one, but not 0
 
-generation_start_1 start_in(const found_frame &frame) {
-    generation_start_1 start;
+generation_start start_in(const found_frame &frame) {
+    generation_start start;
     memcpy(&start, frame.payload, sizeof start);
     return start;
 }
@@ -36,15 +36,15 @@ ty_status stream_reader::look_at(uint64_t place, uint64_t generation, found_fram
     const uint8_t *bytes = nullptr;
     if (ty_status status = view_.get(place, ring_.block_bytes, &bytes))
         return status;
-    frame_header_1 header;
+    frame_header header;
     memcpy(&header, bytes, sizeof header);
-    frame->payload_bytes = header.shape & frame_payload_max_1;
-    frame->unstable = header.shape >> 23 & frame_unstable_max_1;
-    frame->generation_start = header.shape & frame_generation_start_1;
+    frame->payload_bytes = header.shape & frame_payload_max;
+    frame->unstable = header.shape >> 23 & frame_unstable_max;
+    frame->generation_start = header.shape & frame_generation_start;
     frame->bytes = frame_bytes(ring_, frame->payload_bytes);
-    if (header.shape >> 31 || frame->payload_bytes == 0 || frame->unstable >= frames_unstable_1 ||
+    if (header.shape >> 31 || frame->payload_bytes == 0 || frame->unstable >= frames_unstable ||
         frame->bytes > ring_.frame_bytes_max || frame->bytes > ring_.bytes - place ||
-        (frame->generation_start ? frame->payload_bytes != sizeof(generation_start_1)
+        (frame->generation_start ? frame->payload_bytes != sizeof(generation_start)
                                  : frame->payload_bytes <= ring_.claim_bytes) ||
         (!frame->generation_start && generation == 0))
         return TY_OK;
@@ -81,7 +81,7 @@ ty_status stream_reader::next_frame(found_frame *frame, bool *found) {
 // L5: what a generation continues must have been read, or be in the snapshot that the reading started from. Where one
 //     of several rings begins a generation, it may be in other rings, and the frames that follow claim it (L9).
 ty_status stream_reader::take_generation_start(const found_frame &frame) {
-    const generation_start_1 start = start_in(frame);
+    const generation_start start = start_in(frame);
     const bool in_all = ring_.claim_bytes && !start.wrap;
     if (start.lsn > reached_ && !in_all && !fault("missing_snapshot_not_noticed"))
         return in_use_ ? overwritten() : damaged("what follows continues transactions that are missing", position_);
@@ -97,7 +97,7 @@ ty_status stream_reader::take_generation_start(const found_frame &frame) {
 // L9: the frame claims what had been durable in all log streams.
 void stream_reader::take_claim(const found_frame &frame) {
     if (ring_.claim_bytes) {
-        frame_claim_3 claim;
+        frame_claim claim;
         memcpy(&claim, frame.payload, sizeof claim);
         claimed_ = std::max(claimed_, claim.durable);
     }
@@ -116,10 +116,10 @@ ty_status stream_reader::next_record(bool *found) {
             step = get_step(at + taken, left - taken, &skipped, &marked);
         if (taken == 0 || length == 0 || (ring_.claim_bytes && !step) || length > left - taken - step)
             return damaged("a frame does not hold whole records", frame_.position);
-        if (skipped >= log_counter_max_2)
+        if (skipped >= counter_max)
             return damaged("a frame holds a record with an impossible number", frame_.position);
         counted_ += 1 + skipped;
-        if (counted_ > log_counter_max_2)
+        if (counted_ > counter_max)
             return damaged("a frame holds a record with an impossible number", frame_.position);
         at_ += taken + step + length;
         if (counted_ <= reached_ && !fault("repeated_record_replayed_twice")) // it was read before
@@ -134,9 +134,9 @@ ty_status stream_reader::next_record(bool *found) {
 // L4: a frame says that all frames before it but the last few were durable. Once the durable ones hold everything that
 //     was read when the generation started, what is not known to be durable begins behind them.
 void stream_reader::note_boundary(const found_frame &frame) {
-    before_[generation_frames_ % frames_unstable_1] = {position_, generation_, counted_};
+    before_[generation_frames_ % frames_unstable] = {position_, generation_, counted_};
     if (frame.unstable <= generation_frames_) { // else the generation's start itself is among them
-        const log_mark &durable = before_[(generation_frames_ - frame.unstable) % frames_unstable_1];
+        const stream_position &durable = before_[(generation_frames_ - frame.unstable) % frames_unstable];
         if (durable.lsn >= repeated_until_)
             tail_ = durable;
     }
@@ -175,7 +175,7 @@ ty_status stream_reader::check_wrap(const found_frame &frame, uint64_t reach) co
 // L6: a readable end is not taken for the acknowledged end. Searches behind the place where no frame follows, as far as
 //     frames can lie that were in flight with the missing one. A generation start there that continues no more than
 //     what was read is continued with (L4).
-ty_status stream_reader::look_behind_gap(uint64_t generation, found_frame *frame, bool *found) {
+ty_status stream_reader::search_behind_gap(uint64_t generation, found_frame *frame, bool *found) {
     bool was_durable = false;
     unsigned behind = 0;
     const uint64_t reach = fault("search_behind_a_gap_ends_early") ? position_ : reach_of(position_);
@@ -205,7 +205,7 @@ ty_status stream_reader::generation_at(uint64_t position, uint64_t *generation) 
         return status;
     *generation = 0;
     if (frame.payload && !frame.generation_start) {
-        uint64_t it = frame_generation(log_, position, frame.payload - sizeof(frame_header_1), frame.payload_bytes);
+        uint64_t it = frame_generation(log_, position, frame.payload - sizeof(frame_header), frame.payload_bytes);
         *generation = is_generation(log_, it) ? it : 0;
     }
     return TY_OK;
@@ -223,7 +223,7 @@ ty_status stream_reader::end_or_damage(found_frame *frame, bool *found) {
     *found = false;
     for (unsigned i = 0; i < 3; ++i)
         if (i == 0 || generations[i])
-            if (ty_status status = look_behind_gap(generations[i], frame, found); status || *found)
+            if (ty_status status = search_behind_gap(generations[i], frame, found); status || *found)
                 return status;
     if (ty_status status = look_at(0, generation_, frame))
         return status;
@@ -278,12 +278,12 @@ ty_status stream_reader::find_frame(found_frame *frame, bool *found) {
     return in_use_ ? find_while_in_use(frame, found) : end_or_damage(frame, found);
 }
 
-ty_status stream_reader::begin(const log_mark &from, uint64_t lsn) {
-    if (from.position % ring_.block_bytes || from.position > INT64_MAX)
-        return failure(TY_E_DAMAGED, "read the log from position %llu", (unsigned long long)from.position)
+ty_status stream_reader::begin(const stream_position &from, uint64_t lsn) {
+    if (from.offset % ring_.block_bytes || from.offset > INT64_MAX)
+        return failure(TY_E_DAMAGED, "read the log from position %llu", (unsigned long long)from.offset)
             .at(name_)
             .remedy("the heap's image is damaged: restore the files from a backup");
-    position_ = from.position;
+    position_ = from.offset;
     generation_ = from.generation;
     counted_ = repeated_until_ = from.lsn;
     // L11: records that the snapshot holds are not passed on.

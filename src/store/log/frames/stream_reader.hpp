@@ -20,15 +20,15 @@ struct found_frame {
 class stream_reader {
 public:
     // known_end: where an earlier reading ended, or NULL. in_use: the ring is being written to.
-    stream_reader(const ty_log_sink &sink, const char *name, uint64_t log, const log_header_2 &header, uint32_t stream,
-                  const log_mark *known_end, bool read_ahead, bool in_use = false)
+    stream_reader(const ty_log_sink &sink, const char *name, uint64_t log, const log_header &header, uint32_t stream,
+                  const stream_position *known_end, bool read_ahead, bool in_use = false)
         : name_(name), log_(ring_identity(log, stream)), stream_(stream), ring_(geometry_of(header, stream)),
           known_end_(known_end), in_use_(in_use), view_(sink, ring_, read_ahead) {}
     stream_reader(const stream_reader &) = delete;
     stream_reader &operator=(const stream_reader &) = delete;
 
     // Records up to the LSN are in the snapshot that the reading starts from, and are not passed on.
-    ty_status begin(const log_mark &from, uint64_t lsn);
+    ty_status begin(const stream_position &from, uint64_t lsn);
 
     enum class event : uint8_t { record, frame_end, end };
     // record: the next one that no earlier generation had. It stays in memory until the next call. frame_end: all
@@ -38,12 +38,14 @@ public:
 
     // Where a reading could begin that returns the last record passed on, and all behind it; or, if none was passed on
     // since, what is behind the frame.
-    log_mark here() const { return has_frame_ ? before_frame_ : log_mark{position_, generation_, counted_}; }
+    stream_position here() const {
+        return has_frame_ ? before_frame_ : stream_position{position_, generation_, counted_};
+    }
     // A generation that repeats what was read (L4) has not finished repeating.
     bool repeats() const { return counted_ < reached_; }
     // Of the whole reading, once it has ended.
-    log_mark end() const { return {position_, generation_, reached_}; }
-    log_mark tail() const { return tail_; }
+    stream_position end() const { return {position_, generation_, reached_}; }
+    stream_position tail() const { return tail_; }
     uint64_t frames() const { return frames_; }
     uint64_t claimed() const { return claimed_; }
 
@@ -60,21 +62,21 @@ private:
     ty_status next_record(bool *found);
     void note_boundary(const found_frame &frame);
     ty_status check_wrap(const found_frame &frame, uint64_t reach) const;
-    ty_status look_behind_gap(uint64_t generation, found_frame *frame, bool *found);
+    ty_status search_behind_gap(uint64_t generation, found_frame *frame, bool *found);
     ty_status generation_at(uint64_t position, uint64_t *generation);
     // As many frames as can be in flight, and what was left free before the ring's end.
-    uint64_t reach_of(uint64_t gap) const { return gap + uint64_t{frames_unstable_1 + 1} * ring_.frame_bytes_max; }
+    uint64_t reach_of(uint64_t gap) const { return gap + uint64_t{frames_unstable + 1} * ring_.frame_bytes_max; }
     ty_status end_or_damage(found_frame *frame, bool *found);
     ty_status damaged(const char *what, uint64_t position) const;
     bool is_known_end() const {
-        return known_end_ && position_ == known_end_->position && generation_ == known_end_->generation;
+        return known_end_ && position_ == known_end_->offset && generation_ == known_end_->generation;
     }
 
     const char *name_;
     const uint64_t log_;
     const uint32_t stream_;
     const ring_geometry ring_;
-    const log_mark *const known_end_;
+    const stream_position *const known_end_;
     const bool in_use_;
     ring_view view_;
 
@@ -86,22 +88,22 @@ private:
     uint64_t counted_ = 0;
     uint64_t reached_ = 0;
     uint64_t repeated_until_ = 0;
-    uint64_t generation_frames_ = 0;          // without its start
-    log_mark before_[frames_unstable_1] = {}; // the places before the last of them, by number
-    log_mark tail_{};
+    uint64_t generation_frames_ = 0;               // without its start
+    stream_position before_[frames_unstable] = {}; // the places before the last of them, by number
+    stream_position tail_{};
     uint64_t frames_ = 0;
     uint64_t claimed_ = 0; // L9: by frames that were read
 
     bool has_frame_ = false;
     found_frame frame_{}; // whose records are being passed on
     size_t at_ = 0;       // in its payload
-    log_mark before_frame_{};
+    stream_position before_frame_{};
     log_record record_{};
 };
 
 // Reads the records of one log stream behind the LSN, from one place to another where an earlier reading ended.
 ty_status log_scan_stream(const ty_log_sink &sink, const char *name, const log_identity &identity, uint32_t stream,
-                          const log_mark &from, uint64_t lsn, const log_mark &end, void *context,
+                          const stream_position &from, uint64_t lsn, const stream_position &end, void *context,
                           ty_status (*record)(void *context, const log_record &record));
 
 } // namespace taiyen

@@ -524,7 +524,7 @@ void record_put_outcome(record_outcome outcome, uint8_t *out) {
     out[1] = static_cast<uint8_t>(outcome);
 }
 
-ty_status record_look(const uint8_t *bytes, size_t size, record_view *view) {
+ty_status record_inspect(const uint8_t *bytes, size_t size, record_view *view) {
     *view = {record_role::plain, record_outcome::rolled_back, nullptr, 0, bytes, size};
     if (size == 0)
         return TY_OK;

@@ -97,7 +97,7 @@ struct record_view {
     size_t size;
 };
 // TY_E_DAMAGED: without a detail.
-ty_status record_look(const uint8_t *bytes, size_t size, record_view *view);
+ty_status record_inspect(const uint8_t *bytes, size_t size, record_view *view);
 
 // The most pending records before a prepared one.
 inline constexpr uint32_t record_pending_max = 64;

@@ -40,11 +40,11 @@ ty_status keep_record(void *context, const log_record &record) {
 
 // L4: what was read and may not be durable is read again, to be appended before anything else.
 ty_status read_repeated(log_ring *r, uint32_t stream, const log_options &options) {
-    const log_mark &tail = options.tail.at[stream], &end = options.end.at[stream];
+    const stream_position &tail = options.tail.at[stream], &end = options.end.at[stream];
     r->durable_lsn = r->repeated.last = std::max(tail.lsn, r->released_lsn);
     if (fault("believed_tail_not_repeated"))
         r->durable_lsn = end.lsn;
-    if (tail.lsn == end.lsn || tail.position == end.position || fault("believed_tail_not_repeated"))
+    if (tail.lsn == end.lsn || tail.offset == end.offset || fault("believed_tail_not_repeated"))
         return TY_OK;
     ty_status status = log_scan_stream(*options.sink, options.name, options.identity, stream, tail, r->durable_lsn, end,
                                        r, keep_record);
@@ -55,14 +55,14 @@ ty_status read_repeated(log_ring *r, uint32_t stream, const log_options &options
 
 } // namespace
 
-ty_status ring_set_up(log_ring *r, uint32_t stream, const log_options &options, const log_header_2 &header) {
-    const log_mark &end = options.end.at[stream];
+ty_status ring_set_up(log_ring *r, uint32_t stream, const log_options &options, const log_header &header) {
+    const stream_position &end = options.end.at[stream];
     r->one_of_many = r->all->count > 1;
     r->identity = ring_identity(options.identity.log, stream);
     r->geometry = geometry_of(header, stream);
-    r->released_position = options.start.at[stream].position;
+    r->released_position = options.start.at[stream].offset;
     r->released_lsn = options.start.lsn;
-    r->position = end.position;
+    r->position = end.offset;
     r->generation = end.generation;
     r->generation_pending = true;
     if (ty_status status = read_repeated(r, stream, options))
@@ -110,7 +110,7 @@ void ring_destroy(log_ring *r) {
     r->repeated.bytes.release();
 }
 
-log_mark ring_mark_now(log_ring *r) {
+stream_position ring_mark_now(log_ring *r) {
     os::lock_guard guard(r->lock);
     if (r->gathering && is_filled(r, *r->gathering))
         seal_full(r);
@@ -119,11 +119,11 @@ log_mark ring_mark_now(log_ring *r) {
     return {r->position, r->generation, lsn};
 }
 
-void ring_release(log_ring *r, const log_mark &mark, uint64_t lsn) {
+void ring_release(log_ring *r, const stream_position &mark, uint64_t lsn) {
     wakes w;
     r->lock.lock();
-    if (mark.position > r->released_position) { // L1: free only behind a durable snapshot
-        r->released_position = fault("snapshot_releases_what_it_does_not_hold") ? r->position : mark.position;
+    if (mark.offset > r->released_position) { // L1: free only behind a durable snapshot
+        r->released_position = fault("snapshot_releases_what_it_does_not_hold") ? r->position : mark.offset;
         if (r->gathering)
             set_room(r, *r->gathering);
     }
@@ -141,7 +141,7 @@ void ring_release(log_ring *r, const log_mark &mark, uint64_t lsn) {
     w.wake();
 }
 
-void ring_continue(log_ring *r, const log_mark &mark, uint64_t lsn) {
+void ring_continue(log_ring *r, const stream_position &mark, uint64_t lsn) {
     os::lock_guard guard(r->lock);
     r->draining = true;
     while (r->in_flight > 0) {
@@ -154,7 +154,7 @@ void ring_continue(log_ring *r, const log_mark &mark, uint64_t lsn) {
     r->wrap_pending = false;
     r->gathering = nullptr;
     r->oldest = r->next_write = r->end;
-    r->position = r->released_position = mark.position;
+    r->position = r->released_position = mark.offset;
     r->released_lsn = lsn;
     forget_repeated(r, lsn); // L5: the snapshot holds them, so the count stays without gaps
     r->generation_pending = !fault("old_generation_goes_on_behind_a_snapshot");

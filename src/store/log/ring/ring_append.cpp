@@ -20,7 +20,7 @@ void set_room(log_ring *r, slot &s) {
         bytes = free;
         s.limit = room_limit::free_space;
     }
-    s.payload_max = bytes > sizeof(frame_header_1) ? static_cast<uint32_t>(bytes - sizeof(frame_header_1)) : 0;
+    s.payload_max = bytes > sizeof(frame_header) ? static_cast<uint32_t>(bytes - sizeof(frame_header)) : 0;
 }
 
 // L3: frames are written in order. A pending wrap is recorded in the next generation's start, for readers (L6).
@@ -69,15 +69,15 @@ bool has_room_for_generation(const log_ring *r) {
     uint64_t frames = 4 + r->repeated.bytes.count() / (r->geometry.frame_bytes_max / 2);
     uint64_t skipped = r->geometry.frame_bytes_max / 2 + r->geometry.block_bytes; // before the ring's end
     return r->repeated.bytes.count() +
-               frames * (sizeof(frame_header_1) + r->geometry.claim_bytes + r->geometry.block_bytes) + skipped <=
+               frames * (sizeof(frame_header) + r->geometry.claim_bytes + r->geometry.block_bytes) + skipped <=
            free;
 }
 
 // The caller made sure that a slot is free.
 void begin_generation(log_ring *r, uint64_t lsn) {
     slot &s = gather(r);
-    generation_start_1 start{make_generation(r->identity), r->generation, lsn, r->wrap_pending};
-    memcpy(s.memory + sizeof(frame_header_1), &start, sizeof start);
+    generation_start start{make_generation(r->identity), r->generation, lsn, r->wrap_pending};
+    memcpy(s.memory + sizeof(frame_header), &start, sizeof start);
     s.generation_start = true;
     s.payload = sizeof start;
     seal(r);
@@ -123,7 +123,7 @@ void note_record(log_ring *r, slot &s, uint64_t lsn) {
 
 void repeat_record(log_ring *r, slot &s) {
     const repeated_record next = next_repeated(r);
-    memcpy(s.memory + sizeof(frame_header_1) + s.payload, r->repeated.bytes.begin() + r->repeated.done, next.bytes);
+    memcpy(s.memory + sizeof(frame_header) + s.payload, r->repeated.bytes.begin() + r->repeated.done, next.bytes);
     s.payload += static_cast<uint32_t>(next.bytes);
     note_record(r, s, r->counted + next.step);
     r->repeated.done += next.bytes;
@@ -132,7 +132,7 @@ void repeat_record(log_ring *r, slot &s) {
 }
 
 // The gathering frame is full. False: there is no room until a snapshot frees space.
-bool make_way(log_ring *r) {
+bool close_full_frame(log_ring *r) {
     slot &s = *r->gathering;
     if (s.limit == room_limit::free_space)
         return false;
@@ -178,7 +178,7 @@ ty_status make_room(log_ring *r, size_t bytes) {
         size_t wanted = is_repeating(r) ? next_repeated(r).bytes : bytes;
         if (slot *s = r->gathering) {
             if (s->payload + wanted > s->payload_max) {
-                if (!make_way(r))
+                if (!close_full_frame(r))
                     return TY_E_SPACE;
             } else if (is_repeating(r)) {
                 repeat_record(r, *s);
@@ -198,7 +198,7 @@ ty_status make_room(log_ring *r, size_t bytes) {
 namespace {
 
 uint8_t *end_of(const slot &s) {
-    return s.memory + sizeof(frame_header_1) + s.payload;
+    return s.memory + sizeof(frame_header) + s.payload;
 }
 
 // Under the lock, which is released on failure.
@@ -263,15 +263,15 @@ inline void end_append(log_ring *r, size_t bytes, uint64_t lsn, bool marked, uin
 
 } // namespace
 
-ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **place, log_turn wrap) {
+ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **place, log_turn turn) {
     log_ring *r = l->rings + stream;
     if (bytes > record_max(r))
         return TY_E_SPACE;
-    if (wrap == log_turn::wait)
+    if (turn == log_turn::wait)
         r->lock.lock();
     else if (!r->lock.try_lock())
         return TY_E_BUSY;
-    return begin_append(r, bytes, place, wrap == log_turn::wait);
+    return begin_append(r, bytes, place, turn == log_turn::wait);
 }
 
 void log_append_end(log *l, uint32_t stream, size_t bytes, uint64_t lsn, bool marked) {

@@ -24,8 +24,8 @@ namespace taiyen {
 // frame that can take no more is written beside another: the fewer frames, the more each holds (log.md). While so many
 // are in flight, another one can gather, even across the ring's end: one that is sealed there, the start of a
 // generation, and the one behind it.
-constexpr uint64_t writes_in_flight_max = frames_unstable_1;
-constexpr unsigned slot_count = frames_unstable_1 + 3;
+constexpr uint64_t writes_in_flight_max = frames_unstable;
+constexpr unsigned slot_count = frames_unstable + 3;
 
 enum class room_limit : uint8_t { buffer, ring_end, free_space };
 enum class frame_state : uint8_t { gathering, sealed, writing, written };
@@ -213,15 +213,15 @@ ty_status make_room(log_ring *r, size_t bytes);
 
 // ---- ring.cpp
 
-ty_status ring_set_up(log_ring *r, uint32_t stream, const log_options &options, const log_header_2 &header);
+ty_status ring_set_up(log_ring *r, uint32_t stream, const log_options &options, const log_header &header);
 void ring_destroy(log_ring *r);
 void ring_rest(log_ring *r);
 void ring_resume(log_ring *r);
 void drop_repeated(log_ring *r);
-log_mark ring_mark_now(log_ring *r);
-void ring_release(log_ring *r, const log_mark &mark, uint64_t lsn);
+stream_position ring_mark_now(log_ring *r);
+void ring_release(log_ring *r, const stream_position &mark, uint64_t lsn);
 // Up to the point where waiters may continue.
-void ring_continue(log_ring *r, const log_mark &mark, uint64_t lsn);
+void ring_continue(log_ring *r, const stream_position &mark, uint64_t lsn);
 log_metrics ring_metrics(log_ring *r);
 
 } // namespace taiyen

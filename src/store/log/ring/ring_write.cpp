@@ -84,11 +84,11 @@ void pass_on(log_ring *r, wakes &w) {
 
 void fill_header(const log_ring *r, slot &s, uint32_t unstable) {
     if (r->one_of_many && !s.generation_start) {
-        const frame_claim_3 claim{log_durable(r->all)}; // L9: claims what is durable in all log streams
-        memcpy(s.memory + sizeof(frame_header_1), &claim, sizeof claim);
+        const frame_claim claim{log_durable(r->all)}; // L9: claims what is durable in all log streams
+        memcpy(s.memory + sizeof(frame_header), &claim, sizeof claim);
     }
-    frame_header_1 header{};
-    header.shape = s.payload | unstable << 23 | (s.generation_start ? frame_generation_start_1 : 0);
+    frame_header header{};
+    header.shape = s.payload | unstable << 23 | (s.generation_start ? frame_generation_start : 0);
     memcpy(s.memory, &header, sizeof header);
     uint64_t sum = frame_checksum(r->identity, s.generation_start ? 0 : s.generation, s.from, s.memory, s.payload);
     header.checksum_low = static_cast<uint32_t>(sum);
@@ -115,9 +115,9 @@ bool end_write(log_ring *r, slot &s, uint64_t bytes, ty_status status, wakes &w)
 }
 
 // If others wait, too, they keep the processors awake. The idle poller runs for one wait at a time.
-class write_watch {
+class idle_poll_scope {
 public:
-    write_watch(log_ring *r, const slot &s, waiting_for_it who)
+    idle_poll_scope(log_ring *r, const slot &s, waiting_for_it who)
         : ring_(r),
           timed_(r->all->has_idle_poller && who == waiting_for_it::caller && s.committers <= 1 && r->in_flight == 1),
           watched_(timed_ && r->idle_poller_trial.wants_poller()) {}
@@ -163,7 +163,7 @@ void write_next(log_ring *r, waiting_for_it who) {
     r->returning = 0;
     ++r->next_write;
     ++r->in_flight;
-    write_watch watch(r, s, who);
+    idle_poll_scope watch(r, s, who);
     r->lock.unlock();
 
     fill_header(r, s, unstable);

@@ -9,14 +9,14 @@ namespace taiyen {
 namespace {
 
 ty_status set_up(log *l, const log_options &options) {
-    log_header_2 header;
+    log_header header;
     if (ty_status status = log_check(*options.sink, options.name, &options.identity, &header))
         return status;
     l->sink = options.sink;
     l->check = options.check;
     l->context = options.context;
     l->name = options.name;
-    const uint32_t count = streams_of(header);
+    const uint32_t count = header.streams;
     l->rings = static_cast<log_ring *>(os::own_aligned_alloc(alignof(log_ring), count * sizeof(log_ring)));
     if (!l->rings)
         return failure(TY_E_MEMORY, "open the log")
@@ -77,7 +77,7 @@ ty_status log_start(const log_options &options, log **made) {
     return TY_OK;
 }
 
-void log_rest(log *l) {
+void log_stop_threads(log *l) {
     for (uint32_t p = 0; p < l->count; ++p)
         ring_rest(l->rings + p);
 }
@@ -212,8 +212,8 @@ void log_break(log *l, ty_status status) {
 
 // ---- Snapshots
 
-log_marks log_marks_now(log *l) {
-    log_marks marks;
+log_positions log_positions_now(log *l) {
+    log_positions marks;
     marks.count = l->count;
     for (uint32_t p = 0; p < l->count; ++p)
         marks.at[p] = ring_mark_now(l->rings + p);
@@ -222,13 +222,13 @@ log_marks log_marks_now(log *l) {
     return marks;
 }
 
-void log_release(log *l, const log_marks &marks) {
+void log_release(log *l, const log_positions &marks) {
     for (uint32_t p = 0; p < l->count; ++p)
         ring_release(l->rings + p, marks.at[p], marks.lsn);
     notify_feeds(l);
 }
 
-void log_continue(log *l, const log_marks &marks) {
+void log_continue(log *l, const log_positions &marks) {
     for (uint32_t p = 0; p < l->count; ++p)
         ring_continue(l->rings + p, marks.at[p], marks.lsn);
     {

@@ -30,7 +30,7 @@ bool patience::sees_change(const std::atomic<uint32_t> &word, uint32_t seen) {
     if (is_paused(now))
         return false;
     for (uint64_t until = now + look_ns; now < until;) {
-        for (unsigned look = 0; look < looks_a_turn; look++) {
+        for (unsigned look = 0; look < polls_per_turn; look++) {
             if (word.load(std::memory_order_acquire) != seen) {
                 int32_t credit = credit_.load(std::memory_order_relaxed);
                 credit_.store(std::min(credit + 1, credit_max), std::memory_order_relaxed);

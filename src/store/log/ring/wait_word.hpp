@@ -19,8 +19,8 @@ public:
     bool lets_others_run();
 
 private:
-    static constexpr uint64_t look_ns = 300000;   // about three writes of a fast disk
-    static constexpr unsigned looks_a_turn = 100; // polls in a row, some microseconds; then others run
+    static constexpr uint64_t look_ns = 300000;     // about three writes of a fast disk
+    static constexpr unsigned polls_per_turn = 100; // polls in a row, some microseconds; then others run
     static constexpr uint64_t long_turn_ns = 1000000;
     static constexpr int32_t long_turn_price = 100; // in changes seen: some milliseconds against tens of microseconds
     static constexpr int32_t credit_max = 1000;

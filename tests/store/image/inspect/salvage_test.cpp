@@ -2,6 +2,7 @@
 // was written. Method: damage in pages, headers and batches, on a simulated disk; what was salvaged is opened and
 // compared with what the heap held.
 #include "../support.hpp"
+#include "tests/files_on.hpp"
 
 #include <set>
 #include <taiyen/salvage.h>
@@ -78,24 +79,21 @@ protected:
     }
     void TearDown() override { ASSERT_OK(ty_discard(heap)); }
     uint64_t page_of(const char *address) const { return static_cast<uint64_t>(address - base) / 4096; }
-    uint64_t offset_of(const char *address) const {
-        return image_pages_offset_1 + static_cast<uint64_t>(address - base);
-    }
+    uint64_t offset_of(const char *address) const { return image_pages_offset + static_cast<uint64_t>(address - base); }
     // The image holds snapshot 2, and its headers say 1, as when a program dies while it checkpoints a batch. Where the
     // batch is in the journal.
     void die_while_applying(uint64_t *batch) {
         ASSERT_OK(ty_run_background_work(heap));
         fill('2');
-        const std::string headers = files.read_file(heap_path).substr(0, image_slot_count_1 * image_slot_bytes_1);
+        const std::string headers = files.read_file(heap_path).substr(0, image_slot_count * image_slot_bytes);
         ASSERT_OK(ty_run_background_work(heap));
         ASSERT_OK(ty_discard(heap));
         heap = nullptr;
-        for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
-            files.patch(heap_path, slot * image_slot_bytes_1, headers.data() + slot * image_slot_bytes_1,
-                        image_slot_bytes_1);
+        for (uint64_t slot = 0; slot < image_slot_count; ++slot)
+            files.patch(heap_path, slot * image_slot_bytes, headers.data() + slot * image_slot_bytes, image_slot_bytes);
         const std::string journal = files.read_file(journal_path);
-        chunk_header_1 header{};
-        for (*batch = 0; header.magic != chunk_magic_1 || header.epoch != 2; *batch += 4096) {
+        chunk_header header{};
+        for (*batch = 0; header.magic != chunk_magic || header.epoch != 2; *batch += 4096) {
             ASSERT_LE(*batch + sizeof header, journal.size());
             memcpy(&header, journal.data() + *batch, sizeof header);
         }
@@ -150,9 +148,9 @@ TEST_F(salvage_test, a_damaged_batch_ends_at_the_one_before) {
     options.mode = TY_OPEN_READ_ONLY;
     ty_info info{};
     info.struct_size = sizeof info;
-    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    ASSERT_OK(ty_read_info(heap_path, files_on(files.storage()), &info));
     ASSERT_EQ(3u, info.batches) << info.open_text;
-    files.flip(journal_path, journal_front_2 + (block_pages + 8) * 4096 + 20); // in the second batch
+    files.flip(journal_path, journal_front + (block_pages + 8) * 4096 + 20); // in the second batch
     ASSERT_NE(TY_OK, ty_open(heap_path, &options, &heap, nullptr));
     const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
@@ -214,7 +212,7 @@ TEST_F(salvage_test, a_closed_heap_without_its_journal_is_of_one_moment) {
 TEST_F(salvage_test, one_damaged_header_is_told) {
     const content whole = content_of(heap);
     close();
-    files.flip(heap_path, offsetof(image_header_2, checksum));
+    files.flip(heap_path, offsetof(image_header, checksum));
     const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_FALSE(found.report.header_doubtful);
@@ -225,14 +223,14 @@ TEST_F(salvage_test, one_damaged_header_is_told) {
 TEST_F(salvage_test, without_a_sound_header) {
     const content whole = content_of(heap);
     close();
-    for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
-        files.flip(heap_path, slot * image_slot_bytes_1 + offsetof(image_header_2, checksum));
+    for (uint64_t slot = 0; slot < image_slot_count; ++slot)
+        files.flip(heap_path, slot * image_slot_bytes + offsetof(image_header, checksum));
     const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_TRUE(found.report.header_doubtful);
     EXPECT_TRUE(whole == salvaged_content(files));
-    for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
-        files.flip(heap_path, slot * image_slot_bytes_1 + offsetof(image_header_2, base));
+    for (uint64_t slot = 0; slot < image_slot_count; ++slot)
+        files.flip(heap_path, slot * image_slot_bytes + offsetof(image_header, base));
     ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
     EXPECT_EQ(TY_E_DAMAGED, salvage(files).status);
     EXPECT_EQ("(none)", files.read_file(out_path));
@@ -248,7 +246,7 @@ TEST_F(salvage_test, another_table_of_size_classes) {
     const content whole = content_of(heap);
     close();
     const uint32_t size = 24; // of the second one, which has 16, before one of 32
-    files.patch(heap_path, image_pages_offset_1 + 512 + 8, &size, sizeof size);
+    files.patch(heap_path, image_pages_offset + 512 + 8, &size, sizeof size);
     const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_EQ(std::set<uint64_t>{0}, found.damaged);
@@ -260,7 +258,7 @@ TEST_F(salvage_test, a_damaged_heap_header_is_put_back) {
     close();
     for (uint64_t at = 0; at < 1700; at += 13) {
         SCOPED_TRACE(at);
-        files.flip(heap_path, image_pages_offset_1 + at);
+        files.flip(heap_path, image_pages_offset + at);
         const salvaged found = salvage(files);
         ASSERT_EQ(TY_OK, found.status) << ty_error_text();
         EXPECT_EQ(std::set<uint64_t>{0}, found.damaged);
@@ -272,7 +270,7 @@ TEST_F(salvage_test, a_damaged_heap_header_is_put_back) {
         EXPECT_TRUE(is_top || whole == content_of(made));
         ASSERT_OK(ty_close(made));
         ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
-        files.flip(heap_path, image_pages_offset_1 + at);
+        files.flip(heap_path, image_pages_offset + at);
     }
 }
 
@@ -281,7 +279,7 @@ TEST_F(salvage_test, without_a_heap_header) {
     close();
     for (const char value : {'\0', '\xff', 'Z'}) {
         const std::string trash(4096, value);
-        files.patch(heap_path, image_pages_offset_1, trash.data(), trash.size());
+        files.patch(heap_path, image_pages_offset, trash.data(), trash.size());
         const salvaged found = salvage(files);
         ASSERT_EQ(TY_OK, found.status) << ty_error_text();
         EXPECT_NE(std::string::npos, found.problems.find("header")) << found.problems;
@@ -314,7 +312,7 @@ TEST_F(salvage_test, a_header_of_another_version_with_any_numbers) {
         uint32_t version = 2, page_bytes = 4096;
         uint64_t limit = 0, tables[3] = {1, 2, 3}, top = uint64_t{1} << 60;
     } header;
-    files.patch(heap_path, image_pages_offset_1 + 8, &header, sizeof header);
+    files.patch(heap_path, image_pages_offset + 8, &header, sizeof header);
     files.resize(heap_path, offset_of(block) + 5 * 4096);
     const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
@@ -325,7 +323,7 @@ TEST_F(salvage_test, a_header_of_another_version_with_any_numbers) {
 // I22.
 TEST_F(salvage_test, damaged_checksums_are_told) {
     close();
-    files.flip(heap_path, image_pages_offset_1 + small_limit + 100);
+    files.flip(heap_path, image_pages_offset + small_limit + 100);
     const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_NE(std::string::npos, found.problems.find("checksums of pages 0 to 62")) << found.problems;

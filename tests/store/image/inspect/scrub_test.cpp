@@ -3,6 +3,7 @@
 // is wrong then), as a hostile writer does it (the checksum is right), and as holes.
 #include "../support.hpp"
 #include "src/store/image/files/checksum.hpp"
+#include "tests/files_on.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +21,7 @@ struct scrubbed {
 scrubbed scrub(const disk &files) {
     scrubbed found{};
     found.status = ty_scrub(
-        heap_path, files.storage(), nullptr,
+        heap_path, files_on(files.storage()), nullptr,
         [](const char *text, void *context) { *static_cast<std::string *>(context) += std::string(text) + "\n"; },
         &found.problems);
     if (found.status)
@@ -50,7 +51,7 @@ void punch(const disk &files, const char *path, uint64_t offset, uint64_t bytes)
 
 uint64_t offset_of(const ty_heap *, const char *base, const void *address) {
     uint64_t page = uint64_t(static_cast<const char *>(address) - base) / page_bytes;
-    return image_pages_offset_1 + page * page_bytes;
+    return image_pages_offset + page * page_bytes;
 }
 
 class scrub_test : public testing::Test {
@@ -79,7 +80,7 @@ protected:
         ASSERT_OK(ty_discard(heap));
         expect_clean(files);
     }
-    std::string page_text(uint64_t offset) { return std::to_string((offset - image_pages_offset_1) / page_bytes); }
+    std::string page_text(uint64_t offset) { return std::to_string((offset - image_pages_offset) / page_bytes); }
 
     disk files;
     ty_heap *heap = nullptr;
@@ -99,7 +100,7 @@ TEST_F(scrub_test, names_live_pages_that_are_missing) {
 
 TEST_F(scrub_test, names_all_pages_where_all_are_missing) {
     make();
-    punch(files, heap_path, image_pages_offset_1, small_limit);
+    punch(files, heap_path, image_pages_offset, small_limit);
     expect_names(files, "pages 0 to " + page_text(at + 39 * page_bytes) + " at offset"); // header, roots, the block
 }
 
@@ -135,13 +136,13 @@ TEST_F(scrub_test, names_a_page_that_is_not_what_was_written) {
 
 TEST_F(scrub_test, names_damaged_checksums_of_pages) {
     make();
-    const uint64_t sums = image_pages_offset_1 + small_limit;
-    const uint64_t sector = (at - image_pages_offset_1) / page_bytes / sums_per_sector_1;
-    const std::string place = "at offset " + std::to_string(sums + sector * sums_sector_bytes_1);
-    for (uint64_t byte : {uint64_t{0}, sums_sector_bytes_1 - 1}) {
-        files.flip(heap_path, sums + sector * sums_sector_bytes_1 + byte);
+    const uint64_t sums = image_pages_offset + small_limit;
+    const uint64_t sector = (at - image_pages_offset) / page_bytes / sums_per_sector;
+    const std::string place = "at offset " + std::to_string(sums + sector * sums_sector_bytes);
+    for (uint64_t byte : {uint64_t{0}, sums_sector_bytes - 1}) {
+        files.flip(heap_path, sums + sector * sums_sector_bytes + byte);
         expect_names(files, place);
-        files.flip(heap_path, sums + sector * sums_sector_bytes_1 + byte);
+        files.flip(heap_path, sums + sector * sums_sector_bytes + byte);
     }
     expect_clean(files);
 }
@@ -152,7 +153,7 @@ TEST_F(scrub_test, takes_checksums_that_a_crash_tore_for_sound) {
     open();
     disk died(files.cut(os::sim_cut::keep_all));
     ASSERT_OK(ty_discard(heap));
-    const uint64_t sums = image_pages_offset_1 + small_limit;
+    const uint64_t sums = image_pages_offset + small_limit;
     died.flip(heap_path, sums + 8);
     expect_clean(died);
     for (bool close : {true, false}) {
@@ -171,7 +172,7 @@ TEST_F(scrub_test, takes_checksums_that_a_crash_tore_for_sound) {
 TEST_F(scrub_test, names_each_byte_of_a_header_of_the_image) {
     make();
     for (uint64_t slot : {0u, 4096u}) {
-        for (uint64_t byte = 0; byte < sizeof(image_header_2); byte += byte < 16 ? 1 : 8) {
+        for (uint64_t byte = 0; byte < sizeof(image_header); byte += byte < 16 ? 1 : 8) {
             SCOPED_TRACE(std::to_string(slot) + " + " + std::to_string(byte));
             files.flip(heap_path, slot + byte);
             expect_names(files, "at offset " + std::to_string(slot));
@@ -187,7 +188,7 @@ TEST_F(scrub_test, names_each_byte_of_a_header_of_the_journal) {
     make();
     snapshot_and_discard();
     for (uint64_t slot : {0u, 4096u}) {
-        for (uint64_t byte = 0; byte < sizeof(journal_header_2); byte += byte < 16 ? 1 : 8) {
+        for (uint64_t byte = 0; byte < sizeof(journal_header); byte += byte < 16 ? 1 : 8) {
             SCOPED_TRACE(std::to_string(slot) + " + " + std::to_string(byte));
             files.flip(journal_path, slot + byte);
             expect_names(files, "journal");
@@ -220,11 +221,11 @@ TEST_F(scrub_test, finds_a_torn_header_of_the_journal_repaired) {
 TEST_F(scrub_test, names_each_byte_of_a_chunk) {
     make();
     snapshot_and_discard();
-    chunk_header_1 chunk;
-    uint64_t place = journal_front_2;
+    chunk_header chunk;
+    uint64_t place = journal_front;
     ASSERT_TRUE(files.read(journal_path, place, &chunk));
-    ASSERT_EQ(chunk_magic_1, chunk.magic);
-    for (uint64_t byte = 0; byte < offsetof(chunk_header_1, entries) + chunk.count * sizeof(chunk_entry_1); byte += 8) {
+    ASSERT_EQ(chunk_magic, chunk.magic);
+    for (uint64_t byte = 0; byte < offsetof(chunk_header, entries) + chunk.count * sizeof(chunk_entry); byte += 8) {
         SCOPED_TRACE(byte);
         files.flip(journal_path, place + byte);
         expect_names(files, "test.ty-journal");
@@ -255,7 +256,7 @@ void plant(const disk &files, const planted &one, uint32_t first, uint32_t count
         char page[page_bytes];
         ASSERT_TRUE(files.read(heap_path, slot * page_bytes, page));
         memcpy(page + one.offset, &one.value, std::min(one.bytes, sizeof one.value));
-        image_header_2 header;
+        image_header header;
         memcpy(&header, page, sizeof header);
         header.checksum = header_checksum(header);
         files.patch(heap_path, slot * page_bytes, &header, sizeof header);
@@ -265,34 +266,34 @@ void plant(const disk &files, const planted &one, uint32_t first, uint32_t count
 TEST_F(scrub_test, names_impossible_fields_of_the_images_header) {
     make();
     const planted fields[] = {
-        {"version", FIELD(image_header_2, version), 9},
-        {"page size", FIELD(image_header_2, page_bytes), 512},
-        {"features", FIELD(image_header_2, features_incompatible), 2},
-        {"number", FIELD(image_header_2, number), UINT64_MAX},
-        {"number", FIELD(image_header_2, number), counter_max_2 + 1},
-        {"base", FIELD(image_header_2, base), 0},
-        {"base", FIELD(image_header_2, base), uint64_t{1} << 60},
-        {"limit", FIELD(image_header_2, limit_bytes), 4096},
-        {"limit", FIELD(image_header_2, limit_bytes), UINT64_MAX},
-        {"kind", FIELD(image_header_2, kind), 9},
-        {"log", FIELD(image_header_2, kind), TY_TRANSACTIONAL},
-        {"state", FIELD(image_header_2, state), 0},
-        {"state", FIELD(image_header_2, state), 3},
-        {"size classes", FIELD(image_header_2, classes), 77},
-        {"log's end", FIELD(image_header_2, log_settled), 2},
-        {"epoch", FIELD(image_header_2, epoch), UINT64_MAX},
-        {"epoch", FIELD(image_header_2, durable_epoch), UINT64_MAX},
-        {"place in the journal", FIELD(image_header_2, journal_next), 4096},
-        {"place in the journal", FIELD(image_header_2, journal_next), UINT64_MAX},
-        {"page checksums", FIELD(image_header_2, sums_offset), 0},
-        {"page checksums", FIELD(image_header_2, sums_offset), UINT64_MAX / 4096 * 4096},
-        {"clear", FIELD(image_header_2, clear_bytes), UINT64_MAX / 4096 * 4096},
-        {"clear", FIELD(image_header_2, clear_offset), 1},
-        {"position", FIELD(image_header_2, log_position), UINT64_MAX},
-        {"log", FIELD(image_header_2, log_identity), 1},
-        {"lsn", FIELD(image_header_2, log_lsn), UINT64_MAX},
-        {"opens", FIELD(image_header_2, open), 0},
-        {"opens", FIELD(image_header_2, open), UINT64_MAX},
+        {"version", FIELD(image_header, version), 9},
+        {"page size", FIELD(image_header, page_bytes), 512},
+        {"features", FIELD(image_header, features_incompatible), 2},
+        {"number", FIELD(image_header, number), UINT64_MAX},
+        {"number", FIELD(image_header, number), counter_max + 1},
+        {"base", FIELD(image_header, base), 0},
+        {"base", FIELD(image_header, base), uint64_t{1} << 60},
+        {"limit", FIELD(image_header, limit_bytes), 4096},
+        {"limit", FIELD(image_header, limit_bytes), UINT64_MAX},
+        {"kind", FIELD(image_header, kind), 9},
+        {"log", FIELD(image_header, kind), TY_TRANSACTIONAL},
+        {"state", FIELD(image_header, state), 0},
+        {"state", FIELD(image_header, state), 3},
+        {"size classes", FIELD(image_header, classes), 77},
+        {"log's end", FIELD(image_header, log_empty_behind_mark), 2},
+        {"epoch", FIELD(image_header, epoch), UINT64_MAX},
+        {"epoch", FIELD(image_header, durable_epoch), UINT64_MAX},
+        {"place in the journal", FIELD(image_header, journal_next), 4096},
+        {"place in the journal", FIELD(image_header, journal_next), UINT64_MAX},
+        {"page checksums", FIELD(image_header, sums_offset), 0},
+        {"page checksums", FIELD(image_header, sums_offset), UINT64_MAX / 4096 * 4096},
+        {"clear", FIELD(image_header, clear_bytes), UINT64_MAX / 4096 * 4096},
+        {"clear", FIELD(image_header, clear_offset), 1},
+        {"position", FIELD(image_header, log_position), UINT64_MAX},
+        {"log", FIELD(image_header, log_identity), 1},
+        {"lsn", FIELD(image_header, log_lsn), UINT64_MAX},
+        {"opens", FIELD(image_header, open), 0},
+        {"opens", FIELD(image_header, open), UINT64_MAX},
     };
     for (const planted &one : fields) {
         SCOPED_TRACE(std::string(one.name) + " " + std::to_string(one.offset) + ": " + std::to_string(one.value));
@@ -314,19 +315,19 @@ TEST_F(scrub_test, names_impossible_fields_of_the_images_header) {
 TEST_F(scrub_test, names_what_the_images_headers_contradict_each_other_in) {
     make();
     const planted fields[] = {
-        {"identity", FIELD(image_header_2, identity[3]), 1},
-        {"base", FIELD(image_header_2, base), uint64_t{64} << 20},
-        {"size classes", FIELD(image_header_2, classes), TY_CLASSES_DENSE},
-        {"time of creation", FIELD(image_header_2, created_unix_s), 7},
-        {"fields are set", FIELD(image_header_2, reserved[0]), 1},
-        {"fields are set", FIELD(image_header_2, reserved[39]), 1},
-        {"fields are set", FIELD(image_header_2, log_more[0].generation), 1},
-        {"fields are set", FIELD(image_header_2, log_first_lsn), 1},
-        {"number is of the other slot", FIELD(image_header_2, number), 0},
+        {"identity", FIELD(image_header, identity[3]), 1},
+        {"base", FIELD(image_header, base), uint64_t{64} << 20},
+        {"size classes", FIELD(image_header, classes), TY_CLASSES_DENSE},
+        {"time of creation", FIELD(image_header, created_unix_s), 7},
+        {"fields are set", FIELD(image_header, reserved[0]), 1},
+        {"fields are set", FIELD(image_header, reserved[39]), 1},
+        {"fields are set", FIELD(image_header, log_more[0].generation), 1},
+        {"fields are set", FIELD(image_header, log_first_lsn), 1},
+        {"number is of the other slot", FIELD(image_header, number), 0},
     };
     for (const planted &one : fields) {
         SCOPED_TRACE(one.name);
-        image_header_2 headers[2];
+        image_header headers[2];
         char page[page_bytes];
         for (uint32_t slot : {0u, 1u}) {
             ASSERT_TRUE(files.read(heap_path, slot * page_bytes, page));
@@ -335,9 +336,9 @@ TEST_F(scrub_test, names_what_the_images_headers_contradict_each_other_in) {
         const uint32_t older = headers[0].number < headers[1].number ? 0 : 1;
         disk copy(files.cut(os::sim_cut::keep_all));
         planted with = one;
-        if (with.offset == offsetof(image_header_2, number))
+        if (with.offset == offsetof(image_header, number))
             with.value = 1 - older;
-        if (with.offset == offsetof(image_header_2, identity[3])) // random: another one
+        if (with.offset == offsetof(image_header, identity[3])) // random: another one
             with.value = headers[older].identity[3] ^ 1;
         plant(copy, with, older, 1);
         expect_names(copy, one.name);
@@ -346,7 +347,7 @@ TEST_F(scrub_test, names_what_the_images_headers_contradict_each_other_in) {
 
 TEST_F(scrub_test, refuses_an_image_that_was_cut) {
     make();
-    for (uint64_t size : {uint64_t{0}, uint64_t{4096}, image_pages_offset_1, at, image_pages_offset_1 + small_limit}) {
+    for (uint64_t size : {uint64_t{0}, uint64_t{4096}, image_pages_offset, at, image_pages_offset + small_limit}) {
         disk copy(files.cut(os::sim_cut::keep_all));
         copy.resize(heap_path, size);
         scrubbed found = scrub(copy);

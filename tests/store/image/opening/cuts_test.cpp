@@ -395,7 +395,7 @@ TEST_F(cuts_test, a_heap_in_use_after_a_close_that_failed) {
             snapshot(5);
             discard();
             auto remove = [](const disk &cut) { cut.remove(journal_path); };
-            auto shorten = [](const disk &cut) { cut.resize(journal_path, journal_front_2 + page_bytes); };
+            auto shorten = [](const disk &cut) { cut.resize(journal_path, journal_front + page_bytes); };
             cut_everywhere(remove, true);
             cut_everywhere(shorten, true);
         }
@@ -423,14 +423,14 @@ TEST_F(cuts_test, a_checkpoint_after_one_that_failed) {
 
 // One header is damaged, and the other, which a process wrote that died, is not durable.
 TEST_F(cuts_test, an_open_with_one_header_damaged) {
-    for (uint64_t slot = 0; slot < image_slot_count_1; ++slot) {
+    for (uint64_t slot = 0; slot < image_slot_count; ++slot) {
         SCOPED_TRACE(testing::Message() << "slot " << slot);
         open();
         snapshot(20);
         close();
         open();
         die();
-        damage_durably(heap_path, slot * image_slot_bytes_1);
+        damage_durably(heap_path, slot * image_slot_bytes);
         begin();
         open();
         EXPECT_TRUE(report.header_repaired);

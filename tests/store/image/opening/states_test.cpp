@@ -2,6 +2,7 @@
 // Method: make the state on a simulated disk, open, look at report, content, and the files' bytes.
 #include "../support.hpp"
 #include "src/store/image/files/checksum.hpp"
+#include "tests/files_on.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -49,11 +50,11 @@ protected:
 
     // Where the first chunk of an epoch stands in the journal.
     static uint64_t chunk_of(const disk &files, uint64_t epoch) {
-        for (uint64_t at = journal_front_2; at < 4 << 20; at += page_bytes) {
-            chunk_header_1 header; // a whole page
+        for (uint64_t at = journal_front; at < 4 << 20; at += page_bytes) {
+            chunk_header header; // a whole page
             if (!files.read(journal_path, at, &header))
                 break;
-            if (header.magic == chunk_magic_1 && header.epoch == epoch && header.index == 0)
+            if (header.magic == chunk_magic && header.epoch == epoch && header.index == 0)
                 return at;
         }
         ADD_FAILURE() << "no epoch " << epoch;
@@ -264,7 +265,7 @@ TEST_F(states_test, batch_of_another_line) {
     ASSERT_OK(ty_discard(heap));
     disk other(copy);
     const uint64_t place = chunk_of(other, 2);
-    chunk_header_1 header;
+    chunk_header header;
     ASSERT_TRUE(other.read(journal_path, place, &header));
     header.previous_nonce += 1;
     header.checksum = header_checksum(header);
@@ -390,7 +391,7 @@ TEST_F(states_test, a_larger_limit_at_open) {
     options.limit_bytes = 4 * small_limit;
     ty_info info{};
     info.struct_size = sizeof info;
-    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    ASSERT_OK(ty_read_info(heap_path, files_on(files.storage()), &info));
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.grown);
     EXPECT_EQ(info.epoch, report.epoch); // what was restored; the growth itself made one more
@@ -406,7 +407,7 @@ TEST_F(states_test, a_larger_limit_at_open) {
     EXPECT_FALSE(report.grown);
     EXPECT_EQ(last, content_of(heap));
     ASSERT_OK(ty_close(heap));
-    EXPECT_OK(ty_scrub(heap_path, files.storage(), nullptr, nullptr, nullptr));
+    EXPECT_OK(ty_scrub(heap_path, files_on(files.storage()), nullptr, nullptr, nullptr));
 }
 
 // What a growth takes for the heap's pages held the page checksums: it reads as zeros.
@@ -524,12 +525,12 @@ TEST_F(states_test, scrub_names_the_damaged_page) {
     disk files;
     make(files);
     ASSERT_OK(ty_close(heap));
-    EXPECT_OK(ty_scrub(heap_path, files.storage(), nullptr, nullptr, nullptr));
-    files.flip(heap_path, image_pages_offset_1 + 100);
+    EXPECT_OK(ty_scrub(heap_path, files_on(files.storage()), nullptr, nullptr, nullptr));
+    files.flip(heap_path, image_pages_offset + 100);
     std::string problems;
     EXPECT_EQ(TY_E_DAMAGED,
               ty_scrub(
-                  heap_path, files.storage(), nullptr,
+                  heap_path, files_on(files.storage()), nullptr,
                   [](const char *text, void *context) { *static_cast<std::string *>(context) += text; }, &problems));
     EXPECT_NE(std::string::npos, problems.find("page 0 ")) << problems;
 }
@@ -539,10 +540,10 @@ TEST_F(states_test, info_tells_what_an_open_would_do) {
     make(files);
     ty_info info{};
     info.struct_size = sizeof info;
-    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    ASSERT_OK(ty_read_info(heap_path, files_on(files.storage()), &info));
     EXPECT_TRUE(info.in_use);
     ASSERT_OK(ty_discard(heap));
-    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    ASSERT_OK(ty_read_info(heap_path, files_on(files.storage()), &info));
     EXPECT_FALSE(info.in_use);
     EXPECT_EQ(TY_SNAPSHOT, info.kind);
     EXPECT_EQ(TY_RECOVERY_CLOSED_BATCHES, info.found);

@@ -99,7 +99,7 @@ TEST(chunk_writers, the_others_checksum_ahead) {
     held.begin(image_of(heap));
     ASSERT_OK(ty_snapshot(heap));
     EXPECT_EQ(chunk_writers, held.most_at_once());
-    uint64_t chunks = (block_bytes / page_bytes + chunk_pages_1 - 1) / chunk_pages_1;
+    uint64_t chunks = (block_bytes / page_bytes + chunk_pages_max - 1) / chunk_pages_max;
     EXPECT_GE(held.summed_ahead(), chunks - chunk_writers);
 
     ASSERT_OK(ty_discard(heap));

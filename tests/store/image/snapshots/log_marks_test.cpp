@@ -26,7 +26,7 @@ struct layer {
                 [](void *) { return TY_OK; },
                 [](void *, ty_heap *) { return TY_OK; },
                 [](void *) {},
-                [](void *, const open_identity_2 &, const open_identity_2 &) { return TY_OK; }};
+                [](void *, const open_identity &, const open_identity &) { return TY_OK; }};
     }
     ty_status open(const disk &files, ty_heap **heap) {
         ty_open_options options = files.options();
@@ -36,14 +36,14 @@ struct layer {
     }
 };
 
-image_mark mark_number(uint64_t n, uint64_t streams) {
-    image_mark mark{100 * n, streams};
+log_positions mark_number(uint64_t n, uint64_t streams) {
+    log_positions mark{100 * n, streams};
     for (uint64_t p = 0; p < streams; ++p)
         mark.at[p] = {(n + p) * 4096, n + p + 1000, 100 * n - (streams > 1 ? p : 0)};
     return mark;
 }
 
-bool same(const image_mark &a, const image_mark &b) {
+bool same(const log_positions &a, const log_positions &b) {
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
@@ -59,7 +59,7 @@ TEST_P(log_marks_test, stand_in_the_last_chunk_beside_any_number_of_pages) {
         auto *block = static_cast<char *>(heap_alloc(heap, size_t{600} * 4096, 4096, false));
         ASSERT_NE(nullptr, block);
         ASSERT_OK(heap_root_set(heap, "block", block));
-        image_mark mark = mark_number(1, GetParam());
+        log_positions mark = mark_number(1, GetParam());
         uint64_t epoch = 0;
         ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &epoch));
         ASSERT_OK(image_snapshot_wait(heap, epoch));
@@ -84,7 +84,7 @@ TEST_P(log_marks_test, stand_in_the_last_chunk_beside_any_number_of_pages) {
 INSTANTIATE_TEST_SUITE_P(counts, log_marks_test, testing::Values(1u, 2u, 8u));
 
 // A heap that gets a log while batches of its time without one wait to be checkpointed: these say nothing of the log.
-TEST(log_marks, of_a_heap_that_gets_a_log) {
+TEST(log_positions, of_a_heap_that_gets_a_log) {
     disk files;
     ty_open_options options = files.options();
     ty_heap *heap = nullptr;
@@ -98,47 +98,47 @@ TEST(log_marks, of_a_heap_that_gets_a_log) {
     ASSERT_OK(above.open(files, &heap));
     ASSERT_OK(image_discard(heap));
     ASSERT_OK(above.open(files, &heap));
-    EXPECT_TRUE(same(mark_at_begin(0, 3), above.told.mark));
+    EXPECT_TRUE(same(positions_at_begin(0, 3), above.told.mark));
     ASSERT_OK(image_discard(heap));
-    image_header_2 header{};
+    image_header header{};
     const std::string bytes = files.read_file(heap_path);
     memcpy(&header, bytes.data(), sizeof header);
     EXPECT_EQ(3u, header.log_streams);
 }
 
 // With right checksums, in the place of the batch that an open would restore.
-TEST(log_marks, that_cannot_be_are_refused) {
+TEST(log_positions, that_cannot_be_are_refused) {
     disk files;
     layer above{3};
     ty_heap *heap = nullptr;
     ASSERT_OK(above.open(files, &heap));
     ASSERT_NE(nullptr, heap_alloc(heap, 100000, 0, false));
-    const image_mark mark = mark_number(1, 3);
+    const log_positions mark = mark_number(1, 3);
     uint64_t epoch = 0;
     ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &epoch));
     ASSERT_OK(image_snapshot_wait(heap, epoch));
     ASSERT_OK(image_discard(heap));
     struct {
         const char *what;
-        void (*change)(chunk_header_1 &, log_marks_2 &);
-    } cases[] = {{"too many log streams", [](chunk_header_1 &, log_marks_2 &m) { m.streams = 9; }},
-                 {"no end of log streams", [](chunk_header_1 &, log_marks_2 &m) { m.streams = UINT64_MAX; }},
-                 {"a position", [](chunk_header_1 &, log_marks_2 &m) { m.more[6].position = UINT64_MAX; }},
-                 {"an LSN", [](chunk_header_1 &, log_marks_2 &m) { m.more[0].lsn = UINT64_MAX; }},
-                 {"the first LSN", [](chunk_header_1 &, log_marks_2 &m) { m.first_lsn = UINT64_MAX; }}};
+        void (*change)(chunk_header &, chunk_streams &);
+    } cases[] = {{"too many log streams", [](chunk_header &, chunk_streams &m) { m.streams = 9; }},
+                 {"no end of log streams", [](chunk_header &, chunk_streams &m) { m.streams = UINT64_MAX; }},
+                 {"a position", [](chunk_header &, chunk_streams &m) { m.more[6].offset = UINT64_MAX; }},
+                 {"an LSN", [](chunk_header &, chunk_streams &m) { m.more[0].lsn = UINT64_MAX; }},
+                 {"the first LSN", [](chunk_header &, chunk_streams &m) { m.first_lsn = UINT64_MAX; }}};
     for (const auto &one : cases) {
         SCOPED_TRACE(one.what);
         disk copy(files.cut(os::sim_cut::keep_all));
-        chunk_header_1 header;
-        ASSERT_TRUE(copy.read(journal_path, journal_front_2, &header));
-        ASSERT_TRUE(header.flags & chunk_marks_2);
-        log_marks_2 marks;
-        memcpy(&marks, &header.entries[chunk_pages_with_marks_2], sizeof marks);
+        chunk_header header;
+        ASSERT_TRUE(copy.read(journal_path, journal_front, &header));
+        ASSERT_TRUE(header.flags & chunk_has_streams);
+        chunk_streams marks;
+        memcpy(&marks, &header.entries[chunk_pages_max_with_streams], sizeof marks);
         EXPECT_EQ(3u, marks.streams);
         one.change(header, marks);
-        memcpy(&header.entries[chunk_pages_with_marks_2], &marks, sizeof marks);
+        memcpy(&header.entries[chunk_pages_max_with_streams], &marks, sizeof marks);
         header.checksum = header_checksum(header);
-        copy.patch(journal_path, journal_front_2, &header, sizeof header);
+        copy.patch(journal_path, journal_front, &header, sizeof header);
         const uint64_t events = os::sim_event_count(copy.get());
         EXPECT_EQ(TY_E_DAMAGED, above.open(copy, &heap)) << ty_error_text();
         EXPECT_EQ(events, os::sim_event_count(copy.get())) << "a refusal wrote something";

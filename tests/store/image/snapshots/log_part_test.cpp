@@ -48,7 +48,7 @@ struct log_layer {
                     return TY_OK;
                 },
                 [](void *context) { static_cast<log_layer *>(context)->given_up += 1; },
-                [](void *, const open_identity_2 &, const open_identity_2 &) { return TY_OK; }};
+                [](void *, const open_identity &, const open_identity &) { return TY_OK; }};
     }
 };
 
@@ -67,13 +67,13 @@ ty_status open_with(const disk &files, log_layer &above, ty_heap **heap, ty_repo
     return image_open(heap_path, log_options_of(files, kind), &hook, heap, report);
 }
 
-image_mark mark_of_one(uint64_t position, uint64_t generation, uint64_t lsn) {
-    image_mark mark{lsn};
+log_positions mark_of_one(uint64_t position, uint64_t generation, uint64_t lsn) {
+    log_positions mark{lsn};
     mark.at[0] = {position, generation, lsn};
     return mark;
 }
 
-image_mark mark_number(uint64_t n) {
+log_positions mark_number(uint64_t n) {
     return mark_of_one(n * 4096, n ? n + 1000 : 0, n);
 }
 
@@ -86,7 +86,7 @@ ty_status change_and_mark(ty_heap *heap, uint64_t n) {
             return status;
     }
     *count = n;
-    image_mark mark = mark_number(n);
+    log_positions mark = mark_number(n);
     uint64_t epoch = 0;
     if (ty_status status = image_snapshot_start(heap, &mark, nullptr, &epoch))
         return status;
@@ -98,11 +98,11 @@ uint64_t count_of(ty_heap *heap) {
     return count ? *count : 0;
 }
 
-void expect_mark(const image_mark &expected, const image_mark &mark) {
+void expect_mark(const log_positions &expected, const log_positions &mark) {
     EXPECT_EQ(expected.lsn, mark.lsn);
     ASSERT_EQ(expected.count, mark.count);
     for (uint64_t p = 0; p < mark.count; ++p) {
-        EXPECT_EQ(expected.at[p].position, mark.at[p].position);
+        EXPECT_EQ(expected.at[p].offset, mark.at[p].offset);
         EXPECT_EQ(expected.at[p].generation, mark.at[p].generation);
         EXPECT_EQ(expected.at[p].lsn, mark.at[p].lsn);
     }
@@ -155,13 +155,13 @@ TEST_F(log_part_test, a_mark_is_that_of_its_epoch) {
     ASSERT_OK(image_work(heap));
     disk in_header(files.cut(os::sim_cut::drop_all));
     ASSERT_OK(change_and_mark(heap, 3));
-    image_mark last = mark_number(3);
+    log_positions last = mark_number(3);
     ASSERT_OK(image_close(heap, &last));
     image_log log{};
     ty_info info{};
     ASSERT_OK(image_read_info(heap_path, *in_journal.storage(), &info, &log));
     expect_mark(mark_number(2), log.mark);
-    EXPECT_EQ(mark_number(2).at[0].position, info.log_position);
+    EXPECT_EQ(mark_number(2).at[0].offset, info.log_position);
     EXPECT_EQ(2u, info.log_lsn);
     expect_agreement(in_journal, 2);
     expect_agreement(in_header, 2);
@@ -172,7 +172,7 @@ TEST_F(log_part_test, a_mark_is_that_of_its_epoch) {
 TEST_F(log_part_test, a_mark_alone_is_durable) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_and_mark(heap, 1));
-    image_mark mark = mark_number(7);
+    log_positions mark = mark_number(7);
     uint64_t epoch = 0, again = 0;
     ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &epoch));
     ASSERT_OK(image_snapshot_wait(heap, epoch));
@@ -205,7 +205,7 @@ TEST_F(log_part_test, closed_only_when_nothing_stands_behind_the_mark) {
     ASSERT_OK(change_and_mark(heap, 1));
     ASSERT_OK(image_discard(heap)); // in order for the image, but not for the log
     EXPECT_FALSE(told_closed());
-    image_mark mark = mark_number(1);
+    log_positions mark = mark_number(1);
     ASSERT_OK(image_close(heap, &mark));
     EXPECT_TRUE(told_closed());
     { // an open is durable before anybody can commit
@@ -258,7 +258,7 @@ TEST_F(log_part_test, an_archive_heap_gets_journal_and_log) {
 TEST_F(log_part_test, another_log_begins_with_the_lsn) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_and_mark(heap, 5));
-    image_mark mark = mark_number(5);
+    log_positions mark = mark_number(5);
     ASSERT_OK(image_close(heap, &mark));
     above.answer = some_log + 1;
     ASSERT_OK(open_with(files, above, &heap));
@@ -350,7 +350,7 @@ struct too_many_batches {
         options.memory_bytes = 4096;
         above.keep = true;
     }
-    std::string pages() const { return files.read_file(heap_path).substr(image_slot_count_1 * 4096); }
+    std::string pages() const { return files.read_file(heap_path).substr(image_slot_count * 4096); }
 };
 
 TEST_F(log_part_test, a_refusal_changes_nothing_where_batches_exceed_memory) {
@@ -386,7 +386,7 @@ TEST_F(log_part_test, an_open_is_named_before_it_checkpoints_what_exceeds_memory
                          [](void *) { return TY_OK; },
                          [](void *, ty_heap *) { return TY_OK; },
                          [](void *) {},
-                         [](void *context, const open_identity_2 &previous, const open_identity_2 &open) {
+                         [](void *context, const open_identity &previous, const open_identity &open) {
                              auto &self = *static_cast<watching *>(context);
                              self.named += 1;
                              EXPECT_GT(open.number, previous.number);
@@ -494,7 +494,7 @@ std::vector<step> live(const disk &files) {
     change();
     EXPECT_OK(image_work(heap));
     change();
-    image_mark mark = mark_number(n);
+    log_positions mark = mark_number(n);
     EXPECT_OK(image_close(heap, &mark));
     above.keep = true;
     EXPECT_OK(open_with(files, above, &heap));
@@ -557,7 +557,7 @@ TEST_F(log_part_test, attach_and_detach_at_every_power_cut) {
                 EXPECT_EQ(9u, count);
             }
             if (reader.told.log_identity)
-                expect_mark(count ? mark_number(count) : image_mark{}, reader.told.mark);
+                expect_mark(count ? mark_number(count) : log_positions{}, reader.told.mark);
             else
                 expect_mark({}, reader.told.mark);
             ASSERT_OK(image_discard(heap));

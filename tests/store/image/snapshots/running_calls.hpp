@@ -51,7 +51,7 @@ inline std::atomic_ref<uint64_t> word_at(uint64_t *words, size_t index) {
     return std::atomic_ref<uint64_t>(words[index]);
 }
 
-inline ty_status running_snapshot(ty_heap *heap, running_calls &calls, const image_mark *mark = nullptr) {
+inline ty_status running_snapshot(ty_heap *heap, running_calls &calls, const log_positions *mark = nullptr) {
     image_running running = calls.running();
     uint64_t epoch = 0;
     if (ty_status status = image_snapshot_start(heap, mark, &running, &epoch))

@@ -307,7 +307,7 @@ TEST_P(running_test, free_runs_are_left_out) {
 
 // The mark is read once tables() is over; another mark alone is written, too, and nothing at all is not.
 TEST_P(running_test, tables_may_set_the_mark) {
-    image_mark mark{};
+    log_positions mark{};
     calls.tables = [&](os::page_set &) {
         mark = {5, 1, {{4096, 3, 5}}};
         return TY_OK;
@@ -483,7 +483,7 @@ TEST_P(running_journal, a_batch_goes_where_it_fits) {
         ASSERT_OK(ty_root_set(heap, "words", words)); // a page of the tables
         ASSERT_OK(running_snapshot(heap, calls));
         expect_batches_apart();
-        (image_of(heap)->unapplied.last->start == journal_front_2 ? fitted : did_not_fit) = true;
+        (image_of(heap)->unapplied.last->start == journal_front ? fitted : did_not_fit) = true;
     }
     EXPECT_TRUE(fitted);
     EXPECT_TRUE(did_not_fit);
@@ -500,7 +500,7 @@ TEST_P(running_journal, does_not_grow_with_snapshots_that_follow_one_another) {
         expect_batches_apart();
         furthest = std::max(furthest, image_of(heap)->journal_end);
     }
-    EXPECT_LT(furthest, journal_front_2 + (large_array_pages + 5 * 110) * page_bytes);
+    EXPECT_LT(furthest, journal_front + (large_array_pages + 5 * 110) * page_bytes);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Goal: a snapshot makes exactly what was there durable, in each of the ways to take one. Method: random changes on a
 // simulated disk; after a discard, a power cut or a close, the reopened heap must hold the bytes of the last snapshot.
 #include "../support.hpp"
+#include "tests/files_on.hpp"
 #include "tests/stats.hpp"
 
 using namespace taiyen;
@@ -162,7 +163,7 @@ TEST_F(snapshot_test, the_journal_is_bounded_and_its_space_reused) {
     }
     ty_info info{};
     info.struct_size = sizeof info;
-    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    ASSERT_OK(ty_read_info(heap_path, files_on(files.storage()), &info));
     EXPECT_LT(info.journal_bytes, 16u << 20);
 }
 

@@ -17,17 +17,17 @@ public:
     shared_memory &operator=(const shared_memory &) = delete;
 
     const ty_log_sink *sink() const { return &table_; }
-    uint32_t streams() const { return streams_of(header_); }
+    uint32_t streams() const { return header_.streams; }
     ring_geometry ring(uint32_t stream) const { return geometry_of(header_, stream); }
     // Runs before each piece of a read, by its number.
     std::function<void(unsigned)> at_read;
 
     // Of each ring what lies between the marks, and nothing else.
-    std::unique_ptr<shared_memory> copy(const log_marks &from, const log_marks &end) const {
+    std::unique_ptr<shared_memory> copy(const log_positions &from, const log_positions &end) const {
         auto other = std::make_unique<shared_memory>(table_.size_bytes, streams());
         for (uint32_t p = 0; p < streams(); ++p) {
             const ring_geometry one = ring(p);
-            for (uint64_t at = from.at[p].position; at < end.at[p].position; at += 8) {
+            for (uint64_t at = from.at[p].offset; at < end.at[p].offset; at += 8) {
                 const uint64_t word = (one.offset + at % one.bytes) / 8;
                 other->words_[word].store(words_[word].load(std::memory_order_relaxed), std::memory_order_relaxed);
             }
@@ -65,7 +65,7 @@ private:
     std::vector<std::atomic<uint64_t>> words_;
     unsigned pieces_ = 0;
     ty_log_sink table_;
-    log_header_2 header_{};
+    log_header header_{};
 };
 
 struct told_record {
@@ -79,7 +79,7 @@ struct live_reading {
     log_contents contents{};
     std::vector<told_record> records;
 };
-inline live_reading read_beside(const ty_log_sink *sink, const log_marks &from, bool in_use = true) {
+inline live_reading read_beside(const ty_log_sink *sink, const log_positions &from, bool in_use = true) {
     live_reading result;
     log_reader reader{
         &result, [](void *context, const log_record &record) {
@@ -93,7 +93,7 @@ inline live_reading read_beside(const ty_log_sink *sink, const log_marks &from, 
 }
 
 // What was read is what a copy of just that gives (L13).
-inline void expect_in_copy(const shared_memory &memory, const log_marks &from, const live_reading &read) {
+inline void expect_in_copy(const shared_memory &memory, const log_positions &from, const live_reading &read) {
     const auto copied = memory.copy(from, read.contents.end);
     const live_reading again = read_beside(copied->sink(), from, false);
     ASSERT_OK(again.status);
@@ -101,7 +101,7 @@ inline void expect_in_copy(const shared_memory &memory, const log_marks &from, c
     EXPECT_EQ(read.contents.end.lsn, again.contents.end.lsn);
     EXPECT_EQ(read.contents.left_out, again.contents.left_out);
     for (uint32_t p = 0; p < from.count; ++p)
-        EXPECT_EQ(read.contents.end.at[p].position, again.contents.end.at[p].position);
+        EXPECT_EQ(read.contents.end.at[p].offset, again.contents.end.at[p].offset);
 }
 
 inline log *start_log_beside(const shared_memory &memory, bool thread) {
@@ -109,7 +109,7 @@ inline log *start_log_beside(const shared_memory &memory, bool thread) {
     options.sink = memory.sink();
     options.name = log_path;
     options.identity = test_identity;
-    options.start = options.end = options.tail = log_marks{0, memory.streams()};
+    options.start = options.end = options.tail = log_positions{0, memory.streams()};
     options.thread = thread;
     log *l = nullptr;
     EXPECT_OK(log_start(options, &l));

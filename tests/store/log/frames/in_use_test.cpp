@@ -101,7 +101,7 @@ interrupted interrupt_two_rings(unsigned at, bool in_use) {
             write(7);
         }
     };
-    const log_marks from{0, 2};
+    const log_positions from{0, 2};
     const uint64_t acknowledged = last;
     result.read = read_beside(memory.sink(), from, in_use);
     memory.at_read = nullptr;
@@ -140,7 +140,7 @@ TEST(in_use_test, damage_is_told) {
     for (uint64_t n = 1; n <= 6; ++n) {
         append_at(l.get(), 0, n, 3000);
         ASSERT_OK(log_wait(l.get(), n));
-        ends.push_back(log_marks_now(l.get()).at[0].position);
+        ends.push_back(log_positions_now(l.get()).at[0].offset);
     }
     memory.flip_bit(0, ends[2]);
     const live_reading read = read_beside(memory.sink(), {});
@@ -155,25 +155,25 @@ TEST(in_use_test, what_was_overwritten_is_told_from_damage_and_from_the_end) {
         log_owner l(start_log_beside(memory, false));
         uint64_t last = 0;
         const auto write_to = [&](uint64_t position) {
-            while (log_marks_now(l.get()).at[0].position < position) {
+            while (log_positions_now(l.get()).at[0].offset < position) {
                 append_at(l.get(), 0, ++last, 9000);
                 ASSERT_OK(log_wait(l.get(), last));
-                log_release(l.get(), log_marks_now(l.get()));
+                log_release(l.get(), log_positions_now(l.get()));
             }
         };
         write_to(begin);
-        const log_marks from = log_marks_now(l.get());
+        const log_positions from = log_positions_now(l.get());
         const uint64_t told = last;
         bool busy = false;
         for (uint64_t more = 10000; more < 3 * small_log; more += 25000) {
             SCOPED_TRACE(testing::Message() << "from " << begin << " on, " << more << " bytes later");
             write_to(begin + more);
             const live_reading read = read_beside(memory.sink(), from);
-            const bool over = log_marks_now(l.get()).at[0].position > from.at[0].position + memory.ring(0).bytes;
+            const bool over = log_positions_now(l.get()).at[0].offset > from.at[0].offset + memory.ring(0).bytes;
             ASSERT_EQ(over ? TY_E_BUSY : TY_OK, read.status) << ty_error_text();
             busy |= over;
             ASSERT_EQ(over ? 0 : last - told, read.records.size());
-            ASSERT_EQ(0u, read_beside(memory.sink(), log_marks_now(l.get())).records.size());
+            ASSERT_EQ(0u, read_beside(memory.sink(), log_positions_now(l.get())).records.size());
         }
         ASSERT_TRUE(busy);
     }
@@ -187,7 +187,7 @@ TEST(in_use_test, what_only_a_snapshot_holds_is_not_passed_over) {
     ASSERT_OK(log_wait(l.get(), 1));
     const live_reading first = read_beside(memory.sink(), {});
     ASSERT_OK(first.status);
-    log_marks marks = log_marks_now(l.get());
+    log_positions marks = log_positions_now(l.get());
     marks.lsn += 1;
     log_continue(l.get(), marks);
     append_at(l.get(), 0, 3, 100);
@@ -208,11 +208,11 @@ TEST(in_use_test, a_ring_that_begins_anew_continues_records_of_others) {
         if (!lost) {
             ASSERT_OK(log_wait(l.get(), 2, 0));
         }
-        log_continue(l.get(), log_marks_now(l.get()));
+        log_continue(l.get(), log_positions_now(l.get()));
         append_at(l.get(), 1, 3, 100);
         ASSERT_OK(log_wait(l.get(), 3, 1));
         for (bool in_use : {true, false}) {
-            const live_reading read = read_beside(memory.sink(), log_marks{0, 2}, in_use);
+            const live_reading read = read_beside(memory.sink(), log_positions{0, 2}, in_use);
             EXPECT_EQ(lost ? TY_E_DAMAGED : TY_OK, read.status);
             EXPECT_EQ(lost ? std::vector<uint64_t>{} : up_to(3), lsns(read));
         }
@@ -229,7 +229,7 @@ TEST(in_use_test, what_is_behind_a_gap_is_told_again_when_it_is_closed) {
     append_at(l.get(), 1, 3, 100);
     append_at(l.get(), 1, 4, 100, true);
     ASSERT_OK(log_wait_stream(l.get(), 1, 4));
-    const log_marks from{0, 2};
+    const log_positions from{0, 2};
     const live_reading first = read_beside(memory.sink(), from);
     ASSERT_OK(first.status);
     EXPECT_EQ((std::vector<uint64_t>{1, 4}), lsns(first));
@@ -241,7 +241,7 @@ TEST(in_use_test, what_is_behind_a_gap_is_told_again_when_it_is_closed) {
     ASSERT_OK(second.status);
     EXPECT_EQ((std::vector<uint64_t>{2, 3, 4, 5}), lsns(second));
     expect_in_copy(memory, first.contents.next, second);
-    log_marks next = second.contents.next;
+    log_positions next = second.contents.next;
     const live_reading third = read_beside(memory.sink(), next);
     ASSERT_OK(third.status);
     EXPECT_TRUE(third.records.empty());

@@ -83,7 +83,7 @@ private:
     // Durable before the log is told; and before that the log is durable up to it (I19).
     void snapshot_beside() {
         std::lock_guard one_at_a_time(snapshots_);
-        log_marks marks = log_marks_now(log_.get());
+        log_positions marks = log_positions_now(log_.get());
         ASSERT_OK(log_wait(log_.get(), marks.lsn));
         publish(marks);
         log_release(log_.get(), marks);
@@ -91,22 +91,22 @@ private:
     void snapshot_in_place() {
         std::lock_guard one_at_a_time(snapshots_);
         std::unique_lock gate(gate_);
-        const log_marks marks = log_marks_now(log_.get());
+        const log_positions marks = log_positions_now(log_.get());
         publish(marks);
         log_continue(log_.get(), marks);
     }
-    void publish(const log_marks &marks) {
+    void publish(const log_positions &marks) {
         std::lock_guard guard(newest_lock_);
         newest_ = marks;
     }
-    log_marks newest() {
+    log_positions newest() {
         std::lock_guard guard(newest_lock_);
         return newest_;
     }
-    static bool is_behind(const log_marks &marks, const log_marks &place) {
+    static bool is_behind(const log_positions &marks, const log_positions &place) {
         bool behind = marks.lsn > place.lsn;
         for (uint32_t p = 0; p < marks.count; ++p)
-            behind |= marks.at[p].position > place.at[p].position;
+            behind |= marks.at[p].offset > place.at[p].offset;
         return behind;
     }
 
@@ -138,7 +138,7 @@ private:
     }
 
     void follow() {
-        log_marks place = newest();
+        log_positions place = newest();
         for (bool last = false; !last;) {
             last = ended_;
             const promise made = promised();
@@ -149,7 +149,7 @@ private:
             if (read.status == TY_OK && keeps(read, made))
                 continue;
             ASSERT_TRUE(read.status == TY_OK || read.status == TY_E_BUSY || read.status == TY_E_DAMAGED);
-            const log_marks begin = newest();
+            const log_positions begin = newest();
             ASSERT_TRUE(is_behind(begin, place)) << (read.status ? ty_error_text() : "an acknowledged one is missing");
             place = begin;
             last = false;
@@ -158,7 +158,7 @@ private:
     void copy() {
         while (!ended_) {
             std::lock_guard nothing_is_released(snapshots_);
-            const log_marks from = newest();
+            const log_positions from = newest();
             const promise made = promised();
             const live_reading read = read_beside(memory_.sink(), from);
             ASSERT_OK(read.status);
@@ -172,7 +172,7 @@ private:
     std::shared_mutex gate_;
     std::mutex snapshots_;
     std::mutex newest_lock_;
-    log_marks newest_;
+    log_positions newest_;
     std::atomic<uint64_t> counter_{0};
     std::atomic<uint64_t> acknowledged_{0};
     std::atomic<uint64_t> marked_[writers] = {};

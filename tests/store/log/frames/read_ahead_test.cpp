@@ -55,7 +55,7 @@ protected:
             EXPECT_OK(append(l.get(), record));
             if (n == 200) {
                 EXPECT_OK(log_wait(l.get(), n));
-                start = log_marks_now(l.get());
+                start = log_positions_now(l.get());
                 log_release(l.get(), start);
             }
             if (n > start.lsn && start.lsn)
@@ -67,7 +67,7 @@ protected:
 
     memory_log memory{ring_bytes};
     failing_sink sink{memory.sink()};
-    log_marks start{};
+    log_positions start{};
     std::vector<std::string> records;
 };
 
@@ -77,7 +77,7 @@ TEST_F(read_ahead_test, gives_the_same) {
         reading got = read(ahead);
         EXPECT_OK(got.status);
         EXPECT_TRUE(records == got.records) << got.records.size() << " of " << records.size();
-        EXPECT_LT(got.contents.end.at[0].position % ring_bytes, start.at[0].position % ring_bytes)
+        EXPECT_LT(got.contents.end.at[0].offset % ring_bytes, start.at[0].offset % ring_bytes)
             << "it does not cross the end";
     }
 }
@@ -121,7 +121,7 @@ TEST_F(read_ahead_test, gives_all_or_tells_where_one_read_fails) {
 
 // Where the reader goes elsewhere, it gets what is there, and not what was read ahead for another place.
 TEST_F(read_ahead_test, gives_what_is_at_a_place) {
-    log_header_2 header;
+    log_header header;
     ASSERT_OK(log_check(sink.table(), log_path, &test_identity, &header));
     const ring_geometry ring = geometry_of(header);
     ring_view view(sink.table(), ring, true);

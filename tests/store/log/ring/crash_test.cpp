@@ -14,15 +14,16 @@ namespace {
 
 // What a process knows of the log at some moment.
 struct knowledge {
-    uint64_t event = 0;           // of the disk, when it was so
-    uint64_t acknowledged = 0;    // LSN
-    std::vector<log_marks> marks; // of the durable snapshot; before it is known to be, of either
+    uint64_t event = 0;               // of the disk, when it was so
+    uint64_t acknowledged = 0;        // LSN
+    std::vector<log_positions> marks; // of the durable snapshot; before it is known to be, of either
 };
 
 // A process that uses a log, and remembers what it did.
 class process {
 public:
-    process(os::sim_disk *disk, log_marks start, std::vector<std::string> believed, const reading &read, uint64_t seed)
+    process(os::sim_disk *disk, log_positions start, std::vector<std::string> believed, const reading &read,
+            uint64_t seed)
         : disk_(disk), random_(seed), sink_(open_log(disk)), log_(start_behind(sink_.get(), start, read)),
           records_(std::move(believed)), mark_(start) {
         note(0, {start});
@@ -81,14 +82,14 @@ private:
             note(std::max(lsn, last().acknowledged), {mark_});
     }
     void release() {
-        log_marks mark = log_marks_now(log_.get());
+        log_positions mark = log_positions_now(log_.get());
         note(last().acknowledged, {mark_, mark}); // the image has one or the other
         mark_ = mark;
         note(mark.lsn, {mark_});
         log_release(log_.get(), mark);
     }
     void continue_behind_snapshot(bool holds_one) {
-        log_marks mark = log_marks_now(log_.get());
+        log_positions mark = log_positions_now(log_.get());
         if (holds_one) {
             records_.push_back("held by the snapshot");
             mark.lsn += 1;
@@ -97,7 +98,7 @@ private:
         note(mark.lsn, {mark_});
         log_continue(log_.get(), mark);
     }
-    void note(uint64_t acknowledged, std::vector<log_marks> marks) {
+    void note(uint64_t acknowledged, std::vector<log_positions> marks) {
         known_.push_back({os::sim_event_count(disk_), acknowledged, std::move(marks)});
     }
 
@@ -107,11 +108,11 @@ private:
     log_owner log_;
     std::vector<std::string> records_;
     std::vector<knowledge> known_;
-    log_marks mark_;
+    log_positions mark_;
 };
 
 struct outcome {
-    log_marks mark;
+    log_positions mark;
     reading read;
     std::vector<std::string> believed; // all from LSN 1 on
 };

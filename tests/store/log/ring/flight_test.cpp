@@ -113,14 +113,14 @@ public:
                 records.push_back(record_of(records.size(), size));
                 EXPECT_OK(append(log_.get(), records.back()));
             }
-            if (i < frames_unstable_1)
-                log_marks_now(log_.get()); // seals: only a frame that takes no more is written beside another
+            if (i < frames_unstable)
+                log_positions_now(log_.get()); // seals: only a frame that takes no more is written beside another
             threads_.emplace_back([this, i, last = log_last(log_.get())] {
                 ids_[i] = gettid();
                 status[i] = log_wait(log_.get(), last);
                 done[i] = true;
             });
-            sink.wait_for_begun(std::min<size_t>(i + 1, frames_unstable_1));
+            sink.wait_for_begun(std::min<size_t>(i + 1, frames_unstable));
         }
     }
     ~flight() {
@@ -156,7 +156,7 @@ public:
 
     memory_log memory, memory_before;
     held_sink sink;
-    log_marks start{};
+    log_positions start{};
     std::vector<std::string> records; // behind start
     std::atomic<ty_status> status[16] = {};
     std::atomic<bool> done[16] = {};
@@ -168,17 +168,17 @@ private:
     // One frame after the other until the next one lies there.
     void fill(uint64_t left) {
         sink.let_all_pass();
-        log_header_2 header;
+        log_header header;
         ASSERT_OK(log_check(*memory.sink(), log_path, nullptr, &header));
         const uint64_t end = header.ring_bytes - left;
-        for (uint64_t at = header.block_bytes; at < end; at = start.at[0].position) { // behind the generation's start
+        for (uint64_t at = header.block_bytes; at < end; at = start.at[0].offset) { // behind the generation's start
             uint64_t frame = end - at > 60032 ? 30016 : end - at;
-            size_t size = frame - sizeof(frame_header_1) - 3;
+            size_t size = frame - sizeof(frame_header) - 3;
             ASSERT_OK(append(get(), std::string(size >= 16384 ? size : size + 1, 'f')));
             ASSERT_OK(log_wait(get(), log_last(get())));
-            start = log_marks_now(get());
+            start = log_positions_now(get());
         }
-        ASSERT_EQ(end, start.at[0].position);
+        ASSERT_EQ(end, start.at[0].offset);
         log_release(get(), start);
         sink.hold_again();
     }
@@ -195,7 +195,7 @@ TEST(flight_test, a_record_is_durable_only_with_all_before_it) { // L2
     flight f(4);
     // In flight: the start, by the thread of record 1, and the frames of others. Ended out of order, newest first.
     size_t begun = f.sink.begun();
-    ASSERT_EQ(size_t{frames_unstable_1}, begun);
+    ASSERT_EQ(size_t{frames_unstable}, begun);
     for (size_t n = begun; n-- > 1;) {
         f.sink.end(n);
         f.sink.wait_for_returned(begun - n);
@@ -215,11 +215,11 @@ TEST(flight_test, a_record_is_durable_only_with_all_before_it) { // L2
 
 TEST(flight_test, no_more_are_in_flight_than_a_reader_looks_for) { // L6
     flight f(9);
-    EXPECT_EQ(size_t{frames_unstable_1}, f.sink.begun());
-    for (size_t n = frames_unstable_1; n-- > 1;)
+    EXPECT_EQ(size_t{frames_unstable}, f.sink.begun());
+    for (size_t n = frames_unstable; n-- > 1;)
         f.sink.end(n); // they wait for the first, and still count
     std::this_thread::yield();
-    EXPECT_EQ(size_t{frames_unstable_1}, f.sink.begun());
+    EXPECT_EQ(size_t{frames_unstable}, f.sink.begun());
 }
 
 // Whatever subset of the writes in flight arrives, the reader finds those without a gap, and no damage. Whoever goes on
@@ -277,7 +277,7 @@ TEST(flight_test, repeating_may_be_cut_short) {
         }
     };
     flight f(4, 448, 35000, 2); // four frames of two records each
-    ASSERT_EQ(size_t{frames_unstable_1}, f.sink.begun());
+    ASSERT_EQ(size_t{frames_unstable}, f.sink.begun());
     for (unsigned writes = 0; writes < 8; ++writes) {
         SCOPED_TRACE(writes);
         memory_log after;
@@ -323,7 +323,7 @@ TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
     EXPECT_LT(durable, 6u);
     EXPECT_EQ(TY_E_SPACE, append(f.get(), "more"));
     EXPECT_EQ(TY_E_SPACE, log_wait(f.get(), 6));
-    log_marks mark = log_marks_now(f.get());
+    log_positions mark = log_positions_now(f.get());
     EXPECT_EQ(6u, mark.lsn);
     log_continue(f.get(), mark);
     EXPECT_OK(log_wait(f.get(), 6));
@@ -358,7 +358,7 @@ TEST(flight_test, a_wrap_of_a_dead_generation_is_not_read_behind_another) {
     std::vector<std::thread> waiting;
     for (size_t size : {100, 40}) { // two blocks, and what goes to the ring's front
         ASSERT_OK(append(f.get(), record_of(size, size)));
-        log_marks_now(f.get());
+        log_positions_now(f.get());
         waiting.emplace_back([&f, last = log_last(f.get())] { EXPECT_OK(log_wait(f.get(), last)); });
         f.sink.wait_for_begun(waiting.size() + 1);
     }
@@ -375,7 +375,7 @@ TEST(flight_test, a_wrap_of_a_dead_generation_is_not_read_behind_another) {
     read = read_log(*after.sink(), f.start);
     ASSERT_OK(read.status);
     EXPECT_EQ(f.records, read.records);
-    EXPECT_EQ(2u, read.contents.end.at[0].position / 64 - (f.start.at[0].position / 64 + 1))
+    EXPECT_EQ(2u, read.contents.end.at[0].offset / 64 - (f.start.at[0].offset / 64 + 1))
         << "start and record, up to the end";
 }
 
@@ -389,9 +389,9 @@ TEST(flight_test, damage_is_told_from_a_crash) {
         model.push_back(record_of(i, 50 + i * 37));
         ASSERT_OK(append(l.get(), model.back()));
         ASSERT_OK(log_wait(l.get(), model.size()));
-        ends.push_back(log_marks_now(l.get()).at[0].position);
+        ends.push_back(log_positions_now(l.get()).at[0].offset);
     }
-    log_header_2 header;
+    log_header header;
     ASSERT_OK(log_check(*in.sink(), log_path, nullptr, &header));
     for (size_t frame = 0; frame < model.size(); ++frame) {
         uint64_t end = frame == 0 ? 64 : ends[frame + 1]; // of frame 0 the generation's start

@@ -14,7 +14,7 @@ protected:
 
     // A record whose frame is so many blocks long.
     std::string blocks(size_t count) const {
-        size_t payload = count * guard.ring().block_bytes - sizeof(frame_header_1);
+        size_t payload = count * guard.ring().block_bytes - sizeof(frame_header);
         return record_of(all.size(), payload - length_bytes(payload - length_bytes_max));
     }
     ty_status add(size_t count) {
@@ -34,7 +34,7 @@ protected:
         ASSERT_EQ(free_blocks * block(), free_bytes());
     }
     void release() {
-        mark = log_marks_now(l.get());
+        mark = log_positions_now(l.get());
         guard.release(mark);
         log_release(l.get(), mark);
     }
@@ -52,12 +52,12 @@ protected:
     uint64_t block() const { return guard.ring().block_bytes; }
     uint64_t ring_bytes() const { return guard.ring().bytes; }
     uint64_t free_bytes() const { return ring_bytes() - log_get_metrics(l.get()).used_bytes; }
-    uint64_t l_position() const { return mark.at[0].position + log_get_metrics(l.get()).used_bytes; }
+    uint64_t l_position() const { return mark.at[0].offset + log_get_metrics(l.get()).used_bytes; }
 
     memory_log in;
     ring_guard guard{in.sink()};
     log_owner l;
-    log_marks mark{};
+    log_positions mark{};
     std::vector<std::string> all;
 };
 
@@ -110,10 +110,10 @@ TEST_F(full_ring_test, a_generation_behind_a_snapshot_needs_its_block) {
     for (uint64_t kept : {0, 1, 5}) { // blocks behind the mark that is durable
         SCOPED_TRACE(kept);
         ASSERT_OK(add(1));
-        log_marks now = log_marks_now(l.get());
+        log_positions now = log_positions_now(l.get());
         log_continue(l.get(), now);
         guard.release(now);
-        guard.go_on_from(now.at[0].position);
+        guard.go_on_from(now.at[0].offset);
         mark = now;
         for (uint64_t i = 0; i < kept; ++i)
             ASSERT_OK(add(1));
@@ -130,7 +130,7 @@ TEST_F(full_ring_test, appends_during_a_snapshot_stay) {
         SCOPED_TRACE(meanwhile);
         for (int i = 0; i < 50; ++i)
             ASSERT_OK(add(1));
-        mark = log_marks_now(l.get());
+        mark = log_positions_now(l.get());
         for (uint64_t i = 0; i < meanwhile; ++i)
             ASSERT_OK(add(1));
         guard.release(mark);
@@ -147,7 +147,7 @@ TEST_F(full_ring_test, appends_during_a_snapshot_stay) {
 TEST_F(full_ring_test, an_older_snapshot_is_refused_after_wraps_that_end_at_the_rings_end) {
     ASSERT_OK(add(1));
     release();
-    const log_marks old = mark;
+    const log_positions old = mark;
     ASSERT_OK(add(1));
     ASSERT_NO_FATAL_FAILURE(reopen());
     for (int wrap = 0; wrap < 3; ++wrap) {

@@ -207,7 +207,7 @@ TEST_F(gathering_test, a_full_frame_is_written_at_once) {
     share_a_frame(3);
     script filling([this](unsigned turn) {
         if (turn == 1)
-            log_marks_now(get()); // seals what there is
+            log_positions_now(get()); // seals what there is
         append_one(100);
         return short_turn_ns;
     });
@@ -237,10 +237,10 @@ TEST_F(gathering_test, the_log_may_break_meanwhile) {
     for (bool repaired : {false, true}) {
         share_a_frame(1);
         sink.at_write = [](unsigned) { return TY_E_SPACE; };
-        log_marks mark{};
+        log_positions mark{};
         script failing([&](unsigned) {
             companion(this, TY_E_SPACE);
-            mark = log_marks_now(get());
+            mark = log_positions_now(get());
             if (repaired)
                 log_continue(get(), mark);
             return short_turn_ns;
@@ -274,7 +274,7 @@ TEST_F(gathering_test, a_frame_without_room_is_written_beside_another) {
     ASSERT_OK(commit_and_meanwhile([&] {
         unsigned writes = sink.writes;
         append_one();
-        log_marks_now(get()); // seals it
+        log_positions_now(get()); // seals it
         companions.emplace_back(this);
         EXPECT_EQ(writes + 1, sink.writes.load());
     }));

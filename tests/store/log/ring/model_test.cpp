@@ -22,7 +22,7 @@ public:
             reopen();
             break;
         case 1:
-            mark_ = log_marks_now(log_.get());
+            mark_ = log_positions_now(log_.get());
             guard_.release(mark_);
             log_release(log_.get(), mark_);
             break;
@@ -62,14 +62,14 @@ private:
         ASSERT_EQ(records_.size(), lsn);
     }
     void in_place(bool holds_one) {
-        mark_ = log_marks_now(log_.get());
+        mark_ = log_positions_now(log_.get());
         if (holds_one) {
             records_.push_back({});
             mark_.lsn += 1;
         }
         log_continue(log_.get(), mark_);
         guard_.release(mark_); // nothing is written before the next append
-        guard_.go_on_from(mark_.at[0].position);
+        guard_.go_on_from(mark_.at[0].offset);
         ASSERT_EQ(records_.size(), log_durable(log_.get()));
     }
     // Sometimes with what is not durable: it is lost, or a part of it.
@@ -82,7 +82,7 @@ private:
         ASSERT_LE(read.contents.end.lsn, records_.size());
         records_.resize(read.contents.end.lsn);
         ASSERT_EQ(expected(), read.records);
-        guard_.go_on_from(read.contents.end.at[0].position);
+        guard_.go_on_from(read.contents.end.at[0].offset);
         log_.reset(start_behind(guard_.sink(), mark_, read, thread_));
     }
 
@@ -92,7 +92,7 @@ private:
     ring_guard guard_{in_.sink()};
     log_owner log_;
     std::vector<std::string> records_;
-    log_marks mark_{};
+    log_positions mark_{};
 };
 
 TEST(model_test, random_histories) {
@@ -118,7 +118,7 @@ void commit_by_many(bool thread) {
     log_owner l(start_log(sink.get(), {}, {}, {}, thread));
     std::mutex gate; // as transactions have one
     std::vector<std::string> model;
-    log_marks start{};
+    log_positions start{};
     std::atomic<int> lost{0};
     std::vector<std::thread> all;
     for (int t = 0; t < committers; ++t)
@@ -129,7 +129,7 @@ void commit_by_many(bool thread) {
                     std::lock_guard guard(gate);
                     std::string record = record_of(model.size() + 100000u * unsigned(t), 30 + unsigned(i) % 300);
                     while (append(l.get(), record, &lsn) == TY_E_SPACE) {
-                        start = log_marks_now(l.get());
+                        start = log_positions_now(l.get());
                         i % 2 ? log_release(l.get(), start) : log_continue(l.get(), start);
                     }
                     model.push_back(record);

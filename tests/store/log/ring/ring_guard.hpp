@@ -10,7 +10,7 @@ namespace taiyen::test {
 class ring_guard {
 public:
     explicit ring_guard(const ty_log_sink *below) : table_(*below), below_(below) {
-        log_header_2 header;
+        log_header header;
         EXPECT_OK(log_check(*below, log_path, nullptr, &header));
         ring_ = geometry_of(header);
         table_.context = this;
@@ -28,7 +28,7 @@ public:
     const ring_geometry &ring() const { return ring_; }
 
     // To be told before the log is: the snapshot is durable.
-    void release(const log_marks &mark) { released_ = std::max<uint64_t>(released_, mark.at[0].position); }
+    void release(const log_positions &mark) { released_ = std::max<uint64_t>(released_, mark.at[0].offset); }
     // What was written behind it does not count any more: a generation begins there.
     void go_on_from(uint64_t position) { position_ = position; }
 

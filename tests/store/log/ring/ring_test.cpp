@@ -50,7 +50,7 @@ TEST(ring_test, what_is_appended_together_stands_in_one_frame) {
             const std::vector<std::string> pieces{record_of(1, size), record_of(2, 2), record_of(3, 1 + i * 100)};
             const log_piece all[3] = {
                 {pieces[0].data(), size}, {pieces[1].data(), 2}, {pieces[2].data(), pieces[2].size()}};
-            const log_marks from = log_marks_now(l.get());
+            const log_positions from = log_positions_now(l.get());
             ASSERT_OK(log_append_together(l.get(), all, 3));
             ASSERT_EQ(from.lsn + 3, log_last(l.get()));
             ASSERT_OK(log_wait(l.get(), from.lsn + 3));
@@ -58,7 +58,7 @@ TEST(ring_test, what_is_appended_together_stands_in_one_frame) {
             EXPECT_OK(read.status);
             EXPECT_EQ(pieces, read.records);
             EXPECT_LE(read.contents.frames, 2u); // one, and perhaps a generation's start or a wrap
-            log_release(l.get(), log_marks_now(l.get()));
+            log_release(l.get(), log_positions_now(l.get()));
         }
     const std::string large = record_of(1, 2 * log_record_max(l.get()));
     const log_piece too_large[2] = {{large.data(), large.size()}, {large.data(), 1}};
@@ -103,7 +103,7 @@ TEST(ring_test, a_full_ring_refuses_until_a_snapshot_frees_it) {
     memory_log in;
     log_owner l(start_log(in.sink()));
     std::vector<std::string> model;
-    log_marks start{};
+    log_positions start{};
     for (int wrap = 0; wrap < 5; ++wrap) {
         for (;;) {
             std::string record = record_of(model.size(), 1 + model.size() * 7919 % 30000);
@@ -123,7 +123,7 @@ TEST(ring_test, a_full_ring_refuses_until_a_snapshot_frees_it) {
         reading read = read_log(*in.sink(), start);
         ASSERT_OK(read.status);
         ASSERT_EQ(std::vector<std::string>(model.begin() + ptrdiff_t(start.lsn), model.end()), read.records);
-        start = log_marks_now(l.get());
+        start = log_positions_now(l.get());
         log_release(l.get(), start);
     }
 }
@@ -133,9 +133,9 @@ TEST(ring_test, a_reader_from_an_older_snapshot_is_refused) {
     memory_log in;
     log_owner l(start_log(in.sink()));
     uint64_t number = 0;
-    log_marks old{};
+    log_positions old{};
     for (int wrap = 0; wrap < 6; ++wrap) {
-        log_marks mark = log_marks_now(l.get());
+        log_positions mark = log_positions_now(l.get());
         while (append(l.get(), record_of(number, 3000)) == TY_OK)
             ++number;
         ASSERT_OK(log_wait(l.get(), log_last(l.get())));
@@ -144,7 +144,7 @@ TEST(ring_test, a_reader_from_an_older_snapshot_is_refused) {
             EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink(), old).status) << wrap;
         }
         old = mark;
-        log_release(l.get(), log_marks_now(l.get()));
+        log_release(l.get(), log_positions_now(l.get()));
     }
 }
 
@@ -154,7 +154,7 @@ TEST(ring_test, a_snapshot_in_place_of_a_write_is_not_missed) {
     log_owner l(start_log(in.sink()));
     ASSERT_OK(append(l.get(), "one"));
     ASSERT_OK(log_wait(l.get(), 1));
-    log_marks mark = log_marks_now(l.get());
+    log_positions mark = log_positions_now(l.get());
     mark.lsn += 1;
     log_continue(l.get(), mark);
     EXPECT_EQ(2u, log_durable(l.get()));

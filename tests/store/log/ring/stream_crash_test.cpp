@@ -23,14 +23,14 @@ struct stamped {
 
 struct stream_knowledge {
     uint64_t event = 0;
-    uint64_t acknowledged = 0;    // all up to this LSN
-    std::set<uint64_t> alone;     // marked ones that are acknowledged by themselves
-    std::vector<log_marks> marks; // of the durable snapshot, or of either
+    uint64_t acknowledged = 0;        // all up to this LSN
+    std::set<uint64_t> alone;         // marked ones that are acknowledged by themselves
+    std::vector<log_positions> marks; // of the durable snapshot, or of either
 };
 
 class stream_process {
 public:
-    stream_process(os::sim_disk *disk, const log_marks &start, std::vector<stamped> believed,
+    stream_process(os::sim_disk *disk, const log_positions &start, std::vector<stamped> believed,
                    const multi_stream_reading &read, uint64_t seed)
         : disk_(disk), random_(seed), sink_(open_log(disk)), records_(std::move(believed)), mark_(start) {
         log_options options{};
@@ -118,7 +118,7 @@ private:
     }
     // appends: some that the snapshot holds as well, behind its marks.
     void release(bool appends) {
-        log_marks mark = log_marks_now(log_.get());
+        log_positions mark = log_positions_now(log_.get());
         for (int i = 0; appends && i < 3 && !log_broken(log_.get()); ++i) {
             const uint64_t before = mark_.lsn;
             append_one();
@@ -134,7 +134,7 @@ private:
         log_release(log_.get(), mark);
     }
     void continue_behind_snapshot(bool holds_one) {
-        log_marks mark = log_marks_now(log_.get());
+        log_positions mark = log_positions_now(log_.get());
         mark.lsn = records_.size();
         if (holds_one) {
             records_.push_back({"held by the snapshot", 0, false});
@@ -144,7 +144,7 @@ private:
         note(mark.lsn, {mark_});
         log_continue(log_.get(), mark);
     }
-    void note(uint64_t acknowledged, std::vector<log_marks> marks) {
+    void note(uint64_t acknowledged, std::vector<log_positions> marks) {
         std::set<uint64_t> alone = known_.empty() ? std::set<uint64_t>{} : known_.back().alone;
         known_.push_back({os::sim_event_count(disk_), acknowledged, std::move(alone), std::move(marks)});
     }
@@ -155,11 +155,11 @@ private:
     log_owner log_;
     std::vector<stamped> records_; // [n - 1] has LSN n
     std::vector<stream_knowledge> known_;
-    log_marks mark_;
+    log_positions mark_;
 };
 
 struct stream_outcome {
-    log_marks mark;
+    log_positions mark;
     multi_stream_reading read;
     std::vector<stamped> believed;
 };
@@ -220,7 +220,7 @@ void explore_streams(uint64_t seed, bool failing) {
     ASSERT_OK(file_sink_create(log_path, log_bytes_min(4096, streams), *os::sim_storage(disk.get()), &sink));
     ASSERT_OK(log_format(*sink, test_identity, {}, streams));
     sink_destroy(sink);
-    stream_process first(disk.get(), log_marks{0, streams}, {}, {}, seed);
+    stream_process first(disk.get(), log_positions{0, streams}, {}, {}, seed);
     uint64_t begun = os::sim_event_count(disk.get());
     first.run(90, failing);
     for (uint64_t event = begun; event <= os::sim_event_count(disk.get()); ++event)

@@ -215,7 +215,7 @@ TEST(stream_test, a_full_one_does_not_fill_the_others) {
     const log_metrics figures = log_get_metrics(log.get());
     EXPECT_EQ(2 * log_stream_metrics(log.get(), 0).used_bytes, figures.fullest_bytes);
     EXPECT_LT(figures.used_bytes, figures.fullest_bytes);
-    log_release(log.get(), log_marks_now(log.get()));
+    log_release(log.get(), log_positions_now(log.get()));
     log.append(0, ++n);
     ASSERT_OK(log_wait(log.get(), n));
 }
@@ -225,7 +225,7 @@ TEST(stream_test, what_a_snapshot_holds_behind_its_marks_is_skipped) {
     multi_stream_log log(2);
     log.append(0, 1);
     log.append(1, 2);
-    log_marks marks = log_marks_now(log.get());
+    log_positions marks = log_positions_now(log.get());
     log.append(0, 3); // the snapshot holds these as well
     log.append(1, 4);
     marks.lsn = 4;
@@ -244,7 +244,7 @@ TEST(stream_test, a_durable_snapshot_makes_all_up_to_its_stamp_durable) {
     multi_stream_log log(3);
     log.append(0, 1);
     log.append(1, 2);
-    log_marks marks = log_marks_now(log.get());
+    log_positions marks = log_positions_now(log.get());
     log.append(2, 3);
     marks.lsn = 3;
     log_release(log.get(), marks);
@@ -260,8 +260,8 @@ TEST(stream_test, a_snapshot_in_place_of_a_write_starts_generations_that_say_so)
     log.append(0, 1);
     log.append(1, 2);
     ASSERT_OK(log_wait(log.get(), 2));
-    log_marks old = log_marks_now(log.get());
-    log_marks marks = old;
+    log_positions old = log_positions_now(log.get());
+    log_positions marks = old;
     marks.lsn = 3; // that one the snapshot alone holds
     log_continue(log.get(), marks);
     EXPECT_EQ(3u, log_last(log.get()));
@@ -286,7 +286,7 @@ TEST(stream_test, a_failed_write_breaks_all_and_a_snapshot_repairs_all) {
     for (uint32_t p : {0u, 1u})
         EXPECT_EQ(TY_E_IO, log_append_begin(log.get(), p, 10, &place));
     log.fail_writes(false);
-    log_marks marks = log_marks_now(log.get());
+    log_positions marks = log_positions_now(log.get());
     log_continue(log.get(), marks);
     log.append(1, 3);
     ASSERT_OK(log_wait(log.get(), 3, 1));
@@ -312,7 +312,7 @@ TEST(stream_test, a_log_too_small_is_refused_and_says_how_large) {
 
 TEST(stream_test, a_place_in_a_log_of_other_streams_is_refused) {
     multi_stream_log log(2);
-    EXPECT_EQ(TY_E_MISMATCH, log.read(log_marks{0, 3}).status);
+    EXPECT_EQ(TY_E_MISMATCH, log.read(log_positions{0, 3}).status);
 }
 
 // Each appends to whatever log stream it chooses and waits, for all or, marked, for its own; a snapshot is taken by the
@@ -329,7 +329,7 @@ void commit_from_threads(bool library_threads) {
     options.sink = sink;
     options.name = log_path;
     options.identity = test_identity;
-    options.start = options.end = options.tail = log_marks{0, streams};
+    options.start = options.end = options.tail = log_positions{0, streams};
     options.thread = library_threads;
     taiyen::log *l = nullptr;
     ASSERT_OK(log_start(options, &l));
@@ -357,7 +357,7 @@ void commit_from_threads(bool library_threads) {
     std::vector<uint64_t> stables;
     for (int i = 0; i < 200; ++i)
         stables.push_back(log_durable(l));
-    log_marks marks = log_marks_now(l);
+    log_positions marks = log_positions_now(l);
     marks.lsn = clock.load();
     for (std::thread &one : all)
         one.join();
@@ -366,7 +366,7 @@ void commit_from_threads(bool library_threads) {
     ASSERT_OK(log_wait(l, clock));
     EXPECT_EQ(clock, log_durable(l));
     disk_owner after(os::sim_power_cut(disk.get(), UINT64_MAX, os::sim_cut::drop_all, 1));
-    for (const log_marks &from : {log_marks{0, streams}, marks}) {
+    for (const log_positions &from : {log_positions{0, streams}, marks}) {
         multi_stream_reading read = read_streams(*open_log(after.get()), from);
         ASSERT_OK(read.status);
         ASSERT_EQ(clock - from.lsn, read.records.size());
@@ -400,7 +400,7 @@ TEST(stream_test, streams_are_written_at_the_same_time) {
     options.sink = &watched.table;
     options.name = log_path;
     options.identity = test_identity;
-    options.start = options.end = options.tail = log_marks{0, streams};
+    options.start = options.end = options.tail = log_positions{0, streams};
     options.thread = true;
     taiyen::log *l = nullptr;
     ASSERT_OK(log_start(options, &l));
@@ -419,12 +419,12 @@ TEST(stream_test, a_mark_of_a_single_ring_says_the_lsn_at_its_place) {
             log.append(0, n);
             if (n % 100 == 0) {
                 EXPECT_OK(log_wait(log.get(), n));
-                log_release(log.get(), log_marks_now(log.get()));
+                log_release(log.get(), log_positions_now(log.get()));
             }
         }
     });
     for (uint64_t looks = 0; !HasFailure() && (looks < 20000 || log_last(log.get()) < 2000); ++looks) {
-        const log_marks marks = log_marks_now(log.get());
+        const log_positions marks = log_positions_now(log.get());
         EXPECT_EQ(marks.at[0].lsn, marks.lsn);
     }
     done = true;
@@ -447,7 +447,7 @@ TEST(stream_test, nobody_waits_for_a_frame_without_records) {
     options.sink = &watched.table;
     options.name = log_path;
     options.identity = test_identity;
-    options.start = options.end = options.tail = log_marks{0, 2};
+    options.start = options.end = options.tail = log_positions{0, 2};
     taiyen::log *l = nullptr;
     ASSERT_OK(log_start(options, &l));
     log_owner log(l);

@@ -24,7 +24,7 @@ struct multi_stream_reading {
     }
 };
 
-inline multi_stream_reading read_streams(const ty_log_sink &sink, const log_marks &from) {
+inline multi_stream_reading read_streams(const ty_log_sink &sink, const log_positions &from) {
     multi_stream_reading result;
     log_reader reader{&result, [](void *context, const log_record &record) {
                           static_cast<multi_stream_reading *>(context)->records.push_back(
@@ -51,22 +51,22 @@ public:
         EXPECT_OK(log_format(*memory_.sink(), test_identity, {}, streams));
         EXPECT_OK(log_check(*memory_.sink(), log_path, nullptr, &header_));
         watched_.at_write = [this](unsigned) { return fails_ ? TY_E_IO : TY_OK; };
-        start(log_marks{0, streams}, {}, threads);
+        start(log_positions{0, streams}, {}, threads);
     }
     log *get() { return log_.get(); }
     memory_log &memory() { return memory_; }
-    const log_header_2 &header() const { return header_; }
+    const log_header &header() const { return header_; }
     uint64_t writes() const { return watched_.writes; }
     void fail_writes(bool fails) { fails_ = fails; }
 
     void append(uint32_t stream, uint64_t lsn, bool marked = false, size_t size = 40) {
         append_to(get(), stream, lsn, marked, size);
     }
-    multi_stream_reading read(const log_marks &from) { return read_streams(*memory_.sink(), from); }
-    multi_stream_reading read() { return read(log_marks{0, header_.streams}); }
+    multi_stream_reading read(const log_positions &from) { return read_streams(*memory_.sink(), from); }
+    multi_stream_reading read() { return read(log_positions{0, header_.streams}); }
 
     // As a process that opens what another one left.
-    void start(const log_marks &from, const log_contents &contents, bool threads = false) {
+    void start(const log_positions &from, const log_contents &contents, bool threads = false) {
         log_options options{};
         options.sink = &watched_.table;
         options.name = log_path;
@@ -92,7 +92,7 @@ public:
 private:
     memory_log memory_;
     watched_sink watched_;
-    log_header_2 header_{};
+    log_header header_{};
     std::atomic<bool> fails_{false};
     log_owner log_;
 };

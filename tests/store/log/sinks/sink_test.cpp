@@ -132,13 +132,13 @@ TEST(sink_test, foreign_cut_and_unknown_logs_are_refused) {
     ty_log_sink coarse = *in.sink();
     coarse.block_bytes = 4096;
     EXPECT_EQ(TY_E_MISMATCH, read_log(coarse).status);
-    EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink(), marks_of_one({3, 0, 0})).status);
-    for (size_t at = 0; at < sizeof(log_header_2); ++at) {
+    EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink(), positions_of_one({3, 0, 0})).status);
+    for (size_t at = 0; at < sizeof(log_header); ++at) {
         memory_log copy;
         copy.copy_from(in);
         copy.data()[at] ^= 4;
         EXPECT_EQ(TY_OK, read_log(*copy.sink()).status) << at; // the other header serves
-        copy.data()[sizeof(log_header_2) + at] ^= 4;
+        copy.data()[sizeof(log_header) + at] ^= 4;
         ty_status status = read_log(*copy.sink()).status;
         EXPECT_TRUE(status == TY_E_DAMAGED || status == TY_E_FORMAT) << at;
     }
@@ -147,14 +147,14 @@ TEST(sink_test, foreign_cut_and_unknown_logs_are_refused) {
 // A hostile header: its checksum is right. A fuzzer found a ring that began before the sink's front.
 TEST(sink_test, a_ring_outside_of_the_sink_is_refused) {
     memory_log in;
-    log_header_2 sound;
+    log_header sound;
     memcpy(&sound, in.data(), sizeof sound);
     for (uint64_t wrong : {uint64_t{0}, uint64_t{64}, UINT64_MAX, UINT64_MAX - 65535, uint64_t{1} << 63, small_log})
-        for (uint64_t log_header_2::*field : {&log_header_2::ring_offset, &log_header_2::ring_bytes}) {
-            log_header_2 header = sound;
+        for (uint64_t log_header::*field : {&log_header::ring_offset, &log_header::ring_bytes}) {
+            log_header header = sound;
             header.*field = wrong;
-            header.checksum = checksum(&header, offsetof(log_header_2, checksum));
-            for (size_t slot = 0; slot < log_slot_count_2; ++slot)
+            header.checksum = checksum(&header, offsetof(log_header, checksum));
+            for (size_t slot = 0; slot < log_slot_count; ++slot)
                 memcpy(in.data() + slot * sizeof header, &header, sizeof header);
             EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink()).status) << wrong;
         }

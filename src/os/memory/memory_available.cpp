@@ -1,5 +1,5 @@
 // The values that change: memory available in each control group and in the machine.
-#include "memory_room.hpp"
+#include "memory_available.hpp"
 
 #include "../calls/calls.hpp"
 #include "../process/process.hpp"
@@ -34,12 +34,12 @@ uint64_t file_cache(const char *statistics, bool first_version) {
     return active + inactive;
 }
 
-void narrow(memory_room &room, const memory_room &other) {
+void narrow(memory_available &room, const memory_available &other) {
     room.limit = std::min(room.limit, other.limit);
     room.available = std::min(room.available, other.available);
 }
 
-memory_room machine_room() {
+memory_available machine_room() {
     char text[2048];
     uint64_t total_kb, available_kb;
     if (!read_text("/proc/meminfo", text, sizeof text) || !find_number(text, "MemTotal", &total_kb) ||
@@ -49,7 +49,7 @@ memory_room machine_room() {
 }
 
 struct room_sink {
-    memory_room room;
+    memory_available room;
 
     static void level(void *context, const memory_group &group, const char *folder, uint64_t limit) {
         char text[4096]; // the fields are at the start of memory.stat, or near its end in version 1
@@ -66,7 +66,7 @@ struct room_sink {
 
 } // namespace
 
-memory_room memory_watch::now() const {
+memory_available memory_limits::now() const {
     room_sink sink{machine_room()};
     for (const memory_group &group : groups_)
         each_group_limit(group, &sink, room_sink::level);
@@ -77,7 +77,7 @@ uint64_t usable_memory_bytes() {
     static std::atomic<uint64_t> known{0};
     uint64_t bytes = known.load(std::memory_order_relaxed);
     if (bytes == 0) {
-        memory_watch groups;
+        memory_limits groups;
         groups.start();
         bytes = std::min<uint64_t>(machine().memory_bytes, groups.limit());
         known.store(bytes, std::memory_order_relaxed);

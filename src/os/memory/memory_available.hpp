@@ -7,7 +7,7 @@
 
 namespace taiyen::os {
 
-struct memory_room {
+struct memory_available {
     uint64_t limit;     // UINT64_MAX: not known
     uint64_t available; // of the limit; the kernel's cache of files counts as available
 };
@@ -21,7 +21,7 @@ struct memory_group {
     char folder[longest] = {};
 };
 
-class memory_watch {
+class memory_limits {
 public:
     // Finds the current control groups of this process. Takes about 100 µs. Cannot fail: what cannot be read limits
     // nothing.
@@ -29,8 +29,8 @@ public:
     // The same for a process with these /proc files. For tests.
     void start(const char *cgroup_path, const char *mountinfo_path);
 
-    uint64_t limit() const;  // of the groups; UINT64_MAX: none
-    memory_room now() const; // of groups and machine; takes some 30 µs
+    uint64_t limit() const;       // of the groups; UINT64_MAX: none
+    memory_available now() const; // of groups and machine; takes some 30 µs
 
 private:
     memory_group groups_[2];

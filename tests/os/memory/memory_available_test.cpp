@@ -1,6 +1,6 @@
 // Goal: the narrowest limit of the process's control groups is found, of both versions, in a container or not.
 // Method: /proc files and folders of groups are made as kernels make them; and the real ones are read.
-#include "src/os/memory/memory_room.hpp"
+#include "src/os/memory/memory_available.hpp"
 
 #include "src/os/memory/vm.hpp"
 #include "src/os/process/topology.hpp"
@@ -28,8 +28,8 @@ protected:
                                std::string(root) + " " + folder.file("groups") + " rw,relatime shared:7 - " + type +
                                " cgroup " + options + "\n");
     }
-    memory_watch watch() const {
-        memory_watch made;
+    memory_limits watch() const {
+        memory_limits made;
         made.start(folder.file("cgroup").c_str(), folder.file("mountinfo").c_str());
         return made;
     }
@@ -79,7 +79,7 @@ TEST_F(memory_room_test, the_cache_of_files_counts_as_available) {
     write("groups/a/memory.max", "16777216\n");
     write("groups/a/memory.current", "12582912\n");
     write("groups/a/memory.stat", "anon 4194304\nfile 8388608\ninactive_file 2097152\nactive_file 1048576\n");
-    memory_room room = watch().now();
+    memory_available room = watch().now();
     EXPECT_EQ(uint64_t{16} << 20, room.limit);
     EXPECT_EQ(uint64_t{7} << 20, room.available);
     write("groups/a/memory.current", "33554432\n"); // above the limit for a moment
@@ -101,21 +101,21 @@ TEST_F(memory_room_test, what_cannot_be_read_limits_nothing) {
     write("cgroup", "nonsense\n4:memory\n:::\n0::" + std::string(3000, 'x'));
     write("mountinfo", "1 2 3\n - \n- cgroup2\n1 2 3 4 5 6 - \n" + std::string(5000, 'y'));
     EXPECT_EQ(UINT64_MAX, watch().limit());
-    memory_room room = watch().now();
+    memory_available room = watch().now();
     EXPECT_LE(room.available, room.limit);
 }
 
-TEST(memory_room, of_this_process) {
-    memory_watch here;
+TEST(memory_available, of_this_process) {
+    memory_limits here;
     here.start();
-    memory_room room = here.now();
+    memory_available room = here.now();
     EXPECT_LE(room.available, room.limit);
     EXPECT_LE(usable_memory_bytes(), room.limit);
     EXPECT_LE(usable_memory_bytes(), machine().memory_bytes);
     EXPECT_GT(room.available, 0u);
 }
 
-TEST(memory_room, private_bytes_grow_with_what_is_written) {
+TEST(memory_available, private_bytes_grow_with_what_is_written) {
     constexpr size_t bytes = size_t{64} << 20;
     void *memory = nullptr;
     ASSERT_EQ(TY_OK, map_memory(bytes, memory_hint::none, &memory));
