@@ -28,7 +28,7 @@
  * Variables of a library: if a library's first use is in a scope, what it allocates then and keeps in a variable (a
  * registry, a cache, a scratch buffer), or in an object created outside, lies in the heap, too. A close removes it, and
  * so would a rollback. So use each library once outside of any scope, in each process, before its first use in one
- * (docs/how-to.md, "Put a library into a heap"). If that was forgotten, a rollback keeps those of the transaction's
+ * (docs/how-to/libraries.md). If that was forgotten, a rollback keeps those of the transaction's
  * blocks that variables and the process's own blocks point to, and reports them, as a close does: ty_on_dangling.
  *
  * Cost: nothing for threads that are in no scope. In a scope, an allocation costs a ty_alloc and some nanoseconds;

@@ -211,7 +211,7 @@ class Standby(OverAnEngine, CliTest):
         self.ends(publisher, "published up to transaction")
 
     def test_the_how_to_has_a_config_that_servers_take(self):
-        text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "how-to.md").read_text(encoding="utf-8")
+        text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "how-to" / "copies.md").read_text(encoding="utf-8")
         section = text.partition("## Keep a standby on another machine")[2].partition("\n## ")[0]
         config = re.search(r"```text\n(.*?)```", section, re.DOTALL)[1]
         self.assertIn("jetstream", config)

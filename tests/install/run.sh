@@ -104,7 +104,7 @@ tell 0 "$covered" DESTDIR="$folder/package" && [ ! -e "$MADE" ] && ! grep -q loa
 
 # 4. Where the documents say the drop-in malloc is, there it is.
 env DESTDIR="$folder/system" cmake --install "$build" --prefix /usr/local >"$folder/log"
-told=$(grep -ohE 'LD_PRELOAD=/[^ ]*' "$source/README.md" "$source"/docs/*.md | sort -u)
+told=$(grep -ohE 'LD_PRELOAD=/[^ ]*' "$source/README.md" "$source"/docs/*.md "$source"/docs/*/*.md | sort -u)
 [ -n "$told" ] || fail "the documents name no installed library for LD_PRELOAD"
 for path in ${told//LD_PRELOAD=/}; do
     [ -e "$folder/system$path" ] || fail "the documents say $path, which make install does not make"
