@@ -83,7 +83,14 @@ ty_status read_newest_place(const ty_engine &engine, uint64_t end, uint64_t know
         if (counts) // the payload pointer belongs to the bytes that were swapped away
             one.read.at = at->newest.read.at;
     }
-    return TY_OK;
+    if (last.voids == 0 || taiyen::detail::fault("newest_place_trimmed_meanwhile_believed"))
+        return TY_OK;
+    owned_message still;
+    bool there = false;
+    if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, last.at - 1, answer_ms, &still, &there))
+        return status;
+    return there && still.read.at == last.at ? TY_OK
+                                             : damaged(last.at, "it was trimmed while those behind it were read");
 }
 
 } // namespace

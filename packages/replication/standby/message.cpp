@@ -10,6 +10,9 @@ namespace taiyen::standby {
 
 namespace {
 
+// ST21: of a standby or of a primary, which may have what the engine has lost.
+constexpr const char *keep_files = "make a new standby, and keep the files of this heap until that has what they have";
+
 constexpr uint64_t payload_seed = 0x7962646e617473; // "standby"
 
 uint64_t checksum_of(const message_header &header, const void *payload) {
@@ -72,13 +75,13 @@ ty_status judge(const message &one, tail *last, bool *counts) {
     if (header.term > last->term)
         return ty_error_set(TY_E_NOT_FOUND, 0,
                             "take a message from the engine: where its term begins is not there any more", nullptr,
-                            one.at, "remove this standby's files, and make a new one");
+                            one.at, keep_files);
     const bool may_be_late = !of_last_session && header.known_at < last->at;
     const uint64_t places = // that void ones took from messages
         of_last_session && taiyen::detail::fault("message_behind_a_refused_one_is_a_loss") ? 0 : last->voids;
     if (!may_be_late && header.number > last->number + 1 + places)
         return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
-                            nullptr, one.at, "remove this standby's files, and make a new one");
+                            nullptr, one.at, keep_files);
     // Those between were refused, since void ones came into their places.
     const bool behind_refused =
         header.number > last->number + 1 || taiyen::detail::fault("doubled_message_passed_over");

@@ -29,7 +29,10 @@ ty_status refuse_place(uint64_t at) {
 
 ty_status refuse_new_primary(const std::string &path, uint64_t term) {
     return fail(TY_E_MISMATCH, "go on as a standby: another heap is the primary since term " + std::to_string(term),
-                path, "remove this standby's files, and make a new one (ty_standby_make, taiyen standby)");
+                path,
+                "move this standby's files away, make a new one (ty_standby_make, taiyen standby), and keep these "
+                "until that has "
+                "what they have");
 }
 
 } // namespace
@@ -201,8 +204,10 @@ ty_status ty_standby::take_timeline(const message &one) {
         return TY_OK;
     if (!same_owner(one.header.position.heap_identity, state_.position.heap_identity))
         return refuse_new_primary(path_, one.header.term);
-    return fail(TY_E_NOT_FOUND, "go on as a standby: the publisher fell behind what the primary's log held", path_,
-                "remove this standby's files, put a base (taiyen publish --base), and make a new one");
+    return fail(
+        TY_E_NOT_FOUND, "go on as a standby: the publisher fell behind what the primary's log held", path_,
+        "move this standby's files away, put a base (taiyen publish --base), make a new one, and keep these until that "
+        "has what they have");
 }
 
 // ST1, ST2: a message is used only if it is whole and follows the one it names, and its records lead to its position.
@@ -294,8 +299,12 @@ ty_status ty_standby::explain(ty_status why) const {
     finding is;
     kept_failure failed;
     failed.keep(why);
-    if ((why != TY_E_DAMAGED && why != TY_E_NOT_FOUND && why != TY_E_MISMATCH) || look(&at, &is))
+    if (why != TY_E_DAMAGED && why != TY_E_NOT_FOUND && why != TY_E_MISMATCH)
         return failed.tell();
+    if (ty_status status = look(&at, &is))
+        return is_wrong(status) || taiyen::detail::fault("advice_without_an_answer")
+                   ? failed.tell()
+                   : status; // it may pass: nothing is advised without an answer
     const std::string before = std::string(standby_call) + ": ", name = engine_.name ? engine_.name : "the server",
                       has = path_ + " has term " + std::to_string(state_.last.term) + " up to transaction " +
                             std::to_string(state_.position.lsn);
@@ -328,6 +337,12 @@ ty_status ty_standby::read_last() {
             first_behind(engine_, TY_ENGINE_RECORDS, state_.last.at - 1, found_at_once_ms, &there, &found))
         return status;
     checked_ms_ = now_ms();
+    // ST1: the oldest message kept counts, and was passed over: the next step reads it behind no void ones.
+    if (found && there.read.at > state_.last.at && there.read.at <= state_.records_at &&
+        !taiyen::detail::fault("trimmed_messages_behind_void_ones_passed_over")) {
+        go_back();
+        report_.caught_up = false;
+    }
     const bool same =
         !found || there.read.at != state_.last.at ||
         (there.read.header.number == state_.last.number && there.read.header.checksum == state_.last.checksum);
@@ -361,6 +376,11 @@ ty_status ty_standby::read_on(uint32_t timeout_ms) {
     };
     ty_status status = read(timeout_ms);
     int readings = 1;
+    if (is_wrong(status) && state_.last.voids &&
+        !taiyen::detail::fault("lost_void_messages_are_a_loss")) { // void messages alone may be lost
+        go_back();
+        status = read(found_at_once_ms);
+    }
     const int most = taiyen::detail::fault("wrong_at_the_first_reading") ? 1 : readings_max;
     for (; readings < most && !status && is_wrong(taking_.status); readings++) {
         go_back();
@@ -463,6 +483,8 @@ ty_status ty_standby::prepare_promotion() {
     uint64_t newest = 0;
     if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
         return status;
+    if (newest < state_.records_at && state_.last.voids && !taiyen::detail::fault("lost_void_messages_are_a_loss"))
+        go_back();
     if (newest < state_.records_at)
         return explain(fail(TY_E_DAMAGED, "promote a standby: the engine has lost messages", path_,
                             "see whether its server was restored from a backup"));

@@ -1,0 +1,666 @@
+// Goal: what stands behind void messages (ST1) is passed over by nobody when the log is trimmed, put back or read
+// meanwhile; no false loss is found in any interleaving of sessions whose messages come late (a model).
+// Method: a simulated engine with hooks at each call; a model of messages' headers beside judge() and newest_place().
+#include "packages/replication/standby/engine_io.hpp"
+#include "packages/replication/standby/receiving.hpp"
+#include "support.hpp"
+#include "tests/effort.hpp"
+
+#include <atomic>
+#include <deque>
+#include <functional>
+
+using namespace taiyen;
+using namespace taiyen::test;
+using namespace taiyen::standby;
+
+namespace {
+
+// An engine with hooks.
+struct hooked {
+    const ty_engine *whole;
+    std::function<void(ty_engine_log, const message_header &)> before_append;
+    std::function<void(ty_engine_log)> before_session;
+    std::function<void(ty_engine_log, uint64_t, uint32_t)> before_read;
+    std::function<bool()> deaf; // no acknowledgements now
+    std::atomic<bool> newest_fails{false};
+    static hooked &of(void *context) { return *static_cast<hooked *>(context); }
+    ty_engine table() {
+        ty_engine made = forwarding(this);
+        made.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
+            hooked &self = of(context);
+            message_header header;
+            memcpy(&header, bytes, sizeof header);
+            if (self.before_append)
+                self.before_append(log, header);
+            return self.whole->append(self.whole->context, log, bytes, size);
+        };
+        made.begin_session = [](void *context, ty_engine_log log, uint64_t term, uint64_t behind) {
+            hooked &self = of(context);
+            if (self.before_session)
+                self.before_session(log);
+            return self.whole->begin_session(self.whole->context, log, term, behind);
+        };
+        made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+                       ty_engine_callback *callback, void *with) {
+            hooked &self = of(context);
+            if (self.before_read)
+                self.before_read(log, behind, timeout_ms);
+            return self.whole->read(self.whole->context, log, behind, timeout_ms, callback, with);
+        };
+        made.newest = [](void *context, ty_engine_log log, uint64_t *position) {
+            hooked &self = of(context);
+            if (self.newest_fails)
+                return ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again");
+            return self.whole->newest(self.whole->context, log, position);
+        };
+        made.acknowledged = [](void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
+                               uint64_t *position) {
+            hooked &self = of(context);
+            if (log == TY_ENGINE_RECORDS && self.deaf && self.deaf()) {
+                std::this_thread::yield();
+                *count = known;
+                return TY_OK;
+            }
+            return self.whole->acknowledged(self.whole->context, log, known, timeout_ms, count, position);
+        };
+        return made;
+    }
+};
+
+class void_run_test : public testing::Test {
+protected:
+    std::vector<sim_message> &messages() { return store.logs[TY_ENGINE_RECORDS]; }
+    message newest_counting() {
+        place at;
+        bool found = false;
+        EXPECT_OK(newest_place(*engine.table(), &at, &found));
+        copy = at.newest.bytes;
+        message one{};
+        EXPECT_OK(read_message(copy.data(), copy.size(), at.newest.read.at, TY_ENGINE_RECORDS, &one));
+        return one;
+    }
+    // What an earlier session had under way, as JetStream takes it where it fits: its numbers go on behind a message
+    // that never came.
+    void late_messages(uint64_t count) {
+        const message last = newest_counting();
+        message_header before = last.header;
+        before.checksum += 1;
+        for (uint64_t n = 0; n < count; ++n) {
+            message_header header = header_behind(before, message_kind::alive);
+            header.session = last.header.session + 77;
+            header.known_at = last.header.known_at;
+            const std::vector<uint8_t> bytes = message_of(header);
+            memcpy(&before, bytes.data(), sizeof before);
+            const std::lock_guard<std::mutex> with(store.lock);
+            store.add(TY_ENGINE_RECORDS, std::string(bytes.begin(), bytes.end()));
+        }
+    }
+    void more(int count) {
+        source.close();
+        source.open();
+        source.transactions(count);
+        source.close();
+    }
+    // A record of several messages.
+    void large_inside() {
+        ty_txn *txn = nullptr;
+        char *block = nullptr;
+        constexpr size_t bytes = 24000;
+        ASSERT_OK(ty_begin(source.heap(), nullptr, &txn));
+        ASSERT_NE(nullptr, block = static_cast<char *>(ty_txn_alloc(txn, bytes)));
+        ASSERT_OK(ty_declare(txn, block, bytes));
+        std::mt19937_64 random(1);
+        for (size_t i = 0; i < bytes; i += 8) {
+            const uint64_t word = random();
+            memcpy(block + i, &word, 8);
+        }
+        ASSERT_OK(ty_commit(txn));
+        source.transactions(1);
+    }
+    void large() {
+        source.close();
+        source.open();
+        large_inside();
+        source.close();
+    }
+    uint64_t last_lsn() const { return source.records.back()->record.lsn; }
+    void publish_quietly(const ty_engine *to) { // no heartbeats
+        ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+        options.alive_ms = 1'000'000;
+        const publisher_owner publisher = open_publisher(source.options(), to, heap_path, options);
+        EXPECT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms)) << ty_error_text();
+    }
+    void base() {
+        ASSERT_OK(ty_publish_base(heap_path, engine.table(), &source.options(), nullptr)) << ty_error_text();
+    }
+    // None before the last transaction was handed over.
+    void gate_acknowledgements() {
+        wanted = last_lsn();
+        hooks.before_append = [this](ty_engine_log log, const message_header &header) {
+            if (log == TY_ENGINE_RECORDS)
+                handed = std::max<uint64_t>(handed, header.position.lsn);
+        };
+        hooks.deaf = [this] { return handed < wanted; };
+    }
+    void expect_nothing_skipped() {
+        standby.open();
+        ty_status status;
+        do
+            status = standby.step();
+        while (!status && !standby.report.caught_up);
+        EXPECT_TRUE(status || standby.report.lsn == last_lsn()) << "caught up without what was acknowledged";
+        const ty_status promoted = ty_standby_promote(standby.get(), &standby.report);
+        EXPECT_TRUE(promoted || standby.report.lsn == last_lsn()) << "promoted without what was acknowledged";
+    }
+    disk files;
+    temporary_folder folder;
+    sim_store store;
+    sim_engine engine{store, 1, {}, 4096};
+    hooked hooks{engine.table(), {}, {}, {}, {}, {}};
+    ty_engine between = hooks.table();
+    source_model source{41, files, published_options(files, false, 1)};
+    standby_of standby{folder.file("standby"), &between};
+    std::vector<uint8_t> copy;
+    std::atomic<uint64_t> wanted{0}, handed{0};
+};
+
+// A standby sleeps behind a void run; behind it messages that counted are acknowledged, and trimmed by bases.
+TEST_F(void_run_test, trimmed_messages_behind_a_void_run_are_not_skipped) {
+    more(5);
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+    }
+    more(3);
+    publish_quietly(engine.table());
+    late_messages(60);
+    ASSERT_OK(standby.make());
+    standby.open();
+    standby.catch_up();
+    standby.close();
+    large();
+    gate_acknowledgements();
+    publish_quietly(&between); // acknowledged
+    base();
+    base(); // trims what is before the one before
+    expect_nothing_skipped();
+}
+
+// The same within one session, on an engine that keeps what it refuses. NOT_FOUND before 952ff7a2.
+TEST_F(void_run_test, trimmed_messages_of_the_last_session_behind_a_void_run_are_not_skipped) {
+    sim_engine keeps(store, 1, {0, 0, 0, 0, true}, 4096);
+    hooks.whole = keeps.table();
+    more(5);
+    ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+    options.alive_ms = 1'000'000;
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+    }
+    more(3);
+    gate_acknowledgements();
+    {
+        const publisher_owner publisher = open_publisher(source.options(), &between, heap_path, options);
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+        late_messages(60);
+        ASSERT_OK(standby.make());
+        standby.open();
+        standby.catch_up();
+        standby.close();
+        // The session goes on: each message stands behind void ones, so it is refused, and counts all the same.
+        source.open();
+        large_inside();
+        wanted = last_lsn();
+        source.close();
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+    }
+    base();
+    base();
+    expect_nothing_skipped();
+}
+
+// The server was put back, another term went on from there; and it cannot be asked again when the standby explains
+// why it stops: the standby has more, and is not to be removed.
+TEST_F(void_run_test, a_standby_that_has_more_is_not_to_be_removed_while_the_server_does_not_answer) {
+    more(5);
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+    }
+    ASSERT_OK(standby.make());
+    for (int n = 0; n < 4; ++n) {
+        more(3);
+        publish_quietly(engine.table());
+    }
+    standby.open();
+    standby.catch_up();
+    standby.close();
+    messages().resize(messages().size() - 4);
+    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr));
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        ty_status status;
+        do
+            status = ty_publish_base(heap_path, engine.table(), &source.options(), nullptr);
+        while (status == TY_E_NOT_FOUND);
+        ASSERT_OK(status);
+    }
+    for (int n = 0; n < 8; ++n) {
+        more(3);
+        publish_quietly(engine.table());
+    }
+    standby.open();
+    hooks.newest_fails = true;
+    EXPECT_EQ(TY_E_IO, standby.step()) << "it may pass: " << ty_error_text();
+    hooks.newest_fails = false;
+    EXPECT_NE(TY_OK, standby.step());
+    EXPECT_NE(nullptr, strstr(ty_error_text(), "keep these until")) << ty_error_text();
+}
+
+// A base trims the records while a publisher that starts reads them within a void run.
+TEST_F(void_run_test, a_publisher_that_starts_while_a_void_run_is_trimmed) {
+    more(5);
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+    }
+    late_messages(60);
+    const uint64_t voids_end = store.newest(TY_ENGINE_RECORDS);
+    large();
+    gate_acknowledgements();
+    publish_quietly(&between);
+    base();
+    const uint64_t kept_from = newest_counting().at;
+    // The next base ends, and trims, when the publisher that starts has read the void run, once.
+    more(1);
+    wanted = 0;
+    std::atomic<bool> trimmed{false};
+    hooks.before_read = [&](ty_engine_log log, uint64_t behind, uint32_t) {
+        if (log == TY_ENGINE_RECORDS && behind == voids_end && !trimmed.exchange(true)) {
+            EXPECT_OK(engine.table()->trim(engine.table()->context, log, kept_from));
+        }
+    };
+    publish_quietly(&between); // OK: acknowledged
+    EXPECT_TRUE(trimmed);
+    ASSERT_OK(standby.make()) << ty_error_text();
+    standby.open();
+    ty_status status;
+    do
+        status = standby.step();
+    while (!status && !standby.report.caught_up);
+    EXPECT_OK(status);
+    EXPECT_EQ(last_lsn(), standby.report.lsn) << "what was acknowledged is not in a new standby";
+}
+
+// A base that begins while a long record is sent.
+TEST_F(void_run_test, a_base_that_begins_within_a_record) {
+    more(5);
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+    }
+    large();
+    std::mutex lock;
+    std::condition_variable changed;
+    bool within = false, goes_on = false;
+    const auto go_on = [&] {
+        const std::lock_guard<std::mutex> with(lock);
+        goes_on = true;
+        changed.notify_all();
+    };
+    // The record's second part waits until the base waits for it, or begins.
+    hooks.before_append = [&](ty_engine_log log, const message_header &header) {
+        if (log == TY_ENGINE_BASES)
+            return go_on();
+        if (header.kind != uint32_t(message_kind::part) || header.offset == 0)
+            return;
+        std::unique_lock<std::mutex> with(lock);
+        within = true;
+        changed.notify_all();
+        changed.wait(with, [&] { return goes_on; });
+    };
+    {
+        const publisher_owner publisher = open_publisher(source.options(), &between);
+        {
+            std::unique_lock<std::mutex> with(lock);
+            changed.wait(with, [&] { return within; });
+        }
+        constexpr uint32_t waits_ms = 1000; // as a base waits for records, and nobody else
+        hooks.before_read = [&](ty_engine_log log, uint64_t behind, uint32_t timeout_ms) {
+            if (log == TY_ENGINE_RECORDS && behind == store.newest(log) && timeout_ms == waits_ms)
+                go_on();
+        };
+        EXPECT_OK(ty_publish_base(heap_path, &between, &source.options(), nullptr)) << ty_error_text();
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms)) << ty_error_text();
+    }
+    hooks.before_read = nullptr;
+    ASSERT_OK(standby.make()) << ty_error_text();
+    standby.open();
+    ty_status status;
+    do
+        status = standby.step();
+    while (!status && !standby.report.caught_up);
+    EXPECT_OK(status);
+    EXPECT_EQ(last_lsn(), standby.report.lsn) << "what was acknowledged cannot be got";
+}
+
+// The server is put back to a state before a void run that a standby has read: nothing that counts is lost.
+TEST_F(void_run_test, a_void_run_that_a_standby_has_read_is_lost) {
+    more(5);
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+    }
+    more(3);
+    publish_quietly(engine.table());
+    const size_t before = messages().size();
+    late_messages(20);
+    ASSERT_OK(standby.make());
+    standby.open();
+    standby.catch_up();
+    standby.close();
+    messages().resize(before);
+    standby.open();
+    const ty_status status = standby.step();
+    EXPECT_OK(status) << ty_error_text();
+    const ty_status promoted = ty_standby_promote(standby.get(), &standby.report);
+    EXPECT_OK(promoted) << ty_error_text();
+    EXPECT_EQ(last_lsn(), standby.report.lsn);
+}
+
+// ST21: the engine lost a message that was acknowledged, and the heap has it.
+TEST_F(void_run_test, a_primary_is_not_told_to_remove_its_files) {
+    more(5);
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+    }
+    large();
+    gate_acknowledgements();
+    publish_quietly(&between);
+    ASSERT_LT(4u, messages().size());
+    messages().erase(messages().end() - 2);
+    const publisher_owner publisher = open_publisher(source.options(), engine.table());
+    EXPECT_NE(TY_OK, ty_publisher_wait(publisher.get(), UINT64_MAX, 3000));
+    const std::string text = ty_error_text();
+    EXPECT_TRUE(report_of(publisher.get()).ended);
+    EXPECT_EQ(std::string::npos, text.find("remove")) << text;
+}
+
+// ST21: another standby began a term, and its machine was lost: this one has all.
+TEST_F(void_run_test, a_standby_beside_one_that_was_lost_amid_its_promotion) {
+    more(5);
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+    }
+    ASSERT_OK(standby.make());
+    {
+        ASSERT_OK(ty_standby_make(folder.file("b").c_str(), engine.table(), nullptr, nullptr, nullptr));
+        sim_engine unheard(store, 1, {0, 1000, 0, 0});
+        standby_of deaf(folder.file("b"), unheard.table());
+        deaf.open();
+        EXPECT_EQ(TY_E_IO, ty_standby_promote(deaf.get(), &deaf.report));
+        deaf.discard();
+        remove_heap(folder.file("b"));
+    }
+    standby.open();
+    EXPECT_NE(TY_OK, ty_standby_promote(standby.get(), &standby.report));
+    const std::string text = ty_error_text();
+    EXPECT_EQ(last_lsn(), standby.report.lsn);
+    EXPECT_EQ(std::string::npos, text.find("remove")) << text;
+}
+
+// ---- A model: sessions whose messages come late, in any interleaving.
+
+struct model_session {
+    uint64_t expected = 0, known_at = 0;
+    message_header last{};
+    struct sent {
+        std::string bytes;
+        uint64_t expected;
+    };
+    std::deque<sent> way;     // under way, in order
+    std::deque<int64_t> told; // results not read yet: the place, or -1
+    bool failed = false;
+};
+
+struct model {
+    bool keeps;
+    std::mt19937_64 random;
+    sim_store store;
+    sim_engine engine{store};
+    std::vector<model_session> sessions;
+    uint64_t next_session = 1, term = 0;
+    std::map<uint64_t, uint64_t> counting; // at -> number
+    std::vector<uint64_t> acked;
+    tail truth{};
+    size_t judged = 0;
+    struct reader {
+        tail last{};
+        uint64_t at = 0;
+    };
+    std::vector<reader> readers;
+    uint64_t skipped = 0, errors = 0;
+
+    explicit model(uint64_t seed, bool kept) : keeps(kept), random(seed) { store.step = 1; }
+    uint64_t below(uint64_t n) { return random() % n; }
+    std::vector<sim_message> &log() { return store.logs[0]; }
+
+    void add(std::string bytes, const char *why) {
+        store.add(0, std::move(bytes));
+        const message one = message_in(log().back());
+        bool counts = false;
+        const ty_status status = judge(one, &truth, &counts);
+        if (status) {
+            ADD_FAILURE() << why << ": " << ty_error_text() << " at " << one.at << " number " << one.header.number
+                          << " behind " << truth.number << " voids " << truth.voids;
+            ++errors;
+        }
+        if (counts)
+            counting[one.at] = one.header.number;
+    }
+    bool find(place *at) {
+        bool found = false;
+        const ty_status status = newest_place(*engine.table(), at, &found);
+        if (status) {
+            ADD_FAILURE() << "newest_place: " << ty_error_text();
+            ++errors;
+            return false;
+        }
+        if (found && at->newest.read.at != truth.at) {
+            ADD_FAILURE() << "newest_place found " << at->newest.read.at << ", not " << truth.at;
+            ++errors;
+            return false;
+        }
+        return true;
+    }
+    void send(model_session &s, message_kind kind) {
+        message_header header = header_behind(s.last, kind);
+        header.session = s.last.session;
+        header.known_at = s.known_at;
+        const std::vector<uint8_t> bytes = message_of(header);
+        memcpy(&s.last, bytes.data(), sizeof s.last);
+        s.way.push_back({std::string(bytes.begin(), bytes.end()), s.expected});
+        s.expected += s.expected == TY_ENGINE_ANYWHERE ? 0 : 1;
+    }
+    void begin() {
+        place at;
+        if (!find(&at))
+            return;
+        model_session s;
+        s.last = at.newest.read.header;
+        s.known_at = at.newest.read.at;
+        s.expected = at.end_at;
+        const bool empty = s.last.number == 0;
+        s.last.session = next_session++;
+        if (empty) {
+            s.last.term = s.last.replication = 1;
+            term = 1;
+        }
+        sessions.push_back(s);
+        if (empty)
+            send(sessions.back(), message_kind::term);
+        if (empty || begins_term(s.last))
+            send(sessions.back(), message_kind::timeline);
+    }
+    void promote() { // by who has read some counting message, perhaps an older one
+        if (counting.empty())
+            return;
+        auto at = std::prev(counting.end());
+        for (uint64_t back = below(4); back && at != counting.begin(); --back)
+            --at;
+        for (const sim_message &one : log())
+            if (one.position == at->first) {
+                const message m = message_in(one);
+                const bool takes = below(2);
+                message_header header = header_behind(m.header, takes ? message_kind::take_over : message_kind::term);
+                header.term = m.header.term + 1;
+                header.session = next_session++;
+                header.known_at = m.at;
+                const std::vector<uint8_t> bytes = message_of(header);
+                model_session s;
+                s.failed = true;
+                s.way.push_back(
+                    {std::string(bytes.begin(), bytes.end()), takes ? store.newest(0) - below(2) : TY_ENGINE_ANYWHERE});
+                sessions.push_back(s);
+                return;
+            }
+    }
+    void deliver(model_session &s) {
+        if (s.way.empty())
+            return;
+        auto one = std::move(s.way.front());
+        s.way.pop_front();
+        const bool fits = one.expected == TY_ENGINE_ANYWHERE || one.expected == store.newest(0);
+        if (fits || keeps)
+            add(std::move(one.bytes), "delivered");
+        s.told.push_back(fits ? int64_t(store.newest(0)) : -1);
+    }
+    void hear(model_session &s) {
+        if (s.told.empty() || s.failed)
+            return;
+        const int64_t told = s.told.front();
+        s.told.pop_front();
+        if (told < 0) {
+            s.failed = true;
+            return;
+        }
+        s.known_at = uint64_t(told);
+        acked.push_back(s.known_at);
+        if (!counting.count(s.known_at)) {
+            ADD_FAILURE() << "acknowledged, and does not count: " << told;
+            ++errors;
+        }
+    }
+    void read(reader &r) {
+        for (const sim_message &one : log()) {
+            if (one.position <= r.at)
+                continue;
+            const message m = message_in(one);
+            bool counts = false;
+            const ty_status status = judge(m, &r.last, &counts);
+            if (status) {
+                r.at = UINT64_MAX; // told
+                return;
+            }
+            r.at = one.position;
+            if (below(20) == 0)
+                return;
+        }
+        if (r.last.at != truth.at && r.at == store.newest(0))
+            skipped += 1; // believes that it has all
+    }
+    void step() {
+        switch (below(20)) {
+        case 0:
+            begin();
+            break;
+        case 1:
+            if (below(8) == 0)
+                promote();
+            break;
+        case 2: // cut
+            if (!sessions.empty()) {
+                model_session &s = sessions[below(sessions.size())];
+                s.failed = true;
+                if (below(2) && !keeps) // some are lost, in the middle too
+                    for (size_t n = 0; n < s.way.size();)
+                        below(3) ? n++ : (s.way.erase(s.way.begin() + int64_t(n)), n);
+                else if (below(2))
+                    s.way.resize(below(s.way.size() + 1));
+            }
+            break;
+        case 3:
+        case 4:
+        case 5:
+        case 6:
+            if (!sessions.empty() && !sessions.back().failed)
+                for (uint64_t n = below(6); n && sessions.back().way.size() < 64; --n)
+                    send(sessions.back(), message_kind::alive);
+            break;
+        case 7:
+        case 8:
+            if (!sessions.empty())
+                hear(sessions.back());
+            break;
+        case 9: // a reader begins at a counting message
+            if (!counting.empty()) {
+                auto at = counting.begin();
+                std::advance(at, below(counting.size()));
+                for (const sim_message &one : log())
+                    if (one.position == at->first) {
+                        const message m = message_in(one);
+                        readers.push_back(
+                            {{m.header.number, m.header.checksum, m.header.session, m.header.term, m.at, 0}, m.at});
+                    }
+            }
+            break;
+        case 10:
+            if (!readers.empty())
+                read(readers[below(readers.size())]);
+            break;
+        case 11:
+            if (trims && below(10) == 0 && counting.size() > 2) {
+                auto at = counting.end();
+                for (uint64_t back = 1 + below(4); back && at != counting.begin(); --back)
+                    --at;
+                (void)!engine.table()->trim(engine.table()->context, TY_ENGINE_RECORDS, at->first);
+            }
+            break;
+        default:
+            if (!sessions.empty()) {
+                const uint64_t back = below(3) ? 0 : below(std::min<size_t>(sessions.size(), 6));
+                deliver(sessions[sessions.size() - 1 - back]);
+            }
+        }
+    }
+    bool trims = false;
+};
+
+TEST(void_run_model, nothing_is_wrong_where_nothing_is_lost) {
+    for (bool keeps : {false, true})
+        for (uint64_t seed = 1; seed <= uint64_t(effort(200)) && !testing::Test::HasFailure(); ++seed) {
+            model m(seed, keeps);
+            for (int n = 0; n < 600 && !testing::Test::HasFailure(); ++n)
+                m.step();
+            for (auto &r : m.readers)
+                for (int n = 0; n < 1000 && r.at != UINT64_MAX && r.at < m.store.newest(0); ++n)
+                    m.read(r);
+            for (auto &r : m.readers) {
+                EXPECT_NE(UINT64_MAX, r.at) << "a reader from a counting message is refused, seed " << seed;
+                EXPECT_EQ(m.truth.at, r.last.at) << seed;
+            }
+            EXPECT_EQ(0u, m.skipped);
+        }
+}
+
+} // namespace
