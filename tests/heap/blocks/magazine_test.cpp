@@ -532,14 +532,22 @@ TEST_F(heap_cached_resting, a_block_freed_meanwhile_is_not_lost) {
     ASSERT_EQ(state.owner.load(), resting);
     state.pending.fetch_add(1);
     resting->remote[size_class].store(number);
+    // It sets its bit when the queue is taken over, or at the end: a later give-up would take it from there.
+    std::atomic<bool> over{false}, queued{false};
     std::thread other([&] {
         while (state.owner.load() == resting)
             std::this_thread::yield();
+        for (int empty = 0; empty < 1000 && !over; ++empty) // a give-up that comes again empties it for a moment
+            if (resting->remote[size_class].load() != 0)
+                empty = 0;
+        queued = resting->remote[size_class].load() != 0;
         remote_of(heap, block.head)[block.index / 64].fetch_or(uint64_t{1} << block.index % 64);
     });
     kept.clear();
     growth_for(sizes[0]);
+    over = true;
     other.join();
+    EXPECT_FALSE(queued) << "a cache that gave up its spans has one of them in its queue";
     EXPECT_EQ(state.pending.load(), 0u);
     expect_sound();
 }
