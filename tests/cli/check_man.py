@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Goal: docs/man/taiyen.1 has each command and each option of the program, and none that it has not.
-Method: hold the page against what --help says of each command.
+"""Goal: docs/man/taiyen.1 has each command and each option of the program, and none that it has not; nor has the table of
+commands in docs/reference.md. Method: hold both against what --help says of each command.
 
     tests/cli/check_man.py TAIYEN
 """
@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "man" / "taiyen.1"
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 
 def walk(program):
@@ -27,7 +27,7 @@ def walk(program):
 
 def main():
     commands, options = walk(sys.argv[1])
-    page = PAGE.read_text(encoding="utf-8")
+    page = (DOCS / "man" / "taiyen.1").read_text(encoding="utf-8")
     in_page = {"commands": set(re.findall(r"^\.It Cm (.*)$", page, re.MULTILINE)),
                "options": set("-" + name for line in re.findall(r"^\.It Fl (.*)$", page, re.MULTILINE)
                               for name in re.findall(r"(-[\w-]+)", line))}
@@ -36,6 +36,12 @@ def main():
         for name in sorted(there ^ in_page[what]):
             problems += 1
             print(f"{name}: only in {'the program' if name in there else 'the manual page'}")
+    table = re.findall(r"^\| `taiyen .*$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = set(re.findall(r"`(--[a-z][a-z-]*)", "\n".join(table)))
+    for name in sorted(named - options - {"--version"}):
+        problems += 1
+        print(f"{name}: only in the reference")
+    problems += not named
     print(f"{len(commands)} commands, {len(options)} options: {problems} problems")
     return 1 if problems or not commands else 0
 
