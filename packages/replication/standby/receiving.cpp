@@ -28,11 +28,10 @@ ty_status refuse_place(uint64_t at) {
 }
 
 ty_status refuse_new_primary(const std::string &path, uint64_t term) {
-    return fail(TY_E_MISMATCH, "go on as a standby: another heap is the primary since term " + std::to_string(term),
-                path,
-                "move this standby's files away, make a new one (ty_standby_make, taiyen standby), and keep these "
-                "until that has "
-                "what they have");
+    return fail(
+        TY_E_MISMATCH, "go on as a standby: another heap is the primary since term " + std::to_string(term), path,
+        "move this standby's files away, make a new one (ty_standby_make, taiyen standby), and keep these until "
+        "that has what they have");
 }
 
 } // namespace

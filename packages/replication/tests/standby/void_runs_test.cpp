@@ -1,10 +1,9 @@
 // Goal: what stands behind void messages (ST1) is passed over by nobody when the log is trimmed, put back or read
-// meanwhile; no false loss is found in any interleaving of sessions whose messages come late (a model).
-// Method: a simulated engine with hooks at each call; a model of messages' headers beside judge() and newest_place().
+// meanwhile; and nobody is told to remove what may be the only copy (ST21).
+// Method: a simulated engine with hooks at each call.
 #include "packages/replication/standby/engine_io.hpp"
 #include "packages/replication/standby/receiving.hpp"
 #include "support.hpp"
-#include "tests/effort.hpp"
 
 #include <atomic>
 #include <deque>
@@ -131,6 +130,15 @@ protected:
         const publisher_owner publisher = open_publisher(source.options(), to, heap_path, options);
         EXPECT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms)) << ty_error_text();
     }
+    // The heap is published, with a base.
+    void begin() {
+        more(5);
+        {
+            const publisher_owner publisher = open_publisher(source.options(), engine.table());
+            put_base(source, store, engine.table());
+            ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+        }
+    }
     void base() {
         ASSERT_OK(ty_publish_base(heap_path, engine.table(), &source.options(), nullptr)) << ty_error_text();
     }
@@ -143,12 +151,16 @@ protected:
         };
         hooks.deaf = [this] { return handed < wanted; };
     }
-    void expect_nothing_skipped() {
-        standby.open();
+    ty_status follow() { // to the end, or to a failure
         ty_status status;
         do
             status = standby.step();
         while (!status && !standby.report.caught_up);
+        return status;
+    }
+    void expect_nothing_skipped() {
+        standby.open();
+        const ty_status status = follow();
         EXPECT_TRUE(status || standby.report.lsn == last_lsn()) << "caught up without what was acknowledged";
         const ty_status promoted = ty_standby_promote(standby.get(), &standby.report);
         EXPECT_TRUE(promoted || standby.report.lsn == last_lsn()) << "promoted without what was acknowledged";
@@ -167,12 +179,7 @@ protected:
 
 // A standby sleeps behind a void run; behind it messages that counted are acknowledged, and trimmed by bases.
 TEST_F(void_run_test, trimmed_messages_behind_a_void_run_are_not_skipped) {
-    more(5);
-    {
-        const publisher_owner publisher = open_publisher(source.options(), engine.table());
-        put_base(source, store, engine.table());
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
-    }
+    begin();
     more(3);
     publish_quietly(engine.table());
     late_messages(60);
@@ -225,11 +232,7 @@ TEST_F(void_run_test, trimmed_messages_of_the_last_session_behind_a_void_run_are
 // The server was put back, another term went on from there; and it cannot be asked again when the standby explains
 // why it stops: the standby has more, and is not to be removed.
 TEST_F(void_run_test, a_standby_that_has_more_is_not_to_be_removed_while_the_server_does_not_answer) {
-    more(5);
-    {
-        const publisher_owner publisher = open_publisher(source.options(), engine.table());
-        put_base(source, store, engine.table());
-    }
+    begin();
     ASSERT_OK(standby.make());
     for (int n = 0; n < 4; ++n) {
         more(3);
@@ -262,12 +265,7 @@ TEST_F(void_run_test, a_standby_that_has_more_is_not_to_be_removed_while_the_ser
 
 // A base trims the records while a publisher that starts reads them within a void run.
 TEST_F(void_run_test, a_publisher_that_starts_while_a_void_run_is_trimmed) {
-    more(5);
-    {
-        const publisher_owner publisher = open_publisher(source.options(), engine.table());
-        put_base(source, store, engine.table());
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
-    }
+    begin();
     late_messages(60);
     const uint64_t voids_end = store.newest(TY_ENGINE_RECORDS);
     large();
@@ -288,22 +286,14 @@ TEST_F(void_run_test, a_publisher_that_starts_while_a_void_run_is_trimmed) {
     EXPECT_TRUE(trimmed);
     ASSERT_OK(standby.make()) << ty_error_text();
     standby.open();
-    ty_status status;
-    do
-        status = standby.step();
-    while (!status && !standby.report.caught_up);
+    const ty_status status = follow();
     EXPECT_OK(status);
     EXPECT_EQ(last_lsn(), standby.report.lsn) << "what was acknowledged is not in a new standby";
 }
 
 // A base that begins while a long record is sent.
 TEST_F(void_run_test, a_base_that_begins_within_a_record) {
-    more(5);
-    {
-        const publisher_owner publisher = open_publisher(source.options(), engine.table());
-        put_base(source, store, engine.table());
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
-    }
+    begin();
     large();
     std::mutex lock;
     std::condition_variable changed;
@@ -341,22 +331,14 @@ TEST_F(void_run_test, a_base_that_begins_within_a_record) {
     hooks.before_read = nullptr;
     ASSERT_OK(standby.make()) << ty_error_text();
     standby.open();
-    ty_status status;
-    do
-        status = standby.step();
-    while (!status && !standby.report.caught_up);
+    const ty_status status = follow();
     EXPECT_OK(status);
     EXPECT_EQ(last_lsn(), standby.report.lsn) << "what was acknowledged cannot be got";
 }
 
 // The server is put back to a state before a void run that a standby has read: nothing that counts is lost.
 TEST_F(void_run_test, a_void_run_that_a_standby_has_read_is_lost) {
-    more(5);
-    {
-        const publisher_owner publisher = open_publisher(source.options(), engine.table());
-        put_base(source, store, engine.table());
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
-    }
+    begin();
     more(3);
     publish_quietly(engine.table());
     const size_t before = messages().size();
@@ -376,12 +358,7 @@ TEST_F(void_run_test, a_void_run_that_a_standby_has_read_is_lost) {
 
 // ST21: the engine lost a message that was acknowledged, and the heap has it.
 TEST_F(void_run_test, a_primary_is_not_told_to_remove_its_files) {
-    more(5);
-    {
-        const publisher_owner publisher = open_publisher(source.options(), engine.table());
-        put_base(source, store, engine.table());
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
-    }
+    begin();
     large();
     gate_acknowledgements();
     publish_quietly(&between);
@@ -396,12 +373,7 @@ TEST_F(void_run_test, a_primary_is_not_told_to_remove_its_files) {
 
 // ST21: another standby began a term, and its machine was lost: this one has all.
 TEST_F(void_run_test, a_standby_beside_one_that_was_lost_amid_its_promotion) {
-    more(5);
-    {
-        const publisher_owner publisher = open_publisher(source.options(), engine.table());
-        put_base(source, store, engine.table());
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
-    }
+    begin();
     ASSERT_OK(standby.make());
     {
         ASSERT_OK(ty_standby_make(folder.file("b").c_str(), engine.table(), nullptr, nullptr, nullptr));
@@ -417,250 +389,6 @@ TEST_F(void_run_test, a_standby_beside_one_that_was_lost_amid_its_promotion) {
     const std::string text = ty_error_text();
     EXPECT_EQ(last_lsn(), standby.report.lsn);
     EXPECT_EQ(std::string::npos, text.find("remove")) << text;
-}
-
-// ---- A model: sessions whose messages come late, in any interleaving.
-
-struct model_session {
-    uint64_t expected = 0, known_at = 0;
-    message_header last{};
-    struct sent {
-        std::string bytes;
-        uint64_t expected;
-    };
-    std::deque<sent> way;     // under way, in order
-    std::deque<int64_t> told; // results not read yet: the place, or -1
-    bool failed = false;
-};
-
-struct model {
-    bool keeps;
-    std::mt19937_64 random;
-    sim_store store;
-    sim_engine engine{store};
-    std::vector<model_session> sessions;
-    uint64_t next_session = 1, term = 0;
-    std::map<uint64_t, uint64_t> counting; // at -> number
-    std::vector<uint64_t> acked;
-    tail truth{};
-    size_t judged = 0;
-    struct reader {
-        tail last{};
-        uint64_t at = 0;
-    };
-    std::vector<reader> readers;
-    uint64_t skipped = 0, errors = 0;
-
-    explicit model(uint64_t seed, bool kept) : keeps(kept), random(seed) { store.step = 1; }
-    uint64_t below(uint64_t n) { return random() % n; }
-    std::vector<sim_message> &log() { return store.logs[0]; }
-
-    void add(std::string bytes, const char *why) {
-        store.add(0, std::move(bytes));
-        const message one = message_in(log().back());
-        bool counts = false;
-        const ty_status status = judge(one, &truth, &counts);
-        if (status) {
-            ADD_FAILURE() << why << ": " << ty_error_text() << " at " << one.at << " number " << one.header.number
-                          << " behind " << truth.number << " voids " << truth.voids;
-            ++errors;
-        }
-        if (counts)
-            counting[one.at] = one.header.number;
-    }
-    bool find(place *at) {
-        bool found = false;
-        const ty_status status = newest_place(*engine.table(), at, &found);
-        if (status) {
-            ADD_FAILURE() << "newest_place: " << ty_error_text();
-            ++errors;
-            return false;
-        }
-        if (found && at->newest.read.at != truth.at) {
-            ADD_FAILURE() << "newest_place found " << at->newest.read.at << ", not " << truth.at;
-            ++errors;
-            return false;
-        }
-        return true;
-    }
-    void send(model_session &s, message_kind kind) {
-        message_header header = header_behind(s.last, kind);
-        header.session = s.last.session;
-        header.known_at = s.known_at;
-        const std::vector<uint8_t> bytes = message_of(header);
-        memcpy(&s.last, bytes.data(), sizeof s.last);
-        s.way.push_back({std::string(bytes.begin(), bytes.end()), s.expected});
-        s.expected += s.expected == TY_ENGINE_ANYWHERE ? 0 : 1;
-    }
-    void begin() {
-        place at;
-        if (!find(&at))
-            return;
-        model_session s;
-        s.last = at.newest.read.header;
-        s.known_at = at.newest.read.at;
-        s.expected = at.end_at;
-        const bool empty = s.last.number == 0;
-        s.last.session = next_session++;
-        if (empty) {
-            s.last.term = s.last.replication = 1;
-            term = 1;
-        }
-        sessions.push_back(s);
-        if (empty)
-            send(sessions.back(), message_kind::term);
-        if (empty || begins_term(s.last))
-            send(sessions.back(), message_kind::timeline);
-    }
-    void promote() { // by who has read some counting message, perhaps an older one
-        if (counting.empty())
-            return;
-        auto at = std::prev(counting.end());
-        for (uint64_t back = below(4); back && at != counting.begin(); --back)
-            --at;
-        for (const sim_message &one : log())
-            if (one.position == at->first) {
-                const message m = message_in(one);
-                const bool takes = below(2);
-                message_header header = header_behind(m.header, takes ? message_kind::take_over : message_kind::term);
-                header.term = m.header.term + 1;
-                header.session = next_session++;
-                header.known_at = m.at;
-                const std::vector<uint8_t> bytes = message_of(header);
-                model_session s;
-                s.failed = true;
-                s.way.push_back(
-                    {std::string(bytes.begin(), bytes.end()), takes ? store.newest(0) - below(2) : TY_ENGINE_ANYWHERE});
-                sessions.push_back(s);
-                return;
-            }
-    }
-    void deliver(model_session &s) {
-        if (s.way.empty())
-            return;
-        auto one = std::move(s.way.front());
-        s.way.pop_front();
-        const bool fits = one.expected == TY_ENGINE_ANYWHERE || one.expected == store.newest(0);
-        if (fits || keeps)
-            add(std::move(one.bytes), "delivered");
-        s.told.push_back(fits ? int64_t(store.newest(0)) : -1);
-    }
-    void hear(model_session &s) {
-        if (s.told.empty() || s.failed)
-            return;
-        const int64_t told = s.told.front();
-        s.told.pop_front();
-        if (told < 0) {
-            s.failed = true;
-            return;
-        }
-        s.known_at = uint64_t(told);
-        acked.push_back(s.known_at);
-        if (!counting.count(s.known_at)) {
-            ADD_FAILURE() << "acknowledged, and does not count: " << told;
-            ++errors;
-        }
-    }
-    void read(reader &r) {
-        for (const sim_message &one : log()) {
-            if (one.position <= r.at)
-                continue;
-            const message m = message_in(one);
-            bool counts = false;
-            const ty_status status = judge(m, &r.last, &counts);
-            if (status) {
-                r.at = UINT64_MAX; // told
-                return;
-            }
-            r.at = one.position;
-            if (below(20) == 0)
-                return;
-        }
-        if (r.last.at != truth.at && r.at == store.newest(0))
-            skipped += 1; // believes that it has all
-    }
-    void step() {
-        switch (below(20)) {
-        case 0:
-            begin();
-            break;
-        case 1:
-            if (below(8) == 0)
-                promote();
-            break;
-        case 2: // cut
-            if (!sessions.empty()) {
-                model_session &s = sessions[below(sessions.size())];
-                s.failed = true;
-                if (below(2) && !keeps) // some are lost, in the middle too
-                    for (size_t n = 0; n < s.way.size();)
-                        below(3) ? n++ : (s.way.erase(s.way.begin() + int64_t(n)), n);
-                else if (below(2))
-                    s.way.resize(below(s.way.size() + 1));
-            }
-            break;
-        case 3:
-        case 4:
-        case 5:
-        case 6:
-            if (!sessions.empty() && !sessions.back().failed)
-                for (uint64_t n = below(6); n && sessions.back().way.size() < 64; --n)
-                    send(sessions.back(), message_kind::alive);
-            break;
-        case 7:
-        case 8:
-            if (!sessions.empty())
-                hear(sessions.back());
-            break;
-        case 9: // a reader begins at a counting message
-            if (!counting.empty()) {
-                auto at = counting.begin();
-                std::advance(at, below(counting.size()));
-                for (const sim_message &one : log())
-                    if (one.position == at->first) {
-                        const message m = message_in(one);
-                        readers.push_back(
-                            {{m.header.number, m.header.checksum, m.header.session, m.header.term, m.at, 0}, m.at});
-                    }
-            }
-            break;
-        case 10:
-            if (!readers.empty())
-                read(readers[below(readers.size())]);
-            break;
-        case 11:
-            if (trims && below(10) == 0 && counting.size() > 2) {
-                auto at = counting.end();
-                for (uint64_t back = 1 + below(4); back && at != counting.begin(); --back)
-                    --at;
-                (void)!engine.table()->trim(engine.table()->context, TY_ENGINE_RECORDS, at->first);
-            }
-            break;
-        default:
-            if (!sessions.empty()) {
-                const uint64_t back = below(3) ? 0 : below(std::min<size_t>(sessions.size(), 6));
-                deliver(sessions[sessions.size() - 1 - back]);
-            }
-        }
-    }
-    bool trims = false;
-};
-
-TEST(void_run_model, nothing_is_wrong_where_nothing_is_lost) {
-    for (bool keeps : {false, true})
-        for (uint64_t seed = 1; seed <= uint64_t(effort(200)) && !testing::Test::HasFailure(); ++seed) {
-            model m(seed, keeps);
-            for (int n = 0; n < 600 && !testing::Test::HasFailure(); ++n)
-                m.step();
-            for (auto &r : m.readers)
-                for (int n = 0; n < 1000 && r.at != UINT64_MAX && r.at < m.store.newest(0); ++n)
-                    m.read(r);
-            for (auto &r : m.readers) {
-                EXPECT_NE(UINT64_MAX, r.at) << "a reader from a counting message is refused, seed " << seed;
-                EXPECT_EQ(m.truth.at, r.last.at) << seed;
-            }
-            EXPECT_EQ(0u, m.skipped);
-        }
 }
 
 } // namespace

@@ -157,9 +157,9 @@ static_assert(offsetof(journal_header, checksum) == 120);
 
 inline constexpr uint64_t chunk_magic = 0x6b636e6579696154; // "Taiyenck"
 inline constexpr uint32_t chunk_pages_max = 248;
-inline constexpr uint32_t chunk_last = 1; // flag: the batch ends with this chunk
-inline constexpr uint32_t chunk_has_streams =
-    2; // flag of a last chunk: chunk_streams stands in place of the last entries
+// Flags of the last chunk: the batch ends with it; chunk_streams stands in place of its last entries.
+inline constexpr uint32_t chunk_last = 1;
+inline constexpr uint32_t chunk_has_streams = 2;
 
 struct chunk_entry {
     uint64_t page;
