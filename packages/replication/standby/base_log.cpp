@@ -104,6 +104,7 @@ ty_status base_writer::begin(const char *name) {
     memcpy(header.owner, of.owner, sizeof header.owner);
     header.position = of.position;
     header.timeline_lsn = of.timeline_lsn;
+    header.timeline = of.timeline;
     header.previous = 0;
     header.known_at = newest.read.at;
     header.records_at = records_.newest.read.at;
@@ -167,7 +168,7 @@ ty_status base_writer::wait_for_records() {
         if (!same_owner(now.owner, from.owner))
             return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "",
                         "see what the publisher of this one reports");
-        if (now.timeline_lsn != from.timeline_lsn || begins_term(now))
+        if (now.timeline != from.timeline || begins_term(now))
             return refuse_busy("the publisher fell behind meanwhile");
         if (now.position.lsn >= lsn_)
             return TY_OK;

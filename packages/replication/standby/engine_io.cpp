@@ -75,7 +75,7 @@ ty_status read_newest_place(const ty_engine &engine, uint64_t end, uint64_t know
         const message_header &header = one.read.header;
         if (last.number == 0 && header.number != 1) // it counts: it was known to be acknowledged, or it is the oldest
                                                     // one kept
-            last = {header.number - 1, header.previous, 0, header.term - begins_term(header), 0, 0};
+            last = {header.number - 1, header.previous, 0, header.term - begins_term(header), header.timeline, 0, 0};
         if (ty_status status = judge(one.read, &last, &counts))
             return status;
         if (counts)
@@ -128,6 +128,7 @@ message_header header_behind(const message_header &before, message_kind kind) {
     memcpy(header.owner, before.owner, sizeof header.owner);
     header.position = before.position;
     header.timeline_lsn = before.timeline_lsn;
+    header.timeline = before.timeline;
     return header;
 }
 
@@ -138,7 +139,7 @@ ty_status append_one(const ty_engine &engine, ty_engine_log log, uint64_t term, 
         return fail(TY_E_DAMAGED, "write to the engine: its log, or the heap, has the highest term that there can be",
                     engine.name ? engine.name : "",
                     "no promotion makes it that high: keep the heaps, and publish under another name");
-    if (ty_status status = engine.begin_session(engine.context, log, term, behind))
+    if (ty_status status = engine.begin_session(engine.context, log, behind))
         return status;
     if (ty_status status = engine.append(engine.context, log, bytes.data(), bytes.size()))
         return status;
@@ -278,8 +279,10 @@ ty_status goes_on(const ty_engine &engine, const message_header &base, bool *doe
         return status;
     if (base.records_at == 0 || newest < base.records_at)
         return TY_OK;
-    if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, base.records_at - 1, answer_ms, &there, does))
-        return status;
+    if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, base.records_at - 1, answer_ms, &there, does)) {
+        *does = false; // the message cannot be read
+        return is_wrong(status) ? TY_OK : status;
+    }
     const message_header &now = there.read.header;
     *does = *does && there.read.at == base.records_at && now.number == base.record_number &&
             now.checksum == base.record_checksum;

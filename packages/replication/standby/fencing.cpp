@@ -38,7 +38,7 @@ ty_status look_for(const ty_engine &engine, const term_memory &memory, const pla
     if (newest.at == memory.at || at.end_at < memory.at || memory.at == 0)
         return TY_OK;
     if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, memory.at - 1, answer_ms, &there, &found))
-        return status;
+        return is_wrong(status) ? TY_OK : status; // what cannot be read is not held
     if (!found)
         return fail(TY_E_IO, "read the engine's messages: they do not come", "", "try again");
     *trimmed = there.read.at > memory.at && newest.header.number > memory.number;
@@ -207,10 +207,24 @@ ty_status heap_memory::refuse_superseded(const char *call) const {
                           last + ": keep this file until the new primary was compared with it");
 }
 
+constexpr const char *go_on = "go on from that heap: taiyen promote (ty_publish_new_term)";
+
+std::string heap_memory::keep_and_go_on() const {
+    return path_ + " has " + up_to(known_.term, known_.lsn) + ": keep it. Put the store back, or " + go_on;
+}
+
+ty_status heap_memory::refuse_broken(const char *call, ty_status why) {
+    const std::lock_guard<std::mutex> with(lock_);
+    common::kept_failure failed;
+    failed.keep(why);
+    if (!known_.replication)
+        return failed.tell();
+    return fail(TY_E_DAMAGED, std::string(call) + ": " + failed.error.operation, engine_name(), keep_and_go_on());
+}
+
 ty_status heap_memory::refuse(const char *call, const finding &found, const message_header &newest) {
     const std::lock_guard<std::mutex> with(lock_);
     const std::string before = std::string(call) + ": ", other = heap_name(newest.owner);
-    const std::string goes_on = "go on from that heap: taiyen promote (ty_publish_new_term)";
     switch (found.is) {
     case standing::begins:
     case standing::goes_on:
@@ -223,16 +237,14 @@ ty_status heap_memory::refuse(const char *call, const finding &found, const mess
         return fail(TY_E_DAMAGED,
                     before + "the server is behind this heap: it has " +
                         (newest.number ? up_to(newest.term, newest.position.lsn) : std::string("nothing")),
-                    engine_name(),
-                    "it lost its store, or has an older one; " + path_ + " has " + up_to(known_.term, known_.lsn) +
-                        ": keep it. Put the store back, or " + goes_on);
+                    engine_name(), "it lost its store, or has an older one; " + keep_and_go_on());
     case standing::split:
         return fail(TY_E_DAMAGED,
                     before + "two heaps are the primary of term " + std::to_string(newest.term) + ": this one and " +
                         other,
                     engine_name(),
                     "it was copied or split, and each may have what the other lacks: keep both (this one is " + path_ +
-                        "), choose one, and " + goes_on);
+                        "), choose one, and " + go_on);
     case standing::foreign:
         break;
     }
@@ -240,7 +252,7 @@ ty_status heap_memory::refuse(const char *call, const finding &found, const mess
         return fail(TY_E_DAMAGED, before + "this is not the log that it was published to, but that of " + other,
                     engine_name(),
                     "keep " + path_ +
-                        ", and give the server and the name that it was published to; or another name, and " + goes_on);
+                        ", and give the server and the name that it was published to; or another name, and " + go_on);
     return fail(TY_E_MISMATCH, before + other + " is the primary since term " + std::to_string(newest.term), path_,
                 "publish this one under another name; or make a standby of that one at another path (taiyen standby)");
 }
@@ -251,25 +263,62 @@ namespace {
 
 constexpr const char *new_term_call = "begin a new term";
 
-// Behind any message: to look for the right place would race with a primary that still runs.
-ty_status put_term(const ty_engine &engine, const term_memory &memory, const place &at, const ty_feed_position &base,
-                   const uint8_t *identity, term_memory *begun) {
-    const message_header &newest = at.newest.read.header;
-    message_header header = header_behind(newest, message_kind::term);
-    header.term = std::max(memory.term, newest.term) + 1;
+// The newest message of the highest term, where some that count are missing or cannot be read.
+struct broken_log {
+    uint64_t until;
+    place *at;
+    uint64_t readable_at = 0; // of the last message, unless that one cannot be read
+
+    static bool take(const void *bytes, size_t size, uint64_t position, void *context) {
+        auto &self = *static_cast<broken_log *>(context);
+        message one;
+        self.at->end_at = position;
+        const bool is_readable = read_message(bytes, size, position, TY_ENGINE_RECORDS, &one) == TY_OK;
+        self.readable_at = is_readable ? position : 0;
+        owned_message &newest = self.at->newest;
+        if (is_readable && one.header.term >= newest.read.header.term) {
+            newest.read = one;
+            newest.read.payload = nullptr;
+        }
+        return position < self.until;
+    }
+};
+
+ty_status newest_of_broken(const ty_engine &engine, place *at, uint64_t *readable_at) {
+    broken_log log{0, at};
+    *at = {};
+    if (ty_status status = engine.newest(engine.context, TY_ENGINE_RECORDS, &log.until))
+        return status;
+    while (at->end_at < log.until) {
+        const uint64_t before = at->end_at;
+        if (ty_status status =
+                engine.read(engine.context, TY_ENGINE_RECORDS, before, answer_ms, broken_log::take, &log))
+            return status;
+        if (at->end_at == before)
+            return fail(TY_E_IO, "read the engine's messages: they do not come", "", "try again");
+    }
+    *readable_at = log.readable_at;
+    return TY_OK;
+}
+
+// Behind any message: to look for the right place would race with a primary that still runs. *newest becomes the term.
+ty_status put_term(const ty_engine &engine, const term_memory &memory, uint64_t known_at, const ty_feed_position &base,
+                   message_header *newest, term_memory *begun) {
+    message_header header = header_behind(*newest, message_kind::term);
+    header.term = std::max(memory.term, newest->term) + 1;
     header.replication = memory.replication;
     header.begun_term = header.term;
-    memcpy(header.owner, identity, sizeof header.owner);
+    memcpy(header.owner, base.heap_identity, sizeof header.owner);
     header.position = base;
     header.timeline_lsn = base.lsn;
     header.session = random_session();
-    header.known_at = at.newest.read.at;
+    header.known_at = known_at;
     const std::vector<uint8_t> bytes = message_of(header);
     uint64_t position = 0;
     if (ty_status status = append_one(engine, TY_ENGINE_RECORDS, header.term, TY_ENGINE_ANYWHERE, bytes, &position))
         return status;
-    memcpy(&header, bytes.data(), sizeof header);
-    *begun = memory_of(header, position);
+    memcpy(newest, bytes.data(), sizeof *newest);
+    *begun = memory_of(*newest, position);
     begun->lsn = memory.lsn;
     return TY_OK;
 }
@@ -304,10 +353,19 @@ ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const t
     if (known.replication == 0 || !same_owner(known.owner, base.heap_identity))
         return fail(TY_E_NOT_FOUND, std::string(new_term_call) + ": this heap is no primary", heap_path,
                     "promote a standby (taiyen promote, ty_standby_promote)");
-    if (ty_status status = newest_place(engine, &at, &any))
+    ty_status status = newest_place(engine, &at, &any);
+    const bool broken = is_wrong(status) && !taiyen::detail::fault("broken_log_ends_its_primary");
+    uint64_t known_at = at.newest.read.at;
+    if (broken)
+        status = newest_of_broken(engine, &at, &known_at);
+    if (status)
         return status;
-    if (ty_status status = compare(engine, known, base.heap_identity, at, any, &found))
+    any = any || broken;
+    status = compare(engine, known, base.heap_identity, at, any, &found);
+    if (status)
         return status;
+    if (found.is == standing::goes_on && broken)
+        found.is = standing::behind;
     if (found.is == standing::goes_on)
         return fail(TY_E_EXISTS,
                     std::string(new_term_call) + ": this heap is the primary, of term " +
@@ -315,13 +373,21 @@ ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const t
                     heap_path, "publish it (ty_publisher_open, taiyen publish)");
     if (found.is != standing::behind && found.is != standing::split)
         return memory.refuse(new_term_call, found, at.newest.read.header);
-    if (ty_status status = put_term(engine, known, at, base, base.heap_identity, &begun))
-        return status;
-    if (ty_status status = newest_place(engine, &at, &any))
-        return status;
-    if (!any || at.newest.read.header.term != begun.term || !same_owner(at.newest.read.header.owner, begun.owner))
+    message_header newest = at.newest.read.header;
+    for (int tries = 2; tries > 0; --tries) { // the newest message cannot be read: then behind the term put first
+        if ((status = put_term(engine, known, known_at, base, &newest, &begun)))
+            return status;
+        known_at = begun.at;
+        status = newest_place(engine, &at, &any);
+        if (!is_wrong(status))
+            break;
+    }
+    if (!status &&
+        (!any || at.newest.read.header.term != begun.term || !same_owner(at.newest.read.header.owner, begun.owner)))
         return fail(TY_E_BUSY, std::string(new_term_call) + ": another heap has begun one", heap_path, "try again");
-    if (ty_status status = memory.keep(begun))
+    if (status)
+        return status;
+    if ((status = memory.keep(begun)))
         return status;
     if (term)
         *term = begun.term;

@@ -78,6 +78,8 @@ public:
     // Why the engine must not be written to, by what compare() found; TY_OK for begins and goes_on. ST20: that the heap
     // was superseded is durable before it is reported.
     ty_status refuse(const char *call, const finding &found, const message_header &newest);
+    // ST21: the same where messages among those that count are missing, or damaged (why).
+    ty_status refuse_broken(const char *call, ty_status why);
 
 private:
     ty_status read_notes();
@@ -86,6 +88,7 @@ private:
     ty_status note_superseded(const finding &found, const message_header &newest);
     ty_status refuse_superseded(const char *call) const;
     std::string engine_name() const;
+    std::string keep_and_go_on() const;
 
     std::string path_;
     const ty_engine &engine_;
@@ -96,7 +99,7 @@ private:
     uint64_t durable_ms_ = 0;
 };
 
-// Begins a term with a heap that is a primary already, where the engine lacks what the heap has.
+// Begins a term with a heap that is a primary already, where the engine lacks what the heap has, or lost messages.
 ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *term);
 
 } // namespace taiyen::standby

@@ -112,7 +112,7 @@ jetstream::jetstream(const char *name, const ty_jetstream_options &options) : op
         auto &js = *static_cast<jetstream *>(context);
         return js.read(js.of(log), behind, timeout_ms, callback, with);
     };
-    table_.begin_session = [](void *context, ty_engine_log log, uint64_t, uint64_t behind) {
+    table_.begin_session = [](void *context, ty_engine_log log, uint64_t behind) {
         const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
         return js.begin_session(js.of(log), behind);

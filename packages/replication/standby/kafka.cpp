@@ -79,7 +79,7 @@ kafka::kafka(const char *name, const ty_kafka_options &options) : options_(optio
         auto &k = *static_cast<kafka *>(context);
         return k.read(k.of(log), behind, timeout_ms, callback, with);
     };
-    table_.begin_session = [](void *context, ty_engine_log log, uint64_t, uint64_t behind) {
+    table_.begin_session = [](void *context, ty_engine_log log, uint64_t behind) {
         auto &k = *static_cast<kafka *>(context);
         return common::at_boundary("write to a topic", [&] { return k.begin_session(k.of(log), behind); });
     };

@@ -55,17 +55,20 @@ bool same_place(const ty_feed_position &a, const ty_feed_position &b) {
 }
 
 // ST1: only a message that follows the one it names counts. ST5: after a term begins, messages of lower terms are void.
+// ST23: who does not know of a timeline cannot have what it begins with, and becomes no primary.
 ty_status judge(const message &one, tail *last, bool *counts) {
     const message_header &header = one.header;
     const bool follows = header.number == last->number + 1 &&
                          (header.previous == last->checksum || taiyen::detail::fault("late_message_counts")),
                of_last_session = header.session == last->session, begins = begins_term(header);
-    *counts = begins ? header.term > last->term : follows && header.term == last->term;
+    const bool knows_timeline = header.begun_term == header.term || header.timeline == last->timeline ||
+                                taiyen::detail::fault("term_behind_an_unknown_timeline_counts");
+    *counts = begins ? header.term > last->term && knows_timeline : follows && header.term == last->term;
     if (header.kind == uint32_t(message_kind::take_over) && !follows &&
         !taiyen::detail::fault("takes_over_behind_anything"))
         *counts = false;
     if (*counts) {
-        *last = {header.number, header.checksum, header.session, header.term, one.at, 0};
+        *last = tail_at(header, one.at);
         return TY_OK;
     }
     if (header.term < last->term || (begins && !of_last_session)) {

@@ -49,6 +49,7 @@ struct message_header {
     uint64_t begun_term;  // the last term that was begun without all that was before it (ty_publish_new_term); 0: none
     ty_feed_position position;
     uint64_t timeline_lsn;  // LSN of the position where the timeline began
+    uint64_t timeline;      // number of the message that began it; of a term: of the last one that its writer knew
     uint64_t begin;         // base: the engine's position of its first message; in that message 0
     uint64_t records_at;    // base: the engine's position, in the other log, after which the records that it needs come
     uint64_t record_number; // of the message there: its number, checksum and session
@@ -61,7 +62,7 @@ struct message_header {
     uint32_t payload_bytes;
     uint64_t checksum;
 };
-static_assert(sizeof(message_header) == 176 + sizeof(ty_feed_position));
+static_assert(sizeof(message_header) == 184 + sizeof(ty_feed_position));
 static_assert(sizeof(ty_feed_position) == 280);
 
 // A payload of records has for each one its length (4 bytes), its hash (8) and its bytes.
@@ -89,9 +90,13 @@ struct tail {
     uint64_t checksum = 0;
     uint64_t session = 0;
     uint64_t term = 0;
+    uint64_t timeline = 0;
     uint64_t at = 0;    // the engine's position
     uint64_t voids = 0; // messages after it that do not count
 };
+inline tail tail_at(const message_header &header, uint64_t at) {
+    return {header.number, header.checksum, header.session, header.term, header.timeline, at, 0};
+}
 // ST1: a message counts if it is the next one by number and by the checksum of the one before. A message that an
 // earlier session had in flight may enter the log after a newer session's message: it names another predecessor, and is
 // void. A message whose writer knew of later messages that count belongs to another history: the engine lost messages,
@@ -99,6 +104,7 @@ struct tail {
 // missing). A late message is neither: its writer knew no message as late as the last one that counts; or it knew that
 // one, and then as many may have been refused before it as are void since. ST5: a higher term begins wherever it
 // stands, one that takes over only right after the message that it names; messages of a lower term after it are void.
+// ST23: it does not if a timeline began that its writer did not know.
 ty_status judge(const message &one, tail *last, bool *counts);
 
 inline bool begins_term(const message_header &header) {

@@ -63,7 +63,8 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     standby_state state{};
     state.position = base.position;
     state.records_at = base.records_at;
-    state.last = {base.record_number, base.record_checksum, base.record_session, base.term, base.records_at, 0};
+    state.last = {
+        base.record_number, base.record_checksum, base.record_session, base.term, base.timeline, base.records_at, 0};
     memcpy(state.owner, base.owner, sizeof state.owner);
     state.replication = base.replication;
     state.begun_term = base.begun_term;
@@ -454,6 +455,7 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *a
     message_header before{};
     before.number = state_.last.number;
     before.checksum = state_.last.checksum;
+    before.timeline = state_.last.timeline;
     message_header header = header_behind(before, kind);
     header.term = state_.last.term + 1;
     header.replication = state_.replication;
@@ -521,6 +523,8 @@ ty_status ty_standby::promote() {
             return status;
         if (ty_status status = taiyen::detail::fault("promoted_before_the_term_is_read") ? TY_OK : catch_up(at))
             return status;
+        if (may_begin_term()) // ST23: the term is void
+            return fail(TY_E_BUSY, "promote a standby: the primary began a new timeline meanwhile", path_, "try again");
     }
     return end_promotion();
 }

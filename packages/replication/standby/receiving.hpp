@@ -23,7 +23,7 @@ struct standby_state {
 };
 inline constexpr uint64_t state_magic = 0x73796264'6e617473; // "standbys"
 inline constexpr uint32_t state_version = 1;
-static_assert(sizeof(standby_state) == 112 + sizeof(ty_feed_position));
+static_assert(sizeof(standby_state) == 120 + sizeof(ty_feed_position));
 
 // The state, in a folder of its own, which one process at a time holds.
 class state_folder {

@@ -50,7 +50,7 @@ protected:
     static void goes_on(Server &server, ty_engine *engine) {
         for (int round = 0; round < 5; ++round) {
             const uint64_t behind = newest(engine);
-            ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, behind));
+            ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, behind));
             for (int n = 0; n < 20; ++n)
                 append(engine, std::to_string(behind + uint64_t(n)));
             ASSERT_OK(answers(engine, 20));

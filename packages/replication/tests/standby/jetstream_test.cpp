@@ -37,18 +37,18 @@ TEST_F(jetstream_test, takes_what_stands_in_its_place_and_nothing_else) {
     const engine_owner one = open("places"), other = open("places");
     uint64_t last = 0;
     EXPECT_EQ(0u, newest(one.get()));
-    ASSERT_OK(one->begin_session(one->context, TY_ENGINE_RECORDS, 1, 0));
+    ASSERT_OK(one->begin_session(one->context, TY_ENGINE_RECORDS, 0));
     for (int n = 0; n < 200; ++n)
         append(one.get(), "one " + std::to_string(n));
     ASSERT_OK(answers(one.get(), 200));
     // Another writer, which does not know the newest message; and the first one behind it.
-    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 1, 0));
+    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 0));
     append(other.get(), "not");
     EXPECT_EQ(TY_E_MISMATCH, answers(other.get(), 1));
-    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 1, 199));
+    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 199));
     append(other.get(), "not");
     EXPECT_EQ(TY_E_MISMATCH, answers(other.get(), 1));
-    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 2, 200));
+    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 200));
     append(other.get(), "other");
     ASSERT_OK(answers(other.get(), 1));
     append(one.get(), "late");
@@ -91,7 +91,7 @@ TEST_F(jetstream_test, goes_on_at_another_server_of_the_list) {
     ty_engine *opened = nullptr;
     ASSERT_OK(ty_jetstream_open(urls.c_str(), "list", nullptr, &opened)) << ty_error_text();
     const engine_owner engine(opened);
-    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, 0));
+    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 0));
     append(engine.get(), "one");
     ASSERT_OK(answers(engine.get(), 1));
     server.end(SIGKILL);
@@ -171,7 +171,7 @@ TEST_F(jetstream_test, goes_on_in_a_cluster) {
         do {
             while (engine->newest(engine->context, TY_ENGINE_RECORDS, &behind))
                 ;
-            ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, behind));
+            ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, behind));
             const std::string text = "one";
             status = engine->append(engine->context, TY_ENGINE_RECORDS, text.data(), text.size());
             uint64_t acknowledged = 0, position = 0;
@@ -360,7 +360,7 @@ TEST_F(jetstream_test, newest_messages_that_were_removed_are_told) {
     config.SubjectsLen = 1;
     ASSERT_EQ(NATS_OK, js_AddStream(nullptr, js, &config, nullptr, nullptr));
     const engine_owner engine = open("removed");
-    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, 0));
+    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 0));
     for (int n = 0; n < 3; ++n)
         append(engine.get(), "one");
     ASSERT_OK(answers(engine.get(), 3));

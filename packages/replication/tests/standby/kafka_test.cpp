@@ -50,24 +50,24 @@ protected:
 TEST_F(kafka_test, takes_what_stands_in_its_place_and_nothing_else) {
     const engine_owner one = open_kafka(*shared, "places"), other = open_kafka(*shared, "places");
     EXPECT_EQ(0u, newest(one.get()));
-    ASSERT_OK(one->begin_session(one->context, TY_ENGINE_RECORDS, 1, 0));
+    ASSERT_OK(one->begin_session(one->context, TY_ENGINE_RECORDS, 0));
     for (int n = 0; n < 200; ++n)
         append(one.get(), "one " + std::to_string(n));
     ASSERT_OK(answers(one.get(), 200));
     EXPECT_EQ(200u, newest(other.get()));
     // Another writer, which does not know the newest message; and the first one behind it.
-    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 1, 0));
+    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 0));
     append(other.get(), "not");
     EXPECT_EQ(TY_E_MISMATCH, answers(other.get(), 1));
-    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 1, 199));
+    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 199));
     append(other.get(), "not either");
     EXPECT_EQ(TY_E_MISMATCH, answers(other.get(), 1));
-    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 2, newest(other.get())));
+    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, newest(other.get())));
     append(other.get(), "other");
     ASSERT_OK(answers(other.get(), 1));
     append(one.get(), "late");
     EXPECT_EQ(TY_E_MISMATCH, answers(one.get(), 201));
-    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 3, TY_ENGINE_ANYWHERE));
+    ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, TY_ENGINE_ANYWHERE));
     append(other.get(), "anywhere");
     ASSERT_OK(answers(other.get(), 1));
     const std::vector<std::string> all = read(one.get(), 0);
@@ -90,7 +90,7 @@ TEST_F(kafka_test, takes_what_stands_in_its_place_and_nothing_else) {
 
 TEST_F(kafka_test, takes_messages_of_any_size) {
     const engine_owner engine = open_kafka(*shared, "sizes");
-    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_BASES, 1, 0));
+    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_BASES, 0));
     uint64_t count = 0, position = 0, sent = 0;
     for (size_t size : {size_t{1}, size_t{4096}, engine->message_bytes_max / 2, engine->message_bytes_max,
                         engine->message_bytes_max - 1})
@@ -118,7 +118,7 @@ TEST_F(kafka_test, a_broker_that_hangs_is_told) {
     options.timeout_ms = 1000;
     const engine_owner engine = open_kafka(server, "hangs", options);
     const auto take = [](const void *, size_t, uint64_t, void *) { return true; };
-    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, newest(engine.get())));
+    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, newest(engine.get())));
     append(engine.get(), "one");
     ASSERT_OK(answers(engine.get(), 1));
     server.send(0, SIGSTOP);
@@ -249,7 +249,7 @@ TEST_F(kafka_test, topics_that_may_lose_something_are_refused) {
 // And made anew by somebody else, while an engine has read it and written to it, which ends all the same.
 TEST_F(kafka_test, a_topic_that_was_deleted_is_not_taken_for_the_one_before) {
     const engine_owner engine = open_kafka(*shared, "deleted");
-    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, 0));
+    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 0));
     append(engine.get(), "one");
     ASSERT_OK(answers(engine.get(), 1));
     EXPECT_EQ(1u, read(engine.get(), 0).size());
@@ -257,11 +257,11 @@ TEST_F(kafka_test, a_topic_that_was_deleted_is_not_taken_for_the_one_before) {
     other.remove("deleted");
     ty_status status = TY_OK;
     while (status == TY_OK) // a broker tells of it in its own time
-        status = engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, 1);
+        status = engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1);
     EXPECT_EQ(TY_E_IO, status);
     other.make("deleted", 1, {});
     while (status == TY_E_IO)
-        status = engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, 0);
+        status = engine->begin_session(engine->context, TY_ENGINE_RECORDS, 0);
     EXPECT_EQ(TY_E_UNSUPPORTED, status) << ty_error_text();
 }
 
@@ -270,7 +270,7 @@ TEST_F(kafka_test, newest_messages_that_were_removed_are_told) {
     const auto take = [](const void *, size_t, uint64_t, void *) { return true; };
     const engine_owner engine = open_kafka(*shared, "removed"), marked = open_kafka(*shared, "marked");
     uint64_t position = 0;
-    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, 0));
+    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 0));
     for (int n = 0; n < 3; ++n)
         append(engine.get(), "one");
     ASSERT_OK(answers(engine.get(), 3));
@@ -305,7 +305,7 @@ TEST_F(kafka_test, a_majority_goes_on) {
     ASSERT_OK(status);
     const engine_owner engine(opened);
     uint64_t sent = 0;
-    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1, 0));
+    ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, 0));
     for (size_t n = 0; n < 3; ++n) {
         for (int m = 0; m < 20; ++m)
             append(engine.get(), std::to_string(sent++));

@@ -103,7 +103,7 @@ private:
                 break;
         return TY_OK;
     }
-    static ty_status run(void *context, ty_engine_log log, uint64_t, uint64_t behind) {
+    static ty_status run(void *context, ty_engine_log log, uint64_t behind) {
         sim_engine &self = of(context);
         const std::lock_guard<std::mutex> with(self.store_.lock);
         one_session next;

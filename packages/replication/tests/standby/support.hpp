@@ -91,9 +91,9 @@ ty_engine forwarding(Self *self) {
         const ty_engine *whole = static_cast<Self *>(context)->whole;
         return whole->read(whole->context, log, behind, timeout_ms, callback, with);
     };
-    made.begin_session = [](void *context, ty_engine_log log, uint64_t term, uint64_t behind) {
+    made.begin_session = [](void *context, ty_engine_log log, uint64_t behind) {
         const ty_engine *whole = static_cast<Self *>(context)->whole;
-        return whole->begin_session(whole->context, log, term, behind);
+        return whole->begin_session(whole->context, log, behind);
     };
     made.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
         const ty_engine *whole = static_cast<Self *>(context)->whole;

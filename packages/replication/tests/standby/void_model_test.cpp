@@ -82,6 +82,7 @@ struct model {
         message_header header = header_behind(s.last, kind);
         header.session = s.last.session;
         header.known_at = s.known_at;
+        header.timeline = kind == message_kind::timeline ? header.number : header.timeline;
         const std::vector<uint8_t> bytes = message_of(header);
         memcpy(&s.last, bytes.data(), sizeof s.last);
         s.way.push_back({std::string(bytes.begin(), bytes.end()), s.expected});
@@ -198,6 +199,8 @@ struct model {
         case 4:
         case 5:
         case 6:
+            if (!sessions.empty() && !sessions.back().failed && below(20) == 0)
+                send(sessions.back(), message_kind::timeline);
             if (!sessions.empty() && !sessions.back().failed)
                 for (uint64_t n = below(6); n && sessions.back().way.size() < 64; --n)
                     send(sessions.back(), message_kind::alive);
@@ -214,8 +217,7 @@ struct model {
                 for (const sim_message &one : log())
                     if (one.position == at->first) {
                         const message m = message_in(one);
-                        readers.push_back(
-                            {{m.header.number, m.header.checksum, m.header.session, m.header.term, m.at, 0}, m.at});
+                        readers.push_back({tail_at(m.header, m.at), m.at});
                     }
             }
             break;

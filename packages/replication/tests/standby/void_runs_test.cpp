@@ -34,11 +34,11 @@ struct hooked {
                 self.before_append(log, header);
             return self.whole->append(self.whole->context, log, bytes, size);
         };
-        made.begin_session = [](void *context, ty_engine_log log, uint64_t term, uint64_t behind) {
+        made.begin_session = [](void *context, ty_engine_log log, uint64_t behind) {
             hooked &self = of(context);
             if (self.before_session)
                 self.before_session(log);
-            return self.whole->begin_session(self.whole->context, log, term, behind);
+            return self.whole->begin_session(self.whole->context, log, behind);
         };
         made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                        ty_engine_callback *callback, void *with) {
@@ -103,10 +103,13 @@ protected:
     }
     // A record of several messages.
     void large_inside() {
+        add_large(source.heap(), 24000);
+        source.transactions(1);
+    }
+    static void add_large(ty_heap *heap, size_t bytes) {
         ty_txn *txn = nullptr;
         char *block = nullptr;
-        constexpr size_t bytes = 24000;
-        ASSERT_OK(ty_begin(source.heap(), nullptr, &txn));
+        ASSERT_OK(ty_begin(heap, nullptr, &txn));
         ASSERT_NE(nullptr, block = static_cast<char *>(ty_txn_alloc(txn, bytes)));
         ASSERT_OK(ty_declare(txn, block, bytes));
         std::mt19937_64 random(1);
@@ -115,13 +118,25 @@ protected:
             memcpy(block + i, &word, 8);
         }
         ASSERT_OK(ty_commit(txn));
-        source.transactions(1);
     }
     void large() {
         source.close();
         source.open();
         large_inside();
         source.close();
+    }
+    void goes_on_with_a_new_term() {
+        ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr)) << ty_error_text();
+        const size_t term = messages().size();
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        store.wait_for(TY_ENGINE_RECORDS, term + 1); // its timeline
+        put_base(source, store, engine.table());
+        EXPECT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms)) << ty_error_text();
+        standby_of made{folder.file(("after " + std::to_string(term)).c_str()), engine.table()};
+        ASSERT_OK(made.make()) << ty_error_text();
+        made.open();
+        made.catch_up();
+        EXPECT_EQ(last_lsn(), made.report.lsn);
     }
     uint64_t last_lsn() const { return source.records.back()->record.lsn; }
     void publish_quietly(const ty_engine *to) { // no heartbeats
@@ -369,6 +384,66 @@ TEST_F(void_run_test, a_primary_is_not_told_to_remove_its_files) {
     const std::string text = ty_error_text();
     EXPECT_TRUE(report_of(publisher.get()).ended);
     EXPECT_EQ(std::string::npos, text.find("remove")) << text;
+    EXPECT_NE(std::string::npos, text.find("ty_publish_new_term")) << text;
+    goes_on_with_a_new_term();
+}
+
+// ST21: the same where a message that counts cannot be read, also the newest one.
+TEST_F(void_run_test, a_primary_goes_on_where_messages_cannot_be_read) {
+    begin();
+    large();
+    gate_acknowledgements();
+    publish_quietly(&between);
+    ASSERT_LT(4u, messages().size());
+    for (const size_t from_end : {2u, 1u}) {
+        messages()[messages().size() - from_end].bytes.back() ^= 1;
+        goes_on_with_a_new_term();
+    }
+}
+
+// ST23: the primary falls behind its log, and begins a new timeline, right before a standby's term.
+TEST_F(void_run_test, a_timeline_right_before_a_term) {
+    source.close();
+    disk others;
+    ty_open_options options = published_options(others, false, 1);
+    options.log_bytes = size_t{1} << 20;
+    source_model small(42, others, options);
+    small.transactions(5);
+    small.close();
+    {
+        const publisher_owner publisher = open_publisher(small.options(), engine.table());
+        put_base(small, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), small.records.back()->record.lsn, patience_ms));
+    }
+    ASSERT_OK(standby.make());
+    small.open();
+    add_large(small.heap(), 2 << 20);
+    for (uint64_t n = 0; n < 3; ++n)
+        ASSERT_OK(change(small.heap(), n));
+    small.close();
+    standby.open();
+    standby.catch_up();
+    bool once = false;
+    hooks.before_session = [&](ty_engine_log log) {
+        if (log != TY_ENGINE_RECORDS || std::exchange(once, true))
+            return;
+        const size_t before = messages().size();
+        const publisher_owner publisher = open_publisher(small.options(), engine.table());
+        store.wait_for(TY_ENGINE_RECORDS, before + 1);
+        while (report_of(publisher.get()).gaps == 0)
+            std::this_thread::yield();
+    };
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+    EXPECT_TRUE(once);
+    standby.close();
+    const publisher_owner publisher = open_publisher(small.options(), engine.table());
+    put_base(small, store, engine.table());
+    EXPECT_OK(ty_publisher_wait(publisher.get(), small.records.back()->record.lsn + 4, patience_ms))
+        << "nobody is the primary: " << ty_error_text();
+    standby_of other{folder.file("other"), engine.table()};
+    ASSERT_OK(other.make()) << ty_error_text();
+    other.open();
+    EXPECT_OK(ty_standby_promote(other.get(), &other.report)) << ty_error_text();
 }
 
 // ST21: another standby began a term, and its machine was lost: this one has all.

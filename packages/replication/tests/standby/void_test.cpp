@@ -84,7 +84,7 @@ TEST_F(void_test, the_newest_message_is_found_behind_one_that_knows_of_none) {
 
 // What an ended session left under way is told from what is missing: it knows of nothing as late as the last one.
 TEST_F(void_test, late_messages_are_void_however_many_were_before) {
-    tail last{100, 5, 7, 3, 900, 0};
+    tail last{100, 5, 7, 3, 0, 900, 0};
     message one{};
     one.at = 1000;
     one.header.term = 3;
@@ -111,7 +111,7 @@ TEST_F(void_test, late_messages_are_void_however_many_were_before) {
 
 // An earlier session's late message takes the place of one, which the engine refuses; those behind it fit again.
 TEST_F(void_test, messages_behind_a_refused_one_are_void) {
-    tail last{134, 5, 7, 3, 900, 0};
+    tail last{134, 5, 7, 3, 0, 900, 0};
     const auto judged = [&](uint64_t session, uint64_t number, uint64_t known_at, uint64_t previous = 0) {
         message one{};
         one.at = last.at + 1 + last.voids;
@@ -142,7 +142,7 @@ TEST_F(void_test, messages_behind_a_refused_one_are_void) {
 TEST_F(void_test, who_takes_over_does_not_behind_what_it_does_not_know) {
     for (const message_kind kind : {message_kind::term, message_kind::take_over})
         for (const bool follows : {false, true}) {
-            tail last{100, 5, 7, 3, 900, 0};
+            tail last{100, 5, 7, 3, 0, 900, 0};
             message one{};
             one.header.kind = uint32_t(kind);
             one.header.term = 4;

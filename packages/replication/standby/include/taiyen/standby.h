@@ -90,9 +90,8 @@ typedef struct ty_engine {
      * message only). Each further message is placed right after the one before it. A message may be placed after
      * another one only if the one before it was refused (the session is then refused, too), or if it is of an earlier
      * session and was long under way; messages name their predecessor themselves. So a refused message may still be in
-     * the log, in the wrong place; but no message may be there without those of its session before it. A writer of a
-     * higher term may fence off those of lower ones here. */
-    ty_status (*begin_session)(void *context, ty_engine_log log, uint64_t term, uint64_t behind);
+     * the log, in the wrong place; but no message may be there without those of its session before it. */
+    ty_status (*begin_session)(void *context, ty_engine_log log, uint64_t behind);
     /* Sends the next message of the session, without waiting for its acknowledgement. */
     ty_status (*append)(void *context, ty_engine_log log, const void *bytes, size_t size);
     /* *count: how many messages of the session are acknowledged, with all of the session before them; *position: of the
