@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Goal: each public header can be included alone, first, and twice, by C11 and by C++17 and 20 (without
-exceptions; with them the tests are compiled), without any warning.
+"""Goal: each public header can be included alone, first, and twice, without any warning: those of
+C by C11 and C++17, those of C++ by C++17 and 20 (without exceptions; with them the tests are compiled).
 Method: compile a file that includes just that header, for each header and each language.
 
     tests/api/check_headers.py --cc CC --cxx CXX
@@ -16,9 +16,9 @@ INCLUDES = [ROOT / "include", *sorted((ROOT / "packages").glob("**/include"))]
 FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wno-sign-conversion", "-Werror", "-fsyntax-only"]
 # A C function without prototype is an error; a C++ one that loses its linkage too.
 LANGUAGES = {
-    "c11": ["-x", "c", "-std=c11", "-Wstrict-prototypes"],
-    "c++17": ["-x", "c++", "-std=c++17"],
-    "c++20 without exceptions": ["-x", "c++", "-std=c++20", "-fno-exceptions", "-fno-rtti"],
+    "c11": [".h", "-x", "c", "-std=c11", "-Wstrict-prototypes"],
+    "c++17": [".h .hpp", "-x", "c++", "-std=c++17"],
+    "c++20 without exceptions": [".hpp", "-x", "c++", "-std=c++20", "-fno-exceptions", "-fno-rtti"],
 }
 
 
@@ -31,8 +31,8 @@ def main():
     headers = sorted(path for folder in INCLUDES for path in (folder / "taiyen").iterdir() if path.suffix in (".h", ".hpp"))
     problems = compiled = 0
     for header in headers:
-        for name, flags in LANGUAGES.items():
-            if name == "c11" and header.suffix == ".hpp":
+        for name, (suffixes, *flags) in LANGUAGES.items():
+            if header.suffix not in suffixes.split():
                 continue
             text = f"#include <taiyen/{header.name}>\n#include <taiyen/{header.name}>\nint used;\n"
             compiler = arguments.cc if name == "c11" else arguments.cxx
