@@ -25,7 +25,7 @@ void heap_file::fill(size_t bytes) {
     check(ty_root_set(heap_, "block", data), "cannot set a root");
 }
 
-void heap_file::settle() {
+void heap_file::checkpoint() {
     check(ty_snapshot(heap_), "cannot take a snapshot");
     check(ty_run_background_work(heap_), "cannot checkpoint");
 }

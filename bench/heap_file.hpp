@@ -24,7 +24,7 @@ public:
     void fill(size_t bytes);
     char *block() const { return static_cast<char *>(ty_root(heap_, "block")); }
     // Takes a snapshot, and checkpoints everything to the image.
-    void settle();
+    void checkpoint();
     void close();
     ty_heap *get() const { return heap_; }
 

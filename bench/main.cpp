@@ -50,7 +50,7 @@ bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohm
         std::fprintf(stderr, "taiyen-bench: %s: %s\n", suite.name, reason.what());
         whole = false;
     }
-    suite.judge(session);
+    suite.evaluate(session);
     session.out().append_json(array);
     std::fprintf(table, "%s: %s%s\n", suite.name, suite.purpose,
                  settings.divisor > 1 ? " (sizes divided: the figures mean nothing)"

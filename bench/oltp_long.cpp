@@ -9,7 +9,7 @@ namespace {
 constexpr size_t table_words = 1000000;
 constexpr size_t written_words = 100000;
 constexpr size_t short_threads = 3;
-constexpr double patience_ns = 120e9; // the longest that the short ones continue for the long one
+constexpr double timeout_ns = 120e9; // the longest that the short ones continue for the long one
 
 class long_work : public oltp_work {
 public:
@@ -37,7 +37,7 @@ public:
             } while (at_work > 0);
         };
         lap lap = run_workers(short_workers_, ns, true, long_ones, [&](const stopwatch &watch) {
-            return done > 0 || long_at_work == 0 || watch.ns() > patience_ns;
+            return done > 0 || long_at_work == 0 || watch.ns() > timeout_ns;
         });
         if (done_among_others == 0)
             throw std::runtime_error("a long transaction did not get through among short ones");

@@ -286,7 +286,7 @@ private:
         std::array<const void *, expected_at_once> addresses;
         for (size_t at = 0; at < places.size(); at++)
             addresses[at] = table + places[at];
-        ty_atomic_expect(txn, addresses.data(), places.size());
+        ty_atomic_prefetch(txn, addresses.data(), places.size());
     }
 
     static ty_status add_at(ty_atomic_txn *txn, uint64_t *word, size_t bytes, uint64_t amount) {

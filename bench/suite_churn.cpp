@@ -105,7 +105,7 @@ void run(session &session) {
                        "bytes. availability: how much of taiyen's free space can be used, 0 to 1.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     for (const char *name : {"tight", "random", "drift", "large", "resize"})
         out.bar(std::string(name) + ": time over mimalloc, single thread",
@@ -116,7 +116,7 @@ void judge(session &session) {
 
 extern const suite churn_suite;
 const suite churn_suite = {
-    "churn",          "the allocator against glibc and mimalloc", [] { return names_of(programs); }, run, judge,
+    "churn",          "the allocator against glibc and mimalloc", [] { return names_of(programs); }, run, evaluate,
     size_t{256} << 20};
 
 } // namespace bench

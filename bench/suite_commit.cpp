@@ -335,7 +335,7 @@ double best(const results &out, const std::string &name, std::initializer_list<c
     return best;
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     auto rate = [&](const char *name) { return out.median(name, self, "txn_per_s"); };
     auto over_peers = [&](const char *name) {
@@ -362,6 +362,6 @@ void judge(session &session) {
 
 extern const suite commit_suite;
 const suite commit_suite = {"commit", "transactions of 6 words, churn, and a kill, beside other stores", case_names,
-                            run, judge};
+                            run, evaluate};
 
 } // namespace bench

@@ -47,7 +47,7 @@ std::vector<double> run_heap(const plan &plan, ty_tracking tracking) {
     heap_file heap(plan.heap_path, settings);
     char *data = heap.block();
     double first = timed_writes(data, plan.pages, 1);
-    heap.settle();
+    heap.checkpoint();
     double again = timed_writes(data, plan.pages, 2);
     heap.close(); // checkpoints, so that the next run opens a clean heap
     return {first, again};
@@ -102,7 +102,7 @@ void run(session &session) {
                        "Pages are scattered, in the page cache, and not mapped before `first`.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     for (const std::string &name : case_names()) {
         out.bar(name + ": taiyen over the bare kernel cost", out.ratio(name, "ns_per_page", self, "kernel"), 1.5);
@@ -114,6 +114,6 @@ void judge(session &session) {
 
 extern const suite dirty_suite;
 const suite dirty_suite = {"dirty", "the first write to a page, never written before or since the last snapshot",
-                           case_names, run, judge};
+                           case_names, run, evaluate};
 
 } // namespace bench

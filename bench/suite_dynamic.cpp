@@ -86,7 +86,7 @@ void wall_in(ty_heap *heap, char *block) {
     size_t bytes = ty_usable_size(block);
     ty_status status = ty_alloc_at(heap, block + bytes, page);
     if (status != TY_E_EXISTS)
-        check(status, "cannot put a block behind another");
+        check(status, "cannot put a block after another");
 }
 
 struct moved {
@@ -175,7 +175,7 @@ void run(session &session) {
         run_moves(session, each);
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     for (const char *metric : {"seconds", "again_seconds", "cpu_seconds", "rss_ratio"})
         add_means(out, metric, std::strcmp(metric, "rss_ratio") == 0 ? "ratio" : "s");
@@ -205,6 +205,6 @@ void judge(session &session) {
 extern const suite dynamic_suite;
 const suite dynamic_suite = {"dynamic",  "growing blocks under each malloc, and moving them against memmove",
                              case_names, run,
-                             judge,      size_t{2} << 30};
+                             evaluate,   size_t{2} << 30};
 
 } // namespace bench

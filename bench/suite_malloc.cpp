@@ -93,7 +93,7 @@ void run(session &session) {
     }
 }
 
-void judge_thrash(results &out, const std::string &name) {
+void evaluate_thrash(results &out, const std::string &name) {
     out.bar_at_least(name + ": page efficiency", out.median(name, self, "page_efficiency"), 0.90);
     out.bar_at_least(name + ": availability", out.median(name, self, "availability"), 0.95);
     out.bar(name + ": free runs when all is freed", out.median(name, self, "free_extents"), 1);
@@ -101,7 +101,7 @@ void judge_thrash(results &out, const std::string &name) {
             out.median(name, self, "seconds") / best_peer(out, name, "seconds"), 1);
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     add_means(out, "seconds", "s");
     add_means(out, "cpu_seconds", "s");
@@ -116,7 +116,7 @@ void judge(session &session) {
                     out.median(name, self, "seconds") / best_peer(out, name, "seconds"), 1.25);
     for (const thrash_case &each : thrash_cases)
         if (session.is_wanted(each.name))
-            judge_thrash(out, each.name);
+            evaluate_thrash(out, each.name);
     for (const char *name : {"sharing-active", "sharing-passive"})
         if (session.is_wanted(name))
             out.bar(std::string(name) + ": time over that of separate lines", out.median(name, self, "over_control"),
@@ -127,6 +127,6 @@ void judge(session &session) {
 
 extern const suite malloc_suite;
 const suite malloc_suite = {
-    "malloc", "the drop-in malloc against those that people preload", names_of_cases, run, judge, size_t{1} << 30};
+    "malloc", "the drop-in malloc against those that people preload", names_of_cases, run, evaluate, size_t{1} << 30};
 
 } // namespace bench

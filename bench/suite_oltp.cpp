@@ -156,7 +156,7 @@ void run(session &session) {
                        "snapshot.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     auto rate = [&](const char *name) { return out.median(name, self, "txn_per_s"); };
     out.bar_at_least("none-1: rate over raw", out.ratio("none-1", "txn_per_s", self, "raw"), 0.15);
@@ -177,6 +177,6 @@ void judge(session &session) {
 
 extern const suite oltp_suite;
 const suite oltp_suite = {"oltp", "transactions of many threads on one heap, beside a mutex and GCC's libitm",
-                          case_names, run, judge};
+                          case_names, run, evaluate};
 
 } // namespace bench

@@ -125,7 +125,7 @@ void run(session &session) {
                        "kernel: open, lock, read two pages, map, register for tracking.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     out.bar("clean-1TB over clean-10MB",
             out.median("clean-1TB", self, "open_ms") / out.median("clean-10MB", self, "open_ms"), 2);
@@ -137,6 +137,6 @@ void judge(session &session) {
 
 extern const suite open_suite;
 const suite open_suite = {"open", "opening a heap: closed in order, of several sizes, and after a crash",
-                          [] { return names_of(cases); }, run, judge};
+                          [] { return names_of(cases); }, run, evaluate};
 
 } // namespace bench

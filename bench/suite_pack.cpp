@@ -247,7 +247,7 @@ void run(session &session) {
                        "lz4-huge: into huge pages. tar+zstd: of the image in a file, with its tables.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     out.bar_at_least("atlas: ratio over plain LZ4's", out.ratio("atlas", "ratio", self, "lz4"), 1.25);
     for (const heap_case &one : cases) {
@@ -264,6 +264,6 @@ void judge(session &session) {
 
 extern const suite pack_suite;
 const suite pack_suite = {
-    "pack", "packed heaps against LZ4 and tar with Zstandard", [] { return names_of(cases); }, run, judge, 2 * giga};
+    "pack", "packed heaps against LZ4 and tar with Zstandard", [] { return names_of(cases); }, run, evaluate, 2 * giga};
 
 } // namespace bench

@@ -59,7 +59,7 @@ public:
         heap_->close();
         heap_.emplace(session.path("snapshot.ty"), settings);
         write_all(heap_->block()); // as in a program that has run for long
-        heap_->settle();
+        heap_->checkpoint();
         write_file(session.path("snapshot.raw"), most_pages * page_bytes);
         write_file(session.path("snapshot.msync"), bytes);
         shared_.emplace(mapping::of_file(session.path("snapshot.msync"), 0, bytes, true));
@@ -188,7 +188,7 @@ void run(session &session) {
                        "flush; msync: MAP_SHARED; memcpy: one scan for the dirty pages and a copy of them.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     for (size_t label : {size_t{10000}, size_t{100000}})
         out.bar(case_name_of(label) + ": durable time over raw",
@@ -205,6 +205,6 @@ void judge(session &session) {
 
 extern const suite snapshot_suite;
 const suite snapshot_suite = {"snapshot", "a snapshot of scattered dirty pages: durable time, pause, bytes written",
-                              case_names, run, judge};
+                              case_names, run, evaluate};
 
 } // namespace bench

@@ -293,7 +293,7 @@ void run(session &session) {
         "distributed transactions with databases or resource managers. apart leaves half of a transaction in a crash.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     out.bar_at_least("heaps-1: a distributed transaction of two heaps over a commit of one",
                      out.ratio("heaps-1", "txn_per_s", self, "one-heap"), 0.8);
@@ -301,7 +301,7 @@ void judge(session &session) {
                      out.ratio("heaps-1", "txn_per_s", self, "apart"), 1);
     out.bar_at_least("followed-1: with a change feed over without", out.ratio("followed-1", "txn_per_s", self, "alone"),
                      0.9);
-    judge_databases(session);
+    evaluate_databases(session);
 }
 
 } // namespace
@@ -370,6 +370,6 @@ void measure_together(session &session, const std::string &case_name, const char
 extern const suite together_suite;
 const suite together_suite = {"together",
                               "several heaps, a heap and a database, a coordinator, a change feed, restoring",
-                              case_names, run, judge};
+                              case_names, run, evaluate};
 
 } // namespace bench

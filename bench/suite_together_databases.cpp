@@ -282,7 +282,7 @@ void run_databases(session &session) {
     std::remove(database.c_str());
 }
 
-void judge_databases(session &session) {
+void evaluate_databases(session &session) {
     results &out = session.out();
     for (const char *name : {"sqlite", "postgres"})
         out.bar_at_least(std::string("database-1: a heap with ") + name + " over " + name + " alone",

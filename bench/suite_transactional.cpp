@@ -166,7 +166,7 @@ void add_from_child(session &session, const char *case_name, const char *subject
                     const std::function<std::vector<double>()> &work) {
     std::vector<double> figures = in_child(work);
     if (figures.size() != names.size())
-        throw std::runtime_error("a measuring process told too little");
+        throw std::runtime_error("a measuring process reported too little");
     for (size_t i = 0; i < names.size(); i++)
         session.out().add(case_name, subject, names[i].first, names[i].second, figures[i]);
 }
@@ -450,7 +450,7 @@ void run(session &session) {
                        "bytes over bytes written to the log.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     out.bar("40 million 8-byte entries a second, over what is reached",
             40e6 / out.median("entries-8", self, "entry_per_s"), 1);
@@ -462,7 +462,8 @@ void judge(session &session) {
 } // namespace
 
 extern const suite transactional_suite;
-const suite transactional_suite = {
-    "transactional", "the transactional heap under churn: transactions, snapshots, recoveries", case_names, run, judge};
+const suite transactional_suite = {"transactional",
+                                   "the transactional heap under churn: transactions, snapshots, recoveries",
+                                   case_names, run, evaluate};
 
 } // namespace bench

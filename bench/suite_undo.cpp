@@ -460,7 +460,7 @@ void run(session &session) {
                        "of each page after the undo.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     double own = out.median("record-64", self, "ns_per_entry");
     out.bar("record-64: taiyen's time less 20 ns, over memcpy's",
@@ -471,6 +471,6 @@ void judge(session &session) {
 
 extern const suite undo_suite;
 const suite undo_suite = {"undo", "recording, undoing and redoing, against copies of whole objects", case_names, run,
-                          judge};
+                          evaluate};
 
 } // namespace bench

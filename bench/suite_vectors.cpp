@@ -105,7 +105,7 @@ void run(session &session) {
     session.out().note("written: to make it durable; hnswlib writes its whole file. taiyen-txn: in one transaction.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     out.bar("open: milliseconds", out.median("open", self, "open_ms"), 5);
     out.bar("add-1000: time to make it durable, over hnswlib's", out.ratio("add-1000", "durable_ms", self, "hnswlib"),
@@ -116,6 +116,6 @@ void judge(session &session) {
 
 extern const suite vectors_suite;
 const suite vectors_suite = {"vectors", "an index of hnswlib in a heap, against its own save and load", case_names, run,
-                             judge};
+                             evaluate};
 
 } // namespace bench

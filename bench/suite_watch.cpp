@@ -134,7 +134,7 @@ void run(session &session) {
                        "calls: no thread of the library's, and no metrics page.");
 }
 
-void judge(session &session) {
+void evaluate(session &session) {
     results &out = session.out();
     for (const std::string &name : case_names())
         out.bar(name + ": nobody looks over watched", out.ratio(name, "commits_per_s", self, "watched"), 1.01);
@@ -143,6 +143,7 @@ void judge(session &session) {
 } // namespace
 
 extern const suite watch_suite;
-const suite watch_suite = {"watch", "commits a second while another process looks at the heap", case_names, run, judge};
+const suite watch_suite = {"watch", "commits a second while another process looks at the heap", case_names, run,
+                           evaluate};
 
 } // namespace bench

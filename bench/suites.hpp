@@ -40,7 +40,7 @@ struct suite {
     const char *purpose;                 // one line, for `list` and above the table
     std::vector<std::string> (*cases)(); // the names of all rows that it measures, by which they can be chosen
     void (*run)(session &session);
-    void (*judge)(session &session);
+    void (*evaluate)(session &session);
     // So much memory is touched and released before each turn. A virtual machine's host may take back memory that has
     // been free for two seconds (free page reporting): a gigabyte in huge pages then takes 2.4 s to touch instead of
     // 0.05 s, and the first subject after a pause would pay for that.

@@ -51,6 +51,6 @@ void measure_together(session &session, const std::string &case_name, const char
 // suite_together_databases.cpp
 std::vector<std::string> database_case_names();
 void run_databases(session &session);
-void judge_databases(session &session);
+void evaluate_databases(session &session);
 
 } // namespace bench

@@ -68,7 +68,7 @@ int complain_of_command(const std::vector<std::string> &words) {
     std::string names;
     for (const command *one : several)
         names += (names.empty() ? "" : " or ") + quoted(one->name);
-    return complain_of("a word is missing behind " + quoted(words[0]) + ": say " + names, words[0]);
+    return complain_of("a word is missing after " + quoted(words[0]) + ": say " + names, words[0]);
 }
 
 void print_all_help() {
@@ -78,10 +78,10 @@ void print_all_help() {
                 "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
     for (const command &one : commands())
         std::printf("  %-11s %s\n", one.name, one.summary);
-    std::printf("\n'taiyen help COMMAND' and 'taiyen COMMAND --help' tell a command's options.\n\n"
+    std::printf("\n'taiyen help COMMAND' and 'taiyen COMMAND --help' list a command's options.\n\n"
                 "FILE is the heap's image, such as atlas.ty. Its journal is FILE-journal and its\n"
                 "log FILE-log, unless --journal PATH and --log PATH name others. A file whose\n"
-                "name begins with a dash is named behind a word '--'.\n\n"
+                "name begins with a dash is named after a word '--'.\n\n"
                 "With --json, whole numbers of 64 bits (sizes, counts, epochs, positions) are\n"
                 "strings of digits, and addresses are strings such as \"0x420000000000\".\n\n"
                 "Exit codes: 0, all is fine; 1, a heap has problems; 2, wrong usage, or a file\n"

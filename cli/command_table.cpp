@@ -55,7 +55,7 @@ const option root{"root",         0, "NAME=TYPE", nullptr, nullptr, "what a root
 const option hints{"hints", 0, "FILE", nullptr, &request::hints_path, "hints, one a line; from # on, a comment"};
 const option hint{"hint", 0, "HINT", nullptr, nullptr, "one hint: 'TYPE.FIELD: count FIELD'", &request::hints};
 const option once{"once", 0, nullptr, &request::once, nullptr, "ship what there is now, and end"};
-const option list{"list", 0, nullptr, &request::list, nullptr, "tell what the folder holds; FILE is left out"};
+const option list{"list", 0, nullptr, &request::list, nullptr, "list what the folder holds; FILE is left out"};
 const option verify_shipped{"verify",         0,       nullptr,
                             &request::verify, nullptr, "read and check all that the folder holds; likewise"};
 const option keep{
@@ -120,7 +120,7 @@ const std::vector<command> all {
      1,
      SIZE_MAX,
      "what a heap is, how it was closed, what an open would do",
-     "Tells what the files of a heap say: its kind and size, its snapshots, how it\n"
+     "Shows what the files of a heap say: its kind and size, its snapshots, how it\n"
      "was closed, and what an open would do. Opens nothing, and works while the heap\n"
      "is in use.",
      {&as_json, &journal, &log_file},
@@ -130,13 +130,13 @@ const std::vector<command> all {
          1,
          SIZE_MAX,
          "the metrics of a heap: blocks, roots, log, undo",
-         "Tells what 'taiyen info' tells, and looks into the heap: blocks by size class,\n"
+         "Shows what 'taiyen info' shows, and looks into the heap: blocks by size class,\n"
          "how full its pages are, what is free and can be used, named roots and their\n"
          "blocks (with their types, where the heap keeps descriptors), how full log and\n"
          "undo are, and what the image does not hold yet. Works while another process has\n"
          "the heap open: it reads a copy of the files then, which takes a while and space\n"
          "of a large heap. --watch shows it again and again: in place on a terminal, one\n"
-         "behind the other elsewhere.",
+         "after the other elsewhere.",
          {&as_json, &watch, &every, &journal, &log_file},
          stat_heaps},
 #if TAIYEN_HAS_LIVE
@@ -149,7 +149,7 @@ const std::vector<command> all {
          "prints that: commits a second and how long they take, the log and when the next\n"
          "snapshot frees it, snapshots on a time line, blocks by size class, a map in\n"
          "levels down to a block's bytes and the pages that the next snapshot writes,\n"
-         "roots, undo; all that 'taiyen stat' tells. The program that has the heap open\n"
+         "roots, undo; all that 'taiyen stat' shows. The program that has the heap open\n"
          "need not be prepared for it, and pays nothing when nobody looks. Shows the files\n"
          "of a heap that no process has open, too. The page can be saved as one file, and\n"
          "--output makes one without a browser. Ends with an interrupt, or by --idle.",
@@ -175,10 +175,10 @@ const std::vector<command> all {
          2,
          "what differs in two heaps, or since the last snapshot",
          "Compares two heaps, such as a heap and a copy of it: roots, blocks by size\n"
-         "class, the content of each block, and pages. Of one heap, tells what an open\n"
+         "class, the content of each block, and pages. Of one heap, shows what an open\n"
          "would do to it: what the log holds since the last snapshot, and which pages the\n"
          "journal holds and the image does not. Blocks are '+' new, '-' gone, '~' changed.\n"
-         "Kind, base and limit are told, and do not count.\n"
+         "Kind, base and limit are shown, and do not count.\n"
          "Exit code 1: they differ, or something has changed; 2: they cannot be compared.",
          {&shown, &as_json_once, &journal, &log_file},
          diff},
@@ -188,7 +188,7 @@ const std::vector<command> all {
          SIZE_MAX,
          "check a heap's files, then its structures",
          "Checks image, journal and log against their checksums, then opens the heap for\n"
-         "reading and checks its structures. Tells each problem and its place, one a\n"
+         "reading and checks its structures. Shows each problem and its place, one a\n"
          "line.",
          {&as_json, &quick, &journal, &log_file},
          verify},
@@ -198,7 +198,7 @@ const std::vector<command> all {
          SIZE_MAX,
          "check a heap's files without opening it",
          "Checks image, journal and log against their checksums, without opening the\n"
-         "heap. Tells each problem and its place, one a line.",
+         "heap. Shows each problem and its place, one a line.",
          {&as_json, &journal, &log_file},
          scrub},
         {"map",
@@ -216,7 +216,7 @@ const std::vector<command> all {
          1,
          SIZE_MAX,
          "how full a heap's log is, and what an open would replay",
-         "Tells how full the log of a transactional heap is, and what an open would\n"
+         "Shows how full the log of a transactional heap is, and what an open would\n"
          "replay.",
          {&as_json, &journal, &log_file},
          log_stat},
@@ -268,7 +268,7 @@ const std::vector<command> all {
          "make a heap of what can be had of a damaged one",
          "Makes another heap, OUT, of what can be had of a damaged one, whose files are\n"
          "only read: the last snapshot up to which all is whole, and the transactions that\n"
-         "the log still has, as a recovery would do them. Tells what is missing: pages and\n"
+         "the log still has, as a recovery would do them. Shows what is missing: pages and\n"
          "the blocks in them, roots, snapshots, transactions. Damaged pages are taken as\n"
          "they are. OUT's pages have no checksums until they are written again. A file\n"
          "that is there is not replaced. One that is ended leaves a folder OUT-unfinished,\n"
@@ -305,7 +305,7 @@ const std::vector<command> all {
          2,
          "a heap of its own with the same content",
          "Makes a copy of a heap, with an identity of its own. It lies at the same\n"
-         "address, unless it is told to lie elsewhere. The copy gets its name when it is\n"
+         "address, unless an option says otherwise. The copy gets its name when it is\n"
          "whole; a file that is there is not replaced. The heap may be open elsewhere:\n"
          "then it is copied as it was durable when the command began.",
          {&kind, &limit, &elsewhere, &base, &defragment, &descriptors, &force, &as_json_once, &journal, &log_file},
@@ -339,7 +339,7 @@ const std::vector<command> all {
          "keep a folder from which a heap can be restored",
          "Puts all transactions of a transactional heap to a folder, as they come, while\n"
          "the heap is in use or not: bases and segments, from which 'taiyen restore'\n"
-         "makes the heap as it was behind any of them. Goes on where the folder ends;\n"
+         "makes the heap as it was after any of them. Goes on where the folder ends;\n"
          "ends with an interrupt. One process at a time ships to a folder.",
          {&once, &list, &verify_shipped, &keep, &base_age, &interval, &as_json_once, &journal, &log_file},
          ship},
@@ -348,7 +348,7 @@ const std::vector<command> all {
          2,
          2,
          "make a heap of what was shipped to a folder",
-         "Makes a heap as it was behind a transaction, or at a time; without --to, the\n"
+         "Makes a heap as it was after a transaction, or at a time; without --to, the\n"
          "newest there is. It gets its name when it is whole; a file that is there is not\n"
          "replaced.",
          {&to, &receives, &as_json_once},
@@ -395,9 +395,9 @@ const std::vector<command> all {
          "FILE...",
          1,
          SIZE_MAX,
-         "tell whether a heap's last transaction is in doubt",
+         "show whether a heap's last transaction is in doubt",
          "A transaction that is prepared, and neither committed nor rolled back, keeps a\n"
-         "heap from being opened by programs that cannot tell what became of it. Exit code\n"
+         "heap from being opened by programs that do not know its outcome. Exit code\n"
          "1: there is one. To resolve it by hand is right only if the other heaps of its\n"
          "group, or the database, are known to have the same.\n"
          "With --restored, FILEs are all the heaps of a group, which came back from\n"
@@ -412,13 +412,13 @@ const std::vector<command> all {
          1,
          "what a disk does, and what settings follow from it",
          "Writes to files of its own in DIR, or here, in sizes of 4 KiB to 4 MiB, in all\n"
-         "ways to make writes durable, and with several threads. Tells the writes and the\n"
+         "ways to make writes durable, and with several threads. Shows the writes and the\n"
          "bytes a second, what is cached on the way as far as that can be known, and what\n"
          "a heap's settings should be. With --load, also runs a heap for half of the\n"
-         "time, whose commits change BYTES bytes in PAGES pages out of SET, and tells how\n"
+         "time, whose commits change BYTES bytes in PAGES pages out of SET, and shows how\n"
          "many there are a second beside how many the metrics predict. Its files are in a\n"
          "folder 'taiyen-device-...', which is gone when it ends, however it ends; a power\n"
-         "cut alone leaves it. Other programs that use the disk meanwhile spoil the\n"
+         "cut alone leaves it. Other programs that use the disk meanwhile distort the\n"
          "metrics.",
          {&seconds, &size, &load, &output, &as_json_once},
          device_profile},
@@ -429,7 +429,7 @@ const std::vector<command> all {
          "describe where a program's types hold pointers",
          "Prints the type descriptors of the types that the roots lead to, from the debug\n"
          "information of a program or library: what --types and ty_types_read take.\n"
-         "What debug information does not tell, a hint does, 'TYPE.FIELD: ' and\n"
+         "What debug information does not say, a hint does, 'TYPE.FIELD: ' and\n"
          "  count N, count FIELD, count FIELD times N   it leads to so many\n"
          "  block           to as many as the block has room for\n"
          "  end FIELD       up to where FIELD leads\n"
@@ -451,7 +451,7 @@ const std::vector<command> all {
          "Prints what a shell completes the words of 'taiyen' by: bash, zsh or fish. Where\n"
          "taiyen was installed, it is in its place already; else\n"
          "  source <(taiyen completion bash)     in ~/.bashrc\n"
-         "  source <(taiyen completion zsh)      in ~/.zshrc, behind compinit\n"
+         "  source <(taiyen completion zsh)      in ~/.zshrc, after compinit\n"
          "  taiyen completion fish | source      in ~/.config/fish/config.fish",
          {},
          completion},

@@ -126,7 +126,7 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
     ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
     options.types = descriptors.get();
     options.force = given.force;
-    options.progress = progress::tell;
+    options.progress = progress::report;
     options.progress_context = &shown;
     ty_status status = ty_compact(heap, &options, report);
     shown.clear();
@@ -259,7 +259,7 @@ int check_packed(const request &given) {
                                                : ty_error_set(TY_E_IO, errno, "read a packed heap", nullptr, UINT64_MAX,
                                                               "see to the file or the device");
     };
-    const ty_status status = ty_verify_pack(read, file, progress::tell, &shown, &info);
+    const ty_status status = ty_verify_pack(read, file, progress::report, &shown, &info);
     shown.clear();
     std::fclose(file);
     if (status != TY_OK)

@@ -62,11 +62,11 @@ public:
     }
 };
 
-void tell(double share) {
+void progress(double share) {
     terminal_line::show("measuring the disk", int(share * 100));
 }
 
-void tell_load(double share) {
+void progress_of_load(double share) {
     terminal_line::show("running a load", int(share * 100));
 }
 
@@ -275,9 +275,9 @@ int measure(const asked &wanted, const request &given) {
         device::require_free(wanted.folder, wanted.size_bytes);
         const device::work_folder folder(wanted.folder);
         all.where = device::look_at(wanted.folder);
-        device::measure(folder, all, tell);
+        device::measure(folder, all, progress);
         if (wanted.load.pages)
-            results = device::run(folder, wanted.load, wanted.size_bytes, double(wanted.seconds) / 2, tell_load);
+            results = device::run(folder, wanted.load, wanted.size_bytes, double(wanted.seconds) / 2, progress_of_load);
     }
     if (given.json)
         print_document(wanted, given, all, results);

@@ -107,9 +107,9 @@ struct profile {
     double best_bytes_per_s(way how, unsigned threads) const; // of any size; 0: not measured
 };
 
-// Measures all cells for about all.seconds, at most a quarter longer plus the last write; throws refusal. `tell` is
+// Measures all cells for about all.seconds, at most a quarter longer plus the last write; throws refusal. `progress` is
 // called with the share that is done.
-void measure(const work_folder &folder, profile &all, void (*tell)(double share));
+void measure(const work_folder &folder, profile &all, void (*progress)(double share));
 
 // ---- A load on a transactional heap.
 
@@ -131,7 +131,7 @@ struct load_result {
 bool read_load(const std::string &text, uint64_t size_bytes, load *asked);
 // Throws refusal.
 std::vector<load_result> run(const work_folder &folder, const load &asked, uint64_t size_bytes, double seconds,
-                             void (*tell)(double share));
+                             void (*progress)(double share));
 
 // ---- Advice.
 

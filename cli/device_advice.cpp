@@ -105,7 +105,7 @@ advice of_log(double log_bytes_per_s, double snapshot_bytes_per_s) {
 advice of_dirty(double snapshot_bytes_per_s) {
     return {"snapshot_dirty_bytes", "0; " + size_text(snapshot_bytes_per_s) + " keep each snapshot within a second",
             "snapshots are written with " + speed_text(snapshot_bytes_per_s) +
-                "; by 0 the log alone tells when one is due, which writes least"};
+                "; by 0 the log alone shows when one is due, which writes least"};
 }
 
 advice of_staging(double snapshot_bytes_per_s) {

@@ -90,11 +90,11 @@ answer make_folder(int parent, int *folder) {
         std::signal(one, SIG_IGN);
     int folder = -1;
     const answer made = make_folder(parent, &folder);
-    const bool told = send(socket, &made, sizeof made, MSG_NOSIGNAL) == ssize_t(sizeof made);
+    const bool sent = send(socket, &made, sizeof made, MSG_NOSIGNAL) == ssize_t(sizeof made);
     if (made.error)
         _exit(0);
     char end;
-    while (told && ::read(socket, &end, 1) < 0 && errno == EINTR) {
+    while (sent && ::read(socket, &end, 1) < 0 && errno == EINTR) {
     }
     if (const int error = remove_all(parent, folder, made.name))
         std::fprintf(stderr, "taiyen: cannot remove the folder %s/%s: %s; remove it by hand\n",

@@ -185,15 +185,15 @@ bool read_load(const std::string &text, uint64_t size_bytes, load *asked) {
 }
 
 std::vector<load_result> run(const work_folder &folder, const load &asked, uint64_t size_bytes, double seconds,
-                             void (*tell)(double share)) {
+                             void (*progress)(double share)) {
     std::vector<load_result> results;
     for (bool durable : {true, false}) {
         loaded_heap heap(folder.heap_path(), asked, size_bytes, durable);
         load_result result{};
         result.durable = durable;
-        tell(durable ? 0 : 0.5);
+        progress(durable ? 0 : 0.5);
         heap.measure_alone(seconds / 2 * alone_share, &result);
-        tell((durable ? 0 : 0.5) + alone_share / 2);
+        progress((durable ? 0 : 0.5) + alone_share / 2);
         heap.measure_together(seconds / 2 * (1 - alone_share), &result);
         result.predicted_per_s = 1 / (1 / result.alone_per_s + result.dirty_bytes / result.snapshot_bytes);
         results.push_back(result);

@@ -25,7 +25,7 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 constexpr unsigned rounds = 2; // so that a moment in which the disk is slow does not affect only one kind of write
-constexpr double spread_told = 1.5;
+constexpr double spread_reported = 1.5;
 constexpr unsigned stream_threads = 4;
 constexpr uint32_t stream_bytes = 1 << 20; // as the library writes its journal
 constexpr size_t each_max = 1 << 16;       // per thread, and per cell
@@ -309,7 +309,7 @@ std::vector<cell> plan() {
 
 // A reader of the figures must know how reliable they are.
 void note_spread(profile &all) {
-    if (all.where.in_memory || all.spread() < spread_told)
+    if (all.where.in_memory || all.spread() < spread_reported)
         return;
     char factor[32];
     std::snprintf(factor, sizeof factor, "%.1f", all.spread());
@@ -373,7 +373,7 @@ double profile::best_bytes_per_s(way how, unsigned threads) const {
     return best;
 }
 
-void measure(const work_folder &folder, profile &all, void (*tell)(double share)) {
+void measure(const work_folder &folder, profile &all, void (*progress)(double share)) {
     all.cells = plan();
     measurer measurer(folder, all);
     const std::chrono::nanoseconds whole(static_cast<int64_t>(all.seconds * 1e9));
@@ -385,7 +385,7 @@ void measure(const work_folder &folder, profile &all, void (*tell)(double share)
         if (left > -whole / 4)
             measurer.one_round(all.cells[done % all.cells.size()],
                                std::max(left, left.zero()) / static_cast<int64_t>(count - done));
-        tell(double(done + 1) / double(count));
+        progress(double(done + 1) / double(count));
     }
     std::erase_if(all.cells, [](const cell &one) { return one.writes == 0; });
     note_spread(all);

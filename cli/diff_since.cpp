@@ -247,7 +247,7 @@ void print_log(const since &found) {
     print_line("log", text::counted(found.log.transactions, "transaction") + " since snapshot " +
                           text::count(found.info.epoch) +
                           (found.log.procedures != 0 ? ", with " + text::counted(found.log.procedures, "procedure") +
-                                                           " whose changes the log does not tell"
+                                                           " whose changes the log does not contain"
                                                      : ""));
     for (const auto &[name, address] : found.log.roots)
         print_line("root", text::printable(name) +

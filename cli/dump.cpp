@@ -37,7 +37,7 @@ struct block_printer {
                                {"size_bytes", json::wide(size)},
                                {"extent", text::hex(extent.address)}};
             if (own.contains(address))
-                one["own"] = true;
+                one["internal"] = true;
             json::print(one);
             return;
         }
@@ -66,13 +66,13 @@ bool print_extent(const ty_extent *extent, void *context) {
     return std::ferror(stdout) == 0; // the reader has closed the pipe: main reports it
 }
 
-std::unordered_set<const void *> own_addresses(ty_heap *heap, ty_status *status) {
+std::unordered_set<const void *> internal_addresses(ty_heap *heap, ty_status *status) {
     std::unordered_set<const void *> own;
     auto add = [](const ty_block *block, void *all) {
         static_cast<std::unordered_set<const void *> *>(all)->insert(block->address);
         return true;
     };
-    *status = ty_each_own_block(heap, add, &own);
+    *status = ty_each_internal_block(heap, add, &own);
     return own;
 }
 
@@ -105,7 +105,7 @@ ty_status dump_heap(ty_heap *heap, const heap_files &files, const request &given
     if (ty_status status = roots_of(heap, roots))
         return status;
     ty_status status = TY_OK;
-    const std::unordered_set<const void *> own = own_addresses(heap, &status);
+    const std::unordered_set<const void *> own = internal_addresses(heap, &status);
     if (status)
         return status;
     if (given.json)

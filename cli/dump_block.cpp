@@ -123,7 +123,7 @@ bool note_code(const ty_code_word *word, void *context) {
     return true;
 }
 
-bool note_own(const ty_block *block, void *context) {
+bool note_internal(const ty_block *block, void *context) {
     auto &view = *static_cast<block_view *>(context);
     view.own = view.own || block->address == view.block.address;
     return !view.own;
@@ -143,7 +143,7 @@ void find_blocks_it_leads_to(block_view &view) {
 ty_status look_at(block_view &view) {
     if (ty_status status = find_roots(view))
         return status;
-    if (ty_status status = ty_each_own_block(view.heap, note_own, &view))
+    if (ty_status status = ty_each_internal_block(view.heap, note_internal, &view))
         return status;
     find_blocks_it_leads_to(view);
     return ty_each_code_word(view.heap, note_code, &view);
@@ -214,7 +214,7 @@ json::document document_of(const heap_files &files, const block_view &view) {
                        {"extent", text::hex(view.extent.address)},
                        {"extent_bytes", json::wide(view.extent.size_bytes)},
                        {"index", json::wide(view.index())},
-                       {"own", view.own},
+                       {"internal", view.own},
                        {"roots", json::document::array()}};
     for (const named_root &root : view.roots)
         one["roots"].push_back(cli::document_of(root));
@@ -239,7 +239,7 @@ void print_place(const heap_files &files, const block_view &view) {
     else
         std::printf(", whole pages\n");
     if (view.own)
-        print_line("own", "it is one of the library's");
+        print_line("internal", "it is one of the library's");
     for (const named_root &root : view.roots) {
         const size_t offset = view.offset_of(root.address);
         print_line("root", text::printable(root.name) + (offset != 0 ? " leads to +" + text::hex(offset) : "") +

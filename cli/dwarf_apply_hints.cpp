@@ -14,8 +14,8 @@ constexpr uint64_t address_bits = 0x00007fffffffffc0; // that no tag may use
 
 void descriptor_maker::apply_here(descriptor &in, field &to, const std::string &name) {
     hintable_.push_back(name);
-    if (const hint *told = hints_.find(name); told && !told->used_field.empty())
-        to.here = count_of(in, told->used_field, *told, 1);
+    if (const hint *given = hints_.find(name); given && !given->used_field.empty())
+        to.here = count_of(in, given->used_field, *given, 1);
 }
 
 bool descriptor_maker::find_member(const type *in, const std::string &path, uint64_t *offset, const type **of,
@@ -40,7 +40,7 @@ bool descriptor_maker::find_member(const type *in, const std::string &path, uint
     return false;
 }
 
-bool descriptor_maker::member_of(descriptor &in, const std::string &path, const hint &told, uint64_t *offset,
+bool descriptor_maker::member_of(descriptor &in, const std::string &path, const hint &given, uint64_t *offset,
                                  const type **of) {
     if (find_member(current_, path, offset, of))
         return true;
@@ -48,58 +48,58 @@ bool descriptor_maker::member_of(descriptor &in, const std::string &path, const 
     for (const member &each : types_.fill(current_).members)
         names.push_back(each.name);
     const std::string near = nearest(path, names);
-    return refuse(told.place + ": the type " + in.name + " has no member '" + path + "'" +
+    return refuse(given.place + ": the type " + in.name + " has no member '" + path + "'" +
                   (near.empty() ? "" : "; the nearest is '" + near + "'"));
 }
 
-std::string descriptor_maker::count_of(descriptor &in, const std::string &name, const hint &told, uint64_t times) {
+std::string descriptor_maker::count_of(descriptor &in, const std::string &name, const hint &given, uint64_t times) {
     uint64_t offset = 0;
     const type *of = nullptr;
-    if (!member_of(in, name, told, &offset, &of))
+    if (!member_of(in, name, given, &offset, &of))
         return "";
     if (of->kind != type_kind::plain || (of->size != 1 && of->size != 2 && of->size != 4 && of->size != 8)) {
-        refuse(told.place + ": the member '" + name + "' of " + in.name + " is no integer that counts");
+        refuse(given.place + ": the member '" + name + "' of " + in.name + " is no integer that counts");
         return "";
     }
     return "field " + std::to_string(offset) + " " + std::to_string(of->size) +
            (times > 1 ? " times " + std::to_string(times) : "");
 }
 
-void descriptor_maker::apply(descriptor &in, field &to, const hint &told) {
+void descriptor_maker::apply(descriptor &in, field &to, const hint &given) {
     uint64_t offset = 0;
     const type *of = nullptr;
-    if (told.reference)
+    if (given.reference)
         to.kind = field_kind::reference;
-    if (!told.place_field.empty() && member_of(in, told.place_field, told, &to.base, &of))
+    if (!given.place_field.empty() && member_of(in, given.place_field, given, &to.base, &of))
         to.kind = field_kind::place;
-    if (!told.to.empty()) {
+    if (!given.to.empty()) {
         std::vector<std::string> several;
-        const type *found = types_.find(told.to, &several);
-        const std::string near = found ? "" : nearest(told.to, types_.from().names());
+        const type *found = types_.find(given.to, &several);
+        const std::string near = found ? "" : nearest(given.to, types_.from().names());
         if (!found)
-            refuse(told.place + ": the program has " + (several.empty() ? "no type '" : "several types '") + told.to +
+            refuse(given.place + ": the program has " + (several.empty() ? "no type '" : "several types '") + given.to +
                    "'" + (near.empty() ? "" : "; the nearest is '" + (several.empty() ? near : several.front()) + "'"));
         else if (uint64_t count = 1; !descriptor_of_named(found, &to.to, &count))
-            refuse(told.place + ": the type '" + told.to + "' is only declared in the program");
+            refuse(given.place + ": the type '" + given.to + "' is only declared in the program");
         else if (count != 1)
             to.there = count == 0 ? "block" : std::to_string(count);
     }
-    uint64_t factor = told.times ? told.times : 1;
+    uint64_t factor = given.times ? given.times : 1;
     if (!to.there.empty() && to.there != "block")
         factor *= std::strtoull(to.there.c_str(), nullptr, 10); // of a pointer to an array
-    if (told.block)
+    if (given.block)
         to.there = "block";
-    if (told.count != 0)
-        to.there = std::to_string(told.count);
-    if (!told.count_field.empty())
-        to.there = count_of(in, told.count_field, told, factor);
-    if (!told.end_field.empty() && member_of(in, told.end_field, told, &offset, &of))
+    if (given.count != 0)
+        to.there = std::to_string(given.count);
+    if (!given.count_field.empty())
+        to.there = count_of(in, given.count_field, given, factor);
+    if (!given.end_field.empty() && member_of(in, given.end_field, given, &offset, &of))
         to.there = "end " + std::to_string(offset);
-    if (!told.used_field.empty())
-        to.here = count_of(in, told.used_field, told, 1);
-    to.tag = told.tag;
+    if (!given.used_field.empty())
+        to.here = count_of(in, given.used_field, given, 1);
+    to.tag = given.tag;
     if ((to.tag & address_bits) != 0)
-        refuse(told.place + ": the tag takes bits of the address: it may have the lowest 6 and the highest 17");
+        refuse(given.place + ": the tag takes bits of the address: it may have the lowest 6 and the highest 17");
 }
 
 bool descriptor_maker::check_hints() {

@@ -1,5 +1,5 @@
 // How libstdc++'s containers use addresses, where the types of their members do not show it: end pointers that lead
-// behind the last element, links of nodes that are declared as links of their base, nodes that lead back to the
+// after the last element, links of nodes that are declared as links of their base, nodes that lead back to the
 // container.
 #include "dwarf_descriptors.hpp"
 
@@ -107,7 +107,7 @@ const type *node_in(descriptor_maker &maker, const type &container) {
 std::string node_descriptor(descriptor_maker &maker, descriptor &to, const spot &at) {
     const type *node = at.container ? node_in(maker, *at.container) : nullptr;
     if (!node)
-        maker.add_note(to, at.offset, at.name + ": the debug information does not tell what its nodes hold");
+        maker.add_note(to, at.offset, at.name + ": the debug information does not say what its nodes hold");
     return node ? maker.descriptor_of(node) : "";
 }
 
@@ -159,7 +159,7 @@ bool add_optional(descriptor_maker &maker, descriptor &to, const type &one, cons
         return true;
     if (to.fields.size() != before + 1 || !to.fields.back().here.empty()) {
         to.fields.resize(before);
-        maker.need_trace(to, at.offset, at.name + " is an optional of several addresses, which only code can tell of");
+        maker.need_trace(to, at.offset, at.name + " is an optional of several addresses, which only code can describe");
         return true;
     }
     to.fields.back().here = "field " + std::to_string(at.offset + engaged->offset) + " 1";

@@ -50,8 +50,8 @@ bool descriptor_maker::descriptor_of_named(const type *one, std::string *name, u
 bool descriptor_maker::is_bytes(const type *one) {
     if (one->name.empty() || one->kind == type_kind::plain)
         return false;
-    const hint *told = hints_.find(one->name);
-    return told && told->bytes;
+    const hint *given = hints_.find(one->name);
+    return given && given->bytes;
 }
 
 bool descriptor_maker::run() {
@@ -91,9 +91,9 @@ void descriptor_maker::describe(const type *given) {
     } else if (!add_standard(*this, made, one, at)) {
         add_members(made, given, at);
     }
-    if (const hint *told = hints_.find(made.name)) {
-        made.trace |= told->trace;
-        made.moved |= told->moved;
+    if (const hint *given = hints_.find(made.name)) {
+        made.trace |= given->trace;
+        made.moved |= given->moved;
     }
     finish(made);
     descriptors_.emplace(made.name, std::move(made));
@@ -142,15 +142,15 @@ void descriptor_maker::add_note(descriptor &to, uint64_t offset, const std::stri
 }
 
 void descriptor_maker::need_trace(descriptor &to, uint64_t offset, const std::string &why) {
-    const hint *told = hints_.find(to.name);
+    const hint *given = hints_.find(to.name);
     to.trace = true;
-    add_note(to, offset, why + ". The program binds a hook (ty_types_bind)", !told || !told->trace);
+    add_note(to, offset, why + ". The program binds a hook (ty_types_bind)", !given || !given->trace);
 }
 
 void descriptor_maker::need_moved(descriptor &to, uint64_t offset, const std::string &why) {
-    const hint *told = hints_.find(to.name);
+    const hint *given = hints_.find(to.name);
     to.moved = true;
-    add_note(to, offset, why + ". The program binds a hook for moves (ty_types_bind)", !told || !told->moved);
+    add_note(to, offset, why + ". The program binds a hook for moves (ty_types_bind)", !given || !given->moved);
 }
 
 void descriptor_maker::add_field(descriptor &to, const spot &at, field_kind kind, const std::string &leads_to,

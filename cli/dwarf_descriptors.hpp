@@ -60,7 +60,7 @@ struct spot {
 
 class descriptor_maker {
 public:
-    descriptor_maker(types &all, hints &told) : types_(all), hints_(told) {}
+    descriptor_maker(types &all, hints &given) : types_(all), hints_(given) {}
 
     // Its name as a pointer's target; empty: bytes. run() describes it, and all that it leads to.
     std::string descriptor_of(const type *one);
@@ -95,11 +95,11 @@ private:
     void add_address(descriptor &to, const type *one, const spot &at, const std::string &here, uint64_t words);
     void lead_to(descriptor &in, field &from, const type *to);
     void note_derived(descriptor &in, const field &from, const type *to);
-    void apply(descriptor &in, field &to, const hint &told);
+    void apply(descriptor &in, field &to, const hint &given);
     void apply_here(descriptor &in, field &to, const std::string &name);
-    std::string count_of(descriptor &in, const std::string &name, const hint &told, uint64_t times);
+    std::string count_of(descriptor &in, const std::string &name, const hint &given, uint64_t times);
     bool find_member(const type *in, const std::string &path, uint64_t *offset, const type **of, unsigned depth = 0);
-    bool member_of(descriptor &in, const std::string &path, const hint &told, uint64_t *offset, const type **of);
+    bool member_of(descriptor &in, const std::string &path, const hint &given, uint64_t *offset, const type **of);
     void finish(descriptor &one);
     bool check_hints();
     bool check_nesting();

@@ -154,12 +154,12 @@ void descriptor_maker::add_address(descriptor &to, const type *given, const spot
     if (__builtin_mul_overflow(words, word_bytes, &made.bytes))
         refuse("its debug information is damaged: an array is too long");
     const std::string name = to.name + "." + made.name;
-    const hint *told = hints_.find(name);
+    const hint *hinted = hints_.find(name);
     hintable_.push_back(name);
-    if (!told || (told->to.empty() && !told->bytes && !told->reference && told->place_field.empty()))
+    if (!hinted || (hinted->to.empty() && !hinted->bytes && !hinted->reference && hinted->place_field.empty()))
         lead_to(to, made, one.to);
-    if (told)
-        apply(to, made, *told);
+    if (hinted)
+        apply(to, made, *hinted);
     to.fields.push_back(made);
 }
 

@@ -22,7 +22,7 @@ struct hint {
     bool moved = false;
     std::string to;          // a type
     std::string count_field; // the field with the number of objects that it leads to
-    std::string end_field;   // the field that leads behind the last of them
+    std::string end_field;   // the field that leads after the last of them
     std::string used_field;  // how many elements of an array are in use
     std::string place_field; // the base
     uint64_t count = 0;

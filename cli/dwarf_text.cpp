@@ -77,14 +77,14 @@ std::string line_of(const note &one) {
 std::string text_of(const descriptor &one) {
     std::string text = "\ntype " + quoted_name(one.name) + " " + std::to_string(one.size);
     text += one.source.empty() ? "\n" : " # " + escaped(one.source, false) + "\n";
-    auto told = one.notes.begin();
+    auto next_note = one.notes.begin();
     for (const field &each : one.fields) {
-        for (; told != one.notes.end() && told->offset <= each.offset; ++told)
-            text += line_of(*told);
+        for (; next_note != one.notes.end() && next_note->offset <= each.offset; ++next_note)
+            text += line_of(*next_note);
         text += line_of(each);
     }
-    for (; told != one.notes.end(); ++told)
-        text += line_of(*told);
+    for (; next_note != one.notes.end(); ++next_note)
+        text += line_of(*next_note);
     return text + (one.trace ? "  trace\n" : "") + (one.moved ? "  moved\n" : "");
 }
 
@@ -97,7 +97,7 @@ std::string quoted_name(const std::string &name) {
 std::string text_of(const descriptor_maker &made, const std::vector<std::string> &roots, const std::string &from) {
     std::string text = "taiyen types 1\n# Written by taiyen types, of " + escaped(from, false) + ".\n";
     if (made.open_notes() != 0)
-        text += "# Not complete: what is left to do stands behind '# !'.\n";
+        text += "# Not complete: what is left to do stands after '# !'.\n";
     for (const auto &[name, one] : made.descriptors())
         text += text_of(one);
     text += "\n";

@@ -264,7 +264,7 @@ private:
     std::vector<entry> entries() const {
         std::vector<entry> list{
             {"Small blocks",
-             "Blocks of one size share a span of pages; the colour tells the size, from 8 bytes (left) to 32 KiB "
+             "Blocks of one size share a span of pages; the colour shows the size, from 8 bytes (left) to 32 KiB "
              "(right).",
              &picture::ramp_swatch},
             {"How full",

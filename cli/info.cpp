@@ -111,7 +111,7 @@ std::string log_of(const heap_files &files, const ty_info &info) {
     const ty_open_options options = files.options();
     if (ty_log_read(files.path.c_str(), &options, &log, nullptr, nullptr))
         return line + "; the log: " + as_options(ty_error_text());
-    return line + "; the log holds " + text::counted(log.transactions, "transaction") + " behind it, " +
+    return line + "; the log holds " + text::counted(log.transactions, "transaction") + " after it, " +
            text::size(log.record_bytes) + ", to replay";
 }
 

@@ -58,13 +58,13 @@ ty_status heap_look::read_own(ty_heap *heap, const char *base) {
     struct reader {
         std::unordered_set<uint64_t> &own;
         const char *base;
-    } into{own_, base};
+    } into{internal_, base};
     auto add = [](const ty_block *block, void *context) {
         auto &all = *static_cast<reader *>(context);
         all.own.insert(static_cast<uint64_t>(static_cast<const char *>(block->address) - all.base));
         return true;
     };
-    return ty_each_own_block(heap, add, &into);
+    return ty_each_internal_block(heap, add, &into);
 }
 
 ty_status heap_look::take(const heap_files &files, metrics *found) {
@@ -180,8 +180,8 @@ json::document heap_look::extents(uint64_t from) const {
 
 json::document heap_look::block(uint64_t offset, uint64_t bytes, bool live) const {
     json::document one{{"offset", json::wide(offset)}, {"bytes", json::wide(bytes)}, {"live", live}};
-    if (own_.contains(offset))
-        one["own"] = true;
+    if (internal_.contains(offset))
+        one["internal"] = true;
     json::document roots = json::document::array();
     for (auto root = roots_.lower_bound(offset); root != roots_.end() && root->first < offset + bytes; ++root)
         roots.push_back(root->second);

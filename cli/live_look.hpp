@@ -59,7 +59,7 @@ private:
     std::vector<shown_extent> extents_;
     std::vector<uint64_t> live_;                 // bits of spans' blocks
     std::vector<uint64_t> dirty_;                // bits of pages that the journal has and the image does not yet
-    std::unordered_set<uint64_t> own_;           // blocks of the library
+    std::unordered_set<uint64_t> internal_;      // blocks of the library
     std::multimap<uint64_t, std::string> roots_; // by target
 };
 

@@ -115,7 +115,7 @@ struct dumped {
 std::string place_of(const ty_log_entry &entry, uint32_t streams) {
     if (streams < 2)
         return {};
-    return " in log stream " + std::to_string(entry.stream) + (entry.marked ? ", marked" : "");
+    return " in log stream " + std::to_string(entry.stream) + (entry.independent ? ", independent" : "");
 }
 
 const char *outcome_name(const ty_log_entry &entry) {
@@ -196,7 +196,7 @@ bool print_entry_json(const ty_log_entry *entry, void *context) {
     if (kind == TY_LOG_TRANSACTION) {
         one["position"] = json::wide(entry->position);
         one["log_stream"] = json::wide(entry->stream);
-        one["marked"] = entry->marked;
+        one["independent"] = entry->independent;
     } else if (kind == TY_LOG_PROCEDURE) {
         one["procedure"] = json::wide(entry->procedure);
     } else if (kind == TY_LOG_OUTCOME) {

@@ -72,7 +72,7 @@ ty_status read_info(const heap_files &files, ty_info *info) {
     return ty_read_info(files.path.c_str(), &options, info);
 }
 
-int tell(const heap_files &files, const request &given) {
+int report(const heap_files &files, const request &given) {
     ty_info info;
     if (ty_status status = read_info(files, &info))
         return refuse(files, given, status);
@@ -100,7 +100,7 @@ int convert_in_place(const request &given, ty_kind kind) {
     if (kind != info.kind)
         if (ty_status status = change_kind(files, info.kind, options))
             return refuse(files, given, status);
-    return tell(files, given);
+    return report(files, given);
 }
 
 } // namespace
@@ -122,7 +122,7 @@ int create(const request &given) {
         options.limit_bytes = limit;
         options.base = reinterpret_cast<void *>(base);
         const ty_status status = open_and_close(files.path, options);
-        return status != TY_OK ? refuse(files, given, status) : tell(files, given);
+        return status != TY_OK ? refuse(files, given, status) : report(files, given);
     }
     return exit_cannot;
 }
@@ -149,7 +149,7 @@ int resize(const request &given) {
     if (rounded > info.limit_bytes)
         if (ty_status status = open_and_close(files.path, options))
             return refuse(files, given, status);
-    return tell(files, given);
+    return report(files, given);
 }
 
 int convert(const request &given) {

@@ -27,7 +27,7 @@ ty_status metrics::look_into(ty_heap *opened_heap) {
     has_undo = status == TY_OK;
     if (status != TY_OK && status != TY_E_NOT_FOUND)
         damage = ty_error_text();
-    if (own_blocks_of(opened_heap, own) != TY_OK && damage.empty())
+    if (internal_blocks_of(opened_heap, own) != TY_OK && damage.empty())
         damage = ty_error_text();
     opened = true;
     return TY_OK;
@@ -115,8 +115,8 @@ json::document document_of(const heap_files &files, const metrics &found) {
     one["roots"] = json::document::array();
     for (const named_root &root : found.roots)
         one["roots"].push_back(document_of(root));
-    one["own_blocks"] = json::wide(found.own.count);
-    one["own_bytes"] = json::wide(found.own.bytes);
+    one["internal_blocks"] = json::wide(found.own.count);
+    one["internal_bytes"] = json::wide(found.own.bytes);
     if (found.has_undo)
         one["undo"] = undo_document(found.undo);
     if (!found.damage.empty())

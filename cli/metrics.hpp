@@ -43,7 +43,7 @@ struct metrics {
     bool opened = false;
     heap_metrics heap;
     std::vector<named_root> roots;
-    own_blocks own;
+    internal_blocks own;
     ty_undo_stats undo{};
     bool has_undo = false;
     std::string damage; // of undo's buffers

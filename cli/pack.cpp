@@ -60,7 +60,7 @@ int pack(const request &given) {
         return exit_cannot;
     }
     progress shown("packing");
-    options.progress = progress::tell;
+    options.progress = progress::report;
     options.progress_context = &shown;
     ty_pack_report report{};
     report.struct_size = sizeof report;

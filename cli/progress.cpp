@@ -48,7 +48,7 @@ void progress::clear() {
     shown_percent_ = -1;
 }
 
-bool progress::tell(uint64_t done_bytes, uint64_t total_bytes, void *self) {
+bool progress::report(uint64_t done_bytes, uint64_t total_bytes, void *self) {
     static_cast<progress *>(self)->show(done_bytes, total_bytes);
     return true;
 }

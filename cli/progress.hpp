@@ -16,7 +16,7 @@ public:
     void show(uint64_t done_bytes, uint64_t total_bytes);
     void clear(); // call it before other output
     // A callback of the library, with a progress as context; always continues.
-    static bool tell(uint64_t done_bytes, uint64_t total_bytes, void *self);
+    static bool report(uint64_t done_bytes, uint64_t total_bytes, void *self);
 
 private:
     const char *what_;

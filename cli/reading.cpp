@@ -59,14 +59,14 @@ ty_status roots_of(ty_heap *heap, std::vector<named_root> &roots) {
     return TY_OK;
 }
 
-ty_status own_blocks_of(ty_heap *heap, own_blocks &own) {
+ty_status internal_blocks_of(ty_heap *heap, internal_blocks &own) {
     auto add = [](const ty_block *block, void *context) {
-        auto &sum = *static_cast<own_blocks *>(context);
+        auto &sum = *static_cast<internal_blocks *>(context);
         ++sum.count;
         sum.bytes += block->size_bytes;
         return true;
     };
-    return ty_each_own_block(heap, add, &own);
+    return ty_each_internal_block(heap, add, &own);
 }
 
 ty_status heap_metrics::read(ty_heap *heap) {

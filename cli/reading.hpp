@@ -36,11 +36,11 @@ struct named_root {
 ty_status roots_of(ty_heap *heap, std::vector<named_root> &roots);
 
 // Blocks of the library in the heap.
-struct own_blocks {
+struct internal_blocks {
     uint64_t count = 0;
     uint64_t bytes = 0;
 };
-ty_status own_blocks_of(ty_heap *heap, own_blocks &own);
+ty_status internal_blocks_of(ty_heap *heap, internal_blocks &own);
 
 // The metrics of an open heap, as a document.
 struct heap_metrics {

@@ -60,7 +60,7 @@ void print_pages(const repair_report &report) {
     if (report.unchecked_pages != 0)
         print_line("pages", text::counted(report.unchecked_pages, "page") +
                                 (report.unchecked_pages == 1 ? " has" : " have") +
-                                " no checksum: damage in such cannot be told");
+                                " no checksum: damage in such cannot be detected");
     if (report.pages.empty())
         return;
     constexpr size_t shown_max = 8;
@@ -104,10 +104,10 @@ void print_log(const repair_report &report) {
     if (report.first_unapplied != 0)
         line += "; " + in(ink::bad, "not from number " + text::count(report.first_unapplied) + " on");
     if (report.in_doubt != 0)
-        line += "; " +
-                in(ink::bad, text::count(report.in_doubt) + " in doubt, not done: taiyen resolve tells and resolves");
+        line += "; " + in(ink::bad,
+                          text::count(report.in_doubt) + " in doubt, not done: taiyen resolve shows and resolves it");
     if (report.left_out != 0)
-        line += "; " + text::count(report.left_out) + " left out, behind one that is missing";
+        line += "; " + text::count(report.left_out) + " left out, after one that is missing";
     print_line("log", line);
 }
 
@@ -126,7 +126,7 @@ void print_moments(const repair_report &report) {
                                                     : text::count(report.later_pages) + " of those above are")));
     if (!report.closed)
         print_line("closed",
-                   "not in order: damage at the very end of journal or log looks like a crash, and is not told");
+                   "not in order: damage at the very end of journal or log looks like a crash, and is not reported");
 }
 
 } // namespace
@@ -136,7 +136,7 @@ void print_report(const heap_files &files, const std::string &out, bool as_json,
         return print_json(files, out, report);
     std::printf("%s: %s heap with what could be had of %s: %s\n", in(ink::strong, text::printable(out)).c_str(),
                 text::with_article(report.made_kind).c_str(), text::printable(files.path).c_str(),
-                report.is_whole() ? in(ink::good, "all, as far as its files tell").c_str()
+                report.is_whole() ? in(ink::good, "all, as far as its files show").c_str()
                                   : in(ink::bad, "not all").c_str());
     std::string epoch = "number " + text::count(report.epoch);
     if (report.epoch < report.durable_epoch)

@@ -40,7 +40,7 @@ void print_result(const request &given, const ty_restore_report &report) {
                      {"incomplete", report.incomplete}});
         return;
     }
-    std::printf("%s: as it was behind transaction %llu, seen at %s: a base behind %llu and %s (%s)\n",
+    std::printf("%s: as it was after transaction %llu, seen at %s: a base after %llu and %s (%s)\n",
                 text::printable(given.paths[1]).c_str(), static_cast<unsigned long long>(report.lsn),
                 time_text(report.time_ns).c_str(), static_cast<unsigned long long>(report.base_lsn),
                 text::counted(report.records, "record").c_str(), text::size(report.record_bytes).c_str());
@@ -58,7 +58,7 @@ int restore(const request &given) {
     const std::unique_ptr<ty_destination, void (*)(ty_destination *)> owner(folder, ty_folder_close);
     progress shown("restoring");
     options.receives = given.receives;
-    options.progress = progress::tell;
+    options.progress = progress::report;
     options.progress_context = &shown;
     ty_restore_report report{};
     report.struct_size = sizeof report;

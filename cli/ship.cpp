@@ -141,7 +141,7 @@ bool print_object(const ty_ship_object *one, void *context) {
                      {"size_bytes", json::wide(one->size_bytes)},
                      {"follows", one->follows}});
     } else if (one->is_base) {
-        std::printf("base     behind %-12llu %s  %s\n", static_cast<unsigned long long>(one->last),
+        std::printf("base     after %-12llu %s  %s\n", static_cast<unsigned long long>(one->last),
                     time_text(one->last_ns).c_str(), text::size(one->size_bytes).c_str());
     } else {
         std::printf("segment  %llu to %llu  %s to %s  %s%s\n", static_cast<unsigned long long>(one->first),

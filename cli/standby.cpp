@@ -56,7 +56,7 @@ int complain_of_end(ty_status status) {
 // Prints a failure when it changes, not each time.
 class complaints {
 public:
-    void tell(ty_status status) {
+    void report(ty_status status) {
         if (status != TY_OK && (last_.empty() || last_ != ty_error_text()))
             complain(status);
         last_ = status == TY_OK ? "" : ty_error_text();
@@ -86,7 +86,7 @@ public:
         const clock::time_point end = clock::now() + std::chrono::milliseconds(wait_ms_);
         ty_status status = call();
         while (status && passes(status) && clock::now() < end && !interrupted()) {
-            said_.tell(status);
+            said_.report(status);
             if (!said_waits_)
                 std::fprintf(stderr, "taiyen: waiting for it, for %llu s at the most (--wait)\n",
                              static_cast<unsigned long long>(wait_ms_ / 1000));
@@ -149,7 +149,7 @@ int open_engine(const request &given, waiting &waits, engine_owner *engine) {
 }
 
 void say_base(const request &given, uint64_t lsn) {
-    std::printf("%s: a base behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
+    std::printf("%s: a base after transaction %llu\n", text::printable(given.paths[0]).c_str(),
                 static_cast<unsigned long long>(lsn));
     std::fflush(stdout);
 }
@@ -230,12 +230,12 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
             return complain(status), exit_never;
         say_differences(given, report.differences, &differences);
         if (report.status)
-            said.tell(status);
+            said.report(status);
         const bool is_wanted = report.based ? is_old(std::chrono::milliseconds(base_age_ms))
                                             : based == clock::time_point{} || is_old(seen_in);
         if (report.messages && !report.status && is_wanted) {
             const ty_status put = put_base(given, engine, open);
-            said_of_base.tell(put);
+            said_of_base.report(put);
             if (!put)
                 based = clock::now();
         } else if (report.based && based == clock::time_point{}) {
@@ -288,7 +288,7 @@ int stand_by(const request &given, opened &one, uint64_t after_ms, ty_standby_re
             return exit_fine;
         if (status && !may_pass(status))
             return complain_of_end(status);
-        said.tell(status);
+        said.report(status);
         say_differences(given, report->differences, &differences);
         if (report->promoting && !after_ms) {
             std::fprintf(stderr, "taiyen: the standby's promotion has begun: taiyen promote ends it\n");
@@ -299,7 +299,7 @@ int stand_by(const request &given, opened &one, uint64_t after_ms, ty_standby_re
 }
 
 void say_primary(const request &given, const ty_standby_report &report) {
-    std::printf("%s: is the primary of term %llu, behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
+    std::printf("%s: is the primary of term %llu, after transaction %llu\n", text::printable(given.paths[0]).c_str(),
                 static_cast<unsigned long long>(report.term), static_cast<unsigned long long>(report.lsn));
 }
 

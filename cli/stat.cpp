@@ -58,15 +58,15 @@ void print_waiting(const metrics &found) {
 
 void print_program(const metrics &found) {
     const ty_metrics &now = found.live.now;
-    std::string told = "process " + std::to_string(now.process);
+    std::string line = "process " + std::to_string(now.process);
     if (now.known & TY_METRICS_TRANSACTIONS)
-        told += ", " + text::counted(now.transactions, "transaction") + " since it opened the heap, " +
+        line += ", " + text::counted(now.transactions, "transaction") + " since it opened the heap, " +
                 text::counted(now.rollbacks, "rollback");
     if (now.known & TY_METRICS_SNAPSHOTS)
-        told += ", " + text::counted(now.snapshots, "snapshot");
+        line += ", " + text::counted(now.snapshots, "snapshot");
     if (now.known & TY_METRICS_DIRTY)
-        told += "; the next one writes " + text::counted(now.dirty_pages, "page");
-    print_line("program", told);
+        line += "; the next one writes " + text::counted(now.dirty_pages, "page");
+    print_line("program", line);
 }
 
 // The program's metrics of undo and of its private memory. Its undo is current; that of the heap's files is older.

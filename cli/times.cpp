@@ -16,8 +16,8 @@ constexpr uint64_t second_ns = 1'000'000'000;
 
 bool read_duration(const std::string &text, uint64_t *ms) {
     unsigned long long number = 0;
-    char unit = 's', behind = 0;
-    const int read = std::sscanf(text.c_str(), "%9llu%c%c", &number, &unit, &behind);
+    char unit = 's', after = 0;
+    const int read = std::sscanf(text.c_str(), "%9llu%c%c", &number, &unit, &after);
     if (read < 1 || read > 2 || text[0] < '0' || text[0] > '9')
         return false;
     const uint64_t seconds = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : unit == 'd' ? 86400 : 0;

@@ -105,7 +105,7 @@ int print(const dwarf::descriptor_maker &made, const std::vector<std::string> &l
         return refuse_with("the text cannot be written");
     if (made.open_notes() == 0)
         return exit_fine;
-    std::fprintf(stderr, "taiyen: %s: not complete: %s left to do, each behind '# !' in the text\n",
+    std::fprintf(stderr, "taiyen: %s: not complete: %s left to do, each after '# !' in the text\n",
                  text::printable(path).c_str(), text::counted(made.open_notes(), "thing").c_str());
     return exit_problems;
 }
@@ -147,7 +147,7 @@ constexpr rlim_t seconds_max = 1800;
 }
 
 // Ends this program by the signal that ended the child, unless the reader crashed by itself: that is reported.
-int tell_end(const std::string &path, int signal) {
+int report_end(const std::string &path, int signal) {
     for (const int mine : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT})
         if (signal == mine) {
             std::signal(mine, SIG_DFL);
@@ -172,7 +172,7 @@ int descriptors(const request &given) {
             return refuse_with(std::string("the reader was lost: ") + std::strerror(errno));
     if (child < 0)
         return refuse_with(std::string("there is no process for the reader: ") + std::strerror(errno));
-    return WIFSIGNALED(status) ? tell_end(given.paths[0], WTERMSIG(status)) : WEXITSTATUS(status);
+    return WIFSIGNALED(status) ? report_end(given.paths[0], WTERMSIG(status)) : WEXITSTATUS(status);
 }
 
 } // namespace cli

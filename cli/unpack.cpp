@@ -82,7 +82,7 @@ ty_status unpack_from(int descriptor, const std::string &packed, const request &
     if (ty_status status = descriptors.read(given.types_path))
         return status;
     progress shown("unpacking");
-    options.progress = progress::tell;
+    options.progress = progress::report;
     options.progress_context = &shown;
     options.types = descriptors.get();
     options.path = given.paths[1].c_str();
@@ -190,21 +190,21 @@ int copy(const request &given) {
     close(results[1]);
     std::signal(SIGPIPE, SIG_IGN);
     const ty_status sent = send_heap({given.paths[0], given.journal_path, given.log_path}, stream[1]);
-    const bool own_failure = sent != TY_OK && !is_broken_pipe();
-    const int code = own_failure ? refuse(given, sent) : int(exit_fine);
+    const bool local_failure = sent != TY_OK && !is_broken_pipe();
+    const int code = local_failure ? refuse(given, sent) : int(exit_fine);
     close(stream[1]);
     copy_result result{};
-    const bool told = read_result(results[0], &result);
+    const bool complete = read_result(results[0], &result);
     int ended;
     while (waitpid(maker, &ended, 0) < 0 && errno == EINTR)
         continue;
-    if (own_failure)
+    if (local_failure)
         return code;
-    if (!told || result.status != TY_OK) {
-        const std::string why = told ? result.error : "the process that made the copy died";
+    if (!complete || result.status != TY_OK) {
+        const std::string why = complete ? result.error : "the process that made the copy died";
         if (given.json)
             json::print({{"path", given.paths[0]},
-                         {"error", {{"status", ty_status_name(told ? result.status : TY_E_IO)}, {"text", why}}}});
+                         {"error", {{"status", ty_status_name(complete ? result.status : TY_E_IO)}, {"text", why}}}});
         std::fprintf(stderr, "taiyen: %s\n", text::printable(why).c_str());
         return exit_cannot;
     }

@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(TAIYEN_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/taiyen)
 
-# pkg-config's files tell folders from their own place, so that an installation can be moved; a folder that was given whole
+# pkg-config's files find folders from their own place, so that an installation can be moved; a folder that was given whole
 # stays where it is.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   set(TAIYEN_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")

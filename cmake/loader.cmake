@@ -1,4 +1,4 @@
-# After an installation: the loader is told of the shared libraries, or the user what to do so that it finds them. A folder
+# After an installation: the loader gets to know the shared libraries, or the user what to do so that it finds them. A folder
 # for packaging (DESTDIR) is not for this system's loader.
 if(NOT "$ENV{DESTDIR}" STREQUAL "")
   return()

@@ -189,12 +189,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (found.status == TY_OK)
         if (log *l = start(*sink, sound.start, found)) {
             log_positions from = sound.start;
-            if (found.contents.left_out + found.contents.behind_gap) { // as an open does
+            if (found.contents.left_out + found.contents.after_gap) { // as an open does
                 from = log_positions_now(l);
                 log_release(l, from);
             }
             for (int i = 0; i < 4; ++i)
-                append(l, "behind " + std::to_string(i), true);
+                append(l, "after " + std::to_string(i), true);
             log_positions mark = log_positions_now(l);
             log_stop(l);
             reading again = read(*sink, from);

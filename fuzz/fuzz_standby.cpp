@@ -32,10 +32,10 @@ struct memory {
         *position = of(context).logs[log].size();
         return TY_OK;
     }
-    static ty_status read(void *context, ty_engine_log log, uint64_t behind, uint32_t, ty_engine_callback *callback,
+    static ty_status read(void *context, ty_engine_log log, uint64_t after, uint32_t, ty_engine_callback *callback,
                           void *with) {
         const log_bytes &all = of(context).logs[log];
-        for (uint64_t at = behind; at < all.size(); at++) {
+        for (uint64_t at = after; at < all.size(); at++) {
             const std::vector<uint8_t> exact(all[at]); // so that a step beyond its end is detected
             if (!callback(exact.data(), exact.size(), at + 1, with))
                 break;
@@ -50,7 +50,7 @@ message_header header_of(const std::vector<uint8_t> &message) {
     return header;
 }
 
-std::vector<uint8_t> records_behind(ty_feed_position &at, message_header &header) {
+std::vector<uint8_t> records_after(ty_feed_position &at, message_header &header) {
     std::vector<uint8_t> payload;
     for (uint64_t end = at.lsn + 5; at.lsn < end;) {
         const uint64_t n = at.lsn + 1;
@@ -83,10 +83,10 @@ memory make_logs() {
         last = header_of(made.logs[log].back());
     };
     for (uint64_t n = 1; n <= 8; n++) {
-        message_header header = header_behind(last, n == 1   ? message_kind::term
-                                                    : n == 2 ? message_kind::timeline
-                                                    : n == 5 ? message_kind::part
-                                                             : message_kind::records);
+        message_header header = header_after(last, n == 1   ? message_kind::term
+                                                   : n == 2 ? message_kind::timeline
+                                                   : n == 5 ? message_kind::part
+                                                            : message_kind::records);
         std::vector<uint8_t> payload;
         header.term = header.replication = 1;
         header.session = n / 4;
@@ -97,15 +97,15 @@ memory make_logs() {
             header.record_bytes = 90;
             header.offset = 30;
         } else if (n > 2) {
-            payload = records_behind(at, header);
+            payload = records_after(at, header);
         }
         put(header, payload, TY_ENGINE_RECORDS);
     }
     last = {};
     for (uint64_t n = 1; n <= 5; n++) {
-        message_header header = header_behind(last, n == 1   ? message_kind::base_begin
-                                                    : n == 5 ? message_kind::base_end
-                                                             : message_kind::base_piece);
+        message_header header = header_after(last, n == 1   ? message_kind::base_begin
+                                                   : n == 5 ? message_kind::base_end
+                                                            : message_kind::base_piece);
         header.term = header.replication = 1;
         header.position = at;
         header.begin = n > 1;
@@ -146,7 +146,7 @@ void read_records(const memory &from) {
         const std::vector<uint8_t> &bytes = from.logs[TY_ENGINE_RECORDS][i];
         message one;
         bool counts = false;
-        if (read_message(bytes.data(), bytes.size(), i + 1, TY_ENGINE_RECORDS, &one) || judge(one, &last, &counts))
+        if (read_message(bytes.data(), bytes.size(), i + 1, TY_ENGINE_RECORDS, &one) || classify(one, &last, &counts))
             return;
         if (counts && one.header.kind == uint32_t(message_kind::timeline))
             position = one.header.position;
@@ -201,9 +201,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     if (input.flags % 8 != 7)
         repair(changed, good);
-    place at;
+    records_end at;
     bool found = false;
-    (void)newest_place(changed.table, &at, &found);
+    (void)newest_position(changed.table, &at, &found);
     read_records(changed);
     read_base(changed, input.flags % 2);
     return 0;

@@ -177,7 +177,7 @@ struct region { // as an entry names one
 
 struct mark_site {
     int ring;
-    uint64_t place;
+    uint64_t position;
     size_t offset; // in the block
 };
 
@@ -269,7 +269,7 @@ undo_ring ring_of(undo_control &control, char *block, int number) {
             payload + uint64_t(number) * control.payload_bytes[0],
             control.entry_count,
             control.payload_bytes[number],
-            &control.places[number],
+            &control.positions[number],
             0,
             0};
 }
@@ -281,15 +281,15 @@ void describe(scenario &made, ty_heap *heap) {
     made.regions.push_back({0, sizeof(undo_control)});
     for (int number = 0; number < 2; number++) {
         const undo_ring ring = ring_of(made.control, block, number);
-        for (uint64_t place = ring.places->entries_begin; place < ring.places->entries_end; place++) {
-            const undo_entry &entry = ring.at(place);
-            made.regions.push_back({size_t(reinterpret_cast<char *>(&ring.at(place)) - block), sizeof entry});
+        for (uint64_t position = ring.positions->entries_begin; position < ring.positions->entries_end; position++) {
+            const undo_entry &entry = ring.at(position);
+            made.regions.push_back({size_t(reinterpret_cast<char *>(&ring.at(position)) - block), sizeof entry});
             if (payload_of(entry) == 0 || made.control.flags & undo_volatile)
                 continue;
-            size_t offset = size_t(ring.payload - block) + place_of(entry);
-            made.regions.push_back({offset, std::min(payload_of(entry), ring.payload_bytes - place_of(entry))});
+            size_t offset = size_t(ring.payload - block) + position_of(entry);
+            made.regions.push_back({offset, std::min(payload_of(entry), ring.payload_bytes - position_of(entry))});
             if (kind_of(entry) == undo_kind::mark)
-                made.marks.push_back({number, place, offset});
+                made.marks.push_back({number, position, offset});
         }
     }
     made.values = {reservations_magic, os::page_bytes};
@@ -361,10 +361,10 @@ void repair(scenario &from, char *block) {
     for (const mark_site &site : from.marks) {
         const undo_ring ring = ring_of(from.control, block, site.ring);
         auto &mark = *reinterpret_cast<undo_mark *>(block + site.offset);
-        const uint64_t count = ring.at(site.place).address;
-        if (count <= site.place && count <= ring.entry_count &&
+        const uint64_t count = ring.at(site.position).address;
+        if (count <= site.position && count <= ring.entry_count &&
             mark.payload_end - mark.payload_begin - sizeof mark <= ring.payload_bytes)
-            mark.checksum = ring.checksum_of(site.place - count, count, mark);
+            mark.checksum = ring.checksum_of(site.position - count, count, mark);
     }
 }
 

@@ -8,7 +8,7 @@ checks that the design pages name what there is.
 A block fenced as ```c (C11) or ```cpp (C++17) is one of two things:
   - with an #include line it is a whole file; with a main it is also linked with the library, where one is given (if it
     includes the pack library's headers, with that one beside it, too), and run. The programs of one document share a
-    folder and run in order. The next block behind a program, if it is fenced as ```text, is what the program must print.
+    folder and run in order. The next block after a program, if it is fenced as ```text, is what the program must print.
   - else it is a fragment: statements of a function that returns int. What the fragment takes for granted stands in an
     HTML comment right before the block, which readers don't see:
         <!-- given: struct city { double lat, lon; }; -->
@@ -21,12 +21,12 @@ In docs/design/*.md:
   - in a diagram, words_with_underscores before a file's name are words of that file's code;
   - `name()`, and a word_with_underscores between backticks or in a diagram, is a word of its code, not of comments alone;
   - an invariant's entry begins with "- I3: ". It names the files that keep it, each of which names the number in a
-    comment, and behind "Test:" tests, which exist;
+    comment, and after "Test:" tests, which exist;
   - docs/design/README.md has a row "| I3 | what it says | [page](page) |" for each entry, and no other;
   - each invariant that a comment in src, include or packages, or a fault site (tests/faults), names is one of them; and
     each of them is named in such a comment;
   - where the code or a page names a page's section (os.md, "Write faults"), there is one;
-  - no word tells of an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
+  - no word reports an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
 In CONTRIBUTING.md: files and functions, likewise.
 In comments of code: files that are named there exist (and are one, or lie beside it), and so do names with underscores,
 in `backticks`, or before (). A .cpp file of src without a header of its name begins with a comment.
@@ -65,7 +65,7 @@ WORD_IN_PAGE = re.compile(r"`(?:\w+(?:::|\.|->))*([a-z]\w*_\w+)`")
 WORD_IN_DIAGRAM = re.compile(r"\b([a-z]\w*_\w+)\b(?!\.)")
 WORD_IN_COMMENT = re.compile(r"\b([a-z]\w*_\w+)\b(?!\.\w)|\b(\w+)\(\)|`(\w+)`")
 COMMENT = re.compile(r"//(.*)")
-OTHERS_WORDS = {"move_pages", "malloc_info", "malloc_stats"}  # the kernel's and libc's, of which we tell
+OTHERS_WORDS = {"move_pages", "malloc_info", "malloc_stats"}  # the kernel's and libc's, which we mention
 OTHERS_FILES = ("linux/", "mm/", "mempolicy.h", "xxhash.h")
 PLACEHOLDER = re.compile(r"[A-Z]{3}")  # LAYER/PART.hpp, commit_NAME
 ENTRY = re.compile(r"^- ([A-Z]{1,2}[0-9]+): ((?:.*\n)(?:  .*\n)*)", re.MULTILINE)
@@ -273,7 +273,7 @@ class Code:
 
 def names_a_test(text, code):
     """Whether it is a test, or those that a pattern stands for: suite.case of googletest, perhaps with the names of parameters
-    before and behind it; a function of Python; else a program or a file of tests/."""
+    before and after it; a function of Python; else a program or a file of tests/."""
     case = re.sub(r"^[\w*]+/|(?<=[\w*])/[\w*]+$", "", text) if "." in text else text
     return bool(fnmatch.filter(code.tests, case)) or os.path.exists(os.path.join("tests", text)) or \
         all(word in code.words for word in re.findall(r"\w+", text.split()[0]))
@@ -331,20 +331,20 @@ def check_names(page, text, code):
 def check_tables(pages, code):
     """Problems of the tables of files."""
     problems = []
-    told = set()
+    reported = set()
     for page, text in pages.items():
         for head, rows in FILE_TABLE.findall(text):
             part = ""
             for cell, named in re.findall(r"^\| (.*?)\| (.*?) \|.*$", rows, re.MULTILINE):
                 part = cell.strip() or part
                 paths = [path for name in FILE_NAME.findall(named) for path in code.of_library(name)]
-                told.update(os.path.splitext(path)[0] for path in paths)
+                reported.update(os.path.splitext(path)[0] for path in paths)
                 problems += [f"{page}: {path} is not in the part {part}" for path in paths
                              if head == "part" and not ("/" + os.path.dirname(path)).endswith("/" + part)]
     for path in sorted(path for path in code.files if path.startswith("src/")):
         stem, folder = os.path.splitext(path)[0], os.path.dirname(path)
         entry = path.endswith(".hpp") and os.path.basename(stem) == os.path.basename(folder)
-        if stem not in told and not entry:
+        if stem not in reported and not entry:
             problems.append(f"{path}: stands in no table of a design page")
     return problems
 
@@ -355,7 +355,7 @@ def check_design(pages, code):
     declared = {}
     for page, text in sorted(pages.items()):
         problems += check_names(page, text, code)
-        problems += [f"{page}: tells of an experiment: {word}" for word in EXPERIMENT.findall(text)]
+        problems += [f"{page}: reports an experiment: {word}" for word in EXPERIMENT.findall(text)]
         for number, entry in ENTRY.findall(text):
             if number in declared:
                 problems.append(f"{page}: {number} is also in {declared[number]}")
@@ -423,7 +423,7 @@ def self_test_design():
         "a file that is not in the folder": (page + "See `b/a.cpp`.\n", index),
         "a file in no table": (page.replace(", `c.cpp`", ""), index),
         "a file in another part's row": (page.replace("| b | `b/d.cpp`", "| a | `b/d.cpp`"), index),
-        "a word that is not in the file behind it": (page + "```\n word_of_code   c.cpp\n```\n", index),
+        "a word that is not in the file after it": (page + "```\n word_of_code   c.cpp\n```\n", index),
         "no test": (page.replace("Test: `a_test.of_it`", ""), index),
         "a test that is not there": (page.replace("of_it", "of_it`, `b_test.of_it"), index),
         "not in the index": (page, ""),

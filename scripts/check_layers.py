@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that includes go one way: os <- heap <- store/image, store/log <- txn <- undo, link, code <- api <- packages, programs;
-and likewise among the parts of a layer. And that the core allocates for itself by os::own_malloc and its like.
+and likewise among the parts of a layer. And that the core allocates for itself by os::internal_malloc and its like.
 
     scripts/check_layers.py [TREE]        prints each violation as file:line: what; exit 1 if there is one
     scripts/check_layers.py --self-test   plants each kind of violation in a temporary tree and looks for it
@@ -56,7 +56,7 @@ OWN_SYSTEM = ("packages/common/common.hpp", "packages/pack/src/io/", "packages/p
 # library includes it.
 SIMULATION = "tests/simulated_disk"
 
-# What allocates, in src, for itself: by os::own_malloc and its like, else it would lie in the heap of a thread's scope.
+# What allocates, in src, for itself: by os::internal_malloc and its like, else it would lie in the heap of a thread's scope.
 # Not so the libraries of their own, the simulated disk, and the family's own definitions.
 OWN_MALLOC = "src/os/process/current_malloc.cpp"
 ALLOCATES = re.compile(
@@ -220,7 +220,7 @@ def check_allocation(path, line):
     if layer is None or not layer.startswith("src/") or path == OWN_MALLOC:
         return None
     match = ALLOCATES.search(NO_CODE.sub("", line))
-    return f"{match.group().rstrip('( ')}: the library allocates for itself by os::own_malloc and its like" if match else None
+    return f"{match.group().rstrip('( ')}: the library allocates for itself by os::internal_malloc and its like" if match else None
 
 
 def source_files(tree):
@@ -313,7 +313,7 @@ ALLOWED = (
     ("tests/store/log/ok.cpp", '#include "tests/simulated_disk/storage_sim.hpp"'),
     ("include/taiyen/heap.h", "#include <stdint.h>"),
     ("include/taiyen/taiyen.hpp", "#include <memory_resource>"),
-    ("src/store/image/asks.cpp", "    void *bytes = os::own_malloc(10); // not malloc(10)"),
+    ("src/store/image/asks.cpp", "    void *bytes = os::internal_malloc(10); // not malloc(10)"),
     ("src/store/image/says.cpp", '    return "malloc(10)";'),
     ("src/os/process/current_malloc.cpp", "    return malloc(bytes);"),
     ("packages/pack/src/bits.cpp", "    void *bytes = calloc(10, 8);"),

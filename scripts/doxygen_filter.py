@@ -3,7 +3,7 @@
 
     scripts/doxygen_filter.py FILE
 
-Headers: plain comments become Doxygen's. One that starts a line belongs to what follows it; one behind code, to that
+Headers: plain comments become Doxygen's. One that starts a line belongs to what follows it; one after code, to that
 code; the first one to the file, and so do those that stand alone. In C headers a comment holds for all declarations up to
 the next empty line or comment.
 Documents: the README in the root folder becomes the main page.

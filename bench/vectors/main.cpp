@@ -47,7 +47,7 @@ private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-void tell(const char *metric, const char *unit, double value) {
+void print(const char *metric, const char *unit, double value) {
     std::printf("%s %s %.9g\n", metric, unit, value);
 }
 
@@ -101,13 +101,13 @@ public:
             ty_txn_stats stats{};
             stats.struct_size = sizeof stats;
             check(ty_get_txn_stats(heap_, &stats));
-            return tell("written", "bytes", static_cast<double>(stats.record_bytes));
+            return print("written", "bytes", static_cast<double>(stats.record_bytes));
         }
         check(ty_snapshot(heap_));
         ty_snapshot_stats stats{};
         stats.struct_size = sizeof stats;
         check(ty_get_snapshot_stats(heap_, &stats));
-        tell("written", "bytes", static_cast<double>(stats.last_bytes));
+        print("written", "bytes", static_cast<double>(stats.last_bytes));
     }
 
 private:
@@ -133,7 +133,7 @@ public:
         flush(other);
         std::filesystem::rename(other, path_);
         flush(std::filesystem::path(path_).parent_path());
-        tell("written", "bytes", static_cast<double>(std::filesystem::file_size(path_)));
+        print("written", "bytes", static_cast<double>(std::filesystem::file_size(path_)));
     }
 
 private:
@@ -177,11 +177,11 @@ void measure_open(const arguments &given, const source &from) {
     uint64_t found[neighbours];
     stopwatch watch;
     std::unique_ptr<store> opened = open_store(given, from);
-    tell("open_ms", "ms", watch.ms());
+    print("open_ms", "ms", watch.ms());
     auto scope = enter(*opened);
     stopwatch asking;
     opened->index().nearest(query, neighbours, found);
-    tell("first_query_us", "us", asking.ms() * 1e3);
+    print("first_query_us", "us", asking.ms() * 1e3);
 }
 
 void measure_add(const arguments &given, const source &from) {
@@ -195,8 +195,8 @@ void measure_add(const arguments &given, const source &from) {
     }
     const double added_ms = watch.ms();
     opened->make_durable();
-    tell("add_ms", "ms", added_ms);
-    tell("durable_ms", "ms", watch.ms() - added_ms);
+    print("add_ms", "ms", added_ms);
+    print("durable_ms", "ms", watch.ms() - added_ms);
 }
 
 // All of them twice; the second time counts.
@@ -212,7 +212,7 @@ void measure_query(const arguments &given, const source &from) {
         for (size_t i = 0; i < given.count; ++i)
             opened->index().nearest(&queries[i % warm_queries * dimensions], neighbours, found.data());
         if (counts)
-            tell("query_us", "us", watch.ms() * 1e3 / static_cast<double>(given.count));
+            print("query_us", "us", watch.ms() * 1e3 / static_cast<double>(given.count));
     }
 }
 

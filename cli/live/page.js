@@ -87,7 +87,7 @@ function fillHead() {
   by("name").textContent = last.path;
   const words = [last.kind + " heap"];
   if (live) words.push("open in process " + live.process + ", as of " + clock(number(live.unix_ns) / 1e6));
-  else if (last.in_use) words.push("in use, but its program tells nothing" + (last.view.no_program ? ": " + last.view.no_program : ""));
+  else if (last.in_use) words.push("in use, but its program reports nothing" + (last.view.no_program ? ": " + last.view.no_program : ""));
   else words.push(last.closed ? "closed in order" : "no process has it open; an open " + last.open_text);
   if (first.saved) words.push("saved at " + new Date(number(last.view.unix_ms)).toLocaleString());
   by("state").textContent = words.join("; ");
@@ -460,5 +460,5 @@ if (!first.saved) {
     render(JSON.parse(event.data));
     renewMap();
   });
-  events.addEventListener("error", () => { by("state").textContent = "taiyen live has ended, or cannot be reached; this is what it told last"; });
+  events.addEventListener("error", () => { by("state").textContent = "taiyen live has ended, or cannot be reached; this is its last report"; });
 }

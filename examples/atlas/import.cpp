@@ -71,7 +71,7 @@ void csv_reader::read_quoted(std::string &field) {
     if (rest_.starts_with("\r\n"))
         take();
     if (!rest_.empty() && rest_.front() != ',' && rest_.front() != '\n')
-        problem_ = "text behind a quoted field";
+        problem_ = "text after a quoted field";
     while (!rest_.empty() && rest_.front() != ',' && rest_.front() != '\n')
         take();
 }

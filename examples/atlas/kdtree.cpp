@@ -63,13 +63,13 @@ void search(const kd_node *node, const point &from, size_t wanted, std::vector<n
     if (node->axis == kd_leaf) {
         for (uint32_t i = 0; i < node->count; ++i) {
             neighbour candidate{node->cities[i], chord_square(from, node->cities[i]->where)};
-            auto behind =
+            auto after =
                 std::upper_bound(found.begin(), found.end(), candidate, [](const neighbour &a, const neighbour &b) {
                     return a.chord_square < b.chord_square;
                 });
-            if (found.size() == wanted && behind == found.end())
+            if (found.size() == wanted && after == found.end())
                 continue;
-            found.insert(behind, candidate);
+            found.insert(after, candidate);
             if (found.size() > wanted)
                 found.pop_back();
         }

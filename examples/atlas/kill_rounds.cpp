@@ -6,7 +6,7 @@ namespace demo {
 namespace {
 
 // Opens what the dead writer left and checks everything. Returns the first thing that is wrong; empty: nothing is.
-std::string prove(const kill_plan &plan, const reported_states<fingerprint> &told, kill_result &result,
+std::string prove(const kill_plan &plan, const reported_states<fingerprint> &reported, kill_result &result,
                   fingerprint &content) {
     stopwatch clock;
     heap_file heap(plan.heap_path);
@@ -25,9 +25,9 @@ std::string prove(const kill_plan &plan, const reported_states<fingerprint> &tol
     if (uint64_t live = live_blocks_of(heap.get()); live != walked.blocks)
         return "the heap has " + std::to_string(live) + " live blocks, the atlas consists of " +
                std::to_string(walked.blocks);
-    if (!told.may_be(walked.content))
+    if (!reported.may_be(walked.content))
         return "the content is neither that of the last acknowledged snapshot nor of the one that was under way";
-    result.found_new += told.is_under_way && walked.content == told.under_way;
+    result.found_new += reported.is_under_way && walked.content == reported.under_way;
     content = walked.content;
     heap.close();
     return {};
@@ -39,9 +39,9 @@ kill_result run_kill_rounds(const kill_plan &plan, fingerprint content,
                             const std::function<void(const kill_result &)> &progress) {
     kill_result result;
     auto round = [&](unsigned n) {
-        reported_states<fingerprint> told{content};
+        reported_states<fingerprint> reported{content};
         auto hear = [&](const message &words) {
-            told.note(words);
+            reported.note(words);
             if (words.what != message::kind::durable)
                 return;
             result.pause_ms.push_back(static_cast<double>(words.pause_ns) / 1e6);
@@ -49,9 +49,9 @@ kill_result run_kill_rounds(const kill_plan &plan, fingerprint content,
         };
         let_work_and_kill<message>({"--heap", plan.heap_path}, "writer", plan.seed, n, {200, 200},
                                    message::kind::about_to, hear);
-        result.acknowledged += told.acknowledged;
-        result.during_snapshot += told.is_under_way;
-        return prove(plan, told, result, content);
+        result.acknowledged += reported.acknowledged;
+        result.during_snapshot += reported.is_under_way;
+        return prove(plan, reported, result, content);
     };
     run_rounds(plan.rounds, plan.seed, result, round, progress);
     return result;

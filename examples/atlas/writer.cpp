@@ -21,7 +21,7 @@ public:
         change(changes - changes / 2);
 
         fingerprint content = book_->content;
-        tell(message::kind::about_to, content);
+        send(message::kind::about_to, content);
         if (way == 1) { // continue the work while it is being written
             uint64_t epoch = 0;
             check(ty_snapshot_start(heap_, &epoch));
@@ -30,7 +30,7 @@ public:
         } else {
             check(ty_snapshot(heap_));
         }
-        tell(message::kind::durable, content);
+        send(message::kind::durable, content);
     }
 
 private:
@@ -39,7 +39,7 @@ private:
             work_.change_one();
     }
 
-    void tell(message::kind what, const fingerprint &content) {
+    void send(message::kind what, const fingerprint &content) {
         message words{what, 0, content, 0, 0};
         if (what == message::kind::durable) {
             ty_snapshot_stats stats{};
@@ -48,7 +48,7 @@ private:
             words.pause_ns = stats.last_pause_ns;
             words.bytes = stats.last_bytes;
         }
-        tell_parent(pipe_, &words, sizeof words);
+        send_to_parent(pipe_, &words, sizeof words);
     }
 
     ty_heap *heap_;
@@ -62,7 +62,7 @@ private:
 void run_writer(const std::string &path, int pipe, uint64_t seed) {
     be_child("atlas-writer");
     message started{};
-    tell_parent(pipe, &started, sizeof started); // fails if the parent died before the line above
+    send_to_parent(pipe, &started, sizeof started); // fails if the parent died before the line above
     heap_file heap(path);
     writer scribe(heap.get(), pipe, seed);
     for (;;)

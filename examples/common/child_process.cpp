@@ -20,9 +20,9 @@ void on_signal(int signal) {
 }
 
 [[noreturn]] void become(const std::vector<std::string> &arguments, int pipe) {
-    constexpr int told_pipe = 3;
+    constexpr int child_pipe = 3;
     // dup2 onto itself would keep the close-on-exec flag.
-    if (pipe == told_pipe ? fcntl(told_pipe, F_SETFD, 0) < 0 : dup2(pipe, told_pipe) < 0)
+    if (pipe == child_pipe ? fcntl(child_pipe, F_SETFD, 0) < 0 : dup2(pipe, child_pipe) < 0)
         _exit(127);
     std::vector<char *> pointers;
     for (const std::string &argument : arguments)
@@ -110,7 +110,7 @@ void be_child(const char *name) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-void tell_parent(int pipe, const void *message, size_t bytes) {
+void send_to_parent(int pipe, const void *message, size_t bytes) {
     if (write(pipe, message, bytes) != static_cast<ssize_t>(bytes))
         fail_system("write to the pipe");
 }

@@ -38,7 +38,7 @@ void kill_child_on_signals();
 void be_child(const char *name);
 
 // For the child: writes one message, of far less than PIPE_BUF bytes, so that it arrives whole or not at all.
-void tell_parent(int pipe, const void *message, size_t bytes);
+void send_to_parent(int pipe, const void *message, size_t bytes);
 
 [[noreturn]] void fail_system(const char *what);
 

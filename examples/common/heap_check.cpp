@@ -27,7 +27,7 @@ uint64_t live_blocks_of(ty_heap *heap) {
 
 uint64_t library_blocks_of(ty_heap *heap) {
     uint64_t count = 0;
-    check(ty_each_own_block(
+    check(ty_each_internal_block(
         heap,
         [](const ty_block *, void *context) {
             ++*static_cast<uint64_t *>(context);

@@ -87,7 +87,7 @@ struct kill_times {
 template <class Message, class Hear>
 void let_work_and_kill(std::vector<std::string> arguments, const std::string &who, uint64_t seed, unsigned round,
                        const kill_times &times, typename Message::kind working, Hear &&hear) {
-    constexpr double patience_ms = 60000;
+    constexpr double timeout_ms = 60000;
     std::mt19937_64 random(seed * 1000003 + round);
     const bool early = round % 4 == 0;
     const double delay_ms = random_ms(random, early ? times.most_open_ms : times.most_work_ms);
@@ -95,7 +95,7 @@ void let_work_and_kill(std::vector<std::string> arguments, const std::string &wh
     arguments.insert(arguments.end(), {"--seed", std::to_string(random() >> 8)});
     child_process child(arguments);
     stopwatch clock;
-    double deadline_ms = patience_ms;
+    double deadline_ms = timeout_ms;
     bool counting = false;
     auto reading = child_process::reading::none;
     auto listen = [&](double wait_ms) {
@@ -119,7 +119,7 @@ void let_work_and_kill(std::vector<std::string> arguments, const std::string &wh
         throw failure("the " + who + " did nothing for a minute");
     kill_child();
     while (reading != child_process::reading::ended)
-        listen(patience_ms);
+        listen(timeout_ms);
 }
 
 } // namespace demo

@@ -57,33 +57,33 @@ void found_heap(ty_heap *heap, const Inputs &inputs, Work &&work) {
     });
 }
 
-inline void tell_steps(int pipe, step_message::kind what, uint64_t steps) {
+inline void send_steps(int pipe, step_message::kind what, uint64_t steps) {
     const step_message words{what, steps};
-    tell_parent(pipe, &words, sizeof words);
+    send_to_parent(pipe, &words, sizeof words);
 }
 
 // The process that is killed. Returns only by an exception.
 template <class State, class Inputs>
 [[noreturn]] void take_steps(const twin_plan &plan, int pipe, const Inputs &inputs) {
     be_child("taiyen-steps");
-    tell_steps(pipe, step_message::kind::started, 0); // fails if the parent died before the line above
+    send_steps(pipe, step_message::kind::started, 0); // fails if the parent died before the line above
     heap_file heap(plan.heap_path);
-    tell_steps(pipe, step_message::kind::opened, 0);
+    send_steps(pipe, step_message::kind::opened, 0);
     auto *state = root_of<State>(heap.get());
     std::mt19937_64 random(plan.seed);
     for (;;) {
         const uint64_t steps = state->steps() + 1 + random() % plan.steps_most;
-        tell_steps(pipe, step_message::kind::begun, steps);
+        send_steps(pipe, step_message::kind::begun, steps);
         change_durably(heap.get(), [&] {
             while (state->steps() < steps)
                 state->step(inputs);
         });
-        tell_steps(pipe, step_message::kind::durable, steps);
+        send_steps(pipe, step_message::kind::durable, steps);
     }
 }
 
 // Prints to standard output. False: something was not proven.
-inline bool tell_outcome(const twin_result &result, const std::string &what) {
+inline bool print_outcome(const twin_result &result, const std::string &what) {
     if (!result.failure.empty()) {
         std::printf("\nNOT PROVEN: %s. The files stay as they are.\n", result.failure.c_str());
         return false;

@@ -14,7 +14,7 @@ state state_of(const drawing *d) {
 void run_editor(const std::string &path, int pipe, uint64_t seed, uint64_t keep) {
     demo::be_child("draw-editor");
     message words{message::kind::started, {}};
-    demo::tell_parent(pipe, &words, sizeof words); // fails if the parent died before the line above
+    demo::send_to_parent(pipe, &words, sizeof words); // fails if the parent died before the line above
     session s(path);
     random_editor editor(s, seed, keep);
     std::mt19937_64 random(seed);
@@ -22,10 +22,10 @@ void run_editor(const std::string &path, int pipe, uint64_t seed, uint64_t keep)
         for (uint64_t left = 1 + random() % 20; left > 0; --left)
             editor.work();
         words = {message::kind::about_to, state_of(s.content())};
-        demo::tell_parent(pipe, &words, sizeof words);
+        demo::send_to_parent(pipe, &words, sizeof words);
         demo::check(ty_snapshot(s.heap()));
         words.what = message::kind::durable;
-        demo::tell_parent(pipe, &words, sizeof words);
+        demo::send_to_parent(pipe, &words, sizeof words);
     }
 }
 

@@ -5,7 +5,7 @@
 namespace draw {
 namespace {
 
-using told = demo::reported_states<state>;
+using reports = demo::reported_states<state>;
 
 // Undoes or redoes until so many changes can be undone.
 void walk_to(const session &s, uint64_t undoable, kill_result &result) {
@@ -25,7 +25,7 @@ bool is_as(const session &s, const state &expected) {
 
 // Opens what the dead editor left and checks everything. Returns the first thing that is wrong; empty: nothing is. What
 // the proof itself undoes is not saved.
-std::string prove(const kill_plan &plan, const told &record, kill_result &result, state &found) {
+std::string prove(const kill_plan &plan, const reports &record, kill_result &result, state &found) {
     demo::stopwatch clock;
     session s(plan.path);
     result.open_ms.push_back(clock.ms());
@@ -52,7 +52,7 @@ kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(cons
     state content = plan.edited;
     const std::vector<std::string> editor = {"--drawing", plan.path, "--keep", std::to_string(plan.edited.undoable)};
     auto round = [&](unsigned n) {
-        told record{content};
+        reports record{content};
         demo::let_work_and_kill<message>(editor, "editor", plan.seed, n, {200, 20}, message::kind::about_to,
                                          [&](const message &words) { record.note(words); });
         result.saves += record.acknowledged;

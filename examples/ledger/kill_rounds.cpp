@@ -7,7 +7,7 @@ namespace ledger {
 namespace {
 
 // What the worker has reported so far.
-struct told {
+struct reports {
     uint64_t posted = 0; // highest acknowledged numbers
     uint64_t settled = 0;
     std::vector<uint64_t> done; // by teller
@@ -32,7 +32,7 @@ struct told {
     }
 };
 
-std::string prove_branch(ty_heap *heap, const told &record, kill_result &result) {
+std::string prove_branch(ty_heap *heap, const reports &record, kill_result &result) {
     const auto *b = static_cast<const branch *>(ty_root(heap, "branch"));
     if (b == nullptr)
         return "the root \"branch\" is gone";
@@ -55,7 +55,7 @@ std::string prove_branch(ty_heap *heap, const told &record, kill_result &result)
     return {};
 }
 
-std::string prove_bank(ty_heap *heap, const told &record, kill_result &result) {
+std::string prove_bank(ty_heap *heap, const reports &record, kill_result &result) {
     const auto *b = static_cast<const bank *>(ty_root(heap, "bank"));
     if (b == nullptr)
         return "the root \"bank\" is gone";
@@ -77,7 +77,7 @@ std::string prove_bank(ty_heap *heap, const told &record, kill_result &result) {
 }
 
 // Opens what the dead worker left and checks everything. Returns the first thing that is wrong; empty: nothing is.
-std::string prove(const kill_plan &plan, const told &record, kill_result &result) {
+std::string prove(const kill_plan &plan, const reports &record, kill_result &result) {
     demo::stopwatch clock;
     demo::heap_file heap(plan.heap_path);
     result.open_ms.push_back(clock.ms());
@@ -105,7 +105,7 @@ kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(cons
     if (plan.branch)
         worker.push_back("--tellers");
     auto round = [&](unsigned n) {
-        told record;
+        reports record;
         demo::let_work_and_kill<message>(worker, "worker", plan.seed, n, {40, 5}, message::kind::opened,
                                          [&](const message &words) { record.note(words); });
         result.acknowledged += record.acknowledged;

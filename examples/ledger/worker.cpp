@@ -59,22 +59,22 @@ void clerk::settle_order() {
     commit(txn, {message::kind::settled, bank_->settled}, outcome != settlement::nothing_to_do);
 }
 
-void clerk::commit(ty_txn *txn, message done, bool worth_telling) {
-    bool wait = random_.below(4) != 0 || untold_count_ == untold_max;
+void clerk::commit(ty_txn *txn, message done, bool reports) {
+    bool wait = random_.below(4) != 0 || unreported_count_ == unreported_max;
     if (wait)
         check(ty_commit(txn));
     else
         check(ty_commit_async(txn, nullptr));
     ++commits_;
-    if (worth_telling && untold_count_ < untold_max)
-        untold_[untold_count_++] = done;
-    else if (worth_telling && pipe_ >= 0)
-        demo::tell_parent(pipe_, &done, sizeof done);
+    if (reports && unreported_count_ < unreported_max)
+        unreported_[unreported_count_++] = done;
+    else if (reports && pipe_ >= 0)
+        demo::send_to_parent(pipe_, &done, sizeof done);
     if (!wait)
         return;
-    if (pipe_ >= 0 && untold_count_ > 0)
-        demo::tell_parent(pipe_, untold_, untold_count_ * sizeof *untold_);
-    untold_count_ = 0;
+    if (pipe_ >= 0 && unreported_count_ > 0)
+        demo::send_to_parent(pipe_, unreported_, unreported_count_ * sizeof *unreported_);
+    unreported_count_ = 0;
 }
 
 void transfers::work() {
@@ -90,7 +90,7 @@ void transfers::work() {
     if (!wait || pipe_ < 0)
         return;
     const message words{message::kind::transferred, teller_.done, number_}; // no other thread writes to it
-    demo::tell_parent(pipe_, &words, sizeof words);
+    demo::send_to_parent(pipe_, &words, sizeof words);
 }
 
 ty_open_options options_of_branch() {
@@ -120,13 +120,13 @@ void work_without_end(Step &&step) {
 void tell_sum(int pipe, int64_t sum, int64_t expected) {
     const message wrong{message::kind::wrong, static_cast<uint64_t>(sum)};
     if (sum != expected)
-        demo::tell_parent(pipe, &wrong, sizeof wrong);
+        demo::send_to_parent(pipe, &wrong, sizeof wrong);
     std::this_thread::yield();
 }
 
 void tell(int pipe, message::kind what) {
     const message words{what, 0};
-    demo::tell_parent(pipe, &words, sizeof words);
+    demo::send_to_parent(pipe, &words, sizeof words);
 }
 
 } // namespace

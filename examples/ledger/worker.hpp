@@ -43,16 +43,16 @@ public:
 private:
     void post_order();
     void settle_order();
-    void commit(ty_txn *txn, message done, bool worth_telling);
+    void commit(ty_txn *txn, message done, bool reports);
 
-    static constexpr unsigned untold_max = 16;
+    static constexpr unsigned unreported_max = 16;
     ty_heap *heap_;
     bank *bank_;
     dice random_;
     int pipe_;
     uint64_t commits_ = 0;
-    message untold_[untold_max]; // committed without waiting: reported once a later commit is durable
-    unsigned untold_count_ = 0;
+    message unreported_[unreported_max]; // committed without waiting: reported once a later commit is durable
+    unsigned unreported_count_ = 0;
 };
 
 // Transfers of one teller of a branch.

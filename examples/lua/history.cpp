@@ -164,11 +164,11 @@ history::history(ty_heap *heap, entry_stack *undo, entry_stack *redo)
     : heap_(heap), undo_(undo), redo_(redo), apart_{undo, redo} {
     if (undo_ == nullptr)
         return;
-    auto note_own = [](const ty_block *block, void *context) {
+    auto note_internal = [](const ty_block *block, void *context) {
         static_cast<std::vector<const void *> *>(context)->push_back(block->address);
         return true;
     };
-    demo::check(ty_each_own_block(heap_, note_own, &apart_));
+    demo::check(ty_each_internal_block(heap_, note_internal, &apart_));
     auto note_root = [](const char *, void *address, void *context) {
         static_cast<std::vector<const void *> *>(context)->push_back(address);
         return true;

@@ -4,13 +4,13 @@
 namespace lua {
 namespace {
 
-using told = demo::reported_states<state_told>;
+using reports = demo::reported_states<reported_state>;
 
 // Some lines are undone and redone, except for the first one, which defines the counter; each state on the way must be
 // consistent.
 std::string prove_history(session &s, kill_result &result) {
     constexpr uint64_t most = 5;
-    const state_told found = state_of(s);
+    const reported_state found = state_of(s);
     const uint64_t lines = std::min(most, found.undoable - std::min<uint64_t>(found.undoable, 1));
     for (uint64_t i = 0; i < lines; ++i) {
         s.undo();
@@ -27,7 +27,7 @@ std::string prove_history(session &s, kill_result &result) {
 
 // Opens what the dead worker left and checks everything. Returns the first thing that is wrong; empty: nothing is. What
 // the proof itself undoes and redoes is durable, too, as in any session; a line in progress stays so.
-std::string prove(const kill_plan &plan, const told &record, kill_result &result, state_told &found) {
+std::string prove(const kill_plan &plan, const reports &record, kill_result &result, reported_state &found) {
     demo::stopwatch clock;
     session s(plan.path);
     result.open_ms.push_back(clock.ms());
@@ -51,7 +51,7 @@ std::string prove(const kill_plan &plan, const told &record, kill_result &result
 
 kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(const kill_result &)> &progress) {
     kill_result result;
-    told record;
+    reports record;
     {
         session s(plan.path);
         record.durable = state_of(s);

@@ -21,7 +21,7 @@ constexpr const char *help = "  a line of Lua, or several; what an expression is
                              "  :quit       leaves; so does the end of the input\n"
                              "Ctrl-C stops a line. A second one ends the program, and the line never was.\n";
 
-bool tell(const outcome &how) {
+bool print(const outcome &how) {
     std::fflush(stdout);
     if (how.what != outcome::kind::done)
         std::cerr << how.text << "\n";
@@ -79,7 +79,7 @@ unsigned run_lines(session &s, bool terminal) {
         outcome how = s.execute(text);
         if (how.what == outcome::kind::incomplete)
             continue;
-        failed += !tell(how);
+        failed += !print(how);
         text.clear();
     }
     if (!text.empty()) {
@@ -96,12 +96,12 @@ bool run_script(session &s, const std::string &path) {
         throw failure("cannot read " + path + ": " + std::strerror(errno));
     outcome how = s.execute(text.str(), "@" + path);
     how.what = how.what == outcome::kind::incomplete ? outcome::kind::failed : how.what;
-    return tell(how);
+    return print(how);
 }
 
 void greet(const session &s) {
     if (s.report().created)
-        std::cout << "A new state. :help tells what is special\n";
+        std::cout << "A new state. :help says what is special\n";
     else
         std::cout << "It goes on: " << s.undoable() << " to undo, " << s.redoable() << " to redo; "
                   << s.report().code_words << " addresses of code were repointed\n";
@@ -136,10 +136,10 @@ int run(int argc, char **argv) {
     bool good = true;
     if (s.is_under_way()) {
         std::cerr << "the line that was under way goes on\n";
-        good = tell(s.go_on());
+        good = print(s.go_on());
     }
     for (const std::string &line : lines)
-        good = (line[0] == ':' ? command(s, line) : tell(s.execute(line))) && good;
+        good = (line[0] == ':' ? command(s, line) : print(s.execute(line))) && good;
     if (!script.empty())
         good = run_script(s, script) && good;
     else if (lines.empty())

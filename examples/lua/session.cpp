@@ -226,11 +226,11 @@ void session::make_state(const session_options &options) {
 }
 
 void session::make_durable() {
-    if (told_)
-        told_(false);
+    if (changed_)
+        changed_(false);
     demo::check(ty_snapshot(heap()));
-    if (told_)
-        told_(true);
+    if (changed_)
+        changed_(true);
 }
 
 outcome session::execute(const std::string &text, const std::string &name) {

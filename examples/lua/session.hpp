@@ -61,7 +61,7 @@ public:
     std::vector<ty_block> blocks() const { return history_->blocks_now(); } // of the state, in order of address
 
     // Called with false before something becomes durable, and with true once it is.
-    void watch(std::function<void(bool)> told) { told_ = std::move(told); }
+    void watch(std::function<void(bool)> changed) { changed_ = std::move(changed); }
 
     void close() { file_.close(); }
     ty_heap *heap() const { return file_.get(); }
@@ -78,7 +78,7 @@ private:
     demo::heap_file file_;
     home *home_;
     std::optional<history> history_;
-    std::function<void(bool)> told_;
+    std::function<void(bool)> changed_;
 };
 
 // Ends the running line with a Lua error. If that does not help (the line runs in a coroutine that it resumes, or in a

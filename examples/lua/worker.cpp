@@ -22,18 +22,18 @@ void work(session &s, std::mt19937_64 &random) {
 
 } // namespace
 
-state_told state_of(const session &s) {
+reported_state state_of(const session &s) {
     return {counted(s), s.undoable(), s.redoable(), s.is_under_way()};
 }
 
 void run_worker(const std::string &path, int pipe, uint64_t seed) {
     demo::be_child("lua-worker");
     message words{message::kind::started, {}};
-    demo::tell_parent(pipe, &words, sizeof words); // fails if the parent died before the line above
+    demo::send_to_parent(pipe, &words, sizeof words); // fails if the parent died before the line above
     session s(path);
     s.watch([&](bool durable) {
         words = {durable ? message::kind::durable : message::kind::about_to, state_of(s)};
-        demo::tell_parent(pipe, &words, sizeof words);
+        demo::send_to_parent(pipe, &words, sizeof words);
     });
     if (s.is_under_way())
         expect_done(s.go_on());

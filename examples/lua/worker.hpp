@@ -8,16 +8,16 @@
 namespace lua {
 
 // The report of a state: enough to distinguish states, and to know all of this one.
-struct state_told {
+struct reported_state {
     uint64_t counted;
     uint64_t undoable;
     uint64_t redoable;
     uint64_t under_way;
-    bool operator==(const state_told &) const = default;
+    bool operator==(const reported_state &) const = default;
 };
-state_told state_of(const session &s);
+reported_state state_of(const session &s);
 
-using message = demo::state_message<state_told>;
+using message = demo::state_message<reported_state>;
 
 // Returns only by an exception: the worker ends by being killed, and dies with its parent.
 [[noreturn]] void run_worker(const std::string &path, int pipe, uint64_t seed);

@@ -42,7 +42,7 @@ void finish(processes &all, const kill_plan &plan, kill_result &result) {
     uint64_t taken = 0;
     {
         demo::heap_file heap(plan.paths.heap("counter"));
-        taken = behind<counter>(heap.get(), "counter")->taken;
+        taken = root_object<counter>(heap.get(), "counter")->taken;
     }
     all.is_quiet = true;
     start_all(all);

@@ -14,7 +14,7 @@ std::string lock_of(int key, int which) {
 } // namespace
 
 postgres_resource_manager::postgres_resource_manager(const std::string &where, int key)
-    : work_(where, lock_of(key, 0)), tell_(where, lock_of(key, 1)) {}
+    : work_(where, lock_of(key, 0)), resolver_(where, lock_of(key, 1)) {}
 
 ty_resource_manager postgres_resource_manager::described() {
     using self_type = postgres_resource_manager;
@@ -44,10 +44,10 @@ ty_status postgres_resource_manager::prepare(const char *id) {
 
 ty_status postgres_resource_manager::end(const char *command, const char *id) {
     constexpr const char *no_such_transaction = "42704";
-    std::lock_guard guard(tell_lock_);
-    if (!tell_.reconnect())
+    std::lock_guard guard(resolver_lock_);
+    if (!resolver_.reconnect())
         return TY_E_IO;
-    const postgres_result result = tell_.run((std::string(command) + " " + tell_.quoted(id)).c_str());
+    const postgres_result result = resolver_.run((std::string(command) + " " + resolver_.quoted(id)).c_str());
     return is_done(result, command) || state_of(result) == no_such_transaction ? TY_OK : TY_E_IO;
 }
 
@@ -57,12 +57,13 @@ ty_status postgres_resource_manager::recover(const char *prefix, void (*callback
     if (!work_.reconnect()) // with the lock: no other session prepares any more
         return TY_E_IO;
     {
-        std::lock_guard guard(tell_lock_);
-        if (!tell_.reconnect())
+        std::lock_guard guard(resolver_lock_);
+        if (!resolver_.reconnect())
             return TY_E_IO;
-        const postgres_result found = tell_.run("SELECT gid FROM pg_prepared_xacts WHERE database = current_database() "
-                                                "AND left(gid, length($1)) = $1",
-                                                {prefix});
+        const postgres_result found =
+            resolver_.run("SELECT gid FROM pg_prepared_xacts WHERE database = current_database() "
+                          "AND left(gid, length($1)) = $1",
+                          {prefix});
         if (PQresultStatus(found.get()) != PGRES_TUPLES_OK)
             return TY_E_IO;
         for (int row = 0; row < PQntuples(found.get()); ++row)

@@ -30,8 +30,8 @@ private:
     ty_status recover(const char *prefix, void (*callback)(const char *id, void *context), void *context);
 
     postgres work_;
-    std::mutex tell_lock_; // one distributed transaction may be committed while the next one prepares
-    postgres tell_;
+    std::mutex resolver_lock_; // one distributed transaction may be committed while the next one prepares
+    postgres resolver_;
 };
 
 } // namespace orders

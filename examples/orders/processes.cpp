@@ -41,7 +41,7 @@ int wait_for(pid_t child) {
 } // namespace
 
 processes::processes(role_plan plan) : plan_(std::move(plan)), worker_(make_listener()), depot_(make_listener()) {
-    if (pipe2(told_, O_CLOEXEC) != 0)
+    if (pipe2(pipe_, O_CLOEXEC) != 0)
         demo::fail_system("make a pipe");
 }
 
@@ -51,7 +51,7 @@ processes::~processes() {
             ::kill(each, SIGKILL);
             wait_for(each);
         }
-    for (int descriptor : {told_[0], told_[1], worker_.descriptor, depot_.descriptor})
+    for (int descriptor : {pipe_[0], pipe_[1], worker_.descriptor, depot_.descriptor})
         ::close(descriptor);
 }
 
@@ -69,7 +69,7 @@ pid_t processes::run(role who, bool is_final) {
                                           "--seed",
                                           std::to_string(plan_.seed * 1000003 + ++starts_),
                                           "--pipe",
-                                          std::to_string(told_[1]),
+                                          std::to_string(pipe_[1]),
                                           "--listening",
                                           std::to_string(listening),
                                           "--to",
@@ -84,7 +84,7 @@ pid_t processes::run(role who, bool is_final) {
         arguments.push_back("--final");
     const pid_t child = fork();
     if (child == 0)
-        become(arguments, {told_[1], listening});
+        become(arguments, {pipe_[1], listening});
     if (child < 0)
         demo::fail_system("start a process");
     return child;
@@ -112,24 +112,24 @@ void processes::kill_all() {
         kill(each);
 }
 
-void processes::note(const told &words) {
+void processes::note(const message &words) {
     switch (words.what) {
-    case told::kind::started:
+    case message::kind::started:
         is_started[index_of(words.who)] = true;
         break;
-    case told::kind::opened:
+    case message::kind::opened:
         is_opened[index_of(words.who)] = true;
         break;
-    case told::kind::resolved:
+    case message::kind::resolved:
         ++resolved;
         break;
-    case told::kind::taken:
+    case message::kind::taken:
         acknowledged = std::max(acknowledged, words.number);
         break;
-    case told::kind::done:
+    case message::kind::done:
         done = std::max(done, words.number);
         break;
-    case told::kind::received:
+    case message::kind::received:
         received = std::max(received, words.number);
         break;
     }
@@ -147,11 +147,11 @@ void processes::refuse_ended() {
 }
 
 void processes::listen(double ms, const std::function<bool()> &is_heard) {
-    constexpr double patience_ms = 60000;
+    constexpr double timeout_ms = 60000;
     demo::stopwatch clock, silence;
     for (;;) {
         const bool is_over = clock.ms() >= ms && is_heard();
-        pollfd what{told_[0], POLLIN, 0};
+        pollfd what{pipe_[0], POLLIN, 0};
         const int wait_ms = is_over ? 0 : clock.ms() < ms ? static_cast<int>(ms - clock.ms()) + 1 : 100;
         const int ready = poll(&what, 1, wait_ms);
         if (ready < 0 && errno != EINTR)
@@ -160,12 +160,12 @@ void processes::listen(double ms, const std::function<bool()> &is_heard) {
             if (is_over)
                 return;
             refuse_ended();
-            if (silence.ms() > patience_ms)
+            if (silence.ms() > timeout_ms)
                 throw demo::failure("the processes do nothing for a minute");
             continue;
         }
-        told words[128];
-        const ssize_t got = ::read(told_[0], words, sizeof words);
+        message words[128];
+        const ssize_t got = ::read(pipe_[0], words, sizeof words);
         if (got < 0 || static_cast<size_t>(got) % sizeof *words != 0)
             demo::fail_system("hear the processes");
         for (size_t n = 0; n < static_cast<size_t>(got) / sizeof *words; ++n)

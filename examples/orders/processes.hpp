@@ -33,11 +33,11 @@ public:
 
 private:
     pid_t run(role who, bool is_final);
-    void note(const told &words);
+    void note(const message &words);
     void refuse_ended();
 
     role_plan plan_;
-    int told_[2]; // the ends of the pipe
+    int pipe_[2]; // the ends of the pipe
     listener worker_;
     listener depot_;
     pid_t running_[3] = {-1, -1, -1};

@@ -107,10 +107,10 @@ std::string prove(const role_plan &plan) {
     for (ty_heap *heap : heaps)
         if (std::string problem = demo::problem_of(heap); !problem.empty())
             return problem;
-    const auto *at = behind<counter>(heaps[0], "counter");
-    const auto *waiting = behind<queue>(heaps[1], "queue");
-    const auto *sold = behind<shop>(heaps[2], "shop");
-    const auto *sent = behind<depot>(heaps[3], "depot");
+    const auto *at = root_object<counter>(heaps[0], "counter");
+    const auto *waiting = root_object<queue>(heaps[1], "queue");
+    const auto *sold = root_object<shop>(heaps[2], "shop");
+    const auto *sent = root_object<depot>(heaps[3], "depot");
     found.expect(at->taken >= plan.acknowledged, "order " + std::to_string(plan.acknowledged) +
                                                      " was acknowledged, and the last one is " +
                                                      std::to_string(at->taken));

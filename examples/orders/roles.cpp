@@ -15,9 +15,9 @@ using demo::check;
 constexpr uint64_t waiting_most = 200; // orders in the queue
 constexpr std::string_view notes[] = {"", "a gift, please wrap it", "for number 7, at the back door, before noon"};
 
-void tell(const role_plan &plan, role who, told::kind what, uint64_t number = 0) {
-    const told words{what, who, number};
-    demo::tell_parent(plan.pipe, &words, sizeof words);
+void send(const role_plan &plan, role who, message::kind what, uint64_t number = 0) {
+    const message words{what, who, number};
+    demo::send_to_parent(plan.pipe, &words, sizeof words);
 }
 
 // A failure must end the process: the parent then sees that it ended by itself.
@@ -65,7 +65,7 @@ private:
 class taking {
 public:
     taking(const role_plan &plan, ty_heap *heap, tally &room)
-        : plan_(plan), heap_(heap), counter_(behind<counter>(heap, "counter")), room_(room), random_(plan.seed) {}
+        : plan_(plan), heap_(heap), counter_(root_object<counter>(heap, "counter")), room_(room), random_(plan.seed) {}
 
     void step() {
         const std::string_view note = notes[random_() % std::size(notes)];
@@ -81,7 +81,7 @@ public:
         }
         const uint64_t number = counter_->taken;
         check(ty_commit(txn));
-        tell(plan_, role::taker, told::kind::taken, number);
+        send(plan_, role::taker, message::kind::taken, number);
     }
 
 private:
@@ -96,8 +96,8 @@ private:
 class working {
 public:
     working(const role_plan &plan, shop_group &in, tally &received, tally &done, tally &room)
-        : plan_(plan), in_(in), queue_(behind<queue>(in.queue_heap(), "queue")),
-          shop_(behind<shop>(in.shop_heap(), "shop")), received_(received), done_(done), room_(room) {}
+        : plan_(plan), in_(in), queue_(root_object<queue>(in.queue_heap(), "queue")),
+          shop_(root_object<shop>(in.shop_heap(), "shop")), received_(received), done_(done), room_(room) {}
 
     void step() {
         const uint64_t next = done_.get() + 1, seen = room_.get();
@@ -123,7 +123,7 @@ public:
             in_.invoices().commit_apart();
         check(ty_dtxn_commit(dtxn));
         done_.set(made.number);
-        tell(plan_, role::worker, told::kind::done, made.number);
+        send(plan_, role::worker, message::kind::done, made.number);
     }
 
 private:
@@ -156,9 +156,9 @@ shop_group::~shop_group() {
 
 void run_taker(const role_plan &plan) {
     demo::be_child("orders-taker");
-    tell(plan, role::taker, told::kind::started); // fails if the parent died before the line above
+    send(plan, role::taker, message::kind::started); // fails if the parent died before the line above
     demo::heap_file heap(plan.paths.heap("counter"));
-    tell(plan, role::taker, told::kind::opened);
+    send(plan, role::taker, message::kind::opened);
     tally room;
     std::thread taker([&] {
         taking one(plan, heap.get(), room);
@@ -171,12 +171,12 @@ void run_taker(const role_plan &plan) {
 
 void run_worker(const role_plan &plan) {
     demo::be_child("orders-worker");
-    tell(plan, role::worker, told::kind::started);
+    send(plan, role::worker, message::kind::started);
     shop_group in(plan);
-    tell(plan, role::worker, told::kind::opened);
+    send(plan, role::worker, message::kind::opened);
     if (in.has_resolved())
-        tell(plan, role::worker, told::kind::resolved);
-    auto *waiting = behind<queue>(in.queue_heap(), "queue");
+        send(plan, role::worker, message::kind::resolved);
+    auto *waiting = root_object<queue>(in.queue_heap(), "queue");
     tally received, done, room;
     received.set(waiting->received);
     done.set(waiting->done);
@@ -203,15 +203,15 @@ void run_worker(const role_plan &plan) {
 
 void run_depot(const role_plan &plan) {
     demo::be_child("orders-depot");
-    tell(plan, role::depot, told::kind::started);
+    send(plan, role::depot, message::kind::started);
     demo::heap_file heap(plan.paths.heap("depot"));
-    tell(plan, role::depot, told::kind::opened);
-    auto *sent = behind<depot>(heap.get(), "depot");
+    send(plan, role::depot, message::kind::opened);
+    auto *sent = root_object<depot>(heap.get(), "depot");
     without_end(role::depot, [&] {
         receive_into_inbox(
             heap.get(), plan.listening,
             [&](ty_txn *txn, uint64_t, const void *bytes, size_t size) { send_parcel(txn, sent, bytes, size); },
-            [&](uint64_t last) { tell(plan, role::depot, told::kind::received, last); });
+            [&](uint64_t last) { send(plan, role::depot, message::kind::received, last); });
     });
     _exit(1);
 }

@@ -12,7 +12,7 @@ enum class role : uint32_t { taker, worker, depot, prover };
 inline constexpr const char *role_names[] = {"taker", "worker", "depot", "prover"};
 
 // Reports to the parent.
-struct told {
+struct message {
     enum class kind : uint32_t { started, opened, resolved, taken, done, received } what;
     role who;
     uint64_t number;

@@ -109,16 +109,16 @@ void found_heaps(const shop_paths &paths) {
 }
 
 template <class T>
-T *behind(ty_heap *heap, const char *root) {
+T *root_object(ty_heap *heap, const char *root) {
     void *address = ty_root(heap, root);
     if (address == nullptr)
         throw failure(std::string("the root \"") + root + "\" is gone");
     return static_cast<T *>(address);
 }
-template counter *behind<counter>(ty_heap *, const char *);
-template queue *behind<queue>(ty_heap *, const char *);
-template shop *behind<shop>(ty_heap *, const char *);
-template depot *behind<depot>(ty_heap *, const char *);
+template counter *root_object<counter>(ty_heap *, const char *);
+template queue *root_object<queue>(ty_heap *, const char *);
+template shop *root_object<shop>(ty_heap *, const char *);
+template depot *root_object<depot>(ty_heap *, const char *);
 
 bool take_order(ty_txn *txn, counter *at, const wish &what, std::string_view note) {
     std::string message(reinterpret_cast<const char *>(&what), sizeof what);

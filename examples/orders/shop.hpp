@@ -90,7 +90,7 @@ void found_heaps(const shop_paths &paths);
 
 // The object at a root of the heap. Throws if there is none.
 template <class T>
-T *behind(ty_heap *heap, const char *root);
+T *root_object(ty_heap *heap, const char *root);
 
 // Each of these is a part of the caller's transactions, and throws if it fails.
 

@@ -78,7 +78,7 @@ def kill_again_and_again(path, kills):
         program.wait()
         program.stdout.close()
         found = check(path, said)
-        print(f"kill {kill + 1}: {said} edges were told, {found} are there")
+        print(f"kill {kill + 1}: {said} edges were reported, {found} are there")
     print(f"killed {kills} times: nothing is lost, and no change is halved")
 
 

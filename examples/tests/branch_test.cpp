@@ -1,6 +1,6 @@
 // Goal: the audit of the branch, on which the proof of the tellers relies, finds every kind of damage; and transfers do
 // what they say.
-// Method: a small branch; then its structures are changed behind its back, one thing at a time.
+// Method: a small branch; then its structures are changed after its back, one thing at a time.
 #include "common/heap_file.hpp"
 #include "ledger/branch.hpp"
 #include "temporary_folder.hpp"

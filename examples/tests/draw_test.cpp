@@ -199,7 +199,7 @@ TEST_F(draw_test, inverts_a_layer_by_a_procedure) {
     }
 }
 
-TEST_F(draw_test, tells_its_history) {
+TEST_F(draw_test, reports_its_history) {
     run("select France; move 1 0; select Spain; recolour #ff0000; layer hide land; undo; undo");
     std::vector<history_step> steps = history_of(session_->heap());
     ASSERT_EQ(steps.size(), 4u);

@@ -34,7 +34,7 @@ TEST(csv, wrong_quoting_spoils_its_line_only) {
     EXPECT_EQ(split("a\"b,c\nd,e\n"),
               (std::vector<record>{{"line 1", "a quotation mark within a field that is not quoted"}, {"d", "e"}}));
     EXPECT_EQ(split("x\n\"a\"b,c\nd,e\n"),
-              (std::vector<record>{{"x"}, {"line 2", "text behind a quoted field"}, {"d", "e"}}));
+              (std::vector<record>{{"x"}, {"line 2", "text after a quoted field"}, {"d", "e"}}));
     EXPECT_EQ(split("\"a,b\nd,e\nf"),
               (std::vector<record>{{"line 1", "a quoted field that does not end"}, {"d", "e"}, {"f"}}));
 }

@@ -1,6 +1,6 @@
 // Goal: the audit, on which the proof of the ledger's demo relies, finds every kind of damage; and a bank's
 // transactions do what they say.
-// Method: a small bank; then its structures are changed behind its back, one thing at a time.
+// Method: a small bank; then its structures are changed after its back, one thing at a time.
 #include "common/heap_check.hpp"
 #include "common/heap_file.hpp"
 #include "ledger/ledger.hpp"

@@ -84,7 +84,7 @@ TEST_F(lua_test, what_was_not_durable_is_gone) {
     EXPECT_EQ(value("x"), "1");
 }
 
-TEST_F(lua_test, a_script_goes_on_behind_its_last_save) {
+TEST_F(lua_test, a_script_goes_on_after_its_last_save) {
     session_->watch([saves = 0](bool durable) mutable {
         saves += durable;
         if (saves == 5)
@@ -212,7 +212,7 @@ TEST_F(lua_test, refuses_what_would_lead_out_of_the_heap) {
         {"string.rep('x', -1 >> 1, 'y')", "resulting string too large"},
         {"setmetatable(_G, {__index = function(_, k) return _G[k] end}); x = nowhere", "stack overflow"},
         {"local f = coroutine.wrap(function() error('inside') end); pcall(f); f()", "cannot resume dead coroutine"},
-        {"xpcall(error, function() error('in the handler') end); error('behind')", "behind"},
+        {"xpcall(error, function() error('in the handler') end); error('after')", "after"},
     };
     for (const auto &[line, why] : wrong)
         EXPECT_NE(run(line).find(why), std::string::npos) << line << ": " << run(line);

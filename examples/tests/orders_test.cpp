@@ -184,7 +184,7 @@ TEST(postgres_agent, asks_anew_when_the_connection_is_lost) {
     EXPECT_EQ(TY_OK, calls.commit("ty-found"));
 }
 
-TEST(postgres_resource_manager, prepares_and_is_told) {
+TEST(postgres_resource_manager, prepares_and_is_notified) {
     orders::postgres look(server());
     orders::postgres_resource_manager one(server(), 7);
     const ty_resource_manager calls = one.described();
@@ -221,7 +221,7 @@ TEST(postgres_resource_manager, prepares_and_is_told) {
 
 // A process dies while its server commits what was prepared: the next process finds that done, or still to be done, but
 // not half done, which the server would refuse. The commit lasts here until a standby has it, and there is none.
-TEST(postgres_resource_manager, waits_for_what_a_dead_process_has_told) {
+TEST(postgres_resource_manager, waits_for_the_notification_of_a_dead_process) {
     orders::postgres look(server());
     std::atomic<bool> is_over = false;
     const pid_t child = fork();

@@ -152,7 +152,7 @@ bool prove_by_kills(const demo_plan &plan, const std::string &path, const vector
     }
     demo::twin_rounds<collection, vectors::source> rounds({path, plan.rounds, plan.seed, 0}, from);
     const demo::twin_result result = rounds.run({"--dimensions", std::to_string(plan.dimensions)});
-    return demo::tell_outcome(result, "an index that nobody killed");
+    return demo::print_outcome(result, "an index that nobody killed");
 }
 
 int run(int argc, char **argv) {

@@ -55,7 +55,7 @@ void found(const std::string &path, ty_kind kind, const words::texts &texts) {
 // False: something was not proven.
 bool prove(const demo_plan &plan, const std::string &path, const words::texts &texts) {
     demo::twin_rounds<words::tally, words::texts> rounds({path, plan.rounds, plan.seed, 0}, texts);
-    return demo::tell_outcome(rounds.run(plan.paths), "containers that nobody killed");
+    return demo::print_outcome(rounds.run(plan.paths), "containers that nobody killed");
 }
 
 bool run_kind(const demo_plan &plan, const words::texts &texts, ty_kind kind) {

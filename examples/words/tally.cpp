@@ -75,7 +75,7 @@ void tally::read(const line &read, const std::string &text) {
     if (!is_heading(read))
         return;
     // RapidJSON keeps only the address of a literal. Names of members are literals of this program; RapidJSON keeps a
-    // type in bits of the same word, so no heap can tell it from a number. So they are copied, as all that is to
+    // type in bits of the same word, so no heap can distinguish it from a number. So they are copied, as all that is to
     // outlive the process must be.
     auto &memory = headings_.GetAllocator();
     rapidjson::Value heading(rapidjson::kObjectType);

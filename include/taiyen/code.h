@@ -10,8 +10,8 @@
  * into an object that has moved, or was rebuilt, are *repointed*: they get the address that the same symbol has now.
  *
  * Guarantees:
- *  - Recorded are the objects that are loaded when the heap is opened for writing, and when ty_note_code is called; not
- *    those in a separate namespace (dlmopen). A plug-in that is loaded later must be noted before the heap has
+ *  - Recorded are the objects that are loaded when the heap is opened for writing, and when ty_register_code is called;
+ *    not those in a separate namespace (dlmopen). A plug-in that is loaded later must be registered before the heap has
  *    addresses in it; it must be loaded before the heap is opened again, else the open is refused (if words point into
  *    it).
  *  - Repointed are the words, and only those, that lie in live blocks at multiples of 8 and whose value is an address
@@ -27,12 +27,12 @@
  *    are distinguished by file name. A refused open changes nothing in the files.
  *  - Single numbers do not look like addresses of code: position-independent programs and libraries lie at high
  *    addresses. Two adjacent 32-bit numbers may, if the second is from 21,845 to 22,101 or from 32,511 to 32,767. A
- *    word that was in the heap before this process opened it, or before it noted a plug-in, is not an address of its
- *    code, so such words are kept as numbers, until the word changes or the block moves. Numbers that are stored while
- *    a process has the heap open cannot be distinguished: about one in a hundred runs that store a large array of such
- *    pairs stores one that matches its objects, and the next run would silently change it. Pin heaps that hold such
- *    arrays: no word of a pinned heap is ever changed. A program that is linked at a fixed low address (-no-pie) never
- *    moves; for another build of it, words could not be distinguished from numbers, and the open is refused.
+ *    word that was in the heap before this process opened it, or before it registered a plug-in, is not an address of
+ *    its code, so such words are kept as numbers, until the word changes or the block moves. Numbers that are stored
+ *    while a process has the heap open cannot be distinguished: about one in a hundred runs that store a large array of
+ *    such pairs stores one that matches its objects, and the next run would silently change it. Pin heaps that hold
+ *    such arrays: no word of a pinned heap is ever changed. A program that is linked at a fixed low address (-no-pie)
+ *    never moves; for another build of it, words could not be distinguished from numbers, and the open is refused.
  *  - All words are repointed atomically: in a transaction, or with a snapshot, that is durable when the open returns. A
  *    crash meanwhile leaves the heap as it was. An open for reading repoints only its own memory.
  *  - The program must ensure that the new build can use the old one's data: structures must mean the same.
@@ -96,9 +96,9 @@ TY_API TY_CHECKED ty_status ty_pin_code(int argc, char **argv);
  * in them. Durable when it returns: by a transaction of its own, else a snapshot. On a heap that records nothing about
  * code it does nothing. If objects were added, a mapped heap's live blocks are read once. Errors: TY_E_ARGUMENT (a
  * volatile heap; a transaction of this thread is under way), TY_E_PERMISSION (open for reading only), TY_E_MISMATCH
- * (words point into a noted object whose place something else has now), and those of ty_snapshot and ty_commit.
+ * (words point into a registered object whose place something else has now), and those of ty_snapshot and ty_commit.
  * Externally serialised; on a transactional heap thread-safe. */
-TY_API TY_CHECKED ty_status ty_note_code(ty_heap *heap);
+TY_API TY_CHECKED ty_status ty_register_code(ty_heap *heap);
 
 /* How the heap treats code: TY_CODE_DEFAULT (it records nothing; also a volatile heap), TY_CODE_PINNED or
  * TY_CODE_MAPPED. Thread-safe. */

@@ -120,7 +120,7 @@ TY_API TY_CHECKED ty_status ty_atomic_store(ty_atomic_txn *txn, void *address, c
 
 /* Prefetches words at these addresses, all at once: a transaction on a large heap mostly waits for such cache misses. A
  * hint; any addresses may be given. */
-TY_API void ty_atomic_expect(ty_atomic_txn *txn, const void *const *addresses, size_t count);
+TY_API void ty_atomic_prefetch(ty_atomic_txn *txn, const void *const *addresses, size_t count);
 
 /* As ty_alloc_zeroed, ty_alloc_aligned and ty_free, as part of the transaction. A freed block is released once no
  * transaction can read it any more and its thread has ended some further transactions; or sooner, by any thread, when
@@ -137,18 +137,18 @@ TY_API void *ty_atomic_resize(ty_atomic_txn *txn, void *block, size_t size);
 TY_API TY_CHECKED ty_status ty_atomic_root(ty_atomic_txn *txn, const char *name, void **address);
 TY_API TY_CHECKED ty_status ty_atomic_root_set(ty_atomic_txn *txn, const char *name, void *address);
 
-/* For `return ty_atomic_wait(txn)`: the body cannot continue in this state of the heap. It is rolled back, its thread
+/* For `return ty_atomic_retry(txn)`: the body cannot continue in this state of the heap. It is rolled back, its thread
  * sleeps until a word that it has loaded changes, and it is run again. */
-TY_API TY_CHECKED ty_status ty_atomic_wait(ty_atomic_txn *txn);
+TY_API TY_CHECKED ty_status ty_atomic_retry(ty_atomic_txn *txn);
 /* For `return ty_atomic_restart(txn)`: the body cannot use what it has seen. The whole transaction is rolled back and
  * run again at once, also from within a nested part. It counts as a conflict: a body that restarts 8 times runs while
  * no other may commit; if it restarts then, too, the others were not the cause, and they go first. Errors: TY_E_BUSY
  * (always, when it restarts); TY_E_ARGUMENT (irrevocable). */
 TY_API TY_CHECKED ty_status ty_atomic_restart(ty_atomic_txn *txn);
-/* Runs first; if it asks to wait, it is rolled back and second is run instead. Returns the status of the one that ran
+/* Runs first; if it retries, it is rolled back and second is run instead. Returns the status of the one that ran
  * last. Another status than TY_OK rolls nothing back: the caller returns it, or continues. */
-TY_API TY_CHECKED ty_status ty_atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second,
-                                             void *context);
+TY_API TY_CHECKED ty_status ty_atomic_or_else(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second,
+                                              void *context);
 
 /* Calls back after the transaction has ended, in the order of these calls: when it has committed (perhaps not durably
  * yet), or each time a run is rolled back, before the next run. The function may do what a thread outside of

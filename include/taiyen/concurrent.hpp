@@ -342,11 +342,11 @@ public:
     void store_bytes(void *address, const void *value, std::size_t bytes) const {
         detail::check(txn_, ty_atomic_store(txn_, address, value, bytes));
     }
-    // Prefetches objects, all at once: txn.expect(a.balance, b.balance).
+    // Prefetches objects, all at once: txn.prefetch(a.balance, b.balance).
     template <class... T>
-    void expect(const T &...objects) const noexcept {
+    void prefetch(const T &...objects) const noexcept {
         const void *const addresses[] = {static_cast<const void *>(std::addressof(objects))...};
-        ty_atomic_expect(txn_, addresses, sizeof...(objects));
+        ty_atomic_prefetch(txn_, addresses, sizeof...(objects));
     }
 
     // Constructs a new object. Until the commit it may be filled with plain stores. A rollback frees it.
@@ -410,9 +410,9 @@ public:
         detail::check(txn_, ty_atomic_root_set(txn_, name, address));
     }
 
-    // Waits: the body is rolled back, and run again when something that it has loaded has changed. ty_atomic_wait.
-    [[noreturn]] void wait() const {
-        [[maybe_unused]] const ty_status asked = ty_atomic_wait(txn_);
+    // Retries: the body is rolled back, and run again when something that it has loaded has changed. ty_atomic_retry.
+    [[noreturn]] void retry() const {
+        [[maybe_unused]] const ty_status asked = ty_atomic_retry(txn_);
         throw conflict();
     }
     // Restarts: the body is rolled back and run again at once. ty_atomic_restart.
@@ -421,9 +421,9 @@ public:
             detail::throw_failure();
         throw conflict();
     }
-    // Runs first; if it waits, it is rolled back and second is run instead. Both have the same outcome type.
+    // Runs first; if it retries, it is rolled back and second is run instead. Both have the same outcome type.
     template <class First, class Second>
-    decltype(auto) either(First &&first, Second &&second) const;
+    decltype(auto) or_else(First &&first, Second &&second) const;
 
     // Calls the function once this transaction has committed (it may not be durable yet). It must not throw.
     template <class Function>
@@ -459,7 +459,7 @@ private:
 namespace detail {
 
 template <class First, class Second>
-struct either_call {
+struct or_else_call {
     body_call<First> first;
     body_call<Second> second;
 };
@@ -467,14 +467,14 @@ struct either_call {
 } // namespace detail
 
 template <class First, class Second>
-decltype(auto) atomic_txn::either(First &&first, Second &&second) const {
-    using call = detail::either_call<std::remove_reference_t<First>, std::remove_reference_t<Second>>;
+decltype(auto) atomic_txn::or_else(First &&first, Second &&second) const {
+    using call = detail::or_else_call<std::remove_reference_t<First>, std::remove_reference_t<Second>>;
     static_assert(std::is_same_v<typename detail::body_call<std::remove_reference_t<First>>::type,
                                  typename detail::body_call<std::remove_reference_t<Second>>::type>,
                   "both must have outcomes of one type");
     call own{detail::body_call<std::remove_reference_t<First>>(first),
              detail::body_call<std::remove_reference_t<Second>>(second)};
-    detail::check(txn_, ty_atomic_either(
+    detail::check(txn_, ty_atomic_or_else(
                             txn_,
                             [](ty_atomic_txn *txn, void *context) {
                                 atomic_txn handle(txn);
@@ -491,7 +491,7 @@ decltype(auto) atomic_txn::either(First &&first, Second &&second) const {
 }
 
 template <class Function>
-decltype(auto) heap_view::atomically(Function &&function, const atomic_options &options, atomic_result *told) const {
+decltype(auto) heap_view::atomically(Function &&function, const atomic_options &options, atomic_result *result) const {
     using call = detail::body_call<std::remove_reference_t<Function>>;
     call own(function);
     constexpr ty_status refusal = TY_E_EXISTS; // a status that the library does not return here
@@ -510,7 +510,7 @@ decltype(auto) heap_view::atomically(Function &&function, const atomic_options &
             }
             return body.refused() ? refusal : TY_OK;
         },
-        &own, told);
+        &own, result);
     if (status != TY_OK && !(status == refusal && own.refused())) {
         // A conflict of a nested part is one of the whole; within a body on another heap, one of that body.
         const ty_atomic_txn *around =

@@ -56,7 +56,7 @@ typedef struct ty_feed_position {
     uint64_t open_random;
     uint32_t has_record;
     uint32_t streams;
-    uint64_t place[3 * TY_LOG_STREAMS_MAX];
+    uint64_t log_positions[3 * TY_LOG_STREAMS_MAX];
     uint64_t checksum; /* of all bytes before it */
 } ty_feed_position;
 

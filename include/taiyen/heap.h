@@ -146,7 +146,8 @@ typedef struct ty_extent {
  * call with nothing left locked. The same holds for every callback that is passed to a call. The part of the heap that
  * was never used is one last free extent.
  * The walk includes blocks that the library itself has in the heap: those of undo, and the list kept for ty_reserve and
- * concurrent heaps, which a close removes if nothing is reserved; ty_each_own_block lists them. O(extents + blocks). */
+ * concurrent heaps, which a close removes if nothing is reserved; ty_each_internal_block lists them. O(extents +
+ * blocks). */
 typedef bool ty_block_callback(const ty_block *block, void *context);
 typedef bool ty_extent_callback(const ty_extent *extent, void *context);
 TY_API ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
@@ -159,7 +160,7 @@ TY_API ty_status ty_each_extent(ty_heap *heap, ty_extent_callback *callback, voi
  * locked meanwhile. Works on a read-only heap, too, and changes nothing. Errors: TY_E_DAMAGED (undo's buffers or the
  * list are inconsistent), TY_E_MEMORY, TY_E_UNSUPPORTED (a checked heap). Externally serialised against ty_reserve,
  * ty_publish, transactions that free blocks, and undo's calls. O(blocks and entries of undo). */
-TY_API ty_status ty_each_own_block(ty_heap *heap, ty_block_callback *callback, void *context);
+TY_API ty_status ty_each_internal_block(ty_heap *heap, ty_block_callback *callback, void *context);
 
 /* Allocates the live blocks that the extents describe, as if by ty_alloc_at for each: for a TY_EXTENT_SPAN (address,
  * block_size_bytes, live and live_count), the blocks whose bits are set in live; for a TY_EXTENT_BLOCK (address and

@@ -121,8 +121,8 @@ typedef enum ty_log_entry_kind {
 
 typedef struct ty_log_entry {
     ty_log_entry_kind kind;
-    uint16_t stream; /* the log stream of the transaction, from 0 on */
-    bool marked;     /* replayed even if one before it is missing (TY_COMMIT_STREAM) */
+    uint16_t stream;  /* the log stream of the transaction, from 0 on */
+    bool independent; /* replayed even if one before it is missing (TY_COMMIT_STREAM) */
     uint64_t lsn;
     uint64_t position;
     uint64_t address;

@@ -15,7 +15,7 @@
  *
  * Guarantees:
  *  - After the record of a transaction the heap's memory holds what the source's held after it: the words of blocks,
- *    which blocks are allocated, and the roots. Blocks that the library keeps for itself (ty_each_own_block) may
+ *    which blocks are allocated, and the roots. Blocks that the library keeps for itself (ty_each_internal_block) may
  *    differ.
  *  - A record that is not the next one, or was changed on its way, is refused, and changes nothing (ty_feed_check). A
  *    hostile record with the right hash can do to the copy's blocks and roots what a program that has the source open

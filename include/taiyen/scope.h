@@ -118,9 +118,9 @@ typedef struct ty_dangling {
  * Scanned, at multiples of 8, are the variables of the program and of all loaded objects, static and thread-local (of
  * the calling thread; on x86-64 with glibc of all threads that have allocated, and what pthread_setspecific was given):
  * up to 8 MiB of each object, in debug builds all. Also the live blocks of the process's own malloc, which is the
- * drop-in's: up to 1 GiB of them (TY_DANGLING_OWN_BYTES_MAX), those at the lowest addresses, in debug builds all. Not
- * seen is a pointer that is only on a stack, in memory that a library maps itself (its own arenas), in another heap, or
- * in what dlmopen has loaded.
+ * drop-in's: up to 1 GiB of them (TY_DANGLING_MALLOC_BYTES_MAX), those at the lowest addresses, in debug builds all.
+ * Not seen is a pointer that is only on a stack, in memory that a library maps itself (its own arenas), in another
+ * heap, or in what dlmopen has loaded.
  *
  * At a rollback it reports words that point to blocks that scopes of the transaction had allocated. These blocks, and
  * those that they point to, are *kept*: they are not freed, and hold what the library wrote there, so that it can
@@ -141,7 +141,7 @@ typedef void ty_dangling_callback(const ty_dangling *found, void *context);
 TY_API void ty_on_dangling(ty_dangling_callback *callback, void *context);
 
 #define TY_KEPT_BYTES_MAX ((size_t)16 << 20)
-#define TY_DANGLING_OWN_BYTES_MAX ((size_t)1 << 30)
+#define TY_DANGLING_MALLOC_BYTES_MAX ((size_t)1 << 30)
 
 #ifdef __cplusplus
 }

@@ -604,11 +604,11 @@ public:
     // On a concurrent heap: runs the function as a transaction, many times if necessary, until it commits, and returns
     // what the function has returned. The function takes the transaction (taiyen::atomic_txn &), or nothing. Rolls back
     // instead if the function throws, or returns a result that is an error. Within a transaction of this heap it is a
-    // nested part: rolled back by itself, committed with the whole. Throws `exception` on failures; told->committed
+    // nested part: rolled back by itself, committed with the whole. Throws `exception` on failures; result->committed
     // then says whether the commit is visible to others. See concurrent.hpp.
     template <class Function>
     decltype(auto) atomically(Function &&function, const atomic_options &options = {},
-                              atomic_result *told = nullptr) const;
+                              atomic_result *result = nullptr) const;
 #endif
     // Begins a transaction: ty_begin.
     result<transaction> begin(const txn_options &options = {}) const {

@@ -97,7 +97,7 @@ struct kept_failure {
         status = failed;
         ty_error_detail(&error);
     }
-    ty_status tell() const {
+    ty_status restore() const {
         return status ? ty_error_set(status, error.system_error, error.operation, error.path[0] ? error.path : nullptr,
                                      error.offset, error.remedy)
                       : TY_OK;

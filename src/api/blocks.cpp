@@ -110,7 +110,7 @@ ty_status ty_free(void *block) {
 }
 
 size_t ty_usable_size(const void *block) {
-    if (check_pointer(block, "tell the size of a block", "the block"))
+    if (check_pointer(block, "get the size of a block", "the block"))
         return 0;
     return heap_usable_size(block);
 }

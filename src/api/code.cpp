@@ -16,8 +16,8 @@ ty_status ty_pin_code(int argc, char **argv) {
     return os::start_without_randomisation(argv);
 }
 
-ty_status ty_note_code(ty_heap *heap) {
-    constexpr const char *call = "note a heap's code";
+ty_status ty_register_code(ty_heap *heap) {
+    constexpr const char *call = "register a heap's code";
     if (ty_status status = check_heap(heap, call))
         return status;
     if (image_kind(heap) == TY_VOLATILE)
@@ -26,11 +26,11 @@ ty_status ty_note_code(ty_heap *heap) {
         return status;
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     code_session code(options);
-    return code.note(heap);
+    return code.register_objects(heap);
 }
 
 ty_code ty_heap_code(ty_heap *heap) {
-    if (check_heap(heap, "tell what a heap knows of its code"))
+    if (check_heap(heap, "read what a heap knows of its code"))
         return TY_CODE_DEFAULT;
     return code_of(heap);
 }

@@ -43,8 +43,8 @@ ty_status ty_atomically(ty_heap *heap, const ty_atomic_options *options, ty_atom
                         ty_atomic_result *result) {
     constexpr const char *call = "run a transaction";
     ty_atomic_options known = TY_ATOMIC_OPTIONS_INIT;
-    ty_atomic_result told{};
-    told.struct_size = sizeof told;
+    ty_atomic_result filled{};
+    filled.struct_size = sizeof filled;
     if (ty_status status = check_heap(heap, call))
         return status;
     if (ty_status status = check_pointer(reinterpret_cast<const void *>(body), call, "the body"))
@@ -56,9 +56,9 @@ ty_status ty_atomically(ty_heap *heap, const ty_atomic_options *options, ty_atom
     if (result)
         if (ty_status status = check_output(result, call, "ty_atomic_result"))
             return status;
-    ty_status status = atomically(heap, known, body, context, &told);
+    ty_status status = atomically(heap, known, body, context, &filled);
     if (result)
-        give_result(told, result);
+        give_result(filled, result);
     return status;
 }
 
@@ -74,9 +74,9 @@ ty_status ty_atomic_store(ty_atomic_txn *txn, void *address, const void *value, 
     return atomic_store(txn, address, value, bytes);
 }
 
-void ty_atomic_expect(ty_atomic_txn *txn, const void *const *addresses, size_t count) {
+void ty_atomic_prefetch(ty_atomic_txn *txn, const void *const *addresses, size_t count) {
     if (txn && addresses)
-        atomic_expect(txn, addresses, count);
+        atomic_prefetch(txn, addresses, count);
 }
 
 void *ty_atomic_alloc(ty_atomic_txn *txn, size_t size) {
@@ -126,10 +126,10 @@ ty_status ty_atomic_root_set(ty_atomic_txn *txn, const char *name, void *address
     return atomic_root_set(txn, name, address);
 }
 
-ty_status ty_atomic_wait(ty_atomic_txn *txn) {
+ty_status ty_atomic_retry(ty_atomic_txn *txn) {
     if (ty_status status = check_txn(txn, "wait for a change"))
         return status;
-    return atomic_wait(txn);
+    return atomic_retry(txn);
 }
 
 ty_status ty_atomic_restart(ty_atomic_txn *txn) {
@@ -138,13 +138,13 @@ ty_status ty_atomic_restart(ty_atomic_txn *txn) {
     return atomic_restart(txn);
 }
 
-ty_status ty_atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context) {
+ty_status ty_atomic_or_else(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context) {
     constexpr const char *call = "run one of two bodies";
     if (ty_status status = check_txn(txn, call))
         return status;
     if (!first || !second)
         return refuse_null(call, first ? "the second body" : "the first body");
-    return atomic_either(txn, first, second, context);
+    return atomic_or_else(txn, first, second, context);
 }
 
 ty_status ty_atomic_on_commit(ty_atomic_txn *txn, void (*function)(void *context), void *context) {
@@ -162,13 +162,13 @@ ty_status ty_atomic_on_rollback(ty_atomic_txn *txn, void (*function)(void *conte
 }
 
 ty_status ty_atomic_status(const ty_atomic_txn *txn) {
-    if (ty_status status = check_txn(txn, "tell how a transaction is"))
+    if (ty_status status = check_txn(txn, "read a transaction's state"))
         return status;
     return atomic_lost(txn);
 }
 
 ty_atomic_txn *ty_current_atomic_txn(ty_heap *heap) {
-    return check_heap(heap, "tell a thread's transaction") ? nullptr : atomic_current(heap);
+    return check_heap(heap, "get a thread's transaction") ? nullptr : atomic_current(heap);
 }
 
 ty_status ty_atomic_quiesce(ty_heap *heap) {

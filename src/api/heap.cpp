@@ -51,13 +51,13 @@ ty_heap *ty_heap_of(const void *address) {
 }
 
 void *ty_heap_base(ty_heap *heap) {
-    if (ty_status status = check_heap(heap, "tell a heap's base"))
+    if (ty_status status = check_heap(heap, "get a heap's base"))
         return none(status);
     return heap_base(heap);
 }
 
 ty_status ty_heap_get_nodes(ty_heap *heap, uint64_t *nodes) {
-    constexpr const char *call = "tell a heap's nodes";
+    constexpr const char *call = "list a heap's nodes";
     if (ty_status status = check_heap(heap, call))
         return status;
     if (ty_status status = check_pointer(nodes, call, "the place for the nodes"))

@@ -7,7 +7,7 @@
 using namespace taiyen;
 
 ty_class_table ty_heap_class_table(ty_heap *heap) {
-    if (check_heap(heap, "tell the size classes of a heap"))
+    if (check_heap(heap, "list the size classes of a heap"))
         return TY_CLASSES_CACHE_LINE;
     return heap_classes(heap);
 }
@@ -80,7 +80,7 @@ ty_status ty_each_thread(ty_heap *heap, ty_thread_callback *callback, void *cont
 }
 
 ty_status ty_heap_size_classes(ty_heap *heap, ty_size_class *classes, size_t room, size_t *count) {
-    constexpr const char *call = "tell a heap's size classes";
+    constexpr const char *call = "list a heap's size classes";
     if (ty_status status = check_heap(heap, call))
         return status;
     if (ty_status status = check_pointer(count, call, "the place for the count"))

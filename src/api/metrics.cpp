@@ -88,27 +88,27 @@ void look_at_transactions(metrics_page &b) {
 
 void look_at_memory(metrics_page &b) {
     metrics_content &c = b.content;
-    const memory_metrics told = image_memory_metrics(b.heap);
-    c.memory_bound_bytes = told.bound_bytes;
-    c.memory_allowed_bytes = told.allowed_bytes;
-    c.copies_bytes = told.copies_bytes;
+    const memory_metrics memory = image_memory_metrics(b.heap);
+    c.memory_bound_bytes = memory.bound_bytes;
+    c.memory_allowed_bytes = memory.allowed_bytes;
+    c.copies_bytes = memory.copies_bytes;
     c.known &= ~uint64_t{TY_METRICS_MEMORY | TY_METRICS_COPIES};
     if (image_kind(b.heap) != TY_ARCHIVE)
-        c.known |= uint64_t{TY_METRICS_MEMORY} | (told.counted ? TY_METRICS_COPIES : 0);
+        c.known |= uint64_t{TY_METRICS_MEMORY} | (memory.counted ? TY_METRICS_COPIES : 0);
 }
 
 void look_at_undo(metrics_page &b) {
     metrics_content &c = b.content;
-    undo_metrics_of told;
-    if (!image_read_undo(b.heap, &told))
+    undo_metrics_of undo;
+    if (!image_read_undo(b.heap, &undo))
         return;
-    c.undoable = told.undoable;
-    c.redoable = told.redoable;
-    c.kept_blocks = told.kept_blocks;
-    c.kept_bytes = told.kept_bytes;
-    c.undo_used_bytes = told.used_bytes;
-    c.undo_room_bytes = told.room_bytes;
-    c.known = told.attached ? c.known | TY_METRICS_UNDO : c.known & ~uint64_t{TY_METRICS_UNDO};
+    c.undoable = undo.undoable;
+    c.redoable = undo.redoable;
+    c.kept_blocks = undo.kept_blocks;
+    c.kept_bytes = undo.kept_bytes;
+    c.undo_used_bytes = undo.used_bytes;
+    c.undo_room_bytes = undo.room_bytes;
+    c.known = undo.attached ? c.known | TY_METRICS_UNDO : c.known & ~uint64_t{TY_METRICS_UNDO};
 }
 
 bool add_class(const ty_class_stats *stats, void *context) {
@@ -225,7 +225,7 @@ ty_status make(metrics_page &b) {
 }
 
 void start(ty_heap *heap) {
-    void *memory = os::own_calloc(1, sizeof(metrics_page));
+    void *memory = os::internal_calloc(1, sizeof(metrics_page));
     if (memory == nullptr)
         return;
     auto *b = new (memory) metrics_page{};

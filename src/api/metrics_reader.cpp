@@ -96,7 +96,7 @@ ty_status await(ty_metrics_page &page, uint64_t wait_ms) {
                            static_cast<unsigned long long>(page.process))
                 .remedy("look at its files");
         if (now_ns - began_ns >= wait_ns)
-            return failure(TY_E_BUSY, "%s: process %llu has told nothing new", read_call,
+            return failure(TY_E_BUSY, "%s: process %llu has published nothing new", read_call,
                            static_cast<unsigned long long>(page.process))
                 .remedy("try again: it may be stopped, or in a call that takes long");
         const std::atomic<uint32_t> never{0};
@@ -121,7 +121,7 @@ ty_status ty_metrics_open(const char *path, const ty_open_options *options, ty_m
         return status;
     if (ty_status status = take_open_options(options, call, &used))
         return status;
-    void *memory = os::own_calloc(1, sizeof(ty_metrics_page));
+    void *memory = os::internal_calloc(1, sizeof(ty_metrics_page));
     if (memory == nullptr)
         return failure(TY_E_MEMORY, "%s", call).at(path);
     auto *made = new (memory) ty_metrics_page{};

@@ -135,7 +135,7 @@ ty_status ty_inbox_set(ty_txn *txn, const char *source, uint64_t number) {
 }
 
 ty_status ty_inbox_last(ty_heap *heap, const char *source, uint64_t *number) {
-    constexpr const char *call = "tell what is taken of a source";
+    constexpr const char *call = "read what is taken of a source";
     if (ty_status status = check_heap(heap, call))
         return status;
     if (ty_status status = check_name(source, TY_SOURCE_NAME_MAX, call, "the source's name"))

@@ -139,8 +139,8 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
         return failure(TY_E_ARGUMENT, "%s with the option concurrent, and not as a transactional one", call)
             .remedy("give the option kind TY_TRANSACTIONAL, too");
     code_session code(known);
-    const open_judge judge = code.judge();
-    if (ty_status status = txn_open(path, known, heap, report, &dtxn_resolver, &judge))
+    const open_validator validator = code.validator();
+    if (ty_status status = txn_open(path, known, heap, report, &dtxn_resolver, &validator))
         return status;
     if (ty_status status = code.finish(heap, report))
         return status;
@@ -158,9 +158,9 @@ ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *
     if (ty_status status = take_open_options(options, call, &known))
         return status;
     code_session code(known);
-    const open_judge judge = code.judge();
+    const open_validator validator = code.validator();
     const metrics_stopped metrics_page = metrics_stop(*heap);
-    if (ty_status status = txn_rebuild(heap, known, report, &dtxn_resolver, &judge)) {
+    if (ty_status status = txn_rebuild(heap, known, report, &dtxn_resolver, &validator)) {
         if (*heap)
             metrics_start_again(metrics_page);
         return status;
@@ -244,7 +244,7 @@ ty_status ty_run_background_work(ty_heap *heap) {
 }
 
 ty_status ty_background_work_status(ty_heap *heap) {
-    if (ty_status status = check_in_files(heap, "tell how a heap's background work went"))
+    if (ty_status status = check_in_files(heap, "report how a heap's background work went"))
         return status;
     return txn_work_status(heap);
 }
@@ -301,11 +301,11 @@ ty_status ty_read_info(const char *path, const ty_open_options *options, ty_info
 }
 
 ty_kind ty_heap_kind(ty_heap *heap) {
-    return check_heap(heap, "tell the kind of a heap") ? TY_KIND_DEFAULT : image_kind(heap);
+    return check_heap(heap, "get the kind of a heap") ? TY_KIND_DEFAULT : image_kind(heap);
 }
 
 uint64_t ty_heap_epoch(ty_heap *heap) {
-    if (check_heap(heap, "tell the epoch of a heap"))
+    if (check_heap(heap, "get the epoch of a heap"))
         return 0;
     return image_kind(heap) == TY_VOLATILE ? 0 : image_epoch(heap);
 }

@@ -6,7 +6,7 @@
 using namespace taiyen;
 
 ty_status ty_feed_copied(ty_heap *copy, ty_feed_position *position) {
-    constexpr const char *call = "tell what a copy holds";
+    constexpr const char *call = "read what a copy holds";
     if (ty_status status = check_heap(copy, call))
         return status;
     if (ty_status status = check_pointer(position, call, "the place for the position"))

@@ -14,12 +14,12 @@ struct salvage_guards {
     guarded<ty_problem_callback> problem;
     guarded<ty_salvage_page_callback> page;
 
-    static void told(const char *text, void *self) {
+    static void report_problem(const char *text, void *self) {
         auto &guards = *static_cast<salvage_guards *>(self);
         if (!guards.page.any())
             guards.problem.callback()(text, &guards.problem);
     }
-    static void told_page(uint64_t page, bool missing, void *self) {
+    static void report_page(uint64_t page, bool missing, void *self) {
         auto &guards = *static_cast<salvage_guards *>(self);
         if (!guards.problem.any())
             guards.page.callback()(page, missing, &guards.page);
@@ -52,8 +52,8 @@ ty_status ty_salvage(const char *path, const ty_open_options *options, const cha
     if (ty_status status = take_arguments(path, options, call, &used, &resolved))
         return status;
     salvage_guards guards{{problem, context}, {page, context}};
-    const salvage_sinks sinks{problem ? salvage_guards::told : nullptr, page ? salvage_guards::told_page : nullptr,
-                              &guards};
+    const salvage_sinks sinks{problem ? salvage_guards::report_problem : nullptr,
+                              page ? salvage_guards::report_page : nullptr, &guards};
     ty_salvage_report known{};
     known.struct_size = sizeof known;
     const ty_status status = image_salvage(resolved, used, out_path, sinks, &known);
@@ -70,7 +70,8 @@ ty_status ty_salvage_redo(ty_heap *heap, const char *path, const ty_open_options
     if (ty_status status = check_heap(heap, call))
         return status;
     if (!salvaged || salvaged->struct_size < offsetof(ty_salvage_report, state) + sizeof salvaged->state)
-        return failure(TY_E_ARGUMENT, "%s without what ty_salvage told", call).remedy("give its report, as it was set");
+        return failure(TY_E_ARGUMENT, "%s without the report of ty_salvage", call)
+            .remedy("give its report, as it was set");
     if (report)
         if (ty_status status = check_output(report, call, "ty_salvage_redone"))
             return status;

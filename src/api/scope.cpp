@@ -149,7 +149,7 @@ ty_status ty_enter(ty_heap *heap) {
     if (!set_malloc(heap))
         return no_drop_in();
     if (heap != nullptr)
-        heap_watch_end(heap, heap_end_telling);
+        heap_watch_end(heap, heap_end_reporting);
     entered.heaps[entered.count++] = heap;
     return TY_OK;
 }

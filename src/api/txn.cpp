@@ -64,15 +64,15 @@ ty_status ty_set_stores(ty_heap *heap, ty_store_mode stores) {
 }
 
 ty_store_mode ty_txn_stores(const ty_txn *txn) {
-    return check_txn(txn, "tell how stores become known") ? TY_STORES_DEFAULT : txn_stores(txn);
+    return check_txn(txn, "read how stores become known") ? TY_STORES_DEFAULT : txn_stores(txn);
 }
 
 ty_txn *ty_current_txn(ty_heap *heap) {
-    return check_heap(heap, "tell a thread's transaction") ? nullptr : txn_current(heap);
+    return check_heap(heap, "get a thread's transaction") ? nullptr : txn_current(heap);
 }
 
 ty_heap *ty_txn_heap(const ty_txn *txn) {
-    return check_pointer(txn, "tell the heap of a transaction", "the transaction") ? nullptr : txn_heap(txn);
+    return check_pointer(txn, "get the heap of a transaction", "the transaction") ? nullptr : txn_heap(txn);
 }
 
 ty_status ty_declare(ty_txn *txn, const void *address, size_t bytes) {
@@ -220,7 +220,7 @@ ty_status ty_rollback(ty_txn *txn) {
 }
 
 ty_status ty_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable) {
-    constexpr const char *call = "tell whether a transaction is durable";
+    constexpr const char *call = "check whether a transaction is durable";
     if (ty_status status = check_heap(heap, call))
         return status;
     bool answer;

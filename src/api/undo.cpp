@@ -9,7 +9,7 @@ using namespace taiyen;
 namespace {
 
 // Called after each call that changes what can be undone, whatever its result.
-ty_status told(ty_heap *heap, ty_status status) {
+ty_status notified(ty_heap *heap, ty_status status) {
     undo_publish(heap);
     return status;
 }
@@ -25,13 +25,13 @@ ty_status ty_undo_attach(ty_heap *heap, const ty_undo_options *options) {
         if (ty_status status =
                 copy_options(options, &known, sizeof known, call, "ty_undo_options", "TY_UNDO_OPTIONS_INIT"))
             return status;
-    return told(heap, undo_attach(heap, options ? &known : nullptr));
+    return notified(heap, undo_attach(heap, options ? &known : nullptr));
 }
 
 ty_status ty_undo_detach(ty_heap *heap, bool keep_history) {
     if (ty_status status = check_heap(heap, "detach undo"))
         return status;
-    return told(heap, undo_detach(heap, keep_history));
+    return notified(heap, undo_detach(heap, keep_history));
 }
 
 ty_status ty_undo_begin(ty_heap *heap, const char *label) {
@@ -90,37 +90,37 @@ void *ty_undo_resize(ty_heap *heap, void *block, size_t size) {
 ty_status ty_undo_end(ty_heap *heap) {
     if (ty_status status = check_heap(heap, "end a transaction of undo"))
         return status;
-    return told(heap, undo_end(heap));
+    return notified(heap, undo_end(heap));
 }
 
 ty_status ty_undo_cancel(ty_heap *heap) {
     if (ty_status status = check_heap(heap, "cancel a transaction of undo"))
         return status;
-    return told(heap, undo_cancel(heap));
+    return notified(heap, undo_cancel(heap));
 }
 
 ty_status ty_undo(ty_heap *heap) {
     if (ty_status status = check_heap(heap, "undo"))
         return status;
-    return told(heap, undo_back(heap));
+    return notified(heap, undo_back(heap));
 }
 
 ty_status ty_redo(ty_heap *heap) {
     if (ty_status status = check_heap(heap, "redo"))
         return status;
-    return told(heap, undo_forth(heap));
+    return notified(heap, undo_forth(heap));
 }
 
 ty_status ty_undo_exit(ty_heap *heap) {
     if (ty_status status = check_heap(heap, "end a cycle of undo"))
         return status;
-    return told(heap, undo_exit(heap));
+    return notified(heap, undo_exit(heap));
 }
 
 ty_status ty_undo_clear(ty_heap *heap) {
     if (ty_status status = check_heap(heap, "clear the history of undo"))
         return status;
-    return told(heap, undo_clear(heap));
+    return notified(heap, undo_clear(heap));
 }
 
 ty_status ty_undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context) {

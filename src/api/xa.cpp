@@ -18,7 +18,7 @@ struct asked {
     bool is_branch;
 };
 
-ty_outcome tell(const ty_in_doubt_txn *in_doubt, void *context) {
+ty_outcome report(const ty_in_doubt_txn *in_doubt, void *context) {
     auto &self = *static_cast<asked *>(context);
     self.is_branch = read_description(in_doubt->description, in_doubt->description_bytes, &self.xid);
     return self.outcome;
@@ -27,7 +27,7 @@ ty_outcome tell(const ty_in_doubt_txn *in_doubt, void *context) {
 ty_status open_heap(const char *path, asked *answer, ty_heap **heap) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.mode = TY_OPEN_EXISTING;
-    options.outcome = answer ? tell : nullptr;
+    options.outcome = answer ? report : nullptr;
     options.outcome_context = answer;
     if (ty_status status = ty_open(path, &options, heap, nullptr))
         return status;
@@ -374,15 +374,15 @@ int xa_recover(XID *xids, long count, int rmid, long flags) {
     } else if (!found->scans) {
         return XAER_INVAL;
     }
-    long told = 0;
+    long listed = 0;
     uint32_t at = 0;
-    for (const branch *each = found->branches; each && told < count; each = each->next)
+    for (const branch *each = found->branches; each && listed < count; each = each->next)
         if ((each->state == branch_state::prepared || each->state == branch_state::doubtful) && at++ >= found->scanned)
-            xids[told++] = each->xid;
-    found->scanned += static_cast<uint32_t>(told);
+            xids[listed++] = each->xid;
+    found->scanned += static_cast<uint32_t>(listed);
     if (flags & TMENDRSCAN)
         found->scans = false;
-    return static_cast<int>(told);
+    return static_cast<int>(listed);
 }
 
 int xa_forget(XID *xid, int rmid, long flags) {

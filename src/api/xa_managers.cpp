@@ -19,7 +19,7 @@ constinit manager managers[managers_max] = {}; // guarded by the lock, as are th
 constinit uint32_t generations = 0;
 constinit uint64_t threads = 0;
 thread_local uint32_t opened_generation[managers_max]; // of those that this thread has opened
-thread_local uint64_t own_thread = 0;
+thread_local uint64_t this_thread = 0;
 
 size_t data_bytes(const XID &xid) {
     return static_cast<size_t>(xid.gtrid_length + xid.bqual_length);
@@ -71,9 +71,9 @@ bool read_description(const void *bytes, size_t size, XID *xid) {
 }
 
 uint64_t thread_number() {
-    if (own_thread == 0)
-        own_thread = ++threads; // with the lock held
-    return own_thread;
+    if (this_thread == 0)
+        this_thread = ++threads; // with the lock held
+    return this_thread;
 }
 
 manager *await_manager(int rmid) {
@@ -119,7 +119,7 @@ branch *own_branch(const manager &of) {
 }
 
 branch *add_branch(manager &to, const XID &xid, branch_state state) {
-    auto *made = static_cast<branch *>(os::own_malloc(sizeof(branch)));
+    auto *made = static_cast<branch *>(os::internal_malloc(sizeof(branch)));
     if (made)
         to.branches = new (made) branch{state, xid, thread_number(), nullptr, to.branches};
     return made;

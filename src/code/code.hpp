@@ -8,48 +8,50 @@
 
 namespace taiyen {
 
-// What one open does about code. judge sees what the open has found before any of its files is changed; finish comes
-// when the heap is open.
+// What one open does about code. The validator sees what the open has found before any of its files is changed; finish
+// comes when the heap is open.
 //
-// CD4: a refusal comes from judge, while the files are unchanged; finish may fail only for lack of room.
+// CD4: a refusal comes from the validator, while the files are unchanged; finish may fail only for lack of room.
 // CD5: words and record change in one step: a transaction, or one snapshot; before that, no word of this process's
 //      objects is in any of the heap's files.
 class code_session {
 public:
     explicit code_session(const ty_open_options &options) : mode_(options.mode), wanted_(options.code) {}
-    open_judge judge() { return {this, judge_heap}; }
+    open_validator validator() { return {this, validate_heap}; }
     // *heap is open; on failure it has been discarded, and is NULL. report may be NULL.
     ty_status finish(ty_heap **heap, ty_report *report);
-    // As part of ty_note_code, for a heap that is open for writing.
-    ty_status note(ty_heap *heap);
+    // As part of ty_register_code, for a heap that is open for writing.
+    ty_status register_objects(ty_heap *heap);
 
 private:
-    static ty_status judge_heap(void *self, ty_heap *heap) { return static_cast<code_session *>(self)->look(heap); }
-    ty_status look(ty_heap *heap);
-    ty_status look_at_unbound(ty_heap *heap);
-    ty_status look_at_pinned();
-    ty_status look_at_mapped();
+    static ty_status validate_heap(void *self, ty_heap *heap) {
+        return static_cast<code_session *>(self)->validate(heap);
+    }
+    ty_status validate(ty_heap *heap);
+    ty_status validate_unbound(ty_heap *heap);
+    ty_status validate_pinned();
+    ty_status validate_mapped();
     ty_status check_fixed() const;
     ty_status check_words();
     ty_status check_one_step() const;
     ty_status check_history() const;
     ty_status check_what_was_there(ty_heap *heap, const os::array<code_number> &words) const;
-    ty_status keep_numbers(ty_heap *heap, ty_code binding);
+    ty_status persist_numbers(ty_heap *heap, ty_code binding);
     ty_status make_blocks(ty_code binding);
     bool knows_all() const;
     bool is_new(const os::loaded_object &object) const;
     bool reads_only() const { return opens_for_reading(mode_); }
-    ty_status keep(ty_heap *heap);
-    ty_status keep_in_transaction(ty_heap *heap);
+    ty_status persist(ty_heap *heap);
+    ty_status persist_in_transaction(ty_heap *heap);
     ty_status repoint_private();
-    void tell(ty_heap *heap, ty_report &report) const;
+    void fill_report(ty_heap *heap, ty_report &report) const;
 
     ty_open_mode mode_;
     ty_code wanted_;
     ty_heap *heap_ = nullptr;
     code_record before_{}, after_{};
     os::array<os::loaded_object> objects_;
-    os::array<object_match> fates_;
+    os::array<object_match> matches_;
     translator translator_;
     words_found words_;
     os::array<char> objects_block_, symbols_block_, numbers_block_; // to be stored; empty: the stored block stays

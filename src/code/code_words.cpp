@@ -97,7 +97,7 @@ ty_status note_number(void *context, uint64_t *word, const ty_block &) {
 }
 
 struct history_search {
-    const os::array<object_match> &fates;
+    const os::array<object_match> &matches;
     const translator &words;
     history_words &found;
 };
@@ -116,8 +116,8 @@ bool may_lead(uint64_t value, uint64_t known, uint64_t begin, uint64_t end) {
 }
 
 // Whether a word with these known bytes must not be put back any more, if it points into the object.
-bool is_spoilt(const object_match &object, const translator &words, uint64_t value, uint64_t known) {
-    if (object.what != fate::same)
+bool is_overwritten_in_part(const object_match &object, const translator &words, uint64_t value, uint64_t known) {
+    if (object.what != match_kind::same)
         return true;
     // From parts of a word it is unknown which variable it points to.
     return known == UINT64_MAX ? words.is_replaced(value, object) : words.may_be_replaced();
@@ -129,8 +129,9 @@ bool look_at_history(uint64_t value, uint64_t known, void *context) {
     constexpr uint64_t upper = 0xffffffff00000000;
     auto &all = *static_cast<history_search *>(context);
     known |= upper; // value has them
-    for (const object_match &one : all.fates)
-        if (may_lead(value, known, one.before->begin, one.before->end) && is_spoilt(one, all.words, value, known)) {
+    for (const object_match &one : all.matches)
+        if (may_lead(value, known, one.before->begin, one.before->end) &&
+            is_overwritten_in_part(one, all.words, value, known)) {
             all.found.object = all.found.count++ ? all.found.object : &one;
             break;
         }
@@ -161,9 +162,9 @@ ty_status find_numbers(ty_heap *heap, const code_record &own, const os::array<ad
     return all.begin < all.end ? each_word(heap, own, all, note_number, &search) : TY_OK;
 }
 
-ty_status find_in_history(ty_heap *heap, const os::array<object_match> &fates, const translator &words,
+ty_status find_in_history(ty_heap *heap, const os::array<object_match> &matches, const translator &words,
                           history_words *found) {
-    history_search search{fates, words, *found};
+    history_search search{matches, words, *found};
     return undo_each_recorded_word(heap, look_at_history, &search);
 }
 

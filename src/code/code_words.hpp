@@ -1,7 +1,7 @@
 // The words of a heap that point into code.
 #pragma once
 
-#include "fates.hpp"
+#include "object_matching.hpp"
 
 namespace taiyen {
 
@@ -59,7 +59,7 @@ struct history_words {
     uint64_t count = 0;
     const object_match *object = nullptr; // of the first one
 };
-ty_status find_in_history(ty_heap *heap, const os::array<object_match> &fates, const translator &words,
+ty_status find_in_history(ty_heap *heap, const os::array<object_match> &matches, const translator &words,
                           history_words *found);
 
 // CD3: each word that the translator repoints is listed once.

@@ -96,7 +96,7 @@ struct mangled {
     }
 };
 
-const char *behind_file(const char *name) {
+const char *after_file(const char *name) {
     const char *colon = strrchr(name, ':');
     return colon ? colon + 1 : name;
 }
@@ -115,7 +115,7 @@ bool is_of_closure(const char *own) {
            (begins(own, "_R") && (strstr(own, "NC") || strstr(own, "NS")));
 }
 
-// Only what is local to a function is numbered, behind a Z; and lambdas and types without a name.
+// Only what is local to a function is numbered, after a Z; and lambdas and types without a name.
 bool may_be_counted(const char *name) {
     return strchr(name + 2, 'Z') || strstr(name, "Ul") || strstr(name, "Ut");
 }
@@ -156,7 +156,7 @@ const char *number_at_end(const char *name) {
 bool name_is_certain(const char *name) {
     if (strlen(name) >= looked_at_bytes_max - number_bytes_max)
         return false;
-    const char *own = behind_file(name);
+    const char *own = after_file(name);
     if (says_no_file(name, own) || strchr(name, code_doubtful) || number_at_end(own) || is_of_closure(own))
         return false;
     if (strstr(own, "_block_invoke") || strstr(own, ".localalias")) // of clang's blocks; GCC emits the latter at will
@@ -175,7 +175,7 @@ bool name_is_certain(const char *name) {
 bool find_first_of_name(const char *name, char *first) {
     if (strlen(name) >= looked_at_bytes_max)
         return false;
-    const char *own = behind_file(name);
+    const char *own = after_file(name);
     const size_t file_bytes = size_t(own - name);
     memcpy(first, name, file_bytes);
     if (is_mangled(own)) {

@@ -57,7 +57,7 @@ inline bool was_gone(const code_object &object) {
     return object.flags & code_gone;
 }
 
-// Replaces the colon behind the file's name in a symbol's name: the object has several files of that name.
+// Replaces the colon after the file's name in a symbol's name: the object has several files of that name.
 inline constexpr char code_doubtful = '?';
 
 // The symbols of one build, in the order of their values. All symbols follow the tables, then all names.

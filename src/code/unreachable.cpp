@@ -18,7 +18,7 @@ public:
         if (ty_status status = states_.extend(blocks_.count(), &states))
             return status;
         std::fill_n(states, blocks_.count(), unreachable);
-        return each(each_own_block); // these point to nothing: undo's hold old bytes
+        return each(each_internal_block); // these point to nothing: undo's hold old bytes
     }
     ty_status mark() {
         if (ty_status status = reach(heap_service_root(heap_)))
@@ -69,14 +69,14 @@ private:
     // The block that an address lies in, or the number of blocks.
     size_t find(const void *address) const {
         const auto at = reinterpret_cast<uintptr_t>(address);
-        const ty_block *behind =
+        const ty_block *after =
             std::upper_bound(blocks_.begin(), blocks_.end(), at,
                              [](uintptr_t a, const ty_block &b) { return a < reinterpret_cast<uintptr_t>(b.address); });
-        if (behind == blocks_.begin())
+        if (after == blocks_.begin())
             return blocks_.count();
-        const ty_block &block = behind[-1];
+        const ty_block &block = after[-1];
         return at - reinterpret_cast<uintptr_t>(block.address) < block.size_bytes
-                   ? static_cast<size_t>(behind - 1 - blocks_.begin())
+                   ? static_cast<size_t>(after - 1 - blocks_.begin())
                    : blocks_.count();
     }
     ty_status reach(const void *address) {
@@ -104,7 +104,7 @@ ty_status each_unreachable(ty_heap *heap, ty_site_callback *callback, void *cont
     if (ty_status status = marks.mark())
         return status;
     const ty_block *left = marks.left(&count);
-    return heap_tell_sites(left, count, "are reached from no root", callback, context);
+    return heap_report_sites(left, count, "are reached from no root", callback, context);
 }
 
 } // namespace taiyen

@@ -42,17 +42,17 @@ struct heap_owner {
 };
 
 // For create_table: maps only what is used.
-inline ty_status create_table_aside(os::space *table, size_t bytes) {
-    return table->create_aside(bytes);
+inline ty_status create_claimed_table(os::space *table, size_t bytes) {
+    return table->create_claimed(bytes);
 }
 
-// Owners of volatile heaps: of reserved address space, and of a range set aside (os/memory/space.hpp).
+// Owners of volatile heaps: of reserved address space, and of a claimed range (os/memory/space.hpp).
 ty_status commit_pages(void *, void *address, size_t bytes);
 bool decommit_pages(void *, void *address, size_t bytes);
 inline heap_owner reserved_owner() {
     return {nullptr, commit_pages, decommit_pages, true, true};
 }
-heap_owner aside_owner();
+heap_owner claimed_owner();
 
 // Makes an empty heap in [base, base + limit_bytes), which reads as zeros, and touches only its first heap_header_pages
 // pages.
@@ -83,8 +83,8 @@ void heap_note_block(const void *block, const void *caller);
 void heap_forget_block(const void *block);
 // Calls back for each site of these blocks, by bytes, and for those without a site. state: of the blocks, for the text.
 // Expected: TY_E_MEMORY.
-ty_status heap_tell_sites(const ty_block *blocks, size_t count, const char *state, ty_site_callback *callback,
-                          void *context);
+ty_status heap_report_sites(const ty_block *blocks, size_t count, const char *state, ty_site_callback *callback,
+                            void *context);
 
 // Drops the runtime state; the range is the owner's again. No thread may use the heap any more.
 void heap_detach(ty_heap *heap);
@@ -272,11 +272,11 @@ struct dangling_words {
 // malloc. As os::each_variable_word; also false where there are too many threads.
 bool heap_each_variable_word(const void *begin, const void *end, os::variable_visit *visit, void *context);
 // os::drop_in_calls::each_word, for up to so many bytes; does nothing where malloc is not the drop-in.
-bool heap_each_own_word(const os::malloc_word_search &wanted, size_t *left);
+bool heap_each_malloc_word(const os::malloc_word_search &wanted, size_t *left);
 // Finds the variables that lead to words in the process's own memory, and reports all to the program. Holds no lock.
-void heap_tell_dangling(dangling_words *words, ty_dangling_reason reason, const char *heap_path);
+void heap_report_dangling(dangling_words *words, ty_dangling_reason reason, const char *heap_path);
 void heap_set_dangling_callback(ty_dangling_callback *callback, void *context);
-extern end_watch heap_end_telling; // for heap_watch_end
+extern end_watch heap_end_reporting; // for heap_watch_end
 
 // The thread pointers (os::thread_pointer) of the process's threads that have used a heap. Returns their number; writes
 // at most `most`.

@@ -37,7 +37,7 @@ ty_status agent_register(const ty_last_agent &agent) {
                     : failure(TY_E_EXISTS, "register an agent: another one has the name %.63s", agent.name)
                           .remedy("give each agent a name of its own");
     }
-    auto *made = static_cast<known_agent *>(os::own_malloc(sizeof(known_agent)));
+    auto *made = static_cast<known_agent *>(os::internal_malloc(sizeof(known_agent)));
     if (!made)
         return failure(TY_E_MEMORY, "register an agent").remedy("free memory, or raise the process's limits");
     *made = {agent, first_agent};

@@ -16,14 +16,14 @@ namespace {
 
 // Numbers of threads, never reused.
 constinit std::atomic<uint64_t> threads{0};
-thread_local uint64_t own_thread = 0;
+thread_local uint64_t this_thread = 0;
 
 } // namespace
 
 uint64_t thread_number() {
-    if (!own_thread)
-        own_thread = threads.fetch_add(1, std::memory_order_relaxed) + 1;
-    return own_thread;
+    if (!this_thread)
+        this_thread = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+    return this_thread;
 }
 
 void free_dtxn(ty_dtxn *dtxn) {
@@ -41,9 +41,9 @@ ty_status give_up(ty_dtxn *dtxn, ty_status status) {
     for (size_t n = 0; n < group.count; ++n)
         if (dtxn->txns[n])
             static_cast<void>(txn_rollback(dtxn->txns[n]));
-    uint32_t told = 0;
+    uint32_t notified = 0;
     const uint32_t prepared = (1u << dtxn->prepared_resource_managers) - 1;
-    static_cast<void>(tell_resource_managers(group, dtxn->id, prepared, false, &told)); // else a recovery does
+    static_cast<void>(notify_resource_managers(group, dtxn->id, prepared, false, &notified)); // else a recovery does
     if (dtxn->what.by == decided_by::agent)
         group.agent->rollback(group.agent->context);
     free_dtxn(dtxn);
@@ -356,7 +356,7 @@ ty_status dtxn_begin(ty_group *group, const ty_txn_options &options, ty_dtxn **b
     for (size_t n = 0; n < group->count; ++n)
         if (ty_status status = txn_begin_check(group->heaps[n]))
             return status;
-    auto *dtxn = static_cast<ty_dtxn *>(os::own_calloc(1, sizeof(ty_dtxn)));
+    auto *dtxn = static_cast<ty_dtxn *>(os::internal_calloc(1, sizeof(ty_dtxn)));
     if (!dtxn)
         return failure(TY_E_MEMORY, "begin a distributed transaction")
             .remedy("free memory, or raise the process's limits");

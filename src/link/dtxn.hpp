@@ -72,7 +72,7 @@ ty_status dtxn_provide(ty_txn *txn, const group_key &key, const member *members,
 // Heaps with the same `apart` continue together (JO6). Does nothing to a heap without the entry.
 ty_status dtxn_set_apart(ty_txn *txn, const group_key &key, uint64_t apart, uint64_t count);
 
-// ---- places.cpp: where the files of a group lie
+// ---- member_paths.cpp: where the files of a group lie
 
 // How a file of another heap that lay at `other` is searched after a heap's file has moved from `then` to `now`.
 enum class placing : uint8_t {
@@ -80,7 +80,7 @@ enum class placing : uint8_t {
     beside // all of them are in one folder
 };
 // *place NULL: there is no such folder. The caller frees it.
-ty_status place_after_move(path_text other, path_text then, const char *now, placing how, char **place);
+ty_status path_after_move(path_text other, path_text then, const char *now, placing how, char **place);
 
 // ---- dtxn_text.cpp: descriptions and identifiers
 

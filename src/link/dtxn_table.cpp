@@ -1,5 +1,5 @@
 // The block in which a heap records its groups: for each, its heaps, and the last distributed transaction that it has
-// committed. It is an ordinary block behind a root, changed by transactions: so a distributed transaction's number is
+// committed. It is an ordinary block after a root, changed by transactions: so a distributed transaction's number is
 // in the heap if and only if the distributed transaction's other changes are.
 #include "dtxn.hpp"
 
@@ -15,7 +15,7 @@ constexpr size_t path_bytes_max = 4096;
 
 struct dtxn_table {
     char magic[8];
-    uint64_t bytes; // of the entries behind it
+    uint64_t bytes; // of the entries after it
 };
 struct dtxn_member_record {
     uint8_t identity[16];
@@ -218,7 +218,7 @@ ty_status dtxn_entries(ty_heap *heap, const dtxn_entry **first, const dtxn_entry
     return TY_OK;
 }
 
-// Writes the entry behind all others; if its members are unchanged, writes nothing.
+// Writes the entry after all others; if its members are unchanged, writes nothing.
 ty_status dtxn_provide(ty_txn *txn, const group_key &key, const member *members, uint32_t count, uint32_t own,
                        bool *changed) {
     dtxn_table *table;

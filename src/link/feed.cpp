@@ -18,7 +18,7 @@ constexpr uint64_t look_at_files_ns = 1'000'000'000;
 } // namespace
 
 struct ty_feed {
-    const char *path; // allocated behind the struct
+    const char *path; // allocated after the struct
     ty_open_options options;
     ty_heap *heap;
     uint64_t looked_ns; // when the files were checked; 0: not yet
@@ -28,34 +28,34 @@ namespace taiyen {
 namespace {
 
 ty_status other_history(const ty_feed &f, const ty_feed_position &position) {
-    return failure(TY_E_MISMATCH, "follow a heap behind transaction %llu: the position is of another history of it",
+    return failure(TY_E_MISMATCH, "follow a heap after transaction %llu: the position is of another history of it",
                    (unsigned long long)position.lsn)
         .at(f.path)
         .remedy("the files are not those that were followed, or were restored from older ones: begin with a base");
 }
 
 // LK3: a change feed whose next record is gone reports it.
-ty_status gone(const ty_feed &f, const ty_feed_position &position, const snapshot_place &newest,
+ty_status gone(const ty_feed &f, const ty_feed_position &position, const snapshot_position &newest,
                ty_feed_position *base) {
     if (base)
         *base = position_of(newest);
-    return failure(TY_E_NOT_FOUND, "follow a heap behind transaction %llu: the next one is not in the log any more",
+    return failure(TY_E_NOT_FOUND, "follow a heap after transaction %llu: the next one is not in the log any more",
                    (unsigned long long)position.lsn)
         .at(f.path)
         .remedy("begin again with a base; a larger log (log_bytes) holds more");
 }
 
 // Passes the records of one reading on. LK1: all records in order, each bound to the one before. LK2: they are durable.
-struct teller {
+struct feed_reader {
     uint64_t log;
     uint64_t last;     // LSN; the next record must follow it
     uint64_t previous; // hashes
     uint64_t hash;
     bool again; // the position's last record is read first, once more
-    bool tells;
+    bool delivers;
     ty_feed_callback *callback;
     void *context;
-    uint64_t told = 0;
+    uint64_t delivered = 0;
     bool other = false; // the position's last record is another one
     bool stopped = false;
 
@@ -64,8 +64,8 @@ struct teller {
         return TY_E_BUSY;
     }
     static ty_status record(void *context, const log_record &record) {
-        auto &self = *static_cast<teller *>(context);
-        if (record.lsn != self.last + 1) // a marked one, behind a gap
+        auto &self = *static_cast<feed_reader *>(context);
+        if (record.lsn != self.last + 1) // an independent one, after a gap
             return self.stop();
         const uint64_t previous = self.again ? self.previous : self.hash;
         const uint64_t hash = record_hash(self.log, previous, record.lsn, record.bytes, record.size);
@@ -75,17 +75,17 @@ struct teller {
             self.again = false;
             return self.other ? self.stop() : TY_OK;
         }
-        if (!self.tells)
+        if (!self.delivers)
             return TY_OK;
         const ty_feed_record one{record.lsn, previous, hash, record.bytes, record.size};
-        self.told += 1;
+        self.delivered += 1;
         self.previous = previous;
         self.hash = hash;
         return self.callback(&one, self.context) ? TY_OK : self.stop();
     }
 };
 
-teller teller_at(const ty_feed_position &position, ty_feed_callback *callback, void *context) {
+feed_reader reader_at(const ty_feed_position &position, ty_feed_callback *callback, void *context) {
     return {position.log_identity,
             position.lsn - position.has_record,
             position.previous,
@@ -96,35 +96,35 @@ teller teller_at(const ty_feed_position &position, ty_feed_callback *callback, v
             context};
 }
 
-// One reading of the log behind a position.
+// One reading of the log after a position.
 struct feed_reading {
     log_contents contents{};
     bool found = false; // the position's last record is there, or it has none
     bool other = false; // another record is there
-    bool more = false;  // there are records behind it
-    uint64_t told = 0;
+    bool more = false;  // there are records after it
+    uint64_t delivered = 0;
 };
 
-ty_status scan(const log_view &view, const log_positions &from, log_reader &reader, teller &t,
+ty_status scan(const log_view &view, const log_positions &from, log_reader &reader, feed_reader &t,
                const feed_reading &before, feed_reading *read) {
     log_identity identity{};
     memcpy(identity.heap, view.header.heap_identity, sizeof identity.heap);
     identity.log = view.header.log_identity;
     reader.context = &t;
-    reader.record = teller::record;
+    reader.record = feed_reader::record;
     reader.in_use = true;
     const ty_status status = log_scan(*view.sink, view.path, identity, from, reader, &read->contents);
     read->found = !t.again && !t.other;
     read->other = before.other || t.other;
-    read->told = t.told;
+    read->delivered = t.delivered;
     return t.stopped ? TY_OK : status;
 }
 
 // Passes no records on.
 ty_status look(const log_view &view, const ty_feed_position &position, feed_reading *read) {
-    teller t = teller_at(position, nullptr, nullptr);
+    feed_reader t = reader_at(position, nullptr, nullptr);
     log_reader reader{};
-    const ty_status status = scan(view, marks_of(position), reader, t, {}, read);
+    const ty_status status = scan(view, log_positions_of(position), reader, t, {}, read);
     read->more = read->found && read->contents.end.lsn > position.lsn;
     return status;
 }
@@ -132,8 +132,8 @@ ty_status look(const log_view &view, const ty_feed_position &position, feed_read
 // LK2: records that are passed on are durable: known to be durable, or flushed after they were seen. What the heap's
 // open found in its log was acknowledged, and perhaps passed on, by a process that crashed; the log need not know yet
 // that it is durable.
-ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback,
-               void *context, feed_reading *read) {
+ty_status deliver(const ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback,
+                  void *context, feed_reading *read) {
     log_reader reader{};
     feed_reading seen;
     uint64_t durable = 0;
@@ -153,9 +153,9 @@ ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *positio
                 return flushed;
         reader.end = &seen.contents.end;
     }
-    teller t = teller_at(*position, callback, context);
-    const ty_status status = scan(view, marks_of(*position), reader, t, seen, read);
-    if (!t.told)
+    feed_reader t = reader_at(*position, callback, context);
+    const ty_status status = scan(view, log_positions_of(*position), reader, t, seen, read);
+    if (!t.delivered)
         return status;
     position->lsn = t.last;
     position->previous = t.previous;
@@ -163,7 +163,7 @@ ty_status tell(const ty_feed &f, const log_view &view, ty_feed_position *positio
     position->has_record = 1;
     position->open_number = view.header.open.number;
     position->open_random = view.header.open.random;
-    set_marks(*position, read->contents.next);
+    set_log_positions(*position, read->contents.next);
     seal_position(*position);
     return TY_OK;
 }
@@ -177,25 +177,25 @@ bool is_of_this_line(const log_header &header, const ty_feed_position &position)
 }
 
 // No record was passed on: there is none, or the next one is gone, or damaged.
-ty_status judge(ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback, void *context,
-                ty_feed_position *base, ty_status status, feed_reading read) {
+ty_status explain_no_record(ty_feed &f, const log_view &view, ty_feed_position *position, ty_feed_callback *callback,
+                            void *context, ty_feed_position *base, ty_status status, feed_reading read) {
     ty_error why = keep_error();
-    snapshot_place newest{};
+    snapshot_position newest{};
     if (ty_status failed = txn_newest_snapshot(f.path, f.options, &newest))
         return failed;
     f.looked_ns = os::now_ns();
     if (newest.identity.log != position->log_identity)
         return gone(f, *position, newest, base);
-    if (!status && read.found && newest.marks.lsn > position->lsn) { // it may have been written meanwhile
-        status = tell(f, view, position, callback, context, &read);
-        if (read.told || read.other)
+    if (!status && read.found && newest.redo_points.lsn > position->lsn) { // it may have been written meanwhile
+        status = deliver(f, view, position, callback, context, &read);
+        if (read.delivered || read.other)
             return read.other ? other_history(f, *position) : TY_OK;
         if (status && status != TY_E_BUSY && status != TY_E_DAMAGED)
             return status;
         why = keep_error();
     }
-    const bool beyond = newest.marks.lsn > position->lsn && (status || !fault("feed_passes_over_a_snapshot"));
-    if (beyond || (!read.found && newest.marks.lsn == position->lsn))
+    const bool beyond = newest.redo_points.lsn > position->lsn && (status || !fault("feed_passes_over_a_snapshot"));
+    if (beyond || (!read.found && newest.redo_points.lsn == position->lsn))
         return gone(f, *position, newest, base);
     if (!status)
         return read.found ? TY_OK : other_history(f, *position);
@@ -213,11 +213,11 @@ ty_status read_log(ty_feed &f, const log_view &view, ty_feed_position *position,
         return failure(TY_E_MISMATCH, "follow a heap from a position in another one").at(f.path);
     feed_reading read;
     if (view.header.log_identity != position->log_identity || view.header.streams != position->streams)
-        return judge(f, view, position, callback, context, base, TY_E_BUSY, read);
+        return explain_no_record(f, view, position, callback, context, base, TY_E_BUSY, read);
     if (!is_of_this_line(view.header, *position))
         return other_history(f, *position);
-    const ty_status status = tell(f, view, position, callback, context, &read);
-    if (read.told)
+    const ty_status status = deliver(f, view, position, callback, context, &read);
+    if (read.delivered)
         return TY_OK;
     if (read.other)
         return other_history(f, *position);
@@ -225,20 +225,20 @@ ty_status read_log(ty_feed &f, const log_view &view, ty_feed_position *position,
         return status;
     if (!status && read.found && !is_look_due(f))
         return TY_OK;
-    return judge(f, view, position, callback, context, base, status, read);
+    return explain_no_record(f, view, position, callback, context, base, status, read);
 }
 
 // LK3: what only a snapshot holds shows in no frame.
 ty_status look_at_files(ty_feed &f, const ty_feed_position &position, bool *more) {
-    snapshot_place newest{};
+    snapshot_position newest{};
     if (ty_status status = txn_newest_snapshot(f.path, f.options, &newest))
         return status;
-    *more = newest.marks.lsn > position.lsn;
+    *more = newest.redo_points.lsn > position.lsn;
     f.looked_ns = *more ? 0 : os::now_ns(); // the next reading checks for itself
     return TY_OK;
 }
 
-// Polls until the log shows a frame behind its end.
+// Polls until the log shows a frame after its end.
 ty_status poll(const log_view &view, const ty_feed_position &position, uint64_t timeout_ns, bool *more) {
     const uint64_t begun = os::now_ns();
     const std::atomic<uint32_t> nobody_wakes{0};
@@ -272,7 +272,7 @@ ty_status feed_open(const char *path, const ty_open_options &options, ty_heap *h
         return status;
     const bool same = !heap || strcmp(resolved, image_path(heap)) == 0;
     const size_t length = strlen(resolved) + 1;
-    void *memory = same ? os::own_calloc(1, sizeof(ty_feed) + length) : nullptr;
+    void *memory = same ? os::internal_calloc(1, sizeof(ty_feed) + length) : nullptr;
     if (memory) {
         char *copy = static_cast<char *>(memory) + sizeof(ty_feed);
         memcpy(copy, resolved, length);
@@ -294,7 +294,7 @@ ty_heap *follow_heap(const ty_feed *feed) {
 }
 
 ty_status feed_base(ty_feed *feed, ty_feed_position *position) {
-    snapshot_place newest{};
+    snapshot_position newest{};
     if (ty_status status = txn_newest_snapshot(feed->path, feed->options, &newest))
         return status;
     *position = position_of(newest);

@@ -114,7 +114,7 @@ ty_status begin_group(ty_group *group, const member *members, bool restored) {
 ty_status group_open(const ty_group_options &options, ty_group **opened) {
     if (ty_status status = check_heaps(options))
         return status;
-    void *memory = os::own_calloc(1, sizeof(ty_group));
+    void *memory = os::internal_calloc(1, sizeof(ty_group));
     if (!memory)
         return failure(TY_E_MEMORY, "make a group").remedy("free memory, or raise the process's limits");
     auto *group = new (memory) ty_group{};

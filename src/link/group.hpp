@@ -55,7 +55,7 @@ enum class turn : uint32_t {
 };
 struct waiting_thread {
     waiting_thread *next = nullptr;
-    std::atomic<uint32_t> told{uint32_t(turn::none)};
+    std::atomic<uint32_t> notification{uint32_t(turn::none)};
     bool flushes = false; // it writes the batch of its distributed transaction without being notified
 
     turn wait() const;
@@ -148,8 +148,9 @@ inline decided_by decider_of(const ty_group &group) {
 
 ty_status list_group(ty_group *group);
 void unlist_group(ty_group *group);
-// Notifies all, and returns the first failure. told: a bit for each that need not be notified again.
-ty_status tell_resource_managers(const ty_group &group, const char *id, uint32_t whom, bool commits, uint32_t *told);
+// Notifies all, and returns the first failure. notified: a bit for each that need not be notified again.
+ty_status notify_resource_managers(const ty_group &group, const char *id, uint32_t whom, bool commits,
+                                   uint32_t *notified);
 // JO4: for a distributed transaction that the first heap has durably. That heap's reader-writer lock opens before its
 // commit is durable; then the next distributed transaction may begin, and owe a notification of its own before this one
 // is delivered. So either all reader-writer locks are held, or the one owed must be `only`.

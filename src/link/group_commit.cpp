@@ -20,14 +20,14 @@ namespace {
 // transactions wait.
 constexpr size_t held_max = record_pending_max;
 
-void tell(waiting_thread &one, turn what) {
-    one.told.store(uint32_t(what), std::memory_order_release);
-    os::wake_one(one.told); // it may be gone: then the wake-up reaches no thread, or one that checks again
+void notify(waiting_thread &one, turn what) {
+    one.notification.store(uint32_t(what), std::memory_order_release);
+    os::wake_one(one.notification); // it may be gone: then the wake-up reaches no thread, or one that checks again
 }
 
-void tell_all(waiting_threads all, turn what) {
+void notify_all(waiting_threads all, turn what) {
     while (waiting_thread *one = all.pop())
-        tell(*one, what);
+        notify(*one, what);
 }
 
 ty_status of_no_use(const char *call, ty_status status) {
@@ -73,16 +73,16 @@ void go_on(ty_group &group) {
     if (g.held && !g.broken && g.held_count < held_max && g.queue.end && fits(group, nullptr)) {
         g.running = true;
         ++g.held_count;
-        tell(*g.queue.pop(), turn::continues);
+        notify(*g.queue.pop(), turn::continues);
         return;
     }
     if (g.held && (idle || (g.broken && !g.flushing)))
         open_rwlocks(group);
     if (g.broken) {
-        tell_all(g.queue.take(), turn::refused);
+        notify_all(g.queue.take(), turn::refused);
     } else if (!g.held && g.queue.end) {
         g.running = true;
-        tell(*g.queue.pop(), turn::begins);
+        notify(*g.queue.pop(), turn::begins);
     }
 }
 
@@ -140,17 +140,17 @@ ty_status flush(ty_group &group, const waiting_thread &own) {
     g.broken = g.broken || status;
     g.flushing = next.count != 0 && !status;
     if (g.flushing)
-        tell(*next.members.first, turn::flushes);
+        notify(*next.members.first, turn::flushes);
     else
         lost = next.members.take(); // empty, except after a failure
     if (waiting_thread *drainer = g.flushing ? nullptr : std::exchange(g.drainer, nullptr))
-        tell(*drainer, turn::drained);
+        notify(*drainer, turn::drained);
     go_on(group);
     g.lock.unlock();
     while (waiting_thread *one = members.pop())
         if (one != &own)
-            tell(*one, status && !fault("lost_batch_of_dtxns_acknowledged") ? turn::in_doubt : turn::committed);
-    tell_all(lost, turn::in_doubt);
+            notify(*one, status && !fault("lost_batch_of_dtxns_acknowledged") ? turn::in_doubt : turn::committed);
+    notify_all(lost, turn::in_doubt);
     return status;
 }
 
@@ -228,9 +228,9 @@ void end_grouped(ty_dtxn *dtxn) {
 } // namespace
 
 turn waiting_thread::wait() const {
-    while (told.load(std::memory_order_acquire) == uint32_t(turn::none))
-        os::wait_on(told, uint32_t(turn::none));
-    return turn(told.load(std::memory_order_relaxed));
+    while (notification.load(std::memory_order_acquire) == uint32_t(turn::none))
+        os::wait_on(notification, uint32_t(turn::none));
+    return turn(notification.load(std::memory_order_relaxed));
 }
 
 void waiting_threads::push(waiting_thread &one) {
@@ -316,10 +316,10 @@ ty_status commit_grouped(ty_dtxn *dtxn, bool *done) {
         os::lock_guard guard(g.lock);
         own.flushes = own.flushes || (!g.flushing && !g.broken);
     }
-    turn told = own.flushes ? turn::flushes : own.wait();
-    if (told == turn::flushes)
-        told = flush(group, own) ? turn::in_doubt : turn::committed;
-    if (told == turn::in_doubt) {
+    turn next = own.flushes ? turn::flushes : own.wait();
+    if (next == turn::flushes)
+        next = flush(group, own) ? turn::in_doubt : turn::committed;
+    if (next == turn::in_doubt) {
         os::lock_guard guard(g.lock);
         dtxn->next = std::exchange(g.doubtful, dtxn);
         return grouped_in_doubt();

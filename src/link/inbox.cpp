@@ -1,4 +1,4 @@
-// The messages that a heap has taken: a table of sources, in the order of their names, in one block behind a root.
+// The messages that a heap has taken: a table of sources, in the order of their names, in one block after a root.
 //
 // OB3: a number is recorded if and only if the one before was, by the transaction that has the message's effect.
 // OB4: what is reported to the sender as taken is durable here. Otherwise the sender would forget what a crash takes
@@ -15,7 +15,7 @@ constexpr char inbox_magic[9] = "TyInbox1";
 
 struct inbox_block {
     char magic[8];
-    uint64_t count; // of the entries behind it
+    uint64_t count; // of the entries after it
 };
 struct inbox_source {
     char name[TY_SOURCE_NAME_MAX + 1]; // padded with zeros
@@ -29,7 +29,7 @@ inbox_source *entries(inbox_block *box) {
 
 ty_status find(ty_heap *heap, inbox_block **box) {
     size_t bytes = 0;
-    if (ty_status status = find_behind(heap, TY_INBOX_ROOT, inbox_magic, box, &bytes))
+    if (ty_status status = find_after(heap, TY_INBOX_ROOT, inbox_magic, box, &bytes))
         return status;
     if (*box && ((*box)->count > TY_INBOX_SOURCES_MAX || (*box)->count > (bytes - sizeof **box) / sizeof(inbox_source)))
         return failure(TY_E_DAMAGED, "look into the inbox: it has more sources than bytes")
@@ -63,8 +63,8 @@ inbox_source *find_source(inbox_block *box, const padded_name &name) {
 
 // Copies the table, with one entry more or less, to a new block.
 ty_status replace(ty_txn *txn, inbox_block *old, uint64_t kept_before, uint64_t left_out, const inbox_source *added) {
-    const uint64_t count = old ? old->count : 0, behind = count - kept_before - left_out;
-    const uint64_t now = kept_before + behind + (added ? 1 : 0);
+    const uint64_t count = old ? old->count : 0, after = count - kept_before - left_out;
+    const uint64_t now = kept_before + after + (added ? 1 : 0);
     if (now > TY_INBOX_SOURCES_MAX)
         return failure(TY_E_SPACE, "note a source: the inbox has %u already", TY_INBOX_SOURCES_MAX)
             .remedy("take some away that nothing will come from (ty_inbox_set)");
@@ -79,8 +79,8 @@ ty_status replace(ty_txn *txn, inbox_block *old, uint64_t kept_before, uint64_t 
     to += kept_before;
     if (added)
         *to++ = *added;
-    if (behind)
-        memcpy(to, entries(old) + kept_before + left_out, behind * sizeof *to);
+    if (after)
+        memcpy(to, entries(old) + kept_before + left_out, after * sizeof *to);
     if (ty_status status = txn_root_set(txn, TY_INBOX_ROOT, made))
         return status;
     return old ? txn_free(txn, old) : TY_OK;
@@ -108,7 +108,7 @@ ty_status inbox_take(ty_txn *txn, const char *source, uint64_t number, ty_taken 
         return status;
     inbox_source *known = find_source(box, name);
     const uint64_t last = known ? known->last : 0;
-    if (number <= last || (number - last > 1 && !fault("message_taken_behind_a_gap"))) { // OB3: the next message only
+    if (number <= last || (number - last > 1 && !fault("message_taken_after_a_gap"))) { // OB3: the next message only
         *taken = number <= last ? TY_MESSAGE_DOUBLE : TY_MESSAGE_GAP;
         return TY_OK;
     }

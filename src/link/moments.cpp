@@ -88,8 +88,8 @@ private:
                 continue;
             for (const placing how : {placing::alike, placing::beside}) {
                 char *place;
-                if (ty_status status = place_after_move(dtxn_member(entry, m).image, role_of(entry).image,
-                                                        image_path(group_.heaps[n]), how, &place))
+                if (ty_status status = path_after_move(dtxn_member(entry, m).image, role_of(entry).image,
+                                                       image_path(group_.heaps[n]), how, &place))
                     return status;
                 const size_t other = place ? heap_at(place) : group_.count;
                 free(place);

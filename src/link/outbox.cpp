@@ -1,4 +1,4 @@
-// Messages that leave a heap: a ring of them in one block behind a root, changed by transactions as the program's own
+// Messages that leave a heap: a ring of them in one block after a root, changed by transactions as the program's own
 // blocks are. It holds no addresses.
 //
 // OB1: the messages that wait have the consecutive numbers from `first` to before `next`, each within the room and
@@ -22,14 +22,14 @@ constexpr size_t room_min = 4096;
 struct outbox_block {
     char magic[8];
     uint8_t stream[16]; // random
-    uint64_t room;      // bytes behind this head, a multiple of 8
+    uint64_t room;      // bytes after this head, a multiple of 8
     uint64_t first;     // the number of the oldest message that waits
     uint64_t next;      // of the next message; first == next: none waits
     uint64_t head;      // where the oldest one lies
     uint64_t tail;      // where the next one will lie
 };
 static_assert(sizeof(outbox_block) == 64);
-// The message follows, padded to a multiple of 8. If there is room behind the last one before the room's end, a head
+// The message follows, padded to a multiple of 8. If there is room after the last one before the room's end, a head
 // with the number 0 stands there: the next one lies at 0.
 struct outbox_message {
     uint64_t number;
@@ -65,7 +65,7 @@ bool is_sound(const outbox_block &box, size_t block_bytes) {
 
 ty_status find(ty_heap *heap, const char *name, outbox_block **box) {
     size_t bytes = 0;
-    if (ty_status status = find_behind(heap, root_name(name).text, outbox_magic, box, &bytes))
+    if (ty_status status = find_after(heap, root_name(name).text, outbox_magic, box, &bytes))
         return status;
     return *box && !is_sound(**box, bytes) ? damaged(heap, name) : TY_OK;
 }
@@ -78,7 +78,7 @@ ty_status find_existing(ty_heap *heap, const char *name, outbox_block **box) {
 char *room_of(outbox_block &box) {
     return reinterpret_cast<char *>(&box + 1);
 }
-bool has_place(const outbox_block &box, uint64_t at) {
+bool has_position(const outbox_block &box, uint64_t at) {
     return box.room - at >= sizeof(outbox_message);
 }
 
@@ -89,10 +89,10 @@ public:
 
     bool at_end() const { return number_ == box_.next; }
     uint64_t number() const { return number_; }
-    uint64_t place() const { return number_ == box_.next ? box_.tail : at_; }
+    uint64_t position() const { return number_ == box_.next ? box_.tail : at_; }
     // The current message; NULL: none is where it should be.
     const outbox_message *message() {
-        if (!has_place(box_, at_) || entry(at_)->number == 0)
+        if (!has_position(box_, at_) || entry(at_)->number == 0)
             at_ = 0;
         const outbox_message *found = entry(at_);
         const uint64_t left = box_.room - at_ - sizeof *found;
@@ -144,7 +144,7 @@ ty_status declare_head(ty_txn *txn, outbox_block *box) {
 ty_status put_at_start(ty_txn *txn, outbox_block *box) {
     if (box->first == box->next) {
         box->head = 0;
-    } else if (has_place(*box, box->tail)) {
+    } else if (has_position(*box, box->tail)) {
         auto *end = reinterpret_cast<outbox_message *>(room_of(*box) + box->tail);
         if (ty_status status = txn_declare(txn, end, sizeof *end))
             return status;
@@ -170,7 +170,7 @@ struct batch {
         if (bytes <= room)
             return TY_OK;
         free(memory);
-        memory = static_cast<char *>(os::own_malloc(bytes));
+        memory = static_cast<char *>(os::internal_malloc(bytes));
         room = memory ? bytes : 0;
         return memory ? TY_OK
                       : failure(TY_E_MEMORY, "read an outbox: %zu bytes for messages", bytes)
@@ -207,7 +207,7 @@ ty_status copy_some(ty_heap *heap, reading *one) {
     if (one->after >= box->next)
         return not_yet("read", one->name, one->after, box->next - 1);
     if (one->after + 1 < box->first)
-        return failure(TY_E_NOT_FOUND, "read the outbox %s behind %llu: messages before %llu are forgotten", one->name,
+        return failure(TY_E_NOT_FOUND, "read the outbox %s after %llu: messages before %llu are forgotten", one->name,
                        static_cast<unsigned long long>(one->after), static_cast<unsigned long long>(box->first))
             .remedy("only what a receiver has may be forgotten: ask it for what it has");
     one->source = text_of(box->stream);
@@ -403,7 +403,7 @@ ty_status outbox_forget(ty_txn *txn, const char *name, uint64_t through) {
     if (ty_status status = declare_head(txn, box))
         return status;
     box->first = at.number();
-    box->head = at.place();
+    box->head = at.position();
     return TY_OK;
 }
 

@@ -31,7 +31,7 @@ private:
 
 // Finds the block that a root leads to, which begins with a magic of 8 bytes. NULL and TY_OK: there is no such root.
 template <class Head>
-ty_status find_behind(ty_heap *heap, const char *root, const char *magic, Head **head, size_t *block_bytes) {
+ty_status find_after(ty_heap *heap, const char *root, const char *magic, Head **head, size_t *block_bytes) {
     void *address = heap_root(heap, root);
     *head = nullptr;
     if (!address)
@@ -39,7 +39,7 @@ ty_status find_behind(ty_heap *heap, const char *root, const char *magic, Head *
     ty_block block;
     if (!heap_find_block(heap, address, &block) || block.address != address || block.size_bytes < sizeof(Head) ||
         memcmp(address, magic, 8) != 0)
-        return failure(TY_E_DAMAGED, "look behind the root %s: it leads to something else", root)
+        return failure(TY_E_DAMAGED, "look after the root %s: it leads to something else", root)
             .at(image_path(heap))
             .remedy("take the root away, if it is the program's own");
     *head = static_cast<Head *>(address);

@@ -10,8 +10,8 @@ using namespace taiyen;
 
 struct ty_replica {
     receiving *heap;
-    ty_feed_position position;                      // behind the last record applied
-    ty_feed_position taken;                         // the same, or behind records that wait for an outcome
+    ty_feed_position position;                      // after the last record applied
+    ty_feed_position taken;                         // the same, or after records that wait for an outcome
     record_order order;                             // up to `taken`
     ty_feed_record waiting[record_pending_max + 1]; // records that wait, allocated by malloc
     size_t waiting_count;
@@ -20,10 +20,10 @@ struct ty_replica {
 namespace taiyen {
 
 ty_status feed_copied(ty_heap *copy, ty_feed_position *position) {
-    snapshot_place place{};
-    if (ty_status status = txn_copied(copy, &place))
+    snapshot_position copied{};
+    if (ty_status status = txn_copied(copy, &copied))
         return status;
-    *position = position_of(place);
+    *position = position_of(copied);
     return TY_OK;
 }
 
@@ -31,7 +31,7 @@ ty_status replica_begin(ty_heap *heap, const ty_feed_position &position, const t
                         ty_replica **replica) {
     if (ty_status status = check_position(position))
         return status;
-    auto *made = static_cast<ty_replica *>(os::own_calloc(1, sizeof(ty_replica)));
+    auto *made = static_cast<ty_replica *>(os::internal_calloc(1, sizeof(ty_replica)));
     if (!made)
         return failure(TY_E_MEMORY, "receive the transactions of another heap")
             .remedy("free memory, or raise the process's limits");
@@ -61,7 +61,7 @@ void forget_waiting(ty_replica *replica) {
 }
 
 ty_status keep_waiting(ty_replica *replica, const ty_feed_record &record) {
-    void *bytes = os::own_malloc(record.size_bytes);
+    void *bytes = os::internal_malloc(record.size_bytes);
     if (!bytes)
         return failure(TY_E_MEMORY, "take a transaction that is prepared")
             .remedy("free memory, or raise the process's limits");
@@ -81,7 +81,7 @@ ty_status do_records(ty_replica *replica, const ty_feed_record *records, size_t 
     std::copy_n(records, decided, all + waiting);
     const ty_status first = txn_replica_apply(*replica->heap, all, waiting + decided);
     if (txn_received(*replica->heap) < records[decided - 1].lsn)
-        return first; // the heap is spoiled
+        return first; // the heap is poisoned
     forget_waiting(replica);
     const ty_status rest = txn_replica_apply(*replica->heap, records + decided, count - decided);
     return first ? first : rest;

@@ -91,8 +91,8 @@ private:
 
     vote unknown(const char *whom, const char *text) {
         write_text(why_, why_bytes_,
-                   "open it again when its outcome can be told, or resolve it by hand (taiyen resolve); now %s: %s",
-                   whom, text);
+                   "open it again when its outcome is known, or resolve it by hand (taiyen resolve); now %s: %s", whom,
+                   text);
         return vote::unknown;
     }
 
@@ -236,7 +236,7 @@ private:
             if (ty_status status = resolve_path(*options_.storage, given, &now))
                 return status;
         const ty_status status =
-            place_after_move(other, now ? then : own_.image, now ? now : in_doubt_.heap_path, how, found);
+            path_after_move(other, now ? then : own_.image, now ? now : in_doubt_.heap_path, how, found);
         free(now);
         return status;
     }
@@ -340,8 +340,8 @@ bool takes(const void *description, size_t bytes) {
     return dtxn_read(description, bytes, &what);
 }
 
-ty_outcome tell(const ty_in_doubt_txn &in_doubt, ty_heap *heap, const ty_open_options &options, char *why,
-                size_t why_bytes) {
+ty_outcome resolve(const ty_in_doubt_txn &in_doubt, ty_heap *heap, const ty_open_options &options, char *why,
+                   size_t why_bytes) {
     dtxn_description what;
     if (!dtxn_read(in_doubt.description, in_doubt.description_bytes, &what))
         return TY_OUTCOME_UNKNOWN;
@@ -350,6 +350,6 @@ ty_outcome tell(const ty_in_doubt_txn &in_doubt, ty_heap *heap, const ty_open_op
 
 } // namespace
 
-const in_doubt_resolver dtxn_resolver{takes, tell};
+const in_doubt_resolver dtxn_resolver{takes, resolve};
 
 } // namespace taiyen

@@ -52,16 +52,17 @@ void unlist_group(ty_group *group) {
         }
 }
 
-ty_status tell_resource_managers(const ty_group &group, const char *id, uint32_t whom, bool commits, uint32_t *told) {
+ty_status notify_resource_managers(const ty_group &group, const char *id, uint32_t whom, bool commits,
+                                   uint32_t *notified) {
     ty_status first = TY_OK;
-    *told = 0;
+    *notified = 0;
     for (uint32_t n = 0; n < group.resource_manager_count; ++n) {
         const ty_resource_manager &one = group.resource_managers[n];
         if (!(whom >> n & 1))
             continue;
         const ty_status status = commits ? one.commit(one.context, id) : one.rollback(one.context, id);
         if (!status)
-            *told |= 1u << n;
+            *notified |= 1u << n;
         else if (!first)
             first = status;
     }
@@ -70,19 +71,19 @@ ty_status tell_resource_managers(const ty_group &group, const char *id, uint32_t
 
 ty_status pay(ty_group &group, const char *only) {
     os::lock_guard guard(group.lock);
-    uint32_t told = 0;
+    uint32_t notified = 0;
     bool durable = false;
     if (!group.owed_to || (only && strcmp(group.owed, only) != 0))
         return TY_OK;
     if (ty_status status = fault("resource_manager_commits_before_it_is_durable")
                                ? TY_OK
                                : txn_durable(group.heaps[0], 0, true, &durable))
-        return failure(TY_E_IN_DOUBT, "tell a resource manager that %s is committed: that is not durable", group.owed)
+        return failure(TY_E_IN_DOUBT, "notify a resource manager that %s is committed: that is not durable", group.owed)
             .at(image_path(group.heaps[0]))
             .remedy("repair the disk (%s), and begin again", ty_status_name(status));
-    ty_status status = tell_resource_managers(group, group.owed, group.owed_to, true, &told);
-    group.owed_to &= ~told;
-    return status ? failure(TY_E_IN_DOUBT, "tell a resource manager that %s is committed", group.owed)
+    ty_status status = notify_resource_managers(group, group.owed, group.owed_to, true, &notified);
+    group.owed_to &= ~notified;
+    return status ? failure(TY_E_IN_DOUBT, "notify a resource manager that %s is committed", group.owed)
                         .remedy("see that it can be reached (it says %s), and begin again", ty_status_name(status))
                   : TY_OK;
 }

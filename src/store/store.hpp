@@ -15,7 +15,7 @@ inline constexpr uint64_t counter_max = uint64_t{1} << 62;
 // A writing open refuses a counter above this, so that every value that it ever reaches can be read again.
 inline constexpr uint64_t counter_begin_max = counter_max / 2;
 
-// Each writing open of a heap has its own identity, once there is something to tell apart: I8 (nothing is acknowledged
+// Each writing open of a heap has its own identity, once there is something to distinguish: I8 (nothing is acknowledged
 // before the files name the open). number: rises with each open. random: distinguishes opens of copies of a heap.
 struct open_identity {
     uint64_t number;
@@ -44,7 +44,7 @@ constexpr bool operator==(const stream_position &a, const stream_position &b) {
 }
 
 // A position in a log, as a snapshot stores it: the snapshot holds the records with LSNs up to `lsn`, the checkpoint
-// LSN. All others lie behind the positions in their log streams. Some of the former may, too: readers skip these. With
+// LSN. All others lie after the positions in their log streams. Some of the former may, too: readers skip these. With
 // one log stream none do, and at[0].lsn is the LSN.
 struct log_positions {
     uint64_t lsn = 0;

@@ -43,13 +43,13 @@ inline bool any_transactional() {
 // ---- recovery/log_view.cpp: for readers that follow the log of a heap
 
 // The newest durable snapshot that a heap's files hold. TY_E_UNSUPPORTED: the heap has no log.
-struct snapshot_place {
+struct snapshot_position {
     log_identity identity;
     open_identity open; // the last open of the heap that its image names
     uint64_t epoch;
-    log_positions marks;
+    log_positions redo_points;
 };
-ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, snapshot_place *newest);
+ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, snapshot_position *newest);
 // The log, open for reading, whether or not its heap is in use.
 struct log_view {
     const ty_log_sink *sink;
@@ -67,8 +67,8 @@ ty_status txn_wait_beyond(ty_heap *heap, uint64_t lsn, uint64_t timeout_ns, uint
 uint64_t txn_recovered(ty_heap *heap);
 
 // For a heap that is open for reading only: the place of its content in its log, stored as the snapshot's place.
-// TY_E_BUSY: it holds transactions behind one that is missing.
-ty_status txn_copied(ty_heap *heap, snapshot_place *place);
+// TY_E_BUSY: it holds transactions after one that is missing.
+ty_status txn_copied(ty_heap *heap, snapshot_position *position);
 
 // ---- recovery/receive.cpp: a heap that applies the records of another heap's transactions, and takes no other writes
 
@@ -78,7 +78,7 @@ ty_status txn_copied(ty_heap *heap, snapshot_place *place);
 struct receiving;
 struct receive_start {
     log_identity source;
-    uint64_t lsn;     // the records will start behind this one
+    uint64_t lsn;     // the records will start after this one
     uint64_t copied;  // for a copy: the last record that it holds
     const void *base; // of the source; NULL: unknown
     bool logged;
@@ -86,11 +86,11 @@ struct receive_start {
 ty_status txn_replica_begin(ty_heap *heap, const receive_start &start, receiving **made);
 void txn_replica_end(receiving *r);
 uint64_t txn_received(const receiving &r); // the last one
-// Whether the record can be one of the source's, behind those that *order has seen.
+// Whether the record can be one of the source's, after those that *order has seen.
 ty_status txn_replica_check(const receiving &r, const ty_feed_record &record, record_order *order);
 // Applies records that were checked and follow in order. None of the last ones may wait for an outcome: that must come
 // with it. On a failure they are applied but not durable (txn_replica_make_durable tries again); or the heap is
-// spoiled, and all later calls fail.
+// poisoned, and all later calls fail.
 ty_status txn_replica_apply(receiving &r, const ty_feed_record *records, size_t count);
 ty_status txn_replica_make_durable(receiving &r);
 ty_status txn_promote(ty_heap *heap);
@@ -119,18 +119,18 @@ void thread_ends_remove(thread_end_watcher &watcher);
 struct in_doubt_resolver {
     bool (*takes)(const void *description, size_t bytes); // whether it is one of its own
     // *why: if the outcome is unknown, what is missing, for the error's text.
-    ty_outcome (*tell)(const ty_in_doubt_txn &in_doubt, ty_heap *heap, const ty_open_options &options, char *why,
-                       size_t why_bytes);
+    ty_outcome (*resolve)(const ty_in_doubt_txn &in_doubt, ty_heap *heap, const ty_open_options &options, char *why,
+                          size_t why_bytes);
 };
 // A compatibility check, called when the heap's memory holds what is to be opened, and if possible before a file is
 // changed: it may read the heap, and refuse the open. Not called for a heap that receives the transactions of another
 // one.
-struct open_judge {
+struct open_validator {
     void *context;
-    ty_status (*judge)(void *context, ty_heap *heap);
+    ty_status (*validate)(void *context, ty_heap *heap);
 };
 ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                   const in_doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
+                   const in_doubt_resolver *resolver = nullptr, const open_validator *validator = nullptr);
 // Opens a heap's files for reading, as they are, or a copy of those that are in use; calls back to inspect the heap,
 // and closes them again. What is in doubt is not in the heap: it is passed to the callback (NULL: nothing is in doubt),
 // and no resolver is asked about it.
@@ -140,7 +140,7 @@ ty_status txn_look_at_files(const char *path, const ty_open_options &options,
 ty_status txn_close(ty_heap *heap);
 ty_status txn_discard(ty_heap *heap);
 ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
-                      const in_doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
+                      const in_doubt_resolver *resolver = nullptr, const open_validator *validator = nullptr);
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
 // After a wait: where memory is short, evicts private copies of pages that the image holds. Nobody may write to a
@@ -247,8 +247,8 @@ void txn_commit_grouped(ty_heap *heap);
 // Called when all that was appended has its outcome, except in a log that has failed: repairs that by a snapshot, which
 // holds what is committed, and nothing else.
 ty_status txn_repair_grouped(ty_heap *heap);
-// Releases the reader-writer lock. spoiled: memory may hold what is in no log, so the heap can only be discarded.
-void txn_release_grouped(ty_heap *heap, bool spoiled);
+// Releases the reader-writer lock. poisoned: memory may hold what is in no log, so the heap can only be discarded.
+void txn_release_grouped(ty_heap *heap, bool poisoned);
 
 ty_status txn_commit(ty_txn *txn);
 ty_status txn_commit_async(ty_txn *txn, uint64_t *lsn);
@@ -283,16 +283,16 @@ ty_atomic_txn *atomic_current(ty_heap *heap);
 ty_status atomic_lost(const ty_atomic_txn *txn);
 ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes);
 ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes);
-void atomic_expect(ty_atomic_txn *txn, const void *const *addresses, size_t count);
+void atomic_prefetch(ty_atomic_txn *txn, const void *const *addresses, size_t count);
 void *atomic_alloc(ty_atomic_txn *txn, size_t size, size_t alignment);
 ty_status atomic_free(ty_atomic_txn *txn, void *block);
 void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size);
 ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address);
 ty_status atomic_root_set(ty_atomic_txn *txn, const char *name, void *address);
-ty_status atomic_wait(ty_atomic_txn *txn);
+ty_status atomic_retry(ty_atomic_txn *txn);
 ty_status atomic_restart(ty_atomic_txn *txn);
 ty_status atomic_quiesce(ty_heap *heap);
-ty_status atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context);
+ty_status atomic_or_else(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context);
 ty_status atomic_on_commit(ty_atomic_txn *txn, void (*function)(void *context), void *context);
 ty_status atomic_on_rollback(ty_atomic_txn *txn, void (*function)(void *context), void *context);
 ty_status atomic_get_stats(ty_heap *heap, ty_atomic_stats *stats);
@@ -313,10 +313,10 @@ inline constexpr uint64_t reservations_magic = 0x7672657365727354; // "Tsreserv"
 // TY_E_DAMAGED: the root leads to something else, or the list is not empty.
 ty_status txn_remove_leftovers(ty_heap *heap);
 
-// ---- concurrent/own_blocks.cpp: blocks in a heap that belong to the library
+// ---- concurrent/internal_blocks.cpp: blocks in a heap that belong to the library
 
 // Offsets of blocks, collected before the program is called back.
-class own_blocks {
+class internal_blocks {
 public:
     ty_status create(ty_heap *heap);
     void destroy() { memory_.destroy(); }
@@ -334,6 +334,6 @@ private:
 
 // Adds those of this layer: its list of reserved blocks, the blocks that the list names, and those that transactions
 // have freed but whose free is deferred. Expected: TY_E_DAMAGED, TY_E_MEMORY, TY_E_FORKED.
-ty_status txn_add_own_blocks(ty_heap *heap, own_blocks &found);
+ty_status txn_add_internal_blocks(ty_heap *heap, internal_blocks &found);
 
 } // namespace taiyen

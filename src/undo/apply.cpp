@@ -30,11 +30,11 @@ undo_entry inverse_of(const undo_entry &entry) {
     default:
         break;
     }
-    return {entry.address, entry.bytes, what_of(kind, place_of(entry), undo_mirrored)};
+    return {entry.address, entry.bytes, what_of(kind, position_of(entry), undo_mirrored)};
 }
 
 ty_status split_tail(undo &u, const undo_entry &entry) {
-    uint64_t kept = place_of(entry);
+    uint64_t kept = position_of(entry);
     if (u.kept.contains(entry.address) || !block_is(u, entry.address, kept + entry.bytes))
         return block_changed(u, entry.address);
     if (ty_status status = heap_split_extent(u.heap, u.base + entry.address, kept))
@@ -45,7 +45,7 @@ ty_status split_tail(undo &u, const undo_entry &entry) {
 
 ty_status join_tail(undo &u, const undo_entry &entry) {
     uint64_t tail = block_offset(entry);
-    if (u.kept.contains(entry.address) || !block_is(u, entry.address, place_of(entry)) || !u.kept.contains(tail) ||
+    if (u.kept.contains(entry.address) || !block_is(u, entry.address, position_of(entry)) || !u.kept.contains(tail) ||
         !block_is(u, tail, entry.bytes))
         return block_changed(u, entry.address);
     if (ty_status status = heap_join_extents(u.heap, u.base + entry.address))
@@ -76,7 +76,7 @@ ty_status reverse_block(undo &u, const undo_entry &entry) {
 }
 
 ty_status run_procedure(undo &u, const undo_ring &ring, const undo_entry &entry, undo_run run) {
-    const char *payload = ring.payload + place_of(entry);
+    const char *payload = ring.payload + position_of(entry);
     undo_call call;
     memcpy(&call, payload, sizeof call);
     u.running = run;
@@ -110,11 +110,11 @@ void undo_data(undo &u, const undo_entry &entry) {
     if (room == undo_room::there)
         u.forth().push_data(entry.address, memory, entry.bytes);
     u.unrecorded |= room == undo_room::none;
-    u.back().copy_out(place_of(entry), memory, entry.bytes);
+    u.back().copy_out(position_of(entry), memory, entry.bytes);
 }
 
-ty_status undo_entry_at(undo &u, uint64_t place) {
-    const undo_entry entry = u.back().at(place);
+ty_status undo_entry_at(undo &u, uint64_t position) {
+    const undo_entry entry = u.back().at(position);
     switch (kind_of(entry)) {
     case undo_kind::data:
         undo_data(u, entry);
@@ -127,11 +127,11 @@ ty_status undo_entry_at(undo &u, uint64_t place) {
 }
 
 // Data are swapped with what is recorded, so that this can be reversed.
-ty_status redo_entry_at(undo &u, uint64_t place) {
-    const undo_entry &entry = u.forth().at(place);
+ty_status redo_entry_at(undo &u, uint64_t position) {
+    const undo_entry &entry = u.forth().at(position);
     switch (kind_of(entry)) {
     case undo_kind::data:
-        u.forth().swap(place_of(entry), u.base + entry.address, entry.bytes);
+        u.forth().swap(position_of(entry), u.base + entry.address, entry.bytes);
         return TY_OK;
     case undo_kind::procedure:
         return run_procedure(u, u.forth(), entry, undo_run::redoing);
@@ -142,12 +142,12 @@ ty_status redo_entry_at(undo &u, uint64_t place) {
 
 // Reverses entries of redo that were already redone: [first, end), the last one redone is the first.
 ty_status reverse_redo(undo &u, uint64_t first, uint64_t end) {
-    for (uint64_t place = first; place < end; place++) {
-        const undo_entry &entry = u.forth().at(place);
+    for (uint64_t position = first; position < end; position++) {
+        const undo_entry &entry = u.forth().at(position);
         if (kind_of(entry) == undo_kind::procedure)
             return TY_E_DAMAGED;
         if (kind_of(entry) == undo_kind::data)
-            u.forth().swap(place_of(entry), u.base + entry.address, entry.bytes);
+            u.forth().swap(position_of(entry), u.base + entry.address, entry.bytes);
         else if (ty_status status = reverse_block(u, inverse_of(entry)))
             return status;
     }
@@ -156,8 +156,8 @@ ty_status reverse_redo(undo &u, uint64_t first, uint64_t end) {
 
 // What a procedure allocated in an undo is useless after the redo: the next undo allocates again.
 void free_what_procedures_made(undo &u, uint64_t first, uint64_t end) {
-    for (uint64_t place = first; place < end; place++) {
-        const undo_entry &entry = u.forth().at(place);
+    for (uint64_t position = first; position < end; position++) {
+        const undo_entry &entry = u.forth().at(position);
         bool made = kind_of(entry) == undo_kind::alloc || kind_of(entry) == undo_kind::grow;
         if (made && !(entry.what & undo_mirrored))
             release_kept(u, block_offset(entry), entry.bytes);
@@ -167,11 +167,11 @@ void free_what_procedures_made(undo &u, uint64_t first, uint64_t end) {
 // Redoes redo's entries [first, end) and removes them. *half_done: it failed, and what was redone of them stays.
 ty_status redo_entries(undo &u, uint64_t first, uint64_t end, uint64_t payload, bool *half_done) {
     *half_done = false;
-    for (uint64_t place = end; place > first; place--) {
-        ty_status status = redo_entry_at(u, place - 1);
+    for (uint64_t position = end; position > first; position--) {
+        ty_status status = redo_entry_at(u, position - 1);
         if (status) {
             const ty_error error = keep_error();
-            *half_done = reverse_redo(u, place, end) != TY_OK;
+            *half_done = reverse_redo(u, position, end) != TY_OK;
             return report_again(error, status);
         }
     }
@@ -194,14 +194,14 @@ ty_status take_back(undo &u, uint64_t first, uint64_t end) {
     undo_ring &forth = u.forth();
     if (forth.empty())
         forth.restart();
-    u.partial = forth.places->entries_end;
-    u.partial_payload = forth.places->payload_end;
+    u.partial = forth.positions->entries_end;
+    u.partial_payload = forth.positions->payload_end;
     u.redo_lost = u.is(undo_redo_lost);
     u.unrecorded = false;
     u.set(undo_applying, true);
     ty_status status = TY_OK;
-    for (uint64_t place = end; place > first && !status; place--)
-        status = undo_entry_at(u, place - 1);
+    for (uint64_t position = end; position > first && !status; position--)
+        status = undo_entry_at(u, position - 1);
     if (!status) {
         u.set(undo_applying, false);
         return TY_OK;
@@ -209,7 +209,7 @@ ty_status take_back(undo &u, uint64_t first, uint64_t end) {
     const ty_error error = keep_error();
     bool half_done = u.unrecorded;
     if (!half_done && !u.redo_lost && !fault("half_an_undo_stays") &&
-        redo_entries(u, u.partial, forth.places->entries_end, u.partial_payload, &half_done))
+        redo_entries(u, u.partial, forth.positions->entries_end, u.partial_payload, &half_done))
         half_done = true;
     (void)report_again(error, status);
     if (half_done)
@@ -220,7 +220,7 @@ ty_status take_back(undo &u, uint64_t first, uint64_t end) {
 
 } // namespace
 
-// U1: undo's transactions behind the cursor match redo's one to one.
+// U1: undo's transactions after the cursor match redo's one to one.
 ty_status undo_back(ty_heap *heap) {
     constexpr const char *call = "undo";
     undo *u;
@@ -230,7 +230,7 @@ ty_status undo_back(ty_heap *heap) {
     undo_ring &back = u->back();
     if (u->is(undo_open))
         return failure(TY_E_ARGUMENT, "%s: a transaction is open", call).remedy("end or cancel it first");
-    if (c.cursor == back.places->entries_begin)
+    if (c.cursor == back.positions->entries_begin)
         return failure(TY_E_NOT_FOUND, "%s: there is nothing to undo", call);
     const uint64_t end = c.cursor;
     uint64_t first;
@@ -266,12 +266,12 @@ ty_status undo_forth(ty_heap *heap) {
         return failure(TY_E_ARGUMENT, "%s: a transaction is open", call).remedy("end or cancel it first");
     if (forth.empty())
         return failure(TY_E_NOT_FOUND, "%s: there is nothing to redo", call);
-    const uint64_t end = forth.places->entries_end;
+    const uint64_t end = forth.positions->entries_end;
     uint64_t first;
     if (ty_status status = check_step(*u, forth, end, &first))
         return status;
     const undo_mark mark = forth.mark_at(end - 1);
-    if (mark.peer <= u->control->cursor || mark.peer > u->back().places->entries_end)
+    if (mark.peer <= u->control->cursor || mark.peer > u->back().positions->entries_end)
         return failure(TY_E_DAMAGED, "%s: redo does not fit undo", call).remedy("ty_undo_clear forgets the history");
     bool half_done;
     u->set(undo_applying, true);
@@ -297,9 +297,9 @@ ty_status undo_cancel(ty_heap *heap) {
     if (!u->is(undo_open))
         return failure(TY_E_ARGUMENT, "%s: none is open%s", call, u->is(undo_off) ? ", since undo is off" : "")
             .remedy("call ty_undo_begin first");
-    if (ty_status status = check_entries(*u, back, c.open_begin, back.places->entries_end))
+    if (ty_status status = check_entries(*u, back, c.open_begin, back.positions->entries_end))
         return status;
-    if (ty_status status = take_back(*u, c.open_begin, back.places->entries_end)) {
+    if (ty_status status = take_back(*u, c.open_begin, back.positions->entries_end)) {
         u->target = u->is(undo_open) && !u->is(undo_full) ? &back : nullptr;
         return status;
     }

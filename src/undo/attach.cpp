@@ -59,7 +59,7 @@ void lay_rings(undo &u) {
     auto *entries = reinterpret_cast<undo_entry *>(u.control + 1);
     char *payload = u.outside != nullptr ? u.outside : reinterpret_cast<char *>(entries + 2 * c.entry_count);
     for (int i = 0; i < 2; i++) {
-        u.rings[i] = {entries, payload, c.entry_count, c.payload_bytes[i], &c.places[i], 0, 0, 0};
+        u.rings[i] = {entries, payload, c.entry_count, c.payload_bytes[i], &c.positions[i], 0, 0, 0};
         u.rings[i].refresh();
         entries += c.entry_count;
         payload += c.payload_bytes[i];

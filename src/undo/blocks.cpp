@@ -89,7 +89,7 @@ uint64_t first_of_redo(const undo &u, const own_block &own) {
     return own.run ? own.bytes - os::page_bytes : 0;
 }
 
-// What lies behind the new size may be written without a record when the block grows again: so it is recorded now.
+// What lies after the new size may be written without a record when the block grows again: so it is recorded now.
 bool record_end(undo &u, const own_block &own, size_t size) {
     return record_from(u, own, std::min<uint64_t>(size, first_of_redo(u, own)));
 }
@@ -114,7 +114,7 @@ void *resize_by_moving(undo &u, const own_block &own, size_t size) {
     return block;
 }
 
-// The pages behind stay unchanged, as a kept block of their own.
+// The pages after stay unchanged, as a kept block of their own.
 void *shrink_extent(undo &u, const own_block &own, size_t size, uint64_t kept) {
     char *block = u.base + own.offset;
     uint64_t end = kept - size;

@@ -6,7 +6,7 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t place_max = uint64_t{1} << 62;
+constexpr uint64_t position_max = uint64_t{1} << 62;
 constexpr uint32_t states_known = undo_open | undo_full | undo_cycle | undo_off | undo_redo_lost | undo_applying;
 
 ty_status damaged(const undo &u, const char *what) {
@@ -14,15 +14,16 @@ ty_status damaged(const undo &u, const char *what) {
         .remedy("ty_undo_detach with keep_history false removes the buffers; the heap's content stays as it is");
 }
 
-bool places_are_sound(const undo_ring &ring) {
-    const undo_ring_places &p = *ring.places;
-    return p.entries_begin <= p.entries_end && p.entries_end < place_max && ring.used_entries() <= ring.entry_count &&
-           p.payload_begin <= p.payload_end && p.payload_end < place_max && ring.used_bytes() <= ring.payload_bytes;
+bool positions_are_sound(const undo_ring &ring) {
+    const undo_ring_positions &p = *ring.positions;
+    return p.entries_begin <= p.entries_end && p.entries_end < position_max &&
+           ring.used_entries() <= ring.entry_count && p.payload_begin <= p.payload_end &&
+           p.payload_end < position_max && ring.used_bytes() <= ring.payload_bytes;
 }
 
 bool state_is_sound(undo &u) {
     const undo_control &c = *u.control;
-    const undo_ring_places &back = *u.back().places;
+    const undo_ring_positions &back = *u.back().positions;
     if ((c.state & ~states_known) != 0 || u.is(undo_applying) || c.cursor < back.entries_begin ||
         c.cursor > back.entries_end || c.label[sizeof c.label - 1] != 0)
         return false;
@@ -41,16 +42,16 @@ bool state_is_sound(undo &u) {
 class chain_walk {
 public:
     chain_walk(const undo &u, const undo_ring &ring)
-        : u_(u), ring_(ring), place_(ring.places->entries_begin), first_(place_), payload_(ring.places->payload_begin),
-          first_payload_(payload_) {}
+        : u_(u), ring_(ring), position_(ring.positions->entries_begin), first_(position_),
+          payload_(ring.positions->payload_begin), first_payload_(payload_) {}
 
-    uint64_t place() const { return place_; }
+    uint64_t position() const { return position_; }
     uint64_t payload() const { return payload_; }
-    bool at_boundary() const { return place_ == first_; }
+    bool at_boundary() const { return position_ == first_; }
     uint64_t marks() const { return marks_; }
 
     bool next() {
-        const undo_entry &entry = ring_.at(place_);
+        const undo_entry &entry = ring_.at(position_);
         if (!entry_is_sound(u_, ring_, entry))
             return false;
         uint64_t bytes = payload_of(entry);
@@ -58,19 +59,19 @@ public:
             uint64_t offset = payload_ % ring_.payload_bytes;
             if (in_one_piece(kind_of(entry)) && offset + bytes > ring_.payload_bytes)
                 payload_ += ring_.payload_bytes - offset;
-            if (place_of(entry) != payload_ % ring_.payload_bytes)
+            if (position_of(entry) != payload_ % ring_.payload_bytes)
                 return false;
             payload_ += bytes;
         }
-        return (kind_of(entry) != undo_kind::mark || close(entry)) && ++place_ != 0;
+        return (kind_of(entry) != undo_kind::mark || close(entry)) && ++position_ != 0;
     }
 
 private:
     bool close(const undo_entry &entry) {
-        const undo_mark &mark = ring_.mark_at(place_);
-        bool sound = entry.address == place_ - first_ && mark.payload_begin == first_payload_ &&
+        const undo_mark &mark = ring_.mark_at(position_);
+        bool sound = entry.address == position_ - first_ && mark.payload_begin == first_payload_ &&
                      mark.payload_end == payload_ && mark.label[sizeof mark.label - 1] == 0;
-        first_ = place_ + 1;
+        first_ = position_ + 1;
         first_payload_ = payload_;
         marks_++;
         return sound;
@@ -78,7 +79,7 @@ private:
 
     const undo &u_;
     const undo_ring &ring_;
-    uint64_t place_;
+    uint64_t position_;
     uint64_t first_;
     uint64_t payload_;
     uint64_t first_payload_;
@@ -88,28 +89,28 @@ private:
 // The chain of undo: the cursor, and the open transaction, stand between transactions. *undone: transactions from the
 // cursor on.
 ty_status check_back(undo &u, uint64_t *undone) {
-    const undo_ring_places &places = *u.back().places;
+    const undo_ring_positions &positions = *u.back().positions;
     chain_walk walk(u, u.back());
     const undo_control &c = *u.control;
     uint64_t done = UINT64_MAX, closed = UINT64_MAX;
     for (;;) {
-        if (walk.place() == c.cursor) {
+        if (walk.position() == c.cursor) {
             if (!walk.at_boundary())
                 return damaged(u, "the cursor does not stand between transactions");
             done = walk.marks();
         }
-        if (u.is(undo_open) && walk.place() == c.open_begin) {
+        if (u.is(undo_open) && walk.position() == c.open_begin) {
             if (!walk.at_boundary() || c.open_payload != walk.payload())
                 return damaged(u, "the open transaction does not begin between transactions");
             closed = walk.marks();
         }
-        if (walk.place() == places.entries_end)
+        if (walk.position() == positions.entries_end)
             break;
         if (!walk.next())
             return damaged(u, "an entry of undo makes no sense");
     }
     bool ends = u.is(undo_open) ? walk.marks() == closed : walk.at_boundary();
-    if (!ends || walk.payload() != places.payload_end)
+    if (!ends || walk.payload() != positions.payload_end)
         return damaged(u, "the end of undo makes no sense");
     *undone = walk.marks() - done;
     u.undoable = done; // U7: counted here once
@@ -119,27 +120,27 @@ ty_status check_back(undo &u, uint64_t *undone) {
 
 // The chain of redo, whose transactions match those of undo from the last closed one back to the cursor (U1).
 ty_status check_forth(undo &u, uint64_t undone) {
-    const undo_ring_places &places = *u.forth().places;
+    const undo_ring_positions &positions = *u.forth().positions;
     chain_walk walk(u, u.forth());
-    uint64_t peer = u.is(undo_open) ? u.control->open_begin : u.back().places->entries_end;
-    while (walk.place() != places.entries_end) {
-        uint64_t place = walk.place();
+    uint64_t peer = u.is(undo_open) ? u.control->open_begin : u.back().positions->entries_end;
+    while (walk.position() != positions.entries_end) {
+        uint64_t position = walk.position();
         if (!walk.next())
             return damaged(u, "an entry of redo makes no sense");
         if (!walk.at_boundary())
             continue;
-        if (walk.marks() > undone || u.forth().mark_at(place).peer != peer)
+        if (walk.marks() > undone || u.forth().mark_at(position).peer != peer)
             return damaged(u, "redo does not fit undo");
         peer -= u.back().at(peer - 1).address + 1;
     }
-    if (!walk.at_boundary() || walk.payload() != places.payload_end || walk.marks() != undone)
+    if (!walk.at_boundary() || walk.payload() != positions.payload_end || walk.marks() != undone)
         return damaged(u, "the end of redo makes no sense");
     return TY_OK;
 }
 
 ty_status check_kept(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
-    for (uint64_t place = first; place < end; place++) {
-        const undo_entry &entry = ring.at(place);
+    for (uint64_t position = first; position < end; position++) {
+        const undo_entry &entry = ring.at(position);
         uint64_t offset = block_offset(entry);
         if (!entry_is_sound(u, ring, entry))
             return damaged(u, "an entry makes no sense");
@@ -181,23 +182,23 @@ bool touches_kept(const undo &u, uint64_t offset, uint64_t bytes) {
 }
 
 bool entry_is_sound(const undo &u, const undo_ring &ring, const undo_entry &entry) {
-    const uint64_t place = place_of(entry), bytes = entry.bytes;
+    const uint64_t position = position_of(entry), bytes = entry.bytes;
     switch (kind_of(entry)) {
     case undo_kind::data:
-        return bytes != 0 && place % 8 == 0 && place < ring.payload_bytes && bytes <= ring.payload_bytes &&
+        return bytes != 0 && position % 8 == 0 && position < ring.payload_bytes && bytes <= ring.payload_bytes &&
                u.in_blocks(entry.address, bytes);
     case undo_kind::procedure:
     case undo_kind::mark:
-        return place % 8 == 0 && place < ring.payload_bytes && bytes <= ring.payload_bytes &&
-               payload_of(entry) <= ring.payload_bytes - place &&
+        return position % 8 == 0 && position < ring.payload_bytes && bytes <= ring.payload_bytes &&
+               payload_of(entry) <= ring.payload_bytes - position &&
                (kind_of(entry) == undo_kind::procedure ? entry.address != 0 : bytes == sizeof(undo_mark));
     case undo_kind::alloc:
     case undo_kind::free:
         return bytes != 0 && entry.address % 8 == 0 && u.in_blocks(entry.address, bytes) && spares_buffers(u, entry);
     case undo_kind::grow:
     case undo_kind::shrink:
-        return bytes != 0 && place != 0 && (entry.address | bytes | place) % os::page_bytes == 0 &&
-               bytes <= u.end_offset && u.in_blocks(entry.address, place + bytes) && spares_buffers(u, entry);
+        return bytes != 0 && position != 0 && (entry.address | bytes | position) % os::page_bytes == 0 &&
+               bytes <= u.end_offset && u.in_blocks(entry.address, position + bytes) && spares_buffers(u, entry);
     }
     return false;
 }
@@ -225,10 +226,10 @@ ty_status check_control(const undo_control &control, uint64_t block_bytes) {
 }
 
 ty_status check_buffers(undo &u) {
-    if (!places_are_sound(u.back()) || !places_are_sound(u.forth()) || !state_is_sound(u))
+    if (!positions_are_sound(u.back()) || !positions_are_sound(u.forth()) || !state_is_sound(u))
         return damaged(u, "the places in the buffers make no sense, or an undo was under way");
     for (undo_ring &ring : u.rings) // U7: the recorded bytes are counted
-        ring.recorded = ring.count_recorded(ring.places->entries_begin, ring.places->entries_end);
+        ring.recorded = ring.count_recorded(ring.positions->entries_begin, ring.positions->entries_end);
     uint64_t undone = 0;
     if (!(u.control->flags & undo_volatile)) {
         if (ty_status status = check_back(u, &undone))
@@ -236,7 +237,7 @@ ty_status check_buffers(undo &u) {
         if (ty_status status = check_forth(u, undone))
             return status;
     }
-    const undo_ring_places &back = *u.back().places, &forth = *u.forth().places;
+    const undo_ring_positions &back = *u.back().positions, &forth = *u.forth().positions;
     if (ty_status status = check_kept(u, u.back(), back.entries_begin, u.control->cursor))
         return status;
     if (u.is(undo_open))
@@ -246,8 +247,8 @@ ty_status check_buffers(undo &u) {
 }
 
 ty_status check_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
-    for (uint64_t place = first; place < end; place++) {
-        const undo_entry &entry = ring.at(place);
+    for (uint64_t position = first; position < end; position++) {
+        const undo_entry &entry = ring.at(position);
         ty_block block;
         if (!entry_is_sound(u, ring, entry))
             return failure(TY_E_DAMAGED, "undo or redo: an entry makes no sense").remedy("ty_undo_clear");
@@ -273,12 +274,13 @@ ty_status check_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) 
 ty_status check_step(undo &u, undo_ring &ring, uint64_t end, uint64_t *first) {
     const undo_entry &last = ring.at(end - 1);
     bool sound = kind_of(last) == undo_kind::mark && entry_is_sound(u, ring, last) &&
-                 last.address < end - ring.places->entries_begin;
+                 last.address < end - ring.positions->entries_begin;
     if (sound) {
         const undo_mark &mark = ring.mark_at(end - 1);
         *first = end - 1 - last.address;
-        sound = mark.payload_begin >= ring.places->payload_begin && mark.payload_end <= ring.places->payload_end &&
-                mark.payload_begin <= mark.payload_end && mark.payload_end - mark.payload_begin >= sizeof mark &&
+        sound = mark.payload_begin >= ring.positions->payload_begin &&
+                mark.payload_end <= ring.positions->payload_end && mark.payload_begin <= mark.payload_end &&
+                mark.payload_end - mark.payload_begin >= sizeof mark &&
                 (ring.checksum_of(*first, last.address, mark) == mark.checksum || fault("undo_checksum_not_checked"));
     }
     if (!sound)

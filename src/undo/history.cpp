@@ -7,14 +7,15 @@ namespace {
 // Walks undo's closed transactions from the newest on. On damage next() fails, and the detail says so.
 class step_walk {
 public:
-    explicit step_walk(undo &u) : u_(u), end_(u.is(undo_open) ? u.control->open_begin : u.back().places->entries_end) {}
+    explicit step_walk(undo &u)
+        : u_(u), end_(u.is(undo_open) ? u.control->open_begin : u.back().positions->entries_end) {}
 
-    bool more() const { return end_ > u_.back().places->entries_begin; }
+    bool more() const { return end_ > u_.back().positions->entries_begin; }
     ty_status next(const undo_mark **mark, bool *undone) {
         const undo_ring &back = u_.back();
         const undo_entry &last = back.at(end_ - 1);
         if (kind_of(last) != undo_kind::mark || !entry_is_sound(u_, back, last) ||
-            last.address >= end_ - back.places->entries_begin)
+            last.address >= end_ - back.positions->entries_begin)
             return failure(TY_E_DAMAGED, "list the history of undo: it is not what was recorded")
                 .remedy("something has written over it; ty_undo_clear forgets it");
         *mark = &back.mark_at(end_ - 1);
@@ -57,7 +58,7 @@ private:
 };
 
 // U7: counted along, so nothing is counted here.
-void tell_recorded(undo &u, ty_undo_stats *s) {
+void fill_recorded(undo &u, ty_undo_stats *s) {
     s->undoable = u.undoable;
     s->redoable = u.redoable;
     s->undo_entries = u.back().used_entries() - s->undoable - s->redoable; // without marks
@@ -101,7 +102,7 @@ ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats) {
     ty_undo_stats s{};
     s.struct_size = sizeof s;
     if (!asked.is_out_of_reach())
-        tell_recorded(*u, &s);
+        fill_recorded(*u, &s);
     s.undo_size = u->control->payload_bytes[0] - undo_ring::mark_room;
     s.redo_size = u->control->payload_bytes[1] - undo_ring::mark_room;
     s.size_entries = u->control->entry_count - 1;
@@ -120,18 +121,18 @@ ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats) {
 
 void undo_publish(ty_heap *heap) {
     undo *u = undo_of(heap);
-    undo_metrics_of told{};
+    undo_metrics_of metrics{};
     if (u != nullptr && u->running != undo_run::none) // called by a procedure: the undo that runs it publishes
         return;
     if (u != nullptr)
-        told = {1,
-                u->undoable,
-                u->redoable,
-                u->kept.count(),
-                u->kept.bytes(),
-                u->back().used_bytes(),
-                u->control->payload_bytes[0]};
-    image_publish_undo(heap, told);
+        metrics = {1,
+                   u->undoable,
+                   u->redoable,
+                   u->kept.count(),
+                   u->kept.bytes(),
+                   u->back().used_bytes(),
+                   u->control->payload_bytes[0]};
+    image_publish_undo(heap, metrics);
 }
 
 } // namespace taiyen

@@ -60,7 +60,7 @@ void kept_blocks::insert(uint64_t offset, uint64_t bytes) {
     count_pages(offset, bytes, 1);
 }
 
-// Entries behind it that are there because their own slot was taken move up.
+// Entries after it that are there because their own slot was taken move up.
 void kept_blocks::erase(uint64_t offset, uint64_t bytes) {
     const uint64_t mask = slot_count_ - 1;
     uint64_t hole = slot_of(offset);

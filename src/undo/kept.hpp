@@ -16,7 +16,7 @@ public:
     bool contains(uint64_t offset) const;
     void insert(uint64_t offset, uint64_t bytes); // there is room, and it is not in the set
     void erase(uint64_t offset, uint64_t bytes);  // it is in the set
-    // The next one at or behind a slot, which starts at 0; false: no more. For a caller that erases them all.
+    // The next one at or after a slot, which starts at 0; false: no more. For a caller that erases them all.
     bool next(uint64_t *slot, uint64_t *offset) const;
 
     // Counts pages for blocks that are not kept, but must not be recorded either.

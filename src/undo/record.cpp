@@ -84,8 +84,8 @@ ty_status undo_begin(ty_heap *heap, const char *label) {
         u->back().restart();
         c.cursor = 0;
     }
-    c.open_begin = u->back().places->entries_end;
-    c.open_payload = u->back().places->payload_end;
+    c.open_begin = u->back().positions->entries_end;
+    c.open_payload = u->back().positions->payload_end;
     memset(c.label, 0, sizeof c.label);
     if (label != nullptr)
         memcpy(c.label, label, strnlen(label, sizeof c.label - 1));
@@ -154,14 +154,14 @@ ty_status undo_end(ty_heap *heap) {
         return failure(TY_E_SPACE, "%s: it did not fit in the buffer, and the history is forgotten", call)
             .remedy(u->fixed() ? "undo is off now; ty_undo_clear switches it on again" : "use a larger buffer");
     }
-    if (u->back().places->entries_end != c.open_begin) {
+    if (u->back().positions->entries_end != c.open_begin) {
         if (u->is(undo_cycle)) // U8: now redo is dropped
             end_cycle(*u);
         undo_mark mark{};
         mark.time_unix_ns = os::unix_time_ns();
         memcpy(mark.label, c.label, sizeof mark.label);
         u->back().close(c.open_begin, c.open_payload, mark);
-        c.cursor = u->back().places->entries_end;
+        c.cursor = u->back().positions->entries_end;
         u->undoable++; // U7: counted along
     }
     u->set(undo_open, false);

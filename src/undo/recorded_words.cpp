@@ -24,7 +24,7 @@ struct visiting {
         memset(reinterpret_cast<char *>(&known) + first, 0xff, last - first);
         stopped = !visit(value, known, context);
     }
-    void tell(const char *bytes) {
+    void visit_bytes(const char *bytes) {
         uint64_t value;
         memcpy(&value, bytes, word_bytes);
         stopped = !visit(value, UINT64_MAX, context);
@@ -34,22 +34,22 @@ struct visiting {
         for (uint64_t word = entry.address & ~(word_bytes - 1); word < end && !stopped; word += word_bytes) {
             const uint64_t from = std::max(word, entry.address), to = std::min(word + word_bytes, end);
             char bytes[word_bytes];
-            ring.copy_out((place_of(entry) + from - entry.address) % ring.payload_bytes, bytes, to - from);
+            ring.copy_out((position_of(entry) + from - entry.address) % ring.payload_bytes, bytes, to - from);
             if (to - from == word_bytes)
-                tell(bytes);
+                visit_bytes(bytes);
             else
                 look_at_part(word, from - word, to - word, bytes);
         }
     }
     void look_at_arguments(const undo_ring &ring, const undo_entry &entry) {
-        const char *arguments = ring.payload + place_of(entry) + sizeof(undo_call);
+        const char *arguments = ring.payload + position_of(entry) + sizeof(undo_call);
         for (uint64_t at = 0; at + word_bytes <= entry.bytes && !stopped; at += word_bytes)
-            tell(arguments + at);
+            visit_bytes(arguments + at);
     }
     void look_at(const undo_ring &ring) {
-        const undo_ring_places &places = *ring.places;
-        for (uint64_t place = places.entries_begin; place < places.entries_end && !stopped; ++place) {
-            const undo_entry &entry = ring.at(place);
+        const undo_ring_positions &positions = *ring.positions;
+        for (uint64_t position = positions.entries_begin; position < positions.entries_end && !stopped; ++position) {
+            const undo_entry &entry = ring.at(position);
             if (kind_of(entry) == undo_kind::data)
                 look_at_data(ring, entry);
             else if (kind_of(entry) == undo_kind::procedure)

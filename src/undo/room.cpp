@@ -6,26 +6,26 @@
 namespace taiyen {
 namespace {
 
-// Forgets the oldest closed transaction of a ring up to a place. False: there is none.
+// Forgets the oldest closed transaction of a ring up to a position. False: there is none.
 bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payload) {
     uint64_t &transactions = &ring == &u.back() ? u.undoable : u.redoable; // U7: counted along
-    const uint64_t first = ring.places->entries_begin;
+    const uint64_t first = ring.positions->entries_begin;
     if (first == closed_end)
         return false;
-    uint64_t place = first;
-    while (place < closed_end && kind_of(ring.at(place)) != undo_kind::mark)
-        place++;
-    release_entries(u, ring, first, place);
+    uint64_t position = first;
+    while (position < closed_end && kind_of(ring.at(position)) != undo_kind::mark)
+        position++;
+    release_entries(u, ring, first, position);
     u.forgotten++;
-    if (place == closed_end || !entry_is_sound(u, ring, ring.at(place))) { // the entry was overwritten
+    if (position == closed_end || !entry_is_sound(u, ring, ring.at(position))) { // the entry was overwritten
         ring.drop(closed_end, closed_payload);
         transactions = 0;
         return true;
     }
-    uint64_t payload = ring.mark_at(place).payload_end;
+    uint64_t payload = ring.mark_at(position).payload_end;
     transactions--;
-    ring.drop(place + 1 + fault("first_entry_of_the_next_step_forgotten"),
-              std::clamp(payload, ring.places->payload_begin, closed_payload));
+    ring.drop(position + 1 + fault("first_entry_of_the_next_step_forgotten"),
+              std::clamp(payload, ring.positions->payload_begin, closed_payload));
     return true;
 }
 
@@ -34,7 +34,7 @@ bool evict_redo(undo &u) {
     if (!evict(u, u.forth(), u.partial, u.partial_payload))
         return false;
     undo_ring &back = u.back();
-    uint64_t end = back.places->entries_end;
+    uint64_t end = back.positions->entries_end;
     const undo_entry &last = back.at(end - 1);
     if (end > u.control->cursor && entry_is_sound(u, back, last) && last.address < end - u.control->cursor)
         back.cut(end - 1 - last.address, back.mark_at(end - 1).payload_begin);
@@ -58,14 +58,14 @@ bool forget_for_open(undo &u) {
 void close_gap(undo &u) {
     undo_control &c = *u.control;
     undo_ring &back = u.back();
-    const uint64_t first = c.open_begin, end = back.places->entries_end;
+    const uint64_t first = c.open_begin, end = back.positions->entries_end;
     c.open_payload = u.payload_at_cursor();
     c.open_begin = c.cursor;
     if (first == c.cursor)
         return;
     back.cut(c.cursor, c.open_payload);
-    for (uint64_t place = first; place < end; place++) {
-        const undo_entry entry = back.at(place);
+    for (uint64_t position = first; position < end; position++) {
+        const undo_entry entry = back.at(position);
         if (entry_is_sound(u, back, entry))
             back.pull(entry);
         else // the entry was overwritten: an undo will report it
@@ -104,7 +104,7 @@ undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, 
     }
     if (!redo)
         return refuse(u);
-    u.unrecorded |= ring.places->entries_end != u.partial;
+    u.unrecorded |= ring.positions->entries_end != u.partial;
     u.redo_lost = true;
     u.target = nullptr;
     if (u.is(undo_open))
@@ -129,8 +129,8 @@ void release_kept(undo &u, uint64_t offset, uint64_t bytes) {
 }
 
 void release_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
-    for (uint64_t place = first; place < end; place++) {
-        const undo_entry &entry = ring.at(place);
+    for (uint64_t position = first; position < end; position++) {
+        const undo_entry &entry = ring.at(position);
         if (holds(entry) && entry_is_sound(u, ring, entry) && u.kept.contains(block_offset(entry)))
             release_kept(u, block_offset(entry), entry.bytes);
     }
@@ -138,7 +138,7 @@ void release_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
 
 void drop_redo(undo &u) {
     undo_ring &forth = u.forth();
-    release_entries(u, forth, forth.places->entries_begin, forth.places->entries_end);
+    release_entries(u, forth, forth.positions->entries_begin, forth.positions->entries_end);
     forth.restart();
     u.redoable = 0;
     u.partial = u.partial_payload = 0;
@@ -156,7 +156,7 @@ void end_cycle(undo &u) {
 
 void drop_partial(undo &u) {
     undo_ring &forth = u.forth();
-    release_entries(u, forth, u.partial, forth.places->entries_end);
+    release_entries(u, forth, u.partial, forth.positions->entries_end);
     forth.cut(u.partial, u.partial_payload);
 }
 

@@ -34,7 +34,7 @@ void undo_publish(ty_heap *heap);
 using undo_word_visit = bool(uint64_t value, uint64_t recorded, void *context);
 ty_status undo_each_recorded_word(ty_heap *heap, undo_word_visit *visit, void *context);
 
-// ty_each_own_block, of this layer and those below.
-ty_status each_own_block(ty_heap *heap, ty_block_callback *callback, void *context);
+// ty_each_internal_block, of this layer and those below.
+ty_status each_internal_block(ty_heap *heap, ty_block_callback *callback, void *context);
 
 } // namespace taiyen

@@ -32,7 +32,7 @@ struct undo_entry {
                    // shrink the bytes before the tail
 };
 inline constexpr uint64_t undo_mirrored = uint64_t{1} << 8; // recorded by undoing an entry, not by a procedure
-inline constexpr unsigned undo_place_shift = 16;
+inline constexpr unsigned undo_position_shift = 16;
 
 // Precedes a procedure's arguments.
 struct undo_call {
@@ -41,15 +41,15 @@ struct undo_call {
 
 struct undo_mark {
     uint64_t payload_begin; // place of the transaction's first payload
-    uint64_t payload_end;   // place behind this mark
+    uint64_t payload_end;   // place after this mark
     uint64_t time_unix_ns;
     uint64_t bytes; // recorded
-    uint64_t peer;  // in redo: the place behind the transaction's mark in undo; in undo 0
+    uint64_t peer;  // in redo: the position after the transaction's mark in undo; in undo 0
     char label[48];
     uint64_t checksum; // of the entries, the payload and the fields above
 };
 
-struct undo_ring_places {
+struct undo_ring_positions {
     uint64_t entries_begin;
     uint64_t entries_end;
     uint64_t payload_begin;
@@ -78,9 +78,9 @@ struct undo_control {
     uint64_t kept_bytes_max;
     uint32_t state; // undo_state
     uint32_t zero;
-    undo_ring_places places[2]; // undo, redo
-    uint64_t cursor;            // in the entries of undo: those from it on are undone
-    uint64_t open_begin;        // the open transaction's first entry and payload in undo
+    undo_ring_positions positions[2]; // undo, redo
+    uint64_t cursor;                  // in the entries of undo: those from it on are undone
+    uint64_t open_begin;              // the open transaction's first entry and payload in undo
     uint64_t open_payload;
     char label[48];
 };
@@ -88,7 +88,7 @@ struct undo_control {
 inline constexpr size_t undo_control_bytes = 192;
 inline constexpr size_t undo_entry_bytes = 24;
 inline constexpr size_t undo_mark_bytes = 96;
-static_assert(sizeof(undo_control) == undo_control_bytes && offsetof(undo_control, places) == 56);
+static_assert(sizeof(undo_control) == undo_control_bytes && offsetof(undo_control, positions) == 56);
 static_assert(offsetof(undo_control, cursor) == 120 && offsetof(undo_control, label) == 144);
 static_assert(sizeof(undo_entry) == undo_entry_bytes && sizeof(undo_mark) == undo_mark_bytes);
 static_assert(offsetof(undo_mark, label) == 40 && offsetof(undo_mark, checksum) == 88);

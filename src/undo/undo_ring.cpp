@@ -16,9 +16,9 @@ void undo_ring::push_procedure(uint64_t id, const void *arguments, uint64_t byte
     push(id, bytes, what_of(undo_kind::procedure, at));
 }
 
-// The end is never behind the bytes, and everything between is unused: so copying the first bytes first is safe.
+// The end is never after the bytes, and everything between is unused: so copying the first bytes first is safe.
 void undo_ring::pull(undo_entry entry) {
-    constexpr uint64_t low = (uint64_t{1} << undo_place_shift) - 1;
+    constexpr uint64_t low = (uint64_t{1} << undo_position_shift) - 1;
     const uint64_t bytes = payload_of(entry);
     if (bytes != 0) {
         if (in_one_piece(kind_of(entry)))
@@ -27,11 +27,11 @@ void undo_ring::pull(undo_entry entry) {
         char piece[512];
         for (uint64_t done = 0; done < bytes; done += sizeof piece) {
             const uint64_t size = std::min<uint64_t>(sizeof piece, bytes - done);
-            copy_out((place_of(entry) + done) % payload_bytes, piece, size);
+            copy_out((position_of(entry) + done) % payload_bytes, piece, size);
             copy_in((to + done) % payload_bytes, piece, size);
         }
         take_bytes(bytes);
-        entry.what = (entry.what & low) | to << undo_place_shift;
+        entry.what = (entry.what & low) | to << undo_position_shift;
     }
     push(entry.address, entry.bytes, entry.what);
 }
@@ -69,14 +69,14 @@ uint64_t undo_ring::checksum_of(uint64_t first, uint64_t count, const undo_mark 
 }
 
 void undo_ring::close(uint64_t first, uint64_t payload_begin, undo_mark &mark) {
-    uint64_t count = places->entries_end - first;
+    uint64_t count = positions->entries_end - first;
     mark.bytes = 0;
-    for (uint64_t place = first; place < places->entries_end; place++)
-        if (payload_of(at(place)) != 0)
-            mark.bytes += at(place).bytes;
+    for (uint64_t position = first; position < positions->entries_end; position++)
+        if (payload_of(at(position)) != 0)
+            mark.bytes += at(position).bytes;
     take_bytes(skip_for(sizeof mark));
     mark.payload_begin = payload_begin;
-    mark.payload_end = places->payload_end + sizeof mark;
+    mark.payload_end = positions->payload_end + sizeof mark;
     mark.checksum = checksum_of(first, count, mark);
     uint64_t at = end_offset;
     memcpy(payload + at, &mark, sizeof mark);
@@ -87,22 +87,22 @@ void undo_ring::close(uint64_t first, uint64_t payload_begin, undo_mark &mark) {
 // U7: what the entries have recorded.
 uint64_t undo_ring::count_recorded(uint64_t first, uint64_t end) const {
     uint64_t bytes = 0;
-    for (uint64_t place = first; place < end; place++)
-        bytes += recorded_of(at(place));
+    for (uint64_t position = first; position < end; position++)
+        bytes += recorded_of(at(position));
     return bytes;
 }
 
 void undo_ring::drop(uint64_t entries_begin, uint64_t payload_begin) {
-    recorded -= count_recorded(places->entries_begin, entries_begin);
-    places->entries_begin = entries_begin;
-    places->payload_begin = payload_begin;
+    recorded -= count_recorded(positions->entries_begin, entries_begin);
+    positions->entries_begin = entries_begin;
+    positions->payload_begin = payload_begin;
 }
 
 void undo_ring::cut(uint64_t entries_end, uint64_t payload_end) {
     if (!fault("cut_off_records_still_counted"))
-        recorded -= count_recorded(entries_end, places->entries_end);
-    places->entries_end = entries_end;
-    places->payload_end = payload_end;
+        recorded -= count_recorded(entries_end, positions->entries_end);
+    positions->entries_end = entries_end;
+    positions->payload_end = payload_end;
     refresh();
 }
 

@@ -63,11 +63,11 @@ struct undo : heap_service {
     bool in_blocks(uint64_t offset, uint64_t bytes) const {
         return offset >= first_offset && offset <= end_offset && bytes <= end_offset - offset;
     }
-    // Where the payload behind undo's done transactions begins.
+    // Where the payload after undo's done transactions begins.
     uint64_t payload_at_cursor() {
         uint64_t cursor = control->cursor;
-        return cursor == back().places->entries_begin ? back().places->payload_begin
-                                                      : back().mark_at(cursor - 1).payload_end;
+        return cursor == back().positions->entries_begin ? back().positions->payload_begin
+                                                         : back().mark_at(cursor - 1).payload_end;
     }
 };
 
@@ -84,7 +84,7 @@ ty_status find_undo(ty_heap *heap, const char *call, undo **found);
 ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_bytes, undo **made);
 void undo_destroy(undo *u); // NULL: does nothing
 
-// ---- own_blocks.cpp
+// ---- internal_blocks.cpp
 
 // The buffers of a heap to which no undo is attached, checked as an attach does; the caller destroys them. *found NULL:
 // the heap has none. Nothing in the heap changes.

@@ -67,7 +67,7 @@ const case_of_call calls[] = {
     {"each_extent", [](ty_heap *heap, auto &) { return ty_each_extent(heap, throws<bool>, nullptr); }},
     {"each_class", [](ty_heap *heap, auto &) { return ty_each_class(heap, throws<bool>, nullptr); }},
     {"each_thread", [](ty_heap *heap, auto &) { return ty_each_thread(heap, throws<bool>, nullptr); }},
-    {"each_own_block", [](ty_heap *heap, auto &) { return ty_each_own_block(heap, throws<bool>, nullptr); }},
+    {"each_internal_block", [](ty_heap *heap, auto &) { return ty_each_internal_block(heap, throws<bool>, nullptr); }},
     {"each_root", [](ty_heap *heap, auto &) { return ty_each_root(heap, throws<bool>, nullptr); }},
     {"undo_history", [](ty_heap *heap, auto &) { return ty_undo_history(heap, throws<bool>, nullptr); }},
 };
@@ -193,7 +193,7 @@ TEST(callbacks_of_files, are_not_cancelled) {
     EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();
 }
 
-// The first of two undeclared writes of each transaction is told; the transaction ends as it would have.
+// The first of two undeclared writes of each transaction is reported; the transaction ends as it would have.
 TEST(callbacks_of_transactions, that_throw_change_nothing_of_their_end) {
     folder files;
     const std::string path = files.path("a.ty");

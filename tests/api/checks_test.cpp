@@ -19,7 +19,7 @@ using namespace api_test;
 
 namespace {
 
-struct told {
+struct reported {
     ty_finding finding;
     std::string text;
     std::vector<void *> allocated, freed;
@@ -56,18 +56,18 @@ public:
         return block;
     }
     // The only finding since the last look.
-    told only() {
+    reported only() {
         EXPECT_EQ(found.size(), 1u);
         if (found.size() != 1)
             return {};
-        told one = found[0];
+        reported one = found[0];
         found.clear();
         return one;
     }
 
     ty_heap *heap = nullptr;
     std::mutex lock;
-    std::vector<told> found;
+    std::vector<reported> found;
 
 private:
     static void collect(const ty_finding *finding, void *context) {
@@ -95,7 +95,7 @@ bool in_function(const std::vector<void *> &frames, char *(*function)(checked_he
     return false;
 }
 
-void expect_block(const told &one, ty_finding_kind kind, const char *block, size_t size) {
+void expect_block(const reported &one, ty_finding_kind kind, const char *block, size_t size) {
     EXPECT_EQ(one.finding.kind, kind) << one.text;
     EXPECT_EQ(one.finding.block, block) << one.text;
     EXPECT_EQ(one.finding.size_bytes, size) << one.text;
@@ -113,15 +113,15 @@ void expect_overruns(unsigned checks) {
         char *block = site_one(heap, size);
         block[size] = 0;
         EXPECT_EQ(ty_free(block), TY_OK);
-        told behind = heap.only();
-        expect_block(behind, TY_FINDING_WRITE_BEHIND, block, size);
-        EXPECT_EQ(behind.finding.address, block + size);
-        EXPECT_EQ(behind.finding.allocated.thread, own_thread());
-        EXPECT_TRUE(in_function(behind.allocated, site_one)) << behind.text;
+        reported after = heap.only();
+        expect_block(after, TY_FINDING_WRITE_BEHIND, block, size);
+        EXPECT_EQ(after.finding.address, block + size);
+        EXPECT_EQ(after.finding.allocated.thread, own_thread());
+        EXPECT_TRUE(in_function(after.allocated, site_one)) << after.text;
         block = site_one(heap, size);
         block[-1] = 0;
         EXPECT_EQ(ty_free(block), TY_OK);
-        told before = heap.only();
+        reported before = heap.only();
         expect_block(before, TY_FINDING_WRITE_BEFORE, block, size);
         EXPECT_EQ(before.finding.address, block - 1);
         EXPECT_TRUE(in_function(before.allocated, site_one)) << before.text;
@@ -151,7 +151,7 @@ TEST(checks, writes_past_the_ends_are_found_by_resize_verify_and_the_heaps_end) 
     EXPECT_NE(problems.find("before the block at"), std::string::npos) << problems;
     EXPECT_TRUE(heap.found.empty());
     heap.end();
-    told last = heap.only();
+    reported last = heap.only();
     expect_block(last, TY_FINDING_WRITE_BEFORE, moved, 80);
     EXPECT_EQ(last.finding.address, moved - 3);
 }
@@ -173,7 +173,7 @@ TEST(checks, frees_of_what_is_no_live_block) {
             checked_heap heap(static_cast<unsigned>(other) | TY_CHECK_SITES);
             char *block = site_one(heap, size);
             EXPECT_EQ(ty_free(block + 8), TY_E_ARGUMENT);
-            told interior = heap.only();
+            reported interior = heap.only();
             expect_block(interior, TY_FINDING_INTERIOR_FREE, block, size);
             EXPECT_EQ(interior.finding.address, block + 8);
             EXPECT_TRUE(in_function(interior.allocated, site_one)) << interior.text;
@@ -184,7 +184,7 @@ TEST(checks, frees_of_what_is_no_live_block) {
             EXPECT_TRUE(heap.found.empty());
             EXPECT_EQ(ty_free(block), TY_E_ARGUMENT);
             EXPECT_NE(strstr(ty_error_text(), "freed already"), nullptr) << ty_error_text();
-            told twice = heap.only();
+            reported twice = heap.only();
             expect_block(twice, TY_FINDING_FREED_TWICE, block, size);
             EXPECT_TRUE(in_function(twice.allocated, site_one)) << twice.text;
             EXPECT_FALSE(twice.freed.empty());
@@ -193,7 +193,7 @@ TEST(checks, frees_of_what_is_no_live_block) {
 
             void *wild = static_cast<char *>(ty_heap_base(heap.heap)) + (size_t{1} << 34);
             EXPECT_EQ(ty_free(wild), TY_E_ARGUMENT);
-            told nowhere = heap.only();
+            reported nowhere = heap.only();
             EXPECT_EQ(nowhere.finding.kind, TY_FINDING_WILD_FREE);
             EXPECT_EQ(nowhere.finding.address, wild);
             EXPECT_EQ(nowhere.finding.block, nullptr);
@@ -208,7 +208,7 @@ TEST(checks, writes_into_freed_blocks) {
     EXPECT_EQ(ty_heap_verify(heap.heap, nullptr, nullptr), TY_E_DAMAGED);
     for (int i = 0; i < 1000 && heap.found.empty(); i++)
         EXPECT_EQ(ty_free(heap.make(200)), TY_OK);
-    told one = heap.only();
+    reported one = heap.only();
     expect_block(one, TY_FINDING_WRITE_FREED, block, 100);
     EXPECT_EQ(one.finding.address, block + 42);
     EXPECT_TRUE(in_function(one.allocated, site_one)) << one.text;
@@ -258,7 +258,7 @@ TEST(checks, leaks_of_four_threads_by_site_and_bytes) {
 
     heap.end();
     ASSERT_EQ(heap.found.size(), 2u);
-    const told &leak = heap.found[0];
+    const reported &leak = heap.found[0];
     EXPECT_EQ(leak.finding.kind, TY_FINDING_LEAK);
     EXPECT_EQ(leak.finding.block_count, 4u);
     EXPECT_EQ(leak.finding.total_bytes, 400u);
@@ -350,7 +350,7 @@ TEST(checks, what_a_checked_heap_has_not) {
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) // they have handlers of their own for faults
 namespace {
 
-// Runs a function that is to die of SIGSEGV, and gives what it told on standard error before.
+// Runs a function that is to die of SIGSEGV, and gives what it reported on standard error before.
 template <class Function>
 void expect_fault(Function plant, const char *words) {
     EXPECT_EXIT(
@@ -375,9 +375,9 @@ volatile char sink;
 
 TEST(checks_death, accesses_to_guard_pages_and_freed_blocks) {
     expect_fault([] { with_guards([](char *block) { block[4000] = 1; }); },
-                 "a write at 0x[0-9a-f]+, 1 byte behind the end of the block at 0x[0-9a-f]+ of 4000 bytes"
+                 "a write at 0x[0-9a-f]+, 1 byte after the end of the block at 0x[0-9a-f]+ of 4000 bytes"
                  "(.|\n)*allocated by thread");
-    expect_fault([] { with_guards([](char *block) { sink = block[4100]; }); }, "a read at .*101 bytes behind the end");
+    expect_fault([] { with_guards([](char *block) { sink = block[4100]; }); }, "a read at .*101 bytes after the end");
     expect_fault(
         [] {
             with_guards([](char *block) {
@@ -400,7 +400,7 @@ TEST(checks_death, without_a_callback_the_text_goes_to_standard_error) {
             block[30] = 0;
             static_cast<void>(ty_free(block));
         },
-        "taiyen: a write at 0x[0-9a-f]+, 1 byte behind the end of the block at 0x[0-9a-f]+ of 30 bytes, noticed by "
+        "taiyen: a write at 0x[0-9a-f]+, 1 byte after the end of the block at 0x[0-9a-f]+ of 30 bytes, noticed by "
         "its free");
     EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
 }

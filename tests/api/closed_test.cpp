@@ -36,9 +36,9 @@ const closed_call closed_calls[] = {
     {"ty_alloc_aligned", [](ty_heap *h) { return none(ty_alloc_aligned(h, 100, 64)); }},
     {"ty_alloc_at", [](ty_heap *h) { return is(ty_alloc_at(h, &h, 100)); }},
     {"ty_make_extents", [](ty_heap *h) { return is(ty_make_extents(h, nullptr, 0, nullptr)); }},
-    {"ty_each_own_block",
+    {"ty_each_internal_block",
      [](ty_heap *h) {
-         return is(ty_each_own_block(
+         return is(ty_each_internal_block(
              h, [](const ty_block *, void *) { return true; }, nullptr));
      }},
     {"ty_heap_class_table",
@@ -126,7 +126,7 @@ TEST(closed, a_transaction_of_a_closed_heap) {
     EXPECT_EQ(nullptr, ty_txn_heap(txn));
 }
 
-// So many handles are told, whatever is opened meanwhile; what is kept of them takes no memory worth counting.
+// So many handles are reported, whatever is opened meanwhile; what is kept of them takes no memory worth counting.
 TEST(closed, many_heaps) {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.limit_bytes = size_t{64} << 20;

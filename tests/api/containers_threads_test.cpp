@@ -147,7 +147,7 @@ TEST_P(containers_of_threads, what_goes_through_queues_arrives_once) {
                     heap->atomically(
                         [&](atomic_txn &txn) {
                             out.push(txn,
-                                     txn.either([&] { return sent[0]->pop(txn); }, [&] { return sent[1]->pop(); }));
+                                     txn.or_else([&] { return sent[0]->pop(txn); }, [&] { return sent[1]->pop(); }));
                             if (n % 7 == 3 && drops)
                                 throw std::runtime_error("dropped");
                         },

@@ -146,7 +146,7 @@ ty_status make_table(const writer_kind &kind, ty_heap *heap, table **all) {
     return status ? status : ty_commit(txn);
 }
 
-// The child: writes until it is told to stop.
+// The child: writes until the parent stops it.
 bool write_heap(const writer_kind &kind, const std::string &path, shared_state &state) {
     const ty_open_options options = options_of(kind);
     ty_heap *heap = nullptr;

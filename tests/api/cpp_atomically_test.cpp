@@ -121,7 +121,7 @@ TEST_P(cpp_atomically, pointers_are_followed) {
     heap->atomically([&](atomic_txn &txn) {
         for (long i = 1; i <= 3; i++)
             txn[the->first] = txn.make<item>(i, txn[the->first]);
-        txn.expect(the->a, the->b);
+        txn.prefetch(the->a, the->b);
     });
     const long sum = heap->atomically([&](atomic_txn &txn) {
         long total = 0;
@@ -289,14 +289,14 @@ TEST_P(cpp_atomically, a_constructor_that_throws) {
 
 TEST_P(cpp_atomically, the_modes) {
     const auto add = [&](atomic_txn &txn) { txn[the->a] += 1; };
-    taiyen::atomic_result told;
+    taiyen::atomic_result reported;
     uint64_t last = 0;
     for (const ty_commit_mode mode : {TY_COMMIT_SYNC, TY_COMMIT_ASYNC, TY_COMMIT_STREAM}) {
-        heap->atomically(add, mode, &told);
-        EXPECT_GT(told.lsn, last);
-        last = told.lsn;
+        heap->atomically(add, mode, &reported);
+        EXPECT_GT(reported.lsn, last);
+        last = reported.lsn;
         if (lasts()) {
-            EXPECT_TRUE(heap->is_durable(told.lsn, true).value());
+            EXPECT_TRUE(heap->is_durable(reported.lsn, true).value());
         }
     }
     taiyen::atomic_options options;
@@ -310,8 +310,8 @@ TEST_P(cpp_atomically, the_modes) {
             add(txn);
             heap->atomically(add, options);
         },
-        options, &told);
-    EXPECT_EQ(1u, told.runs);
+        options, &reported);
+    EXPECT_EQ(1u, reported.runs);
     EXPECT_EQ(TY_E_ARGUMENT, status_of([&] { heap->atomically([&] { heap->atomically(add, options); }); }))
         << "what may run again cannot have a part that must not";
     expect_durable(5, 0);

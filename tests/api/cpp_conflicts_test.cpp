@@ -44,7 +44,7 @@ TEST_P(cpp_conflicts, a_conflict_unwinds_and_runs_again) {
     };
     once_beside beside = change_both();
     int begun = 0, ended = 0, passed = 0;
-    taiyen::atomic_result told;
+    taiyen::atomic_result reported;
     const long sum = heap->atomically(
         [&](atomic_txn &txn) {
             begun++;
@@ -60,13 +60,13 @@ TEST_P(cpp_conflicts, a_conflict_unwinds_and_runs_again) {
             passed++;
             return memory[0] + memory[1];
         },
-        {}, &told);
+        {}, &reported);
     EXPECT_EQ(200, sum);
     EXPECT_EQ(2, begun);
     EXPECT_EQ(2, ended);
     EXPECT_EQ(1, passed) << "a body that has met a conflict does not go on";
-    EXPECT_EQ(2u, told.runs);
-    EXPECT_TRUE(told.committed);
+    EXPECT_EQ(2u, reported.runs);
+    EXPECT_TRUE(reported.committed);
 }
 
 // A body that ends as it likes: what its last run has done counts alone.
@@ -116,7 +116,7 @@ TEST_P(cpp_conflicts, destructors_may_use_a_transaction_that_is_lost) {
         ~guard() {
             txn[word] += 1;
             heap.atomically([&](atomic_txn &part) { part[word] += 10; });
-            txn.either([&] { txn[word] += 20; }, [] {});
+            txn.or_else([&] { txn[word] += 20; }, [] {});
         }
     };
     once_beside beside = change_both();
@@ -238,7 +238,7 @@ TEST_P(cpp_conflicts, waits_for_a_change) {
         taken = heap->atomically([&](atomic_txn &txn) {
             if (txn[the->a] == 0) {
                 asks = true;
-                txn.wait();
+                txn.retry();
             }
             return txn[the->a];
         });
@@ -249,7 +249,7 @@ TEST_P(cpp_conflicts, waits_for_a_change) {
     waits.join();
     EXPECT_EQ(5, taken);
     try {
-        heap->atomically([](atomic_txn &txn) { txn.wait(); });
+        heap->atomically([](atomic_txn &txn) { txn.retry(); });
         ADD_FAILURE() << "nothing that it has loaded can change";
     } catch (const taiyen::exception &failure) {
         EXPECT_EQ(TY_E_ARGUMENT, failure.status());
@@ -267,7 +267,7 @@ TEST_P(cpp_conflicts, a_wait_is_not_forgotten) {
                 try {
                     if (part[the->a] == 0) {
                         asks = true;
-                        part.wait();
+                        part.retry();
                     }
                 } catch (...) {
                 }
@@ -288,7 +288,7 @@ TEST_P(cpp_conflicts, one_or_the_other) {
             txn[the->small] = 1; // taken back where it waits
             const long value = txn[place];
             if (value == 0)
-                txn.wait();
+                txn.retry();
             txn[place] = 0;
             return value;
         };
@@ -296,12 +296,12 @@ TEST_P(cpp_conflicts, one_or_the_other) {
     the->b = 8;
     heap->atomically([&](atomic_txn &txn) {
         txn[the->small] = 7;
-        EXPECT_EQ(8, txn.either(take(the->a), take(the->b)));
-        EXPECT_EQ(9, txn.either(take(the->a), [] { return 9L; }));
+        EXPECT_EQ(8, txn.or_else(take(the->a), take(the->b)));
+        EXPECT_EQ(9, txn.or_else(take(the->a), [] { return 9L; }));
         EXPECT_EQ(1, txn[the->small]);
         txn[the->small] = 7;
-        txn.either([&] { take(the->a)(txn); }, [&] { EXPECT_EQ(7, txn[the->small]); });
-        EXPECT_THROW(txn.either(
+        txn.or_else([&] { take(the->a)(txn); }, [&] { EXPECT_EQ(7, txn[the->small]); });
+        EXPECT_THROW(txn.or_else(
                          [&] {
                              txn[the->small] = 2;
                              throw std::runtime_error("no");

@@ -1,5 +1,5 @@
-// Goal: ty_each_extent tells which blocks of a span are live, and ty_make_extents makes exactly the blocks that extents
-// tell of, or refuses an extent without a change. Method: heaps with blocks of many sizes, some freed, are made anew at
+// Goal: ty_each_extent shows which blocks of a span are live, and ty_make_extents makes exactly the blocks that extents
+// report, or refuses an extent without a change. Method: heaps with blocks of many sizes, some freed, are made anew at
 // the same places in an empty heap, and compared block by block.
 #include "fixture.hpp"
 
@@ -222,8 +222,8 @@ TEST(make_extents, of_heaps_that_have_none) {
     ASSERT_EQ(ty_heap_start_checks(checked.heap, &checks), TY_OK) << ty_error_text();
     expect_refusal(ty_make_extents(checked.heap, &extent, 1, nullptr), TY_E_UNSUPPORTED);
     auto count = [](const ty_block *, void *) { return true; };
-    expect_refusal(ty_each_own_block(checked.heap, count, nullptr), TY_E_UNSUPPORTED);
-    expect_refusal(ty_each_own_block(concurrent.heap, nullptr, nullptr), TY_E_ARGUMENT, "callback");
+    expect_refusal(ty_each_internal_block(checked.heap, count, nullptr), TY_E_UNSUPPORTED);
+    expect_refusal(ty_each_internal_block(concurrent.heap, nullptr, nullptr), TY_E_ARGUMENT, "callback");
 }
 
 TEST(make_extents, of_heaps_in_files) {

@@ -54,7 +54,7 @@ int in_child(const std::function<bool()> &body);
 // Small options: a limit of 64 MiB, background work by calls, so that tests decide when batches are checkpointed.
 ty_open_options small_options();
 
-// A document of which any two snapshots differ, and of which each can be told whether it is whole: a chain of blocks
+// A document of which any two snapshots differ, and of which each can be checked whether it is whole: a chain of blocks
 // whose sum is kept in the root.
 void grow_document(ty_heap *heap, uint64_t generation);
 // The generation, if the document is whole; a test failure and 0 otherwise.

@@ -123,8 +123,8 @@ TEST_F(flipped_bits, in_both_journal_headers_are_refused) {
     }
 }
 
-// The newest batch cannot be told from one that a crash left incomplete: the open goes back to the one before. Damage
-// in any other is refused, since the batch behind it says that it was acknowledged.
+// The newest batch cannot be distinguished from one that a crash left incomplete: the open goes back to the one before.
+// Damage in any other is refused, since the batch after it says that it was acknowledged.
 TEST_F(flipped_bits, in_the_page_lists_are_refused_or_cost_the_newest_snapshot_alone) {
     const uint64_t size = fs::file_size(journal_);
     uint64_t chunks = 0, flips = 0, noticed = 0, newest = 0;

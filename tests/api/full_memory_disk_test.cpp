@@ -68,7 +68,7 @@ struct life {
             return ty_open(path.c_str(), &reading, &heap, nullptr);
         return ty_open(path.c_str(), &options, &heap, nullptr);
     }
-    // A block with a text at its start, and nothing written behind the first so many bytes.
+    // A block with a text at its start, and nothing written after the first so many bytes.
     ty_status add(const char *name, size_t bytes, size_t written) const {
         ty_txn *txn = nullptr;
         if (kind == TY_TRANSACTIONAL)
@@ -126,7 +126,7 @@ struct life {
     }
 };
 
-int tell(const life &one, int full_at, int step, ty_status status) {
+int report(const life &one, int full_at, int step, ty_status status) {
     fprintf(stderr, "kind %d, full at step %d, step %d: %s: %s\n", static_cast<int>(one.kind), full_at, step,
             ty_status_name(status), ty_error_text());
     return 1;
@@ -143,19 +143,19 @@ int live(life one, int full_at) {
         ty_status status = one.step(step);
         if (status == TY_E_SPACE && full) {
             if (strstr(ty_error_text(), "-creating")) // no such file is there
-                return tell(one, full_at, step, status);
+                return report(one, full_at, step, status);
             one.empty();
             full = false;
             status = one.step(step);
         }
         if (status != TY_OK)
-            return tell(one, full_at, step, status);
+            return report(one, full_at, step, status);
     }
     ty_status status = ty_close(one.heap);
-    return status == TY_OK || (status == TY_E_SPACE && full) ? 0 : tell(one, full_at, steps, status);
+    return status == TY_OK || (status == TY_E_SPACE && full) ? 0 : report(one, full_at, steps, status);
 }
 
-// A process dies behind its second snapshot; then the disk is full.
+// A process dies after its second snapshot; then the disk is full.
 int live_again(life one, bool read_only) {
     pid_t child = fork();
     if (child == 0) {
@@ -174,7 +174,7 @@ int live_again(life one, bool read_only) {
         status = one.open_heap(read_only);
     }
     if (status != TY_OK || !one.has_all())
-        return tell(one, -1, read_only ? 1 : 0, status);
+        return report(one, -1, read_only ? 1 : 0, status);
     return 0;
 }
 
@@ -188,7 +188,7 @@ void in_small_tmpfs(Function function) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     if (WIFEXITED(status) && WEXITSTATUS(status) == refused)
         GTEST_SKIP() << "no mounts here";
-    EXPECT_EQ(status, 0) << "a signal, or what the child has told";
+    EXPECT_EQ(status, 0) << "a signal, or what the child has reported";
 }
 
 } // namespace

@@ -301,7 +301,7 @@ AT(ty_feed_position, open_number, 56);
 AT(ty_feed_position, open_random, 64);
 AT(ty_feed_position, has_record, 72);
 AT(ty_feed_position, streams, 76);
-AT(ty_feed_position, place, 80);
+AT(ty_feed_position, log_positions, 80);
 AT(ty_feed_position, checksum, 272);
 
 SIZE(ty_feed_record, 40);
@@ -320,7 +320,7 @@ AT(ty_replica_options, unlogged, 24);
 SIZE(ty_log_entry, 56);
 AT(ty_log_entry, kind, 0);
 AT(ty_log_entry, stream, 4);
-AT(ty_log_entry, marked, 6);
+AT(ty_log_entry, independent, 6);
 AT(ty_log_entry, lsn, 8);
 AT(ty_log_entry, position, 16);
 AT(ty_log_entry, address, 24);

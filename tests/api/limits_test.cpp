@@ -1,4 +1,4 @@
-// Goal: limits hold by the pages that blocks lie in, truthfully; the soft one tells once each time that it is passed;
+// Goal: limits hold by the pages that blocks lie in, truthfully; the soft one reports once each time that it is passed;
 // statistics by class and by thread add up to those of the heap.
 // Method: allocate up to the limits with blocks of all kinds; compare with what iteration and verify count.
 #include "fixture.hpp"
@@ -31,13 +31,13 @@ public:
         limits.soft_bytes = soft;
         limits.hard_bytes = hard;
         limits.reached = [](ty_heap *, size_t used, void *self) {
-            static_cast<plain_heap *>(self)->told.push_back(used);
+            static_cast<plain_heap *>(self)->reported.push_back(used);
         };
         limits.context = this;
         EXPECT_EQ(ty_heap_set_limits(heap, &limits), TY_OK) << ty_error_text();
     }
     ty_heap *heap = nullptr;
-    std::vector<size_t> told;
+    std::vector<size_t> reported;
 };
 
 } // namespace
@@ -75,27 +75,27 @@ TEST(limits, the_hard_limit_holds_for_small_and_large_blocks_and_resizes) {
     }
 }
 
-TEST(limits, the_soft_limit_tells_each_time_that_it_is_passed) {
+TEST(limits, the_soft_limit_reports_each_time_that_it_is_passed) {
     plain_heap heap;
     heap.set(1 << 20, 0);
     void *below = ty_alloc(heap.heap, 512 << 10);
-    EXPECT_TRUE(heap.told.empty());
+    EXPECT_TRUE(heap.reported.empty());
     void *beyond = ty_alloc(heap.heap, 600 << 10);
-    ASSERT_EQ(heap.told.size(), 1u);
-    EXPECT_EQ(heap.told[0], heap.stats().used_bytes);
+    ASSERT_EQ(heap.reported.size(), 1u);
+    EXPECT_EQ(heap.reported[0], heap.stats().used_bytes);
     EXPECT_EQ(ty_free(ty_alloc(heap.heap, 1 << 20)), TY_OK);
-    EXPECT_EQ(heap.told.size(), 1u) << "it is beyond it all the time";
+    EXPECT_EQ(heap.reported.size(), 1u) << "it is beyond it all the time";
     EXPECT_EQ(ty_free(beyond), TY_OK);
     std::vector<void *> small;
-    while (heap.told.size() == 1 && small.size() < 100'000)
+    while (heap.reported.size() == 1 && small.size() < 100'000)
         small.push_back(ty_alloc(heap.heap, 100));
-    EXPECT_EQ(heap.told.size(), 2u);
+    EXPECT_EQ(heap.reported.size(), 2u);
     heap.set(4096, 0);
-    EXPECT_EQ(heap.told.size(), 3u) << "at once, when it is passed already";
+    EXPECT_EQ(heap.reported.size(), 3u) << "at once, when it is passed already";
     for (void *block : small)
         EXPECT_EQ(ty_free(block), TY_OK);
     EXPECT_NE(ty_resize(below, 2 << 20), nullptr);
-    EXPECT_EQ(heap.told.size(), 3u);
+    EXPECT_EQ(heap.reported.size(), 3u);
 }
 
 TEST(limits, a_resize_can_pass_the_soft_limit) {
@@ -103,7 +103,7 @@ TEST(limits, a_resize_can_pass_the_soft_limit) {
     void *block = ty_alloc(heap.heap, 100'000);
     heap.set(1 << 20, 0);
     EXPECT_NE(ty_resize(block, 3 << 20), nullptr);
-    EXPECT_EQ(heap.told.size(), 1u);
+    EXPECT_EQ(heap.reported.size(), 1u);
 }
 
 TEST(limits, classes_and_threads_add_up) {

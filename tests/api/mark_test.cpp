@@ -134,7 +134,7 @@ TEST_P(mark, a_read_into_a_registered_buffer) {
     EXPECT_EQ(std::string(4 * page, 'B'), after_snapshot());
 }
 
-// The log is told by a declaration before, the snapshots by the mark: with the log's part lost to a snapshot, and not.
+// A declaration before informs the log, the mark the snapshots: with the log's part lost to a snapshot, and not.
 TEST_P(mark, a_read_into_a_registered_buffer_in_a_transaction) {
     ring uring;
     if (GetParam() != TY_TRANSACTIONAL || !uring.start(block, 4 * page))

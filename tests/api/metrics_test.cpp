@@ -25,7 +25,7 @@ using namespace api_test;
 
 namespace {
 
-constexpr uint64_t patience_ms = 20000; // for a look that comes at once
+constexpr uint64_t timeout_ms = 20000; // for a look that comes at once
 
 ty_open_options watched_options(ty_kind kind = TY_TRANSACTIONAL) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
@@ -59,7 +59,7 @@ public:
     ty_metrics read() {
         ty_metrics figures{};
         figures.struct_size = sizeof figures;
-        EXPECT_EQ(ty_metrics_read(metrics_page, patience_ms, &figures), TY_OK) << ty_error_text();
+        EXPECT_EQ(ty_metrics_read(metrics_page, timeout_ms, &figures), TY_OK) << ty_error_text();
         return figures;
     }
     uint64_t timed() {
@@ -174,7 +174,7 @@ TEST(metrics_page, says_what_the_calls_say) {
     EXPECT_EQ(figures.dirty_pages, dirty);
 }
 
-TEST(metrics_page, tells_classes_and_snapshots) {
+TEST(metrics_page, reports_classes_and_snapshots) {
     folder files;
     opened one(files.path("heap"));
     for (int i = 0; i < 70; ++i) {
@@ -184,16 +184,16 @@ TEST(metrics_page, tells_classes_and_snapshots) {
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK) << ty_error_text();
     (void)look.read();
-    std::vector<ty_class_stats> told, known;
+    std::vector<ty_class_stats> reported, known;
     auto add = [](const ty_class_stats *stats, void *all) {
         static_cast<std::vector<ty_class_stats> *>(all)->push_back(*stats);
         return true;
     };
-    ty_metrics_each_class(look.metrics_page, add, &told);
+    ty_metrics_each_class(look.metrics_page, add, &reported);
     ASSERT_EQ(ty_each_class(one.heap, add, &known), TY_OK);
-    ASSERT_EQ(told.size(), known.size());
-    for (size_t i = 0; i < told.size(); ++i)
-        EXPECT_EQ(memcmp(&told[i], &known[i], sizeof told[i]), 0);
+    ASSERT_EQ(reported.size(), known.size());
+    for (size_t i = 0; i < reported.size(); ++i)
+        EXPECT_EQ(memcmp(&reported[i], &known[i], sizeof reported[i]), 0);
     std::vector<ty_metrics_snapshot> snapshots;
     auto keep = [](const ty_metrics_snapshot *snapshot, void *all) {
         static_cast<std::vector<ty_metrics_snapshot> *>(all)->push_back(*snapshot);
@@ -238,7 +238,7 @@ std::vector<uint32_t> dirty_by_cell(ty_heap *heap, uint64_t cell_bytes, uint64_t
 } // namespace
 
 // BD1: the cells of the dirty pages, of a heap with a page a cell and of one with several.
-TEST(metrics_page, tells_where_dirty_pages_lie) {
+TEST(metrics_page, reports_where_dirty_pages_lie) {
     for (const size_t touched : {size_t{1} << 20, size_t{20} << 20}) {
         folder files;
         opened one(files.path("heap"), watched_options(TY_SNAPSHOT));
@@ -270,7 +270,7 @@ TEST(metrics_page, tells_where_dirty_pages_lie) {
 }
 
 // BD1.
-TEST(metrics_page, tells_of_undo) {
+TEST(metrics_page, reports_undo) {
     folder files;
     opened one(files.path("heap"), watched_options(TY_SNAPSHOT));
     viewer look(files.path("heap"));
@@ -323,14 +323,14 @@ TEST(metrics_page, tells_of_undo) {
     agrees("a clear");
 }
 
-// BD1: what undo tells while somebody looks is whole.
+// BD1: what undo shows while somebody reads is whole.
 TEST(metrics_page, seqlock_is_whole) {
     taiyen::seqlock<7> words;
     std::atomic<bool> done{false};
-    std::thread teller([&] {
+    std::thread writer([&] {
         for (uint64_t n = 1; !done.load(); ++n) {
-            const uint64_t told[7] = {n, n, n, n, n, n, n};
-            words.tell(told);
+            const uint64_t written[7] = {n, n, n, n, n, n, n};
+            words.publish(written);
         }
     });
     uint64_t reads = 0;
@@ -343,12 +343,12 @@ TEST(metrics_page, seqlock_is_whole) {
             EXPECT_EQ(word, read[0]);
     }
     done = true;
-    teller.join();
+    writer.join();
     EXPECT_GT(reads, 0u);
 }
 
 // BD1: the bound of the options, and what is used of it once the heap is larger than that.
-TEST(metrics_page, tells_of_private_memory) {
+TEST(metrics_page, reports_private_memory) {
     folder files;
     ty_open_options options = watched_options(TY_SNAPSHOT);
     options.memory_bytes = size_t{2} << 20;
@@ -475,7 +475,7 @@ TEST(metrics_page, nothing_that_others_write_harms) {
     EXPECT_EQ(ty_heap_verify(again.heap, nullptr, nullptr), TY_OK);
 }
 
-// BD2: what a program tells may have been written by anybody.
+// BD2: what a program publishes may have been written by anybody.
 TEST(metrics_page, hostile_metrics_pages_are_refused) {
     folder files;
     written_metrics fake(files.path("heap"));
@@ -489,10 +489,10 @@ TEST(metrics_page, hostile_metrics_pages_are_refused) {
         *count = UINT64_MAX;
         ty_metrics figures{};
         figures.struct_size = sizeof figures;
-        expect_refusal(ty_metrics_read(look.metrics_page, patience_ms, &figures), TY_E_DAMAGED);
+        expect_refusal(ty_metrics_read(look.metrics_page, timeout_ms, &figures), TY_E_DAMAGED);
         fake.write(3);
         content.identity[0] ^= 1;
-        expect_refusal(ty_metrics_read(look.metrics_page, patience_ms, &figures), TY_E_DAMAGED);
+        expect_refusal(ty_metrics_read(look.metrics_page, timeout_ms, &figures), TY_E_DAMAGED);
         content.identity[0] ^= 1;
     }
     for (const auto &[cell_bytes, cells] : {std::pair<uint64_t, uint64_t>{4096, TY_METRICS_CELLS + 1},
@@ -510,7 +510,7 @@ TEST(metrics_page, hostile_metrics_pages_are_refused) {
         content.dirty_cells = cells;
         ty_metrics figures{};
         figures.struct_size = sizeof figures;
-        expect_refusal(ty_metrics_read(look.metrics_page, patience_ms, &figures), TY_E_DAMAGED);
+        expect_refusal(ty_metrics_read(look.metrics_page, timeout_ms, &figures), TY_E_DAMAGED);
     }
     fake.shown().version += 1;
     expect_refusal(viewer(files.path("heap")).status, TY_E_FORMAT, "heap");
@@ -546,7 +546,7 @@ TEST(metrics_page, of_another_process_that_is_killed) {
         figures.struct_size = sizeof figures;
         ty_status status = TY_OK;
         for (int i = 0; i < 3 && status == TY_OK; ++i) // a look that it had taken may be there still
-            status = ty_metrics_read(look.metrics_page, patience_ms, &figures);
+            status = ty_metrics_read(look.metrics_page, timeout_ms, &figures);
         expect_refusal(status, TY_E_NOT_FOUND);
     }
     viewer dead(files.path("heap"));

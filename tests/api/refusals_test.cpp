@@ -227,7 +227,7 @@ TEST_F(bad_files, a_taken_address_range) {
     EXPECT_EQ(ty_close(heap), TY_OK);
 }
 
-// A heap and its copies have one place. Who opens both in a process is told so, and by the names that they have now.
+// A heap and its copies have one place. Who opens both in a process gets an error, with the names that they have now.
 TEST_F(bad_files, a_copy_of_a_heap_that_is_open) {
     make_heap(heap_path(), 1, 1);
     const std::string copy = files_.path("copy.ty"), moved = files_.path("moved.ty");
@@ -269,15 +269,15 @@ TEST_F(bad_files, a_taken_place_of_a_larger_limit) {
     info.struct_size = sizeof info;
     ASSERT_EQ(ty_read_info(heap_path().c_str(), nullptr, &info), TY_OK);
     ASSERT_EQ(info.limit_bytes, limit);
-    void *behind = static_cast<char *>(info.base) + limit + (size_t{1} << 20);
-    ASSERT_EQ(mmap(behind, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), behind);
+    void *after = static_cast<char *>(info.base) + limit + (size_t{1} << 20);
+    ASSERT_EQ(mmap(after, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), after);
     const disk_state before = look_at_disk(files_.root());
     ty_open_options options = small_options();
     options.limit_bytes = 2 * limit;
     ty_heap *heap = nullptr;
     expect_refusal(ty_open(heap_path().c_str(), &options, &heap, nullptr), TY_E_ADDRESS, "");
     EXPECT_EQ(look_at_disk(files_.root()), before) << "a refusal changed a file";
-    munmap(behind, 4096);
+    munmap(after, 4096);
     ASSERT_EQ(ty_open(heap_path().c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
     EXPECT_EQ(ty_close(heap), TY_OK);
 }

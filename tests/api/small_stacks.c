@@ -1,6 +1,6 @@
 /* Goal: the stack that calls need is what persist.h says: 40 KiB for those that open, close and look at files, 24 KiB
  * for a snapshot, 16 KiB for blocks, transactions and a check of the heap. Method: threads with stacks of that size,
- * with a page behind each that nothing may touch, do each once. */
+ * with a page after each that nothing may touch, do each once. */
 #include "must.h"
 #include <limits.h>
 #include <pthread.h>

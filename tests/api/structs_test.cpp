@@ -1,6 +1,6 @@
 // Goal: programs compiled with shorter or longer versions of the public structs than the library's get what they asked
 // for, or a refusal, and no byte beyond their struct is read or written.
-// Method: structs cut and extended by hand, at the end of a page behind which nothing may be touched.
+// Method: structs cut and extended by hand, at the end of a page after which nothing may be touched.
 #include "fixture.hpp"
 
 #include <cstddef>

@@ -281,7 +281,8 @@ TEST_F(xa_test, recovers_what_a_killed_process_has_prepared) {
             work(xid, value + 1);
             EXPECT_EQ(XA_OK, prepare(xid));
         });
-        in_killed([&] { EXPECT_EQ(std::vector<std::string>{"killedb"}, recover()); }); // nobody has told the outcome
+        in_killed(
+            [&] { EXPECT_EQ(std::vector<std::string>{"killedb"}, recover()); }); // nobody has reported the outcome
         ASSERT_EQ(XA_OK, open());
         EXPECT_EQ(nullptr, ty_xa_heap(number));
         EXPECT_EQ(XAER_RMERR, start(xid_of("early")));

@@ -334,7 +334,7 @@ TEST_F(bench_program, measures_no_library_that_did_not_take_effect) {
 }
 #endif
 
-TEST_F(bench_program, tells_of_a_subject_that_there_is_not) {
+TEST_F(bench_program, reports_a_subject_that_there_is_not) {
     int code = 0;
     std::string text =
         complaint("undo --quick --divide 64 --case undo-64 --subject taiyen,nonsense --dir " + folder_.string(), code);

@@ -14,7 +14,7 @@ DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 
 def walk(program):
-    """The commands, and their long options, as the help tells them."""
+    """The commands, and their long options, as the help shows them."""
     def help_of(*words):
         return subprocess.run([program, "help", *words], check=True, capture_output=True, text=True).stdout
 

@@ -2,9 +2,9 @@
  *   make_heap PATH close     a snapshot heap, closed in order
  *   make_heap PATH archive   an archive heap, closed in order
  *   make_heap PATH abandoned an archive heap whose process dies
- *   make_heap PATH linked    a snapshot heap with a list of nodes behind the root "list", closed in order
+ *   make_heap PATH linked    a snapshot heap with a list of nodes after the root "list", closed in order
  *   make_heap PATH described the same, and it keeps the type descriptors of its nodes
- *   make_heap PATH code      a snapshot heap with ten addresses of a function behind the root "calls", closed in order
+ *   make_heap PATH code      a snapshot heap with ten addresses of a function after the root "calls", closed in order
  *   make_heap PATH undo      a snapshot heap with two transactions to undo and one to redo, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log
@@ -19,7 +19,7 @@
  *   make_heap PATH serve     a transactional heap, and a commit for each line of standard input, until that ends
  *   make_heap PATH steps     a snapshot heap of 8 MiB with undo, and a transaction of undo for each line
  *   make_heap PATH wide      the same of 300 MiB, most of which was never written
- * and with JOURNAL LOG behind these, with its journal and log there. */
+ * and with JOURNAL LOG after these, with its journal and log there. */
 #include <stdio.h>
 #include <string.h>
 #include <taiyen/concurrent.h>

@@ -54,8 +54,8 @@ class Log(CliTest):
         lines = [one for one in self.succeeds("log", "dump", heap).splitlines() if one.startswith("transaction ")]
         self.assertTrue(len(lines) == 3 and all(one.endswith(" in log stream 0") for one in lines), lines)
         entries = [json.loads(one) for one in self.succeeds("log", "dump", "--json", heap).splitlines()]
-        told = [(one["log_stream"], one["marked"]) for one in entries if one["kind"] == "transaction"]
-        self.assertEqual(told, [("0", False)] * 3)
+        reported = [(one["log_stream"], one["independent"]) for one in entries if one["kind"] == "transaction"]
+        self.assertEqual(reported, [("0", False)] * 3)
         one_ring = self.heap("commit", "one.ty")
         self.assertNotIn("log stream", self.succeeds("log", "stat", one_ring) + self.succeeds("log", "dump", one_ring))
         self.assertEqual(len(json.loads(self.succeeds("log", "stat", "--json", one_ring))["log_streams"]), 1)
@@ -78,7 +78,7 @@ class Log(CliTest):
             self.assertIn("would be refused: cannot open a heap " + says, info["open_text"])
             os.rename(self.path("away"), heap + suffix)
 
-    def test_info_tells_of_the_log(self):
+    def test_info_reports_the_log(self):
         heap = self.heap("commit")
         self.assertIn("replays 3 transactions from the log", self.succeeds("info", heap))
         self.assertIn("the log holds 3 transactions", self.succeeds("info", heap))
@@ -242,7 +242,7 @@ class Usage(CliTest):
     def test_words_that_are_missing(self):
         self.wrong([], "a command is missing", "")
         for words in (["log"], ["log", "--json", "a.ty"]):
-            self.wrong(words, "a word is missing behind 'log': say 'log stat' or 'log dump'", " log")
+            self.wrong(words, "a word is missing after 'log': say 'log stat' or 'log dump'", " log")
         for command in self.COMMANDS[:7]:
             more = ["--json"] if command == "map" else []
             self.wrong([*command.split(), *more], f"'{command}' needs a FILE", " " + command)
@@ -436,7 +436,7 @@ class Singular(CliTest):
         self.assertIn("replay    1 transaction, number 1; ", self.succeeds("log", "stat", path))
         self.assertIn("1 changed piece of data", self.succeeds("log", "stat", path))
         self.assertIn("1 block", self.succeeds("verify", path))
-        self.assertIn("the log holds 1 transaction behind", self.succeeds("info", path))
+        self.assertIn("the log holds 1 transaction after", self.succeeds("info", path))
         self.assertIn("replays 1 transaction from the log", self.succeeds("info", path))
         for command in (["info"], ["stat"], ["verify"], ["log", "stat"], ["log", "dump"]):
             self.assertNotRegex(self.succeeds(*command, path), r"(?<![\d.,])1 [a-z]+s\b")
@@ -623,7 +623,7 @@ class Verify(CliTest):
     def test_log(self):
         path = self.heap("commit")
         self.assertIn("sound", self.succeeds("scrub", path))
-        told = []
+        reported = []
         for offset, says in ((40, "log"), (4096 + 40, "log"), (8192 + 30, "log")):
             with open(path + "-log", "r+b") as file:
                 file.seek(offset)
@@ -632,12 +632,12 @@ class Verify(CliTest):
                 file.write(bytes([byte ^ 1]))
                 file.flush()
                 result = run("scrub", path)
-                told.append(result.stdout)
+                reported.append(result.stdout)
                 self.assertEqual(result.returncode, 1, str(offset) + result.stdout + result.stderr)
                 self.assertIn(says, result.stdout)
                 file.seek(offset)
                 file.write(bytes([byte]))
-        self.assertIn("two headers is damaged", told[0] + told[1])  # the older one; the newer one is needed
+        self.assertIn("two headers is damaged", reported[0] + reported[1])  # the older one; the newer one is needed
         os.rename(path + "-log", path + "-gone")
         result = run("scrub", path)
         self.assertEqual(result.returncode, 1)

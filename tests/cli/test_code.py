@@ -1,4 +1,4 @@
-"""Goal: taiyen verify tells of a heap's words that lead into code of the process that wrote it, and of no others.
+"""Goal: taiyen verify reports a heap's words that lead into code of the process that wrote it, and no others.
 Method: a heap with addresses of a function, and one without; the lines, and the JSON text.
 
     test_code.py TAIYEN MAKE_HEAP
@@ -18,17 +18,17 @@ class CodeWords(CliTest):
         self.assertEqual(result.stderr, "")
         return result.stdout
 
-    def test_the_first_words_and_their_number_are_told(self):
+    def test_the_first_words_and_their_number_are_reported(self):
         heap = self.heap("code")
         for option in ([], ["--quick"]):
             sound, *words, summary = self.verify(heap, *option).splitlines()
             self.assertIn("sound", sound)
-            told = [re.search(r"the word at (0x[0-9a-f]+), in the block of (\d+) bytes at (0x[0-9a-f]+), leads into "
+            reported = [re.search(r"the word at (0x[0-9a-f]+), in the block of (\d+) bytes at (0x[0-9a-f]+), leads into "
                               r"(.+), at 0x[0-9a-f]+$", line) for line in words]
-            self.assertEqual(len(told), 8, words)
-            self.assertNotIn(None, told, words)
-            first = int(told[0].group(3), 16)
-            self.assertEqual([int(one.group(1), 16) for one in told], [first + 8 * n for n in range(8)])
+            self.assertEqual(len(reported), 8, words)
+            self.assertNotIn(None, reported, words)
+            first = int(reported[0].group(3), 16)
+            self.assertEqual([int(one.group(1), 16) for one in reported], [first + 8 * n for n in range(8)])
             self.assertIn("10 words lead into code of a process that had the heap open", summary)
             self.assertIn("option code", summary)
 

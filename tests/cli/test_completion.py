@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Goal: shells complete each command and option of the program, and the words that an option takes. Method: ask the
-shells that are installed, bash always; hold what they are told against the help.
+shells that are installed, bash always; compare what they get with the help.
 
     tests/cli/test_completion.py TAIYEN MAKE_HEAP [unittest arguments]
 """

@@ -83,9 +83,9 @@ class Device(CliTest):
             self.assertRegex(each["why"], r"\d")
         self.assertTrue(one["place"]["notes"])
         self.assertGreaterEqual(one["rounds_apart"], 1)
-        told = [note for note in one["place"]["notes"] if "rounds of measuring" in note]
+        reported = [note for note in one["place"]["notes"] if "rounds of measuring" in note]
         if abs(one["rounds_apart"] - 1.5) > 0.01:  # it is rounded
-            self.assertEqual(bool(told), one["rounds_apart"] > 1.5)
+            self.assertEqual(bool(reported), one["rounds_apart"] > 1.5)
 
     def test_pictures(self):
         one = self.measured("--output", self.path("curves.svg"))
@@ -164,7 +164,7 @@ class Device(CliTest):
         self.succeeds("device", *SHORT, "--load", "8,1,16", self.disk)
         self.assertEqual(hashes(self.disk), before)
 
-    def test_memory_is_told(self):
+    def test_memory_is_reported(self):
         if not is_memory("/dev/shm"):
             self.skipTest("there is no tmpfs at /dev/shm")
         before = os.listdir("/dev/shm")

@@ -154,7 +154,7 @@ class Groups(CliTest):
                 program.stdin.write("\n")
                 program.stdin.flush()
                 self.assertEqual(program.stdout.readline(), "3 3\n")
-                why = reader.communicate("\n", timeout=60)[1]  # it cannot be told whether a.ty has the third one by now
+                why = reader.communicate("\n", timeout=60)[1]  # it is unknown whether a.ty has the third one by now
                 self.assertEqual(reader.returncode, 3)
                 self.assertIn("a.ty: close the older copy of it that is open here", why)
             self.holds_copies(3)

@@ -59,7 +59,7 @@ class LiveTest(CliTest):
 
 class Metrics(LiveTest):
     def extents(self, live):
-        """All of them: an answer has 200 at the most, and says how many there are behind these."""
+        """All of them: an answer has 200 at the most, and says how many there are after these."""
         at = 0
         while True:
             part = json.loads(live.get(f"extents?from={at}"))
@@ -342,7 +342,7 @@ class Page(LiveTest):
 
 class Hostile(LiveTest):
     def ask(self, live, request, wants=True):
-        """What stands behind "HTTP/1.1 " in the answer, and all of it."""
+        """What stands after "HTTP/1.1 " in the answer, and all of it."""
         with socket.create_connection(("127.0.0.1", live.port), timeout=30 if wants else 0.05) as connection:
             try:
                 connection.sendall(request)
@@ -452,7 +452,7 @@ class Idle(LiveTest):
             with self.assertRaises(subprocess.TimeoutExpired):
                 live.process.wait(8)
             self.assertIn(b"text/event-stream", connection.recv(65536))
-        self.ends(live)  # who has gone is noticed, although there was nothing to tell
+        self.ends(live)  # who has gone is noticed, although there was nothing to report
 
     def test_who_may_not_look_does_not_count(self):
         live = self.live(self.heap("undo"), "--idle", "2s")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Goal: the commands that look into a heap tell what is in it, whatever state it is in, and write to none of its files.
+"""Goal: the commands that look into a heap report what is in it, whatever state it is in, and write to none of its files.
 Method: heaps whose content the test knows; figures of one command are held against those of another.
 
     tests/cli/test_look.py TAIYEN MAKE_HEAP [unittest arguments]
@@ -38,7 +38,7 @@ class Look(CliTest):
 
 
 class Stat(Look):
-    def test_tells_what_info_map_and_log_tell(self):
+    def test_reports_what_info_map_and_log_report(self):
         for how in ("close", "archive", "linked", "die", "commit", "parts", "undo"):
             with self.subTest(how):
                 path = self.heap(how, how + ".ty")
@@ -73,7 +73,7 @@ class Stat(Look):
         path = self.heap("undo")
         stat = self.document("stat", path)
         self.assertEqual((stat["undo"]["undoable"], stat["undo"]["redoable"]), ("2", "1"))
-        self.assertEqual(stat["own_blocks"], "1")
+        self.assertEqual(stat["internal_blocks"], "1")
         self.assertIn("2 transactions to undo, 1 to redo", self.succeeds("stat", path))
         self.assertNotIn("undo", self.document("stat", self.heap("close", "without.ty")))
 
@@ -89,7 +89,7 @@ class Stat(Look):
             self.assertTrue(stat["in_use"])
             self.assertEqual(stat["live_blocks"], "688")
 
-    def test_what_cannot_be_opened_is_told_as_far_as_it_can(self):
+    def test_what_cannot_be_opened_is_reported_as_far_as_it_can(self):
         path = self.heap("die")
         os.rename(path + "-journal", self.path("away"))
         result = self.fails(1, "stat", path, says=("without its journal",))
@@ -148,7 +148,7 @@ class Dump(Look):
     def entries(self, path):
         return [json.loads(line) for line in self.succeeds("dump", "--json", path).splitlines()]
 
-    def test_tells_each_block_once(self):
+    def test_reports_each_block_once(self):
         for how in ("close", "archive", "die", "commit", "undo"):
             path = self.heap(how, how + ".ty")
             head, *entries = self.entries(path)
@@ -158,7 +158,7 @@ class Dump(Look):
             self.assertEqual(len({one["address"] for one in blocks}), int(stat["live_blocks"]))
             self.assertEqual(sum(int(one["size_bytes"]) for one in blocks), int(stat["live_bytes"]))
             self.assertEqual([one["name"] for one in roots], [root["name"] for root in stat["roots"]])
-            self.assertEqual(sum("own" in one for one in blocks), int(stat["own_blocks"]))
+            self.assertEqual(sum("internal" in one for one in blocks), int(stat["internal_blocks"]))
             self.assertEqual(head["live_blocks"], stat["live_blocks"])
             words = self.succeeds("dump", path)
             for one in blocks:
@@ -187,7 +187,7 @@ class Dump(Look):
 
     def test_a_block_of_pages_is_cut(self):
         path = self.heap("undo")
-        own, = [one for one in self.entries(path) if one.get("own")]
+        own, = [one for one in self.entries(path) if one.get("internal")]
         words = self.succeeds("dump", "--block", own["address"], path)
         self.assertIn("it is one of the library's", words)
         self.assertIn("more; --json has all", words)

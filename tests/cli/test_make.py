@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Goal: heaps are made, get larger and become another kind, keep their content, and no file is replaced. Method: run
-the commands, and compare with what `taiyen diff` and `info` tell.
+the commands, and compare with what `taiyen diff` and `info` report.
 
     tests/cli/test_make.py TAIYEN MAKE_HEAP [unittest arguments]
 """

@@ -43,16 +43,16 @@ class Pack(CliTest):
     def test_options(self):
         heap = self.heap("close")
         packed = self.path("packed")
-        told = json.loads(self.succeeds("pack", "--json", "--codec", "zstd", "--level=9", "--threads", "1", heap, packed))
-        self.assertEqual((told["path"], told["packed"]), (heap, packed))
-        self.assertEqual(int(told["packed_bytes"]), os.path.getsize(packed))
-        told = json.loads(
+        reported = json.loads(self.succeeds("pack", "--json", "--codec", "zstd", "--level=9", "--threads", "1", heap, packed))
+        self.assertEqual((reported["path"], reported["packed"]), (heap, packed))
+        self.assertEqual(int(reported["packed_bytes"]), os.path.getsize(packed))
+        reported = json.loads(
             self.succeeds("unpack", "--json", "--kind", "archive", "--limit", "1G", packed, self.path("large.ty")))
-        self.assertEqual((told["kind"], told["moved"], told["base"]), ("archive", False, told["old_base"]))
-        told = json.loads(self.succeeds("unpack", "--json", "--class-table", "dense", "--force", "--base",
+        self.assertEqual((reported["kind"], reported["moved"], reported["base"]), ("archive", False, reported["old_base"]))
+        reported = json.loads(self.succeeds("unpack", "--json", "--class-table", "dense", "--force", "--base",
                                         "0x560000000000", packed, self.path("tight.ty")))
-        self.assertEqual((told["base"], told["moved"]), ("0x560000000000", True))
-        self.assertGreater(int(told["used_bytes"]), int(told["live_bytes"]))
+        self.assertEqual((reported["base"], reported["moved"]), ("0x560000000000", True))
+        self.assertGreater(int(reported["used_bytes"]), int(reported["live_bytes"]))
         self.succeeds("verify", self.path("tight.ty"))
 
     def test_through_a_pipe(self):
@@ -95,8 +95,8 @@ class Pack(CliTest):
         packed = self.path("packed")
         self.succeeds("pack", heap, packed)
         self.assertIn("a sound packed heap (snapshot, at 0x", self.succeeds("check", packed))
-        told = json.loads(self.succeeds("check", "--json", packed))
-        self.assertEqual((told["sound"], told["kind"]), (True, "snapshot"))
+        reported = json.loads(self.succeeds("check", "--json", packed))
+        self.assertEqual((reported["sound"], reported["kind"]), (True, "snapshot"))
         self.fails(2, "check", heap, says=("does not begin as one",))
         self.fails(2, "check", self.path("none"), says=("none",))
         with open(packed, "r+b") as file:
@@ -114,8 +114,8 @@ class Pack(CliTest):
         self.assertRegex(self.succeeds("check", "--pointers", "--types", descriptors, heap), r"sound; [0-9,]+ blocks reached")
         self.fails(2, "check", "--pointers", heap, says=("keeps no type descriptors",))
         self.fails(2, "compact", heap, says=("keeps no type descriptors",))
-        told = json.loads(self.succeeds("compact", "--json", "--types", descriptors, heap))
-        self.assertLess(int(told["used_bytes"]), int(told["old_used_bytes"]) / 2)
+        reported = json.loads(self.succeeds("compact", "--json", "--types", descriptors, heap))
+        self.assertLess(int(reported["used_bytes"]), int(reported["old_used_bytes"]) / 2)
         self.succeeds("verify", heap)
         self.assertRegex(self.succeeds("check", "--pointers", "--types", descriptors, heap), r"sound; [0-9,]+ blocks reached")
         with open(descriptors, "w") as file:
@@ -125,8 +125,8 @@ class Pack(CliTest):
         self.assertIn("node", result.stdout)
         self.assertIn("no field leads there, but perhaps words that no field names", result.stdout)
         self.assertNotIn("(harmless)", result.stdout)  # the one forgotten pointer leads to all others
-        told = json.loads(run("check", "--pointers", "--json", "--types", descriptors, heap).stdout)
-        self.assertEqual((told["sound"], told["mismatches"][0]["kind"], told["mismatches"][0]["offset"]),
+        reported = json.loads(run("check", "--pointers", "--json", "--types", descriptors, heap).stdout)
+        self.assertEqual((reported["sound"], reported["mismatches"][0]["kind"], reported["mismatches"][0]["offset"]),
                          (False, "hidden", "0"))
         result = run("compact", "--types", descriptors, heap)
         self.assertEqual(result.returncode, 1)
@@ -136,8 +136,8 @@ class Pack(CliTest):
     def test_compact_makes_no_small_heap_larger(self):
         for how in ("close", "archive", "commit"):
             heap = self.heap(how, how + ".ty")
-            told = json.loads(self.succeeds("compact", "--force", "--json", heap))
-            self.assertLessEqual(int(told["used_bytes"]), int(told["old_used_bytes"]), how)
+            reported = json.loads(self.succeeds("compact", "--force", "--json", heap))
+            self.assertLessEqual(int(reported["used_bytes"]), int(reported["old_used_bytes"]), how)
             self.succeeds("verify", heap)
 
     def test_compact_makes_the_log_again_as_it_was(self):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Goal: of a damaged heap, `taiyen repair` gets what can be had, says truly what is missing, and never crashes.
 Method: heaps whose undamaged twin is at hand; regions of image, journal and log are flipped, zeroed and cut off; what
-was repaired is compared with the twin, and what differs must have been told.
+was repaired is compared with the twin, and what differs must have been reported.
 
     tests/cli/test_repair.py TAIYEN MAKE_HEAP [unittest arguments]
 """
@@ -75,10 +75,10 @@ class Repair(CliTest):
         return json.loads(result.stdout)
 
     def check_truth(self, twin, report):
-        """Whatever differs from the twin lies in a page that the report names, or behind an epoch that it says is lost,
-        or it tells of a problem. Of a heap that was not closed, the end may be lost without a trace."""
+        """Whatever differs from the twin lies in a page that the report names, or after an epoch that it says is lost,
+        or it reports a problem. Of a heap that was not closed, the end may be lost without a trace."""
         if report["damaged_tables"] != "0" and run("diff", twin, self.path("out.ty")).returncode == 2:
-            return  # what is a block there cannot be told
+            return  # what is a block there cannot be known
         found = self.differences(twin)
         if report["whole"]:
             self.assertTrue(found["same"] or not report["closed"] or report["unchecked_pages"] != "0", (report, found))
@@ -133,7 +133,7 @@ class Sound(Repair):
     def test_text(self):
         path = self.heap("commit")
         words = self.succeeds("repair", path, self.path("out.ty"))
-        self.assertIn("all, as far as its files tell", words)
+        self.assertIn("all, as far as its files show", words)
         self.assertIn("3 transactions done again", words)
         self.assertIn("3 blocks", words)
 
@@ -177,7 +177,7 @@ class Damaged(Repair):
         for page in (5, 6, 8, 9):
             self.change(path, PAGES_OFFSET + page * PAGE + 8, b"\xff\xee")
         subprocess.run(["fallocate", "--punch-hole", "--offset", str(PAGES_OFFSET + 7 * PAGE), "--length", str(PAGE),
-                        path], check=True)  # told of behind all that is there
+                        path], check=True)  # reported after all that is there
         report = self.repair(path)
         self.assertEqual(report["pages"], [{"first": "5", "count": "5"}])
         self.check_truth(twin, report)
@@ -199,7 +199,7 @@ class Damaged(Repair):
             differing = {page for page in range(10240) if page_of(one, page) != page_of(other, page)}
         self.assertLessEqual(differing, pages_of(report) | {0})
 
-    def test_what_has_no_checksum_is_told(self):
+    def test_what_has_no_checksum_is_reported(self):
         path = self.heap("close")
         report = self.repair(path)
         self.assertEqual(report["unchecked_pages"], "0")
@@ -284,7 +284,7 @@ class Damaged(Repair):
         done = [json.loads(line) for line in self.succeeds("log", "dump", "--json", path).splitlines()]
         lsns = [int(one["lsn"]) for one in done if one["kind"] == "transaction"]
         self.assertEqual(first - lsns[0], int(report["transactions"]))
-        self.assertIn(f"take transaction {first} or one soon behind it: it does not fit", "".join(report["problems"]))
+        self.assertIn(f"take transaction {first} or one soon after it: it does not fit", "".join(report["problems"]))
         self.remove("out.ty")
         self.assertIn(f"not from number {first} on", run("repair", path, self.path("out.ty")).stdout)
 
@@ -323,7 +323,7 @@ class Roomy(Repair):
         self.assertLess(os.stat(self.path("out.ty")).st_blocks * 512, 64 << 20)
         self.assertTrue(self.differences(path)["same"])
 
-    def test_what_is_cut_off_is_told_in_few_words(self):
+    def test_what_is_cut_off_is_reported_in_few_words(self):
         path = self.heap("roomy")
         os.truncate(path, 20 << 20)
         report = self.repair(path)

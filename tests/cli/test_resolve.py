@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Goal: `taiyen resolve` tells of a transaction in doubt, and settles it as it is told to. Method: heaps of make_heap
+"""Goal: `taiyen resolve` reports a transaction in doubt, and resolves it as the caller says. Method: heaps of make_heap
 whose last transaction is prepared.
 
     tests/cli/test_resolve.py TAIYEN MAKE_HEAP [unittest arguments]
@@ -12,7 +12,7 @@ from support import CliTest, run
 
 
 class Doubt(CliTest):
-    def test_tells(self):
+    def test_reports(self):
         sound, heap = self.heap("commit", "sound.ty"), self.heap("prepared")
         self.assertIn("nothing is in doubt", self.succeeds("resolve", sound))
         self.assertIn("nothing is in doubt", self.succeeds("resolve", self.heap("close", "plain.ty")))
@@ -24,7 +24,7 @@ class Doubt(CliTest):
         self.assertIn("prepared", self.succeeds("log", "dump", heap))
         self.assertIn("in doubt", self.succeeds("info", heap))
 
-    def test_settles(self):
+    def test_resolves(self):
         for word, outcome, holds in (("--commit", "committed", "2 blocks"), ("--rollback", "rolled back", "1 block")):
             heap = self.heap("prepared", word + ".ty")
             self.fails(1, "resolve", "--ask", heap, says=("in doubt",))

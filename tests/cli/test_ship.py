@@ -30,7 +30,7 @@ class Ship(CliTest):
         listed = [json.loads(line) for line in self.succeeds("ship", "--list", "--json", folder).splitlines()]
         self.assertEqual({one["kind"] for one in listed}, {"base", "segment"})
         self.assertIn("sound", self.succeeds("ship", "--verify", folder))
-        self.assertRegex(self.succeeds("restore", folder, self.path("back.ty")), r"as it was behind transaction \d+")
+        self.assertRegex(self.succeeds("restore", folder, self.path("back.ty")), r"as it was after transaction \d+")
         self.assertEqual(self.content(heap), self.content(self.path("back.ty")))
         self.assertEqual([name for name in os.listdir(self.folder) if "restoring" in name], [])
         newest = listed[-1]["last"]
@@ -65,7 +65,7 @@ class Ship(CliTest):
         os.remove(os.path.join(folder, base))
         result = run("ship", "--verify", folder)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("a base; nothing is damaged", result.stderr)  # nothing is left that tells of it
+        self.assertIn("a base; nothing is damaged", result.stderr)  # nothing is left that reports it
 
     def test_it_ends_with_an_interrupt(self):
         heap, folder = self.heap("commit"), self.path("folder")

@@ -49,7 +49,7 @@ class OverAnEngine:
 
     def publish_base(self, heap):
         publisher = self.runs("publish", heap)
-        self.assertIn("a base behind transaction", publisher.stdout.readline())
+        self.assertIn("a base after transaction", publisher.stdout.readline())
         self.ends(publisher, "published up to transaction")
 
     def test_there_and_back(self):
@@ -60,7 +60,7 @@ class OverAnEngine:
         self.ends(standby, "took transactions up to")
         said = self.succeeds(*self.words("promote", copy))
         self.assertIn("is the primary of term 2", said)
-        self.assertIn("a base behind transaction", said)  # or commits that wait for it would wait for ever
+        self.assertIn("a base after transaction", said)  # or commits that wait for it would wait for ever
         said = self.succeeds(*self.words("promote", copy))
         self.assertIn("is the primary already", said)
         self.assertNotIn("a base", said)
@@ -109,7 +109,7 @@ class OverAnEngine:
         self.ends(publisher, "published up to transaction")
         said, wrong = base.communicate(timeout=60)
         self.assertEqual(base.returncode, 0, wrong)
-        self.assertIn("a base behind transaction", said)
+        self.assertIn("a base after transaction", said)
 
     def test_an_interrupt_ends_the_waiting(self):
         standby = self.runs("standby", self.path("copy.ty"))
@@ -122,7 +122,7 @@ class OverAnEngine:
     def test_takes_over_when_the_publisher_is_killed(self):
         heap, copy = self.heap("commit"), self.path("copy.ty")
         publisher = self.runs("publish", heap)
-        self.assertIn("a base behind transaction", publisher.stdout.readline())
+        self.assertIn("a base after transaction", publisher.stdout.readline())
         standby = subprocess.Popen([support.TAIYEN, *self.words("standby", copy), "--take-over-after", "5s"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while not os.path.exists(copy + "-standby"):
@@ -207,7 +207,7 @@ class Standby(OverAnEngine, CliTest):
         self.assertIn("waiting for it", publisher.stderr.readline())
         again = subprocess.Popen([SERVER, "-c", self.path("nats.conf"), "-p", str(port)], stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: (again.kill(), again.wait()))
-        self.assertIn("a base behind transaction", publisher.stdout.readline())
+        self.assertIn("a base after transaction", publisher.stdout.readline())
         self.ends(publisher, "published up to transaction")
 
     def test_the_how_to_has_a_config_that_servers_take(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Goal: `taiyen types` tells where a program's types hold pointers, says what it does not know, and damaged files do no
+"""Goal: `taiyen types` shows where a program's types hold pointers, says what it does not know, and damaged files do no
 harm. Method: compile small programs and compare the text; then truncate one of them and flip its bits.
 
     tests/cli/test_types.py TAIYEN ATLAS_DEMO [AUDIT] [unittest arguments]
@@ -519,15 +519,15 @@ class Hostile(ShapesTest):
 
     def check(self, path):
         result = subprocess.run([TAIYEN, "types", path, "--root", "t=top"], capture_output=True, check=False, timeout=120)
-        told = result.stderr.decode(errors="replace")
-        self.assertIn(result.returncode, (0, 1, 2), told)
-        self.assertNotIn("Sanitizer", told)
-        self.assertNotIn("runtime error", told)
-        self.assertNotIn("terminate called", told)
+        reported = result.stderr.decode(errors="replace")
+        self.assertIn(result.returncode, (0, 1, 2), reported)
+        self.assertNotIn("Sanitizer", reported)
+        self.assertNotIn("runtime error", reported)
+        self.assertNotIn("terminate called", reported)
         if result.returncode == 2:
             self.assertEqual(result.stdout, b"")
-            self.assertIn("taiyen: ", told)
-        return result.returncode, told
+            self.assertIn("taiyen: ", reported)
+        return result.returncode, reported
 
     def programs(self):
         for flags in (["-c", "-gdwarf-5"], ["-shared", "-nostdlib", "-gdwarf-4", "-fPIC"]):
@@ -536,8 +536,8 @@ class Hostile(ShapesTest):
 
     def debug_ranges(self):
         """Where the sections of debug information lie in the file."""
-        told = subprocess.run(["readelf", "-SW", self.path("program")], capture_output=True, text=True, check=True).stdout
-        found = re.findall(r"\.debug_(?:info|abbrev|str|line|line_str)\s+\w+\s+\w+\s+(\w+)\s+(\w+)", told)
+        reported = subprocess.run(["readelf", "-SW", self.path("program")], capture_output=True, text=True, check=True).stdout
+        found = re.findall(r"\.debug_(?:info|abbrev|str|line|line_str)\s+\w+\s+\w+\s+(\w+)\s+(\w+)", reported)
         return [(int(offset, 16), int(size, 16)) for offset, size in found if int(size, 16)]
 
     def test_cut_off(self):
@@ -565,9 +565,9 @@ class Hostile(ShapesTest):
                     variant[at] = chance.choice((variant[at] ^ 1 << chance.randrange(8), 0, 0xff, chance.randrange(256)))
                 with open(path, "wb") as file:
                     file.write(variant)
-                code, told = self.check(path)
+                code, reported = self.check(path)
                 refused += code == 2
-                crashed += "libdw ended with the signal" in told
+                crashed += "libdw ended with the signal" in reported
         self.assertGreater(refused, 40)
         print(f"{refused} of 400 refused, {crashed} of them by an end of libdw", file=sys.stderr)
 

@@ -111,14 +111,14 @@ void fill(everything &all) {
         all.list.push_back(i);
     }
     all.text.emplace(100, 'o');
-    all.address.emplace(new item{}); // an assignment copies what a temporary has behind its flag
+    all.address.emplace(new item{}); // an assignment copies what a temporary has after its flag
     all.own = std::make_unique<item>();
     all.shared = std::make_shared<item>();
     all.weak = all.shared;
     all.pair = {std::string(30, 'p'), new item{}};
 }
 
-bool tell(const ty_audit_mismatch *finding, void *) {
+bool report(const ty_audit_mismatch *finding, void *) {
     std::printf("%s%s\n", finding->open ? "open: " : "", finding->text);
     return true;
 }
@@ -136,7 +136,7 @@ int check(const char *path) {
     ty_audit audit{};
     audit.struct_size = sizeof audit;
     if (ty_types_create(&descriptors) || ty_types_read(descriptors, text.data(), text.size()) ||
-        ty_audit_pointers(heap, descriptors, tell, nullptr, &audit))
+        ty_audit_pointers(heap, descriptors, report, nullptr, &audit))
         return fail();
     std::printf("%llu of %llu blocks reached\n", static_cast<unsigned long long>(audit.reached_blocks),
                 static_cast<unsigned long long>(audit.blocks));

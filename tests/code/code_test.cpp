@@ -341,7 +341,7 @@ TEST_F(code_heaps, what_is_in_doubt_is_refused_in_another_build) {
         bool refused;
     };
     for (const auto &[command, refused] :
-         {one{"hold-bare", false}, one{"hold-name", true}, one{"hold-range", true}, one{"hold-behind", false}}) {
+         {one{"hold-bare", false}, one{"hold-name", true}, one{"hold-range", true}, one{"hold-after", false}}) {
         for (int n = 0; n < 2; ++n)
             expect_fine(run("code_pie_1", {"snapshot", "mapped", command}), "right");
         const std::string before = files();
@@ -366,12 +366,12 @@ TEST_F(code_heaps, libraries_that_go_and_come_are_noted) {
 }
 
 // Numbers that stood in the heap before the library came to lie there. CD7.
-TEST_F(code_heaps, numbers_stay_where_a_plugin_is_noted) {
+TEST_F(code_heaps, numbers_stay_where_a_plugin_is_registered) {
     for (const char *kind : {"snapshot", "transactional"}) {
         const auto place = [&] { // of the library, where it is loaded late and nothing is at a random place
-            const outcome told = run("code_pie_1", {kind, "start-mapped", "where", TAIYEN_CODE_PLUGIN});
-            EXPECT_EQ(told.code, 0) << told.text;
-            return std::stoull(told.text.substr(2), nullptr, 16);
+            const outcome reported = run("code_pie_1", {kind, "start-mapped", "where", TAIYEN_CODE_PLUGIN});
+            EXPECT_EQ(reported.code, 0) << reported.text;
+            return std::stoull(reported.text.substr(2), nullptr, 16);
         };
         std::ostringstream command;
         command << "number-" << std::hex << place();
@@ -447,13 +447,13 @@ TEST_F(code_heaps, a_build_that_is_compatible_is_believed_once) {
     expect_fine(run("code_pie_same", {"snapshot", "start-default", "use"}));
 }
 
-// What would end the next run in a crash is told: five words, of which those of the library lead elsewhere.
-TEST_F(code_heaps, words_that_lead_into_code_are_told) {
+// What would end the next run in a crash is reported: five words, of which those of the library lead elsewhere.
+TEST_F(code_heaps, words_that_lead_into_code_are_reported) {
     for (const char *kind : {"snapshot", "transactional", "archive"}) {
         const std::string library = "its libraries ";
         expect_fine(run("code_shared_1", {kind, "default", "use"}));
         for (const char *reader : {"read", "default"}) {
-            const outcome got = run("code_pie_1", {reader, "ignored", "tell"});
+            const outcome got = run("code_pie_1", {reader, "ignored", "report"});
             EXPECT_EQ(got.code, 0);
             EXPECT_NE(got.text.find(library), std::string::npos) << got.text;
             EXPECT_NE(got.text.find("5 words"), std::string::npos) << got.text;
@@ -461,19 +461,19 @@ TEST_F(code_heaps, words_that_lead_into_code_are_told) {
         remove_files();
     }
     expect_fine(run("code_pie_1", {"snapshot", "mapped", "use"}));
-    const outcome got = run("code_pie_2", {"read", "ignored", "tell"});
+    const outcome got = run("code_pie_2", {"read", "ignored", "report"});
     EXPECT_NE(got.text.find("code_pie_1 "), std::string::npos) << got.text;
     EXPECT_NE(got.text.find("5 words"), std::string::npos) << got.text;
 }
 
 // CD9. Just when it is asked why the last process has crashed, that process has had the heap open.
-TEST_F(code_heaps, words_of_earlier_processes_are_told_of) {
+TEST_F(code_heaps, words_of_earlier_processes_are_reported) {
     for (const char *kind : {"snapshot", "transactional", "archive"}) {
         expect_fine(run("code_shared_1", {kind, "default", "use"}));
         for (int opens = 0; opens < 5; ++opens) {
             const outcome died = run("code_pie_1", {"default", "default", "die"});
             EXPECT_EQ(died.code, 128 + SIGKILL) << died.text;
-            const outcome got = run("code_pie_2", {"read", opens % 2 ? "default" : "ignored", "tell"});
+            const outcome got = run("code_pie_2", {"read", opens % 2 ? "default" : "ignored", "report"});
             EXPECT_NE(got.text.find("5 words; "), std::string::npos) << got.text;
             EXPECT_NE(got.text.find("5 seen by the open"), std::string::npos) << got.text;
             EXPECT_NE(got.text.find("; 5 words lead into code"), std::string::npos) << got.text;
@@ -481,7 +481,7 @@ TEST_F(code_heaps, words_of_earlier_processes_are_told_of) {
         remove_files();
     }
     expect_fine(run("code_pie_1", {"snapshot", "mapped", "use"}));
-    EXPECT_NE(run("code_pie_1", {"read", "default", "tell"}).text.find("; 0 seen by the open"), std::string::npos);
+    EXPECT_NE(run("code_pie_1", {"read", "default", "report"}).text.find("; 0 seen by the open"), std::string::npos);
 }
 
 // As the filters of containers do: personality is refused, or all of it but to ask. For the calling thread, and what it
@@ -521,8 +521,8 @@ TEST_F(code_heaps, a_start_that_a_sandbox_forbids_is_refused_with_a_text) {
         }
 }
 
-// Where the dynamic linker was told to start the program, it is what would be started again, with other arguments.
-TEST_F(code_heaps, a_program_that_the_dynamic_linker_was_told_to_start_is_not_started_again) {
+// Where the dynamic linker starts the program, it is what would be started again, with other arguments.
+TEST_F(code_heaps, a_program_that_the_dynamic_linker_starts_is_not_started_again) {
     std::ifstream maps("/proc/self/maps");
     std::string line, linker;
     while (linker.empty() && std::getline(maps, line))

@@ -28,7 +28,7 @@ namespace {
 [[gnu::used]] const long more_data[40] = {1, 2, 3};
 [[gnu::used]] const char *const more_texts[40] = {"these need relocations"};
 #endif
-#if BUILD == 2 // before the other one, and behind it in the first build
+#if BUILD == 2 // before the other one, and after it in the first build
 long thrice(long n) {
     return 3 * n;
 }
@@ -60,12 +60,12 @@ const long constants[4] = {7, 8, 9, 10};
 asm(".text\n.balign 8\n.globl bare_function\nbare_function:\n.long 4711\n.balign 8\n.previous");
 extern "C" const int bare_function;
 
-// A variable right behind an array: its address is the array's end as well. In the second build they lie apart.
+// A variable right after an array: its address is the array's end as well. In the second build they lie apart.
 const long row[4] = {1, 2, 3, 4};
 #if BUILD == 2
 [[gnu::used]] const long between[3] = {5, 6, 7};
 #endif
-const long behind = 6;
+const long after = 6;
 
 // The last one of that name is meant; in the second build there is one more.
 const char *one_of_one_name(int n) {
@@ -152,7 +152,7 @@ int use(ty_heap *heap, const ty_report &report, state &all) {
 }
 
 // Which words lead into code.
-int tell(ty_heap *heap, const ty_report &report) {
+int print_report(ty_heap *heap, const ty_report &report) {
     std::size_t count = 0;
     auto one = [](const ty_code_word *word, void *context) {
         ++*static_cast<std::size_t *>(context);
@@ -212,7 +212,7 @@ int hold(ty_heap *heap, const std::string &what) {
                : what == "table" ? held{find_table_of_library() + 1, nullptr}
                : what == "call"  ? held{reinterpret_cast<const void *>(find_table_of_library), nullptr}
                : what == "time"  ? held{reinterpret_cast<const void *>(time), nullptr}
-                                 : held{&behind, nullptr};
+                                 : held{&after, nullptr};
         if (ty_root_set(heap, "held", all))
             std::exit(fail(TY_E_ARGUMENT));
     });
@@ -230,7 +230,7 @@ int hold(ty_heap *heap, const std::string &what) {
 }
 
 // Numbers that stay what they are, whatever comes to lie there: that one, and one of each page around.
-int keep_numbers(ty_heap *heap, const char *text) {
+int persist_numbers(ty_heap *heap, const char *text) {
     constexpr std::uintptr_t count = 1024, page = 4096;
     const auto first = static_cast<std::uintptr_t>(std::strtoull(text, nullptr, 16)) - count / 2 * page;
     auto *all = static_cast<std::uintptr_t *>(ty_root(heap, "numbers"));
@@ -301,16 +301,16 @@ shape *(*load(ty_heap *, const char *, bool))(void *) {
 // Two libraries that were noted go, and another one comes, perhaps to the place of one of them.
 int exchange(ty_heap *heap, char **plugins) {
     void *first = dlopen(plugins[0], RTLD_NOW), *second = dlopen(plugins[1], RTLD_NOW);
-    ty_status status = ty_note_code(heap);
+    ty_status status = ty_register_code(heap);
     if (!first || !second || dlclose(first) || dlclose(second))
         std::exit(2);
     void *third = dlopen(plugins[2], RTLD_NOW);
     if (!third)
         std::exit(2);
-    status = status ? status : ty_note_code(heap);
+    status = status ? status : ty_register_code(heap);
     if (!status)
         status = change(heap, [&] { *make<void *>(heap) = dlsym(third, "name_of_plugin"); });
-    return status ? fail(status) : tell(heap, {});
+    return status ? fail(status) : print_report(heap, {});
 }
 
 shape *(*load(ty_heap *heap, const char *plugin, bool note))(void *) {
@@ -320,7 +320,7 @@ shape *(*load(ty_heap *heap, const char *plugin, bool note))(void *) {
         std::exit(2);
     }
     if (note)
-        if (ty_status status = ty_note_code(heap))
+        if (ty_status status = ty_register_code(heap))
             std::exit(fail(status));
     return reinterpret_cast<shape *(*)(void *)>(dlsym(library, "make_plugin_shape"));
 }
@@ -353,8 +353,8 @@ int main(int argc, char **argv) {
     ty_report report{};
     if (ty_status status = ty_open(argv[1], &options, &heap, &report))
         return fail(status);
-    if (!std::strcmp(command, "tell"))
-        return tell(heap, report);
+    if (!std::strcmp(command, "report"))
+        return print_report(heap, report);
     if (!std::strcmp(command, "die"))
         return raise(SIGKILL);
     if (!std::strncmp(command, "hold-", 5))
@@ -362,7 +362,7 @@ int main(int argc, char **argv) {
     if (!std::strcmp(command, "exchange"))
         return exchange(heap, argv + 5);
     if (!std::strncmp(command, "number-", 7))
-        return keep_numbers(heap, command + 7);
+        return persist_numbers(heap, command + 7);
     if (!std::strcmp(command, "no-undo")) {
         const ty_status status = ty_undo_detach(heap, false);
         return status || ty_close(heap) ? 1 : 0;

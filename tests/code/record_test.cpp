@@ -78,7 +78,7 @@ TEST_F(code_record_test, says_what_is_loaded) {
     EXPECT_TRUE(known);
 }
 
-TEST_F(code_record_test, each_wrong_byte_is_told) {
+TEST_F(code_record_test, each_wrong_byte_is_reported) {
     for (const char *root : {TY_CODE_ROOT, TY_SYMBOLS_ROOT}) {
         code_head *head = block(root);
         ASSERT_NE(head, nullptr);
@@ -94,7 +94,7 @@ TEST_F(code_record_test, each_wrong_byte_is_told) {
 }
 
 // The same with a checksum that fits: who made the file may have meant harm.
-TEST_F(code_record_test, impossible_numbers_are_told) {
+TEST_F(code_record_test, impossible_numbers_are_reported) {
     struct wrong {
         const char *root;
         size_t offset;
@@ -140,7 +140,7 @@ TEST_F(code_record_test, impossible_numbers_are_told) {
     EXPECT_EQ(find(), TY_E_DAMAGED);
 }
 
-TEST_F(code_record_test, a_root_that_leads_elsewhere_is_told) {
+TEST_F(code_record_test, a_root_that_leads_elsewhere_is_reported) {
     void *other = ty_alloc(heap_, 8);
     memset(other, 0, 8);
     ASSERT_EQ(ty_root_set(heap_, TY_CODE_ROOT, other), TY_OK);
@@ -189,10 +189,10 @@ public:
         now_.end = load_after + length;
         now_.build[0] = 2;
         now_.build_bytes = 20;
-        EXPECT_EQ(fates_.push({&object_, &now_, fate::changed}), TY_OK);
+        EXPECT_EQ(matches_.push({&object_, &now_, match_kind::changed}), TY_OK);
         fill(before, object_.build, block_before_, &before_);
         fill(after, build_of(now_), block_after_, &after_);
-        EXPECT_EQ(words_.create(before_, after_, fates_, none_), TY_OK);
+        EXPECT_EQ(words_.create(before_, after_, matches_, none_), TY_OK);
     }
     // Where what a word may be the end of began, as an offset; -1: it is a begin for certain.
     int64_t doubt(uint64_t offset) {
@@ -210,7 +210,7 @@ private:
     code_object object_{};
     os::loaded_object now_{};
     os::array<os::loaded_object> none_;
-    os::array<object_match> fates_;
+    os::array<object_match> matches_;
     os::array<char> block_before_, block_after_;
     code_record before_{}, after_{};
     translator words_;
@@ -273,7 +273,7 @@ TEST(code_symbols, the_first_of_one_name_is_not_certain_where_there_are_more) {
     EXPECT_EQ(other.look_up(100), -1); // as clang's -flto numbers those of other files
 }
 
-TEST(code_symbols, an_end_is_told_from_the_begin_of_what_is_behind) {
+TEST(code_symbols, an_end_is_distinguished_from_the_begin_of_what_is_after) {
     two_builds one({{10, 8, "a.c:local"},
                     {100, 32, "a"},
                     {132, 8, "b"},
@@ -294,7 +294,7 @@ TEST(code_symbols, an_end_is_told_from_the_begin_of_what_is_behind) {
     EXPECT_EQ(one.doubt(100), -1);
 }
 
-// A class with other bases has its further tables elsewhere; the first one always begins behind two words.
+// A class with other bases has its further tables elsewhere; the first one always begins after two words.
 TEST(code_symbols, tables_of_virtual_functions_keep_their_shape) {
     two_builds one({{100, 80, "_ZTV1A"}, {200, 80, "_ZTV1B"}}, {{500, 88, "_ZTV1A"}, {600, 80, "_ZTV1B"}});
     EXPECT_EQ(one.look_up(116), 516);
@@ -366,73 +366,73 @@ public:
         code_record record;
         record.objects = then_.data();
         record.count = then_.size();
-        EXPECT_EQ(find_fates(record, now_, &fates_), TY_OK);
+        EXPECT_EQ(match_objects(record, now_, &matches_), TY_OK);
     }
-    fate operator[](size_t n) const { return fates_[n].what; }
-    int64_t leads_to(size_t n) const { return fates_[n].now ? fates_[n].now - now_.begin() : -1; }
+    match_kind operator[](size_t n) const { return matches_[n].what; }
+    int64_t leads_to(size_t n) const { return matches_[n].now ? matches_[n].now - now_.begin() : -1; }
 
 private:
     std::vector<code_object> then_;
     os::array<os::loaded_object> now_;
-    os::array<object_match> fates_;
+    os::array<object_match> matches_;
 };
 
-TEST(code_objects, copies_of_one_file_are_told_by_their_names) {
+TEST(code_objects, copies_of_one_file_are_distinguished_by_their_names) {
     const made_object p{1, "p.so", 0x1000000}, q{1, "q.so", 0x2000000}, other_p{2, "p.so", 0x3000000};
     const auto at = [](made_object one, uint64_t load) {
         one.load = load;
         return one;
     };
     objects_then_and_now exchanged({p, q}, {at(q, p.load), at(p, q.load)});
-    EXPECT_EQ(exchanged[0], fate::moved);
+    EXPECT_EQ(exchanged[0], match_kind::moved);
     EXPECT_EQ(exchanged.leads_to(0), 1);
     EXPECT_EQ(exchanged.leads_to(1), 0);
     objects_then_and_now gone({p, q}, {p});
-    EXPECT_EQ(gone[0], fate::same);
-    EXPECT_EQ(gone[1], fate::missing);
+    EXPECT_EQ(gone[0], match_kind::same);
+    EXPECT_EQ(gone[1], match_kind::missing);
     objects_then_and_now unclear({p, q}, {{1, "r.so", 0x5000000}}); // which of the two was renamed?
-    EXPECT_EQ(unclear[0], fate::missing);
-    EXPECT_EQ(unclear[1], fate::missing);
+    EXPECT_EQ(unclear[0], match_kind::missing);
+    EXPECT_EQ(unclear[1], match_kind::missing);
     objects_then_and_now come({q}, {p, q});
-    EXPECT_EQ(come[0], fate::same);
+    EXPECT_EQ(come[0], match_kind::same);
     objects_then_and_now renamed({p}, {at(q, 0x5000000)});
-    EXPECT_EQ(renamed[0], fate::moved);
+    EXPECT_EQ(renamed[0], match_kind::moved);
     objects_then_and_now replaced({p}, {other_p, q}); // the old one is kept under another name
-    EXPECT_EQ(replaced[0], fate::missing);
+    EXPECT_EQ(replaced[0], match_kind::missing);
     objects_then_and_now updated({p, {2, "q.so", 0x2000000}}, {other_p}); // p became what q was, and q is not loaded
-    EXPECT_EQ(updated[0], fate::changed);
-    EXPECT_EQ(updated[1], fate::missing);
+    EXPECT_EQ(updated[0], match_kind::changed);
+    EXPECT_EQ(updated[1], match_kind::missing);
     const made_object other_folder{3, "p.so", 0x4000000};
     objects_then_and_now folders({p, other_folder}, {at(other_folder, 0x5000000)});
-    EXPECT_EQ(folders[0], fate::missing);
-    EXPECT_EQ(folders[1], fate::moved);
+    EXPECT_EQ(folders[0], match_kind::missing);
+    EXPECT_EQ(folders[1], match_kind::moved);
     objects_then_and_now one_new({p, other_folder}, {other_p, other_folder});
-    EXPECT_EQ(one_new[0], fate::changed);
-    EXPECT_EQ(one_new[1], fate::same);
+    EXPECT_EQ(one_new[0], match_kind::changed);
+    EXPECT_EQ(one_new[1], match_kind::same);
     made_object earlier = at(p, 0x2000000);
     earlier.gone = true;
     objects_then_and_now again({p, earlier}, {at(p, 0x7000000)}); // loaded twice, one after the other
-    EXPECT_EQ(again[0], fate::moved);
-    EXPECT_EQ(again[1], fate::moved);
+    EXPECT_EQ(again[0], match_kind::moved);
+    EXPECT_EQ(again[1], match_kind::moved);
     objects_then_and_now twins({p, at(p, 0x2000000)},
                                {p, at(p, 0x2000000)}); // of two folders, of which nothing is known
-    EXPECT_EQ(twins[0], fate::missing);
+    EXPECT_EQ(twins[0], match_kind::missing);
 }
 
-// What lies right behind an object is the end of its last array, unless another one begins there.
+// What lies right after an object is the end of its last array, unless another one begins there.
 TEST(code_objects, an_end_moves_along) {
     code_object before[2] = {};
     os::loaded_object now[2] = {};
-    os::array<object_match> fates;
+    os::array<object_match> matches;
     os::array<os::loaded_object> none;
     for (int n = 0; n < 2; ++n) {
         before[n].load = before[n].begin = load_before + n * length;
         before[n].end = before[n].begin + length;
         now[n].load = load_after + 10 * n * length;
-        ASSERT_EQ(fates.push({&before[n], &now[n], fate::moved}), TY_OK);
+        ASSERT_EQ(matches.push({&before[n], &now[n], match_kind::moved}), TY_OK);
     }
     translator words;
-    ASSERT_EQ(words.create({}, {}, fates, none), TY_OK);
+    ASSERT_EQ(words.create({}, {}, matches, none), TY_OK);
     EXPECT_GT(words.range().end, load_before + 2 * length);
     const auto leads_to = [&](uint64_t word) {
         const code_word found = words.look_up(word);

@@ -45,11 +45,11 @@ protected:
         code_object object{};
         object.begin = begin;
         object.end = end;
-        os::array<object_match> fates;
+        os::array<object_match> matches;
         history_words found;
-        EXPECT_EQ(fates.push({&object, nullptr, fate::missing}), TY_OK);
-        EXPECT_EQ(find_in_history(heap_, fates, translator{}, &found), TY_OK) << ty_error_text();
-        EXPECT_TRUE(found.count == 0 || found.object == fates.begin());
+        EXPECT_EQ(matches.push({&object, nullptr, match_kind::missing}), TY_OK);
+        EXPECT_EQ(find_in_history(heap_, matches, translator{}, &found), TY_OK) << ty_error_text();
+        EXPECT_TRUE(found.count == 0 || found.object == matches.begin());
         return found.count;
     }
     template <class Change>
@@ -102,7 +102,7 @@ TEST_F(code_words_test, what_an_undo_would_put_back_is_known) {
     ASSERT_EQ(ty_undo_attach(heap_, nullptr), TY_OK) << ty_error_text();
     ASSERT_EQ(ty_undo(heap_), TY_OK) << ty_error_text();
     EXPECT_EQ(words[1], word);
-    EXPECT_EQ(in_history(word, word + 1), 1u); // a redo, and an undo behind it
+    EXPECT_EQ(in_history(word, word + 1), 1u); // a redo, and an undo after it
     ASSERT_EQ(ty_undo_clear(heap_), TY_OK);
     // In two halves, in two steps.
     for (const size_t half : {4, 0})
@@ -114,7 +114,7 @@ TEST_F(code_words_test, what_an_undo_would_put_back_is_known) {
     EXPECT_EQ(in_history(word + (uint64_t{1} << 32), word + (uint64_t{2} << 32)), 0u);
 }
 
-// Bytes that tell no address from another one, at any place in a word: no history is refused for them.
+// Bytes that distinguish no address from another one, at any place in a word: no history is refused for them.
 TEST_F(code_words_test, small_fields_are_no_addresses) {
     open(TY_CODE_DEFAULT);
     ASSERT_EQ(ty_undo_attach(heap_, nullptr), TY_OK) << ty_error_text();
@@ -171,12 +171,12 @@ TEST_F(code_words_test, code_is_not_noted_within_a_transaction) {
     std::atomic<bool> begun{false};
     std::thread other([&] {
         begun = true;
-        EXPECT_EQ(TY_OK, ty_note_code(heap_)) << ty_error_text();
+        EXPECT_EQ(TY_OK, ty_register_code(heap_)) << ty_error_text();
     });
     while (!begun)
         std::this_thread::yield();
     for (int n = 0; n < 2000; ++n)
-        EXPECT_EQ(TY_E_ARGUMENT, ty_note_code(heap_));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_register_code(heap_));
     EXPECT_EQ(TY_OK, ty_commit(txn)) << ty_error_text();
     other.join();
     dlclose(library);
@@ -191,7 +191,7 @@ TEST_F(code_words_test, several_threads_note_code) {
             for (int n = 0; n < 20; ++n) {
                 void *library = dlopen(plugin, RTLD_NOW);
                 ASSERT_NE(nullptr, library);
-                EXPECT_EQ(TY_OK, ty_note_code(heap_)) << ty_error_text();
+                EXPECT_EQ(TY_OK, ty_register_code(heap_)) << ty_error_text();
                 dlclose(library);
             }
         });

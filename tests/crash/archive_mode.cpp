@@ -1,5 +1,5 @@
 // Archive heaps: opened, changed, snapshotted and closed, again and again. Where the power fails while one is open, the
-// next open says that the content may be a mixture, and so does every open behind it until the heap is closed; what it
+// next open says that the content may be a mixture, and so does every open after it until the heap is closed; what it
 // does not say that of must be whole.
 #include "faults.hpp"
 #include "workload.hpp"

@@ -101,7 +101,7 @@ uint64_t commit_history::last_lsn() const {
 
 uint64_t commit_history::durable_lsn(uint64_t event) const {
     uint64_t lsn = 0;
-    for (const told &each : told_)
+    for (const acknowledged_commit &each : acknowledged_)
         lsn = each.event <= event ? std::max(lsn, each.lsn) : lsn;
     return lsn;
 }
@@ -169,7 +169,7 @@ finding commit_history::match_acknowledged(ty_heap *heap, uint64_t event) const 
     return missing_acknowledged(counters, event);
 }
 
-finding commit_history::match(ty_heap *heap, uint64_t event, bool settled) {
+finding commit_history::match(ty_heap *heap, uint64_t event, bool all_durable) {
     const auto *counters = static_cast<const commit_counters *>(ty_root(heap, counters_root));
     if (counters == nullptr) {
         const bool lost = must_exist(event);
@@ -180,11 +180,11 @@ finding commit_history::match(ty_heap *heap, uint64_t event, bool settled) {
         return found;
     if (finding found = compare(heap); found.what != verdict::sound)
         return found;
-    // What would have been told later was not.
-    begun_ = settled ? 0 : begun_ <= event ? begun_ : point::never;
+    // What would have been acknowledged later was not.
+    begun_ = all_durable ? 0 : begun_ <= event ? begun_ : point::never;
     for (recorded_commit &each : commits_)
-        each.acknowledged = settled ? 0 : each.acknowledged <= event ? each.acknowledged : point::never;
-    told_ = {settled ? told{last_lsn(), 0} : told{durable_lsn(event), event}};
+        each.acknowledged = all_durable ? 0 : each.acknowledged <= event ? each.acknowledged : point::never;
+    acknowledged_ = {all_durable ? acknowledged_commit{last_lsn(), 0} : acknowledged_commit{durable_lsn(event), event}};
     return {};
 }
 

@@ -14,7 +14,7 @@ namespace crash {
 inline constexpr unsigned threads_max = 4;
 inline constexpr const char *counters_root = "counters";
 
-// In the heap: each commit counts itself, so that the heap tells which ones it holds.
+// In the heap: each commit counts itself, so that the heap shows which ones it holds.
 struct alignas(64) commit_counters {
     uint64_t ordinary;
     uint64_t ordinary_rest[7];
@@ -48,8 +48,8 @@ struct recorded_commit {
 class commit_history {
 public:
     void add(recorded_commit commit) { commits_.push_back(std::move(commit)); }
-    // All up to the lsn are durable, as was told at that event.
-    void acknowledge(uint64_t lsn, uint64_t event) { told_.push_back({lsn, event}); }
+    // All up to the lsn are durable, as was acknowledged at that event.
+    void acknowledge(uint64_t lsn, uint64_t event) { acknowledged_.push_back({lsn, event}); }
     // What all of it begins with, in an empty heap.
     void begin(const effects &what, uint64_t event);
     bool must_exist(uint64_t event) const;
@@ -57,25 +57,25 @@ public:
     uint64_t last_lsn() const;
 
     // Holds what the heap has against C1 to C3 after a cut just before the event, and forgets the commits that are not
-    // there. settled: what is there now, no power cut takes.
-    finding match(ty_heap *heap, uint64_t event, bool settled);
+    // there. all_durable: what is there now, no power cut takes.
+    finding match(ty_heap *heap, uint64_t event, bool all_durable);
     // C2 alone.
     finding match_acknowledged(ty_heap *heap, uint64_t event) const;
 
 private:
-    struct told {
+    struct acknowledged_commit {
         uint64_t lsn;
         uint64_t event;
     };
     finding missing_acknowledged(const commit_counters *counters, uint64_t event) const;
-    uint64_t durable_lsn(uint64_t event) const; // the greatest that was told by then; 0: none
+    uint64_t durable_lsn(uint64_t event) const; // the greatest that was acknowledged by then; 0: none
     finding choose(const commit_counters *counters, uint64_t event);
     finding compare(ty_heap *heap) const;
 
     effects beginning_;
     uint64_t begun_ = point::never;
     std::vector<recorded_commit> commits_;
-    std::vector<told> told_;
+    std::vector<acknowledged_commit> acknowledged_;
 };
 
 } // namespace crash

@@ -39,8 +39,8 @@ public:
         }
         close();
     }
-    // event, settled: as for commit_history::match.
-    void open(dice &random, phase what, uint64_t event, bool settled) {
+    // event, all_durable: as for commit_history::match.
+    void open(dice &random, phase what, uint64_t event, bool all_durable) {
         if (failed())
             return;
         open_choice choice;
@@ -67,7 +67,7 @@ public:
         closed_ = false;
         if (report.created && history_.must_exist(event))
             fail({verdict::lost, "the heap is not there: created anew"});
-        fail(history_is_known_ ? history_.match(heap_, event, settled) : history_.match_acknowledged(heap_, event));
+        fail(history_is_known_ ? history_.match(heap_, event, all_durable) : history_.match_acknowledged(heap_, event));
         if (ty_heap_verify(heap_, nullptr, nullptr) != TY_OK)
             fail({verdict::inconsistent, std::string("verify: ") + ty_error_text()});
         if (!options.concurrent && !failed()) {

@@ -80,8 +80,8 @@ ty_status editor::publish(const std::vector<void *> &blocks) {
 }
 
 bool editor::is_fresh(const void *address) const {
-    auto behind = fresh_.upper_bound({number(address), UINT64_MAX});
-    return behind != fresh_.begin() && number(address) < std::prev(behind)->first + std::prev(behind)->second;
+    auto after = fresh_.upper_bound({number(address), UINT64_MAX});
+    return after != fresh_.begin() && number(address) < std::prev(after)->first + std::prev(after)->second;
 }
 
 void editor::forget_fresh(const void *block, uint64_t usable) {
@@ -113,7 +113,7 @@ void editor::announce(void *address, uint64_t bytes) {
     }
     auto *from = static_cast<unsigned char *>(address);
     uint64_t lot = style_->below(10);
-    if (lot < 2) { // an explicit log entry, which a rollback is told of apart
+    if (lot < 2) { // an explicit log entry, which a rollback reports separately
         check(ty_on_rollback_data(txn_, from, from, bytes), "ty_on_rollback_data");
         check(ty_log_data(txn_, from, bytes), "ty_log_data");
     } else if (lot < 4) { // in pieces that overlap, and not in order

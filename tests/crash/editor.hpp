@@ -1,5 +1,5 @@
 // How changes reach the heap under test: by plain calls and stores, recorded for an undo, or as parts of a transaction,
-// in all the ways in which a transaction can be told of a store.
+// in all the ways in which a store can be declared.
 #pragma once
 
 #include "dice.hpp"
@@ -15,7 +15,7 @@ namespace crash {
 class editor {
 public:
     explicit editor(ty_heap *heap) : heap_(heap) {}
-    // style decides how the transaction is told; check_stores: every store is announced
+    // style decides how a store is declared; check_stores: every store is announced
     editor(ty_txn *txn, dice &style) : heap_(ty_txn_heap(txn)), txn_(txn), style_(&style) {}
 
     // All is recorded for an undo. style decides what is recorded without need.

@@ -16,7 +16,7 @@ void make_good(taiyen::os::sim_disk *disk);
 finding run_faulted_workload(uint64_t seed, trace &on);
 
 // Runs one faulted workload, and cuts the power a few times in what it left behind. Each is a state of the tally;
-// `report` is told about each.
+// `report` gets each.
 template <class Report>
 void run_faulted(const mode &of, uint64_t seed, tally &counts, Report &&report) {
     trace left = {};

@@ -16,7 +16,7 @@ using namespace taiyen;
 constexpr const char *names[] = {"/disk/heap.ty", "/disk/heap.ty-journal", "/disk/heap.ty-log"};
 constexpr size_t image_name = 0, journal_name = 1;
 
-// On a disk without faults; the parent tells of a worker that died.
+// On a disk without faults; the parent reports a worker that died.
 void must(ty_status status) {
     if (status != TY_OK) {
         std::fprintf(stderr, "taiyen-crash: cannot lose a file: %s\n", ty_error_text());
@@ -178,13 +178,13 @@ void lose_files(const trace &from, uint64_t event, uint64_t seed, trace &recover
     }
     default:
         if (const std::optional<trace> then = closed_before(from, event, random)) {
-            // Of the same open it cannot be told: docs/design/image.md.
+            // Within the same open this cannot be detected: docs/design/image.md.
             const bool same_open = !now || open_named_by_image(*then) == now;
             lost = {"older", name, same_open, name == names[image_name] && !is_there(*then, name), false};
             copy(*then, name, recovery);
         }
     }
-    recovery.first_event = recovery.events(); // cuts of this recovery begin behind that
+    recovery.first_event = recovery.events(); // cuts of this recovery begin after that
 }
 
 void put_older_files_back(const trace &from, uint64_t event, uint64_t seed, trace &recovery) {

@@ -11,7 +11,7 @@ namespace crash {
 // in recovery.lost. Nothing where no heap must be there.
 void lose_files(const trace &from, uint64_t event, uint64_t seed, trace &recovery);
 
-// The canary: all files become what they were when the heap was closed earlier, which nobody can tell; so what was
+// The canary: all files become what they were when the heap was closed earlier, which nobody can detect; so what was
 // acknowledged since is lost, and must be found to be.
 void put_older_files_back(const trace &from, uint64_t event, uint64_t seed, trace &recovery);
 

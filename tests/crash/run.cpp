@@ -14,10 +14,10 @@ namespace crash {
 
 namespace {
 
-// What a worker process tells its parent, in shared memory, so that it is known even when the worker crashes.
+// What a worker process reports to its parent, in shared memory, so that it is known even when the worker crashes.
 struct worker_slot {
     tally counts;
-    uint64_t told; // failures that were printed
+    uint64_t reported; // failures that were printed
     char exploring[160];
 };
 
@@ -26,7 +26,7 @@ struct job {
     uint64_t states;
 };
 
-constexpr uint64_t told_at_most = 10; // a workload
+constexpr uint64_t reported_max = 10; // a workload
 
 void break_promise(trace &on, canary broken) {
     taiyen::os::sim_set_broken_flush(on.disk.get(), broken == canary::flush);
@@ -81,7 +81,7 @@ public:
             for (uint64_t i = 0; slot_.counts.states < job_.states; ++i) {
                 note(state{job_.workload + i, {}});
                 run_faulted(mode_, job_.workload + i, slot_.counts,
-                            [this](const state &which, const finding &found) { tell(which, found); });
+                            [this](const state &which, const finding &found) { report(which, found); });
             }
             return;
         }
@@ -91,7 +91,7 @@ public:
         finding found = mode_.workload(job_.workload, base);
         if (found.what != verdict::sound) {
             slot_.counts.count(base.phase_at(base.events()), false, found);
-            tell(state{job_.workload, {}}, found);
+            report(state{job_.workload, {}}, found);
             return;
         }
         cut_everywhere(base);
@@ -129,9 +129,9 @@ private:
         const cut &at = which.cuts.back();
         finding found = explore(mode_, from, at, recovery, options_.broken);
         slot_.counts.count(from.phase_at(at.event), which.cuts.size() > 1, found);
-        tell(which, found);
-        // What a process that died left in doubt only shows when the power goes, too. That a heap is a mixture is told
-        // by a sector or two, which each of its next opens could lose, whole or not at all.
+        report(which, found);
+        // What a process that died left in doubt only shows when the power goes, too. That a heap is a mixture is
+        // reported by a sector or two, which each of its next opens could lose, whole or not at all.
         uint64_t again = at.how == taiyen::os::sim_cut::process_death || random.one_in(3);
         again += recovery.mixture && which.cuts.size() == 1 ? 12 : 0;
         bool usable = found.what == verdict::sound && !recovery.points.empty() && !recovery.lost.ended;
@@ -152,12 +152,12 @@ private:
 
     void note(const state &which) { std::strncpy(slot_.exploring, which.text().c_str(), sizeof slot_.exploring - 1); }
 
-    void tell(const state &which, const finding &found) {
-        if (found.what == verdict::sound || (options_.broken != canary::none && slot_.told == 1) ||
-            slot_.told == told_at_most) {
+    void report(const state &which, const finding &found) {
+        if (found.what == verdict::sound || (options_.broken != canary::none && slot_.reported == 1) ||
+            slot_.reported == reported_max) {
             return;
         }
-        ++slot_.told;
+        ++slot_.reported;
         std::printf("%s: %s\n  %s%s\n", verdict_name(found.what), found.text.c_str(), replay_command(options_).c_str(),
                     which.text().c_str());
         std::fflush(stdout);

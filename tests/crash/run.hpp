@@ -17,7 +17,7 @@ struct run_options {
 
 tally run(const run_options &options);
 
-// Replays one state, telling what happens. The finding of its last cut.
+// Replays one state, printing what happens. The finding of its last cut.
 finding replay(const state &which, const run_options &options);
 
 const char *verdict_name(verdict what);

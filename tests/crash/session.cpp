@@ -100,7 +100,7 @@ uint64_t session::lsn() const {
     return kind() == TY_TRANSACTIONAL && ty_get_txn_stats(heap_, &stats) == TY_OK ? stats.lsn : 0;
 }
 
-// Transactional heaps take snapshots as they please; which transactions there are, the LSN tells.
+// Transactional heaps take snapshots as they please; which transactions there are, the LSN says.
 void session::acknowledge(size_t index, uint64_t epoch) {
     on_.acknowledge(index);
     on_.points[index].epoch = kind() == TY_TRANSACTIONAL ? 0 : epoch;
@@ -121,7 +121,7 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
     report_ = {};
     report_.struct_size = sizeof report_;
     ty_status status = ty_open(heap_path, &options, &heap_, &report_);
-    if (status == TY_E_IN_DOUBT && options.kind == TY_SNAPSHOT) { // not before it is settled
+    if (status == TY_E_IN_DOUBT && options.kind == TY_SNAPSHOT) { // not before it is resolved
         options.kind = TY_KIND_DEFAULT;
         status = ty_open(heap_path, &options, &heap_, &report_);
     }
@@ -312,9 +312,9 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
         same_undo = same_undo || same;
         history = same ? one.undo : history;
         bool transactional = report_.kind == TY_TRANSACTIONAL || report_.log_detached;
-        uint64_t told = transactional ? one.lsn : one.epoch;
+        uint64_t reported = transactional ? one.lsn : one.epoch;
         uint64_t read = transactional ? report_.lsn : report_.epoch;
-        same_epoch = same_epoch || (same && (report_.created || told == 0 || told == read));
+        same_epoch = same_epoch || (same && (report_.created || reported == 0 || reported == read));
     }
     if (!same_content) {
         bool older = false;
@@ -523,7 +523,7 @@ void session::close() {
     size_t taken = add_point(started);
     ty_status status = ty_close(heap_);
     note_call(status ? phase::snapshot : phase::close, started);
-    // A close that fails says so; whether the heap is still open, its address tells.
+    // A close that fails says so; whether the heap is still open, its address says.
     bool closed = status == TY_OK || ty_heap_of(base_) == nullptr;
     accept(status, "close");
     if (!closed) {

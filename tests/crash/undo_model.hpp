@@ -41,7 +41,7 @@ struct undo_model {
     bool empty() const { return steps.empty() && !open; }
     // The history ends, with nothing under way.
     void clear();
-    // As far as the API tells it: labels from the oldest on, and what is under way.
+    // As far as the API reports it: labels from the oldest on, and what is under way.
     std::string text() const;
     // What a session finds that opens the heap: of volatile buffers, their being there.
     undo_model found_with(const undo_choice &choice) const;

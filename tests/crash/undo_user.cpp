@@ -57,8 +57,8 @@ undo_model read_history(ty_heap *heap) {
     return found;
 }
 
-// A transaction that changes nothing, behind the model's back: the bytes are right, the history is not.
-ty_status spoil_history(ty_heap *heap) {
+// A transaction that changes nothing, after the model's back: the bytes are right, the history is not.
+ty_status damage_history(ty_heap *heap) {
     void *any = ty_alloc(heap, 8);
     ty_status status = ty_undo_begin(heap, "a canary");
     status = status ? status : ty_undo_record(heap, any, 8);
@@ -95,7 +95,7 @@ ty_status undo_user::attach(ty_heap *heap, const undo_choice &choice, bool recov
     ty_undo_stats stats = stats_of(heap);
     bool can_record = stats.undoable > 0 && !stats.open && !stats.cycle;
     if (choice.wrong_history && recovering && can_record) {
-        if (ty_status status = spoil_history(heap)) {
+        if (ty_status status = damage_history(heap)) {
             return status;
         }
     }
@@ -129,12 +129,12 @@ void undo_user::prepare_close() {
 
 // ---- The calls, each followed by a look at what it did to the history.
 
-// Takes steps that the buffers forgot off the model; that they are no more than it says, forgotten tells.
+// Takes steps that the buffers forgot off the model; that they are no more than it says, forgotten says.
 void undo_user::drop(size_t front, size_t back) {
-    uint64_t told = stats_of(heap_).forgotten;
-    if (front > model_.done || told - forgotten_ != front + back) {
+    uint64_t reported = stats_of(heap_).forgotten;
+    if (front > model_.done || reported - forgotten_ != front + back) {
         fail("steps of undo are missing: " + std::to_string(front) + " old and " + std::to_string(back) +
-             " undone ones, and " + std::to_string(told - forgotten_) + " are told");
+             " undone ones, and " + std::to_string(reported - forgotten_) + " are reported");
         return;
     }
     if (front > 0) {
@@ -143,7 +143,7 @@ void undo_user::drop(size_t front, size_t back) {
     model_.steps.resize(model_.steps.size() - back);
     model_.steps.erase(model_.steps.begin(), model_.steps.begin() + static_cast<ptrdiff_t>(front));
     model_.done -= front;
-    forgotten_ = told;
+    forgotten_ = reported;
 }
 
 void undo_user::sync(const char *call) {
@@ -264,7 +264,7 @@ void undo_user::clear() {
     }
 }
 
-void undo_user::settle(dice &random) {
+void undo_user::finish(dice &random) {
     if (model_.open) {
         random.one_in(model_.full ? 2 : 5) ? cancel() : end();
     }
@@ -344,14 +344,14 @@ std::string undo_user::change(dice &random, uint64_t times) {
             continue;
         }
         if (model_.open && (model_.full || model_.open_changes >= changes_at_most)) {
-            settle(random);
+            finish(random);
         }
         uint64_t room = model_.open ? changes_at_most - model_.open_changes : changes_at_most;
         uint64_t some = std::min(times, 1 + random.below(room));
         change_in_transaction(random, some);
         times -= some;
         if (!failed() && (times > 0 || !random.one_in(4))) {
-            settle(random);
+            finish(random);
         }
     }
     return take_problem();
@@ -360,7 +360,7 @@ std::string undo_user::change(dice &random, uint64_t times) {
 std::string undo_user::step(dice &random) {
     uint64_t lot = random.below(40);
     if (lot < 16) {
-        settle(random);
+        finish(random);
         for (uint64_t times = 1 + random.below(8); times > 0 && !failed(); --times) {
             random.below(5) < 3 ? undo() : redo();
         }
@@ -370,7 +370,7 @@ std::string undo_user::step(dice &random) {
     } else if (lot < 19) {
         overflow(random);
         if (!failed() && random.one_in(2)) {
-            settle(random);
+            finish(random);
         }
     } else if (lot < 20) {
         clear();
@@ -381,7 +381,7 @@ std::string undo_user::step(dice &random) {
 }
 
 std::string undo_user::walk(dice &random) {
-    settle(random);
+    finish(random);
     while (!failed() && model_.done > 0) {
         undo();
     }

@@ -43,7 +43,7 @@ private:
     void clear();
     void overflow(dice &random);
     void attach_again(bool keep_history);
-    void settle(dice &random); // no transaction is open
+    void finish(dice &random); // no transaction is open
     bool failed() const { return !problem_.empty(); }
     void fail(std::string text);
     bool accept(ty_status status, const char *call);
@@ -60,7 +60,7 @@ private:
     std::string found_;
     bool found_there_ = false;
     bool found_lost_ = false;
-    uint64_t forgotten_ = 0; // as told last
+    uint64_t forgotten_ = 0; // as reported last
     bool tolerant_ = false;
     std::string problem_;
 };

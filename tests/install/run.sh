@@ -88,25 +88,25 @@ END
 printf '#!/bin/sh\necho "$USER_ID"\n' >"$folder/stand-ins/id"
 chmod +x "$folder/stand-ins"/*
 export COVERED MADE=$folder/made USER_ID
-tell() { # USER_ID COVERED [VARIABLE=VALUE]: what the installation says
+report() { # USER_ID COVERED [VARIABLE=VALUE]: what the installation says
     rm -f "$MADE"
     USER_ID=$1 COVERED=$2
     env PATH="$folder/stand-ins:$PATH" "${@:3}" cmake --install "$build" --prefix "$folder/root" >"$folder/log" 2>&1
 }
 covered=$folder/root/${libraries#"$folder/prefix/"}
-tell 0 "$covered" && [ -e "$MADE" ] || fail "ldconfig was not run"
-tell 1000 "$covered" && [ ! -e "$MADE" ] && grep -q "Run ldconfig as an administrator" "$folder/log" ||
-    fail "a user is not told to run ldconfig"
-tell 0 /elsewhere && [ ! -e "$MADE" ] && grep -q "does not look in $covered: set LD_LIBRARY_PATH" "$folder/log" ||
-    fail "nobody is told of a folder that the loader does not know"
-tell 0 "$covered" DESTDIR="$folder/package" && [ ! -e "$MADE" ] && ! grep -q loader "$folder/log" ||
+report 0 "$covered" && [ -e "$MADE" ] || fail "ldconfig was not run"
+report 1000 "$covered" && [ ! -e "$MADE" ] && grep -q "Run ldconfig as an administrator" "$folder/log" ||
+    fail "a user is not advised to run ldconfig"
+report 0 /elsewhere && [ ! -e "$MADE" ] && grep -q "does not look in $covered: set LD_LIBRARY_PATH" "$folder/log" ||
+    fail "nobody is warned of a folder that the loader does not know"
+report 0 "$covered" DESTDIR="$folder/package" && [ ! -e "$MADE" ] && ! grep -q loader "$folder/log" ||
     fail "ldconfig was run for a package"
 
 # 4. Where the documents say the drop-in malloc is, there it is.
 env DESTDIR="$folder/system" cmake --install "$build" --prefix /usr/local >"$folder/log"
-told=$(grep -ohE 'LD_PRELOAD=/[^ ]*' "$source/README.md" "$source"/docs/*.md "$source"/docs/*/*.md | sort -u)
-[ -n "$told" ] || fail "the documents name no installed library for LD_PRELOAD"
-for path in ${told//LD_PRELOAD=/}; do
+reported=$(grep -ohE 'LD_PRELOAD=/[^ ]*' "$source/README.md" "$source"/docs/*.md "$source"/docs/*/*.md | sort -u)
+[ -n "$reported" ] || fail "the documents name no installed library for LD_PRELOAD"
+for path in ${reported//LD_PRELOAD=/}; do
     [ -e "$folder/system$path" ] || fail "the documents say $path, which make install does not make"
 done
 echo "installed, moved and used from outside"

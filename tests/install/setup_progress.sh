@@ -47,4 +47,4 @@ rm "$INSTALLED"
 for text in "E: the disk is full" "could not install" "apt-get install --no-install-recommends"; do
     grep -qF "$text" "$folder/said" || fail "it did not say: $text"
 done
-echo "progress is told, and a failure with its reason"
+echo "progress is reported, and a failure with its reason"

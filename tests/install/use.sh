@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds programs of another project against an installed Taiyen, with the CMake package and with pkg-config, and runs them.
 #
-#   tests/install/use.sh LIBRARIES [CMAKE_OPTION]     LIBRARIES: the folder of libtaiyen.so; the option tells CMake where
+#   tests/install/use.sh LIBRARIES [CMAKE_OPTION]     LIBRARIES: the folder of libtaiyen.so; the option says where
 set -euo pipefail
 libraries=$1
 here=$(cd "$(dirname "$0")" && pwd)

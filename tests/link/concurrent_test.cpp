@@ -1,5 +1,5 @@
 // Goal: of heaps that many threads change at once, with logs of several log streams and small ones that are written
-// over, change feeds tell every transaction in the order of its stamp, none before it is durable (LK1, LK2, LK3).
+// over, change feeds deliver every transaction in the order of its stamp, none before it is durable (LK1, LK2, LK3).
 // Method: threads that commit in all modes; snapshots; a change feed that waits within the process and one that reads
 // the files, each with a mirror that must be like the heap in the end.
 #include "support.hpp"
@@ -32,12 +32,12 @@ ty_status add(ty_atomic_txn *txn, void *context) {
 
 struct outcome {
     uint64_t first = 0; // LSNs: of the base,
-    uint64_t last = 0;  // and of what was told last
+    uint64_t last = 0;  // and of what was delivered last
     uint64_t taken = 0;
     uint64_t bases = 0;
 };
 
-// Goes on until all is told that was committed when `ended` was set.
+// Goes on until all is delivered that was committed when `ended` was set.
 outcome follow_to_the_end(ty_heap *heap, const ty_open_options &options, bool within, const std::atomic<bool> &ended) {
     const feed_owner feed = follow(options, within ? heap : nullptr);
     ty_feed_position place = base_of(feed.get());
@@ -112,7 +112,7 @@ void run(uint32_t streams, bool large) {
     for (const outcome &one : found) {
         EXPECT_EQ(newest, one.last);
         EXPECT_TRUE(!large || (one.bases == 0 && one.first + one.taken == one.last))
-            << one.taken << " told, begun again " << one.bases << " times";
+            << one.taken << " reported, begun again " << one.bases << " times";
     }
     ASSERT_OK(ty_close(heap));
 }

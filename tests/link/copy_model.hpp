@@ -53,11 +53,11 @@ public:
         const auto expected = source_.states.find(last());
         ASSERT_NE(source_.states.end(), expected) << last();
         ASSERT_TRUE(expected->second == state_of(heap_))
-            << difference(expected->second, state_of(heap_)) << "behind transaction " << last();
+            << difference(expected->second, state_of(heap_)) << "after transaction " << last();
     }
     ty_status take(size_t most) {
         std::vector<ty_feed_record> some;
-        for (const ty_feed_record *record : source_.behind(taken_ ? taken_ : position_.lsn))
+        for (const ty_feed_record *record : source_.after(taken_ ? taken_ : position_.lsn))
             if (some.size() < most)
                 some.push_back(*record);
         if (some.empty())

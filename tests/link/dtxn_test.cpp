@@ -94,7 +94,7 @@ TEST_P(cuts, leave_all_or_nothing) {
                         EXPECT_EQ(again.number(0), again.number(count - 1));
                         EXPECT_LE(newest(all, event), again.number(0));
                         if (report.in_doubt) {
-                            EXPECT_EQ(seen, again.number(first)) << "what an open told is lost";
+                            EXPECT_EQ(seen, again.number(first)) << "what an open reported is lost";
                         }
                     }
                     ASSERT_OK(after.open(first));

@@ -1,6 +1,6 @@
-// Goal: a change feed tells every committed transaction once, in order, with what proves it; goes on from any position
-// it gave; and says where it cannot (LK1 to LK4). Method: heaps of one writer on a simulated disk, open or closed; a
-// mirror that takes the records; copies of the files that go on elsewhere.
+// Goal: a change feed delivers every committed transaction once, in order, with what proves it; goes on from any
+// position it gave; and says where it cannot (LK1 to LK4). Method: heaps of one writer on a simulated disk, open or
+// closed; a mirror that takes the records; copies of the files that go on elsewhere.
 #include "support.hpp"
 
 #include <condition_variable>
@@ -16,7 +16,7 @@ bool ignore(const ty_feed_record *, void *) {
     return true;
 }
 
-TEST(feed_test, all_is_told_of_a_heap_in_use_and_of_a_closed_one) {
+TEST(feed_test, all_is_reported_a_heap_in_use_and_of_a_closed_one) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
@@ -80,7 +80,7 @@ TEST(feed_test, it_goes_on_from_any_position) {
 }
 
 // LK3.
-TEST(feed_test, one_that_fell_behind_is_told_to_begin_with_a_base) {
+TEST(feed_test, one_that_fell_behind_has_to_begin_with_a_base) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
@@ -98,17 +98,17 @@ TEST(feed_test, one_that_fell_behind_is_told_to_begin_with_a_base) {
         if (committed % 100 == 0) {
             ASSERT_OK(ty_snapshot(heap));
             ty_feed_position from = before;
-            uint64_t told = 0;
+            uint64_t reported = 0;
             status = ty_feed_read(
                 feed.get(), &from,
                 [](const ty_feed_record *, void *context) {
                     ++*static_cast<uint64_t *>(context);
                     return true;
                 },
-                &told, &base);
+                &reported, &base);
             if (status)
                 break;
-            ASSERT_EQ(committed - 1, told);
+            ASSERT_EQ(committed - 1, reported);
         }
     }
     ASSERT_EQ(TY_E_NOT_FOUND, status) << ty_error_text();
@@ -122,7 +122,7 @@ TEST(feed_test, one_that_fell_behind_is_told_to_begin_with_a_base) {
 }
 
 // A transaction that is too large for the log is in a snapshot alone.
-TEST(feed_test, what_only_a_snapshot_holds_is_told_of) {
+TEST(feed_test, what_only_a_snapshot_holds_is_reported) {
     for (bool close : {false, true}) {
         disk files;
         const ty_open_options options = transactional(files);
@@ -219,7 +219,7 @@ TEST(feed_test, a_damaged_position_is_refused) {
     for (int i = 0; i < 2000; ++i) { // whole, and nonsense
         ty_feed_position bad = base;
         for (int n = 0; n < 3; ++n)
-            bad.place[random() % 6] = random() >> random() % 64;
+            bad.log_positions[random() % 6] = random() >> random() % 64;
         bad.lsn = random() % 3 ? base.lsn : random() >> random() % 64;
         bad.has_record = random() % 2;
         seal_position(bad);
@@ -276,8 +276,8 @@ TEST(feed_test, a_replica_sees_what_is_missing_or_changed) {
     ASSERT_OK(ty_close(heap));
 }
 
-// What nobody waited for is told, too, after a snapshot or a close that holds it.
-TEST(feed_test, what_had_grouped_before_a_snapshot_is_told) {
+// What nobody waited for is delivered, too, after a snapshot or a close that holds it.
+TEST(feed_test, what_had_grouped_before_a_snapshot_is_reported) {
     for (bool close : {false, true}) {
         disk files;
         const ty_open_options options = transactional(files);
@@ -297,8 +297,8 @@ TEST(feed_test, what_had_grouped_before_a_snapshot_is_told) {
     }
 }
 
-// LK2: what is appended and not yet durable is not told, though it may be read.
-TEST(feed_test, nothing_is_told_before_it_is_durable) {
+// LK2: what is appended and not yet durable is not delivered, though it may be read.
+TEST(feed_test, nothing_is_reported_before_it_is_durable) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);
@@ -316,9 +316,9 @@ TEST(feed_test, nothing_is_told_before_it_is_durable) {
 }
 
 // LK2: what an open finds in the log of a process that died is not known to be durable until something is written; it
-// was acknowledged, and told, all the same.
-TEST(feed_test, what_was_acknowledged_before_a_death_is_told_at_once) {
-    for (bool told_before : {true, false}) {
+// was acknowledged, and delivered, all the same.
+TEST(feed_test, what_was_acknowledged_before_a_death_is_reported_at_once) {
+    for (bool reported_before : {true, false}) {
         disk files;
         ty_heap *heap = open_heap(transactional(files));
         ASSERT_OK(change(heap, 1));
@@ -327,7 +327,7 @@ TEST(feed_test, what_was_acknowledged_before_a_death_is_told_at_once) {
         mirror to(place);
         for (uint64_t n = 2; n <= 5; ++n)
             ASSERT_OK(change(heap, n));
-        if (told_before) {
+        if (reported_before) {
             ASSERT_OK(read_into(to, follow(before, heap).get(), &place));
             EXPECT_EQ(5u, to.taken);
         }
@@ -337,8 +337,8 @@ TEST(feed_test, what_was_acknowledged_before_a_death_is_told_at_once) {
         heap = open_heap(options);
         const feed_owner feed = follow(options, heap);
         bool more = false;
-        ASSERT_OK(ty_feed_wait(feed.get(), &place, told_before ? 1 : UINT32_MAX, &more));
-        EXPECT_EQ(!told_before, more);
+        ASSERT_OK(ty_feed_wait(feed.get(), &place, reported_before ? 1 : UINT32_MAX, &more));
+        EXPECT_EQ(!reported_before, more);
         ASSERT_OK(read_into(to, feed.get(), &place)) << ty_error_text();
         EXPECT_EQ(5u, to.taken);
         disk later(after.cut(os::sim_cut::drop_all)); // it is durable
@@ -399,7 +399,7 @@ struct held_log {
 };
 
 // LK2: the frame can be read, and its write has not returned.
-TEST(feed_test, what_is_being_written_is_not_told) {
+TEST(feed_test, what_is_being_written_is_not_reported) {
     disk files;
     const auto log = std::make_unique<held_log>();
     ty_open_options options = transactional(files);
@@ -424,7 +424,7 @@ TEST(feed_test, what_is_being_written_is_not_told) {
 }
 
 // LK2: of files alone. A disk that does not keep its word on writes does when it is asked to flush.
-TEST(feed_test, what_was_told_survives_a_power_cut) {
+TEST(feed_test, what_was_reported_survives_a_power_cut) {
     disk files;
     const ty_open_options options = transactional(files);
     ty_heap *heap = open_heap(options);

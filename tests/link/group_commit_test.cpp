@@ -32,7 +32,7 @@ void add_one(heaps &in, ty_dtxn *dtxn) {
     change(in, dtxn, in.number(0) + 1);
 }
 
-struct told {
+struct reports {
     std::mutex lock;
     std::vector<acknowledged> all; // what each distributed transaction made of the number
     size_t in_doubt = 0, refused = 0;
@@ -65,7 +65,7 @@ void let_others_end(void *context, bool done) {
 }
 
 // So many distributed transactions of as many threads, all of which wait before the first one ends.
-void one_batch(const disk &files, heaps &in, size_t threads, told &to, bool rolls_back = false) {
+void one_batch(const disk &files, heaps &in, size_t threads, reports &to, bool rolls_back = false) {
     ty_dtxn *first = nullptr;
     ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &first));
     std::vector<std::thread> others;
@@ -117,7 +117,7 @@ TEST_P(grouped, dtxns_are_there_all_or_none) {
     const size_t count = GetParam();
     disk files;
     heaps in(files, count);
-    told to;
+    reports to;
     ASSERT_OK(in.open_joined());
     const uint64_t begun = os::sim_event_count(files.get());
     for (size_t round = 0; round < 5 - count; ++round) {
@@ -151,7 +151,7 @@ TEST_P(grouped, dtxns_are_there_all_or_none) {
             for (size_t n = 0; n < count; ++n)
                 expect_sound(after.heap[n]);
             ASSERT_OK(after.join());
-            told later;
+            reports later;
             one_batch(cut, after, 3, later);
             EXPECT_EQ(3u, later.all.size());
             const uint64_t number = after.number(0);
@@ -175,7 +175,7 @@ TEST(group_commit_test, writes_that_fail) {
         SCOPED_TRACE(n);
         disk files;
         heaps in(files);
-        told to;
+        reports to;
         ASSERT_OK(in.open_joined());
         one_batch(files, in, 4, to);
         os::sim_set_fault(files.get(),
@@ -215,7 +215,7 @@ TEST(group_commit_test, nobody_sees_what_is_not_durable) {
     static std::thread reader;
     disk files;
     heaps in(files);
-    told to;
+    reports to;
     ASSERT_OK(in.open_joined());
     ASSERT_OK(commit(in, 1));
     looked = 0;
@@ -455,7 +455,7 @@ TEST(group_commit_test, waits_for_no_other_dtxn) {
 TEST(group_commit_test, a_thread_that_ends) {
     disk files;
     heaps in(files);
-    told to;
+    reports to;
     ASSERT_OK(in.open_joined());
     one_batch(files, in, 2, to);
     ty_dtxn *dtxn = nullptr;
@@ -481,7 +481,7 @@ TEST(group_commit_test, a_thread_that_ends) {
     stays.join();
     EXPECT_EQ(4u, in.number(0));
     EXPECT_EQ(4u, in.number(1));
-    std::vector<std::thread> leaving; // one behind the other, each with a distributed transaction
+    std::vector<std::thread> leaving; // one after the other, each with a distributed transaction
     for (int t = 0; t < 4; ++t)
         leaving.emplace_back([&] {
             for (int i = 0; i < 50; ++i)
@@ -554,7 +554,7 @@ TEST(group_commit_test, dtxns_of_all_kinds) {
 TEST(group_commit_test, records_are_received_whole) {
     disk files;
     heaps in(files);
-    told to;
+    reports to;
     ASSERT_OK(in.open_joined());
     disk base(files.cut(os::sim_cut::keep_all));
     ty_feed *feed = nullptr;

@@ -23,7 +23,7 @@ using namespace taiyen::test;
 
 namespace {
 
-// What the processes and the test tell each other.
+// What the processes and the test send each other.
 struct joint_progress {
     std::atomic<uint64_t> acknowledged; // the highest number
     std::atomic<uint64_t> steps;        // of any kind, since the last kill

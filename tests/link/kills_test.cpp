@@ -1,6 +1,6 @@
-// Goal: whenever the writer's process is killed, a change feed of another process has told, or tells then, all that was
-// acknowledged, and goes on with the next writer without a gap (LK1, LK2). Method: real files; processes that commit
-// until they are killed, at numbers of commits that chance chooses; one mirror over all of them.
+// Goal: whenever the writer's process is killed, a change feed of another process has delivered, or delivers then, all
+// that was acknowledged, and goes on with the next writer without a gap (LK1, LK2). Method: real files; processes that
+// commit until they are killed, at numbers of commits that chance chooses; one mirror over all of them.
 #include "support.hpp"
 #include "tests/effort.hpp"
 #include "tests/os/temporary_folder.hpp"
@@ -17,7 +17,7 @@ using namespace taiyen::test;
 
 namespace {
 
-// What the writer tells the test.
+// What the writer sends the test.
 struct shared {
     std::atomic<uint64_t> acknowledged; // LSN
     std::atomic<bool> failed;

@@ -106,16 +106,18 @@ private:
         ASSERT_GE(value_, now_.acknowledged) << "an acknowledged distributed transaction is gone";
         const uint64_t opened = os::sim_event_count(files.get());
         all.push_back({opened, value_});
-        queue told;
+        queue reported;
         std::vector<queue_state> states;
-        take(told);
-        states.push_back({0, told.prepared, told.committed});
-        told.changed = [&] { states.push_back({os::sim_event_count(files.get()), told.prepared, told.committed}); };
-        ASSERT_OK(join(in, told));
+        take(reported);
+        states.push_back({0, reported.prepared, reported.committed});
+        reported.changed = [&] {
+            states.push_back({os::sim_event_count(files.get()), reported.prepared, reported.committed});
+        };
+        ASSERT_OK(join(in, reported));
         if (goes_on_)
-            before_ = told.committed.size() - value_;
+            before_ = reported.committed.size() - value_;
         goes_on_ = false;
-        check(told, value_);
+        check(reported, value_);
         const uint64_t session = ++sessions_;
         const uint64_t first_dtxn = os::sim_event_count(files.get());
         for (uint64_t dtxns = upto(3); dtxns > 0; --dtxns) {
@@ -151,18 +153,18 @@ private:
 
     // ---- The resource manager: it has what the first heap has. JO4
 
-    ty_status join(heaps &in, queue &told) {
-        const ty_resource_manager one = told.resource_manager();
+    ty_status join(heaps &in, queue &reported) {
+        const ty_resource_manager one = reported.resource_manager();
         return in.join(nullptr, has_queue_ ? &one : nullptr, has_queue_);
     }
-    void take(queue &told) const {
-        told.prepared = queue_.prepared;
-        told.committed = queue_.committed;
+    void take(queue &reported) const {
+        reported.prepared = queue_.prepared;
+        reported.committed = queue_.committed;
     }
-    void check(const queue &told, uint64_t number) const {
-        EXPECT_TRUE(told.prepared.empty());
+    void check(const queue &reported, uint64_t number) const {
+        EXPECT_TRUE(reported.prepared.empty());
         if (has_queue_) {
-            EXPECT_EQ(before_ + number, told.committed.size())
+            EXPECT_EQ(before_ + number, reported.committed.size())
                 << "the resource manager has other distributed transactions than the heaps";
         }
     }
@@ -232,22 +234,22 @@ private:
             find_unrecognised(*trial, of, unrecognised);
         const bool any = unrecognised[0] || unrecognised[1] || unrecognised[2];
         all_.unrecognised += any;
-        queue told;
-        take(told);
+        queue reported;
+        take(reported);
         if (chance(1, 3))
             read_all(*trial, of, same, unrecognised);
-        const bool joined = write_all(*trial, of, same, unrecognised, told);
+        const bool joined = write_all(*trial, of, same, unrecognised, reported);
         if (testing::Test::HasFailure())
             return;
         if (!joined && !same) {
-            EXPECT_EQ(queue_.prepared, told.prepared) << "what is refused has told the resource manager";
+            EXPECT_EQ(queue_.prepared, reported.prepared) << "what is refused has notified the resource manager";
         }
         if (!same && !any && !joined)
-            come_back(*trial, of, told);
+            come_back(*trial, of, reported);
         if (same && of[0] != &now_ && chance(1, 2)) { // it goes on from the backup
             now_ = {cut_at(*trial, os::sim_event_count(trial->get()), os::sim_cut::drop_all, 1), of[0]->acknowledged,
                     0};
-            queue_ = {0, told.prepared, told.committed};
+            queue_ = {0, reported.prepared, reported.committed};
             goes_on_ = true;
         }
     }
@@ -304,7 +306,7 @@ private:
             EXPECT_OK(ty_close(each));
     }
     // Whether all of them are a group now.
-    bool write_all(const disk &trial, const moment *const *of, bool same, const bool *unrecognised, queue &told) {
+    bool write_all(const disk &trial, const moment *const *of, bool same, const bool *unrecognised, queue &reported) {
         heaps in(trial, count_);
         const bool together = chance(3, 4);
         bool all = together;
@@ -317,7 +319,7 @@ private:
         }
         if (!all)
             return false;
-        const ty_status status = join(in, told);
+        const ty_status status = join(in, reported);
         if (status) {
             ++all_.mismatches;
             EXPECT_EQ(TY_E_MISMATCH, status) << ty_error_text();
@@ -329,12 +331,12 @@ private:
         if (!unrecognised[0]) {
             EXPECT_GE(in.number(0), of[0]->acknowledged);
         }
-        EXPECT_TRUE(told.prepared.empty());
+        EXPECT_TRUE(reported.prepared.empty());
         return true;
     }
     // What was refused has changed nothing: the right files open. (But where the group's open itself was in doubt, and
     // a closed backup from just before it says no: nothing is lost, and an open or the group may be refused.)
-    void come_back(const disk &trial, const moment *const *of, queue &told) {
+    void come_back(const disk &trial, const moment *const *of, queue &reported) {
         bool all = true;
         for (size_t n = 0; n < count_; ++n) {
             if (of[n] != &now_) {
@@ -356,13 +358,13 @@ private:
             EXPECT_EQ(in.number(0), in.number(n)) << "half of a distributed transaction";
             EXPECT_GE(in.number(n), now_.acknowledged) << "an acknowledged distributed transaction is gone";
         }
-        const ty_status status = join(in, told);
+        const ty_status status = join(in, reported);
         if (status == TY_E_MISMATCH && opening_) {
             ++all_.mismatches;
             return;
         }
         EXPECT_OK(status);
-        check(told, in.number(0));
+        check(reported, in.number(0));
     }
 
     std::mt19937_64 random_;

@@ -61,7 +61,7 @@ public:
         EXPECT_OK(ty_inbox_last(to, info().source, &number));
         return number;
     }
-    // Sends what waits behind a number, and forgets what the other one has.
+    // Sends what waits after a number, and forgets what the other one has.
     void send(uint64_t after, bool wait) {
         wait_ = wait;
         ASSERT_OK(ty_outbox_read(from, outbox_name, after, deliver, this));

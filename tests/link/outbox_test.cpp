@@ -329,7 +329,7 @@ TEST(outbox_test, survives_damage) {
     disk files;
     one_heap in(files);
     std::mt19937_64 random(3);
-    uint64_t told = 0;
+    uint64_t reported = 0;
     for (int round = 0; round < 2000; ++round) {
         ASSERT_OK(in.make());
         for (int i = 0; i < 12; ++i)
@@ -363,7 +363,7 @@ TEST(outbox_test, survives_damage) {
                 ty_inbox_last(in.heap, "s", &number),
                 in.transact([&](ty_txn *txn) { return ty_inbox_take(txn, "t", 1, &taken); }, false)};
             for (ty_status one : status)
-                told += one == TY_E_DAMAGED;
+                reported += one == TY_E_DAMAGED;
         }
         ASSERT_OK(in.transact(
             [&](ty_txn *txn) {
@@ -376,7 +376,7 @@ TEST(outbox_test, survives_damage) {
             },
             false));
     }
-    EXPECT_GT(told, 1000u);
+    EXPECT_GT(reported, 1000u);
     expect_sound(in.heap);
     EXPECT_EQ(0u, content_of(in.heap).size());
     ASSERT_OK(in.transact([](ty_txn *txn) { return ty_txn_root_set(txn, "taiyen.inbox", ty_txn_alloc(txn, 64)); }));

@@ -11,7 +11,7 @@
 namespace taiyen::test {
 
 struct queue {
-    std::mutex lock; // one distributed transaction is told of while the next one prepares
+    std::mutex lock; // one distributed transaction is notified while the next one prepares
     std::set<std::string> prepared, committed;
     int prepares_fail = 0, commits_fail = 0; // so many calls
     std::function<void()> changed;           // called after each change, if it is set

@@ -1,7 +1,7 @@
 // Goal: records that somebody forged, with hashes that are right, are errors at the most, never faults; and what a heap
-// was spoiled by never gets into its files (LK5, LK6). Method: records of a source_model, cut, joined, with bytes
+// was poisoned by never gets into its files (LK5, LK6). Method: records of a source_model, cut, joined, with bytes
 // changed and inserted, or made of noise, each given to a replica of a copy, whose files must open afterwards with a
-// state that the source had, or whole forged transactions behind it.
+// state that the source had, or whole forged transactions after it.
 #include "copy_model.hpp"
 #include "tests/effort.hpp"
 
@@ -54,7 +54,7 @@ TEST(receive_hostile, forged_records_are_errors_at_the_most) {
     source.close();
     const uint64_t copied_lsn = copied(base).lsn;
     forger from(source, 3);
-    int taken = 0, refused = 0, spoiled = 0;
+    int taken = 0, refused = 0, poisoned = 0;
     for (int round = 0; round < effort(100) && !HasFailure(); ++round) {
         disk copy(base.cut(os::sim_cut::keep_all));
         ty_open_options options = copy.options();
@@ -82,7 +82,7 @@ TEST(receive_hostile, forged_records_are_errors_at_the_most) {
             ++refused;
             EXPECT_TRUE(before == state_of(heap));
         } else if (status) {
-            ++spoiled;
+            ++poisoned;
             EXPECT_EQ(TY_E_DAMAGED, ty_snapshot(heap));
             EXPECT_EQ(TY_E_DAMAGED, ty_replica_make_durable(replica, nullptr));
         } else {
@@ -101,8 +101,8 @@ TEST(receive_hostile, forged_records_are_errors_at_the_most) {
     }
     EXPECT_LT(0, taken);
     EXPECT_LT(0, refused);
-    EXPECT_LT(0, spoiled);
-    printf("%d taken, %d refused, %d spoiled\n", taken, refused, spoiled);
+    EXPECT_LT(0, poisoned);
+    printf("%d taken, %d refused, %d poisoned\n", taken, refused, poisoned);
 }
 
 } // namespace

@@ -129,7 +129,7 @@ void check(const std::string &path, const received_lsns &with) {
                 counts[at] += 1;
         const uint64_t *block = block_of(heap);
         for (size_t i = 2; i < 4096; ++i) // the first transaction set 0 and 1
-            ASSERT_EQ(counts[i], block[i]) << i << " behind " << stats.lsn;
+            ASSERT_EQ(counts[i], block[i]) << i << " after " << stats.lsn;
     }
     ASSERT_OK(ty_close(heap));
 }

@@ -40,7 +40,7 @@ protected:
 TEST_F(receive_refused, records_that_are_not_the_next_ones) {
     replica_model copy(source_, base_, false, source_.options());
     std::vector<ty_feed_record> all;
-    for (const ty_feed_record *record : source_.behind(0))
+    for (const ty_feed_record *record : source_.after(0))
         all.push_back(*record);
     const auto take = [&](std::initializer_list<size_t> order) {
         std::vector<ty_feed_record> some;

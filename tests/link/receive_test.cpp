@@ -1,4 +1,4 @@
-// Goal: a replica brings a copy to exactly the source's state behind each record, whatever transactions do, wherever
+// Goal: a replica brings a copy to exactly the source's state after each record, whatever transactions do, wherever
 // the copy was made, and whatever kills it; and refuses all else (LK5 to LK7). Method: source_model keeps all states
 // and records of random transactions on simulated disks; copies of its files receive them, one or many at a time, and
 // lose power now and then.
@@ -77,7 +77,7 @@ TEST(receive_small_log, a_power_cut_at_any_write) {
         large[i] = char(random());
     ASSERT_OK(ty_commit(txn));
     source.transactions(10);
-    source.states[source.behind(0)[15]->lsn] = ""; // of the large one: not looked at
+    source.states[source.after(0)[15]->lsn] = ""; // of the large one: not looked at
     source.close();
 
     const uint64_t copied_lsn = copied(copy).lsn;
@@ -93,7 +93,7 @@ TEST(receive_small_log, a_power_cut_at_any_write) {
     ty_replica *replica = nullptr;
     ASSERT_OK(ty_replica_begin(heap, &source.first(), &how, &replica));
     std::vector<ty_feed_record> all;
-    for (const ty_feed_record *record : source.behind(0))
+    for (const ty_feed_record *record : source.after(0))
         all.push_back(*record);
     const uint64_t first = os::sim_event_count(copy.get());
     for (size_t done = 0, some; done < all.size(); done += some) {

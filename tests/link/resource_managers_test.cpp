@@ -12,7 +12,7 @@ using namespace taiyen::test;
 
 namespace {
 
-TEST(resource_managers, are_told_what_becomes_of_it) {
+TEST(resource_managers, are_notified_of_the_outcome) {
     disk files;
     queue queues[2];
     const ty_resource_manager both[2] = {queues[0].resource_manager(), queues[1].resource_manager()};
@@ -31,7 +31,7 @@ TEST(resource_managers, are_told_what_becomes_of_it) {
     EXPECT_EQ(2u, queues[1].committed.size());
 }
 
-TEST(resource_managers, one_that_cannot_be_told_is_told_later) {
+TEST(resource_managers, one_that_cannot_be_notified_is_notified_later) {
     disk files;
     queue one;
     const ty_resource_manager resource_manager = one.resource_manager();
@@ -50,7 +50,7 @@ TEST(resource_managers, one_that_cannot_be_told_is_told_later) {
     EXPECT_EQ(1u, one.prepared.size());
     in.discard();
     ASSERT_OK(in.open());
-    ASSERT_OK(in.join(nullptr, &resource_manager, 1)); // the next process tells it
+    ASSERT_OK(in.join(nullptr, &resource_manager, 1)); // the next process notifies it
     EXPECT_EQ(0u, one.prepared.size());
     EXPECT_EQ(3u, one.committed.size());
 }
@@ -122,11 +122,11 @@ TEST(resource_managers, and_power_cuts) {
             {
                 disk at_once(cut.cut(os::sim_cut::drop_all));
                 heaps other(at_once);
-                const uint64_t told = after.number(1);
+                const uint64_t reported = after.number(1);
                 after.discard();
                 ASSERT_OK(other.open());
                 EXPECT_EQ(other.number(0), other.number(1)) << "what the first heap said was not durable";
-                EXPECT_GE(other.number(1), told - (told > 0));
+                EXPECT_GE(other.number(1), reported - (reported > 0));
             }
             ASSERT_OK(after.open());
             ASSERT_OK(after.join(nullptr, &resource_manager, 1));
@@ -139,7 +139,7 @@ TEST(resource_managers, and_power_cuts) {
             after.discard();
             heaps again(second);
             ASSERT_OK(again.open());
-            EXPECT_EQ(seen, again.number(0)) << "the resource manager was told so";
+            EXPECT_EQ(seen, again.number(0)) << "the resource manager was notified";
             EXPECT_EQ(seen, again.number(1));
             if (HasFailure())
                 return;
@@ -171,8 +171,8 @@ TEST(resource_managers, each_dtxn_has_all_heaps) {
 }
 
 // The first heap's reader-writer lock opens before its commit is durable: the next distributed transaction, which
-// begins then, must not tell of it.
-TEST(resource_managers, are_told_of_what_is_durable) {
+// begins then, must not notify it.
+TEST(resource_managers, are_notified_of_what_is_durable) {
     struct watched : queue {
         std::atomic<bool> writing{false}, early{false}, begins{false};
         heaps *in = nullptr;
@@ -213,7 +213,7 @@ TEST(resource_managers, are_told_of_what_is_durable) {
             });
             while (!self.begins)
                 std::this_thread::yield();
-            for (int i = 0; i < 5000 && !self.early; ++i) // time enough to tell, if it does
+            for (int i = 0; i < 5000 && !self.early; ++i) // time enough to notify it, if it does
                 std::this_thread::yield();
             self.writing = false;
         },

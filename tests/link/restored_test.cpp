@@ -205,7 +205,7 @@ TEST(restored_test, members_of_several_folders_are_found_after_a_move) {
                     copy_file(*died, moved, old.heaps[n] + suffix, to.heaps[n] + suffix);
             copy_file(*died, moved, old.log, to.log);
             heaps after(moved);
-            if (first == 0 && strcmp(to.log, "/fast/b.log") == 0) { // nothing tells where it is
+            if (first == 0 && strcmp(to.log, "/fast/b.log") == 0) { // nothing says where it is
                 EXPECT_EQ(TY_E_IN_DOUBT, open(after, 0, moved, to));
                 EXPECT_NE(nullptr, strstr(ty_error_text(), old.log)) << ty_error_text();
                 continue;
@@ -220,7 +220,7 @@ TEST(restored_test, members_of_several_folders_are_found_after_a_move) {
 
 std::string placed(const char *other, const char *then, const char *now, placing how) {
     char *place = nullptr;
-    EXPECT_OK(place_after_move(text_of(other), text_of(then), now, how, &place));
+    EXPECT_OK(path_after_move(text_of(other), text_of(then), now, how, &place));
     const std::string found = place ? place : "(none)";
     free(place);
     return found;

@@ -13,7 +13,7 @@ namespace taiyen::test {
 inline std::string state_of(ty_heap *heap) {
     std::string state;
     std::set<char *> own;
-    EXPECT_OK(ty_each_own_block(
+    EXPECT_OK(ty_each_internal_block(
         heap,
         [](const ty_block *block, void *context) {
             static_cast<std::set<char *> *>(context)->insert(static_cast<char *>(block->address));
@@ -124,7 +124,7 @@ public:
     // The files as they are, with the heap open or not.
     os::sim_disk *copy() const { return files_.cut(os::sim_cut::keep_all); }
 
-    std::vector<const ty_feed_record *> behind(uint64_t lsn) const {
+    std::vector<const ty_feed_record *> after(uint64_t lsn) const {
         std::vector<const ty_feed_record *> found;
         for (const auto &one : records)
             if (one->record.lsn > lsn)

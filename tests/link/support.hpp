@@ -34,7 +34,7 @@ inline uint64_t *block_of(ty_heap *heap) {
     return static_cast<uint64_t *>(ty_root(heap, "counters"));
 }
 
-// Adds to some counters, and to the first one, which thereby tells how often.
+// Adds to some counters, and to the first one, which thereby counts them.
 inline ty_status change(ty_heap *heap, uint64_t seed, bool wait = true) {
     ty_txn *txn = nullptr;
     if (ty_status status = ty_begin(heap, nullptr, &txn))

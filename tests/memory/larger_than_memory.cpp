@@ -1,7 +1,7 @@
 // Goal: a heap several times as large as the memory that a control group allows is written, lost by a kill, opened and
 // checked, for each kind. Method: larger_than_memory KIND HEAP_MB MEMORY_MB [FOLDER] makes a group with that limit
 // (version 1 or 2) and runs itself in it, first to write and be killed, then to open, check and write again. The kernel
-// kills who takes more. It tells the speed, and that of plain writes of as many bytes. Exit code 77: no group can be
+// kills who takes more. It shows the speed, and that of plain writes of as many bytes. Exit code 77: no group can be
 // made here.
 #include <taiyen/taiyen.h>
 

@@ -1,4 +1,4 @@
-// The simulated disk behind the storage table: names, locks, faults, capacity and the program's view.
+// The simulated disk after the storage table: names, locks, faults, capacity and the program's view.
 // storage_sim_memory.cpp implements mappings, storage_sim_cut.cpp the power cut.
 #include "storage_sim_disk.hpp"
 
@@ -196,15 +196,15 @@ ty_status sim_write(void *context, ty_file *file, uint64_t offset, const void *b
     return write_file(disk, handle_of(file), sim_op_write, offset, buffer, bytes);
 }
 
-ty_status write_and_settle(sim_disk &disk, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+ty_status write_durably(sim_disk &disk, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
     lock_guard guard(disk.lock);
     const handle &open = handle_of(file);
     uint64_t number = disk.events.size();
     ty_status status = write_file(disk, open, sim_op_write_durable, offset, buffer, bytes);
     if (disk.events.size() > number) { // something was written, if only a part
-        event_kind kind = status != TY_OK             ? event_kind::failed_settle
+        event_kind kind = status != TY_OK             ? event_kind::failed_durable_write
                           : disk.broken_durable_write ? event_kind::broken_flush
-                                                      : event_kind::settle;
+                                                      : event_kind::durable_write;
         disk.events.push_back({kind, open.file, number, 0, {}, {}, {}});
     }
     return status;
@@ -213,10 +213,10 @@ ty_status write_and_settle(sim_disk &disk, ty_file *file, uint64_t offset, const
 ty_status sim_write_durable(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
     sim_disk &disk = disk_of(context);
     if (!disk.write_hook) {
-        return write_and_settle(disk, file, offset, buffer, bytes);
+        return write_durably(disk, file, offset, buffer, bytes);
     }
     disk.write_hook(disk.write_hook_context, false);
-    ty_status status = write_and_settle(disk, file, offset, buffer, bytes);
+    ty_status status = write_durably(disk, file, offset, buffer, bytes);
     disk.write_hook(disk.write_hook_context, true);
     return status;
 }
@@ -495,9 +495,9 @@ sim_event sim_event_at(const sim_disk *disk, uint64_t event) {
     case sim::event_kind::failed_flush:
     case sim::event_kind::broken_flush:
         return sim_event::flush;
-    case sim::event_kind::settle:
-    case sim::event_kind::failed_settle:
-        return sim_event::settled_write;
+    case sim::event_kind::durable_write:
+    case sim::event_kind::failed_durable_write:
+        return sim_event::durable_write;
     }
     return sim_event::flush;
 }

@@ -1,4 +1,4 @@
-// A simulated disk behind the storage table. Files live in memory (memfd, so that they can be mapped). What is written
+// A simulated disk after the storage table. Files live in memory (memfd, so that they can be mapped). What is written
 // stays in doubt, sector by sector, until the file is flushed; a power cut then keeps, drops, tears, reorders or
 // trashes it. Every change is recorded as an event, so that an explorer can cut the power at any of them afterwards.
 //
@@ -29,7 +29,7 @@ const ty_storage *sim_storage(sim_disk *disk); // valid until sim_destroy
 uint64_t sim_event_count(const sim_disk *disk);
 
 // What an event changed, so that an explorer can cut the power before events of each kind as often as it likes.
-enum class sim_event : uint8_t { names, page_write, long_write, space, flush, settled_write };
+enum class sim_event : uint8_t { names, page_write, long_write, space, flush, durable_write };
 inline constexpr uint32_t sim_event_kinds = 6;
 sim_event sim_event_at(const sim_disk *disk, uint64_t event);
 

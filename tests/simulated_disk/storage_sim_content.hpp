@@ -31,11 +31,11 @@ public:
 
     void read(uint64_t offset, void *buffer, uint64_t bytes) const;
     void extend(uint64_t size) { size_ = size > size_ ? size : size_; }
-    void resize(uint64_t size); // content behind the new end is lost
+    void resize(uint64_t size); // content after the new end is lost
     void fill_holes(uint64_t offset, uint64_t bytes);
     uint64_t holes(uint64_t offset, uint64_t bytes) const;
     void punch(uint64_t offset, uint64_t bytes);
-    void drop_beyond_size(); // content behind the end of the file reads as zeros if the file grows again
+    void drop_beyond_size(); // content after the end of the file reads as zeros if the file grows again
 
 private:
     static constexpr uint64_t chunk_pages = 64;

@@ -101,7 +101,7 @@ private:
 
 // One page of a write: its surviving sectors over the old content. (S2: a sector in doubt is old, new, or trash. S4:
 // the seed alone decides.)
-void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t trash, verdict &judge, content &to) {
+void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t trash, verdict &chosen, content &to) {
     if (kept == 0xff && trash == 0) {
         to.put(number, written);
         return;
@@ -115,7 +115,7 @@ void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t tr
         unsigned char *sector = mixed->bytes.data() + s * sector_bytes;
         if (trash >> s & 1) {
             for (unsigned i = 0; i < sector_bytes; i += 8) {
-                uint64_t noise = judge.garbage();
+                uint64_t noise = chosen.garbage();
                 std::memcpy(sector + i, &noise, 8);
             }
         } else if (kept >> s & 1) {
@@ -126,25 +126,25 @@ void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t tr
 }
 
 // S1: a flushed sector survives.
-content cut_file(const replayed_file &file, const std::vector<event> &events, verdict &judge) {
+content cut_file(const replayed_file &file, const std::vector<event> &events, verdict &chosen) {
     content result = file.durable;
     for (const doubt &one : file.doubts) {
         const event &what = events[one.event];
         if (what.kind != event_kind::write) {
-            if (judge.keeps(one.event) || (what.kind == event_kind::size && fault("simulated_size_durable_at_once"))) {
+            if (chosen.keeps(one.event) || (what.kind == event_kind::size && fault("simulated_size_durable_at_once"))) {
                 apply_event(what, result);
             }
             continue;
         }
-        judge.start_write(one.event, what.pages.size());
+        chosen.start_write(one.event, what.pages.size());
         for (size_t i = 0; i < what.pages.size(); ++i) {
             auto open = static_cast<uint8_t>(
-                one.settled.empty() || fault("simulated_cut_tears_flushed_sectors") ? 0xff : ~one.settled[i]);
-            uint8_t kept = judge.sectors(one.event, i) & open;
-            uint8_t trash = judge.trashed() & open;
-            cut_page(what.pages[i], what.offset / page_size + i, kept, trash, judge, result);
+                one.superseded.empty() || fault("simulated_cut_tears_flushed_sectors") ? 0xff : ~one.superseded[i]);
+            uint8_t kept = chosen.sectors(one.event, i) & open;
+            uint8_t trash = chosen.trashed() & open;
+            cut_page(what.pages[i], what.offset / page_size + i, kept, trash, chosen, result);
         }
-        if (judge.grows() && !one.size_settled) {
+        if (chosen.grows() && !one.size_superseded) {
             result.extend(what.offset + what.bytes);
         }
     }
@@ -153,7 +153,7 @@ content cut_file(const replayed_file &file, const std::vector<event> &events, ve
 }
 
 // In each folder, a prefix of the changes of names survives. (S3)
-name_map cut_names(const replay &at, const std::vector<event> &events, verdict &judge) {
+name_map cut_names(const replay &at, const std::vector<event> &events, verdict &chosen) {
     name_map names = at.durable_names;
     std::set<std::string> over;
     for (uint64_t number : at.name_doubts) {
@@ -161,7 +161,7 @@ name_map cut_names(const replay &at, const std::vector<event> &events, verdict &
         if (over.contains(folder)) {
             continue;
         }
-        if (judge.keeps(number)) {
+        if (chosen.keeps(number)) {
             apply_name(events[number], names);
         } else if (!fault("simulated_names_survive_out_of_order")) {
             over.insert(folder);
@@ -235,15 +235,15 @@ sim_disk *sim_power_cut(const sim_disk *disk, uint64_t event, sim_cut cut, uint6
         return continue_disk(*disk, event);
     }
     const replay &at = replay_at(*disk, event);
-    verdict judge(cut, seed, doubts_in_time(at));
+    verdict chosen(cut, seed, doubts_in_time(at));
 
     sim_disk *result = sim_create();
-    result->names = cut_names(at, disk->events, judge);
+    result->names = cut_names(at, disk->events, chosen);
     result->next_file = disk->next_file;
     for (const auto &[path, number] : result->names) {
         auto file = std::make_unique<live_file>();
         file->path = path;
-        file->now = cut_file(at.files.at(number), disk->events, judge);
+        file->now = cut_file(at.files.at(number), disk->events, chosen);
         result->start.files[number].durable = file->now;
         result->live[number] = std::move(file);
     }

@@ -30,18 +30,18 @@ enum class event_kind : uint8_t {
     write,
     size,
     allocate,
-    punch,        // content
-    flush,        // of a file: all its content so far is durable
-    failed_flush, // of a file: see D3
-    broken_flush, // the canaries: returned TY_OK and did nothing
-    settle,       // of one write: see S2
-    failed_settle,
+    punch,         // content
+    flush,         // of a file: all its content so far is durable
+    failed_flush,  // of a file: see D3
+    broken_flush,  // the canaries: returned TY_OK and did nothing
+    durable_write, // of one write: see S2
+    failed_durable_write,
 };
 
 struct event {
     event_kind kind;
     file_number file = 0;
-    uint64_t offset = 0; // size: the new size; settle: the number of the write's event
+    uint64_t offset = 0; // size: the new size; durable_write: the number of the write's event
     uint64_t bytes = 0;
     std::vector<page_ref> pages; // write
     std::string path;            // names: the path concerned; rename: the source
@@ -58,9 +58,9 @@ void apply_name(const event &what, name_map &names);
 // An event in doubt.
 struct doubt {
     uint64_t event;
-    bool forgotten = false;       // by a failed flush (D3)
-    std::vector<uint8_t> settled; // a byte a page, a bit a sector: overwritten by durable content. Empty: none
-    bool size_settled = false;    // a later size is durable: this write does not grow the file any more
+    bool forgotten = false;          // by a failed flush (D3)
+    std::vector<uint8_t> superseded; // a byte a page, a bit a sector: overwritten by durable content. Empty: none
+    bool size_superseded = false;    // a later size is durable: this write does not grow the file any more
 };
 
 struct replayed_file {
@@ -99,7 +99,7 @@ struct live_file {
     ~live_file();
 };
 
-// The object behind a ty_file of the simulated storage.
+// The object after a ty_file of the simulated storage.
 struct handle {
     file_number file;
     live_file *live;

@@ -11,40 +11,40 @@ namespace {
 constexpr unsigned sectors_per_page = page_size / sector_bytes;
 
 // Removes the sectors of [offset, end) from the doubt: durable content lies over them now.
-void settle_range(doubt &old, const event &written, uint64_t offset, uint64_t end) {
-    if (old.settled.empty()) {
-        old.settled.resize(written.pages.size());
+void supersede_range(doubt &old, const event &written, uint64_t offset, uint64_t end) {
+    if (old.superseded.empty()) {
+        old.superseded.resize(written.pages.size());
     }
     for (uint64_t i = 0; i < written.pages.size() * sectors_per_page; ++i) {
         uint64_t at = written.offset + i * sector_bytes;
         if (at >= offset && at < end) {
-            old.settled[i / sectors_per_page] |= static_cast<uint8_t>(1u << (i % sectors_per_page));
+            old.superseded[i / sectors_per_page] |= static_cast<uint8_t>(1u << (i % sectors_per_page));
         }
     }
 }
 
-bool is_settled(const doubt &old, const event &written, const content &durable) {
-    size_t settled = static_cast<size_t>(std::count(old.settled.begin(), old.settled.end(), uint8_t{0xff}));
-    bool grows = !old.size_settled && written.offset + written.bytes > durable.size();
-    return settled == written.pages.size() && !grows;
+bool is_superseded(const doubt &old, const event &written, const content &durable) {
+    size_t superseded = static_cast<size_t>(std::count(old.superseded.begin(), old.superseded.end(), uint8_t{0xff}));
+    bool grows = !old.size_superseded && written.offset + written.bytes > durable.size();
+    return superseded == written.pages.size() && !grows;
 }
 
 // Applies the part of the doubt that durable content has not overwritten.
 void apply_doubt(const doubt &one, const event &what, content &to) {
-    if (one.settled.empty() && !one.size_settled) {
+    if (one.superseded.empty() && !one.size_superseded) {
         apply_event(what, to);
         return;
     }
     for (size_t i = 0; i < what.pages.size(); ++i) {
-        uint8_t settled = one.settled.empty() ? 0 : one.settled[i];
+        uint8_t superseded = one.superseded.empty() ? 0 : one.superseded[i];
         uint64_t number = what.offset / page_size + i;
-        if (settled == 0) {
+        if (superseded == 0) {
             to.put(number, what.pages[i]);
-        } else if (settled != 0xff) {
+        } else if (superseded != 0xff) {
             page mixed = *what.pages[i];
             const page *below = to.find(number);
             for (unsigned s = 0; s < sectors_per_page; ++s) {
-                if (settled >> s & 1) {
+                if (superseded >> s & 1) {
                     std::memcpy(&mixed.bytes[s * sector_bytes],
                                 &(below ? below : zero_page().get())->bytes[s * sector_bytes], sector_bytes);
                 }
@@ -52,18 +52,18 @@ void apply_doubt(const doubt &one, const event &what, content &to) {
             to.put(number, make_page(mixed.bytes.data()));
         }
     }
-    if (!one.size_settled) {
+    if (!one.size_superseded) {
         to.extend(what.offset + what.bytes);
     }
 }
 
-// The doubts that `settles` selects become durable.
-template <class Settles>
-void settle_file(replayed_file &file, const std::vector<event> &events, Settles &&settles) {
+// The doubts that `selects` selects become durable.
+template <class Selects>
+void make_file_durable(replayed_file &file, const std::vector<event> &events, Selects &&selects) {
     std::vector<doubt> kept;
     for (doubt &one : file.doubts) {
         const event &what = events[one.event];
-        if (!settles(one)) {
+        if (!selects(one)) {
             kept.push_back(std::move(one));
             continue;
         }
@@ -71,19 +71,19 @@ void settle_file(replayed_file &file, const std::vector<event> &events, Settles 
         bool covers = what.kind == event_kind::write || what.kind == event_kind::punch;
         for (doubt &old : kept) {
             if (covers || what.kind == event_kind::size) {
-                settle_range(old, events[old.event], what.offset, covers ? what.offset + what.bytes : UINT64_MAX);
+                supersede_range(old, events[old.event], what.offset, covers ? what.offset + what.bytes : UINT64_MAX);
             }
-            old.size_settled = old.size_settled || what.kind == event_kind::size;
+            old.size_superseded = old.size_superseded || what.kind == event_kind::size;
         }
     }
-    std::erase_if(kept, [&](const doubt &old) { return is_settled(old, events[old.event], file.durable); });
+    std::erase_if(kept, [&](const doubt &old) { return is_superseded(old, events[old.event], file.durable); });
     file.doubts = std::move(kept);
 }
 
 // A flush of a folder makes its names durable; those of other folders stay in doubt. (S3)
-void settle_names(replay &at, const std::string &folder, const std::vector<event> &events) {
+void make_names_durable(replay &at, const std::string &folder, const std::vector<event> &events) {
     std::erase_if(at.name_doubts, [&](uint64_t number) {
-        if (folder_of(events[number].path) != folder && !fault("simulated_flush_settles_all_folders")) {
+        if (folder_of(events[number].path) != folder && !fault("simulated_flush_covers_all_folders")) {
             return false;
         }
         apply_name(events[number], at.durable_names);
@@ -152,7 +152,7 @@ void replay::step(const std::vector<event> &events) {
         name_doubts.push_back(next_event);
         break;
     case event_kind::flush_directory:
-        settle_names(*this, folder_of(what.path), events);
+        make_names_durable(*this, folder_of(what.path), events);
         break;
     case event_kind::write:
     case event_kind::size:
@@ -161,17 +161,17 @@ void replay::step(const std::vector<event> &events) {
         files[what.file].doubts.push_back({next_event, false, {}, false});
         break;
     case event_kind::flush:
-        settle_file(files[what.file], events, [](const doubt &one) {
+        make_file_durable(files[what.file], events, [](const doubt &one) {
             return !one.forgotten || fault("simulated_flush_covers_what_failed_before");
         }); // D3: not what a failed flush covered
         break;
-    case event_kind::settle:
-        settle_file(files[what.file], events, [&](const doubt &one) {
+    case event_kind::durable_write:
+        make_file_durable(files[what.file], events, [&](const doubt &one) {
             return one.event == what.offset || events[one.event].kind != event_kind::write ||
-                   fault("simulated_durable_write_settles_others");
+                   fault("simulated_durable_write_covers_others");
         });
         break;
-    case event_kind::failed_settle:
+    case event_kind::failed_durable_write:
         for (doubt &one : files[what.file].doubts) {
             one.forgotten = one.forgotten || one.event == what.offset;
         }

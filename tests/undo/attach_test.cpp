@@ -303,7 +303,7 @@ TEST(attach, buffers_that_make_no_sense_can_be_removed) {
 }
 
 // Each size is compared with the block that the buffers lie in, and so are all together (U6): what would be recorded
-// there later must not lie behind it.
+// there later must not lie after it.
 TEST(attach, buffers_that_are_larger_than_their_block_are_refused) {
     undo_heap heap;
     std::vector<char *> blocks;
@@ -322,7 +322,7 @@ TEST(attach, buffers_that_are_larger_than_their_block_are_refused) {
     expect_sound(heap);
 }
 
-// An open transaction has no checksum yet: only the chain of places tells where the bytes of its entries must lie (U6).
+// An open transaction has no checksum yet: only the chain of places shows where the bytes of its entries must lie (U6).
 TEST(attach, an_open_transaction_whose_places_were_changed_is_refused) {
     undo_heap heap;
     char *block = heap.block(100, 1);
@@ -359,7 +359,7 @@ TEST(attach, entries_on_the_block_of_the_buffers_are_refused) {
     const uint64_t bytes = ty_usable_size(control), page = 4096;
     auto &entry = *reinterpret_cast<undo_entry *>(control + 1);
     const undo_entry sound = entry;
-    auto what = [](undo_kind kind, uint64_t kept) { return uint64_t(kind) | kept << undo_place_shift; };
+    auto what = [](undo_kind kind, uint64_t kept) { return uint64_t(kind) | kept << undo_position_shift; };
     for (const undo_entry &hostile :
          {undo_entry{offset, bytes, what(undo_kind::alloc, 0)}, undo_entry{offset, bytes, what(undo_kind::free, 0)},
           undo_entry{offset, bytes - page, what(undo_kind::grow, page)},
@@ -395,8 +395,8 @@ TEST(attach, an_open_transaction_that_could_not_be_closed_is_refused) {
     EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_DAMAGED);
     *control = sound;
     control->state = undo_full; // without one that is open: the next one would be given up
-    control->cursor = control->places[0].entries_end = 0;
-    control->places[0].payload_end = 0;
+    control->cursor = control->positions[0].entries_end = 0;
+    control->positions[0].payload_end = 0;
     EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_DAMAGED);
     *control = sound;
     ASSERT_OK(ty_undo_attach(heap, nullptr));

@@ -46,7 +46,7 @@ TEST(memory, a_freed_block_is_given_back_and_comes_back) {
     ASSERT_OK(ty_undo_free(heap, block));
     ASSERT_OK(ty_undo_end(heap));
     size_t after = os::resident_bytes(block, large);
-    if (report.tracking == TY_TRACK_KERNEL && before != 0) { // where the kernel tells
+    if (report.tracking == TY_TRACK_KERNEL && before != 0) { // where the kernel reports it
         EXPECT_GE(before, large);
         EXPECT_LT(after, large / 8);
     }

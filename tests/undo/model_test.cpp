@@ -270,11 +270,11 @@ private:
             if (below(8) == 0)
                 in_between(&at);
             if (below(100) == 0) {
-                place_ = at;
+                position_ = at;
                 reopen(below(3));
                 if (::testing::Test::HasFatalFailure() || !stats_of(heap_).cycle)
                     return;
-                at = place_;
+                at = position_;
             }
         }
         states_.resize(at + 1);
@@ -288,7 +288,7 @@ private:
         const uint64_t redoable = stats_of(heap_).redoable;
         before_ = now_;
         fresh_.clear();
-        place_ = *at;
+        position_ = *at;
         ASSERT_OK(ty_undo_begin(heap_, "in between"));
         ty_status status = TY_OK;
         const uint64_t steps = below(5);
@@ -330,11 +330,11 @@ private:
         state now, before;
         std::deque<state> states;
         bool open, cycle, history;
-        size_t place;
+        size_t position;
     };
     picture take() {
         ty_undo_stats s = stats_of(heap_);
-        return {now_, before_, states_, s.open, s.cycle, s.open || s.undoable + s.redoable != 0, place_};
+        return {now_, before_, states_, s.open, s.cycle, s.open || s.undoable + s.redoable != 0, position_};
     }
     void snapshot() {
         ASSERT_OK(ty_snapshot(heap_));
@@ -355,7 +355,7 @@ private:
         heap_.open();
         ASSERT_NE(heap_.heap, nullptr);
         ASSERT_OK(ty_undo_attach(heap_, nullptr));
-        now_ = kept.now, before_ = kept.before, states_ = kept.states, place_ = kept.place;
+        now_ = kept.now, before_ = kept.before, states_ = kept.states, position_ = kept.position;
         ASSERT_TRUE(stats_of(heap_).reattached);
         if (how_.volatile_buffers) {
             ASSERT_EQ(stats_of(heap_).lost_volatile, loses && kept.history);
@@ -378,7 +378,7 @@ private:
         }
         if (!in_cycle && stats_of(heap_).cycle) {
             ASSERT_OK(ty_undo_exit(heap_));
-            states_.resize(place_ + 1);
+            states_.resize(position_ + 1);
         }
         compare();
     }
@@ -410,7 +410,7 @@ private:
     state now_, before_;       // at the beginning of the transaction
     std::deque<state> states_; // before the first one that can be undone, and after each
     std::set<char *> fresh_;   // allocated by the transaction
-    size_t place_ = 0;         // in a cycle: in states_
+    size_t position_ = 0;      // in a cycle: in states_
     picture saved_;
 };
 

@@ -4,7 +4,7 @@
 namespace taiyen::test {
 namespace {
 
-// Procedures that do what the test tells them to, and count their runs.
+// Procedures that do what the test says, and count their runs.
 struct script {
     ty_status (*run)(ty_heap *, const void *, size_t) = nullptr;
     int runs = 0;

@@ -11,13 +11,13 @@ inline ty_undo_stats stats_of(ty_heap *heap) {
     const ty_undo_stats stats = undo_stats_of(heap);
     if (image_kind(heap) == TY_VOLATILE)
         return stats;
-    undo_metrics_of told{};
-    EXPECT_TRUE(image_read_undo(heap, &told));
-    if (told.attached && !stats.open) { // U7: what others are told is what is there
-        EXPECT_EQ(told.undoable, stats.undoable);
-        EXPECT_EQ(told.redoable, stats.redoable);
-        EXPECT_EQ(told.kept_blocks, stats.kept_blocks);
-        EXPECT_EQ(told.kept_bytes, stats.kept_bytes);
+    undo_metrics_of reported{};
+    EXPECT_TRUE(image_read_undo(heap, &reported));
+    if (reported.attached && !stats.open) { // U7: what others see is what is there
+        EXPECT_EQ(reported.undoable, stats.undoable);
+        EXPECT_EQ(reported.redoable, stats.redoable);
+        EXPECT_EQ(reported.kept_blocks, stats.kept_blocks);
+        EXPECT_EQ(reported.kept_bytes, stats.kept_bytes);
     }
     return stats;
 }

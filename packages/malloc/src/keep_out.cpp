@@ -87,7 +87,7 @@ enum class caller : uintptr_t {
 };
 
 // For a function of the C++ run-time library.
-caller judge_name(const char *name) {
+caller classify_name(const char *name) {
     if (name == nullptr || starts_with(name, "_Znw") || starts_with(name, "_Zna"))
         return caller::passes_on;
     if (starts_with(name, "_ZNSs") || starts_with(name, "_ZNKSs") || starts_with(name, "_ZNSbIw"))
@@ -97,7 +97,7 @@ caller judge_name(const char *name) {
     return has_one_of(name, kept_out_names) && !has_one_of(name, callers_strings) ? caller::run_times : caller::users;
 }
 
-caller judge(call_site site) {
+caller classify(call_site site) {
     os::code_place place;
     if (!os::find_code(static_cast<const char *>(site.caller) - 1,
                        &place)) // - 1: an address within the call, as the next instruction may be in another function
@@ -107,7 +107,7 @@ caller judge(call_site site) {
     const char *slash = strrchr(place.path, '/');
     const char *file = slash != nullptr ? slash + 1 : place.path;
     if (is_called(file, "libstdc++") || is_called(file, "libc++") || is_called(file, "libc++abi"))
-        return site.operator_new ? judge_name(place.function) : caller::run_times;
+        return site.operator_new ? classify_name(place.function) : caller::run_times;
     if (!is_run_time(place.path, file))
         return caller::users;
     return place.function != nullptr &&
@@ -127,7 +127,7 @@ caller find_out(call_site site) {
     uintptr_t known = answer.load(std::memory_order_relaxed);
     if ((known & ~uintptr_t{7}) == key)
         return static_cast<caller>(known & 7);
-    caller found = judge(site);
+    caller found = classify(site);
     answer.store(key | static_cast<uintptr_t>(found), std::memory_order_relaxed);
     return found;
 }

@@ -21,21 +21,21 @@ constinit std::atomic<ty_heap *> any_heap{nullptr}; // checked or not
 constinit unsigned checks;                          // the checks of any_heap; guarded by `making`
 
 // Where mappings are limited or locked, as with ulimit -v or mlockall, only what is used counts.
-ty_heap *make_heap_aside() {
-    void *base = os::set_aside(limit_wanted, heap_granule_bytes);
+ty_heap *make_claimed_heap() {
+    void *base = os::claim_range(limit_wanted, heap_granule_bytes);
     ty_heap *heap;
-    if (base == nullptr || heap_format(base, limit_wanted, TY_CLASSES_DENSE, aside_owner()) != TY_OK ||
-        heap_attach(base, limit_wanted, aside_owner(), true, &heap) != TY_OK)
+    if (base == nullptr || heap_format(base, limit_wanted, TY_CLASSES_DENSE, claimed_owner()) != TY_OK ||
+        heap_attach(base, limit_wanted, claimed_owner(), true, &heap) != TY_OK)
         return nullptr;
     return heap;
 }
 
-// Where address space cannot be set aside it is reserved; and where the first limit is then too large, for whatever
+// Where address space cannot be claimed it is reserved; and where the first limit is then too large, for whatever
 // reason, the largest power of two that is not.
 ty_heap *make_heap() {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.classes = TY_CLASSES_DENSE;
-    ty_heap *heap = make_heap_aside();
+    ty_heap *heap = make_claimed_heap();
     if (heap != nullptr)
         return heap;
     size_t limit = limit_wanted;

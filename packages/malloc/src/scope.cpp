@@ -96,12 +96,12 @@ void forget_copy(const os::current_malloc_calls *calls) {
         place.forget(calls);
 }
 
-bool each_own_word(const os::malloc_word_search &wanted, size_t *left) {
+bool each_malloc_word(const os::malloc_word_search &wanted, size_t *left) {
     ty_heap *own = process_heap();
     return own == nullptr || heap_each_word(own, wanted, left);
 }
 
-constexpr os::drop_in_calls drop_in_calls = {forget_copy, each_own_word, heap_thread_pointers};
+constexpr os::drop_in_calls drop_in_calls = {forget_copy, each_malloc_word, heap_thread_pointers};
 
 } // namespace
 

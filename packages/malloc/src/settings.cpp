@@ -62,7 +62,7 @@ bool take_word(const char *text, const char *end, ty_check_options *options) {
     return true;
 }
 
-void tell_unknown(const char *text, const char *end) {
+void report_unknown(const char *text, const char *end) {
     char line[200];
     int length = snprintf(line, sizeof line,
                           "taiyen-malloc: TAIYEN_MALLOC: \"%.*s\" is ignored; known are bounds, guard, freed, sites, "
@@ -77,7 +77,7 @@ void read_settings(const char *text, ty_check_options *options) {
     while (text != nullptr && *text != 0) {
         const char *end = text + strcspn(text, ",");
         if (end != text && !take_word(text, end, options))
-            tell_unknown(text, end);
+            report_unknown(text, end);
         text = *end != 0 ? end + 1 : end;
     }
 }

@@ -18,7 +18,7 @@ FREED = r"(.|\n)*\n  freed by thread \d+:\n(    #\d+ .*\n)*?    #\d+ 0x[0-9a-f]+
 
 # name, TAIYEN_MALLOC, how it ends, what is said; BLOCK stands for the block's address.
 CASES = [
-    ("behind", "bounds,sites", signal.SIGABRT, "a write at 0x[0-9a-f]+, 1 byte behind the end of the block at BLOCK of 123 bytes, noticed by its free" + ALLOCATED),
+    ("after", "bounds,sites", signal.SIGABRT, "a write at 0x[0-9a-f]+, 1 byte after the end of the block at BLOCK of 123 bytes, noticed by its free" + ALLOCATED),
     ("before", "bounds,sites", signal.SIGABRT, "a write at 0x[0-9a-f]+, 1 byte before the block at BLOCK of 123 bytes, noticed by its free" + ALLOCATED),
     ("before", "guard,sites", signal.SIGABRT, "a write at 0x[0-9a-f]+, 1 byte before the block at BLOCK of 123 bytes, noticed by its free" + ALLOCATED),
     ("twice", "sites", signal.SIGABRT, "free of BLOCK: the block at BLOCK of 123 bytes is freed already" + ALLOCATED + FREED),
@@ -26,10 +26,10 @@ CASES = [
     ("wild", "sites", signal.SIGABRT, "taiyen-malloc: free: cannot free 0x[0-9a-f]+: the address lies in no heap"),
     ("after_free", "freed,sites", signal.SIGABRT, "a write at 0x[0-9a-f]+ after the free, at byte 5 of the block at BLOCK of 123 bytes" + ALLOCATED + FREED),
     ("read_after_free", "guard,sites", signal.SIGSEGV, "a read at 0x[0-9a-f]+ after the free, at byte 5 of the block at BLOCK of 123 bytes" + ALLOCATED + FREED),
-    ("guard", "guard,sites", signal.SIGSEGV, "a read at 0x[0-9a-f]+, 6 bytes behind the end of the block at BLOCK of 123 bytes" + ALLOCATED),
-    ("sampled", "sample=1", signal.SIGSEGV, "a read at 0x[0-9a-f]+, 1 byte behind the end of the block at BLOCK of 5008 bytes" + ALLOCATED),
+    ("guard", "guard,sites", signal.SIGSEGV, "a read at 0x[0-9a-f]+, 6 bytes after the end of the block at BLOCK of 123 bytes" + ALLOCATED),
+    ("sampled", "sample=1", signal.SIGSEGV, "a read at 0x[0-9a-f]+, 1 byte after the end of the block at BLOCK of 5008 bytes" + ALLOCATED),
     ("leak", "leaks", 0, "4 blocks of 4000 bytes in all were not freed, such as the block at 0x[0-9a-f]+ of 1000 bytes\n  allocated by several threads:\n(    #.*\n)*?    #\\d+ 0x[0-9a-f]+ allocate_here\\+"),
-    ("behind", "bounds", signal.SIGABRT, "behind the end of the block at BLOCK of 123 bytes, noticed by its free\n  allocated by thread \\d+\n"),
+    ("after", "bounds", signal.SIGABRT, "after the end of the block at BLOCK of 123 bytes, noticed by its free\n  allocated by thread \\d+\n"),
     ("nothing", "bounds,freed,sites", 0, None),
     ("nothing", "guard,sites,quarantine=64M", 0, None),
     ("nothing", "sample=1", 0, None),

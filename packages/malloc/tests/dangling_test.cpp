@@ -15,7 +15,7 @@
 namespace taiyen::test {
 namespace {
 
-struct told {
+struct reported {
     std::string object, variable, text, heap;
     ty_dangling_reason reason;
     bool kept, indirect, thread_local_data;
@@ -30,12 +30,12 @@ protected:
         ty_on_dangling(
             [](const ty_dangling *found, void *context) {
                 EXPECT_EQ(sizeof *found, found->struct_size);
-                static_cast<std::vector<told> *>(context)->push_back(
+                static_cast<std::vector<reported> *>(context)->push_back(
                     {found->object, found->variable, found->text, found->heap_path, found->reason, found->kept,
                      found->indirect, found->thread_local_data, ~reinterpret_cast<uintptr_t>(found->value),
                      found->block_bytes});
             },
-            &told_);
+            &reported_);
     }
     void TearDown() override {
         scopes::TearDown();
@@ -68,14 +68,14 @@ protected:
         EXPECT_EQ(TY_OK, ty_get_txn_stats(heap_, &stats));
         return stats.reserved_blocks;
     }
-    size_t told_of(const std::string &variable, ty_dangling_reason reason) const {
+    size_t reported_of(const std::string &variable, ty_dangling_reason reason) const {
         size_t count = 0;
-        for (const told &one : told_)
+        for (const reported &one : reported_)
             count += one.reason == reason && one.variable.find(variable) != std::string::npos;
         return count;
     }
 
-    std::vector<told> told_;
+    std::vector<reported> reported_;
     char *others_[2000] = {};
 };
 
@@ -115,14 +115,14 @@ TEST_P(dangling_caches, outlive_a_rollback) {
     if (cache().prepare != nullptr)
         cache().prepare();
     transact(false, [&] { cache().use('a'); });
-    ASSERT_EQ(1u, told_of(cache().variable, TY_DANGLING_ROLLBACK));
-    EXPECT_EQ(object(), told_[0].object);
-    EXPECT_TRUE(told_[0].kept);
-    EXPECT_EQ(path_, told_[0].heap);
-    EXPECT_EQ(GetParam().cache == 1, told_[0].thread_local_data);
-    EXPECT_NE(std::string::npos, told_[0].text.find(cache().variable));
-    EXPECT_EQ(GetParam().cache >= LAZY_DIRECT_CACHES, told_[0].indirect);
-    EXPECT_TRUE(is_in(reinterpret_cast<const void *>(~told_[0].value)));
+    ASSERT_EQ(1u, reported_of(cache().variable, TY_DANGLING_ROLLBACK));
+    EXPECT_EQ(object(), reported_[0].object);
+    EXPECT_TRUE(reported_[0].kept);
+    EXPECT_EQ(path_, reported_[0].heap);
+    EXPECT_EQ(GetParam().cache == 1, reported_[0].thread_local_data);
+    EXPECT_NE(std::string::npos, reported_[0].text.find(cache().variable));
+    EXPECT_EQ(GetParam().cache >= LAZY_DIRECT_CACHES, reported_[0].indirect);
+    EXPECT_TRUE(is_in(reinterpret_cast<const void *>(~reported_[0].value)));
     EXPECT_LT(0u, kept());
     fill_heap();
     EXPECT_EQ('a', cache().look()) << "the library's, after the rollback";
@@ -135,16 +135,16 @@ TEST_P(dangling_caches, outlive_a_rollback) {
     expect_others_whole();
     EXPECT_EQ('d', cache().look());
     EXPECT_EQ(TY_OK, ty_heap_verify(heap_, nullptr, nullptr)) << ty_error_text();
-    EXPECT_EQ(told_.size(), told_of(cache().variable, TY_DANGLING_ROLLBACK)) << told_.back().text;
+    EXPECT_EQ(reported_.size(), reported_of(cache().variable, TY_DANGLING_ROLLBACK)) << reported_.back().text;
     transact(true, [&] { cache().forget(); }); // some of it may have been allocated in the committed transaction
     EXPECT_EQ(0u, kept());
-    told_.clear();
+    reported_.clear();
     EXPECT_EQ(TY_OK, ty_close(heap_));
     heap_ = nullptr;
-    EXPECT_EQ(0u, told_of(cache().variable, TY_DANGLING_CLOSE));
+    EXPECT_EQ(0u, reported_of(cache().variable, TY_DANGLING_CLOSE));
 }
 
-TEST_P(dangling_caches, are_told_of_at_a_close) {
+TEST_P(dangling_caches, are_reported_at_a_close) {
     if (GetParam().cache >= LAZY_DIRECT_CACHES)
         return; // of these alone
     for (ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL, TY_VOLATILE}) {
@@ -160,15 +160,15 @@ TEST_P(dangling_caches, are_told_of_at_a_close) {
             transact(true, [&] { cache().use('a'); });
         else
             within([&] { cache().use('a'); });
-        EXPECT_EQ(0u, told_.size());
+        EXPECT_EQ(0u, reported_.size());
         EXPECT_EQ(TY_OK, kind == TY_VOLATILE   ? ty_heap_destroy(heap_)
                          : kind == TY_SNAPSHOT ? ty_discard(heap_)
                                                : ty_close(heap_));
         heap_ = nullptr;
-        EXPECT_LE(1u, told_of(cache().variable, TY_DANGLING_CLOSE)) << kind;
-        EXPECT_EQ(object(), told_.empty() ? "" : told_[0].object);
-        EXPECT_EQ(kind == TY_VOLATILE ? "" : path_, told_.empty() ? "?" : told_[0].heap);
-        told_.clear();
+        EXPECT_LE(1u, reported_of(cache().variable, TY_DANGLING_CLOSE)) << kind;
+        EXPECT_EQ(object(), reported_.empty() ? "" : reported_[0].object);
+        EXPECT_EQ(kind == TY_VOLATILE ? "" : path_, reported_.empty() ? "?" : reported_[0].heap);
+        reported_.clear();
         cache().abandon();
     }
 }
@@ -179,7 +179,7 @@ TEST_F(dangling, what_realloc_made_longer_stays_so_after_a_rollback) {
         open(TY_TRANSACTIONAL);
         transact(true, [&] { lazy_grow(bytes); });
         transact(false, [&] { lazy_grow(4 * bytes); });
-        EXPECT_EQ(1u, told_of("lazy_scratch", TY_DANGLING_ROLLBACK));
+        EXPECT_EQ(1u, reported_of("lazy_scratch", TY_DANGLING_ROLLBACK));
         fill_heap();
         memset(lazy_scratch, 't', 4 * bytes);
         lazy_grow(8 * bytes); // with no transaction
@@ -191,14 +191,14 @@ TEST_F(dangling, what_realloc_made_longer_stays_so_after_a_rollback) {
         lazy_scratch = nullptr;
         EXPECT_EQ(0u, kept());
         discard();
-        told_.clear();
+        reported_.clear();
         std::filesystem::remove_all(path_);
         std::filesystem::remove_all(path_ + "-journal");
         std::filesystem::remove_all(path_ + "-log");
     }
 }
 
-// Each is told of once; and what is kept has a bound, where a library forgets it and frees nothing.
+// Each is reported once; and what is kept has a bound, where a library forgets it and frees nothing.
 TEST_F(dangling, what_nothing_leads_to_any_more_is_let_go) {
     open(TY_TRANSACTIONAL);
     uint64_t most = 0;
@@ -209,7 +209,7 @@ TEST_F(dangling, what_nothing_leads_to_any_more_is_let_go) {
         });
         most = std::max(most, kept());
     }
-    EXPECT_EQ(1u, told_.size());
+    EXPECT_EQ(1u, reported_.size());
     EXPECT_LE(TY_KEPT_BYTES_MAX >> 20, most);
     EXPECT_GE((TY_KEPT_BYTES_MAX >> 20) + 2, most);
     free(lazy_scratch);
@@ -264,11 +264,11 @@ TEST_F(dangling, variables_of_other_threads_are_found) {
     heap_ = nullptr;
     go_to(2);
     other.join();
-    EXPECT_EQ(1u, told_of("lazy_thread_local", TY_DANGLING_CLOSE));
-    EXPECT_EQ(1u, told_.size());
+    EXPECT_EQ(1u, reported_of("lazy_thread_local", TY_DANGLING_CLOSE));
+    EXPECT_EQ(1u, reported_.size());
 }
 
-TEST_F(dangling, nothing_is_told_of_sound_uses) {
+TEST_F(dangling, sound_uses_are_not_reported) {
     for (const lazy_cache &cache : lazy_caches) { // in no scope
         if (cache.prepare != nullptr)
             cache.prepare();
@@ -287,7 +287,7 @@ TEST_F(dangling, nothing_is_told_of_sound_uses) {
     transact(true, [this] { EXPECT_EQ(TY_OK, ty_root_set(heap_, "text", strdup("kept"))); });
     EXPECT_EQ(TY_OK, ty_close(heap_));
     heap_ = nullptr;
-    EXPECT_EQ(0u, told_.size()) << told_[0].text;
+    EXPECT_EQ(0u, reported_.size()) << reported_[0].text;
     for (const lazy_cache &cache : lazy_caches)
         cache.forget();
 }
@@ -308,12 +308,12 @@ TEST_F(dangling, an_object_that_the_stack_alone_leads_to_keeps_what_it_has) {
     open(TY_TRANSACTIONAL);
     auto *object = static_cast<handle *>(calloc(1, sizeof(handle)));
     transact(false, [&] { use_handle(object, 'a'); });
-    ASSERT_EQ(1u, told_.size());
-    EXPECT_EQ("", told_[0].object);
-    EXPECT_EQ("", told_[0].variable);
-    EXPECT_TRUE(told_[0].kept);
-    EXPECT_TRUE(told_[0].indirect);
-    EXPECT_NE(std::string::npos, told_[0].text.find("memory of the process's own at 0x")) << told_[0].text;
+    ASSERT_EQ(1u, reported_.size());
+    EXPECT_EQ("", reported_[0].object);
+    EXPECT_EQ("", reported_[0].variable);
+    EXPECT_TRUE(reported_[0].kept);
+    EXPECT_TRUE(reported_[0].indirect);
+    EXPECT_NE(std::string::npos, reported_[0].text.find("memory of the process's own at 0x")) << reported_[0].text;
     fill_heap();
     use_handle(object, 'b');
     expect_others_whole();
@@ -341,7 +341,7 @@ TEST_F(dangling, what_was_freed_leads_to_nothing) {
         freed.clear();
     });
     EXPECT_EQ(0u, kept());
-    EXPECT_EQ(0u, told_.size()) << told_[0].text;
+    EXPECT_EQ(0u, reported_.size()) << reported_[0].text;
 }
 
 // Guard pages of stacks that a program has made of malloc's memory.
@@ -355,7 +355,7 @@ TEST_F(dangling, memory_that_was_closed_is_left_alone) {
     auto *object = reinterpret_cast<handle *>(memory + (pages - 1) * page);
     transact(false, [&] { use_handle(object, 'a'); });
     EXPECT_EQ(1u, kept());
-    EXPECT_EQ(1u, told_.size());
+    EXPECT_EQ(1u, reported_.size());
     free(object->scratch);
     ASSERT_EQ(0, mprotect(memory, pages * page, PROT_READ | PROT_WRITE));
     free(memory);
@@ -384,7 +384,7 @@ TEST_F(dangling, variables_of_threads_that_only_allocate_are_found) {
     }
     transact(false, [&] { use_handle(object, 'a'); });
     EXPECT_EQ(1u, kept());
-    EXPECT_EQ(1u, told_of("dangling_in_thread", TY_DANGLING_ROLLBACK));
+    EXPECT_EQ(1u, reported_of("dangling_in_thread", TY_DANGLING_ROLLBACK));
     fill_heap();
     {
         std::lock_guard guard(lock);
@@ -409,10 +409,10 @@ TEST_F(dangling, thread_specific_values_are_found) {
             memset(made, 'a', 200);
             static_cast<void>(pthread_setspecific(key, made));
         });
-        ASSERT_EQ(1u, told_.size());
-        EXPECT_NE(std::string::npos, told_[0].text.find("thread-specific data")) << told_[0].text;
-        EXPECT_TRUE(told_[0].thread_local_data);
-        EXPECT_EQ(key == keys.back(), told_[0].indirect);
+        ASSERT_EQ(1u, reported_.size());
+        EXPECT_NE(std::string::npos, reported_[0].text.find("thread-specific data")) << reported_[0].text;
+        EXPECT_TRUE(reported_[0].thread_local_data);
+        EXPECT_EQ(key == keys.back(), reported_[0].indirect);
         EXPECT_EQ(1u, kept());
         fill_heap();
         memset(pthread_getspecific(key), 'b', 200);
@@ -420,14 +420,14 @@ TEST_F(dangling, thread_specific_values_are_found) {
         free(pthread_getspecific(key));
         EXPECT_EQ(0, pthread_setspecific(key, nullptr));
         EXPECT_EQ(0u, kept());
-        told_.clear();
+        reported_.clear();
     }
     for (pthread_key_t key : keys)
         EXPECT_EQ(0, pthread_key_delete(key));
 }
 
 // To who asks by ty_on_dangling: a program's own objects often lead to a heap that is closed.
-TEST_F(dangling, what_the_process_s_own_memory_leads_to_is_told_of_at_a_close) {
+TEST_F(dangling, what_the_process_s_own_memory_leads_to_is_reported_at_a_close) {
     for (ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL}) {
         open(kind);
         auto *object = static_cast<handle *>(calloc(1, sizeof(handle)));
@@ -438,10 +438,10 @@ TEST_F(dangling, what_the_process_s_own_memory_leads_to_is_told_of_at_a_close) {
             within(use);
         EXPECT_EQ(TY_OK, ty_close(heap_));
         heap_ = nullptr;
-        ASSERT_EQ(1u, told_.size());
-        EXPECT_TRUE(told_[0].indirect);
-        EXPECT_EQ(TY_DANGLING_CLOSE, told_[0].reason);
-        told_.clear();
+        ASSERT_EQ(1u, reported_.size());
+        EXPECT_TRUE(reported_[0].indirect);
+        EXPECT_EQ(TY_DANGLING_CLOSE, reported_[0].reason);
+        reported_.clear();
         free(object);
         std::filesystem::remove_all(path_);
         std::filesystem::remove_all(path_ + "-journal");

@@ -1,4 +1,4 @@
-/* A library that asks to be told of forks before anything else has run, and allocates when it is told. */
+/* A library that asks to be notified of forks before anything else has run, and allocates when it is notified. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -169,7 +169,7 @@ TEST(malloc_family, alignments) {
         EXPECT_EQ(errno, 7);
     }
     EXPECT_EQ(posix_memalign(&untouched, 64, too_much()), ENOMEM);
-    EXPECT_EQ(errno, 7) << "the result tells, errno does not";
+    EXPECT_EQ(errno, 7) << "the result reports it, errno does not";
     EXPECT_EQ(untouched, &untouched);
     for (size_t wrong : {0, 3, 24, 48}) {
         errno = 0;

@@ -63,7 +63,7 @@ TEST_F(objects, plug_ins_with_the_library_are_unloaded) {
         ASSERT_EQ(nullptr, dlopen(TAIYEN_PLUG_IN, RTLD_NOW | RTLD_NOLOAD)) << "it is still there";
         free(hidden(nullptr));
         void *block = nullptr;
-        within([&] { block = malloc(100); }); // asked for behind the plug-in's copy
+        within([&] { block = malloc(100); }); // asked for after the plug-in's copy
         EXPECT_EQ(of_program, ty_heap_of(block));
         block = realloc(block, 10'000);
         EXPECT_EQ(of_program, ty_heap_of(block));

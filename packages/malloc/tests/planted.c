@@ -53,7 +53,7 @@ int main(int count, char **arguments) {
         free(hidden);
         return 0;
     }
-    if (strcmp(name, "behind") == 0) {
+    if (strcmp(name, "after") == 0) {
         hidden[size] = 0;
         free_here(hidden);
     } else if (strcmp(name, "before") == 0) {

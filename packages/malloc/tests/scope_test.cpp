@@ -290,7 +290,7 @@ chain *forgotten_in_the_program = nullptr;
     return static_cast<char *>(malloc(bytes));
 }
 
-TEST_F(scopes, tell_by_site_what_nothing_leads_to) {
+TEST_F(scopes, report_by_site_what_nothing_leads_to) {
     open();
     ASSERT_EQ(TY_OK, ty_note_sites(true));
     std::vector<chain *> all(10);
@@ -315,7 +315,7 @@ TEST_F(scopes, tell_by_site_what_nothing_leads_to) {
     EXPECT_EQ(5 * ty_usable_size(all[5]) + ty_usable_size(lost_text), found.bytes);
     EXPECT_EQ(2u, found.sites) << found.text;
     EXPECT_NE(std::string::npos, found.text.find("are reached from no root")) << found.text;
-    // Frees are seen also when sites are not noted any more; and a heap that is opened again tells the same.
+    // Frees are seen also when sites are not noted any more; and a heap that is opened again reports the same.
     ASSERT_EQ(TY_OK, ty_note_sites(false));
     within([&] { free(lost_text); });
     ASSERT_EQ(TY_OK, ty_snapshot(heap_));
@@ -352,17 +352,17 @@ TEST_F(scopes, sites_of_many_blocks) {
     });
     for (size_t n = 0; n < count; n++)
         expected[second[n]] += blocks[n] != nullptr;
-    std::vector<size_t> told;
+    std::vector<size_t> reported;
     ASSERT_EQ(TY_OK, ty_each_unreachable(
                          heap_,
                          [](const ty_site_use *use, void *context) {
                              static_cast<std::vector<size_t> *>(context)->push_back(use->block_count);
                              return true;
                          },
-                         &told));
-    ASSERT_EQ(2u, told.size());
-    EXPECT_EQ(expected[0], told[0]);
-    EXPECT_EQ(expected[1], told[1]);
+                         &reported));
+    ASSERT_EQ(2u, reported.size());
+    EXPECT_EQ(expected[0], reported[0]);
+    EXPECT_EQ(expected[1], reported[1]);
     ASSERT_EQ(TY_OK, ty_note_sites(false));
 }
 

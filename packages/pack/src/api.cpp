@@ -70,10 +70,10 @@ ty_status ty_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_writer 
     if (writer == nullptr)
         return refuse_call("pack a heap: the writer is NULL", "pass a function");
     return at_boundary(pack_call, [&] {
-        ty_pack_report told{};
-        ty_status status = pack_heap(heap, known, writer, context, &told);
+        ty_pack_report filled{};
+        ty_status status = pack_heap(heap, known, writer, context, &filled);
         if (status == TY_OK)
-            copy_output(told, report);
+            copy_output(filled, report);
         return status;
     });
 }
@@ -120,12 +120,12 @@ ty_status ty_unpack(ty_pack_reader *reader, void *context, const ty_unpack_optio
     if (reader == nullptr)
         return refuse_call("unpack a heap: the reader is NULL", "pass a function");
     return at_boundary(unpack_call, [&] {
-        ty_unpack_report told{};
+        ty_unpack_report filled{};
         std::unique_ptr<ty_moves> made;
-        ty_status status = unpack_heap(reader, context, known, heap, moves != nullptr ? &made : nullptr, &told);
+        ty_status status = unpack_heap(reader, context, known, heap, moves != nullptr ? &made : nullptr, &filled);
         if (status != TY_OK)
             return status;
-        copy_output(told, report);
+        copy_output(filled, report);
         if (moves != nullptr)
             *moves = made.release();
         return TY_OK;
@@ -166,17 +166,17 @@ ty_status ty_compact(ty_heap *heap, const ty_compact_options *options, ty_compac
     if (ty_status status = check_output(report, call))
         return status;
     return at_boundary(call, [&] {
-        ty_compact_report told{};
-        ty_status status = compact_heap(heap, known, &told);
+        ty_compact_report filled{};
+        ty_status status = compact_heap(heap, known, &filled);
         if (status == TY_OK)
-            copy_output(told, report);
+            copy_output(filled, report);
         return status;
     });
 }
 
 namespace {
 
-void tell_info(const stream_header &header, ty_pack_info *info) {
+void fill_info(const stream_header &header, ty_pack_info *info) {
     ty_pack_info known{};
     known.format_version = header.version;
     known.kind = static_cast<ty_kind>(header.kind);
@@ -202,7 +202,7 @@ ty_status ty_read_pack_info(ty_pack_reader *reader, void *context, ty_pack_info 
     frame_reader in(reader, context);
     if (ty_status status = in.read_header(&header))
         return status;
-    tell_info(header, info);
+    fill_info(header, info);
     return TY_OK;
 }
 
@@ -226,7 +226,7 @@ ty_status ty_verify_pack(ty_pack_reader *reader, void *context, ty_progress_call
         stream_header header;
         ty_status status = verify_stream(reader, context, progress, progress_context, &header);
         if (status == TY_OK)
-            tell_info(header, info);
+            fill_info(header, info);
         return status;
     });
 }

@@ -22,7 +22,7 @@ public:
     compaction(ty_heap *heap, const ty_compact_options &options) : heap_(heap), options_(options) {}
 
     ty_status run();
-    void tell(ty_compact_report *report) const;
+    void fill_report(ty_compact_report *report) const;
 
 private:
     ty_status check_heap();
@@ -33,10 +33,10 @@ private:
     void free_all();
     ty_status lay_out();
     ty_status make_durable();
-    ty_status tell_of_loss(ty_status status) const;
+    ty_status report_loss(ty_status status) const;
 
-    static bool count_own(const ty_block *, void *self) {
-        static_cast<compaction *>(self)->own_blocks_++;
+    static bool count_internal(const ty_block *, void *self) {
+        static_cast<compaction *>(self)->internal_blocks_++;
         return true;
     }
     static bool take_extent(const ty_extent *a, void *self) {
@@ -70,7 +70,7 @@ private:
     std::unique_ptr<ty_moves> moves_;
     char *tables_ = nullptr; // the heap's last extent: no block lies after its start
     std::exception_ptr thrown_;
-    uint64_t own_blocks_ = 0;
+    uint64_t internal_blocks_ = 0;
     uint64_t fixed_ = 0;
     bool fix_failed_ = false;
 };
@@ -80,9 +80,9 @@ ty_status compaction::check_heap() {
     if (kind == TY_TRANSACTIONAL)
         return refuse(TY_E_UNSUPPORTED, "compact a transactional heap",
                       "open it as a snapshot heap (kind TY_SNAPSHOT), compact it, and open it as transactional again");
-    if (ty_status status = ty_each_own_block(heap_, count_own, this))
+    if (ty_status status = ty_each_internal_block(heap_, count_internal, this))
         return status;
-    if (own_blocks_ != 0)
+    if (internal_blocks_ != 0)
         return refuse(TY_E_BUSY, "compact a heap that has undo in it", "detach undo (ty_undo_detach), without history");
     void *probe = ty_alloc(heap_, 1); // checks that the heap may be written to
     if (probe == nullptr) {
@@ -183,7 +183,7 @@ ty_status compaction::make_durable() {
 }
 
 // Some blocks have moved and others have not: the heap is lost.
-ty_status compaction::tell_of_loss(ty_status status) const {
+ty_status compaction::report_loss(ty_status status) const {
     const char *remedy = "the heap is lost: it has no files, or its file was changed in place";
     if (ty_heap_kind(heap_) == TY_SNAPSHOT)
         remedy = "discard the heap (ty_discard, not ty_close): its files hold what it was before";
@@ -210,14 +210,14 @@ ty_status compaction::run() {
         if (ty_status status = ty_snapshot(heap_))
             return status;
     if (ty_status status = lay_out())
-        return tell_of_loss(status);
+        return report_loss(status);
     ty_status status = make_durable();
     if (thrown_)
         std::rethrow_exception(thrown_);
     return status;
 }
 
-void compaction::tell(ty_compact_report *report) const {
+void compaction::fill_report(ty_compact_report *report) const {
     report->live_blocks = header_.live_blocks;
     report->live_bytes = header_.live_bytes;
     report->moved_blocks = moves_->moved_blocks();
@@ -233,7 +233,7 @@ ty_status compact_heap(ty_heap *heap, const ty_compact_options &options, ty_comp
     compaction work(heap, options);
     if (ty_status status = work.run())
         return status;
-    work.tell(report);
+    work.fill_report(report);
     report->duration_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - started).count());
     return TY_OK;
 }

@@ -48,11 +48,11 @@ public:
         : heap_(heap), options_(options), codec_(codec_of(options.codec)), out_(writer, context) {}
 
     ty_status run();
-    void tell(ty_pack_report *report) const;
+    void fill_report(ty_pack_report *report) const;
 
 private:
-    static bool take_own(const ty_block *block, void *self) {
-        static_cast<packing *>(self)->own_.push_back(block->address);
+    static bool take_internal(const ty_block *block, void *self) {
+        static_cast<packing *>(self)->internal_.push_back(block->address);
         return true;
     }
     static bool take_root(const char *name, void *address, void *self);
@@ -60,7 +60,7 @@ private:
     ty_status write_all();
     ty_status write_header();
     ty_status write_content();
-    bool tell_progress(uint64_t done) const {
+    bool report_progress(uint64_t done) const {
         return options_.progress == nullptr || options_.progress(done, live_bytes_, options_.progress_context);
     }
 
@@ -70,7 +70,7 @@ private:
     frame_writer out_;
     layout places_;
     std::vector<root> roots_;
-    std::vector<const void *> own_;
+    std::vector<const void *> internal_;
     uint64_t live_bytes_ = 0;
     bool packed_ = false;
     ty_status status_ = TY_OK;
@@ -97,10 +97,10 @@ bool packing::take_extent(const ty_extent *a, void *self) {
 
 ty_status packing::run() {
     void *probe = malloc(64);
-    bool own_malloc = probe != nullptr && ty_heap_of(probe) == heap_;
+    bool internal_malloc = probe != nullptr && ty_heap_of(probe) == heap_;
     free(probe);
-    if (own_malloc)
-        return ty_error_set(TY_E_UNSUPPORTED, 0, "pack the heap behind malloc", nullptr, UINT64_MAX,
+    if (internal_malloc)
+        return ty_error_set(TY_E_UNSUPPORTED, 0, "pack the heap after malloc", nullptr, UINT64_MAX,
                             "keep what is to be packed in a heap of its own");
     ty_heap_stats stats{};
     stats.struct_size = sizeof stats;
@@ -108,7 +108,7 @@ ty_status packing::run() {
         return status;
     places_.base = reinterpret_cast<uint64_t>(stats.base);
     places_.limit_bytes = stats.limit_bytes;
-    if (ty_status status = ty_each_own_block(heap_, take_own, this))
+    if (ty_status status = ty_each_internal_block(heap_, take_internal, this))
         return status;
     read_section section(heap_);
     if (ty_status status = section.begin())
@@ -120,7 +120,7 @@ ty_status packing::run() {
 
 // PK4: only live blocks of the program are in a stream.
 ty_status packing::write_all() {
-    for (const void *block : own_)
+    for (const void *block : internal_)
         places_.leave_out(block);
     places_.drop_empty();
     live_bytes_ = places_.live_bytes();
@@ -186,7 +186,7 @@ ty_status packing::write_content() {
     auto drain = [&](slot &s) {
         status = out_.put_frame(s.header, s.frame);
         done += s.raw_bytes;
-        if (status == TY_OK && !tell_progress(done))
+        if (status == TY_OK && !report_progress(done))
             status = ty_error_set(TY_E_BUSY, 0, "pack a heap: stopped by its progress callback", nullptr, UINT64_MAX,
                                   "pack it again");
         return status == TY_OK;
@@ -197,11 +197,11 @@ ty_status packing::write_content() {
     return status;
 }
 
-void packing::tell(ty_pack_report *report) const {
+void packing::fill_report(ty_pack_report *report) const {
     report->live_blocks = places_.live_blocks();
     report->live_bytes = live_bytes_;
     report->packed_bytes = out_.written();
-    report->own_blocks = own_.size();
+    report->internal_blocks = internal_.size();
 }
 
 } // namespace
@@ -216,7 +216,7 @@ ty_status pack_heap(ty_heap *heap, const ty_pack_options &options, ty_pack_write
     packing work(heap, options, writer, context);
     ty_status status = work.run();
     if (status == TY_OK) {
-        work.tell(report);
+        work.fill_report(report);
         report->duration_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - started).count());
     }
     return status;

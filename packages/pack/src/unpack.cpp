@@ -178,7 +178,7 @@ public:
         : options_(options), in_(reader, context), target_(options) {}
 
     ty_status run(ty_heap **heap);
-    void tell(ty_unpack_report *report) const;
+    void fill_report(ty_unpack_report *report) const;
     std::unique_ptr<ty_moves> take_moves() { return std::move(moves_); }
     bool gives_moves = false;
 
@@ -301,7 +301,7 @@ ty_status unpacking::run(ty_heap **heap) {
     return target_.finish(heap);
 }
 
-void unpacking::tell(ty_unpack_report *report) const {
+void unpacking::fill_report(ty_unpack_report *report) const {
     report->kind = target_.kind();
     report->moved = moves_->moves_anything();
     report->old_base = reinterpret_cast<void *>(header_.base);
@@ -354,7 +354,7 @@ ty_status unpack_heap(ty_pack_reader *reader, void *context, const ty_unpack_opt
     work.gives_moves = moves != nullptr;
     if (ty_status status = work.run(heap))
         return status;
-    work.tell(report);
+    work.fill_report(report);
     report->duration_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - started).count());
     say(report);
     if (moves != nullptr)

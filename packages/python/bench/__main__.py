@@ -60,7 +60,7 @@ class Bench:
         return outcome
 
     def try_subject(self, subject, case, work):
-        """False if the subject cannot be measured here, which is told."""
+        """False if the subject cannot be measured here, which is reported."""
         try:
             work()
         except Unavailable as why:
@@ -117,7 +117,7 @@ class Bench:
                 self.run_open(gigabytes)
         self.progress("")
 
-    def judge(self):
+    def evaluate(self):
         found = self.results
         largest = max(self.settings.open_gb, default=0)
         snapshot = "taiyen-snapshot"
@@ -170,7 +170,7 @@ def main():
         bench.run()
     finally:
         shutil.rmtree(bench.folder)
-    bench.judge()
+    bench.evaluate()
     if settings.json:
         bench.results.write(settings.json)
     table = sys.stderr if settings.json == "-" else sys.stdout

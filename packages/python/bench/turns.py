@@ -37,7 +37,7 @@ def bare(keys):
 
 
 def a_second(count, work, *arguments, loop=None):
-    """How many a second, of the quickest of three laps: a lap that was interrupted tells nothing of the store."""
+    """How many a second, of the quickest of three laps: a lap that was interrupted says nothing of the store."""
     laps = []
     for _ in range(3):
         start = time.perf_counter()

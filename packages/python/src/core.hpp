@@ -53,7 +53,7 @@ private:
     PyObject *object_ = nullptr;
 };
 
-// Behind it the exception is the one that there was before, or none.
+// After it the exception is the one that there was before, or none.
 class kept_error {
 public:
     kept_error() { PyErr_Fetch(&type_, &error_, &trace_); }
@@ -202,9 +202,9 @@ public:
     // Takes over a heap that was opened, and finds or makes its root dict. undo_bytes: what a history without a step is
     // to hold; 0: as it is.
     bool start(ty_heap *opened, std::size_t undo_bytes);
-    // What is told of proxies after containers may have come or gone: a rollback, an undo, a redo.
+    // What proxies learn after containers may have come or gone: a rollback, an undo, a redo.
     void look_at_proxies();
-    // PY36. Behind whatever may have ended what can be redone: objects that went by an undo do not come back then.
+    // PY36. After whatever may have ended what can be redone: objects that went by an undo do not come back then.
     void forget_undone();
     // Before a call of the heap releases a value: see `going`. False: there is an exception.
     bool let_go(value v);
@@ -387,7 +387,7 @@ private:
     bool check_greenlet() const;
     bool sweep();
     void leave();
-    void tell_inner() const;
+    void announce_inner() const;
     void cancel_step();
     heap &heap_;
     bool own_transaction_ = false;
@@ -406,7 +406,7 @@ bool begin_transaction(heap &of);
 // A transaction of this thread has ended.
 void transaction_ended(heap &of);
 
-// Behind the begin of a transaction that finds stores by faults: sees to it that the library is told of these first,
+// After the begin of a transaction that finds stores by faults: sees to it that the library learns of these first,
 // whoever has set a handler since (faulthandler.enable); signals.cpp.
 void keep_fault_handler();
 // Before another handler is set or taken away: the one in front goes, until the next keep_fault_handler().
@@ -549,7 +549,7 @@ PyObject *plain_copy(heap &of, value v);
 bool runs_code(value v);
 
 // PY14. Reads many values at one moment: no Python code runs while words of the heap are at hand. What needs some (a
-// date, a pickle, an array's copy) leaves a hole, which is filled behind it.
+// date, a pickle, an array's copy) leaves a hole, which is filled after it.
 class reader {
 public:
     // plain: containers are copied, each once however often it is met.
@@ -558,7 +558,7 @@ public:
     bool put(PyObject *row, Py_ssize_t place, value v);
     // A tuple or container: a new reference.
     PyObject *make(value v);
-    // Behind the last one: makes what was left open. Runs Python code. False: there is an exception.
+    // After the last one: makes what was left open. Runs Python code. False: there is an exception.
     bool finish();
 
 private:

@@ -139,9 +139,9 @@ private:
     std::size_t count_ = 0;
 };
 
-// PY31. What can fail for want of memory comes before the first store. Keys that Python tells apart, as two that are no
-// numbers, may be one in the heap: what is stored for the first of them stays until the change is over, for it is one
-// of the items, too. Runs no Python code.
+// PY31. What can fail for want of memory comes before the first store. Keys that Python distinguishes, as two that are
+// no numbers, may be one in the heap: what is stored for the first of them stays until the change is over, for it is
+// one of the items, too. Runs no Python code.
 bool put_all(heap &of, proxy *self, const std::vector<made_entry> &entries, const std::vector<value> &items) {
     if (entries.empty())
         return true;
@@ -158,7 +158,7 @@ bool put_all(heap &of, proxy *self, const std::vector<made_entry> &entries, cons
             return false;
     }
     dict into = container_of<dict>(self);
-    const bool late = fault("table_grows_behind_the_first_store");
+    const bool late = fault("table_grows_after_the_first_store");
     if (!gone.keep() || (!late && !done(into.reserve_more(fresh.count()))) || !reserve_counts(of, items))
         return false;
     for (std::size_t i = 0; i < keys.size(); ++i) {

@@ -27,10 +27,11 @@ void raise(int status, const char *text, const char *name, const char *path, con
             PyErr_SetString(PyExc_RuntimeError, text);
         return;
     }
-    const ref told(text_of(text, "replace")), where(text_of(path, "surrogateescape")), help(text_of(remedy, "replace"));
-    if (!told || !where || !help)
+    const ref message(text_of(text, "replace")), where(text_of(path, "surrogateescape")),
+        help(text_of(remedy, "replace"));
+    if (!message || !where || !help)
         return;
-    const ref made(PyObject_CallFunction(type, "OsOOi", told.get(), name, *path ? where.get() : Py_None,
+    const ref made(PyObject_CallFunction(type, "OsOOi", message.get(), name, *path ? where.get() : Py_None,
                                          *remedy ? help.get() : Py_None, system_error));
     if (made)
         PyErr_SetObject(type, made.get());

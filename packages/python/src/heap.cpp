@@ -15,7 +15,7 @@ namespace {
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
 // PY1. A container, tuple or array is freed: its proxy leads nowhere.
-void tell_freed(const void *block, void *context) {
+void note_freed(const void *block, void *context) {
     auto *of = static_cast<heap *>(context);
     const auto place = of->proxies.find(block);
     if (place != of->proxies.end())
@@ -23,7 +23,7 @@ void tell_freed(const void *block, void *context) {
 }
 
 // PY3. A packed container became an ordinary one, which may lie elsewhere.
-void tell_unpacked(const void *packed, value container, void *context) {
+void note_unpacked(const void *packed, value container, void *context) {
     auto *of = static_cast<heap *>(context);
     const auto place = of->proxies.find(packed);
     if (place == of->proxies.end()) {
@@ -73,7 +73,7 @@ namespace {
 std::unordered_set<heap *> all_heaps; // guarded by the GIL
 
 // Transactions of this thread that have not ended. The library takes them back with the thread (X9), which is to be
-// done with the GIL, and told to the proxies: so it is done here, a moment before.
+// done with the GIL, and reported to the proxies: so it is done here, a moment before.
 class open_transactions {
 public:
     std::size_t count = 0;
@@ -144,7 +144,7 @@ bool heap::refuse() const {
     if (!handle)
         raise_own(status_closed, "the heap is closed",
                   ended_at_exit ? "it was open at the interpreter's end: register what uses it there (atexit) after "
-                                  "`import taiyen`, which closes heaps behind it"
+                                  "`import taiyen`, which closes heaps after it"
                                 : "open it again");
     else
         raise_own(TY_E_FORKED, "the heap belongs to the parent process",
@@ -179,9 +179,9 @@ bool heap::start(ty_heap *opened, std::size_t undo_bytes) {
 
 // PY17. A snapshot may hold the half of a step. Whoever was in it is gone, so it is taken back.
 bool heap::cancel_step_of_before() {
-    ty_undo_stats told{};
-    told.struct_size = sizeof told;
-    const bool good = ty_get_undo_stats(handle, &told) == TY_OK && (!told.open || ty_undo_cancel(handle) == TY_OK);
+    ty_undo_stats stats{};
+    stats.struct_size = sizeof stats;
+    const bool good = ty_get_undo_stats(handle, &stats) == TY_OK && (!stats.open || ty_undo_cancel(handle) == TY_OK);
     return good || raise_last() == 0;
 }
 
@@ -194,8 +194,8 @@ bool heap::make_root() {
     if (!opened)
         return raise_last() == 0;
     values = std::move(opened).value();
-    values->on_freed(tell_freed, this);
-    values->on_unpacked(tell_unpacked, this);
+    values->on_freed(note_freed, this);
+    values->on_unpacked(note_unpacked, this);
     look_at_kept();
     if (values->root().is_nothing() && !read_only) {
         if (!is_new && !one.begin())
@@ -224,11 +224,11 @@ bool heap::is_history_full() const {
 }
 
 ty_undo_stats heap::undo_stats() const {
-    ty_undo_stats told{};
-    told.struct_size = sizeof told;
-    if (ty_get_undo_stats(handle, &told))
-        told = {};
-    return told;
+    ty_undo_stats stats{};
+    stats.struct_size = sizeof stats;
+    if (ty_get_undo_stats(handle, &stats))
+        stats = {};
+    return stats;
 }
 
 // PY1. PY8: shapes may be gone, too.
@@ -245,7 +245,7 @@ void heap::look_at_proxies() {
     displaced.clear();
     for (proxy *p : all) {
         if (undo_attached && p->kind == value_kind::array && p->state == proxy_state::deleted)
-            p->state = proxy_state::gone; // its head does not tell whether it is back
+            p->state = proxy_state::gone; // its head does not show whether it is back
         if (p->state == proxy_state::gone) {
             continue;
         } else if (is_there(p)) {
@@ -396,7 +396,7 @@ void transaction_ended(heap &of) {
     of.transaction_thread = 0;
     of.fresh_arrays.clear();
     opened_here.count -= opened_here.count ? 1 : 0;
-    of.transaction_owner.leave(); // another thread's may be under way behind it
+    of.transaction_owner.leave(); // another thread's may be under way after it
 }
 
 // PY33.
@@ -526,7 +526,7 @@ bool change::end() {
     if (!heap_.check())
         return false;
     if (own_step_) {
-        if (heap_.values->space()->dead && !heap_.values->settle()) // PY32
+        if (heap_.values->space()->dead && !heap_.values->free_deferred()) // PY32
             return raise_history_full("the change frees more than the history of undo holds, and was taken back") == 0;
         own_step_ = heap_.step_open = false;
         heap_.values->record_undo(false);
@@ -577,15 +577,15 @@ change::~change() {
             ty_rollback(txn);
         transaction_ended(heap_);
         heap_.look_at_proxies();
-        tell_inner();
+        announce_inner();
     } else if (own_step_) {
         cancel_step();
-        tell_inner();
+        announce_inner();
     }
 }
 
 // Changes by what this one has called (a finaliser, a pickle) had ended without an error, and went with it.
-void change::tell_inner() const {
+void change::announce_inner() const {
     if (heap_.inner_changes == 0 || !PyErr_Occurred())
         return;
     PyObject *type, *error, *trace;
@@ -605,7 +605,7 @@ void change::cancel_step() {
         heap_.sweeps = false;
     if (heap_.values)
         heap_.values->record_undo(false);
-    [[maybe_unused]] const ty_status status = ty_undo_cancel(heap_.handle); // an exception tells what failed
+    [[maybe_unused]] const ty_status status = ty_undo_cancel(heap_.handle); // an exception reports what failed
     heap_.fresh_arrays.clear();
     heap_.look_at_proxies();
     heap_.forget_undone();

@@ -86,7 +86,7 @@ void find_entries(iterator *at) {
 bool is_as_before(const iterator *at) {
     const auto *container = static_cast<const taiyen::detail::value_container *>(at->over->block);
     const bool same =
-        container->stamp == at->stamp || (fault("iteration_goes_on_behind_a_change") && container->stamp > at->stamp);
+        container->stamp == at->stamp || (fault("iteration_goes_on_after_a_change") && container->stamp > at->stamp);
     return at->entries && same && taiyen::detail::is_container(container->head);
 }
 

@@ -140,7 +140,7 @@ void heap::sweep() {
             kept.places.erase(block);
             kept.free_places.push_back(number);
         }
-        kept.unheld.pop_back(); // nothing came behind it meanwhile
+        kept.unheld.pop_back(); // nothing came after it meanwhile
     }
     if (kept.places.empty() && !kept.free_places.empty() && taiyen::list(*values, values->kept()).clear())
         kept.free_places.clear();

@@ -20,7 +20,7 @@ std::vector<std::unique_ptr<layout>> all_layouts;
 std::unordered_map<PyTypeObject *, const layout *> by_type;
 
 // As errors name it; a whole number may be too long for that.
-ref told(PyObject *object) {
+ref shown_text(PyObject *object) {
     PyErr_Clear();
     ref text(PyObject_Repr(object));
     if (text)
@@ -29,13 +29,13 @@ ref told(PyObject *object) {
     return ref(PyUnicode_FromFormat("one of type %R", Py_TYPE(object)));
 }
 bool refuse_type(const field &one, PyObject *object, const place_text &where, const char *wanted) {
-    if (const ref text = told(object))
+    if (const ref text = shown_text(object))
         PyErr_Format(PyExc_TypeError, "%s.%U: %s is needed, not %U", where().c_str(), one.name.get(), wanted,
                      text.get());
     return false;
 }
 bool refuse_size(const field &one, PyObject *object, const place_text &where) {
-    if (const ref text = told(object))
+    if (const ref text = shown_text(object))
         PyErr_Format(PyExc_OverflowError, "%s.%U: %U does not fit in %zu bytes", where().c_str(), one.name.get(),
                      text.get(), one.size);
     return false;

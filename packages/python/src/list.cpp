@@ -453,7 +453,7 @@ PyObject *deque_insert(PyObject *self, PyObject *arguments) {
 }
 
 PyMethodDef list_methods[] = {
-    method<list_append>("append", METH_O, "append(item): adds an item behind the last."),
+    method<list_append>("append", METH_O, "append(item): adds an item after the last."),
     method<list_insert>("insert", METH_VARARGS, "insert(index, item): puts an item before that one."),
     method<list_extend>("extend", METH_O, "extend(items): adds all items, in one change."),
     method<clear_all<list>>("clear", METH_NOARGS, "clear(): takes everything out."),
@@ -468,7 +468,7 @@ PyMethodDef list_methods[] = {
     TYPY_COMMON_METHODS,
     {}};
 PyMethodDef deque_methods[] = {
-    method<deque_add<false>>("append", METH_O, "append(item): adds an item behind the last."),
+    method<deque_add<false>>("append", METH_O, "append(item): adds an item after the last."),
     method<deque_add<true>>("appendleft", METH_O, "appendleft(item): adds an item before the first."),
     method<deque_extend>("_extend", METH_VARARGS),
     method<deque_repeat>("_repeat", METH_O, nullptr),

@@ -213,7 +213,7 @@ PyObject *reader::deque(value v) {
     return made.release();
 }
 
-// Keys whose hash runs Python code, as those of UUIDs, are put in behind it all.
+// Keys whose hash runs Python code, as those of UUIDs, are put in after it all.
 PyObject *reader::dict(value v) {
     const taiyen::dict from(*heap_.values, v);
     ref made(keep(v, PyDict_New()));

@@ -61,16 +61,16 @@ nb::dict report_of(const ty_report &report) {
     static const char *const found[] = {"nothing", "closed",          "closed, with snapshots to checkpoint",
                                         "crashed", "crashed writing", "crashed checkpointing",
                                         "in use"};
-    nb::dict told;
-    told["text"] = text_of(report.text);
-    told["found"] = found[report.found <= TY_RECOVERY_IN_USE ? report.found : 0];
-    told["created"] = report.created;
-    told["epoch"] = report.epoch;
-    told["maybe_inconsistent"] = report.maybe_inconsistent;
-    told["replayed_transactions"] = report.replayed_transactions;
-    told["lsn"] = report.lsn;
-    told["duration_ns"] = report.duration_ns;
-    return told;
+    nb::dict made;
+    made["text"] = text_of(report.text);
+    made["found"] = found[report.found <= TY_RECOVERY_IN_USE ? report.found : 0];
+    made["created"] = report.created;
+    made["epoch"] = report.epoch;
+    made["maybe_inconsistent"] = report.maybe_inconsistent;
+    made["replayed_transactions"] = report.replayed_transactions;
+    made["lsn"] = report.lsn;
+    made["duration_ns"] = report.duration_ns;
+    return made;
 }
 
 template <class T>
@@ -195,13 +195,13 @@ void discard_heap(heap &of) {
 
 // (object, how many) of each array and list of records that has views.
 nb::list viewed(const heap &of) {
-    nb::list told;
+    nb::list made;
     for (const auto &[block, count] : of.viewed) {
         const auto place = of.proxies.find(block);
         if (place != of.proxies.end())
-            told.append(nb::make_tuple(nb::borrow(reinterpret_cast<PyObject *>(place->second)), count));
+            made.append(nb::make_tuple(nb::borrow(reinterpret_cast<PyObject *>(place->second)), count));
     }
-    return told;
+    return made;
 }
 
 // The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without. PY21: also of a heap
@@ -266,7 +266,7 @@ void must_not_change(heap &of, bool hears_signals = true) {
     must(of.wait_for_changes(hears_signals));
     if (of.is_changing()) {
         typy::raise_own(TY_E_BUSY, "a change of this heap is under way in this thread",
-                        "do it behind that, and not in what is called while something is stored");
+                        "do it after that, and not in what is called while something is stored");
         throw nb::python_error();
     }
 }
@@ -373,7 +373,7 @@ void undo_or_redo(heap &of, bool undoes) {
         throw nb::python_error();
     }
     must_not_change(of);
-    must(of.check_no_views("with views of arrays, nothing can be undone or redone")); // behind what may have waited
+    must(of.check_no_views("with views of arrays, nothing can be undone or redone")); // after what may have waited
     attach_undo(of, 0);
     const ty_status status = undoes ? ty_undo(of.handle) : ty_redo(of.handle);
     of.look_at_proxies();
@@ -451,7 +451,7 @@ void exit_step(step_scope &self, bool failed) {
     heap &of = self.of();
     if (failed && !of.is_usable()) // in a forked child, say, which has its own exception
         return;
-    const bool stays = failed && typy::fault("step_stays_open_behind_a_failed_body");
+    const bool stays = failed && typy::fault("step_stays_open_after_a_failed_body");
     if (!stays && of.step_open && of.step_thread && of.step_number == self.number)
         step_end(of, !failed);
 }
@@ -502,7 +502,7 @@ nb::list history(heap &of) {
     must(of.check());
     struct step {
         std::string label;
-        ty_undo_step told;
+        ty_undo_step values;
     };
     std::vector<step> found; // PY34: nothing is allocated while the history is looked at
     const ty_status status = !of.undo_attached && !of.read_only
@@ -518,8 +518,8 @@ nb::list history(heap &of) {
         must_be_ok(status);
     nb::list steps;
     for (const step &one : found)
-        steps.append(nb::make_tuple(text_of(one.label.c_str()), static_cast<double>(one.told.time_unix_ns) / 1e9,
-                                    one.told.entries, one.told.bytes, one.told.undone));
+        steps.append(nb::make_tuple(text_of(one.label.c_str()), static_cast<double>(one.values.time_unix_ns) / 1e9,
+                                    one.values.entries, one.values.bytes, one.values.undone));
     return steps;
 }
 
@@ -534,26 +534,26 @@ nb::dict heap_stats(heap &of) {
     txn.struct_size = sizeof txn;
     const bool has_transactions =
         of.kind == TY_TRANSACTIONAL && !of.read_only && ty_get_txn_stats(of.handle, &txn) == TY_OK;
-    nb::dict told;
-    told["limit_bytes"] = stats.limit_bytes;
-    told["touched_bytes"] = stats.touched_bytes;
-    told["used_bytes"] = stats.used_bytes;
-    told["live_blocks"] = stats.live_blocks;
-    told["live_bytes"] = stats.live_bytes;
-    told["control_bytes"] = stats.control_bytes;
-    told["resident_bytes"] = stats.resident_bytes;
-    told["free_bytes"] = stats.free_bytes;
-    told["largest_free_bytes"] = stats.largest_free_bytes;
-    told["availability"] = stats.availability;
-    told["page_efficiency"] = stats.page_efficiency;
+    nb::dict made;
+    made["limit_bytes"] = stats.limit_bytes;
+    made["touched_bytes"] = stats.touched_bytes;
+    made["used_bytes"] = stats.used_bytes;
+    made["live_blocks"] = stats.live_blocks;
+    made["live_bytes"] = stats.live_bytes;
+    made["control_bytes"] = stats.control_bytes;
+    made["resident_bytes"] = stats.resident_bytes;
+    made["free_bytes"] = stats.free_bytes;
+    made["largest_free_bytes"] = stats.largest_free_bytes;
+    made["availability"] = stats.availability;
+    made["page_efficiency"] = stats.page_efficiency;
     if (has_transactions) {
-        told["transactions"] = txn.transactions;
-        told["rollbacks"] = txn.rollbacks;
-        told["log_bytes"] = txn.log_bytes;
-        told["lsn"] = txn.lsn;
-        told["durable_lsn"] = txn.durable_lsn;
+        made["transactions"] = txn.transactions;
+        made["rollbacks"] = txn.rollbacks;
+        made["log_bytes"] = txn.log_bytes;
+        made["lsn"] = txn.lsn;
+        made["durable_lsn"] = txn.durable_lsn;
     }
-    return told;
+    return made;
 }
 
 // (kind, offset, bytes, blocks that fit, live blocks) of each area.
@@ -569,12 +569,12 @@ nb::list extents(heap &of) {
         },
         &found));
     static const char *const kinds[] = {"free", "span", "run", "control"};
-    nb::list told;
+    nb::list made;
     for (const ty_extent &extent : found)
-        told.append(nb::make_tuple(kinds[extent.kind <= TY_EXTENT_CONTROL ? extent.kind : 0],
+        made.append(nb::make_tuple(kinds[extent.kind <= TY_EXTENT_CONTROL ? extent.kind : 0],
                                    static_cast<const char *>(extent.address) - base, extent.size_bytes,
                                    extent.block_count, extent.live_count));
-    return told;
+    return made;
 }
 
 nb::object root(heap &of) {
@@ -618,10 +618,10 @@ nb::list verify(heap &of) {
         [](const char *text, void *context) { static_cast<std::vector<std::string> *>(context)->push_back(text); },
         &problems);
     must(status == TY_OK || status == TY_E_DAMAGED || typy::raise_last() == 0);
-    nb::list told;
+    nb::list made;
     for (const std::string &problem : problems)
-        told.append(text_of(problem.c_str()));
-    return told;
+        made.append(text_of(problem.c_str()));
+    return made;
 }
 
 // The texts of all layouts of records that the heap has, as bytes: of a damaged heap they may be any.
@@ -630,27 +630,27 @@ nb::list layouts(heap &of) {
     std::vector<std::string> found;
     for (std::size_t i = 0; !of.values->layout(i).empty(); ++i)
         found.emplace_back(of.values->layout(i));
-    nb::list told;
+    nb::list made;
     for (const std::string &text : found)
-        told.append(nb::bytes(text.data(), text.size()));
-    return told;
+        made.append(nb::bytes(text.data(), text.size()));
+    return made;
 }
 
 nb::dict info(const nb::bytes &path) {
-    ty_info told{};
-    told.struct_size = sizeof told;
-    must_be_ok(ty_read_info(bytes_of(path).c_str(), nullptr, &told));
+    ty_info files{};
+    files.struct_size = sizeof files;
+    must_be_ok(ty_read_info(bytes_of(path).c_str(), nullptr, &files));
     static const char *const kinds[] = {"", "volatile", "archive", "snapshot", "transactional"};
     nb::dict made;
-    made["kind"] = kinds[told.kind <= TY_TRANSACTIONAL ? told.kind : 0];
-    made["limit_bytes"] = told.limit_bytes;
-    made["epoch"] = told.epoch;
-    made["closed"] = told.closed;
-    made["in_use"] = told.in_use;
-    made["image_bytes"] = told.image_bytes;
-    made["journal_bytes"] = told.journal_bytes;
-    made["created_unix_s"] = told.created_unix_s;
-    made["text"] = text_of(told.open_text);
+    made["kind"] = kinds[files.kind <= TY_TRANSACTIONAL ? files.kind : 0];
+    made["limit_bytes"] = files.limit_bytes;
+    made["epoch"] = files.epoch;
+    made["closed"] = files.closed;
+    made["in_use"] = files.in_use;
+    made["image_bytes"] = files.image_bytes;
+    made["journal_bytes"] = files.journal_bytes;
+    made["created_unix_s"] = files.created_unix_s;
+    made["text"] = text_of(files.open_text);
     return made;
 }
 

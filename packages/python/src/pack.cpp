@@ -70,7 +70,7 @@ private:
         ref kept;
         if (text_of(object, &bytes, &kept))
             return items.put_data(true, bytes);
-        PyErr_Clear(); // whoever stores it otherwise tells
+        PyErr_Clear(); // the caller that stores it reports
         return false;
     }
     bool write_tuple(PyObject *tuple) {

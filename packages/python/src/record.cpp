@@ -18,7 +18,7 @@ struct row {
     std::string *replaced; // the record's bytes when another one took its place; or NULL
 };
 
-// Rows are told when records come or go before theirs; what else may have changed the order, the stamp tells.
+// Rows are notified when records come or go before theirs; what else may have changed the order, the stamp shows.
 struct records_proxy {
     proxy base;
     const layout *of;
@@ -57,7 +57,7 @@ void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) 
         end_row(one);
     }
 }
-// PY10. Behind each change that puts records elsewhere, or others in their place.
+// PY10. After each change that puts records elsewhere, or others in their place.
 void changed(records_proxy *list) {
     list->stamp = container_of_rows(list).stamp();
 }
@@ -73,7 +73,7 @@ rows_kept keep_rows(records_proxy *list, std::size_t from, std::size_t to) {
                               std::string(static_cast<const char *>(in.at(at->first)), in.item_size()));
     return kept;
 }
-// Behind it. The caller keeps the list.
+// After it. The caller keeps the list.
 void replace_rows(records_proxy *list, rows_kept kept) {
     for (auto &[object, bytes] : kept) {
         row *one = as_row(object.get());
@@ -83,7 +83,7 @@ void replace_rows(records_proxy *list, rows_kept kept) {
     }
     changed(list);
 }
-// PY10. Those behind a change have other numbers.
+// PY10. Those after a change have other numbers.
 void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
     std::map<std::size_t, row *> moved;
     for (auto at = list->rows->lower_bound(from); at != list->rows->end(); at = list->rows->erase(at)) {
@@ -322,7 +322,7 @@ PyObject *insert(PyObject *self, PyObject *arguments) {
     });
 }
 
-// _append_bytes(buffer): the bytes of records behind the last.
+// _append_bytes(buffer): the bytes of records after the last.
 PyObject *append_bytes(PyObject *self, PyObject *object) {
     Py_buffer view;
     if (!use(as_proxy(self)) || PyObject_GetBuffer(object, &view, PyBUF_SIMPLE) < 0)
@@ -445,7 +445,7 @@ PyObject *reverse(PyObject *self, PyObject *) {
     });
 }
 
-// Behind it stands Python's own, for numbers below zero.
+// After it stands Python's own, for numbers below zero.
 PyObject *item(PyObject *self, Py_ssize_t number) {
     const std::size_t place = number_in(self, number);
     return place == SIZE_MAX ? nullptr : row_of(as_records(self), place);

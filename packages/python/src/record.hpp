@@ -15,7 +15,7 @@ struct kind_of_field; // layout.cpp
 
 struct field {
     ref name;
-    std::string letter; // taiyen/_records.py tells which there are
+    std::string letter; // taiyen/_records.py lists which there are
     std::size_t offset;
     std::size_t size;
     const kind_of_field *kind = nullptr;

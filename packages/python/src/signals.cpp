@@ -3,7 +3,7 @@
 // front of it, gives faults within heaps to the library first.
 //
 // PY20. Whoever sets one remembers the handler of before and puts it back some day. So the one in front is taken away
-// before faulthandler is enabled or disabled (taiyen/_faults.py), and put there again behind that: it is in nobody's
+// before faulthandler is enabled or disabled (taiyen/_faults.py), and put there again after that: it is in nobody's
 // memory.
 #include "core.hpp"
 

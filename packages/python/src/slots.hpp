@@ -30,7 +30,7 @@ bool done(const Result &result) {
 }
 
 // Runs a change of the proxy's container: function() gives false with an exception. begin() may wait for another
-// thread's transaction, so the proxy is looked at again behind it; what runs Python code is to do so, too.
+// thread's transaction, so the proxy is looked at again after it; what runs Python code is to do so, too.
 template <class Function>
 bool change_of(const proxy *p, Function &&function) {
     heap *of = use(p);
@@ -69,7 +69,7 @@ inline bool reserve_counts(heap &of, const std::vector<value> &values) {
 }
 
 // PY30. Takes an entry out, and gives it as a plain object: in one change, which waits for others before it looks, so
-// no two threads take the same one. A copy that runs Python code is made again if the entry is another one behind it.
+// no two threads take the same one. A copy that runs Python code is made again if the entry is another one after it.
 struct looked_at {
     value item; // nothing: there is none
     value key;  // where the copy has it
@@ -103,7 +103,7 @@ PyObject *take_out(PyObject *self, Look &&look, Copy &&copy, Erase &&erase, Miss
 }
 
 // The first item in [from, to) that equals an object, as built-in lists look for it: SIZE_MAX if there is none.
-// item(number): a new reference. Where comparisons run Python code, items can go meanwhile, and those behind them come
+// item(number): a new reference. Where comparisons run Python code, items can go meanwhile, and those after them come
 // before the place that is looked at: if nothing was found so, it is looked for in a copy. False: there is an
 // exception.
 template <class T, class Item>
@@ -112,7 +112,7 @@ bool find_equal(PyObject *self, PyObject *object, std::size_t from, std::size_t 
         const int equal = one ? in_python([&] { return PyObject_RichCompareBool(one, object, Py_EQ); }) : -1;
         return equal < 0 || !use(as_proxy(self)) ? -1 : equal;
     };
-    // PY34: the last item may have gone with code, behind its comparison, too.
+    // PY34: the last item may have gone with code, after its comparison, too.
     const auto there = [&](std::size_t number) {
         return number < to && use(as_proxy(self)) && number < container_of<T>(as_proxy(self)).size();
     };

@@ -61,7 +61,7 @@ class storer {
 public:
     explicit storer(heap &of) : heap_(of), values_(*of.values), taken_back_(of.taken_back) {}
 
-    // PY13. Whether what was made is still there: to be asked behind whatever may have run Python code.
+    // PY13. Whether what was made is still there: to be asked after whatever may have run Python code.
     bool still() const { return fault("what_was_taken_back_is_used") || check_not_taken_back(heap_, taken_back_); }
 
     bool store(PyObject *object, value *v) {
@@ -80,9 +80,9 @@ public:
             return take(values_.make_complex(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)), v);
         return store_larger(object, type, v);
     }
-    // Behind the last part: what was made is the caller's, who has `results` of it. Frees what is no part of these, as
-    // what stood for the first of two keys that Python tells apart and a heap does not (two that are no numbers). Gives
-    // all that was made if some of it is met again in it: counts alone do not tell then whether it was stored.
+    // After the last part: what was made is the caller's, who has `results` of it. Frees what is no part of these, as
+    // what stood for the first of two keys that Python distinguishes and a heap does not (two that are no numbers).
+    // Gives all that was made if some of it is met again in it: counts alone do not show then whether it was stored.
     std::vector<value> hand_over(const std::vector<value> &results) {
         if (has_replaced_)
             free_replaced(results);

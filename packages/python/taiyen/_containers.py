@@ -313,7 +313,7 @@ class Set(_Proxy, _core.SetBase, MutableSet):
             return NotImplemented
         return getattr(set(self), operation)(set(other))
 
-    def _join_behind(self, other, operation):
+    def _join_after(self, other, operation):
         if not isinstance(other, (set, frozenset, Set)):
             return NotImplemented
         return getattr(type(other), operation)(other, set(self))
@@ -331,16 +331,16 @@ class Set(_Proxy, _core.SetBase, MutableSet):
         return self._join(other, "__xor__")
 
     def __ror__(self, other):
-        return self._join_behind(other, "__or__")
+        return self._join_after(other, "__or__")
 
     def __rand__(self, other):
-        return self._join_behind(other, "__and__")
+        return self._join_after(other, "__and__")
 
     def __rsub__(self, other):
-        return self._join_behind(other, "__sub__")
+        return self._join_after(other, "__sub__")
 
     def __rxor__(self, other):
-        return self._join_behind(other, "__xor__")
+        return self._join_after(other, "__xor__")
 
     def _join_in_place(self, other, method):
         if not isinstance(other, (set, frozenset, Set)):
@@ -389,7 +389,7 @@ class Deque(_Proxy, _core.DequeBase, MutableSequence):
         return _core.DequeBase.pop(self)
 
     def extend(self, items):
-        """Adds all items behind the last, in one change."""
+        """Adds all items after the last, in one change."""
         self._extend([one for one in items], False)  # not list(): its length hint is not believed
 
     def extendleft(self, items):

@@ -85,7 +85,7 @@ _LABEL_BYTES = 47  # TY_UNDO_LABEL_MAX
 
 
 class Step:
-    """One change that can be undone, as `Heap.history` tells it."""
+    """One change that can be undone, as `Heap.history` reports it."""
 
     __slots__ = ("label", "time", "entries", "bytes", "undone")
 
@@ -117,7 +117,7 @@ class Heap(_core.HeapBase):
         self.path = None
         self.report = {}
         self._undo_bytes = 0
-        self._told = False  # that it could not be closed
+        self._reported = False  # that it could not be closed
 
     # ---- Opening and closing.
 
@@ -486,7 +486,7 @@ def unpack(packed, path, *, kind=None):
 
 
 def _end(heap):
-    """Closes a heap that nobody will use any more, or makes durable what can be: nobody is there to tell but stderr."""
+    """Closes a heap that nobody will use any more, or makes durable what can be: only stderr is there to report to."""
     if heap._is_parents:
         return
     try:
@@ -509,8 +509,8 @@ def _end(heap):
     except Error as error:
         since = "the last snapshot" if heap.kind != "transactional" else "the last durable transaction"
         lost = f"what was changed since {since} is lost: {error}"
-    if lost and not heap._told:
-        heap._told = True
+    if lost and not heap._reported:
+        heap._reported = True
         print(f"taiyen: the heap {heap.path} could not be closed, and {lost}", file=sys.stderr)
 
 

@@ -59,7 +59,7 @@ def _look(heap):
     if not heap._is_parents:
         try:
             places = _places(heap, [source for source, _ in viewed])
-        except Exception:  # of values that cannot be read now: their places are not told
+        except Exception:  # of values that cannot be read now: their places are not reported
             pass
     texts, is_displayed = [], False
     for source, count in viewed:

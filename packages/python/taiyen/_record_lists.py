@@ -41,7 +41,7 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
         self._erase_slice(index)
 
     def append(self, value):
-        """Adds a record behind the last."""
+        """Adds a record after the last."""
         self._insert(sys.maxsize, [value])
 
     def insert(self, index, value):

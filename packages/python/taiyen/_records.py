@@ -1,7 +1,7 @@
 """Records: classes whose instances lie in a heap as C structs.
 
 A class becomes a *layout*: a text with a line for the class, its name and bytes, and one for each field, its name, letter,
-offset and bytes. The heap keeps it, and whoever opens the heap with another class of that name is told what differs.
+offset and bytes. The heap keeps it, and whoever opens the heap with another class of that name gets an error that says what differs.
 """
 
 import datetime
@@ -28,7 +28,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 class _Letter(str):
-    """What stands behind an annotation's type: `Annotated[int, _Letter("i")]`."""
+    """What stands after an annotation's type: `Annotated[int, _Letter("i")]`."""
 
 
 i1 = typing.Annotated[int, _Letter("b")]
@@ -147,7 +147,7 @@ class _Layout:
                             "offsets": [field[2] for field in self.fields], "itemsize": self.size})  # fmt: skip
 
 
-def _tell(field):
+def _describe(field):
     name, letter, offset, size = field
     return f"{_TELLS[letter]}{f' of {size} bytes' if letter in 'sy' else ''} at byte {offset}"
 
@@ -160,8 +160,8 @@ def _check_same(layout, kept):
     for name in [*there, *here]:
         if here.get(name) == there.get(name):
             continue
-        in_heap = f"is {_tell(there[name])} in the heap" if name in there else "is not in the heap's record"
-        in_class = f"is {_tell(here[name])} in the class" if name in here else "is not in the class"
+        in_heap = f"is {_describe(there[name])} in the heap" if name in there else "is not in the heap's record"
+        in_class = f"is {_describe(here[name])} in the class" if name in here else "is not in the class"
         raise MismatchError(f"{layout.name}.{name} {in_heap}, and {in_class}; {remedy}", "TY_E_MISMATCH", None, remedy)
 
 

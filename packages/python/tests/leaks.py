@@ -273,9 +273,9 @@ def heap_of(kind, folder):
 
 def growth(old, new, rounds):
     """Of each count that grew by more than a few; of memory, more: the interpreter keeps some for what it freed."""
-    told = {what: new[what] - old[what] for what in ("blocks", "objects", "memory")}
-    told["references"] = max(now - before for now, before in zip(new["references"], old["references"]))
-    return {what: by for what, by in told.items() if by > (SLACK if what != "memory" else max(SLACK, rounds // 2))}
+    reported = {what: new[what] - old[what] for what in ("blocks", "objects", "memory")}
+    reported["references"] = max(now - before for now, before in zip(new["references"], old["references"]))
+    return {what: by for what, by in reported.items() if by > (SLACK if what != "memory" else max(SLACK, rounds // 2))}
 
 
 def leaks(function, kind, folder, times):
@@ -297,15 +297,15 @@ def leaks(function, kind, folder, times):
         run(times // 4)
         counted.append(counts(d))
     grown = [growth(old, new, times // 4) for old, new in zip(counted, counted[1:])]
-    told = [f"{function.__name__} in a heap of kind {kind}, {times} times: {what} grew by {[one[what] for one in grown]}"
+    reported = [f"{function.__name__} in a heap of kind {kind}, {times} times: {what} grew by {[one[what] for one in grown]}"
             for what in grown[0] if all(what in one for one in grown)]  # fmt: skip
-    told += heap.verify()
+    reported += heap.verify()
     d.clear()
     del d
     heap.close()
     for path in glob.glob(f"{folder}/*"):
         os.unlink(path)
-    return told
+    return reported
 
 
 def cases():
@@ -319,9 +319,9 @@ def main(operations):
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         for number, (function, kind) in enumerate(all_cases, 1):
-            told = leaks(function, kind, folder, rounds)
-            bad += bool(told)
-            print(f"{number}/{len(all_cases)} {function.__name__} ({kind}): {'; '.join(told) or 'no leak'}", flush=True)
+            reported = leaks(function, kind, folder, rounds)
+            bad += bool(reported)
+            print(f"{number}/{len(all_cases)} {function.__name__} ({kind}): {'; '.join(reported) or 'no leak'}", flush=True)
     print(f"{len(all_cases) * rounds * 20:,} operations, {bad} leaks")
     return 1 if bad else 0
 

@@ -41,9 +41,9 @@ def test_is_there_again(path):
     with taiyen.open(path) as heap:
         grid = heap.array("grid", (1000, 50), "f4")
         grid[:] = numpy.arange(50)
-        with pytest.raises(BufferError) as told:
+        with pytest.raises(BufferError) as raised:
             heap.close()
-        assert isinstance(told.value, taiyen.LiveViewsError)
+        assert isinstance(raised.value, taiyen.LiveViewsError)
         part = grid[5:7]
         del grid
         with pytest.raises(BufferError):
@@ -232,7 +232,7 @@ def test_the_first_look_is_in_a_transaction_that_has_stored(path, look, outcome)
     if outcome != "roll back":
         expected[1], expected[3] = 8.0, 10.0
     assert list(look(heap.root)) == expected and heap.root["n"] == (outcome != "roll back") * 2
-    with contextlib.suppress(KeyError), heap.transaction():  # one behind it
+    with contextlib.suppress(KeyError), heap.transaction():  # one after it
         look(heap.root)[0] = 5
         if outcome == "roll back":
             raise KeyError

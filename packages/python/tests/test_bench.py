@@ -1,5 +1,5 @@
 """Goal: the measurements run, and their JSON is that of taiyen-bench. Method: tiny sizes; no time is looked at, and a
-store that is not installed is told of, not failed for."""
+store that is not installed is reported, not failed for."""
 
 import json
 import os
@@ -17,16 +17,16 @@ pytestmark = pytest.mark.skipif(not BENCH.exists(), reason="the measurements are
 
 def run(tmp_path, *arguments):
     pytest.importorskip("numpy")
-    told = subprocess.run([sys.executable, BENCH, "--dir", tmp_path, "--divide", "5000", "--quick", "--json", "-",
+    result = subprocess.run([sys.executable, BENCH, "--dir", tmp_path, "--divide", "5000", "--quick", "--json", "-",
                            *arguments], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": PACKAGE})  # fmt: skip
     assert list(tmp_path.iterdir()) == []  # it has cleaned up
-    return told
+    return result
 
 
 def test_figures(tmp_path):
-    told = run(tmp_path)
-    assert told.returncode == 0, told.stderr
-    rows = json.loads(told.stdout)
+    result = run(tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)
     assert all(list(row) == ["suite", "case", "subject", "metric", "unit", "value"] for row in rows)
     assert {row["suite"] for row in rows} == {"python"}
     assert all(row["value"] > 0 for row in rows)
@@ -36,15 +36,15 @@ def test_figures(tmp_path):
         assert {(case, "taiyen"), (case, "dict"), (case, "sqlite3"), (case, "pickle")} <= measured
     assert {("open-10g", "taiyen"), ("open-10g", "memmap"), ("array-sum", "numpy"), ("store", "dict")} <= measured
     for subject in "shelve", "lmdb", "zodb", "diskcache":
-        assert ("update", subject) in measured or f"{subject} was not measured in objects: it is not installed" in told.stderr
-    assert "bars:" in told.stderr
+        assert ("update", subject) in measured or f"{subject} was not measured in objects: it is not installed" in result.stderr
+    assert "bars:" in result.stderr
 
 
 def test_a_part_is_chosen(tmp_path):
-    told = run(tmp_path, "--case", "lookup", "--subject", "taiyen,dict")
-    assert {(row["case"], row["subject"]) for row in json.loads(told.stdout)} == {("lookup", "taiyen"), ("lookup", "dict")}
+    result = run(tmp_path, "--case", "lookup", "--subject", "taiyen,dict")
+    assert {(row["case"], row["subject"]) for row in json.loads(result.stdout)} == {("lookup", "taiyen"), ("lookup", "dict")}
 
 
 def test_unknown_names_are_refused(tmp_path):
-    told = run(tmp_path, "--case", "lookups")
-    assert told.returncode == 2 and "there is no case lookups; there are store-each" in told.stderr
+    result = run(tmp_path, "--case", "lookups")
+    assert result.returncode == 2 and "there is no case lookups; there are store-each" in result.stderr

@@ -20,7 +20,7 @@ try:
 except taiyen.Error as error:
     print("refused:", error)
 else:
-    print("told:" if heap.verify() else "nothing")
+    print("reported:" if heap.verify() else "nothing")
     heap.discard()
 """
 
@@ -53,7 +53,7 @@ def test_verify_of_changed_bytes(path, tmp_path):
     with open(path, "rb") as file:
         whole = file.read(8 << 20)
     places = [i for i in range(2 << 20, len(whole)) if whole[i]]
-    told = 0
+    reported = 0
     for _ in range(int(os.environ.get("TAIYEN_FLIPS", "25"))):
         damaged = tmp_path / "damaged.ty"
         for file in tmp_path.glob("heap.ty*"):
@@ -64,7 +64,7 @@ def test_verify_of_changed_bytes(path, tmp_path):
             file.write(bytes([byte]))
         result = run(damaged)
         assert result.returncode == 0, (place, whole[place], byte, result)
-        told += "told" in result.stdout or "refused" in result.stdout
+        reported += "reported" in result.stdout or "refused" in result.stdout
         for file in tmp_path.glob("damaged.ty*"):
             file.unlink()
-    assert told > 0
+    assert reported > 0

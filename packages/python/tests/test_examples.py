@@ -21,10 +21,10 @@ pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the pages and exampl
 
 
 def run(*command, cwd):
-    told = subprocess.run([sys.executable, *command], cwd=cwd, capture_output=True, text=True,
+    result = subprocess.run([sys.executable, *command], cwd=cwd, capture_output=True, text=True,
                           env=os.environ | {"PYTHONPATH": PACKAGE})  # fmt: skip
-    assert told.returncode == 0, told.stderr
-    return told.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def test_docstrings():
@@ -76,5 +76,5 @@ def test_atlas(tmp_path):
 
 
 def test_graph_survives(tmp_path):
-    told = run(EXAMPLES / "graph.py", "--kills", "3", cwd=tmp_path)
-    assert "killed 3 times" in told and "nothing is lost" in told
+    result = run(EXAMPLES / "graph.py", "--kills", "3", cwd=tmp_path)
+    assert "killed 3 times" in result and "nothing is lost" in result

@@ -47,14 +47,14 @@ def test_discard(path):
 
 
 def test_open_refusals(path, tmp_path):
-    with pytest.raises(FileNotFoundError) as told:
+    with pytest.raises(FileNotFoundError) as raised:
         taiyen.open(path, create=False)
-    assert isinstance(told.value, taiyen.NotFoundError) and told.value.status == "TY_E_NOT_FOUND"
-    assert str(path) in str(told.value) and told.value.path == str(path)
+    assert isinstance(raised.value, taiyen.NotFoundError) and raised.value.status == "TY_E_NOT_FOUND"
+    assert str(path) in str(raised.value) and raised.value.path == str(path)
     with taiyen.open(path):
-        with pytest.raises(taiyen.BusyError) as told:
+        with pytest.raises(taiyen.BusyError) as raised:
             taiyen.open(path)
-        assert "close it" in str(told.value)
+        assert "close it" in str(raised.value)
     with pytest.raises(FileExistsError):
         taiyen.open(path, create=True)
     (tmp_path / "foreign").write_bytes(b"something else" * 1000)
@@ -78,9 +78,9 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("options, error, told", WRONG, ids=lambda one: str(one)[:30])
-def test_options_are_checked(path, options, error, told):
-    with pytest.raises(error, match=told):
+@pytest.mark.parametrize("options, error, expected", WRONG, ids=lambda one: str(one)[:30])
+def test_options_are_checked(path, options, error, expected):
+    with pytest.raises(error, match=expected):
         taiyen.open(path, **options)
     assert not path.exists()
 
@@ -128,13 +128,13 @@ def test_names_that_are_no_text(tmp_path):
             heap.root["x"] = 1
             assert heap.path == os.fsdecode(name) and repr(heap) and heap.report["text"]
         assert os.path.exists(name) and taiyen.info(given)["closed"]
-    with pytest.raises(taiyen.ExistsError) as told:
+    with pytest.raises(taiyen.ExistsError) as raised:
         taiyen.open(name, create=True)
-    assert os.fsencode(told.value.path) == name and str(told.value)
+    assert os.fsencode(raised.value.path) == name and str(raised.value)
     deep = os.path.join(os.fsencode(tmp_path), *["é".encode() * 100] * 4, b"x.ty")  # longer than an error holds
-    with pytest.raises(taiyen.NotFoundError) as told:
+    with pytest.raises(taiyen.NotFoundError) as raised:
         taiyen.open(deep, create=False)
-    assert told.value.path.endswith("éx.ty".replace("éx", "é/x")) and str(told.value)
+    assert raised.value.path.endswith("éx.ty".replace("éx", "é/x")) and str(raised.value)
 
 
 def test_a_refused_undo_changes_nothing():
@@ -153,9 +153,9 @@ def test_a_history_that_is_full(path):
         with heap.step("first"):
             heap.root["a"] = 1
         for change in (lambda: heap.root.update(big=big), lambda: heap.root.update(big=["x" * 100] * 3, a={}, **{str(i): [i] for i in range(3000)})):
-            with pytest.raises(taiyen.HistoryFullError, match=r"Heap.clear_history\(\)") as told:
+            with pytest.raises(taiyen.HistoryFullError, match=r"Heap.clear_history\(\)") as raised:
                 change()
-            assert isinstance(told.value, MemoryError) and "disk" not in str(told.value) and "ty_" not in str(told.value)
+            assert isinstance(raised.value, MemoryError) and "disk" not in str(raised.value) and "ty_" not in str(raised.value)
             assert heap.root == {"a": 1}
         with pytest.raises(taiyen.BusyError), heap.step("x"):
             heap.clear_history()
@@ -180,7 +180,7 @@ def test_a_history_that_is_full(path):
 
 
 def test_what_goes_is_more_than_the_history_holds(path):
-    """PY32. What was freed did not fit, which was told when the change was made; then each change was refused."""
+    """PY32. What was freed did not fit, which was reported when the change was made; then each change was refused."""
     with taiyen.open(path, undo_bytes=1 << 15) as heap:
         root = heap.root
         root.update(big=[str(number) * 20 for number in range(3000)], small=1)
@@ -245,15 +245,15 @@ def test_reading_only(path):
         with pytest.raises(taiyen.BusyError, match="this process has it open"):
             taiyen.open(path, readonly="copy")
         program = "import sys, taiyen; print(taiyen.open(sys.argv[1], readonly='copy').root)"
-        told = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
-        assert told.stdout.strip() == repr(heap.root)
+        result = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+        assert result.stdout.strip() == repr(heap.root)
     with taiyen.open(path, readonly=True) as heap:
         assert heap.root[("key", "of a tuple")] == 1 and (1, 2) not in heap.root
         for change in (lambda: heap.root.update(a=1), lambda: heap.root["list"].append(1), heap.root.clear,
                        lambda: heap.root["set"].add(2), lambda: heap.array("a", 5)):  # fmt: skip
-            with pytest.raises(PermissionError) as told:
+            with pytest.raises(PermissionError) as raised:
                 change()
-            assert isinstance(told.value, taiyen.DeniedError)
+            assert isinstance(raised.value, taiyen.DeniedError)
 
 
 def test_closed(path):
@@ -543,10 +543,10 @@ def test_iteration_notices_changes(heap):
 def test_limit(path):
     with taiyen.open(path, limit=64 << 20) as heap:
         heap.root["kept"] = "yes"
-        with pytest.raises(MemoryError) as told:
+        with pytest.raises(MemoryError) as raised:
             for number in range(10**6):
                 heap.root[number] = "x" * 2_000_000
-        assert isinstance(told.value, taiyen.HeapFullError)
+        assert isinstance(raised.value, taiyen.HeapFullError)
         assert heap.root["kept"] == "yes" and heap.verify() == []
 
 
@@ -556,14 +556,14 @@ def test_fork(path):
         inner = heap.root["x"]
         child = os.fork()
         if not child:
-            told = 0
+            reported = 0
             for use in (lambda: heap.root, lambda: inner[0], lambda: inner.append(2), heap.snapshot):
                 try:
                     use()
                 except taiyen.ForkedError:
-                    told += 1
+                    reported += 1
             heap.discard()
-            os._exit(told)
+            os._exit(reported)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
         assert inner == [1]
 
@@ -723,7 +723,7 @@ def test_the_interpreters_end(path, kind, what):
         assert heap.root["a"].tolist()[0] == (0 if "step" in what or "; view" in ENDS[what] and kind == "transactional" else 7)
 
 
-def test_an_end_that_fails_is_told(path):
+def test_an_end_that_fails_is_reported(path):
     program = """
 import resource, signal, sys, taiyen
 heap = taiyen.open(sys.argv[1])
@@ -738,9 +738,9 @@ if sys.argv[2] == "forgotten":
     del heap
 """
     for what in ("view", "nothing", "forgotten"):
-        told = subprocess.run([sys.executable, "-c", program, path, what], capture_output=True, text=True, timeout=60)
-        assert "heap.ty could not be closed" in told.stderr and "is lost" in told.stderr, told
-        assert told.stderr.count("could not be closed") == 1, told
+        result = subprocess.run([sys.executable, "-c", program, path, what], capture_output=True, text=True, timeout=60)
+        assert "heap.ty could not be closed" in result.stderr and "is lost" in result.stderr, result
+        assert result.stderr.count("could not be closed") == 1, result
     assert taiyen.open(path).root["kept"] == 1
 
 
@@ -770,16 +770,16 @@ ENDS_OF_GENERATORS = {
                                   "\nwith heap.transaction(): heap.root.update(later=1)"])  # fmt: skip
 def test_a_transaction_that_another_thread_ends(path, what, then):
     """PY33. It stayed open without a word, and what its thread stored later was lost at the program's end."""
-    told = subprocess.run([sys.executable, "-c", f"{GENERATOR}{ENDS_OF_GENERATORS[what]}\n{then}", path],
+    result = subprocess.run([sys.executable, "-c", f"{GENERATOR}{ENDS_OF_GENERATORS[what]}\n{then}", path],
                           capture_output=True, text=True, timeout=60)  # fmt: skip
-    assert told.returncode == 0 and "BusyError: a transaction was left in another thread" in told.stderr, told
+    assert result.returncode == 0 and "BusyError: a transaction was left in another thread" in result.stderr, result
     with taiyen.open(path) as heap:
         assert heap.root == {"before": 1, "later": 1} and heap.verify() == []
 
 
-def test_a_transaction_that_nobody_ends_is_told(path):
-    told = subprocess.run([sys.executable, "-c", f"{GENERATOR}heap.root['later'] = 1", path], capture_output=True, text=True, timeout=60)
-    assert "heap.ty could not be closed, and what was changed in a transaction that nobody has ended is lost" in told.stderr
+def test_a_transaction_that_nobody_ends_is_reported(path):
+    result = subprocess.run([sys.executable, "-c", f"{GENERATOR}heap.root['later'] = 1", path], capture_output=True, text=True, timeout=60)
+    assert "heap.ty could not be closed, and what was changed in a transaction that nobody has ended is lost" in result.stderr
     with taiyen.open(path) as heap:
         assert heap.root == {"before": 1}
 
@@ -788,8 +788,8 @@ def test_a_child_that_ends_says_nothing(path):
     with taiyen.open(path) as heap:
         heap.root["x"] = 1
         program = "import os, sys, taiyen; heap = taiyen.open(sys.argv[1]); heap.root['y'] = 1; os.fork() or sys.exit(); os.wait()"
-    told = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
-    assert (told.returncode, told.stderr) == (0, "")
+    result = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
     with taiyen.open(path) as heap:
         assert heap.root == {"x": 1, "y": 1}
 

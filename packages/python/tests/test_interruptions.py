@@ -105,12 +105,12 @@ print("held")
 @pytest.mark.parametrize("use", range(21))
 def test_code_within_a_call(path, use):
     for action in ("close", "discard", "change", "roll back", "none"):
-        told = run(WITHIN, f"{path}-{action}", action, use)
-        assert told.returncode == 0 and told.stdout.endswith("held\n"), (action, told)
+        result = run(WITHIN, f"{path}-{action}", action, use)
+        assert result.returncode == 0 and result.stdout.endswith("held\n"), (action, result)
 
 
 def test_what_is_extended_by_what_is_deleted_meanwhile(tmp_path):
-    told = run('''
+    result = run('''
         import sys, taiyen
         heap = taiyen.volatile(pickle=True)
         heap.root["l"] = [[1], [2], [3]]
@@ -123,7 +123,7 @@ def test_what_is_extended_by_what_is_deleted_meanwhile(tmp_path):
         l.extend([a, Evil()])
         assert l == ["z" * 50] * 3 + [[1], 0] and l[3] is a and heap.verify() == [], l
     ''')
-    assert told.returncode == 0, told
+    assert result.returncode == 0, result
 
 
 def test_a_dict_is_changed_while_it_is_stored():
@@ -153,7 +153,7 @@ def test_a_key_is_met_twice_while_its_dict_is_stored(other):
         def __reduce__(self):
             moves.append(it.pop("first"))
             it["first"] = other
-            it["third"] = it.pop("third")  # behind it
+            it["third"] = it.pop("third")  # after it
             return int, ()
 
     with taiyen.volatile(pickle=True) as heap:
@@ -184,7 +184,7 @@ class Calling(str):
 
 @pytest.mark.parametrize("use", ["setitem", "setdefault", "update"])
 def test_a_key_takes_the_transaction_back(path, use, monkeypatch):
-    """PY13. What was made behind that, in the next transaction, stayed in the heap, and was stored nowhere."""
+    """PY13. What was made after that, in the next transaction, stayed in the heap, and was stored nowhere."""
     heap = taiyen.open(path, kind="transactional", log_bytes=1 << 20)
     heap["d"] = {"key": [1]}
     it, part = heap["d"], heap["d"]["key"]
@@ -381,7 +381,7 @@ def test_each_method_is_one_change_beside_threads(heap):
 
 
 @pytest.mark.parametrize("kind", ["transactional", "snapshot"])
-def test_changes_within_a_change_that_fails_are_told(path, kind):
+def test_changes_within_a_change_that_fails_are_reported(path, kind):
     """They are a part of it. Their calls had returned, and nothing said that they were taken back."""
 
     class Finalised:
@@ -421,7 +421,7 @@ def test_a_search_finds_what_comes_to_the_front_meanwhile(heap, make):
 
 
 def test_close_beside_reads(path):
-    told = run('''
+    result = run('''
         import datetime, sys, taiyen, threading, time
         for number in range(20):
             heap = taiyen.open(sys.argv[1])
@@ -437,12 +437,12 @@ def test_close_beside_reads(path):
             for thread in threads: thread.join()
         print("held")
     ''', path)
-    assert told.stdout == "held\n" and told.returncode == 0, told
+    assert result.stdout == "held\n" and result.returncode == 0, result
 
 
 def test_daemon_threads_at_the_end(path):
     for number, kind in enumerate(["snapshot", "transactional", "snapshot"]):
-        told = run('''
+        result = run('''
             import datetime, sys, taiyen, threading, time
             heap = taiyen.open(sys.argv[1], kind=sys.argv[2]); root = heap.root
             root["kept"] = 1
@@ -451,7 +451,7 @@ def test_daemon_threads_at_the_end(path):
             for number in range(3): threading.Thread(target=work, args=(number,), daemon=True).start()
             time.sleep(0.2)
         ''', f"{path}{number}", kind)
-        assert told.returncode == 0, told
+        assert result.returncode == 0, result
         with taiyen.open(f"{path}{number}") as heap:
             assert heap.root["kept"] == 1 and heap.verify() == []
 
@@ -488,7 +488,7 @@ def test_a_thread_ends_within_a_transaction(path):
 
 def test_no_signal_between_a_begin_and_its_body(tmp_path):
     """Alarms at all places of `with`: what is begun is ended."""
-    told = run('''
+    result = run('''
         import signal, sys, taiyen, time
         heaps = taiyen.open(sys.argv[1] + "/t", kind="transactional"), taiyen.open(sys.argv[1] + "/s")
         class Alarm(BaseException): pass
@@ -511,13 +511,13 @@ def test_no_signal_between_a_begin_and_its_body(tmp_path):
         assert heard > 100, heard
         print("held")
     ''', tmp_path)
-    if "Alarm" not in told.stderr:  # one that came behind the last try
-        assert told.stdout == "held\n" and told.returncode == 0, told
+    if "Alarm" not in result.stderr:  # one that came after the last try
+        assert result.stdout == "held\n" and result.returncode == 0, result
 
 
 def test_no_signal_within_a_change_of_records(tmp_path):
     """PY15. A deletion of a slice began and ended in Python: an alarm between left the transaction open."""
-    told = run('''
+    result = run('''
         import signal, sys, taiyen, time
         @taiyen.record
         class C: a: int
@@ -540,11 +540,11 @@ def test_no_signal_within_a_change_of_records(tmp_path):
         assert heard > 100, heard
         print("held")
     ''', tmp_path)
-    assert told.stdout == "held\n" and told.returncode == 0, told
+    assert result.stdout == "held\n" and result.returncode == 0, result
 
 
 def test_signals_are_heard_while_a_thread_waits(path):
-    told = run('''
+    result = run('''
         import signal, sys, taiyen, threading, time
         heap = taiyen.open(sys.argv[1], kind="transactional")
         begun, end = threading.Event(), threading.Event()
@@ -569,11 +569,11 @@ def test_signals_are_heard_while_a_thread_waits(path):
         assert heap.root == {"y": 1}
         heap.close()
     ''', path)
-    assert told.stdout == "heard\nheard\n" and told.returncode == 0, told
+    assert result.stdout == "heard\nheard\n" and result.returncode == 0, result
 
 
 def test_a_handler_that_closes(path):
-    told = run('''
+    result = run('''
         import datetime, signal, sys, taiyen
         heap = taiyen.open(sys.argv[1])
         heap.root["kept"] = 1
@@ -586,7 +586,7 @@ def test_a_handler_that_closes(path):
             heap.root["x"] = [datetime.date(2020, 1, 1)] * 3000
             heap.root["x"][:]
     ''', path)
-    assert told.returncode == 3, told
+    assert result.returncode == 3, result
     with taiyen.open(path) as heap:
         assert heap.root["kept"] == 1 and heap.verify() == []
 
@@ -597,7 +597,7 @@ def test_a_handler_that_closes(path):
 @pytest.mark.parametrize("use", ["l.reverse()", "h.root['d'].reverse()", "(5,) * 8_000_000 in h.root", "l.sort(key=lambda x: 0)",
                                  "h.root.update({'x': [Big('x')] * 5_000_000})", "l.__setitem__(0, [Big('x')] * 5_000_000)"])  # fmt: skip
 def test_no_memory(tmp_path, use):
-    told = run('''
+    result = run('''
         import resource, sys, taiyen
         from collections import deque
         @taiyen.record
@@ -615,7 +615,7 @@ def test_no_memory(tmp_path, use):
             resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
             print(h.root.keys() == {"l", "d"} and len(l) == 8_000_000 and len(h.root["d"]) == 3_000_000, h.verify())
     ''', tmp_path, use)  # fmt: skip
-    assert told.stdout == "True []\n" and told.returncode == 0, told
+    assert result.stdout == "True []\n" and result.returncode == 0, result
 
 
 def test_all_that_cpython_calls_is_guarded():
@@ -631,7 +631,7 @@ def test_all_that_cpython_calls_is_guarded():
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="refused by the interpreter itself")
 def test_another_interpreter(path):
-    told = run('''
+    result = run('''
         import _xxsubinterpreters as interpreters, sys, taiyen
         heap = taiyen.open(sys.argv[1])
         heap.root["a"] = [1]
@@ -647,7 +647,7 @@ def test_another_interpreter(path):
         assert heap.root == {"a": [1], "c": {"y": [2]}}
         heap.close()
     ''', path)
-    assert told.returncode == 0, told
+    assert result.returncode == 0, result
 
 
 # ---- Changes that are one.

@@ -29,7 +29,7 @@ EQUAL = [
 
 
 def written(value):
-    """What tells equal values apart."""
+    """What distinguishes equal values."""
     if isinstance(value, complex):
         return "complex", written(value.real), written(value.imag)
     if isinstance(value, float):
@@ -49,7 +49,7 @@ def same(value, wanted):
 def test_keys_come_back_as_they_were_written(heap, keys):
     root = heap.root
     for first, key in itertools.permutations(keys, 2):
-        root["before"] = [{"ok": 1, first: "other"} for _ in range(2)]  # what a dict with an equal key comes behind
+        root["before"] = [{"ok": 1, first: "other"} for _ in range(2)]  # what a dict with an equal key comes after
         stored = {"ok": 1, key: "mine"}
         root["alone"] = dict(stored)
         root["rows"] = [dict(stored), [dict(stored)], {"deep": dict(stored)}]

@@ -1,6 +1,6 @@
 """Goal: whatever moment a program is killed at, the heap holds what was acknowledged, and each change whole. Method: a
-program that tells what it has committed is killed at random moments, again and again; the next one proves the content.
-Steps of undo are killed behind a snapshot of their half."""
+program that prints what it has committed is killed at random moments, again and again; the next one proves the content.
+Steps of undo are killed after a snapshot of their half."""
 
 import os
 import random
@@ -57,13 +57,13 @@ def test_kill(path, kind):
         pass  # so that there are values to look at, whenever the first program is killed
     for _ in range(int(20 * EFFORT)):
         program = subprocess.Popen([sys.executable, "-c", CHANGE + PROGRAM, path, kind], stdout=subprocess.PIPE)
-        told = []
+        reported = []
         for _ in range(1 + dice.randrange(40)):
-            told.append(program.stdout.readline())
+            reported.append(program.stdout.readline())
         program.send_signal(signal.SIGKILL)
-        told += program.stdout.readlines()
+        reported += program.stdout.readlines()
         program.wait()
-        numbers = [int(line) for line in told if line.strip().isdigit() and line.endswith(b"\n")]
+        numbers = [int(line) for line in reported if line.strip().isdigit() and line.endswith(b"\n")]
         acknowledged = max([acknowledged, *numbers])
         with taiyen.open(path, readonly="copy") as heap:
             n = heap.root.get("n", 0)

@@ -142,7 +142,7 @@ def test_numbers_at_the_edge_of_a_float(heap):
         assert one.j == struct.unpack("f", struct.pack("f", wide))[0] == one.l.real == -one.l.imag
     for name in "jkhn":
         with pytest.raises((OverflowError, TypeError), match=f"All.{name}: .*one of type <class 'int'>"):
-            setattr(one, name, 10**5000)  # too long to be told
+            setattr(one, name, 10**5000)  # too long to be shown
 
 
 def test_list_is_an_array(heap):
@@ -374,13 +374,13 @@ def test_layouts_are_compared(path):
     Point = make("@taiyen.record(name='test.Point')\nclass Point:\n x: float\n y: float")
     with taiyen.open(path) as heap:
         heap.root["points"] = [Point(1, 2)]
-    for fields, told in {"x: float\n y: taiyen.f4": "Point.y is f8 at byte 8 in the heap, and is f4 at byte 8 in the class",
+    for fields, expected in {"x: float\n y: taiyen.f4": "Point.y is f8 at byte 8 in the heap, and is f4 at byte 8 in the class",
                          "y: float\n x: float": "Point.x is f8 at byte 0 in the heap, and is f8 at byte 8",
                          "x: float": "Point.y is f8 at byte 8 in the heap, and is not in the class",
                          "x: float\n y: float\n z: taiyen.text(3)": "Point.z is not in the heap's record, and is text of 3"
                          }.items():  # fmt: skip
         make(f"@taiyen.record(name='test.Point')\nclass Point:\n {fields}")
-        with pytest.raises(taiyen.MismatchError, match=told):
+        with pytest.raises(taiyen.MismatchError, match=expected):
             taiyen.open(path)
     Other = make("@taiyen.record(name='test.Point')\nclass Point:\n x: float\n y: float")
     with taiyen.open(path) as heap:
@@ -481,13 +481,13 @@ def test_slices_are_as_a_lists(heap):
 
     def same(change, size=6):
         plain, heap.root["r"] = [Number(i) for i in range(size)], [Number(i) for i in range(size)]
-        told = []
+        reported = []
         for one in (plain, heap.root["r"]):
             try:
-                told.append(change(one))
+                reported.append(change(one))
             except (TypeError, ValueError, IndexError) as error:
-                told.append(type(error))
-        assert numbers(heap.root["r"]) == numbers(plain) and told[0] == told[1], change
+                reported.append(type(error))
+        assert numbers(heap.root["r"]) == numbers(plain) and reported[0] == reported[1], change
 
     def assign(index, make_items):
         return lambda r: r.__setitem__(index, make_items(r))
@@ -644,7 +644,7 @@ def test_a_slice_is_of_one_moment(heap):
         found = numbers[:]
     finally:
         sys.setprofile(None)
-    assert len(found) == 100 > len(numbers)  # the profile function has run before it and behind it
+    assert len(found) == 100 > len(numbers)  # the profile function has run before it and after it
     assert [one.n for one in found[:len(numbers)]] == list(range(len(numbers)))
 
 

@@ -152,8 +152,8 @@ def test_dropped_without_close(module, tmp_path):
 def test_the_interpreters_end(tmp_path):
     program = "import sys; from taiyen import shelf; it = shelf.open(sys.argv[1], writeback=True); it['a'] = [1]; it['a'].append(2)"
     for name, more in (("one", ""), ("two", "; keep = [it]; keep.append(keep); import builtins; builtins.keep = keep")):
-        told = subprocess.run([sys.executable, "-c", program + more, tmp_path / name], capture_output=True, text=True)
-        assert (told.returncode, told.stderr) == (0, "")
+        result = subprocess.run([sys.executable, "-c", program + more, tmp_path / name], capture_output=True, text=True)
+        assert (result.returncode, result.stderr) == (0, "")
         with shelf.open(tmp_path / name) as it:
             assert it["a"] == [1, 2]
 

@@ -282,7 +282,7 @@ def test_trios_tasks_are_tasks(heap, guest):
             heap.root["a"] = 1
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(note)
-            heap.root["b"] = 1  # its own, behind a wait
+            heap.root["b"] = 1  # its own, after a wait
             raise KeyError
 
     async def host():

@@ -96,9 +96,9 @@ def test_another_history_is_said(path):
 def test_a_cell_that_runs_twice(path, tmp_path):
     heap = taiyen.open(path)
     for readonly in (False, True, "copy"):
-        with pytest.raises(taiyen.BusyError, match=r"this process has it open.*taiyen\.opened\(path\)") as told:
+        with pytest.raises(taiyen.BusyError, match=r"this process has it open.*taiyen\.opened\(path\)") as raised:
             taiyen.open(path, readonly=readonly)
-        assert told.value.path == str(path) and "opened" in told.value.remedy
+        assert raised.value.path == str(path) and "opened" in raised.value.remedy
     (tmp_path / "link.ty").symlink_to(path)
     with pytest.raises(taiyen.BusyError, match="this process"):
         taiyen.open(tmp_path / "link.ty")
@@ -114,9 +114,9 @@ def test_a_cell_that_runs_twice(path, tmp_path):
 
 def test_elsewhere_is_not_here(path):
     with taiyen.open(path):
-        told = run("import sys, taiyen\ntry: taiyen.open(sys.argv[1])\nexcept taiyen.BusyError as error: print(error)\n"
+        result = run("import sys, taiyen\ntry: taiyen.open(sys.argv[1])\nexcept taiyen.BusyError as error: print(error)\n"
                    "print(taiyen.opened(sys.argv[1]))", path)  # fmt: skip
-    assert "close it there" in told and "opened(" not in told and told.endswith("None\n")
+    assert "close it there" in result and "opened(" not in result and result.endswith("None\n")
 
 
 def test_views_are_named(path):
@@ -144,10 +144,10 @@ print(heap.views())
 heap.close()
 """
     listed, closed, discarded, after = run(program, path).splitlines()
-    for told in (listed, closed, discarded):
-        assert "root['maps'][0]['grid'] <taiyen.Array f 3x2> has 1 view (part)" in told, told
-        assert "root['row'] <taiyen.Array q 4> has 2 views (Out[7], _7)" in told
-        assert "root['cities'] <taiyen.Records of City, 1> has 1 view (table)" in told
+    for shown in (listed, closed, discarded):
+        assert "root['maps'][0]['grid'] <taiyen.Array f 3x2> has 1 view (part)" in shown, shown
+        assert "root['row'] <taiyen.Array q 4> has 2 views (Out[7], _7)" in shown
+        assert "root['cities'] <taiyen.Records of City, 1> has 1 view (table)" in shown
     assert "%reset -f out" in closed and "delete the arrays" in closed and after == "[]"
 
 
@@ -309,7 +309,7 @@ shelf.close()
         assert heap.root == {"x": [1]}
 
 
-def test_what_runs_behind_the_end_is_told_why(path):
+def test_what_runs_after_the_end_is_reported_why(path):
     program = """
 import atexit, sys
 def late():
@@ -373,9 +373,9 @@ def test_an_array_has_numpys_type(heap, dtype):
 ])  # fmt: skip
 def test_refused_arrays_name_a_way(heap, array, way):
     for value in (array, [array], {"k": array}):
-        with pytest.raises(TypeError, match=way) as told:
+        with pytest.raises(TypeError, match=way) as raised:
             heap.root["a"] = value
-        assert "no arrays of" in str(told.value) and "pickle=True" in str(told.value)
+        assert "no arrays of" in str(raised.value) and "pickle=True" in str(raised.value)
     assert heap.root == {}
 
 

@@ -493,7 +493,7 @@ def test_what_an_update_releases_has_a_key_of_it(heap):
 
 
 def nans(items):
-    """A dict whose keys Python tells apart, and a heap does not."""
+    """A dict whose keys Python distinguishes, and a heap does not."""
     return {key: item for item in items for key in (float("nan"), (1, float("nan"), SHARED), complex(1, math.nan))}
 
 
@@ -501,7 +501,7 @@ SHARED = ("a text of some length", 2**70)
 
 
 @pytest.mark.parametrize("store", ["within", "update", "setdefault", "set"])
-def test_keys_that_python_tells_apart(heap, store):
+def test_keys_that_python_distinguishes(heap, store):
     """They are one key. What stood for the first of them was freed when the second came, and used all the same; their
     tuples stayed in the heap."""
     shared = [1, "one more text"]

@@ -65,7 +65,7 @@ ty_status base_maker::copy(ty_heap **heap) {
         if (ty_status closed = ty_close(*heap))
             return closed;
         if (status != TY_E_BUSY || i == tries || stop_)
-            return why.tell();
+            return why.restore();
     }
 }
 
@@ -77,7 +77,7 @@ ty_status base_maker::make() {
     if (ty_status status = pack(heap))
         packing.keep(status);
     const ty_status closed = ty_close(heap);
-    return packing.status ? packing.tell() : closed;
+    return packing.status ? packing.restore() : closed;
 }
 
 ty_status base_maker::pack(ty_heap *heap) {

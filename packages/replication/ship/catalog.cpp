@@ -42,7 +42,7 @@ bool is_within(const object_header &a, const object_header &b) {
     return same_timeline(a, b) && a.from.lsn >= b.from.lsn && a.to.lsn <= b.to.lsn;
 }
 
-ty_status tell(ty_problem_callback *problem, void *context, ty_status status) {
+ty_status report(ty_problem_callback *problem, void *context, ty_status status) {
     if (problem == nullptr || (!is_damage(status) && status != TY_E_MISMATCH))
         return status;
     problem(ty_error_text(), context);
@@ -78,7 +78,7 @@ ty_status catalog::read(const ty_destination &from, reading how, ty_problem_call
         }
         if (!status) {
             found.push_back(std::move(made));
-        } else if ((status = tell(problem, context, status))) {
+        } else if ((status = report(problem, context, status))) {
             return status;
         }
     }
@@ -92,9 +92,9 @@ ty_status catalog::read(const ty_destination &from, reading how, ty_problem_call
         else if (!segments.empty() && is_within(one.header, segments.back().header))
             spare.push_back(std::move(one));
         else if (!segments.empty() && one.header.from.lsn < segments.back().header.to.lsn) {
-            if (ty_status status = tell(problem, context,
-                                        fail(TY_E_MISMATCH, "use a segment that overlaps " + segments.back().name,
-                                             one.name, "it is of another history: take it away from there")))
+            if (ty_status status = report(problem, context,
+                                          fail(TY_E_MISMATCH, "use a segment that overlaps " + segments.back().name,
+                                               one.name, "it is of another history: take it away from there")))
                 return status;
         } else {
             segments.push_back(std::move(one));
@@ -123,7 +123,7 @@ const object *catalog::last() const {
     return by_base ? &bases.back() : &segments.back();
 }
 
-size_t catalog::first_behind(const object &base) const {
+size_t catalog::first_after(const object &base) const {
     for (size_t i = 0; i < segments.size(); i++) {
         const object_header &segment = segments[i].header;
         if (segment.to.lsn <= base.header.from.lsn)

@@ -11,7 +11,7 @@ struct object {
     object_header header;
 };
 
-// An object that is damaged, judged by its header or its size.
+// An object that is damaged, classified by its header or its size.
 struct bad_object {
     std::string name;
     std::string problem;
@@ -39,7 +39,7 @@ struct catalog {
     bool empty() const { return bases.empty() && segments.empty(); }
     // The first segment with records after the base; SIZE_MAX if there is none, also where the base is at the end of a
     // timeline.
-    size_t first_behind(const object &base) const;
+    size_t first_after(const object &base) const;
     // Whether the segment continues where the one before it ends.
     bool follows(size_t segment) const;
     void add_segment(object one); // becomes the newest

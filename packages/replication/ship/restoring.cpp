@@ -42,10 +42,10 @@ private:
     ty_status receive();
     ty_status begin();
     ty_status take_segment(const object &segment, bool *done, bool *unreadable);
-    ty_status tell_how_far();
+    ty_status report_reach();
     size_t wanted_of(const segment_frame &frame) const;
     ty_status finish();
-    bool tell(uint64_t bytes);
+    bool add_progress(uint64_t bytes);
     static ty_status read_base(void *bytes, size_t size, size_t *got, void *context);
     ty_open_options open_options() const;
 
@@ -83,7 +83,7 @@ restoring::~restoring() {
                            error.offset, error.remedy);
 }
 
-bool restoring::tell(uint64_t bytes) {
+bool restoring::add_progress(uint64_t bytes) {
     done_ += bytes;
     stopped_ = stopped_ ||
                (options_.progress && !options_.progress(std::min(done_, total_), total_, options_.progress_context));
@@ -166,7 +166,7 @@ ty_status restoring::find_time() {
 
 ty_status restoring::plan_from(const object &base) {
     base_ = &base;
-    first_ = all_.first_behind(base);
+    first_ = all_.first_after(base);
     total_ = base.size_bytes;
     done_ = 0;
     uint64_t last = base.header.from.lsn;
@@ -213,7 +213,7 @@ ty_status restoring::unpack_some() {
         if (ty_status cleared = clear_remains())
             return cleared;
         if (plan())
-            return first.tell();
+            return first.restore();
     }
 }
 
@@ -252,7 +252,7 @@ ty_status restoring::read_base(void *bytes, size_t size, size_t *got, void *cont
     auto &self = *static_cast<restoring *>(context);
     if (ty_status status = self.reading_->some(bytes, size, got))
         return status;
-    return self.tell(*got) ? TY_OK : fail(TY_E_BUSY, "restore a heap: it was stopped", self.path_, "");
+    return self.add_progress(*got) ? TY_OK : fail(TY_E_BUSY, "restore a heap: it was stopped", self.path_, "");
 }
 
 ty_status restoring::unpack() {
@@ -322,7 +322,7 @@ ty_status restoring::take_segment(const object &segment, bool *done, bool *unrea
                 report_.time_ns = frame.header.time_ns;
             }
         *done = wanted < frame.records.size();
-        if (!tell(frame.header.stored_bytes))
+        if (!add_progress(frame.header.stored_bytes))
             return fail(TY_E_BUSY, "restore a heap: it was stopped", path_, "");
     }
     return TY_OK;
@@ -353,32 +353,32 @@ ty_status restoring::receive() {
 }
 
 // SP9: a restore to the newest transaction, or to a time, reports when objects that follow cannot be used.
-ty_status restoring::tell_how_far() {
+ty_status restoring::report_reach() {
     std::string why = unreadable_;
-    uint64_t behind = report_.lsn;
+    uint64_t after = report_.lsn;
     for (const bad_object &bad : all_.bad) {
         uint64_t first = 0, last = 0;
         if (!segment_range(bad.name, &first, &last) || all_.is_replaced(bad) || last <= report_.lsn ||
             (options_.to_ns && first > report_.lsn + 1))
             continue;
-        behind = std::max(behind, last);
+        after = std::max(after, last);
         if (why.empty())
             why = bad.problem;
     }
     if (wanted_ == newest && !all_.segments.empty() && all_.segments.back().header.to.lsn > report_.lsn) {
-        behind = std::max(behind, all_.segments.back().header.to.lsn);
+        after = std::max(after, all_.segments.back().header.to.lsn);
         if (why.empty())
-            why = "no segment goes on there, and no base is behind the gap";
+            why = "no segment goes on there, and no base is after the gap";
     }
-    if (options_.to_lsn || (why.empty() && behind == report_.lsn))
+    if (options_.to_lsn || (why.empty() && after == report_.lsn))
         return TY_OK;
     if (report_.lsn && taiyen::detail::fault("incomplete_restore_not_reported"))
         return TY_OK;
     report_.incomplete = true;
     return fail(TY_E_DAMAGED,
-                "restore all of a heap: it is as it was behind transaction " + std::to_string(report_.lsn) +
+                "restore all of a heap: it is as it was after transaction " + std::to_string(report_.lsn) +
                     ", and what follows" +
-                    (behind > report_.lsn ? ", up to transaction " + std::to_string(behind) + "," : "") +
+                    (after > report_.lsn ? ", up to transaction " + std::to_string(after) + "," : "") +
                     " cannot be restored: " + why,
                 path_, "get the object from another copy and restore again, or go on with this heap");
 }
@@ -433,7 +433,7 @@ ty_status restoring::run(ty_restore_report *report) {
         return status;
     report_.base_ns = unpacked - begun;
     report_.records_ns = steady_ns() - unpacked;
-    const ty_status status = tell_how_far();
+    const ty_status status = report_reach();
     *report = report_;
     return status;
 }

@@ -154,7 +154,7 @@ ty_status segment_reader::end() const {
     return position_.lsn == header_.to.lsn && position_.hash == header_.to.hash && frames_ == header_.frames &&
                    raw_bytes_ == header_.raw_bytes && object_.offset() == sizeof header_ + header_.stored_bytes
                ? TY_OK
-               : damaged("its records are not those that its header tells of");
+               : damaged("its records are not those that its header names");
 }
 
 ty_status segment_reader::next(segment_frame *frame, bool checks, bool *more) {

@@ -75,9 +75,9 @@ ty_status ty_ship_step(ty_shipper *shipper, uint32_t timeout_ms, bool *more, ty_
     return at_boundary(call, [&] {
         bool there = false;
         const ty_status status = shipper->step(timeout_ms, &there);
-        ty_ship_report told{};
-        shipper->tell(&told);
-        copy_output(told, report);
+        ty_ship_report filled{};
+        shipper->fill_report(&filled);
+        copy_output(filled, report);
         if (more)
             *more = there;
         return status;
@@ -92,9 +92,9 @@ ty_status ty_ship_all(ty_shipper *shipper, ty_ship_report *report) {
         return status;
     return at_boundary(call, [&] {
         const ty_status status = shipper->all();
-        ty_ship_report told{};
-        shipper->tell(&told);
-        copy_output(told, report);
+        ty_ship_report filled{};
+        shipper->fill_report(&filled);
+        copy_output(filled, report);
         return status;
     });
 }
@@ -114,22 +114,22 @@ ty_status ty_ship_list(const ty_destination *destination, ty_ship_object_callbac
                                    : fail(TY_E_DAMAGED, "list all that was shipped: " + all.bad.front().problem, "",
                                           "verify what was shipped (ty_ship_verify)");
         };
-        const auto tell = [&](const object &one, bool follows) {
+        const auto each = [&](const object &one, bool follows) {
             const object_header &h = one.header;
             const bool base = h.kind == uint32_t(object_kind::base);
-            const ty_ship_object told{one.name.c_str(), base,       h.level,   base ? h.from.lsn : h.from.lsn + 1,
-                                      h.to.lsn,         h.first_ns, h.last_ns, h.timeline_hash,
-                                      one.size_bytes,   follows};
-            return callback(&told, context);
+            const ty_ship_object shown{one.name.c_str(), base,       h.level,   base ? h.from.lsn : h.from.lsn + 1,
+                                       h.to.lsn,         h.first_ns, h.last_ns, h.timeline_hash,
+                                       one.size_bytes,   follows};
+            return callback(&shown, context);
         };
         size_t base = 0;
         for (size_t i = 0; i <= all.segments.size(); i++) {
             for (; base < all.bases.size() &&
                    (i == all.segments.size() || all.bases[base].header.from.lsn <= all.segments[i].header.from.lsn);
                  base++)
-                if (!tell(all.bases[base], false))
+                if (!each(all.bases[base], false))
                     return TY_OK;
-            if (i < all.segments.size() && !tell(all.segments[i], all.follows(i)))
+            if (i < all.segments.size() && !each(all.segments[i], all.follows(i)))
                 return TY_OK;
         }
         return damage();
@@ -161,10 +161,10 @@ ty_status ty_restore(const ty_destination *destination, const char *heap_path, c
     if (known.open && known.open->storage && known.open->storage != ty_storage_default())
         return refuse_call(call, "leave the option storage out: a heap is restored to files");
     return at_boundary(call, [&] {
-        ty_restore_report told{};
-        const ty_status status = restore_heap(*destination, heap_path, known, &told);
-        if (!status || told.incomplete)
-            copy_output(told, report);
+        ty_restore_report filled{};
+        const ty_status status = restore_heap(*destination, heap_path, known, &filled);
+        if (!status || filled.incomplete)
+            copy_output(filled, report);
         return status;
     });
 }

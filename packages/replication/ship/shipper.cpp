@@ -131,7 +131,7 @@ ty_status ty_shipper::read(bool *more) {
         *more = true;
         return begin_timeline(base);
     }
-    if (status || (status = taking_.tell()))
+    if (status || (status = taking_.restore()))
         return status;
     if (!builder_.empty() && (status = put(end)))
         return status;
@@ -195,7 +195,7 @@ ty_status ty_shipper::see_to_base() {
     if (status)
         failed.keep(status);
     base_.reset();
-    return status ? failed.tell() : TY_OK;
+    return status ? failed.restore() : TY_OK;
 }
 
 ty_status ty_shipper::upkeep(bool *more) {
@@ -235,7 +235,7 @@ ty_status ty_shipper::all() {
     }
 }
 
-void ty_shipper::tell(ty_ship_report *report) const {
+void ty_shipper::fill_report(ty_ship_report *report) const {
     *report = report_;
     report->lsn = position_.lsn;
     report->base_under_way = base_ != nullptr;

@@ -31,7 +31,7 @@ public:
     void start();
     bool ended() const { return ended_.load(std::memory_order_acquire); }
     void wait();
-    ty_status outcome() const { return failure_.tell(); } // valid once it has ended
+    ty_status outcome() const { return failure_.restore(); } // valid once it has ended
     const object_header &header() const { return header_; }
     uint64_t made_ns() const { return made_ns_; } // by the steady clock
     ty_status keep(object *made);
@@ -80,7 +80,7 @@ struct ty_shipper {
     ty_status open();
     ty_status step(uint32_t timeout_ms, bool *more);
     ty_status all();
-    void tell(ty_ship_report *report) const;
+    void fill_report(ty_ship_report *report) const;
 
 private:
     ty_status begin_timeline(const ty_feed_position &at);

@@ -25,13 +25,13 @@ struct verifying {
             self.problem(text, self.context);
     }
     // Reports what is wrong with an object; other failures end the verification.
-    ty_status told(ty_status status) {
+    ty_status keep_first(ty_status status) {
         if (status != TY_E_DAMAGED && status != TY_E_FORMAT && status != TY_E_MISMATCH)
             return status;
         count(ty_error_text(), this);
         return TY_OK;
     }
-    bool tell(uint64_t bytes) {
+    bool add_progress(uint64_t bytes) {
         done += bytes;
         return !progress || progress(done < total ? done : total, total, context);
     }
@@ -51,7 +51,7 @@ ty_status verify_segment(verifying &v, const object &one) {
             return status;
         if (!more)
             return TY_OK;
-        if (!v.tell(frame.header.stored_bytes))
+        if (!v.add_progress(frame.header.stored_bytes))
             return stopped();
     }
 }
@@ -65,7 +65,7 @@ struct base_reading {
         auto &self = *static_cast<base_reading *>(context);
         if (ty_status status = self.reader.some(bytes, size, got))
             return status;
-        self.stop = !self.v.tell(*got);
+        self.stop = !self.v.add_progress(*got);
         return self.stop ? stopped() : TY_OK;
     }
 };
@@ -102,14 +102,14 @@ ty_status verify_bases(verifying &v, const catalog &all) {
         wanted.erase(base.header.from.lsn);
     for (uint64_t lsn : wanted) {
         const std::string name = base_name(lsn);
-        bool told = false; // it is there, and damaged
+        bool reported = false; // it is there, and damaged
         for (const bad_object &bad : all.bad)
-            told = told || bad.name == name;
-        if (told)
+            reported = reported || bad.name == name;
+        if (reported)
             continue;
         if (ty_status status =
-                v.told(fail(TY_E_MISMATCH, "use what is behind a base up to the next one: the base is missing", name,
-                            "get it from another copy")))
+                v.keep_first(fail(TY_E_MISMATCH, "use what is after a base up to the next one: the base is missing",
+                                  name, "get it from another copy")))
             return status;
     }
     return TY_OK;
@@ -131,10 +131,10 @@ ty_status verify_ends(verifying &v, const catalog &all) {
                                                                   !ends_at(all, after - 1))
                 wanted.insert(after - 1);
     for (const uint64_t lsn : wanted)
-        if (ty_status status = v.told(fail(TY_E_MISMATCH,
-                                           "use what was shipped up to transaction " + std::to_string(lsn) +
-                                               ", before a gap: the segment that ends there is missing",
-                                           "", "get it from another copy")))
+        if (ty_status status = v.keep_first(fail(TY_E_MISMATCH,
+                                                 "use what was shipped up to transaction " + std::to_string(lsn) +
+                                                     ", before a gap: the segment that ends there is missing",
+                                                 "", "get it from another copy")))
             return status;
     return TY_OK;
 }
@@ -150,8 +150,8 @@ ty_status verify_order(verifying &v, const catalog &all) {
         const bool begins = one.from.lsn == one.timeline_lsn && one.from.hash == one.timeline_hash;
         const bool after_removal = i == 0 && !all.bases.empty() && all.bases.front().header.from.lsn >= one.from.lsn;
         if (!all.follows(i) && !begins && !after_removal)
-            if (ty_status status = v.told(fail(TY_E_MISMATCH, "use a segment: the one before it is missing",
-                                               all.segments[i].name, "get that from another copy")))
+            if (ty_status status = v.keep_first(fail(TY_E_MISMATCH, "use a segment: the one before it is missing",
+                                                     all.segments[i].name, "get that from another copy")))
                 return status;
     }
     for (const object &base : all.bases) {
@@ -161,9 +161,9 @@ ty_status verify_order(verifying &v, const catalog &all) {
             for (const object &one : *objects)
                 at_end_of_timeline = at_end_of_timeline || one.header.timeline_after == base.header.from.lsn + 1 ||
                                      (objects == &all.segments && one.header.to.lsn == base.header.from.lsn);
-        if (!at_end_of_timeline && all.first_behind(base) == SIZE_MAX)
-            if (ty_status status = v.told(fail(TY_E_MISMATCH, "use a base: the segment behind it is missing", base.name,
-                                               "get that from another copy")))
+        if (!at_end_of_timeline && all.first_after(base) == SIZE_MAX)
+            if (ty_status status = v.keep_first(fail(TY_E_MISMATCH, "use a base: the segment after it is missing",
+                                                     base.name, "get that from another copy")))
                 return status;
     }
     return TY_OK;
@@ -181,11 +181,11 @@ ty_status verify_objects(const ty_destination &at, ty_progress_callback *progres
         for (const object &one : *objects)
             v.total += one.size_bytes;
     for (const object &one : all.bases)
-        if (ty_status status = v.told(verify_base(v, one)))
+        if (ty_status status = v.keep_first(verify_base(v, one)))
             return status;
     for (const auto *objects : {&all.segments, &all.spare})
         for (const object &one : *objects)
-            if (ty_status status = v.told(verify_segment(v, one)))
+            if (ty_status status = v.keep_first(verify_segment(v, one)))
                 return status;
     if (ty_status status = verify_order(v, all))
         return status;

@@ -24,7 +24,7 @@ ty_status refuse_busy(const char *why) {
 // A destination that sends a shipper's base to the engine, and drops the segments: the publisher sends the records.
 class base_writer {
 public:
-    base_writer(const ty_engine &engine, const place &records) : engine_(engine), records_(records) {
+    base_writer(const ty_engine &engine, const records_end &records) : engine_(engine), records_(records) {
         table_ = {sizeof table_, this, put_begin, put_bytes, put_end, get, list, remove};
     }
     base_writer(const base_writer &) = delete;
@@ -62,7 +62,7 @@ private:
     static ty_status remove(void *, const char *) { return TY_OK; }
 
     const ty_engine &engine_;
-    const place &records_; // where they ended before the base was begun
+    const records_end &records_; // where they ended before the base was begun
     ty_destination table_{};
     message_header last_{};
     uint64_t begin_at_ = 0;
@@ -97,7 +97,7 @@ ty_status base_writer::begin(const char *name) {
         return status;
     lsn_ = strtoull(name + strlen(base_prefix), nullptr, 16);
     const message_header &of = records_.newest.read.header;
-    message_header header = header_behind(newest.read.header, message_kind::base_begin);
+    message_header header = header_after(newest.read.header, message_kind::base_begin);
     header.term = of.term;
     header.replication = of.replication;
     header.begun_term = of.begun_term;
@@ -121,7 +121,7 @@ ty_status base_writer::begin(const char *name) {
 }
 
 ty_status base_writer::put(message_kind kind, const void *payload, size_t size) {
-    message_header header = header_behind(last_, kind);
+    message_header header = header_after(last_, kind);
     header.begin = begin_at_;
     header.known_at = kind == message_kind::base_end ? answered_at_ : 0;
     header.offset = offset_;
@@ -158,11 +158,11 @@ ty_status base_writer::bytes(const void *bytes, size_t size) {
 // the timeline must not have been interrupted.
 ty_status base_writer::wait_for_records() {
     const message_header &from = records_.newest.read.header;
-    place at;
+    records_end at;
     owned_message next;
     bool found = false;
     for (int left = tries; left > 0;) {
-        if (ty_status status = newest_place(engine_, &at, &found))
+        if (ty_status status = newest_position(engine_, &at, &found))
             return status;
         const message_header &now = at.newest.read.header;
         if (!same_owner(now.owner, from.owner))
@@ -172,7 +172,7 @@ ty_status base_writer::wait_for_records() {
             return refuse_busy("the publisher fell behind meanwhile");
         if (now.position.lsn >= lsn_)
             return TY_OK;
-        if (ty_status status = first_behind(engine_, TY_ENGINE_RECORDS, at.end_at, 1000, &next, &found))
+        if (ty_status status = first_after(engine_, TY_ENGINE_RECORDS, at.end_at, 1000, &next, &found))
             return status;
         left -= !found;
     }
@@ -207,7 +207,7 @@ ty_status base_writer::end() {
     return trim();
 }
 
-ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open, place *at) {
+ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open, records_end *at) {
     ty_feed_options options = TY_FEED_OPTIONS_INIT;
     options.open = open;
     ty_feed *feed = nullptr;
@@ -225,7 +225,7 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
         return opened;
     if (ty_status refused = memory.read(base_call))
         return refused;
-    if (ty_status read = newest_place(engine, at, &found))
+    if (ty_status read = newest_position(engine, at, &found))
         return read;
     const message_header &newest = at->newest.read.header;
     if (ty_status compared = compare(engine, memory.known(), base.heap_identity, *at, found, &is))
@@ -242,15 +242,15 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
     return TY_OK;
 }
 
-bool is_within_record(const place &at) {
+bool is_within_record(const records_end &at) {
     const message_header &newest = at.newest.read.header;
     return newest.kind == uint32_t(message_kind::part) &&
            newest.offset + (at.newest.bytes.size() - sizeof newest) < newest.record_bytes;
 }
 
-// ST6: a standby begins behind a whole record; a base is not begun amid the messages of a long one.
+// ST6: a standby begins after a whole record; a base is not begun amid the messages of a long one.
 ty_status begun_between_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
-                                place *at) {
+                                records_end *at) {
     constexpr int looks_max = 1000, silences_max = 20; // of a second
     ty_status status = begun_records(heap_path, engine, open, at);
     for (int looks = 0, silences = 0; !status && is_within_record(*at); ++looks) {
@@ -260,7 +260,7 @@ ty_status begun_between_records(const char *heap_path, const ty_engine &engine, 
             return refuse_busy("a long record is not sent to its end: see whether a publisher works");
         owned_message next;
         bool found = false;
-        status = first_behind(engine, TY_ENGINE_RECORDS, at->end_at, 1000, &next, &found);
+        status = first_after(engine, TY_ENGINE_RECORDS, at->end_at, 1000, &next, &found);
         silences += !found;
         if (!status)
             status = begun_records(heap_path, engine, open, at);
@@ -271,7 +271,7 @@ ty_status begun_between_records(const char *heap_path, const ty_engine &engine, 
 } // namespace
 
 ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *lsn) {
-    place at;
+    records_end at;
     if (ty_status status = begun_between_records(heap_path, engine, open, &at))
         return status;
     base_writer writer(engine, at);
@@ -291,7 +291,7 @@ ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_
     ty_ship_close(shipper);
     if (lsn)
         *lsn = writer.lsn();
-    return failed.tell();
+    return failed.restore();
 }
 
 // ---- For reading
@@ -326,15 +326,15 @@ void base_source::rewind() {
     ended_ = false;
 }
 
-ty_status base_source::read_piece(uint64_t behind) {
+ty_status base_source::read_piece(uint64_t after) {
     const message_header &header = piece_.read.header;
     do { // pieces of other bases belong to one that was interrupted
         bool found = false;
-        if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, behind, answer_ms, &piece_, &found))
+        if (ty_status status = first_after(engine_, TY_ENGINE_BASES, after, answer_ms, &piece_, &found))
             return status;
         if (!found)
             return fail(TY_E_IO, "read a base from the engine: what follows did not come", "", "try again");
-        behind = piece_.read.at;
+        after = piece_.read.at;
     } while (header.begin != begin_at_);
     if (header.offset != offset_ + size_)
         return damaged(piece_.read.at, "it is not the next one of its base");
@@ -344,9 +344,9 @@ ty_status base_source::read_piece(uint64_t behind) {
 }
 
 ty_status base_source::next_piece() {
-    const uint64_t behind = piece_.read.at;
+    const uint64_t after = piece_.read.at;
     int readings = 0;
-    if (ty_status status = read_again(&readings, [&] { return read_piece(behind); }))
+    if (ty_status status = read_again(&readings, [&] { return read_piece(after); }))
         return status;
     offset_ += size_;
     size_ = piece_.read.header.payload_bytes;

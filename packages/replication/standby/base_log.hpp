@@ -20,7 +20,7 @@ public:
 private:
     ty_status get(uint64_t offset, void *buffer, size_t size, size_t *got);
     ty_status next_piece();
-    ty_status read_piece(uint64_t behind);
+    ty_status read_piece(uint64_t after);
     void rewind();
 
     const ty_engine &engine_;

@@ -31,15 +31,15 @@ bool take_first(const void *bytes, size_t size, uint64_t position, void *context
 } // namespace
 
 // ST14: a message counts as wrong only once several reads said so.
-ty_status first_behind(const ty_engine &engine, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
-                       owned_message *first, bool *found) {
+ty_status first_after(const ty_engine &engine, ty_engine_log log, uint64_t after, uint32_t timeout_ms,
+                      owned_message *first, bool *found) {
     int readings = 0;
     return read_again(&readings, [&] {
         reading reads{log, first, false, {}};
-        if (ty_status status = engine.read(engine.context, log, behind, timeout_ms, take_first, &reads))
+        if (ty_status status = engine.read(engine.context, log, after, timeout_ms, take_first, &reads))
             return status;
         *found = reads.found;
-        return reads.failed.tell();
+        return reads.failed.restore();
     });
 }
 
@@ -50,7 +50,7 @@ ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_messa
         return status;
     if (position == 0)
         return TY_OK;
-    if (ty_status status = first_behind(engine, log, position - 1, answer_ms, newest, found))
+    if (ty_status status = first_after(engine, log, position - 1, answer_ms, newest, found))
         return status;
     return *found ? TY_OK
                   : fail(TY_E_IO, "read the engine's newest message: it did not come", "",
@@ -61,14 +61,14 @@ namespace {
 
 // Starts at a message that its writer knew to be acknowledged: those before the newest one may be void, and so may the
 // newest one.
-ty_status read_newest_place(const ty_engine &engine, uint64_t end, uint64_t known, place *at, bool *found) {
+ty_status read_newest_position(const ty_engine &engine, uint64_t end, uint64_t known, records_end *at, bool *found) {
     owned_message one;
     tail last{};
     bool counts = false;
     if (known >= end)
         return damaged(end, "it names a later one as one before it");
     for (at->end_at = known ? known - 1 : 0; at->end_at < end; at->end_at = one.read.at) {
-        if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, at->end_at, answer_ms, &one, found))
+        if (ty_status status = first_after(engine, TY_ENGINE_RECORDS, at->end_at, answer_ms, &one, found))
             return status;
         if (!*found)
             return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
@@ -76,26 +76,26 @@ ty_status read_newest_place(const ty_engine &engine, uint64_t end, uint64_t know
         if (last.number == 0 && header.number != 1) // it counts: it was known to be acknowledged, or it is the oldest
                                                     // one kept
             last = {header.number - 1, header.previous, 0, header.term - begins_term(header), header.timeline, 0, 0};
-        if (ty_status status = judge(one.read, &last, &counts))
+        if (ty_status status = classify(one.read, &last, &counts))
             return status;
         if (counts)
             std::swap(at->newest, one);
         if (counts) // the payload pointer belongs to the bytes that were swapped away
             one.read.at = at->newest.read.at;
     }
-    if (last.voids == 0 || taiyen::detail::fault("newest_place_trimmed_meanwhile_believed"))
+    if (last.voids == 0 || taiyen::detail::fault("newest_position_trimmed_meanwhile_believed"))
         return TY_OK;
     owned_message still;
     bool there = false;
-    if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, last.at - 1, answer_ms, &still, &there))
+    if (ty_status status = first_after(engine, TY_ENGINE_RECORDS, last.at - 1, answer_ms, &still, &there))
         return status;
     return there && still.read.at == last.at ? TY_OK
-                                             : damaged(last.at, "it was trimmed while those behind it were read");
+                                             : damaged(last.at, "it was trimmed while those after it were read");
 }
 
 } // namespace
 
-ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
+ty_status newest_position(const ty_engine &engine, records_end *at, bool *found) {
     owned_message newest;
     int readings = 0;
     *at = {};
@@ -106,7 +106,7 @@ ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
     const uint64_t end = newest.read.at, known = newest.read.header.known_at;
     const ty_status status = read_again(&readings, [&] {
         *at = {};
-        return read_newest_place(engine, end, known, at, found);
+        return read_newest_position(engine, end, known, at, found);
     });
     at->readings = readings;
     return status;
@@ -117,7 +117,7 @@ uint64_t random_session() {
     return uint64_t{source()} << 32 | source();
 }
 
-message_header header_behind(const message_header &before, message_kind kind) {
+message_header header_after(const message_header &before, message_kind kind) {
     message_header header{};
     header.kind = uint32_t(kind);
     header.number = before.number + 1;
@@ -132,14 +132,14 @@ message_header header_behind(const message_header &before, message_kind kind) {
     return header;
 }
 
-ty_status append_one(const ty_engine &engine, ty_engine_log log, uint64_t term, uint64_t behind,
+ty_status append_one(const ty_engine &engine, ty_engine_log log, uint64_t term, uint64_t after,
                      const std::vector<uint8_t> &bytes, uint64_t *position) {
     uint64_t count = 0;
     if (term > counter_max) // no reader would take it
         return fail(TY_E_DAMAGED, "write to the engine: its log, or the heap, has the highest term that there can be",
                     engine.name ? engine.name : "",
                     "no promotion makes it that high: keep the heaps, and publish under another name");
-    if (ty_status status = engine.begin_session(engine.context, log, behind))
+    if (ty_status status = engine.begin_session(engine.context, log, after))
         return status;
     if (ty_status status = engine.append(engine.context, log, bytes.data(), bytes.size()))
         return status;
@@ -206,7 +206,7 @@ ty_status search_bases(const ty_engine &engine, uint64_t until, uint64_t *comple
         if (ty_status status =
                 engine.read(engine.context, TY_ENGINE_BASES, before, answer_ms, base_search::take, &search))
             return status;
-        if (ty_status status = search.failed.tell())
+        if (ty_status status = search.failed.restore())
             return status;
         if (search.at == before)
             return refuse_silence();
@@ -224,10 +224,10 @@ ty_status is_in_place(const ty_engine &engine, const message &end, bool *is) {
     *is = false;
     if (known == 0 || known >= end.at)
         return TY_OK;
-    if (ty_status status = first_behind(engine, TY_ENGINE_BASES, known - 1, answer_ms, &before, &found))
+    if (ty_status status = first_after(engine, TY_ENGINE_BASES, known - 1, answer_ms, &before, &found))
         return status;
     if (found)
-        if (ty_status status = first_behind(engine, TY_ENGINE_BASES, known, answer_ms, &next, &found))
+        if (ty_status status = first_after(engine, TY_ENGINE_BASES, known, answer_ms, &next, &found))
             return status;
     if (!found)
         return refuse_silence();
@@ -254,7 +254,7 @@ ty_status read_newest_base(const ty_engine &engine, bool searches, owned_message
             return status;
     if (at == 0)
         return TY_OK;
-    if (ty_status status = first_behind(engine, TY_ENGINE_BASES, at - 1, answer_ms, begin, found))
+    if (ty_status status = first_after(engine, TY_ENGINE_BASES, at - 1, answer_ms, begin, found))
         return status;
     if (!*found)
         return refuse_silence();
@@ -279,7 +279,7 @@ ty_status goes_on(const ty_engine &engine, const message_header &base, bool *doe
         return status;
     if (base.records_at == 0 || newest < base.records_at)
         return TY_OK;
-    if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, base.records_at - 1, answer_ms, &there, does)) {
+    if (ty_status status = first_after(engine, TY_ENGINE_RECORDS, base.records_at - 1, answer_ms, &there, does)) {
         *does = false; // the message cannot be read
         return is_wrong(status) ? TY_OK : status;
     }

@@ -8,7 +8,7 @@ namespace taiyen::standby {
 inline constexpr uint32_t answer_ms = 5000; // for an engine to answer about one message
 
 // ST14: one replica of an engine may differ from the others. So before messages count as wrong, they are read again
-// from the last place that was right, with a fresh subscription, which may reach another replica.
+// from the last position that was right, with a fresh subscription, which may reach another replica.
 inline constexpr int readings_max = 8;
 inline bool is_wrong(ty_status status) {
     return status == TY_E_DAMAGED || status == TY_E_FORMAT || status == TY_E_NOT_FOUND;
@@ -28,15 +28,15 @@ struct owned_message {
 };
 
 // The first message after a position. *found: one came within the time.
-ty_status first_behind(const ty_engine &engine, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
-                       owned_message *first, bool *found);
+ty_status first_after(const ty_engine &engine, ty_engine_log log, uint64_t after, uint32_t timeout_ms,
+                      owned_message *first, bool *found);
 // The records' newest message that counts. *found: false if the log has none.
-struct place {
+struct records_end {
     owned_message newest;
     uint64_t end_at = 0; // the engine's position of the last message, which may be void
     int readings = 1;    // ST14: more than one: replicas differ
 };
-ty_status newest_place(const ty_engine &engine, place *at, bool *found);
+ty_status newest_position(const ty_engine &engine, records_end *at, bool *found);
 uint64_t random_session();
 
 // The newest message, whether it counts or not. *found: false if the log never had one.
@@ -51,10 +51,10 @@ ty_status newest_base(const ty_engine &engine, bool searches, owned_message *beg
 ty_status goes_on(const ty_engine &engine, const message_header &base, bool *does);
 
 // The header of the next message after `before`, without its session.
-message_header header_behind(const message_header &before, message_kind kind);
+message_header header_after(const message_header &before, message_kind kind);
 
 // Writes one sealed message, and waits for its acknowledgement.
-ty_status append_one(const ty_engine &engine, ty_engine_log log, uint64_t term, uint64_t behind,
+ty_status append_one(const ty_engine &engine, ty_engine_log log, uint64_t term, uint64_t after,
                      const std::vector<uint8_t> &bytes, uint64_t *position);
 
 std::vector<uint8_t> message_of(const message_header &header, const void *payload = nullptr, size_t size = 0);

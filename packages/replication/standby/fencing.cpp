@@ -7,7 +7,7 @@ namespace taiyen::standby {
 
 namespace {
 
-constexpr uint32_t memory_note = 0, superseded_note = 1; // numbers of a heap's notes
+constexpr uint32_t memory_record = 0, superseded_record = 1; // numbers of a heap's side records
 constexpr uint64_t durable_ms_most = 1000;
 constexpr size_t name_most = 60; // of an engine, in an error text
 
@@ -28,7 +28,8 @@ std::string up_to(uint64_t term, uint64_t lsn) {
 }
 
 // *held: the message stands there. If it was trimmed, all that shows is that the log continues after it (*trimmed).
-ty_status look_for(const ty_engine &engine, const term_memory &memory, const place &at, bool *held, bool *trimmed) {
+ty_status look_for(const ty_engine &engine, const term_memory &memory, const records_end &at, bool *held,
+                   bool *trimmed) {
     const message &newest = at.newest.read;
     owned_message there;
     bool found = false;
@@ -37,7 +38,7 @@ ty_status look_for(const ty_engine &engine, const term_memory &memory, const pla
     *trimmed = false;
     if (newest.at == memory.at || at.end_at < memory.at || memory.at == 0)
         return TY_OK;
-    if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, memory.at - 1, answer_ms, &there, &found))
+    if (ty_status status = first_after(engine, TY_ENGINE_RECORDS, memory.at - 1, answer_ms, &there, &found))
         return is_wrong(status) ? TY_OK : status; // what cannot be read is not held
     if (!found)
         return fail(TY_E_IO, "read the engine's messages: they do not come", "", "try again");
@@ -79,7 +80,7 @@ term_memory memory_of(const message_header &header, uint64_t at) {
 }
 
 // ST21: what the heap remembers decides, not what the engine says alone.
-ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const place &at,
+ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const records_end &at,
                   bool found, finding *is) {
     bool trimmed = false;
     *is = {};
@@ -97,16 +98,17 @@ ty_status compare(const ty_engine &engine, const term_memory &memory, const uint
 }
 
 ty_status heap_memory::open(const ty_open_options *open) {
-    return ty_notes_open(path_.c_str(), open, &notes_);
+    return ty_side_records_open(path_.c_str(), open, &side_records_);
 }
 
 ty_status heap_memory::read_notes() {
     size_t size = 0, other_size = 0;
     term_memory memory{};
     superseded_content superseded{};
-    if (ty_status status = ty_notes_read(notes_, memory_note, &memory, sizeof memory, &size))
+    if (ty_status status = ty_side_records_read(side_records_, memory_record, &memory, sizeof memory, &size))
         return status;
-    if (ty_status status = ty_notes_read(notes_, superseded_note, &superseded, sizeof superseded, &other_size))
+    if (ty_status status =
+            ty_side_records_read(side_records_, superseded_record, &superseded, sizeof superseded, &other_size))
         return status;
     const bool known =
         (size == 0 || (size == sizeof memory && memory.magic == memory_magic && memory.version == memory_version)) &&
@@ -145,8 +147,8 @@ ty_status heap_memory::keep(term_memory now) {
         if (!begins(now) && now.number <= known_.number) // another thread or process was first
             return TY_OK;
         status = write_memory(now);
-        if (status != TY_E_BUSY) // I25: a note is overwritten only by a writer that has read it; TY_E_BUSY: another one
-                                 // has written since
+        if (status != TY_E_BUSY) // I25: a side record is overwritten only by a writer that has read it; TY_E_BUSY:
+                                 // another one has written since
             return status;
         status = read_notes();
     }
@@ -160,7 +162,7 @@ bool heap_memory::begins(const term_memory &now) const {
 // Holds lock_.
 ty_status heap_memory::write_memory(const term_memory &now) {
     const bool durable = begins(now) || now_ms() - durable_ms_ >= durable_ms_most;
-    if (ty_status status = ty_notes_write(notes_, memory_note, &now, sizeof now, durable))
+    if (ty_status status = ty_side_records_write(side_records_, memory_record, &now, sizeof now, durable))
         return status;
     if (durable)
         durable_ms_ = now_ms();
@@ -179,7 +181,8 @@ ty_status heap_memory::note_superseded(const finding &found, const message_heade
     memcpy(one.by, newest.owner, sizeof one.by);
     one.lsn = known_.lsn;
     const bool forgets = taiyen::detail::fault("superseded_not_noted");
-    const ty_status status = forgets ? TY_OK : ty_notes_write(notes_, superseded_note, &one, sizeof one, true);
+    const ty_status status =
+        forgets ? TY_OK : ty_side_records_write(side_records_, superseded_record, &one, sizeof one, true);
     if (status == TY_E_BUSY) // another process has written it
         return read_notes();
     if (status)
@@ -218,7 +221,7 @@ ty_status heap_memory::refuse_broken(const char *call, ty_status why) {
     common::kept_failure failed;
     failed.keep(why);
     if (!known_.replication)
-        return failed.tell();
+        return failed.restore();
     return fail(TY_E_DAMAGED, std::string(call) + ": " + failed.error.operation, engine_name(), keep_and_go_on());
 }
 
@@ -266,7 +269,7 @@ constexpr const char *new_term_call = "begin a new term";
 // The newest message of the highest term, where some that count are missing or cannot be read.
 struct broken_log {
     uint64_t until;
-    place *at;
+    records_end *at;
     uint64_t readable_at = 0; // of the last message, unless that one cannot be read
 
     static bool take(const void *bytes, size_t size, uint64_t position, void *context) {
@@ -284,7 +287,7 @@ struct broken_log {
     }
 };
 
-ty_status newest_of_broken(const ty_engine &engine, place *at, uint64_t *readable_at) {
+ty_status newest_of_broken(const ty_engine &engine, records_end *at, uint64_t *readable_at) {
     broken_log log{0, at};
     *at = {};
     if (ty_status status = engine.newest(engine.context, TY_ENGINE_RECORDS, &log.until))
@@ -301,10 +304,11 @@ ty_status newest_of_broken(const ty_engine &engine, place *at, uint64_t *readabl
     return TY_OK;
 }
 
-// Behind any message: to look for the right place would race with a primary that still runs. *newest becomes the term.
+// After any message: to look for the right position would race with a primary that still runs. *newest becomes the
+// term.
 ty_status put_term(const ty_engine &engine, const term_memory &memory, uint64_t known_at, const ty_feed_position &base,
                    message_header *newest, term_memory *begun) {
-    message_header header = header_behind(*newest, message_kind::term);
+    message_header header = header_after(*newest, message_kind::term);
     header.term = std::max(memory.term, newest->term) + 1;
     header.replication = memory.replication;
     header.begun_term = header.term;
@@ -339,7 +343,7 @@ ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_feed_
 ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *term) {
     heap_memory memory(heap_path, engine);
     ty_feed_position base{};
-    place at;
+    records_end at;
     bool any = false;
     finding found;
     term_memory begun{};
@@ -353,7 +357,7 @@ ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const t
     if (known.replication == 0 || !same_owner(known.owner, base.heap_identity))
         return fail(TY_E_NOT_FOUND, std::string(new_term_call) + ": this heap is no primary", heap_path,
                     "promote a standby (taiyen promote, ty_standby_promote)");
-    ty_status status = newest_place(engine, &at, &any);
+    ty_status status = newest_position(engine, &at, &any);
     const bool broken = is_wrong(status) && !taiyen::detail::fault("broken_log_ends_its_primary");
     uint64_t known_at = at.newest.read.at;
     if (broken)
@@ -374,11 +378,11 @@ ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const t
     if (found.is != standing::behind && found.is != standing::split)
         return memory.refuse(new_term_call, found, at.newest.read.header);
     message_header newest = at.newest.read.header;
-    for (int tries = 2; tries > 0; --tries) { // the newest message cannot be read: then behind the term put first
+    for (int tries = 2; tries > 0; --tries) { // the newest message cannot be read: then after the term put first
         if ((status = put_term(engine, known, known_at, base, &newest, &begun)))
             return status;
         known_at = begun.at;
-        status = newest_place(engine, &at, &any);
+        status = newest_position(engine, &at, &any);
         if (!is_wrong(status))
             break;
     }

@@ -5,12 +5,12 @@
 #include "engine_io.hpp"
 
 #include <mutex>
-#include <taiyen/note.h>
+#include <taiyen/side_record.h>
 
 namespace taiyen::standby {
 
 // The last message of the records' log that a heap knows to be acknowledged: one of its own, or, for a standby, one
-// that it has taken. A note in the heap's file (note.h).
+// that it has taken. A side record in the heap's file (side_record.h).
 struct term_memory {
     uint64_t magic;
     uint32_t version;
@@ -27,7 +27,7 @@ inline constexpr uint64_t memory_magic = 0x65636e656679'6174; // "tayfence"
 inline constexpr uint32_t memory_version = 1;
 static_assert(sizeof(term_memory) == 80);
 
-// Says that another heap has taken this heap's place. The second note; it is never withdrawn.
+// Says that another heap has taken this heap's place. The second side record; it is never withdrawn.
 struct superseded_content {
     uint64_t magic;
     uint32_t version;
@@ -57,16 +57,16 @@ struct finding {
 };
 // ST21: whether the engine holds what the heap knows was acknowledged. found: the log has a message that counts, which
 // is at->newest.
-ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const place &at,
+ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const records_end &at,
                   bool found, finding *is);
 
-// The notes of one heap. Thread-safe.
+// The side records of one heap. Thread-safe.
 class heap_memory {
 public:
     heap_memory(const std::string &path, const ty_engine &engine) : path_(path), engine_(engine) {}
     heap_memory(const heap_memory &) = delete;
     heap_memory &operator=(const heap_memory &) = delete;
-    ~heap_memory() { ty_notes_close(notes_); }
+    ~heap_memory() { ty_side_records_close(side_records_); }
     ty_status open(const ty_open_options *open);
     // Reads the heap's file. ST20: TY_E_MISMATCH if the heap was superseded, whatever the engine says.
     ty_status read(const char *call);
@@ -93,7 +93,7 @@ private:
     std::string path_;
     const ty_engine &engine_;
     std::mutex lock_;
-    ty_notes *notes_ = nullptr;
+    ty_side_records *side_records_ = nullptr;
     term_memory known_{};
     superseded_content superseded_{};
     uint64_t durable_ms_ = 0;

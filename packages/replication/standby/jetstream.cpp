@@ -106,16 +106,16 @@ jetstream::jetstream(const char *name, const ty_jetstream_options &options) : op
         auto &js = *static_cast<jetstream *>(context);
         return js.newest(js.of(log), position);
     };
-    table_.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+    table_.read = [](void *context, ty_engine_log log, uint64_t after, uint32_t timeout_ms,
                      ty_engine_callback *callback, void *with) {
         const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
-        return js.read(js.of(log), behind, timeout_ms, callback, with);
+        return js.read(js.of(log), after, timeout_ms, callback, with);
     };
-    table_.begin_session = [](void *context, ty_engine_log log, uint64_t behind) {
+    table_.begin_session = [](void *context, ty_engine_log log, uint64_t after) {
         const pipe_guard guard;
         auto &js = *static_cast<jetstream *>(context);
-        return js.begin_session(js.of(log), behind);
+        return js.begin_session(js.of(log), after);
     };
     table_.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
         const pipe_guard guard;
@@ -313,7 +313,7 @@ void jetstream::take_answer(stream &of, const char *subject, const char *data, s
     const uint64_t at = number_of(answer, "seq");
     if (answer.find("\"error\"") != std::string::npos || at == 0) {
         of.failed = status_of(static_cast<int>(number_of(answer, "err_code")));
-        of.why = of.failed == TY_E_MISMATCH ? "another message stands in that place"
+        of.why = of.failed == TY_E_MISMATCH ? "another message stands at that position"
                  : answer.empty()           ? "nothing takes it"
                                             : text_of(answer, "description").substr(0, 200);
     } else if (number == of.answered + 1) {
@@ -326,10 +326,10 @@ void jetstream::take_answer(stream &of, const char *subject, const char *data, s
     changed_.notify_all();
 }
 
-ty_status jetstream::begin_session(stream &of, uint64_t behind) {
+ty_status jetstream::begin_session(stream &of, uint64_t after) {
     const std::lock_guard<std::mutex> with(lock_);
     of.session += 1;
-    of.expected = behind;
+    of.expected = after;
     of.sent = of.answered = 0;
     of.failed = TY_OK;
     return TY_OK;
@@ -399,7 +399,7 @@ ty_status ty_jetstream_open(const char *url, const char *name, const ty_jetstrea
         if (ty_status status = made->open(url)) {
             failed.keep(status);
             made.reset();
-            return failed.tell();
+            return failed.restore();
         }
         *engine = made.release()->table();
         return TY_OK;

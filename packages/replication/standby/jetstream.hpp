@@ -62,11 +62,11 @@ private:
 
     ty_status newest(stream &of, uint64_t *position);
     ty_status check_newest(const stream &of, uint64_t position);
-    ty_status read(stream &of, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback, void *context);
-    ty_status subscribe(stream &of, uint64_t behind);
+    ty_status read(stream &of, uint64_t after, uint32_t timeout_ms, ty_engine_callback *callback, void *context);
+    ty_status subscribe(stream &of, uint64_t after);
     static void unsubscribe(stream &of);
     ty_status next(stream &of, uint32_t timeout_ms, ty_engine_callback *callback, void *context, bool *more);
-    ty_status begin_session(stream &of, uint64_t behind);
+    ty_status begin_session(stream &of, uint64_t after);
     ty_status append(stream &of, const void *bytes, size_t size);
     ty_status acknowledged(stream &of, uint64_t known, uint32_t timeout_ms, uint64_t *count, uint64_t *position);
     ty_status trim(stream &of, uint64_t before);

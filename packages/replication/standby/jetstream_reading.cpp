@@ -141,7 +141,7 @@ void jetstream::unsubscribe(stream &of) {
 
 // An ordered consumer of libnats is recreated by a thread of libnats when a message is missing, and to unsubscribe
 // meanwhile reads freed memory (3.4.1). next() detects a missing message itself.
-ty_status jetstream::subscribe(stream &of, uint64_t behind) {
+ty_status jetstream::subscribe(stream &of, uint64_t after) {
     jsSubOptions options;
     jsSubOptions_Init(&options);
     options.Stream = of.name.c_str();
@@ -150,7 +150,7 @@ ty_status jetstream::subscribe(stream &of, uint64_t behind) {
     options.Config.FlowControl = true;
     options.Config.Heartbeat = heartbeat_ns; // flow control requires one
     options.Config.DeliverPolicy = js_DeliverByStartSequence;
-    options.Config.OptStartSeq = behind + 1;
+    options.Config.OptStartSeq = after + 1;
     unsubscribe(of);
     {
         const std::lock_guard<std::mutex> with(lock_);
@@ -159,7 +159,7 @@ ty_status jetstream::subscribe(stream &of, uint64_t behind) {
     const natsStatus s = js_SubscribeSync(&of.messages, js_, of.subject.c_str(), nullptr, &options, nullptr);
     if (s != NATS_OK)
         return nats_failure(s, "read a stream", of.name);
-    of.cursor = behind;
+    of.cursor = after;
     of.first = true;
     return TY_OK;
 }
@@ -197,7 +197,7 @@ ty_status jetstream::next(stream &of, uint32_t timeout_ms, ty_engine_callback *c
     return TY_OK;
 }
 
-ty_status jetstream::read(stream &of, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback,
+ty_status jetstream::read(stream &of, uint64_t after, uint32_t timeout_ms, ty_engine_callback *callback,
                           void *context) {
     const std::lock_guard<std::mutex> alone(of.reading);
     uint64_t connections;
@@ -205,8 +205,8 @@ ty_status jetstream::read(stream &of, uint64_t behind, uint32_t timeout_ms, ty_e
         const std::lock_guard<std::mutex> with(lock_);
         connections = connections_;
     }
-    if (!of.messages || of.cursor != behind || of.made_for != connections)
-        if (ty_status status = subscribe(of, behind))
+    if (!of.messages || of.cursor != after || of.made_for != connections)
+        if (ty_status status = subscribe(of, after))
             return status;
     bool more = true;
     for (int n = 0; more && of.messages && n < messages_max; n++) {
@@ -215,18 +215,18 @@ ty_status jetstream::read(stream &of, uint64_t behind, uint32_t timeout_ms, ty_e
             return TY_OK;
         if (ty_status status = next(of, n ? 0 : timeout_ms, callback, context, &more))
             return status;
-        if (n > 0 || more || !of.messages || of.cursor != behind)
+        if (n > 0 || more || !of.messages || of.cursor != after)
             continue;
         // Nothing came: only the stream shows whether the subscription is dead.
         uint64_t last = 0;
         if (ty_status status = newest(of, &last))
             return status;
-        if (last < behind)
+        if (last < after)
             return fail(TY_E_DAMAGED, "read a stream: it has lost messages that were read", of.name,
                         "see whether its server was restored from a backup; make a new standby");
-        if (last > behind)
+        if (last > after)
             unsubscribe(of);
-        if (ty_status status = last > behind ? check_newest(of, last) : TY_OK)
+        if (ty_status status = last > after ? check_newest(of, last) : TY_OK)
             return status;
     }
     return TY_OK;

@@ -74,14 +74,14 @@ kafka::kafka(const char *name, const ty_kafka_options &options) : options_(optio
         auto &k = *static_cast<kafka *>(context);
         return k.newest(k.of(log), position);
     };
-    table_.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+    table_.read = [](void *context, ty_engine_log log, uint64_t after, uint32_t timeout_ms,
                      ty_engine_callback *callback, void *with) {
         auto &k = *static_cast<kafka *>(context);
-        return k.read(k.of(log), behind, timeout_ms, callback, with);
+        return k.read(k.of(log), after, timeout_ms, callback, with);
     };
-    table_.begin_session = [](void *context, ty_engine_log log, uint64_t behind) {
+    table_.begin_session = [](void *context, ty_engine_log log, uint64_t after) {
         auto &k = *static_cast<kafka *>(context);
-        return common::at_boundary("write to a topic", [&] { return k.begin_session(k.of(log), behind); });
+        return common::at_boundary("write to a topic", [&] { return k.begin_session(k.of(log), after); });
     };
     table_.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
         auto &k = *static_cast<kafka *>(context);
@@ -241,7 +241,7 @@ void kafka::take_answer(topic &of, const rd_kafka_message_t &message) {
     if (message.err)
         of.session.answer(status_of(message.err), rd_kafka_err2str(message.err), 0);
     else if (message.offset < 0)
-        of.session.answer(TY_E_IO, "its place is not known", 0);
+        of.session.answer(TY_E_IO, "its position is not known", 0);
     else
         of.session.answer(TY_OK, "", static_cast<uint64_t>(message.offset) + 1);
     of.producer_failed = of.producer_failed || message.err || message.offset < 0;
@@ -249,7 +249,7 @@ void kafka::take_answer(topic &of, const rd_kafka_message_t &message) {
 }
 
 // What an earlier session has in flight ends with its producer; a producer with nothing in flight is reused.
-ty_status kafka::begin_session(topic &of, uint64_t behind) {
+ty_status kafka::begin_session(topic &of, uint64_t after) {
     bool there = false;
     topic_settings about;
     if (ty_status status = check(of, &about, &there)) // somebody may have changed or recreated it
@@ -266,7 +266,7 @@ ty_status kafka::begin_session(topic &of, uint64_t behind) {
             return status;
     const std::lock_guard<std::mutex> with(lock_);
     of.producer_failed = false;
-    of.session.begin(behind);
+    of.session.begin(after);
     return TY_OK;
 }
 
@@ -274,7 +274,7 @@ ty_status kafka::append(topic &of, const void *bytes, size_t size) {
     {
         const std::lock_guard<std::mutex> with(lock_);
         if (of.session.failed())
-            return of.session.tell(of.name);
+            return of.session.report(of.name);
         of.session.sent();
     }
     const rd_kafka_resp_err_t code = rd_kafka_producev(
@@ -295,7 +295,7 @@ ty_status kafka::acknowledged(topic &of, uint64_t known, uint32_t timeout_ms, ui
     changed_.wait_for(with, std::chrono::milliseconds(timeout_ms),
                       [&] { return of.session.answered() > known || of.session.failed(); });
     if (of.session.answered() <= known && of.session.failed())
-        return of.session.tell(of.name);
+        return of.session.report(of.name);
     *count = of.session.answered();
     *position = of.session.last_at();
     return TY_OK;
@@ -326,7 +326,7 @@ ty_status ty_kafka_open(const char *brokers, const char *name, const ty_kafka_op
         if (ty_status status = made->open(brokers)) {
             failed.keep(status);
             made.reset();
-            return failed.tell();
+            return failed.restore();
         }
         *engine = made.release()->table();
         return TY_OK;

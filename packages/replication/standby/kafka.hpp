@@ -34,7 +34,7 @@ struct topic {
     kafka *engine = nullptr;
 
     // A session of messages. Under the engine's lock, except for the producer, which only the writer uses.
-    session_of_places session;
+    session_of_positions session;
     client_owner producer;
     bool producer_failed = false; // its messages in flight, and the answers to them, are of no use any more
 
@@ -73,8 +73,8 @@ private:
     ty_status end_of(const topic &of, int64_t which, uint64_t *position);
     ty_status ends_of(const topic &of, uint64_t *first, uint64_t *last);
     ty_status newest(topic &of, uint64_t *position);
-    ty_status read(topic &of, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback, void *context);
-    ty_status start(topic &of, uint64_t behind);
+    ty_status read(topic &of, uint64_t after, uint32_t timeout_ms, ty_engine_callback *callback, void *context);
+    ty_status start(topic &of, uint64_t after);
     static void stop(topic &of);
     ty_status take(topic &of, const rd_kafka_message_t &message, ty_engine_callback *callback, void *context,
                    bool *more);
@@ -82,7 +82,7 @@ private:
     ty_status trim(topic &of, uint64_t before);
 
     ty_status make_producer(topic &of);
-    ty_status begin_session(topic &of, uint64_t behind);
+    ty_status begin_session(topic &of, uint64_t after);
     ty_status append(topic &of, const void *bytes, size_t size);
     ty_status acknowledged(topic &of, uint64_t known, uint32_t timeout_ms, uint64_t *count, uint64_t *position);
     static void take_answers(rd_kafka_t *producer, rd_kafka_event_t *event, void *of);

@@ -68,18 +68,18 @@ void kafka::stop(topic &of) {
     of.started = false;
 }
 
-ty_status kafka::start(topic &of, uint64_t behind) {
+ty_status kafka::start(topic &of, uint64_t after) {
     uint64_t first = 0, last = 0;
     stop(of);
     if (ty_status status = ends_of(of, &first, &last))
         return status;
-    if (last < behind)
-        return refuse_lost(of, last, behind);
-    if (rd_kafka_consume_start(of.messages, 0, static_cast<int64_t>(std::max(behind, first))))
+    if (last < after)
+        return refuse_lost(of, last, after);
+    if (rd_kafka_consume_start(of.messages, 0, static_cast<int64_t>(std::max(after, first))))
         return failure(rd_kafka_last_error(), "read a topic", of.name);
     of.started = true;
     of.at_end = false;
-    of.cursor = behind;
+    of.cursor = after;
     return TY_OK;
 }
 
@@ -115,27 +115,27 @@ ty_status kafka::check_end(topic &of) {
 }
 
 // Messages that are there are delivered even without waiting; the broker says when there are none.
-ty_status kafka::read(topic &of, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback, void *context) {
+ty_status kafka::read(topic &of, uint64_t after, uint32_t timeout_ms, ty_engine_callback *callback, void *context) {
     using message_owner = owned<rd_kafka_message_t, rd_kafka_message_destroy>;
     const std::lock_guard<std::mutex> alone(of.reading);
-    const int64_t begun = now_ms(), patience_ms = options_.timeout_ms;
-    if (!of.started || of.cursor != behind)
-        if (ty_status status = start(of, behind))
+    const int64_t begun = now_ms(), engine_timeout_ms = options_.timeout_ms;
+    if (!of.started || of.cursor != after)
+        if (ty_status status = start(of, after))
             return status;
     bool more = true;
     for (int n = 0; more && n < messages_max;) {
-        const int64_t limit_ms = of.at_end ? timeout_ms : std::max<int64_t>(timeout_ms, patience_ms);
+        const int64_t limit_ms = of.at_end ? timeout_ms : std::max<int64_t>(timeout_ms, engine_timeout_ms);
         const int64_t wait_ms = n ? 0 : std::max<int64_t>(limit_ms - (now_ms() - begun), 0);
         const message_owner message(rd_kafka_consume(of.messages, 0, static_cast<int>(wait_ms)));
         if (!message && n == 0)
             return check_end(of);
         if (!message)
             return TY_OK;
-        const bool told = !message->err;
+        const bool received = !message->err;
         if (ty_status status = take(of, *message, callback, context, &more))
             return status;
-        n += told;
-        more = more || (!told && of.started);
+        n += received;
+        more = more || (!received && of.started);
     }
     return TY_OK;
 }

@@ -42,8 +42,8 @@ std::string topic_settings::value(const char *setting) const {
 int64_t topic_settings::number(const char *setting, int64_t otherwise) const {
     const std::string text = value(setting);
     char *end = nullptr;
-    const int64_t told = strtoll(text.c_str(), &end, 10);
-    return text.empty() || *end ? otherwise : told;
+    const int64_t value = strtoll(text.c_str(), &end, 10);
+    return text.empty() || *end ? otherwise : value;
 }
 
 uint32_t quorum_of(uint32_t replicas) {
@@ -100,14 +100,14 @@ ty_status read_credentials(const std::string &path, std::map<std::string, std::s
                       : fail(TY_E_NOT_FOUND, "read a file with credentials", path, "give a file that can be read");
 }
 
-void session_of_places::begin(uint64_t behind) {
-    *this = session_of_places{};
-    behind_ = behind;
+void session_of_positions::begin(uint64_t after) {
+    *this = session_of_positions{};
+    after_ = after;
 }
 
 // ST3, ST10: a message counts only right after the one before it, with all before acknowledged. A writer that continues
-// after a refused message may find the place that it expects; so the first refusal ends the session.
-void session_of_places::answer(ty_status status, const std::string &why, uint64_t position) {
+// after a refused message may find the position that it expects; so the first refusal ends the session.
+void session_of_positions::answer(ty_status status, const std::string &why, uint64_t position) {
     if (failed_)
         return;
     if (!status && answered_ == sent_)
@@ -115,18 +115,18 @@ void session_of_places::answer(ty_status status, const std::string &why, uint64_
     if (status) {
         failed_ = status;
         why_ = why;
-    } else if (behind_ != TY_ENGINE_ANYWHERE && position != behind_ + 1 &&
-               (position < behind_ || !taiyen::detail::fault("message_acknowledged_in_any_place"))) {
+    } else if (after_ != TY_ENGINE_ANYWHERE && position != after_ + 1 &&
+               (position < after_ || !taiyen::detail::fault("message_acknowledged_at_any_position"))) {
         failed_ = TY_E_MISMATCH;
-        why_ = "another message stands in that place";
+        why_ = "another message stands at that position";
     } else {
         answered_ += 1;
         last_at_ = position;
-        behind_ = position;
+        after_ = position;
     }
 }
 
-ty_status session_of_places::tell(const std::string &topic) const {
+ty_status session_of_positions::report(const std::string &topic) const {
     return fail(failed_, "write to a topic: " + why_, topic,
                 failed_ == TY_E_MISMATCH ? "another process has written to it" : "see whether the brokers are well");
 }

@@ -32,21 +32,21 @@ uint32_t quorum_of(uint32_t replicas);
 // begins a comment.
 ty_status read_credentials(const std::string &path, std::map<std::string, std::string> *settings);
 
-// ST10: a session of messages. A broker appends each message, whatever is there, and returns its place: so a message
-// counts as written only right after the one before it; any other place is reported as refused. Not locked.
-class session_of_places {
+// ST10: a session of messages. A broker appends each message, whatever is there, and returns its position: so a message
+// counts as written only right after the one before it; any other position is reported as refused. Not locked.
+class session_of_positions {
 public:
-    void begin(uint64_t behind);
+    void begin(uint64_t after);
     void sent() { sent_ += 1; }
-    // The result for the next message: its place, or why it has none (status, if not TY_OK).
+    // The result for the next message: its position, or why it has none (status, if not TY_OK).
     void answer(ty_status status, const std::string &why, uint64_t position);
     ty_status failed() const { return failed_; }
     uint64_t answered() const { return answered_; }
     uint64_t last_at() const { return last_at_; }
-    ty_status tell(const std::string &topic) const;
+    ty_status report(const std::string &topic) const;
 
 private:
-    uint64_t behind_ = 0; // the place before the next answer's, or TY_ENGINE_ANYWHERE
+    uint64_t after_ = 0; // the position before the next answer's, or TY_ENGINE_ANYWHERE
     uint64_t sent_ = 0;
     uint64_t answered_ = 0;
     uint64_t last_at_ = 0;

@@ -38,7 +38,7 @@ const char *wrong_field(const message_header &h, ty_engine_log log) {
                                        h.offset > h.record_bytes || h.payload_bytes > h.record_bytes - h.offset))
         return "it is a part that lies outside its record";
     if (kind == message_kind::base_piece && (h.payload_bytes == 0 || h.offset > counter_max))
-        return "it is a piece of a base without a place";
+        return "it is a piece of a base without a position";
     return nullptr;
 }
 
@@ -49,23 +49,23 @@ ty_status damaged(uint64_t at, const char *what) {
                         "get it from another replica; or make a new standby from a newer base");
 }
 
-bool same_place(const ty_feed_position &a, const ty_feed_position &b) {
+bool same_position(const ty_feed_position &a, const ty_feed_position &b) {
     return same_owner(a.heap_identity, b.heap_identity) && a.log_identity == b.log_identity && a.lsn == b.lsn &&
            a.hash == b.hash;
 }
 
 // ST1: only a message that follows the one it names counts. ST5: after a term begins, messages of lower terms are void.
 // ST23: who does not know of a timeline cannot have what it begins with, and becomes no primary.
-ty_status judge(const message &one, tail *last, bool *counts) {
+ty_status classify(const message &one, tail *last, bool *counts) {
     const message_header &header = one.header;
     const bool follows = header.number == last->number + 1 &&
                          (header.previous == last->checksum || taiyen::detail::fault("late_message_counts")),
                of_last_session = header.session == last->session, begins = begins_term(header);
     const bool knows_timeline = header.begun_term == header.term || header.timeline == last->timeline ||
-                                taiyen::detail::fault("term_behind_an_unknown_timeline_counts");
+                                taiyen::detail::fault("term_after_an_unknown_timeline_counts");
     *counts = begins ? header.term > last->term && knows_timeline : follows && header.term == last->term;
     if (header.kind == uint32_t(message_kind::take_over) && !follows &&
-        !taiyen::detail::fault("takes_over_behind_anything"))
+        !taiyen::detail::fault("takes_over_after_anything"))
         *counts = false;
     if (*counts) {
         *last = tail_at(header, one.at);
@@ -80,15 +80,14 @@ ty_status judge(const message &one, tail *last, bool *counts) {
                             "take a message from the engine: where its term begins is not there any more", nullptr,
                             one.at, keep_files);
     const bool may_be_late = !of_last_session && header.known_at < last->at;
-    const uint64_t places = // that void ones took from messages
-        of_last_session && taiyen::detail::fault("message_behind_a_refused_one_is_a_loss") ? 0 : last->voids;
-    if (!may_be_late && header.number > last->number + 1 + places)
+    const uint64_t positions = // that void ones took from messages
+        of_last_session && taiyen::detail::fault("message_after_a_refused_one_is_a_loss") ? 0 : last->voids;
+    if (!may_be_late && header.number > last->number + 1 + positions)
         return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
                             nullptr, one.at, keep_files);
     // Those between were refused, since void ones came into their places.
-    const bool behind_refused =
-        header.number > last->number + 1 || taiyen::detail::fault("doubled_message_passed_over");
-    if (of_last_session && !behind_refused)
+    const bool after_refused = header.number > last->number + 1 || taiyen::detail::fault("doubled_message_passed_over");
+    if (of_last_session && !after_refused)
         return damaged(one.at, "it stands there twice, or has changed places");
     if (header.known_at > last->at)
         return damaged(one.at, "the engine has lost messages that were taken, and others stand in their places");
@@ -154,8 +153,8 @@ ty_status take_apart(const message &from, ty_feed_position *position, std::vecto
         at += size;
         left -= size;
     }
-    if (left != 0 ||
-        (!same_place(*position, from.header.position) && !taiyen::detail::fault("place_of_a_message_not_compared")))
+    if (left != 0 || (!same_position(*position, from.header.position) &&
+                      !taiyen::detail::fault("position_of_a_message_not_compared")))
         return damaged(from.at, "its records do not lead where it says");
     return TY_OK;
 }

@@ -105,7 +105,7 @@ inline tail tail_at(const message_header &header, uint64_t at) {
 // one, and then as many may have been refused before it as are void since. ST5: a higher term begins wherever it
 // stands, one that takes over only right after the message that it names; messages of a lower term after it are void.
 // ST23: it does not if a timeline began that its writer did not know.
-ty_status judge(const message &one, tail *last, bool *counts);
+ty_status classify(const message &one, tail *last, bool *counts);
 
 inline bool begins_term(const message_header &header) {
     return header.kind == uint32_t(message_kind::term) || header.kind == uint32_t(message_kind::take_over);
@@ -120,6 +120,6 @@ inline bool same_owner(const uint8_t *a, const uint8_t *b) {
     return memcmp(a, b, 16) == 0;
 }
 // Whether both are right after the same record of the same log.
-bool same_place(const ty_feed_position &a, const ty_feed_position &b);
+bool same_position(const ty_feed_position &a, const ty_feed_position &b);
 
 } // namespace taiyen::standby

@@ -14,7 +14,7 @@ namespace taiyen::standby {
 
 // A message in flight, and the position that its records lead to.
 struct in_flight {
-    term_memory memory; // what the heap remembers once it is acknowledged, except for its place
+    term_memory memory; // what the heap remembers once it is acknowledged, except for its position
     uint32_t records;
     uint64_t record_bytes;
     uint64_t confirms; // reads that its acknowledgement confirms: all that were waiting when it was handed over
@@ -39,7 +39,7 @@ struct ty_publisher {
     ty_status confirm(uint32_t timeout_ms);
     ty_status ended();
     bool has_heap() const { return options_.heap != nullptr; }
-    void tell(ty_publisher_report *report);
+    void fill_report(ty_publisher_report *report);
 
 private:
     // ---- Threads that wait
@@ -53,9 +53,9 @@ private:
     void send();
     ty_status work();
     ty_status check_history(const taiyen::standby::message_header &newest);
-    ty_status find_place();
-    ty_status check_server(const taiyen::standby::place &at, bool found);
-    ty_status begin_session_of(uint64_t behind, uint64_t known_at);
+    ty_status find_position();
+    ty_status check_server(const taiyen::standby::records_end &at, bool found);
+    ty_status begin_session_of(uint64_t after, uint64_t known_at);
     ty_status begin_term();
     ty_status put_alive();
     ty_status begin_timeline(const ty_feed_position &at);
@@ -65,7 +65,7 @@ private:
     static bool take(const ty_feed_record *record, void *context);
     ty_status take(const ty_feed_record &record);
     ty_status put_parts(const ty_feed_record &record);
-    ty_status end_message(const ty_feed_position &behind);
+    ty_status end_message(const ty_feed_position &after);
     ty_status put(taiyen::standby::message_header header, std::vector<uint8_t> &message, uint32_t records,
                   uint64_t record_bytes);
     bool is_final(ty_status status);

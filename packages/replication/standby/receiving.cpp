@@ -23,7 +23,7 @@ uint64_t now_ms() {
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
 }
 
-ty_status refuse_place(uint64_t at) {
+ty_status refuse_position(uint64_t at) {
     return damaged(at, "what stands before it is not all there");
 }
 
@@ -41,14 +41,14 @@ namespace taiyen::standby {
 ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
                        const ty_standby_options &options, ty_standby_report *report) {
     owned_message begin;
-    place at;
+    records_end at;
     bool found = false, any = false;
     if (ty_status status = newest_base(engine, true, &begin, &found))
         return status;
     if (found)
         if (ty_status status = goes_on(engine, begin.read.header, &found))
             return status;
-    if (ty_status status = newest_place(engine, &at, &any))
+    if (ty_status status = newest_position(engine, &at, &any))
         return status;
     const message_header &base = begin.read.header, &now = at.newest.read.header;
     if (!found || !any || !same_owner(base.owner, now.owner) || now.timeline_lsn > base.position.lsn)
@@ -100,7 +100,7 @@ ty_standby::~ty_standby() {
 
 // A promoted heap has no state any more; or it has one that was not removed, because its promotion was interrupted.
 ty_status ty_standby::refuse_primary(ty_status why) {
-    place at;
+    records_end at;
     bool found = false;
     finding is;
     kept_failure failed;
@@ -110,7 +110,7 @@ ty_status ty_standby::refuse_primary(ty_status why) {
     if (ty_status status = memory_.read(standby_call)) // ST20: a superseded heap is refused by its own memory
         return status;
     const term_memory known = memory_.known();
-    if (ty_status status = newest_place(engine_, &at, &found))
+    if (ty_status status = newest_position(engine_, &at, &found))
         return status;
     if (ty_status status = compare(engine_, known, identity_, at, found, &is))
         return status;
@@ -118,7 +118,7 @@ ty_status ty_standby::refuse_primary(ty_status why) {
         if (ty_status status = memory_.refuse(standby_call, is, at.newest.read.header))
             return status;
     if (!found || !same_owner(at.newest.read.header.owner, identity_))
-        return failed.tell();
+        return failed.restore();
     if (why == TY_E_MISMATCH) // the state is there
         if (ty_status status = folder_.remove())
             return status;
@@ -186,12 +186,12 @@ ty_status ty_standby::take_part(const message &one) {
     if (header.offset != parts_.size())
         parts_.clear();
     if (header.offset != parts_.size())
-        return same_place(header.position, state_.position) ? TY_OK : refuse_place(one.at);
+        return same_position(header.position, state_.position) ? TY_OK : refuse_position(one.at);
     parts_.insert(parts_.end(), one.payload, one.payload + header.payload_bytes);
     if (parts_.size() != header.record_bytes)
-        return same_place(header.position, state_.position) ? TY_OK : refuse_place(one.at);
+        return same_position(header.position, state_.position) ? TY_OK : refuse_position(one.at);
     if (header.position.lsn != state_.position.lsn + 1 || header.position.hash != header.record_hash)
-        return refuse_place(one.at);
+        return refuse_position(one.at);
     const ty_feed_record whole{state_.position.lsn + 1, state_.position.hash, header.record_hash, parts_.data(),
                                parts_.size()};
     const ty_status status = receive(&whole, 1);
@@ -200,7 +200,7 @@ ty_status ty_standby::take_part(const message &one) {
 }
 
 ty_status ty_standby::take_timeline(const message &one) {
-    if (same_place(one.header.position, state_.position))
+    if (same_position(one.header.position, state_.position))
         return TY_OK;
     if (!same_owner(one.header.position.heap_identity, state_.position.heap_identity))
         return refuse_new_primary(path_, one.header.term);
@@ -217,7 +217,7 @@ ty_status ty_standby::take(const message &one) {
     const auto kind = static_cast<message_kind>(header.kind);
     tail last = state_.last;
     bool counts = false;
-    if (ty_status status = judge(one, &last, &counts))
+    if (ty_status status = classify(one, &last, &counts))
         return status;
     if (!counts) {
         state_.records_at = one.at;
@@ -240,8 +240,8 @@ ty_status ty_standby::take(const message &one) {
         status = take_records(one);
     else if (kind == message_kind::part)
         status = take_part(one);
-    else if (kind == message_kind::alive && !same_place(header.position, state_.position))
-        status = refuse_place(one.at);
+    else if (kind == message_kind::alive && !same_position(header.position, state_.position))
+        status = refuse_position(one.at);
     if (status)
         return status;
     state_.last = last;
@@ -285,9 +285,9 @@ term_memory ty_standby::memory() const {
     return memory;
 }
 
-ty_status ty_standby::look(place *at, finding *is) const {
+ty_status ty_standby::look(records_end *at, finding *is) const {
     bool found = false;
-    if (ty_status status = newest_place(engine_, at, &found))
+    if (ty_status status = newest_position(engine_, at, &found))
         return status;
     return compare(engine_, memory(), identity_, *at, found, is);
 }
@@ -295,15 +295,15 @@ ty_status ty_standby::look(place *at, finding *is) const {
 // ST21: a server that lost its store, or has an older one, shows in many ways, and is reported as such: no file of a
 // standby may be removed because of it, as it may be the only copy.
 ty_status ty_standby::explain(ty_status why) const {
-    place at;
+    records_end at;
     finding is;
     kept_failure failed;
     failed.keep(why);
     if (why != TY_E_DAMAGED && why != TY_E_NOT_FOUND && why != TY_E_MISMATCH)
-        return failed.tell();
+        return failed.restore();
     if (ty_status status = look(&at, &is))
         return is_wrong(status) || taiyen::detail::fault("advice_without_an_answer")
-                   ? failed.tell()
+                   ? failed.restore()
                    : status; // it may pass: nothing is advised without an answer
     const std::string before = std::string(standby_call) + ": ", name = engine_.name ? engine_.name : "the server",
                       has = path_ + " has term " + std::to_string(state_.last.term) + " up to transaction " +
@@ -321,7 +321,7 @@ ty_status ty_standby::explain(ty_status why) const {
                     before + "term " + std::to_string(at.newest.read.header.term) +
                         " began, perhaps without what this standby has",
                     name, has + ": move its files away, make a new one, and keep these until that has what they have");
-    return failed.tell();
+    return failed.restore();
 }
 
 // ST9: a server that lost messages may have as many others in their places by now. A trimmed message says nothing.
@@ -334,12 +334,12 @@ ty_status ty_standby::read_last() {
     owned_message there;
     bool found = false;
     if (ty_status status =
-            first_behind(engine_, TY_ENGINE_RECORDS, state_.last.at - 1, found_at_once_ms, &there, &found))
+            first_after(engine_, TY_ENGINE_RECORDS, state_.last.at - 1, found_at_once_ms, &there, &found))
         return status;
     checked_ms_ = now_ms();
-    // ST1: the oldest message kept counts, and was passed over: the next step reads it behind no void ones.
+    // ST1: the oldest message kept counts, and was passed over: the next step reads it after no void ones.
     if (found && there.read.at > state_.last.at && there.read.at <= state_.records_at &&
-        !taiyen::detail::fault("trimmed_messages_behind_void_ones_passed_over")) {
+        !taiyen::detail::fault("trimmed_messages_after_void_ones_passed_over")) {
         go_back();
         report_.caught_up = false;
     }
@@ -362,7 +362,7 @@ ty_status ty_standby::listen(uint64_t waited_ms) {
     return TY_OK;
 }
 
-// Back to the last message that counts: those after it are judged again.
+// Back to the last message that counts: those after it are classified again.
 void ty_standby::go_back() {
     state_.records_at = state_.last.at;
     state_.last.voids = 0;
@@ -407,7 +407,7 @@ ty_status ty_standby::take_all(uint32_t timeout_ms) {
     if (ty_status status = read_on(timeout_ms))
         return status;
     if (taking_.status || late_.status)
-        return taking_.status ? taking_.tell() : late_.tell();
+        return taking_.status ? taking_.restore() : late_.restore();
     if (report_.caught_up && (!checked_ms_ || now_ms() - checked_ms_ >= options_.durable_ms))
         if (ty_status status = check_last())
             return status;
@@ -426,7 +426,7 @@ ty_status ty_standby::save() {
     report_.durable_lsn = durable_.lsn;
     saved_ms_ = now_ms();
     if ((!parts_.empty() && !taiyen::detail::fault("standby_goes_on_within_a_record")) ||
-        !same_place(durable_, state_.position))
+        !same_position(durable_, state_.position))
         return TY_OK;
     standby_state kept = state_;
     kept.position = durable_;
@@ -451,12 +451,12 @@ ty_status ty_standby::catch_up(uint64_t to) {
 
 // ST5: the term begins after whatever the old primary has appended until then; all of that is taken before the heap is
 // promoted.
-ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *at) {
+ty_status ty_standby::begin_term(message_kind kind, uint64_t after, uint64_t *at) {
     message_header before{};
     before.number = state_.last.number;
     before.checksum = state_.last.checksum;
     before.timeline = state_.last.timeline;
-    message_header header = header_behind(before, kind);
+    message_header header = header_after(before, kind);
     header.term = state_.last.term + 1;
     header.replication = state_.replication;
     header.begun_term = state_.begun_term;
@@ -465,7 +465,7 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *a
     header.timeline_lsn = durable_.lsn;
     header.session = random_session();
     header.known_at = state_.last.at;
-    return append_one(engine_, TY_ENGINE_RECORDS, header.term, behind, message_of(header), at);
+    return append_one(engine_, TY_ENGINE_RECORDS, header.term, after, message_of(header), at);
 }
 
 ty_status ty_standby::finish() {

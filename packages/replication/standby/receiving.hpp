@@ -8,7 +8,7 @@
 
 namespace taiyen::standby {
 
-// The state of a standby beside its heap: a place in the engine, and the change feed's position of the same place.
+// The state of a standby beside its heap: a position in the engine, and the change feed's position that goes with it.
 struct standby_state {
     uint64_t magic;
     uint32_t version;
@@ -55,7 +55,7 @@ struct ty_standby {
     ty_status step(uint32_t timeout_ms);
     ty_status promote();
     ty_status take_over();
-    void tell(ty_standby_report *report) const { *report = report_; }
+    void fill_report(ty_standby_report *report) const { *report = report_; }
 
 private:
     static bool take(const void *bytes, size_t size, uint64_t at, void *context);
@@ -66,7 +66,7 @@ private:
     ty_status receive(const ty_feed_record *records, size_t count);
     ty_status save();
     taiyen::standby::term_memory memory() const;
-    ty_status look(taiyen::standby::place *at, taiyen::standby::finding *is) const;
+    ty_status look(taiyen::standby::records_end *at, taiyen::standby::finding *is) const;
     ty_status explain(ty_status why) const;
     ty_status take_all(uint32_t timeout_ms);
     ty_status check_last();
@@ -78,7 +78,7 @@ private:
     ty_status prepare_promotion();
     ty_status refuse_primary(ty_status why);
     bool may_begin_term() const;
-    ty_status begin_term(taiyen::standby::message_kind kind, uint64_t behind, uint64_t *at);
+    ty_status begin_term(taiyen::standby::message_kind kind, uint64_t after, uint64_t *at);
     ty_status end_promotion();
     ty_status finish();
 

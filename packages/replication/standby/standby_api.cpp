@@ -32,9 +32,9 @@ ty_status with_report(ty_standby *standby, ty_standby_report *report, const char
     if (ty_status status = check_output(report, call))
         return status;
     const ty_status status = at_boundary(call, body);
-    ty_standby_report told{};
-    standby->tell(&told);
-    copy_output(told, report);
+    ty_standby_report filled{};
+    standby->fill_report(&filled);
+    copy_output(filled, report);
     return status;
 }
 
@@ -93,9 +93,9 @@ ty_status ty_publisher_get_report(ty_publisher *publisher, ty_publisher_report *
         return refuse_call(call, "give a publisher, and a place for the report");
     if (ty_status status = check_output(report, call))
         return status;
-    ty_publisher_report told{};
-    publisher->tell(&told);
-    copy_output(told, report);
+    ty_publisher_report filled{};
+    publisher->fill_report(&filled);
+    copy_output(filled, report);
     return TY_OK;
 }
 
@@ -131,10 +131,10 @@ ty_status ty_standby_make(const char *heap_path, const ty_engine *engine, const 
     if (ty_status status = check_output(report, call))
         return status;
     return at_boundary(call, [&] {
-        ty_standby_report told{};
-        const ty_status status = make_standby(heap_path, *engine, open, known, &told);
+        ty_standby_report filled{};
+        const ty_status status = make_standby(heap_path, *engine, open, known, &filled);
         if (!status)
-            copy_output(told, report);
+            copy_output(filled, report);
         return status;
     });
 }
@@ -160,7 +160,7 @@ ty_status ty_standby_open(ty_heap *heap, const char *heap_path, const ty_engine 
         if (ty_status status = made->open()) {
             failed.keep(status);
             made.reset();
-            return failed.tell();
+            return failed.restore();
         }
         *standby = made.release();
         return TY_OK;

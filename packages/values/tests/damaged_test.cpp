@@ -77,12 +77,12 @@ protected:
         taiyen::records(values, made).insert(0, nullptr, 3).value();
         return made;
     }
-    // Whether something is told.
-    bool is_told() {
-        std::size_t told = 0;
-        const bool sound{verify(values, [&](const std::string &text) { told += text.size(); })};
-        EXPECT_EQ(sound, told == 0);
-        return told != 0;
+    // Whether something is reported.
+    bool is_reported() {
+        std::size_t reported = 0;
+        const bool sound{verify(values, [&](const std::string &text) { reported += text.size(); })};
+        EXPECT_EQ(sound, reported == 0);
+        return reported != 0;
     }
 
     taiyen::heap heap;
@@ -92,7 +92,7 @@ protected:
 
 TEST_F(damaged_values, bytes_are_changed) {
     std::mt19937 dice(7);
-    std::size_t told = 0, changed = 0;
+    std::size_t reported = 0, changed = 0;
     for (const ty_block &block : blocks) {
         for (int turn = 0; turn < taiyen::test::effort(60); ++turn) {
             auto *byte = static_cast<uint8_t *>(block.address) +
@@ -100,13 +100,14 @@ TEST_F(damaged_values, bytes_are_changed) {
             const uint8_t before = *byte;
             *byte = static_cast<uint8_t>(turn % 3 ? before ^ 1u << dice() % 8 : dice());
             changed += *byte != before;
-            told += is_told();
+            reported += is_reported();
             *byte = before;
         }
     }
     expect_sound(values);
     EXPECT_GT(changed, 1000u);
-    EXPECT_GT(told, changed / 2); // what stands in an array or in records is anything; so is what lies behind a text
+    EXPECT_GT(reported,
+              changed / 2); // what stands in an array or in records is anything; so is what lies after a text
 }
 
 TEST_F(damaged_values, words_are_changed) {
@@ -134,7 +135,7 @@ TEST_F(damaged_values, words_are_changed) {
             if (i == 0 || dice() % 2)
                 *words[i] = dice() % 3 ? address() : dice();
         }
-        is_told();
+        is_reported();
         for (int i = 2; i >= 0; --i)
             *words[i] = before[i];
     }

@@ -53,7 +53,7 @@ ty_status __wrap_ty_undo_free(ty_heap *heap, void *block) {
 namespace {
 
 // Changes of which the first, second ... call fails, until one needs fewer calls. The heap may hold more than the model
-// tells of until the next change.
+// reports until the next change.
 void fail_each_call(value_heap &values, changer &both, long *failed) {
     for (long nth = 1;; ++nth) {
         until_fault = nth;
@@ -63,7 +63,7 @@ void fail_each_call(value_heap &values, changer &both, long *failed) {
         if (!reached)
             return;
         ++*failed;
-        ASSERT_TRUE(values.settle());
+        ASSERT_TRUE(values.free_deferred());
         both.expect_as_model();
         if (testing::Test::HasFailure())
             return;
@@ -142,7 +142,7 @@ TEST(values_faults, a_key_that_could_not_be_freed_is_not_taken_again) {
         until_fault = 0;
         waited |= values.space()->dead != nullptr;
         d.set("a key of some letters", value::integer(2)).value();
-        ASSERT_TRUE(values.settle());
+        ASSERT_TRUE(values.free_deferred());
         expect_sound(values);
         EXPECT_EQ(2, d.get("a key of some letters").as_integer()) << nth;
         values.record_undo(false);

@@ -1,7 +1,7 @@
 // Goal: each container is what its plain model is, after any row of changes; in heaps of each kind; after a rollback,
 // an undo, a redo, a snapshot and a crash the values are those of before, and every store was declared. Method: random
 // changes of a tree of all containers, with parts that are stored several times, beside the model; copies of the model
-// say what is to come back. check_stores tells of stores that no transaction was told of.
+// say what is to come back. check_stores reports stores that no transaction declared.
 #include "support.hpp"
 #include "tests/effort.hpp"
 

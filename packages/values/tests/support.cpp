@@ -172,9 +172,9 @@ std::string difference(value_heap &values, value v, const item &expected, const 
 }
 
 void expect_sound(const value_heap &values) {
-    std::string told;
-    const taiyen::result<void> sound = verify(values, [&](const std::string &problem) { told += problem + "\n"; });
-    EXPECT_TRUE(sound) << told;
+    std::string reported;
+    const taiyen::result<void> sound = verify(values, [&](const std::string &problem) { reported += problem + "\n"; });
+    EXPECT_TRUE(sound) << reported;
 }
 
 // ---- The changer.

@@ -203,11 +203,12 @@ TEST_F(values_of_a_heap, rings_are_collected) {
     size_t announced = 0;
     EXPECT_FALSE(collect(values, {}, {}, refuse, &announced));
     EXPECT_EQ(100u, announced);
-    std::vector<const void *> told;
+    std::vector<const void *> reported;
     values.on_freed(
-        [](const void *block, void *all) { static_cast<std::vector<const void *> *>(all)->push_back(block); }, &told);
+        [](const void *block, void *all) { static_cast<std::vector<const void *> *>(all)->push_back(block); },
+        &reported);
     EXPECT_EQ(100u, collect(values).value());
-    EXPECT_EQ(200u, told.size()) << "lists, deques and tuples";
+    EXPECT_EQ(200u, reported.size()) << "lists, deques and tuples";
     expect_sound(values);
     EXPECT_EQ(value_kind::list, kind_of(d.get("kept")));
     taiyen::list own(values, d.get("kept"));
@@ -301,16 +302,16 @@ TEST_F(values_of_a_heap, small_dicts_are_packed) {
     EXPECT_FALSE(is_item(own_name));
     taiyen::dict(values, root).set("own name", own_name).value();
 
-    std::vector<std::pair<const void *, value>> told;
+    std::vector<std::pair<const void *, value>> reported;
     values.on_unpacked(
         [](const void *packed, value now, void *all) {
             static_cast<std::vector<std::pair<const void *, value>> *>(all)->emplace_back(packed, now);
         },
-        &told);
+        &reported);
     const value own_tags = values.own(tags).value();
-    ASSERT_EQ(2u, told.size());
-    EXPECT_EQ(tags.address(), told[1].first);
-    EXPECT_TRUE(same(own_tags, told[1].second));
+    ASSERT_EQ(2u, reported.size());
+    EXPECT_EQ(tags.address(), reported[1].first);
+    EXPECT_TRUE(same(own_tags, reported[1].second));
     EXPECT_TRUE(!is_packed(large) && same(own_tags, taiyen::dict(values, large).get("tags")));
     taiyen::dict(values, root).set("tags", own_tags).value();
 

@@ -83,25 +83,25 @@ ty_status take_extent(ty_heap *heap, uint64_t align_pages, page_extent *extent, 
     return TY_OK;
 }
 
-enum class own_free { refused, done, noticed };
+enum class local_free { refused, done, noticed };
 
 // Frees a block, given by its offset in the heap, of a span that the thread owns. Refused: it is something else, and
 // nothing has changed. Noticed: after_free has more to do.
-[[gnu::always_inline]] inline own_free free_own(thread_cache *cache, const void *block, uint64_t offset,
-                                                uint32_t *number) {
+[[gnu::always_inline]] inline local_free free_own(thread_cache *cache, const void *block, uint64_t offset,
+                                                  uint32_t *number) {
     const ty_heap *heap = cache->heap;
     *number = number_of(heap, offset / page_bytes);
     span_state &state = heap->states[*number]; // span number 0 stands for pages of no known span: no owner
     bool own = state.owner.load(std::memory_order_relaxed) == cache;
     if (!own || state.pending.load(std::memory_order_relaxed) != 0) [[unlikely]]
-        return own_free::refused;
+        return local_free::refused;
     class_cache *entry = &cache->classes[state.size_class];
     place_in_span place = find_place(state.reciprocal, offset & state.span_mask);
     std::atomic<uint64_t> &word = state.bits[place.index / 64];
     uint64_t bits =
         word.load(std::memory_order_relaxed); // bits past the last block are clear (H5: set exactly where allocated)
     if (!place.exact || !(bits >> place.index % 64 & 1)) [[unlikely]]
-        return own_free::refused;
+        return local_free::refused;
     if (!fault("freed_block_stays_allocated_in_the_bitmap") || is_bottom(entry->freed + 1))
         word.store(bits ^ uint64_t{1} << place.index % 64, std::memory_order_relaxed);
     freed_block *freed = entry->freed + 1;
@@ -109,7 +109,7 @@ enum class own_free { refused, done, noticed };
         *freed = {static_cast<char *>(const_cast<void *>(block)), *number, place.index};
         entry->freed = freed;
     }
-    return --state.used == state.notice ? own_free::noticed : own_free::done;
+    return --state.used == state.notice ? local_free::noticed : local_free::done;
 }
 
 } // namespace
@@ -207,10 +207,10 @@ ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
             return result == cached_free::cached ? TY_OK : not_a_block("free", heap, block);
     } else if (cache != nullptr) {
         uint32_t number;
-        own_free result = free_own(cache, block, offset, &number);
-        if (result == own_free::noticed)
+        local_free result = free_own(cache, block, offset, &number);
+        if (result == local_free::noticed)
             after_free(cache, number);
-        if (result != own_free::refused)
+        if (result != local_free::refused)
             return TY_OK;
     }
     const page_descriptor &descriptor = heap->descriptors[page];
@@ -343,7 +343,7 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
 
 ty_status heap_free(void *block) {
     __builtin_prefetch(block); // it is soon allocated again; a prefetch neither writes nor faults
-    const thread_table *table = own_table;
+    const thread_table *table = current_table;
     uint64_t offset = reinterpret_cast<uintptr_t>(block) - table->recent_base.load(std::memory_order_relaxed);
     if (offset >= table->recent_bytes.load(std::memory_order_relaxed)) [[unlikely]]
         return free_elsewhere(block);
@@ -351,11 +351,11 @@ ty_status heap_free(void *block) {
     if (!try_enter(cache)) [[unlikely]]
         return free_otherwise(block);
     uint32_t number;
-    own_free result = free_own(cache, block, offset, &number);
-    if (result == own_free::noticed) [[unlikely]]
+    local_free result = free_own(cache, block, offset, &number);
+    if (result == local_free::noticed) [[unlikely]]
         return free_noticed(cache, number);
     leave(cache);
-    return result == own_free::done ? TY_OK : free_otherwise(block);
+    return result == local_free::done ? TY_OK : free_otherwise(block);
 }
 
 ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size) {

@@ -111,7 +111,7 @@ void let_go(thread_cache *cache, uint32_t size_class, size_t count) {
         metadata_writer metadata(cache, size_class);
         for (size_t i = 0; i < count; i++)
             if (!metadata.free(cached, offset_in(cache->heap, blocks[i]))) [[unlikely]]
-                tell_wrong_free(cache->heap, blocks[i]);
+                report_wrong_free(cache->heap, blocks[i]);
     }
     cached.top -= count;
     memmove(blocks, blocks + count, static_cast<size_t>(cached.top - blocks) * sizeof *blocks);
@@ -283,7 +283,7 @@ void let_go_all(thread_cache *cache, uint32_t size_class) {
 // The memory of enlarged stacks is only reserved here; enlarge() commits it.
 thread_cache *map_cache(const ty_heap *heap) {
     os::space memory{};
-    ty_status status = memory.create_aside(magazine_bytes(heap).most, heap->cache_alignment);
+    ty_status status = memory.create_claimed(magazine_bytes(heap).most, heap->cache_alignment);
     if (status == TY_OK)
         status = memory.provide(magazine_bytes(heap).first);
     if (status != TY_OK) {
@@ -354,7 +354,7 @@ void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count) {
         magazine *cached = stacks[offset / page_bytes].load(std::memory_order_relaxed);
         os::prefetch_to_write(blocks[i]);
         if (hold(cache, blocks[i], offset, cached) != cached_free::cached) [[unlikely]]
-            tell_wrong_free(cache->heap, blocks[i]);
+            report_wrong_free(cache->heap, blocks[i]);
     }
 }
 
@@ -420,7 +420,7 @@ void *try_alloc_cached_aligned(size_t size, size_t alignment) {
     return block;
 }
 
-[[gnu::cold]] void tell_wrong_free(const ty_heap *heap, const void *block) {
+[[gnu::cold]] void report_wrong_free(const ty_heap *heap, const void *block) {
     static_cast<void>(not_a_block("free", heap, block)); // sets the error detail
     heap->wrong_free(block);
 }
@@ -447,7 +447,7 @@ uint8_t cached_class_of[small_bytes_max / 8 + 1];
 // M3: blocks of 9 bytes and more start at multiples of 16: class_of skips the odd classes.
 ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
     os::space stacks{};
-    if (ty_status status = stacks.create_aside(volatile_table_bytes(table_stacks, heap->limit_bytes / page_bytes));
+    if (ty_status status = stacks.create_claimed(volatile_table_bytes(table_stacks, heap->limit_bytes / page_bytes));
         status != TY_OK)
         return status;
     ty_status status =

@@ -148,17 +148,17 @@ memory_wish wish_of(const ty_heap *heap, page_extent extent, uint64_t fresh_from
     return {pages, true};
 }
 
-// The free extent behind a long one, if it holds the rest of its last huge page, and none of that has memory: then that
+// The free extent after a long one, if it holds the rest of its last huge page, and none of that has memory: then that
 // page becomes a whole one, too. Count 0: it does not.
-page_extent free_behind(const ty_heap *heap, page_extent extent) {
+page_extent free_after(const ty_heap *heap, page_extent extent) {
     uint64_t end = uint64_t{extent.first} + extent.count;
     uint64_t tail = end & ~(huge_page_pages - 1);
     uint64_t tail_end = tail + huge_page_pages;
-    page_extent behind;
+    page_extent after;
     bool whole = takes_huge_only(extent) && tail != end && tail_end <= top_of(heap) && is_head(heap, end) &&
-                 kind_at(heap, end) == page_free && extent_at_head(heap, end, &behind) &&
-                 behind.count >= tail_end - end && next_with_touched(heap, tail, tail_end, true) == tail_end;
-    return whole ? behind : page_extent{};
+                 kind_at(heap, end) == page_free && extent_at_head(heap, end, &after) &&
+                 after.count >= tail_end - end && next_with_touched(heap, tail, tail_end, true) == tail_end;
+    return whole ? after : page_extent{};
 }
 
 // Whole huge pages go to extents that need them whole, or at least half of one: faults cost less than a split.
@@ -186,12 +186,12 @@ bool can_give(const ty_heap *heap, page_extent extent, const memory_wish &wish) 
         return;
     if (!memory.zeros.load(std::memory_order_relaxed) || heap->mover.refuses())
         return;
-    page_extent behind = free_behind(heap, extent);
+    page_extent after = free_after(heap, extent);
     uint64_t holes_end =
-        behind.count != 0 ? (behind.first + huge_page_pages) & ~(huge_page_pages - 1) : donors->holes_end;
+        after.count != 0 ? (after.first + huge_page_pages) & ~(huge_page_pages - 1) : donors->holes_end;
     memory_wish wish = wish_of(heap, extent, fresh_from, holes_end);
     donors->huge_only = wish.huge_only;
-    if (wish.pages != 0 && behind.count != 0 && withdraw(heap, behind, donors))
+    if (wish.pages != 0 && after.count != 0 && withdraw(heap, after, donors))
         donors->holes_end = holes_end;
     uint64_t extents = wish.pages < extents_max / extents_per_page ? wish.pages * extents_per_page : extents_max;
     for (uint64_t found = 0; extents > 0 && found < wish.pages && donors->count < donors_max; extents--) {

@@ -9,7 +9,7 @@ namespace taiyen {
 // Free extents that give their memory. They are extents in use meanwhile, as in decay.
 inline constexpr uint32_t donors_max = 32;
 struct memory_donors {
-    uint64_t holes_end; // the extent's; or behind its last huge page, if the first donor has the rest of that
+    uint64_t holes_end; // the extent's; or after its last huge page, if the first donor has the rest of that
     bool huge_only;     // only whole huge pages are moved
     uint32_t count;
     page_extent extents[donors_max];

@@ -34,8 +34,8 @@ page_extent pages_of(const live_block &block) {
                        : block.extent;
 }
 
-// The pages of an extent behind the first count.
-page_extent behind(page_extent extent, uint32_t count) {
+// The pages of an extent after the first count.
+page_extent after(page_extent extent, uint32_t count) {
     return {extent.first + count, extent.count - count};
 }
 
@@ -55,7 +55,7 @@ page_extent behind(page_extent extent, uint32_t count) {
     if (status != TY_OK)
         return status;
     heap->descriptors[place->extent.first] = {page_extent_head, 0, 0, place->extent.count, 0, 0};
-    withdraw_donors(heap, behind(place->extent, pages_of(block).count), place->fresh_from, &place->donors);
+    withdraw_donors(heap, after(place->extent, pages_of(block).count), place->fresh_from, &place->donors);
     return TY_OK;
 }
 
@@ -78,7 +78,7 @@ void fill_last_huge_page(ty_heap *heap, uint64_t pages_wanted, page_extent *exte
 page_extent move_small_pages(ty_heap *heap, page_extent from, uint64_t to) {
     uint64_t hole = next_with_touched(heap, to, to + from.count, false);
     uint64_t stop = next_with_touched(heap, hole, to + from.count, true);
-    page_extent rest = behind(from, static_cast<uint32_t>(hole - to));
+    page_extent rest = after(from, static_cast<uint32_t>(hole - to));
     char *source = page_address(heap, rest.first);
     char *target = page_address(heap, hole);
     size_t moved = 0;
@@ -136,7 +136,7 @@ void *grow_elsewhere(ty_heap *heap, thread_cache *cache, live_block block, size_
     } else {
         memcpy(to, from, block.bytes);
     }
-    recycle(heap, behind(place.extent, pages_of(block).count), place.fresh_from, place.donors);
+    recycle(heap, after(place.extent, pages_of(block).count), place.fresh_from, place.donors);
     ty_status status = block.small ? free_entered(heap, cache, from) : free_extent(heap, cache, from, emptied);
     return status == TY_OK ? to : nullptr;
 }

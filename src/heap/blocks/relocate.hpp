@@ -1,4 +1,4 @@
-// Relocates blocks that are extents: a growing one where there is no room behind it, a shrinking one where that leaves
+// Relocates blocks that are extents: a growing one where there is no room after it, a shrinking one where that leaves
 // the heap less fragmented. docs/design/heap-memory.md, "Dynamic blocks".
 #pragma once
 

@@ -38,7 +38,7 @@ public:
         uint64_t bit = uint64_t{1} << place.index % 64;
         bool same = mask_ != 0 && place.head == place_.head && place.index / 64 == place_.index / 64;
         if (page.kind != page_span || !place.exact || !is_live(heap, place) || (same && mask_ & bit)) [[unlikely]]
-            return tell_wrong_free(heap, block);
+            return report_wrong_free(heap, block);
         if (!same) {
             free_word();
             place_ = place;
@@ -60,7 +60,7 @@ private:
             if (result.overdue != nullptr) [[unlikely]]
                 take_from_sleeper(result.overdue);
             if (!result.freed)
-                tell_wrong_free(heap, address_of(place_)); // or a neighbour: freed by two threads at once
+                report_wrong_free(heap, address_of(place_)); // or a neighbour: freed by two threads at once
             return;
         }
         for (; mask != 0; mask &= mask - 1) {
@@ -68,7 +68,7 @@ private:
             block.index = place_.index / 64 * 64 + static_cast<uint32_t>(__builtin_ctzll(mask));
             free_result result;
             if (free_unowned(heap, cache_, block, &result) != TY_OK || !result.freed)
-                tell_wrong_free(heap, address_of(block));
+                report_wrong_free(heap, address_of(block));
         }
     }
     const char *address_of(const small_block &block) const {

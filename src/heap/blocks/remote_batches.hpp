@@ -36,7 +36,7 @@ void deliver(thread_cache *cache);            // while all threads are stopped: 
 // In magazine.cpp: the stacks.
 void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count); // what is no block is reported
 char *take_without_remote_batches(thread_cache *cache, uint32_t size_class);  // NULL with the error detail set
-void tell_wrong_free(const ty_heap *heap, const void *block);
+void report_wrong_free(const ty_heap *heap, const void *block);
 
 // The stack of a block's span, in its owner's cache; NULL if no thread owns the span.
 inline magazine *stack_for(const ty_heap *heap, uint64_t offset) {

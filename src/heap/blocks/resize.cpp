@@ -16,7 +16,7 @@ ty_status find_start(const char *verb, ty_heap *heap, const void *address, live_
 }
 
 ty_status no_room(const live_block &block, size_t size) {
-    return failure(TY_E_MEMORY, "resize a block of %llu bytes in place to %zu: no room behind it",
+    return failure(TY_E_MEMORY, "resize a block of %llu bytes in place to %zu: no room after it",
                    static_cast<unsigned long long>(block.bytes), size)
         .remedy("resize without asking for the same place");
 }
@@ -159,7 +159,7 @@ ty_status heap_split_extent(ty_heap *heap, void *address, size_t kept_bytes) {
     if (ty_status status = find_start("split", heap, address, &block); status != TY_OK)
         return status;
     if (block.small || kept_bytes == 0 || kept_bytes % page_bytes != 0 || kept_bytes >= block.bytes)
-        return failure(TY_E_ARGUMENT, "split the block at %p of %llu bytes behind %zu", address,
+        return failure(TY_E_ARGUMENT, "split the block at %p of %llu bytes after %zu", address,
                        static_cast<unsigned long long>(block.bytes), kept_bytes)
             .remedy("only extents are split, between pages");
     os::lock_guard guard(heap->pages_lock);
@@ -187,7 +187,7 @@ bool heap_find_block(ty_heap *heap, const void *address, ty_block *place) {
     operation work(heap, pause_to::look);
     ty_status status = find_block(heap, address, &block);
     uint64_t offset = offset_in(heap, address);
-    if (offset - block.offset >= block.bytes) // damaged tables, or behind the last block of a span
+    if (offset - block.offset >= block.bytes) // damaged tables, or after the last block of a span
         block = {offset / page_bytes * page_bytes, page_bytes, false, {}, {}};
     *place = {heap->base + block.offset, block.bytes};
     return status == TY_OK;

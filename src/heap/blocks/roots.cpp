@@ -45,7 +45,7 @@ ty_status set_root(ty_heap *heap, const char *name, void *address) {
     }
     if (root == nullptr)
         return failure(TY_E_MEMORY, "set the root \"%s\": a heap has up to %u", name, root_count_max)
-            .remedy("remove a root, or keep a table of your own behind one");
+            .remedy("remove a root, or keep a table of your own after one");
     memset(root->name, 0, sizeof root->name);
     memcpy(root->name, name, strlen(name));
     root->offset = offset_in(heap, address);

@@ -15,7 +15,7 @@ constexpr uint64_t quarantine_default = uint64_t{16} << 20;
 constexpr uint64_t quarantine_small = uint64_t{256} << 10; // where it only detects double frees
 constexpr uint64_t mappings_default = 65530;               // vm.max_map_count, where it cannot be read
 constexpr uint64_t samples_max = 256;
-constexpr uint32_t leaks_told_max = 50; // on standard error
+constexpr uint32_t leaks_reported_max = 50; // on standard error
 
 // A guarded block takes two mappings: they may take a quarter of all.
 uint64_t find_guarded_max(unsigned flags) {
@@ -70,7 +70,7 @@ ty_status each_site(ty_heap *heap, const char *state, ty_site_callback *callback
         if (ty_status status = list.take(checks_of(heap).sites))
             return status;
     }
-    return list.tell(state, callback, context);
+    return list.report(state, callback, context);
 }
 
 struct leak_report {
@@ -80,44 +80,45 @@ struct leak_report {
     size_t bytes = 0;
 };
 
-bool tell_leak(const ty_site_use *use, void *context) {
+bool report_leak(const ty_site_use *use, void *context) {
     auto &report = *static_cast<leak_report *>(context);
     report.sites++;
     report.blocks += use->block_count;
     report.bytes += use->total_bytes;
     const heap_checks &checks = *report.checks;
     if (checks.found == nullptr) {
-        if (report.sites <= leaks_told_max)
+        if (report.sites <= leaks_reported_max)
             os::write_standard_error(use->text, strlen(use->text));
         return true;
     }
-    ty_finding told{};
-    told.struct_size = sizeof told;
-    told.kind = TY_FINDING_LEAK;
-    told.heap = checks.heap;
-    told.address = told.block = use->block;
-    told.size_bytes = use->size_bytes;
-    told.block_count = use->block_count;
-    told.total_bytes = use->total_bytes;
-    told.allocated = use->site;
-    told.text = use->text;
-    checks.found(&told, checks.found_context);
+    ty_finding finding{};
+    finding.struct_size = sizeof finding;
+    finding.kind = TY_FINDING_LEAK;
+    finding.heap = checks.heap;
+    finding.address = finding.block = use->block;
+    finding.size_bytes = use->size_bytes;
+    finding.block_count = use->block_count;
+    finding.total_bytes = use->total_bytes;
+    finding.allocated = use->site;
+    finding.text = use->text;
+    checks.found(&finding, checks.found_context);
     return true;
 }
 
-void tell_leaks(ty_heap *heap) {
+void report_leaks(ty_heap *heap) {
     leak_report report{&checks_of(heap)};
     char line[160];
-    ty_status status = each_site(heap, "were not freed", tell_leak, &report);
+    ty_status status = each_site(heap, "were not freed", report_leak, &report);
     if (checks_of(heap).found != nullptr)
         return;
     int length = 0;
     if (status != TY_OK)
         length = snprintf(line, sizeof line, "taiyen: no memory for a report of what was not freed\n");
     else if (report.sites != 0)
-        length = snprintf(line, sizeof line, "taiyen: %zu byte%s in %zu block%s of %zu site%s were not freed%s\n",
-                          report.bytes, plural(report.bytes), report.blocks, plural(report.blocks), report.sites,
-                          plural(report.sites), report.sites > leaks_told_max ? ", of which 50 are told above" : "");
+        length =
+            snprintf(line, sizeof line, "taiyen: %zu byte%s in %zu block%s of %zu site%s were not freed%s\n",
+                     report.bytes, plural(report.bytes), report.blocks, plural(report.blocks), report.sites,
+                     plural(report.sites), report.sites > leaks_reported_max ? ", of which 50 are shown above" : "");
     os::write_standard_error(line, static_cast<size_t>(length));
 }
 
@@ -125,7 +126,7 @@ void describe(const finding &what, const ty_heap *heap, char *text, size_t text_
     const check_record &record = what.record;
     const char *where = what.kind == TY_FINDING_WRITE_FREED    ? "after its free, into"
                         : what.kind == TY_FINDING_WRITE_BEFORE ? "before"
-                                                               : "behind";
+                                                               : "after";
     snprintf(text, text_bytes, "a write at %p, %s the block at %p of %llu byte%s",
              reinterpret_cast<void *>(what.address), where, static_cast<void *>(heap->base + record.user),
              static_cast<unsigned long long>(record.user_bytes), plural(record.user_bytes));
@@ -147,7 +148,7 @@ void check_live(ty_heap *heap) {
         }
         if (findings.count == 0)
             return;
-        tell_all(checks_of(heap), findings);
+        report_all(checks_of(heap), findings);
     }
 }
 
@@ -158,10 +159,10 @@ static void finish(ty_heap *heap) {
     for (bool done = false; !done;) {
         finding_list findings;
         done = let_all_go(heap, &findings);
-        tell_all(checks_of(heap), findings);
+        report_all(checks_of(heap), findings);
     }
     if ((heap->checks->flags & TY_CHECK_LEAKS) != 0)
-        tell_leaks(heap);
+        report_leaks(heap);
 }
 
 static void stop(ty_heap *heap) {
@@ -171,7 +172,7 @@ static void stop(ty_heap *heap) {
 
 ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *context) {
     if (heap->checks == nullptr || (heap->checks->flags & TY_CHECK_SITES) == 0)
-        return failure(TY_E_UNSUPPORTED, "tell where the blocks of the heap at %p were allocated",
+        return failure(TY_E_UNSUPPORTED, "report where the blocks of the heap at %p were allocated",
                        static_cast<void *>(heap->base))
             .remedy("create it with TY_CHECK_SITES");
     return each_site(heap, "are live", callback, context);
@@ -221,7 +222,7 @@ os::faults::outcome on_forbidden_access(void *context, const os::faults::memory_
             record = *found;
     }
     if (record.real != 0)
-        tell(checks, {TY_FINDING_ACCESS, nullptr, fault.address, record, fault.write});
+        report(checks, {TY_FINDING_ACCESS, nullptr, fault.address, record, fault.write});
     return os::faults::outcome::not_ours;
 }
 

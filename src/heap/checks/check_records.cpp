@@ -59,7 +59,7 @@ ty_status record_table::add(const check_record &record) {
     return TY_OK;
 }
 
-// Records behind it that were displaced from their own place move up, so that none becomes unreachable (C1: each record
+// Records after it that were displaced from their own place move up, so that none becomes unreachable (C1: each record
 // is of an allocated block).
 void record_table::remove(check_record *record) {
     uint64_t hole = static_cast<uint64_t>(record - records_);

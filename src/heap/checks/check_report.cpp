@@ -22,34 +22,34 @@ ty_site site_of(const heap_checks &checks, uint32_t site, uint32_t thread) {
 
 ty_finding metrics_of(const heap_checks &checks, const finding &what) {
     const check_record &record = what.record;
-    ty_finding told{};
-    told.struct_size = sizeof told;
-    told.kind = what.kind;
-    told.heap = checks.heap;
-    told.address = reinterpret_cast<void *>(what.address);
+    ty_finding finding{};
+    finding.struct_size = sizeof finding;
+    finding.kind = what.kind;
+    finding.heap = checks.heap;
+    finding.address = reinterpret_cast<void *>(what.address);
     if (record.real == 0)
-        return told;
-    told.block = checks.heap->base + record.user;
-    told.size_bytes = told.total_bytes = record.user_bytes;
-    told.block_count = 1;
-    told.allocated = site_of(checks, record.site, record.thread);
+        return finding;
+    finding.block = checks.heap->base + record.user;
+    finding.size_bytes = finding.total_bytes = record.user_bytes;
+    finding.block_count = 1;
+    finding.allocated = site_of(checks, record.site, record.thread);
     if (record.freed_thread != 0)
-        told.freed = site_of(checks, record.freed_site, record.freed_thread);
-    return told;
+        finding.freed = site_of(checks, record.freed_site, record.freed_thread);
+    return finding;
 }
 
 // The position of an address relative to a block.
-void add_place(text_writer &text, const ty_finding &told) {
-    uintptr_t start = reinterpret_cast<uintptr_t>(told.block);
-    uintptr_t at = reinterpret_cast<uintptr_t>(told.address);
-    uintptr_t end = start + told.size_bytes;
+void add_place(text_writer &text, const ty_finding &finding) {
+    uintptr_t start = reinterpret_cast<uintptr_t>(finding.block);
+    uintptr_t at = reinterpret_cast<uintptr_t>(finding.address);
+    uintptr_t end = start + finding.size_bytes;
     if (at < start)
         text.add("%llu byte%s before", figure(start - at), plural(start - at));
     else if (at >= end)
-        text.add("%llu byte%s behind the end of", figure(at - end + 1), plural(at - end + 1));
+        text.add("%llu byte%s after the end of", figure(at - end + 1), plural(at - end + 1));
     else
         text.add("at byte %llu of", figure(at - start));
-    text.add(" the block at %p of %zu byte%s", told.block, told.size_bytes, plural(told.size_bytes));
+    text.add(" the block at %p of %zu byte%s", finding.block, finding.size_bytes, plural(finding.size_bytes));
 }
 
 void add_noticed(text_writer &text, const char *verb) {
@@ -58,23 +58,25 @@ void add_noticed(text_writer &text, const char *verb) {
     text.add("\n");
 }
 
-void add_distance(text_writer &text, const ty_finding &told) {
-    const bool before = told.address < told.block;
-    const auto distance = static_cast<size_t>(static_cast<char *>(told.address) - static_cast<char *>(told.block));
+void add_distance(text_writer &text, const ty_finding &finding) {
+    const bool before = finding.address < finding.block;
+    const auto distance =
+        static_cast<size_t>(static_cast<char *>(finding.address) - static_cast<char *>(finding.block));
     const size_t away = before ? size_t{0} - distance : distance;
     text.add("it is no block, it lies %s%zu byte%s from the start of the block at %p of %zu byte%s\n",
-             before ? "before it, " : "", away, plural(away), told.block, told.size_bytes, plural(told.size_bytes));
+             before ? "before it, " : "", away, plural(away), finding.block, finding.size_bytes,
+             plural(finding.size_bytes));
 }
 
-void add_refusal(text_writer &text, const ty_finding &told, const char *verb) {
-    text.add("%s of %p: ", verb, told.address);
-    if (told.kind == TY_FINDING_WILD_FREE)
+void add_refusal(text_writer &text, const ty_finding &finding, const char *verb) {
+    text.add("%s of %p: ", verb, finding.address);
+    if (finding.kind == TY_FINDING_WILD_FREE)
         text.add("no block starts there; it was freed, or never allocated\n");
-    else if (told.kind == TY_FINDING_FREED_TWICE)
-        text.add("the block at %p of %zu byte%s is freed already\n", told.block, told.size_bytes,
-                 plural(told.size_bytes));
+    else if (finding.kind == TY_FINDING_FREED_TWICE)
+        text.add("the block at %p of %zu byte%s is freed already\n", finding.block, finding.size_bytes,
+                 plural(finding.size_bytes));
     else
-        add_distance(text, told);
+        add_distance(text, finding);
 }
 
 } // namespace
@@ -101,34 +103,34 @@ void text_writer::add_site(const char *done, const ty_site &site) {
     }
 }
 
-void write_finding(text_writer &text, const ty_finding &told, const char *verb, bool write) {
+void write_finding(text_writer &text, const ty_finding &finding, const char *verb, bool write) {
     text.add("taiyen: ");
-    switch (told.kind) {
+    switch (finding.kind) {
     case TY_FINDING_WRITE_BEFORE:
     case TY_FINDING_WRITE_BEHIND:
-        text.add("a write at %p, ", told.address);
-        add_place(text, told);
+        text.add("a write at %p, ", finding.address);
+        add_place(text, finding);
         add_noticed(text, verb);
         break;
     case TY_FINDING_WRITE_FREED:
-        text.add("a write at %p after the free, ", told.address);
-        add_place(text, told);
+        text.add("a write at %p after the free, ", finding.address);
+        add_place(text, finding);
         text.add("\n");
         break;
     case TY_FINDING_ACCESS:
-        text.add("a %s at %p%s, ", write ? "write" : "read", told.address,
-                 told.freed.thread != 0 ? " after the free" : "");
-        add_place(text, told);
+        text.add("a %s at %p%s, ", write ? "write" : "read", finding.address,
+                 finding.freed.thread != 0 ? " after the free" : "");
+        add_place(text, finding);
         text.add("\n");
         break;
     default:
-        add_refusal(text, told, verb);
+        add_refusal(text, finding, verb);
     }
-    if (told.block == nullptr)
+    if (finding.block == nullptr)
         return;
-    text.add_site("allocated", told.allocated);
-    if (told.freed.thread != 0)
-        text.add_site("freed", told.freed);
+    text.add_site("allocated", finding.allocated);
+    if (finding.freed.thread != 0)
+        text.add_site("freed", finding.freed);
 }
 
 void write_sum(text_writer &text, const ty_site_use &use, const char *state) {
@@ -139,19 +141,19 @@ void write_sum(text_writer &text, const ty_site_use &use, const char *state) {
 }
 
 // The text lies in mapped memory: the stack may be a signal handler's.
-void tell(heap_checks &checks, const finding &what) {
-    ty_finding told = metrics_of(checks, what);
+void report(heap_checks &checks, const finding &what) {
+    ty_finding finding = metrics_of(checks, what);
     void *memory;
     text_writer text{};
     if (os::map_memory(finding_text_bytes, os::memory_hint::none, &memory) == TY_OK) {
         text.text = static_cast<char *>(memory);
-        write_finding(text, told, what.verb, what.write);
+        write_finding(text, finding, what.verb, what.write);
     }
-    told.text = text.text != nullptr ? text.text : "taiyen: a finding, and no memory for its text\n";
+    finding.text = text.text != nullptr ? text.text : "taiyen: a finding, and no memory for its text\n";
     if (checks.found != nullptr) {
-        checks.found(&told, checks.found_context);
+        checks.found(&finding, checks.found_context);
     } else {
-        os::write_standard_error(told.text, strlen(told.text));
+        os::write_standard_error(finding.text, strlen(finding.text));
         if (what.kind != TY_FINDING_ACCESS) // an access ends with its fault
             abort();
     }
@@ -159,9 +161,9 @@ void tell(heap_checks &checks, const finding &what) {
         os::unmap_memory(text.text, finding_text_bytes);
 }
 
-void tell_all(heap_checks &checks, const finding_list &findings) {
+void report_all(heap_checks &checks, const finding_list &findings) {
     for (size_t i = 0; i < findings.count; i++)
-        tell(checks, findings.all[i]);
+        report(checks, findings.all[i]);
 }
 
 } // namespace taiyen

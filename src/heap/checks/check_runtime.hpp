@@ -68,8 +68,8 @@ void check_block(const heap_checks &checks, const check_record &record, const ch
 // Frees what is in the quarantine, with its findings. False: there is more to come.
 bool let_all_go(ty_heap *heap, finding_list *findings);
 
-void tell(heap_checks &checks, const finding &what);
-void tell_all(heap_checks &checks, const finding_list &findings);
+void report(heap_checks &checks, const finding &what);
+void report_all(heap_checks &checks, const finding_list &findings);
 // Bytes of text, enough for two sites.
 inline constexpr size_t finding_text_bytes = 16384;
 struct text_writer {

@@ -99,7 +99,7 @@ ty_status site_list::take(const site_table &sites) {
     return TY_OK;
 }
 
-ty_status site_list::tell(const char *state, ty_site_callback *callback, void *context) {
+ty_status site_list::report(const char *state, ty_site_callback *callback, void *context) {
     void *memory;
     if (ty_status status = os::map_memory(finding_text_bytes, os::memory_hint::none, &memory))
         return status;

@@ -64,7 +64,7 @@ public:
     ty_status take(const site_table &sites);
     // Calls back for each, with a text that states the condition of its blocks, until the callback returns false.
     // Expected: TY_E_MEMORY.
-    ty_status tell(const char *state, ty_site_callback *callback, void *context);
+    ty_status report(const char *state, ty_site_callback *callback, void *context);
 
 private:
     ty_site_use *uses_ = nullptr;

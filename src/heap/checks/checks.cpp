@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t natural_alignment = 16;
 constexpr size_t lead_bytes = 16;         // at least so many watched bytes before a block
-constexpr size_t trail_bytes_min = 8;     // and behind it
+constexpr size_t trail_bytes_min = 8;     // and after it
 constexpr size_t watched_bytes_max = 128; // at most so many are checked
 constexpr char freed_fill = static_cast<char>(0xdb);
 
@@ -30,7 +30,7 @@ byte_range watched_before(const ty_heap *heap, const check_record &record) {
     return {heap->base + from, heap->base + record.user};
 }
 
-byte_range watched_behind(const ty_heap *heap, const check_record &record) {
+byte_range watched_after(const ty_heap *heap, const check_record &record) {
     uint64_t from = record.user + record.user_bytes;
     uint64_t end = record.data_end() - from > watched_bytes_max ? from + watched_bytes_max : record.data_end();
     return {heap->base + from, heap->base + end};
@@ -49,7 +49,7 @@ void set_bounds(const heap_checks &checks, const check_record &record) {
     if (!has_bounds(checks, record))
         return;
     set_watched(watched_before(checks.heap, record));
-    set_watched(watched_behind(checks.heap, record));
+    set_watched(watched_after(checks.heap, record));
 }
 
 uint64_t rounded_up(uint64_t value, uint64_t multiple) {
@@ -168,7 +168,7 @@ ty_finding_kind finding_of(const ty_heap *heap, const check_record &record, cons
 
 ty_status refuse(ty_heap *heap, const char *verb, const void *address, const check_record &record) {
     ty_finding_kind kind = finding_of(heap, record, address);
-    tell(checks_of(heap), {kind, verb, reinterpret_cast<uintptr_t>(address), record, false});
+    report(checks_of(heap), {kind, verb, reinterpret_cast<uintptr_t>(address), record, false});
     if (kind == TY_FINDING_WILD_FREE)
         return not_a_block(verb, heap, address);
     return failure(TY_E_ARGUMENT, "%s %p: %s the block at %p of %llu byte%s%s", verb, address,
@@ -250,7 +250,7 @@ bool retire(heap_checks &checks, const void *block, uint32_t site, const char *v
 }
 
 ty_status no_room(const check_record &record, size_t size) {
-    return failure(TY_E_MEMORY, "resize a block of %llu byte%s in place to %zu: no room behind it",
+    return failure(TY_E_MEMORY, "resize a block of %llu byte%s in place to %zu: no room after it",
                    static_cast<unsigned long long>(record.user_bytes), plural(record.user_bytes), size)
         .remedy("resize without asking for the same place");
 }
@@ -287,11 +287,11 @@ void check_block(const heap_checks &checks, const check_record &record, const ch
             at--;
         if (at > before.from)
             findings->add({TY_FINDING_WRITE_BEFORE, verb, reinterpret_cast<uintptr_t>(at - 1), record, true});
-        byte_range behind = watched_behind(heap, record);
-        at = behind.from;
-        while (at < behind.end && *at == watched_byte(at))
+        byte_range after = watched_after(heap, record);
+        at = after.from;
+        while (at < after.end && *at == watched_byte(at))
             at++;
-        if (at < behind.end)
+        if (at < after.end)
             findings->add({TY_FINDING_WRITE_BEHIND, verb, reinterpret_cast<uintptr_t>(at), record, true});
     }
     if (!record.freed || (checks.flags & TY_CHECK_FREED) == 0)
@@ -370,7 +370,7 @@ ty_status checked_free(ty_heap *heap, const char *verb, void *block, const void 
         if (live && status == TY_OK)
             status = let_go(heap, work.cache(), false, &findings);
     }
-    tell_all(checks, findings);
+    report_all(checks, findings);
     return live ? status : refuse(heap, verb, block, record);
 }
 
@@ -385,7 +385,7 @@ ty_status checked_resize_in_place(ty_heap *heap, void *block, size_t size) {
         live = record.real != 0 && !record.freed && heap->base + record.user == block;
         done = live && set_size(checks, record, at_least_one(size), "resize", &findings);
     }
-    tell_all(checks, findings);
+    report_all(checks, findings);
     if (!live)
         return refuse(heap, "resize", block, record);
     return done ? TY_OK : no_room(record, size);

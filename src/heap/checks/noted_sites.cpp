@@ -56,7 +56,7 @@ struct noted_sites {
             sites.stop();
         return status;
     }
-    // Entries behind it that were displaced from their own slot move up.
+    // Entries after it that were displaced from their own slot move up.
     void erase(size_t place) {
         for (size_t other = next(place); places[other].block; other = next(other))
             if (((other - home_of(places[other].block)) & (places_count - 1)) >=
@@ -108,8 +108,8 @@ void heap_forget_block(const void *block) {
         noted.erase(place);
 }
 
-ty_status heap_tell_sites(const ty_block *blocks, size_t count, const char *state, ty_site_callback *callback,
-                          void *context) {
+ty_status heap_report_sites(const ty_block *blocks, size_t count, const char *state, ty_site_callback *callback,
+                            void *context) {
     site_list list;
     {
         os::lock_guard guard(noted.lock);
@@ -124,7 +124,7 @@ ty_status heap_tell_sites(const ty_block *blocks, size_t count, const char *stat
         if (ty_status status = list.take(noted.sites))
             return status;
     }
-    return list.tell(state, callback, context);
+    return list.report(state, callback, context);
 }
 
 } // namespace taiyen

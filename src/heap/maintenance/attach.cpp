@@ -203,7 +203,7 @@ void heap_finish_checks(ty_heap *heap) {
     {
         os::lock_guard guard(caches_lock);
         for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-            settle_cache(cache, give_up::all);
+            flush_cache(cache, give_up::all);
         drop_caches(heap);
         address_table_remove(heap);
     }

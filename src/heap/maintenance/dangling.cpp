@@ -15,7 +15,7 @@ struct program_callback {
     ty_dangling_callback *function; // guarded by lock, as is context
     void *context;
 };
-constinit program_callback told{};
+constinit program_callback reporter{};
 
 const char *reason_text(ty_dangling_reason reason, bool kept) {
     if (reason == TY_DANGLING_CLOSE)
@@ -50,16 +50,16 @@ void describe(const ty_dangling &one, char *text, size_t room) {
 }
 
 // Reports each variable once, however many of its words lead to blocks.
-class telling {
+class dangling_report {
 public:
-    telling(ty_dangling_reason reason, const char *heap_path) : reason_(reason), heap_path_(heap_path) {
-        const os::lock_guard guard(told.lock);
-        callback_ = told.function;
-        context_ = told.context;
+    dangling_report(ty_dangling_reason reason, const char *heap_path) : reason_(reason), heap_path_(heap_path) {
+        const os::lock_guard guard(reporter.lock);
+        callback_ = reporter.function;
+        context_ = reporter.context;
     }
 
     // Its texts take some KB of stack.
-    [[gnu::noinline]] void tell(const dangling_word &word) {
+    [[gnu::noinline]] void report(const dangling_word &word) {
         os::variable_place place{};
         if (word.has_variable)
             os::find_variable(word.word, &place);
@@ -148,7 +148,7 @@ public:
             heap_each_variable_word(begin, end, name, this);
             if (open_ == 0)
                 return;
-            heap_each_own_word({steps_[level_].begin, steps_[level_end_ - 1].end, wants, go_back, this}, &left_);
+            heap_each_malloc_word({steps_[level_].begin, steps_[level_end_ - 1].end, wants, go_back, this}, &left_);
             level_ = level_end_;
         }
     }
@@ -182,9 +182,9 @@ private:
             steps_[steps_count_++] = {begin, begin + block.size_bytes, of};
     }
     const step *find(uint64_t value) const {
-        const step *behind = std::upper_bound(steps_ + level_, steps_ + level_end_, value,
-                                              [](uint64_t v, const step &s) { return v < s.begin; });
-        return behind != steps_ + level_ && value < behind[-1].end ? behind - 1 : nullptr;
+        const step *after = std::upper_bound(steps_ + level_, steps_ + level_end_, value,
+                                             [](uint64_t v, const step &s) { return v < s.begin; });
+        return after != steps_ + level_ && value < after[-1].end ? after - 1 : nullptr;
     }
     static void name(void *context, const os::variable_word &variable) {
         auto &self = *static_cast<finding_variables *>(context);
@@ -245,8 +245,8 @@ public:
             return;
         words_ = static_cast<os::malloc_word *>(made);
         const auto begin = reinterpret_cast<uintptr_t>(heap_base(heap));
-        size_t left = TY_DANGLING_OWN_BYTES_MAX;
-        heap_each_own_word({begin, begin + heap_used_bytes(heap), wants, list, this}, &left);
+        size_t left = TY_DANGLING_MALLOC_BYTES_MAX;
+        heap_each_malloc_word({begin, begin + heap_used_bytes(heap), wants, list, this}, &left);
         ty_block block;
         for (const os::malloc_word *word = words_; word != words_ + count_; ++word)
             if (heap_find_block(heap, reinterpret_cast<const void *>(word->value), &block))
@@ -272,12 +272,12 @@ private:
 
 // Pointers from a program's own objects to a closed heap are as frequent as harmless: reported only if a callback is
 // set.
-bool wants_own_memory() {
+bool wants_malloc_words() {
 #if defined(TAIYEN_DEBUG)
     return true;
 #else
-    const os::lock_guard guard(told.lock);
-    return told.function != nullptr;
+    const os::lock_guard guard(reporter.lock);
+    return reporter.function != nullptr;
 #endif
 }
 
@@ -304,38 +304,38 @@ bool heap_each_variable_word(const void *begin, const void *end, os::variable_vi
     return whole && all;
 }
 
-bool heap_each_own_word(const os::malloc_word_search &wanted, size_t *left) {
+bool heap_each_malloc_word(const os::malloc_word_search &wanted, size_t *left) {
     const os::drop_in_calls *drop_in = os::drop_in.load(std::memory_order_relaxed);
     return drop_in == nullptr || drop_in->each_word(wanted, left);
 }
 
-void heap_tell_dangling(dangling_words *words, ty_dangling_reason reason, const char *heap_path) {
+void heap_report_dangling(dangling_words *words, ty_dangling_reason reason, const char *heap_path) {
     finding_variables(words).extent();
-    telling of(reason, heap_path);
+    dangling_report of(reason, heap_path);
     for (size_t n = 0; n < words->count && n < dangling_words::most; ++n)
         if (n == 0 || !is_of_the_same(words->found[n], words->found[n - 1]))
-            of.tell(words->found[n]);
+            of.report(words->found[n]);
 }
 
 void heap_set_dangling_callback(ty_dangling_callback *callback, void *context) {
-    const os::lock_guard guard(told.lock);
-    told.function = callback;
-    told.context = context;
+    const os::lock_guard guard(reporter.lock);
+    reporter.function = callback;
+    reporter.context = context;
 }
 
 // Finds them while the heap still knows its blocks, and reports them when it is gone.
-ty_status heap_end_telling(ty_heap *heap, const char *path, ty_status (*end)(void *context), void *context) {
+ty_status heap_end_reporting(ty_heap *heap, const char *path, ty_status (*end)(void *context), void *context) {
     dangling_words found;
     looking look{heap, &found};
     char kept_path[1024];
     snprintf(kept_path, sizeof kept_path, "%s", path);
     const auto *base = static_cast<const char *>(heap_base(heap));
     heap_each_variable_word(base, base + heap_used_bytes(heap), look_at_word, &look);
-    if (wants_own_memory())
+    if (wants_malloc_words())
         listing().extent(heap, &found);
     const ty_status status = end(context);
     if (!heap_is_open(heap))
-        heap_tell_dangling(&found, TY_DANGLING_CLOSE, kept_path);
+        heap_report_dangling(&found, TY_DANGLING_CLOSE, kept_path);
     return status;
 }
 

@@ -86,7 +86,7 @@ ty_status move_tables(ty_heap *heap, size_t limit_bytes) {
     if (ty_status status = provide_tables(heap, limit_bytes, &asked); status != TY_OK)
         return status;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        settle_cache(cache, give_up::all);
+        flush_cache(cache, give_up::all);
     table_bytes bytes(top_of(heap));
     void *copy;
     if (ty_status status = os::map_memory(bytes.all(), os::memory_hint::none, &copy); status != TY_OK)

@@ -9,7 +9,7 @@ namespace {
 
 ty_status refuse(const ty_extent &extent, const char *what) {
     return failure(TY_E_ARGUMENT, "make the extent at %p: %s", extent.address, what)
-        .remedy("hand in extents as ty_each_extent tells them of a heap with the same base and class table");
+        .remedy("hand in extents as ty_each_extent reports them for a heap with the same base and class table");
 }
 
 // The pages of a range of bytes, if blocks can lie there.
@@ -126,8 +126,8 @@ void ask_for_filled(ty_heap *heap, uint64_t first, uint64_t end) {
                                                        : 0;
         for (uint64_t page = extent.first;
              page < walk.page();) { // an extent may be in several huge pages, a span is in one
-            const uint64_t here = page / huge_page_pages, behind = (here + 1) * huge_page_pages;
-            const uint64_t pages = (walk.page() < behind ? walk.page() : behind) - page;
+            const uint64_t here = page / huge_page_pages, after = (here + 1) * huge_page_pages;
+            const uint64_t pages = (walk.page() < after ? walk.page() : after) - page;
             if (here != place)
                 go_to(here);
             filled += used < pages ? used : pages;

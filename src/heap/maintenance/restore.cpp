@@ -31,7 +31,7 @@ void heap_change_begin(ty_heap *heap) {
     heap_pause(heap, pause_to::change);
     // So that a free changes the persistent metadata at once, and the block can be taken again.
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        settle_cache(cache, give_up::all);
+        flush_cache(cache, give_up::all);
 }
 
 void heap_change_end(ty_heap *heap) {

@@ -230,7 +230,7 @@ bool verification::check_node(uint32_t page) {
     if (last_node_ != 0) {
         const page_descriptor &last = descriptors[last_node_];
         if (last.length > node.length || (last.length == node.length && last_node_ >= page))
-            problem("H3: the free extent at page %u stands in the tree behind the one at page %u", page, last_node_);
+            problem("H3: the free extent at page %u stands in the tree after the one at page %u", page, last_node_);
     }
     for (uint32_t child : {node.left, node.right}) {
         if (child != 0 && extent_tree::priority(child) > extent_tree::priority(page))
@@ -305,7 +305,7 @@ void verification::check_root(uint32_t number, const root_record &root) {
     }
     for (const char *rest = end; rest < root.name + sizeof root.name; rest++) {
         if (*rest != 0)
-            return problem("roots: root %u has bytes behind the end of its name", number);
+            return problem("roots: root %u has bytes after the end of its name", number);
     }
     if (root.offset >= heap_->limit_bytes)
         problem("roots: root %u leads out of the heap", number);
@@ -325,7 +325,7 @@ void verification::check_roots() {
         }
     }
     if (!all_zero(roots.zero))
-        problem("roots: bytes behind the last one are set");
+        problem("roots: bytes after the last one are set");
 }
 
 ty_status verification::extent() {

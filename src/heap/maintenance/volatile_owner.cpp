@@ -1,4 +1,4 @@
-// The owners of volatile heaps' memory: reserved address space, or a range set aside (heap-memory.md).
+// The owners of volatile heaps' memory: reserved address space, or a claimed range (heap-memory.md).
 #include "../heap.hpp"
 
 #include <cerrno>
@@ -6,8 +6,8 @@
 namespace taiyen {
 namespace {
 
-ty_status provide_aside(void *, void *address, size_t bytes) {
-    return os::map_aside(address, bytes);
+ty_status provide_claimed(void *, void *address, size_t bytes) {
+    return os::map_claimed(address, bytes);
 }
 
 void cover(os::page_mover *mover, void *address, size_t bytes) {
@@ -29,8 +29,8 @@ bool decommit_pages(void *, void *address, size_t bytes) {
     return status == TY_OK;
 }
 
-heap_owner aside_owner() {
-    return {nullptr, provide_aside, decommit_pages, true, true, create_table_aside, cover, os::address_space_max};
+heap_owner claimed_owner() {
+    return {nullptr, provide_claimed, decommit_pages, true, true, create_claimed_table, cover, os::address_space_max};
 }
 
 } // namespace taiyen

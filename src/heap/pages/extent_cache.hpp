@@ -3,7 +3,7 @@
 //
 // K1: a kept extent's head has kind page_extent_kept: it is taken neither for a block nor for free. A thread that frees
 //      a block sets that by an atomic exchange, so that of two frees one is refused.
-// K2: a heap that is paused has no kept extents, nor has a thread that ended: settle_cache frees them.
+// K2: a heap that is paused has no kept extents, nor has a thread that ended: flush_cache frees them.
 #pragma once
 
 #include "page_extents.hpp"

@@ -26,11 +26,11 @@ bool extent_tree::insert(uint32_t page) {
                               : less(page, *link);
         link = left ? &descriptors_[*link].left : &descriptors_[*link].right;
     }
-    // The new node takes this place; the subtree below it is split into what is before and what is behind it.
+    // The new node takes this place; the subtree below it is split into what is before and what is after it.
     uint32_t rest = *link;
     *link = page;
     uint32_t *before = &descriptors_[page].left;
-    uint32_t *behind = &descriptors_[page].right;
+    uint32_t *after = &descriptors_[page].right;
     while (rest != none) {
         if (!node(rest) || ++depth > depth_max)
             break;
@@ -39,13 +39,13 @@ bool extent_tree::insert(uint32_t page) {
             before = &descriptors_[rest].right;
             rest = *before;
         } else {
-            *behind = rest;
-            behind = &descriptors_[rest].left;
-            rest = *behind;
+            *after = rest;
+            after = &descriptors_[rest].left;
+            rest = *after;
         }
     }
     *before = none;
-    *behind = none;
+    *after = none;
     return rest == none;
 }
 

@@ -63,10 +63,10 @@ bool carve(ty_heap *heap, page_extent free_extent, uint64_t at, uint64_t count) 
     bool sound = true;
     if (at > free_extent.first)
         sound = make_free(heap, free_extent.first, at - free_extent.first);
-    uint64_t behind = at + count;
+    uint64_t after = at + count;
     uint64_t end = uint64_t{free_extent.first} + free_extent.count;
-    if (end > behind)
-        sound = make_free(heap, behind, end - behind) && sound;
+    if (end > after)
+        sound = make_free(heap, after, end - after) && sound;
     return sound;
 }
 
@@ -333,14 +333,14 @@ ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32
 }
 
 ty_status take_better_place(ty_heap *heap, page_extent extent, uint32_t *first) {
-    page_extent before, behind, fitting{};
+    page_extent before, after, fitting{};
     uint64_t at;
     *first = 0;
     if (!free_run_before(heap, extent.first, &before) ||
-        !free_run_at(heap, uint64_t{extent.first} + extent.count, &behind) ||
+        !free_run_at(heap, uint64_t{extent.first} + extent.count, &after) ||
         !find_fit(heap, {extent.count, 1, 0, 0, false, false}, &fitting, &at))
         return tables_damaged("a free extent near it, or the tree of free extents, is wrong", heap, extent.first);
-    bool better = before.count != 0 && behind.count != 0 && at != 0 && at < extent.first;
+    bool better = before.count != 0 && after.count != 0 && at != 0 && at < extent.first;
     if (!better || !within_hard_limit(heap, extent.count))
         return TY_OK;
     if (!carve(heap, fitting, at, extent.count))
@@ -388,28 +388,28 @@ ty_status take_pages_at(ty_heap *heap, page_extent wanted) {
 static ty_status join_free(ty_heap *heap, page_extent extent) {
     uint64_t first = extent.first;
     uint64_t end = first + extent.count;
-    page_extent before, behind;
+    page_extent before, after;
     if (next_head(heap, first + 1, end) != end)
         return tables_damaged("an extent starts inside another one", heap, first);
     if (!free_run_before(heap, first, &before))
         return tables_damaged("the free extent before it is wrong", heap, first);
     if (fault("free_neighbours_not_joined"))
-        behind = {};
-    else if (!free_run_at(heap, end, &behind))
-        return tables_damaged("the free extent behind it is wrong", heap, end);
+        after = {};
+    else if (!free_run_at(heap, end, &after))
+        return tables_damaged("the free extent after it is wrong", heap, end);
     if (before.count != 0 && !unmake_free(heap, before))
         return tables_damaged("a free extent is not in the tree", heap, before.first);
-    if (behind.count != 0 && !unmake_free(heap, behind)) {
+    if (after.count != 0 && !unmake_free(heap, after)) {
         if (before.count != 0)
             make_free(heap, before.first, before.count);
-        return tables_damaged("a free extent is not in the tree", heap, behind.first);
+        return tables_damaged("a free extent is not in the tree", heap, after.first);
     }
     if (!fault("descriptor_stays_inside_a_free_run"))
         heap->descriptors[first] = {};
     clear_head(heap, first);
     if (before.count != 0)
         first = before.first;
-    if (!make_free(heap, first, end + behind.count - first))
+    if (!make_free(heap, first, end + after.count - first))
         return tables_damaged("the tree of free extents is wrong", heap, first);
     return TY_OK;
 }
@@ -439,18 +439,18 @@ ty_status grow_extent(ty_heap *heap, page_extent extent, uint32_t count, uint64_
     uint64_t end = uint64_t{extent.first} + extent.count;
     uint64_t more = count - extent.count;
     uint64_t top = top_of(heap);
-    page_extent behind;
+    page_extent after;
     *fresh_from = top;
     if (!within_hard_limit(heap, more))
         return hard_limit_reached(heap, more);
-    if (!free_run_at(heap, end, &behind))
-        return tables_damaged("the free extent behind it is wrong", heap, end);
+    if (!free_run_at(heap, end, &after))
+        return tables_damaged("the free extent after it is wrong", heap, end);
     ty_status status;
-    if (behind.count >= more) {
-        if (free_length(heap, end, end + more) == 0 || !carve(heap, behind, end, more))
+    if (after.count >= more) {
+        if (free_length(heap, end, end + more) == 0 || !carve(heap, after, end, more))
             return tables_damaged("a free extent is wrong", heap, end);
-    } else if (end + behind.count == top) {
-        if (status = rise(heap, behind, end, more); status != TY_OK)
+    } else if (end + after.count == top) {
+        if (status = rise(heap, after, end, more); status != TY_OK)
             return status;
     } else {
         return TY_E_MEMORY;
@@ -485,16 +485,16 @@ ty_status split_extent(ty_heap *heap, page_extent extent, uint32_t count) {
 
 ty_status join_extents(ty_heap *heap, page_extent extent) {
     uint64_t end = uint64_t{extent.first} + extent.count;
-    page_extent behind;
+    page_extent after;
     if (end >= top_of(heap) || heap->descriptors[end].kind != page_extent_head)
-        return failure(TY_E_ARGUMENT, "join the blocks at %p: no extent starts behind it",
+        return failure(TY_E_ARGUMENT, "join the blocks at %p: no extent starts after it",
                        static_cast<void *>(page_address(heap, extent.first)))
             .remedy("join what a split has made");
-    if (!extent_at_head(heap, end, &behind))
+    if (!extent_at_head(heap, end, &after))
         return tables_damaged("the extent is wrong", heap, end);
     clear_head(heap, end);
     heap->descriptors[end] = {};
-    heap->descriptors[extent.first].length = extent.count + behind.count;
+    heap->descriptors[extent.first].length = extent.count + after.count;
     return TY_OK;
 }
 

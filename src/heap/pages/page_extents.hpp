@@ -34,7 +34,7 @@ bool extent_at_head(const ty_heap *heap, uint64_t page, page_extent *extent);
 // the extent from *fresh_from on were never used: they read as zeros.
 ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32_t *first, uint64_t *fresh_from);
 
-// Where the pages should lie: in a stretch with aligned start, behind `before` pages and in front of `room` pages,
+// Where the pages should lie: in a stretch with aligned start, after `before` pages and in front of `room` pages,
 // which stay free. at_end: at the end of a long free extent, to leave room for the block before it. with_memory: prefer
 // resident pages to the best fit.
 struct wanted_place {
@@ -64,7 +64,7 @@ ty_status release_pages(ty_heap *heap, page_extent extent, page_extent emptied =
 bool withdraw_free(ty_heap *heap, page_extent extent);
 void return_withdrawn(ty_heap *heap, page_extent extent);
 
-// Grows an extent in use to count pages, with those behind it. Expected: TY_E_MEMORY (no room there; without a detail,
+// Grows an extent in use to count pages, with those after it. Expected: TY_E_MEMORY (no room there; without a detail,
 // as most callers then try something else).
 ty_status grow_extent(ty_heap *heap, page_extent extent, uint32_t count, uint64_t *fresh_from);
 // Frees its tail.

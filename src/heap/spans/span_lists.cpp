@@ -84,7 +84,7 @@ uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins)
     return 0;
 }
 
-void own_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
+void claim_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     span_state *states = cache->heap->states;
     uint32_t &first = cache->classes[size_class].owned;
     states[number].owner.store(cache, std::memory_order_relaxed);

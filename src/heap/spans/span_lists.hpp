@@ -15,7 +15,7 @@ void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, ui
 uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins);
 
 // The list of all spans of an owner. Under the class's lock.
-void own_span(thread_cache *cache, uint32_t size_class, uint32_t number);
+void claim_span(thread_cache *cache, uint32_t size_class, uint32_t number);
 void disown_span(thread_cache *cache, uint32_t size_class, uint32_t number);
 
 } // namespace taiyen

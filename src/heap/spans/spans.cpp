@@ -19,7 +19,7 @@ bool next_word(const ty_heap *heap, const class_info &info, class_cache &entry) 
     for (uint32_t n = 0; n < info.words; n++) {
         uint32_t i = from + n < info.words ? from + n : from + n - info.words;
         uint64_t free = ~words[i].load(std::memory_order_relaxed) &
-                        (fault("bits_behind_the_last_block_allocated") ? ~uint64_t{0} : word_mask(info, i));
+                        (fault("bits_after_the_last_block_allocated") ? ~uint64_t{0} : word_mask(info, i));
         if (free == 0)
             continue;
         entry.free = free;
@@ -107,7 +107,7 @@ bool take_span(thread_cache *cache, uint32_t size_class, span_bins &bins) {
     while ((number = pick_span(heap, info, bins)) != 0) {
         unlink_span(heap, bins, number);
         if (&bins != &entry.bins)
-            own_span(cache, size_class, number);
+            claim_span(cache, size_class, number);
         if (make_current(heap, size_class, entry, number))
             return true;
         retire_current(heap, info, entry);
@@ -150,7 +150,7 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
     uint32_t number;
     if (new_span(heap, size_class, &number) != TY_OK)
         return false;
-    own_span(cache, size_class, number);
+    claim_span(cache, size_class, number);
     return make_current(heap, size_class, entry, number);
 }
 
@@ -328,7 +328,7 @@ static void disown_spans(thread_cache *cache, uint32_t size_class, give_up which
         redirect_remote(cache, size_class);
 }
 
-[[gnu::cold]] void settle_class(thread_cache *cache, uint32_t size_class, give_up which) {
+[[gnu::cold]] void flush_class(thread_cache *cache, uint32_t size_class, give_up which) {
     ty_heap *heap = cache->heap;
     class_cache &entry = cache->classes[size_class];
     entry.freed = &cache->freed[size_class].bottom;
@@ -352,13 +352,13 @@ static void disown_spans(thread_cache *cache, uint32_t size_class, give_up which
 }
 
 // K2: a paused heap and an ended thread have no kept extents.
-[[gnu::cold]] void settle_cache(thread_cache *cache, give_up which) {
+[[gnu::cold]] void flush_cache(thread_cache *cache, give_up which) {
     const bool kept =
         which == give_up::nothing ? fault("paused_heap_has_kept_runs") : fault("ended_thread_keeps_its_runs");
     if (!kept)
         free_kept_extents(cache);
     for (uint32_t size_class = 0; size_class < cache->heap->class_count; size_class++)
-        settle_class(cache, size_class, which);
+        flush_class(cache, size_class, which);
 }
 
 } // namespace taiyen

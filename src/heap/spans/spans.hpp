@@ -45,7 +45,7 @@ enum class give_up { nothing, with_room, all };
 // Flushes a thread's cache to the persistent metadata, of one class, or of all with the kept extents: frees what others
 // freed; then gives up spans, or else releases empty current ones (H8). The thread is the caller, is stopped, or has
 // ended.
-void settle_class(thread_cache *cache, uint32_t size_class, give_up which);
-void settle_cache(thread_cache *cache, give_up which);
+void flush_class(thread_cache *cache, uint32_t size_class, give_up which);
+void flush_cache(thread_cache *cache, give_up which);
 
 } // namespace taiyen

@@ -28,7 +28,7 @@ inline uint16_t slot_of(const void *address) {
 
 // Enters the heap's range into the tables and sets its slot. Under caches_lock.
 ty_status address_table_add(ty_heap *heap);
-// Adds granules behind the range, when the limit grows to limit_bytes. Under caches_lock.
+// Adds granules after the range, when the limit grows to limit_bytes. Under caches_lock.
 ty_status address_table_extend(ty_heap *heap, uint64_t limit_bytes);
 void address_table_remove(ty_heap *heap);
 

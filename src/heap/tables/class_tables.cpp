@@ -13,7 +13,7 @@ struct span_rule {
     uint32_t blocks;
     uint32_t few_blocks, pages_for_few;
 };
-constexpr uint32_t tail_waste_shift = 5; // at most 1/32 of a span may be left over behind its last block
+constexpr uint32_t tail_waste_shift = 5; // at most 1/32 of a span may be left over after its last block
 
 bool enough_blocks(uint32_t pages, uint32_t blocks, const span_rule &rule) {
     return blocks >= rule.blocks || (pages >= rule.pages_for_few && blocks >= rule.few_blocks) ||

@@ -312,7 +312,7 @@ struct ty_heap {
     alignas(64) taiyen::os::mutex safepoint_lock{taiyen::os::lock_rank::safepoint};
     taiyen::os::condition safepoint_changed;
     uint32_t pauses;  // under way; guarded by safepoint_lock, as is all down to caches
-    bool standing;    // all threads are stopped
+    bool stopped;     // all threads are stopped
     bool changing;    // by the only pause under way
     bool own;         // of the thread that restores the heap, unknown to others; guarded by caches_lock
     bool fork_paused; // by the fork under way; guarded by caches_lock

@@ -2,7 +2,7 @@
 
 namespace taiyen {
 
-void tell_soft_limit(ty_heap *heap) {
+void report_soft_limit(ty_heap *heap) {
     ty_limit_callback *reached;
     void *context;
     uint64_t used_bytes;

@@ -5,12 +5,12 @@
 
 namespace taiyen {
 
-void tell_soft_limit(ty_heap *heap);
+void report_soft_limit(ty_heap *heap);
 
 // Called after a call that may have taken pages, by a thread that has left the heap and holds no lock.
 inline void after_growth(ty_heap *heap) {
     if (heap->soft_due.load(std::memory_order_relaxed)) [[unlikely]]
-        tell_soft_limit(heap);
+        report_soft_limit(heap);
 }
 
 } // namespace taiyen

@@ -71,7 +71,7 @@ void count_cache(ty_heap *heap, uint32_t change) {
     ty_heap *heap = cache->heap;
     if (heap->cached != nullptr)
         heap->cached->shut(cache);
-    settle_cache(cache, give_up::all);
+    flush_cache(cache, give_up::all);
     unlink_from_heap(cache);
     unlink_from_thread(cache);
     cache->next_in_heap = heap->idle_caches;
@@ -162,7 +162,7 @@ void count_thread() {
 void end_thread(void *argument) {
     os::lock_guard guard(caches_lock);
     end_table(static_cast<thread_table *>(argument));
-    own_table = &no_caches;
+    current_table = &no_caches;
     gave_up = true;
     count_thread();
 }
@@ -215,7 +215,7 @@ void before_fork() {
 void after_fork(bool in_child) {
     each_heap(slots_end, [=](ty_heap *heap) {
         if (in_child)
-            keep_only_cache(heap, own_table);
+            keep_only_cache(heap, current_table);
         if (in_child && heap->owner.forked != nullptr)
             heap->owner.forked(heap->owner.context);
         heap_resume(heap);
@@ -229,14 +229,14 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
     os::note_fork();
-    if (own_table != &no_caches)
-        name_owner(own_table);
+    if (current_table != &no_caches)
+        name_owner(current_table);
     after_fork(true);
 }
 
 // Under caches_lock.
 ty_status make_table() {
-    if (own_table != &no_caches)
+    if (current_table != &no_caches)
         return TY_OK;
     count_thread();
     if (idle_tables == nullptr) {
@@ -249,28 +249,28 @@ ty_status make_table() {
     }
     if (int error = pthread_setspecific(thread_ends, idle_tables); error != 0)
         return failure(TY_E_MEMORY, "set up a thread's caches").cause(error);
-    own_table = idle_tables;
-    idle_tables = own_table->next_idle;
-    own_table->next_idle = nullptr;
-    name_owner(own_table);
+    current_table = idle_tables;
+    idle_tables = current_table->next_idle;
+    current_table->next_idle = nullptr;
+    name_owner(current_table);
     gave_up = false;
     return TY_OK;
 }
 
 } // namespace
 
-constinit thread_local thread_table *own_table = &no_caches;
+constinit thread_local thread_table *current_table = &no_caches;
 
 bool find_cache(const void *address) {
     thread_cache *cache = cache_at(slot_of(address));
     if (cache == nullptr)
         return false;
     uintptr_t base = reinterpret_cast<uintptr_t>(cache->heap->base);
-    own_table->recent_bytes.store(0, std::memory_order_relaxed);
-    own_table->recent.store(cache, std::memory_order_relaxed);
-    own_table->recent_base.store(base, std::memory_order_relaxed);
+    current_table->recent_bytes.store(0, std::memory_order_relaxed);
+    current_table->recent.store(cache, std::memory_order_relaxed);
+    current_table->recent_base.store(base, std::memory_order_relaxed);
     uint64_t bytes = described_bytes(cache->heap);
-    own_table->recent_bytes.store(bytes, std::memory_order_relaxed);
+    current_table->recent_bytes.store(bytes, std::memory_order_relaxed);
     return reinterpret_cast<uintptr_t>(address) - base < bytes;
 }
 
@@ -311,11 +311,11 @@ thread_cache *cache_of(ty_heap *heap) {
     thread_cache *cache = idle_or_new_cache(heap);
     if (cache == nullptr)
         return nullptr;
-    cache->table = own_table;
+    cache->table = current_table;
     cache->thread = os::thread_id();
-    cache->next_in_thread = own_table->first;
-    own_table->first = cache;
-    own_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
+    cache->next_in_thread = current_table->first;
+    current_table->first = cache;
+    current_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
     uint32_t always = (heap->barrier ? 0 : safepoint_fence) | (heap_checked(heap) ? safepoint_checked : 0) |
                       (heap->cached != nullptr ? safepoint_holds : 0);
     cache->safepoint.store((heap->pauses != 0 ? safepoint_requested : 0) | always, std::memory_order_relaxed);
@@ -342,7 +342,7 @@ thread_cache *cache_to_free(ty_heap *heap) {
     heap->all_resting_shared = now;
     for (thread_cache *cache = heap->resting_caches; cache != nullptr; cache = cache->next_resting) {
         heap->cached->rest(cache);
-        settle_cache(cache, give_up::with_room);
+        flush_cache(cache, give_up::with_room);
     }
 }
 
@@ -357,7 +357,7 @@ thread_cache *cache_to_free(ty_heap *heap) {
     bool found = any();
     for (thread_cache *cache = heap->resting_caches; cache != nullptr && !found; cache = cache->next_resting) {
         heap->cached->rest(cache);
-        settle_class(cache, size_class, give_up::with_room);
+        flush_class(cache, size_class, give_up::with_room);
         found = any();
     }
     heap->safepoint_lock.unlock();
@@ -427,7 +427,7 @@ void heap_leave(ty_heap *heap) {
     if (error == 0)
         error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     if (error != 0)
-        return failure(TY_E_MEMORY, "be told when threads end and processes fork").cause(error);
+        return failure(TY_E_MEMORY, "register for ends of threads and forks").cause(error);
     hooks_installed = true;
     return TY_OK;
 }

@@ -27,11 +27,11 @@ struct thread_table {
 };
 
 // This thread's table; at first one that stays empty. Never NULL.
-extern constinit thread_local thread_table *own_table;
+extern constinit thread_local thread_table *current_table;
 
 // This thread's cache of a heap, or NULL. Slot 0 has none.
 inline thread_cache *cache_at(uint16_t slot) {
-    return own_table->caches[slot].load(std::memory_order_relaxed);
+    return current_table->caches[slot].load(std::memory_order_relaxed);
 }
 
 // Makes this thread's cache of the heap at an address the recent one. False: it has no cache there.

@@ -66,12 +66,12 @@ thread_local const callback_pause *called_back_in = nullptr; // the innermost
     os::await_stores();
 }
 
-void settle_all(ty_heap *heap) {
+void flush_all(ty_heap *heap) {
     for (thread_cache *cache = heap->cached != nullptr ? heap->caches : nullptr; cache != nullptr;
          cache = cache->next_in_heap)
         heap->cached->deliver(cache); // before any is flushed
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        settle_cache(cache, give_up::nothing);
+        flush_cache(cache, give_up::nothing);
 }
 
 // Stops all threads, for the first pause. Under the safepoint's lock, which it releases while it waits for threads to
@@ -87,13 +87,13 @@ void stop_threads(ty_heap *heap) {
             os::give_way(); // it finishes one operation; a fast path that sees the request leaves at once
     }
     heap->safepoint_lock.lock();
-    settle_all(heap);
-    heap->standing = true;
+    flush_all(heap);
+    heap->stopped = true;
     heap->safepoint_changed.notify_all();
 }
 
 // Wakes threads that wait for any safepoint, to try again.
-void tell_of_safepoints() {
+void announce_safepoints() {
     safepoints_changed.fetch_add(1, std::memory_order_seq_cst);
     if (waiting_for_safepoints.load(std::memory_order_seq_cst) != 0)
         os::wake_all(safepoints_changed);
@@ -120,7 +120,7 @@ void wait_for_safepoints(uint32_t seen) {
             give_up which = owner->asleep ? give_up::with_room : give_up::nothing;
             if (heap->cached != nullptr)
                 heap->cached->rest(owner);
-            settle_cache(owner, which);
+            flush_cache(owner, which);
             owner->asleep = true;
         }
         owner->safepoint.fetch_and(~safepoint_requested, std::memory_order_seq_cst);
@@ -136,16 +136,16 @@ void heap_pause(ty_heap *heap, pause_to what) {
     heap->changing = what == pause_to::change;
     if (heap->pauses++ == 0) {
         stop_threads(heap);
-        tell_of_safepoints();
+        announce_safepoints();
         return;
     }
-    while (!heap->standing)
+    while (!heap->stopped)
         heap->safepoint_changed.wait(heap->safepoint_lock);
 }
 
 bool try_pause(ty_heap *heap) {
     os::lock_guard guard(heap->safepoint_lock);
-    if (heap->changing || (heap->pauses != 0 && !heap->standing))
+    if (heap->changing || (heap->pauses != 0 && !heap->stopped))
         return false;
     if (heap->pauses++ == 0)
         stop_threads(heap);
@@ -158,14 +158,14 @@ void heap_resume(ty_heap *heap) {
         os::lock_guard guard(heap->safepoint_lock);
         if (--heap->pauses != 0)
             return;
-        heap->changing = heap->standing = false;
+        heap->changing = heap->stopped = false;
         if (!fault("caches_of_ended_threads_forgotten"))
             take_ended_caches(heap);
         for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
             cache->safepoint.fetch_and(~safepoint_requested, std::memory_order_seq_cst);
         heap->safepoint_changed.notify_all();
     }
-    tell_of_safepoints();
+    announce_safepoints();
 }
 
 callback_pause::callback_pause(ty_heap *heap) : heap_(heap), outer_(called_back_in), paused_(heap) {

@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 namespace taiyen::os {
-void *own_calloc(size_t count, size_t bytes); // process/current_malloc.hpp
+void *internal_calloc(size_t count, size_t bytes); // process/current_malloc.hpp
 }
 
 namespace taiyen::os::sys {
@@ -335,7 +335,7 @@ inline long io_getevents(aio_context_t context, long least, long most, io_event 
     return refused(call::io_getevents) ? -1 : direct::call(SYS_io_getevents, context, least, most, events, nullptr);
 }
 inline void *memory(size_t bytes) {
-    return refused(call::memory) ? nullptr : own_calloc(1, bytes);
+    return refused(call::memory) ? nullptr : internal_calloc(1, bytes);
 }
 
 } // namespace taiyen::os::sys

@@ -80,7 +80,7 @@ private:
         if (wanted < count_ + more)
             wanted = count_ + more;
         const bool fits = !__builtin_mul_overflow(wanted, sizeof(T), &bytes) && wanted > count_;
-        void *grown = fits ? own_realloc(static_cast<void *>(items_), bytes) : nullptr;
+        void *grown = fits ? internal_realloc(static_cast<void *>(items_), bytes) : nullptr;
         if (!grown)
             return failure(TY_E_MEMORY, "make a list longer: %zu more of %zu bytes each", more, sizeof(T))
                 .remedy("free memory, raise the process's limits, or do less at once");

@@ -1,4 +1,4 @@
-// Memory: mappings, address space set aside, growable arrays, moving pages, sets of pages, available memory, memory
+// Memory: mappings, claimed address space, growable arrays, moving pages, sets of pages, available memory, memory
 // shared between processes.
 #pragma once
 

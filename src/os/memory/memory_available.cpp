@@ -13,7 +13,7 @@
 namespace taiyen::os {
 namespace {
 
-// The number behind a name at the start of a line.
+// The number after a name at the start of a line.
 bool find_number(const char *text, const char *name, uint64_t *number) {
     const size_t length = strlen(name);
     for (const char *line = text; line != nullptr; line = strchr(line, '\n')) {

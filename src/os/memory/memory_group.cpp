@@ -96,7 +96,7 @@ void find_places(const char *cgroup_path, group_places *places) {
     }
 }
 
-// The next word of a line; replaces the space behind it with a zero.
+// The next word of a line; replaces the space after it with a zero.
 char *take_word(char **line) {
     char *word = *line;
     char *end = word + strcspn(word, " ");

@@ -1,7 +1,7 @@
 // PM1: a descriptor is closed only when the kernel has just accepted it for this range. A program may close all files
 //      that it does not know, and the number is then reused for another file.
 // PM2: a forked child opens its own: the kernel refuses moves through the parent's.
-// PM3: at any moment of a move each page's content is in one of the two places, and the next step starts behind the
+// PM3: at any moment of a move each page's content is in one of the two places, and the next step starts after the
 //      last page that is at its new one.
 // PM4: the kernel may have moved pages without counting them. Before anything is copied over a page, or the target is
 //      emptied, the page is known to be at its old place.
@@ -195,7 +195,7 @@ size_t page_mover::move_whole(int fd, char *from, char *to, size_t bytes, bool f
         }
         emptied = !fresh;
         size_t moved =
-            move_entries(fd, from + done, to + done, bytes - done); // PM3: continues behind the last page that moved
+            move_entries(fd, from + done, to + done, bytes - done); // PM3: continues after the last page that moved
         left += left == done ? moved : 0;
         done += moved;
         if (done < bytes && emptied) {

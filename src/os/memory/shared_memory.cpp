@@ -101,9 +101,9 @@ ty_status shared_find(uint64_t process, const char *name, size_t bytes, size_t w
             .at(path)
             .cause(errno)
             .remedy("run as the user who runs that program, on the same machine and in the same container");
-    ty_status status =
-        failure(TY_E_NOT_FOUND, "find what process %llu tells of the heap", static_cast<unsigned long long>(process))
-            .at(path);
+    ty_status status = failure(TY_E_NOT_FOUND, "find the metrics page of process %llu for the heap",
+                               static_cast<unsigned long long>(process))
+                           .at(path);
     while (const dirent *entry = readdir(folder)) {
         char one[PATH_MAX];
         snprintf(one, sizeof one, "%s/%s", path, entry->d_name);

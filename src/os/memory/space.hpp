@@ -1,4 +1,4 @@
-// Memory that grows in place, in an address range that is set aside for it: only what is in use is mapped. So limits on
+// Memory that grows in place, in an address range that is claimed for it: only what is in use is mapped. So limits on
 // mappings count only what is used: ulimit -v, mlockall, core files, vm.overcommit_memory 2.
 //
 // The ranges lie where the kernel places nothing of its own accord. Where that is impossible (valgrind,
@@ -9,15 +9,15 @@
 
 namespace taiyen::os {
 
-// Z1: ranges that are set aside do not overlap.
+// Z1: claimed ranges do not overlap.
 // Z2: nothing is mapped over another mapping in such a range, and no mapping of others is unmapped.
 
-// Sets address space aside and maps nothing there. NULL: not available.
-void *set_aside(size_t bytes, size_t alignment);
-void give_up_range(const void *range); // returned by set_aside; nothing of it is mapped any more
+// Claims address space and maps nothing there. NULL: not available.
+void *claim_range(size_t bytes, size_t alignment);
+void release_range(const void *range); // returned by claim_range; nothing of it is mapped any more
 
-// Maps pages of a range that is set aside, none of which is mapped. They read as zeros. Expected: TY_E_MEMORY.
-ty_status map_aside(void *address, size_t bytes);
+// Maps pages of a claimed range, none of which is mapped. They read as zeros. Expected: TY_E_MEMORY.
+ty_status map_claimed(void *address, size_t bytes);
 
 // Its content never moves. All zeros: not created.
 struct space_kind {
@@ -27,7 +27,7 @@ struct space_kind {
 class space {
 public:
     // Expected: TY_E_MEMORY.
-    ty_status create_aside(size_t most_bytes, size_t alignment = page_bytes);
+    ty_status create_claimed(size_t most_bytes, size_t alignment = page_bytes);
     // In address space that is reserved as a whole: a program that needs only this is linked without the rest.
     ty_status create_reserved(size_t most_bytes, size_t alignment = page_bytes);
     void destroy(); // also if it was never created

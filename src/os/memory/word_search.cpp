@@ -32,7 +32,7 @@ bool word_search::look(uintptr_t from, size_t bytes) {
         const size_t got = copy(from, wanted);
         look_at_copy(from, got);
         whole = whole && got == wanted;
-        // Continues behind a page that is unreadable.
+        // Continues after a page that is unreadable.
         from = got != 0 ? from + got : (from / page_bytes + 1) * page_bytes;
     }
     return whole;

@@ -31,22 +31,22 @@ set_current_malloc *find_set_current_malloc() {
 }
 
 // M6: what the library allocates for itself is not the scope's (docs/design/malloc.md).
-void *own_malloc(size_t bytes) {
+void *internal_malloc(size_t bytes) {
     pause paused;
     return malloc(bytes);
 }
 
-void *own_calloc(size_t count, size_t bytes) {
+void *internal_calloc(size_t count, size_t bytes) {
     pause paused;
     return calloc(count, bytes);
 }
 
-void *own_realloc(void *block, size_t bytes) {
+void *internal_realloc(void *block, size_t bytes) {
     pause paused;
     return realloc(block, bytes);
 }
 
-void *own_aligned_alloc(size_t alignment, size_t bytes) {
+void *internal_aligned_alloc(size_t alignment, size_t bytes) {
     pause paused;
     return aligned_alloc(alignment, bytes);
 }

@@ -68,9 +68,9 @@ extern constinit std::atomic<const drop_in_calls *> drop_in; // NULL: no thread 
 extern constinit thread_local current_malloc thread_malloc;
 
 // malloc and related functions for the library itself, also while its thread is in a scope (M6: not the scope's).
-void *own_malloc(size_t bytes);
-void *own_calloc(size_t count, size_t bytes);
-void *own_realloc(void *block, size_t bytes);
-void *own_aligned_alloc(size_t alignment, size_t bytes);
+void *internal_malloc(size_t bytes);
+void *internal_calloc(size_t count, size_t bytes);
+void *internal_realloc(void *block, size_t bytes);
+void *internal_aligned_alloc(size_t alignment, size_t bytes);
 
 } // namespace taiyen::os

@@ -30,7 +30,7 @@ ty_status nodes_of(const void *address, uint64_t *nodes) {
     unsigned long mask[kernel_node_bits / 64] = {};
     int mode = 0;
     if (sys::get_mempolicy(&mode, mask, kernel_node_bits, address, flag_of_address) != 0)
-        return failure(TY_E_UNSUPPORTED, "tell which nodes the memory at %p is bound to", address)
+        return failure(TY_E_UNSUPPORTED, "find which nodes the memory at %p is bound to", address)
             .cause(errno)
             .remedy("allow the system call get_mempolicy (a container's profile may refuse it)");
     *nodes = mode == policy_bind ? mask[0] : 0;

@@ -32,11 +32,11 @@ void name_object(const dl_phdr_info &info, loaded_object &object) {
     char own[PATH_MAX] = "";
     const char *path = info.dlpi_name != nullptr ? info.dlpi_name : "";
     if (object.program) {
-        const ssize_t length = sys::readlink(own_program, own, sizeof own - 1);
+        const ssize_t length = sys::readlink(program_link, own, sizeof own - 1);
         own[length > 0 ? length : 0] = '\0';
         path = own;
     }
-    const char *opened = object.program ? own_program : path;
+    const char *opened = object.program ? program_link : path;
     snprintf(object.name, sizeof object.name, "%.*s", static_cast<int>(sizeof object.name - 1), last_part(path));
     if (object.name[0] == '\0')
         snprintf(object.name, sizeof object.name, "the program");
@@ -88,7 +88,7 @@ void find_range(const dl_phdr_info &info, uintptr_t *begin, uintptr_t *end) {
     });
 }
 
-void tell_build(const dl_phdr_info &info, loaded_object &object) {
+void read_build_id(const dl_phdr_info &info, loaded_object &object) {
     each_part(info, PT_NOTE, [&](const ElfW(Phdr) & part, const uint8_t *address) {
         const uint8_t *id = nullptr;
         if (object.has_build_id || !find_build_id(address, part.p_memsz, &id, &object.build_bytes))
@@ -127,7 +127,7 @@ int visit_one(dl_phdr_info *info, size_t, void *context) {
     object.of_kernel = is_of_kernel(object.begin, object.end);
     object.load = info->dlpi_addr;
     name_object(*info, object);
-    tell_build(*info, object);
+    read_build_id(*info, object);
     all.status = all.visit(all.context, object);
     return all.status != TY_OK;
 }

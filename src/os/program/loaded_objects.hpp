@@ -8,7 +8,7 @@
 
 namespace taiyen::os {
 
-inline constexpr const char *own_program = "/proc/self/exe";
+inline constexpr const char *program_link = "/proc/self/exe";
 
 inline constexpr size_t build_bytes_max = 32;
 

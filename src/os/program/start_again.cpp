@@ -36,7 +36,7 @@ failure refused(int error) {
 int open_own(const char *path) {
     struct stat own, other;
     const int fd = open_descriptor(path, O_RDONLY);
-    if (fd >= 0 && (::stat(own_program, &own) != 0 || ::fstat(fd, &other) != 0 || own.st_dev != other.st_dev ||
+    if (fd >= 0 && (::stat(program_link, &own) != 0 || ::fstat(fd, &other) != 0 || own.st_dev != other.st_dev ||
                     own.st_ino != other.st_ino)) {
         sys::close(fd);
         return -1;
@@ -70,9 +70,9 @@ bool is_program(int fd) {
 // file.
 void execute(char *const *arguments) {
     char path[PATH_MAX];
-    const ssize_t length = sys::readlink(own_program, path, sizeof path - 1);
+    const ssize_t length = sys::readlink(program_link, path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
-    for (const char *one : {static_cast<const char *>(path), own_program}) {
+    for (const char *one : {static_cast<const char *>(path), program_link}) {
         const int fd = open_own(one);
         if (fd < 0)
             continue;

@@ -33,7 +33,7 @@ public:
         if (bytes > table_bytes_max || offset > table_bytes_max * table_bytes_max)
             return false;
         const size_t room = (bytes + page_bytes) / page_bytes * page_bytes;
-        if ((*status = memory_.create_aside(room)) != TY_OK || (*status = memory_.provide(room)) != TY_OK)
+        if ((*status = memory_.create_claimed(room)) != TY_OK || (*status = memory_.provide(room)) != TY_OK)
             return false;
         for (uint64_t done = 0; done < bytes;) {
             const ssize_t got = sys::pread(fd, memory_.as<char>() + done, bytes - done, offset + done);

@@ -88,7 +88,7 @@ struct copied_files::functions {
 };
 
 ty_status copied_files::create(const ty_storage &original, copied_files **made) {
-    void *memory = os::own_malloc(sizeof(copied_files));
+    void *memory = os::internal_malloc(sizeof(copied_files));
     if (!memory)
         return failure(TY_E_MEMORY, "copy the files of a heap").remedy("free some memory");
     auto *self = new (memory) copied_files;

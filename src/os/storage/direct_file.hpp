@@ -16,7 +16,7 @@ struct locked_opening;
 struct ty_file {
     explicit ty_file(const char *path) : name(path) {}
 
-    taiyen::os::file_name name; // its text, the path as opened, lies behind this struct
+    taiyen::os::file_name name; // its text, the path as opened, lies after this struct
     int fd = -1;
     off_t mark = 0; // N2: proves that the number still leads to this file
     bool writable = false;

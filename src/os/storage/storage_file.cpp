@@ -25,7 +25,7 @@ ty_status io_buffer::create(size_t bytes) {
 
 char *path_with(const char *path, const char *suffix) {
     size_t length = strlen(path), suffix_length = strlen(suffix);
-    char *text = static_cast<char *>(os::own_malloc(length + suffix_length + 1));
+    char *text = static_cast<char *>(os::internal_malloc(length + suffix_length + 1));
     if (!text) {
         (void)ty_status(failure(TY_E_MEMORY, "keep the name of a file").at(path));
         return nullptr;

@@ -288,7 +288,7 @@ ty_status check_alternate_stack() {
     return TY_OK;
 }
 
-sigset_t own_signal() {
+sigset_t handled_signals() {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGSEGV);
@@ -303,7 +303,7 @@ ty_status admit(bool *blocked) {
     if (ty_status status = check_alternate_stack())
         return status;
     sigset_t before;
-    sigset_t set = own_signal();
+    sigset_t set = handled_signals();
     *blocked = ::pthread_sigmask(SIG_UNBLOCK, &set, &before) == 0 && sigismember(&before, SIGSEGV) == 1;
     if (*blocked && taiyen::fault("write_faults_stay_blocked"))
         ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
@@ -311,7 +311,7 @@ ty_status admit(bool *blocked) {
 }
 
 void block_again() {
-    sigset_t set = own_signal();
+    sigset_t set = handled_signals();
     ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 

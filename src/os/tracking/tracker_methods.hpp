@@ -1,4 +1,4 @@
-// The methods of finding written pages, behind tracker.hpp.
+// The methods of finding written pages, after tracker.hpp.
 #pragma once
 
 #include "../memory/memory.hpp"

@@ -21,11 +21,11 @@ struct image_log_choice {
 struct image_log {
     uint8_t heap_identity[16];
     uint64_t limit_bytes;
-    uint64_t log_identity; // 0: this heap has no log
-    log_positions mark;    // of the epoch that is restored
-    bool closed;           // cleanly: the log holds nothing behind the mark
-    open_identity open;    // the last one that the heap's image names
-    heap_source source;    // whose transactions it has
+    uint64_t log_identity;    // 0: this heap has no log
+    log_positions redo_point; // of the epoch that is restored
+    bool closed;              // cleanly: the log holds nothing after the redo point
+    open_identity open;       // the last one that the heap's image names
+    heap_source source;       // whose transactions it has
     uint64_t service_word; // the first word of what the heap's service root points to; 0: it points to nothing, or the
                            // heap already has a log
     const storage_file *image; // open; the log gets the same access rights (N4)
@@ -36,8 +36,8 @@ struct image_log {
 // check: the heap's own files are known to be sound. Nothing has been changed, and the callback changes nothing; a
 // failure refuses the open. *choice is what the header says; what the callback leaves there is what the header will
 // say, durably, when the open returns (no log: the kind becomes TY_SNAPSHOT, else TY_TRANSACTIONAL). If it is another
-// log than before, the mark is the start of that log, and LSNs continue. created: the heap is being created (asked for
-// TY_TRANSACTIONAL only); log has the identity that it will get, and the image does not have its name yet.
+// log than before, the redo point is the start of that log, and LSNs continue. created: the heap is being created
+// (asked for TY_TRANSACTIONAL only); log has the identity that it will get, and the image does not have its name yet.
 // make: follows check, except in a read-only open. When it returns, the chosen log exists durably, with the same access
 // rights as the image; if it fails, it leaves no log that it created. Until then no header names the log. No header
 // that a power cut may leave needs what was there before.
@@ -48,7 +48,7 @@ struct image_log {
 // give_up: the open fails after start was called, whatever start returned. The heap still exists.
 // name_open: in each writing open of a heap with a log, before any snapshot. When it returns, the log durably names
 // that open. Such a log is accepted with an image that names `previous` or `open`.
-// judge: the heap's memory holds what the open has found, except records of a log. The callback may inspect it and
+// validate: the heap's memory holds what the open has found, except records of a log. The callback may inspect it and
 // refuse the open, and changes nothing. Once in each open; where start comes before the files are changed, so does
 // this. May be NULL.
 struct image_open_hook {
@@ -58,7 +58,7 @@ struct image_open_hook {
     ty_status (*start)(void *context, ty_heap *heap);
     void (*give_up)(void *context);
     ty_status (*name_open)(void *context, const open_identity &previous, const open_identity &open);
-    ty_status (*judge)(void *context, ty_heap *heap) = nullptr;
+    ty_status (*validate)(void *context, ty_heap *heap) = nullptr;
 };
 
 // Memory of a heap with a log that is open read-only can be written until image_freeze, so that its log can be
@@ -75,45 +75,46 @@ ty_status image_detach_log(ty_heap *heap);
 // the heap (16 bytes) and of its log. May wait until the journal's batches are checkpointed.
 heap_source image_source(ty_heap *heap, uint8_t *identity, uint64_t *log);
 ty_status image_set_source(ty_heap *heap, const heap_source &source);
-// mark: as for a snapshot, of the last one. The log holds nothing behind it.
-ty_status image_close(ty_heap *heap, const log_positions *mark);
+// redo_point: as for a snapshot, of the last one. The log holds nothing after it.
+ty_status image_close(ty_heap *heap, const log_positions *redo_point);
 ty_status image_discard(ty_heap *heap);
 // For an open that fails in the layer above, of a heap that it created: closes the heap and removes its files.
 void image_unmake(ty_heap *heap);
 // A snapshot of a heap whose blocks other threads store into meanwhile, without waiting; the layer above has a log of
-// these stores. docs/design/image.md, "Running snapshots".
+// these stores. docs/design/image.md, "Fuzzy snapshots".
 //
 // I17: what was stored before tables() returned is in the batch; what is stored later is dirty again, whether or not
 //      the batch caught it.
 // I18: the heap's tables, and what tables() stored, are in the batch as they were when tables() returned.
-// I19: the last chunk of the batch is passed on only after settle() returned TY_OK.
+// I19: the last chunk of the batch is passed on only after make_log_durable() returned TY_OK.
 //
 // Recovery starts from the tables as they were, and replays all later stores. So a block that was freed, or shrunk,
 // after tables() returned is not freed in the heap before image_snapshot_start returns; and a block that is allocated
 // then, but may still be rolled back, is noted in the way X3 notes reserved blocks.
-struct image_running {
+struct image_fuzzy_callbacks {
     void *context;
     // Just before the pause of the heap's allocators, and outside of it: may allocate, and wait for threads that do. A
     // failure fails the snapshot, and no other callback is called.
     ty_status (*approach)(void *context);
     // Within the pause of the heap's allocators: what the snapshot is certain to hold ends here. May store into live
-    // blocks, whose pages it adds to `stored`, and set the mark, which is read later. Must not wait for a thread that
-    // allocates, and must not allocate, free, or set roots. A failure fails the snapshot.
+    // blocks, whose pages it adds to `stored`, and set the redo point, which is read later. Must not wait for a thread
+    // that allocates, and must not allocate, free, or set roots. A failure fails the snapshot.
     ty_status (*tables)(void *context, os::page_set &stored);
     // After that pause, whatever its result. May be NULL.
     void (*resumed)(void *context);
     // All pages but the tables were copied and passed on. Returns when everything stored so far is durable elsewhere.
     // Threads that it waits for must not wait for a snapshot, early write-back, eviction, purge, or read of the dirty
     // pages of this heap. A failure fails the batch. Not called if there is nothing to write.
-    ty_status (*settle)(void *context);
+    ty_status (*make_log_durable)(void *context);
 };
 
-// mark: where the snapshot stands in the log; NULL: where the last durable one does. A snapshot whose mark differs from
-// that one is written even if no page is dirty. running NULL: no thread stores until this returns; otherwise
-// TY_E_UNSUPPORTED where image_can_run is false.
-ty_status image_snapshot_start(ty_heap *heap, const log_positions *mark, const image_running *running, uint64_t *epoch);
+// redo_point: where the snapshot stands in the log; NULL: where the last durable one does. A snapshot whose redo point
+// differs from that one is written even if no page is dirty. fuzzy NULL: no thread stores until this returns; otherwise
+// TY_E_UNSUPPORTED where image_allows_fuzzy is false.
+ty_status image_snapshot_start(ty_heap *heap, const log_positions *redo_point, const image_fuzzy_callbacks *fuzzy,
+                               uint64_t *epoch);
 // Whether the heap has a journal, and its tracker detects writes that race with it: constant while it is open.
-bool image_can_run(ty_heap *heap);
+bool image_allows_fuzzy(ty_heap *heap);
 ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch);
 ty_status image_write_back_early(ty_heap *heap, size_t limit_pages);
 ty_status image_work(ty_heap *heap);
@@ -122,7 +123,7 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes);
 // The same for whole pages that no thread writes to meanwhile, as far as the image durably holds them. Any kind of
 // heap.
 ty_status image_evict(ty_heap *heap, const void *address, size_t bytes, size_t *released_bytes);
-// Where dirty pages lie: pages[n] of them from page n * cell_pages on. Pages behind the last cell are not counted.
+// Where dirty pages lie: pages[n] of them from page n * cell_pages on. Pages after the last cell are not counted.
 struct dirty_cells {
     uint64_t cell_pages;
     uint64_t count;
@@ -145,29 +146,29 @@ inline constexpr uint32_t snapshot_lines_max = 64;
 uint32_t image_snapshot_lines(ty_heap *heap, snapshot_record (&lines)[snapshot_lines_max]);
 // The process that has the heap open for writing, by the header of its image; 0: closed.
 ty_status image_read_owner(const char *path, const ty_storage &storage, uint8_t (&identity)[16], uint64_t *process);
-// ---- inspect/notes.cpp: notes that a program which copies a heap elsewhere keeps in its image beside its pages
-// (note.h)
+// ---- inspect/side_records.cpp: side records that a program which copies a heap elsewhere keeps in its image beside
+// its pages (side_record.h)
 //
-// I25: a note is overwritten only by a writer that has read the current one, in a slot whose other slot is durable: of
-//      concurrent writers all but one are refused. The first write of a note goes to both slots: if later neither is
-//      valid, the note is damaged, not missing.
-inline constexpr uint32_t image_notes = 2;
-inline constexpr size_t image_note_bytes_max = 1024;
-struct image_note_slots {
+// I25: a side record is overwritten only by a writer that has read the current one, in a slot whose other slot is
+//      durable: of concurrent writers all but one are refused. The first write of a side record goes to both slots: if
+//      later neither is valid, the side record is damaged, not missing.
+inline constexpr uint32_t image_side_records = 2;
+inline constexpr size_t image_side_record_bytes_max = 1024;
+struct image_side_record_slots {
     storage_file image{};
     uint8_t heap[16];
     struct state {
-        bool seen;       // was read or written by this one: number is known
-        bool settled;    // since then, it is known whether it is durable
-        bool in_doubt;   // settled: written, and not flushed since
-        uint64_t number; // of the newest one's write; 0: no note
-    } notes[image_notes];
+        bool seen;             // was read or written by this one: number is known
+        bool durability_known; // since then, it is known whether it is durable
+        bool in_doubt;         // durability_known: written, and not flushed since
+        uint64_t number;       // of the newest one's write; 0: no side record
+    } side_records[image_side_records];
 };
-// Reads the newest valid note. *size 0: no note. path: as resolve_path returns it, and stays valid.
-ty_status image_note_read(const char *path, const ty_storage &storage, image_note_slots &slots, uint32_t note,
-                          void *bytes, size_t capacity, size_t *size);
-ty_status image_note_write(const char *path, const ty_storage &storage, image_note_slots &slots, uint32_t note,
-                           const void *bytes, size_t size, bool durable);
+// Reads the newest valid side record. *size 0: no side record. path: as resolve_path returns it, and stays valid.
+ty_status image_side_record_read(const char *path, const ty_storage &storage, image_side_record_slots &slots,
+                                 uint32_t side_record, void *bytes, size_t capacity, size_t *size);
+ty_status image_side_record_write(const char *path, const ty_storage &storage, image_side_record_slots &slots,
+                                  uint32_t side_record, const void *bytes, size_t size, bool durable);
 // log may be NULL. journal_path NULL: beside the image. *refusal (may be NULL): why an open would be refused because of
 // image and journal; then the fields that depend on the journal are those of the image alone. Its status TY_OK: it
 // would not be refused. locks: a lock shows whether the heap is open, and a concurrent open fails because of that lock;
@@ -189,7 +190,7 @@ struct salvage_sinks {
 };
 ty_status image_salvage(const char *path, const ty_open_options &options, const char *out_path,
                         const salvage_sinks &sinks, ty_salvage_report *report);
-// Returns what is needed to read the log behind the last good epoch. state: as ty_salvage reported it; TY_E_BUSY: it
+// Returns what is needed to read the log after the last good epoch. state: as ty_salvage reported it; TY_E_BUSY: it
 // has changed since. *image is then open and locked, so that no other process writes to the heap's files until it is
 // closed.
 ty_status image_salvage_log(const char *path, const ty_open_options &options, uint64_t state, storage_file *image,
@@ -206,14 +207,14 @@ ty_status image_copy_begin(const char *path, const ty_open_options &options, cop
 // Brings the copies up to date; what they already hold is not read again. Files that change meanwhile may be refused as
 // damaged, or as not belonging together. TY_E_BUSY: an archive heap, which cannot be copied in use.
 ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log);
-// Whether the files have stayed as they were copied. log_end: where the copy of the log ends; all frames behind the
-// mark of the newest batch must have been in the log when it was copied. NULL: the heap has no log. If false, the
+// Whether the files have stayed as they were copied. log_end: where the copy of the log ends; all frames after the
+// redo point of the newest batch must have been in the log when it was copied. NULL: the heap has no log. If false, the
 // copies must be taken again.
 ty_status image_copy_check(image_copy &copy, const log_positions *log_end, bool *whole);
 // Whether the image's headers are as they were when they were copied last.
 ty_status image_copy_unchanged(image_copy &copy, bool *same);
 // When it returns, what was read of the journal is durable: until then it may not have reached the disk.
-ty_status image_copy_settle(image_copy &copy);
+ty_status image_copy_make_durable(image_copy &copy);
 void image_copy_end(image_copy *copy);
 // Refuses what a forked child or a reader must not do; does nothing for a heap without an image.
 ty_status image_check_writer(ty_heap *heap, const char *operation);
@@ -246,8 +247,8 @@ bool image_open_named(ty_heap *heap);
 // Where the processes that had the heap open for writing before this open had their code.
 const code_places &image_code_before(ty_heap *heap);
 // A pointer that a layer above keeps with the heap; NULL at first.
-void image_set_upper(ty_heap *heap, void *upper);
-void *image_upper(ty_heap *heap);
+void image_set_client(ty_heap *heap, void *client);
+void *image_client(ty_heap *heap);
 // The metrics page that the API layer keeps with it; NULL at first, and for a heap without an image.
 void image_set_metrics(ty_heap *heap, struct metrics_page *metrics_page);
 struct metrics_page *image_metrics(ty_heap *heap);
@@ -258,15 +259,15 @@ struct undo_metrics_of {
     uint64_t redoable;
     uint64_t kept_blocks;
     uint64_t kept_bytes;
-    uint64_t used_bytes; // of the undo buffer, with the marks between transactions
+    uint64_t used_bytes; // of the undo buffer, with the records between transactions
     uint64_t room_bytes; // size of the undo buffer
 };
 // One thread at a time. Does nothing for a heap without an image.
-void image_publish_undo(ty_heap *heap, const undo_metrics_of &told);
+void image_publish_undo(ty_heap *heap, const undo_metrics_of &metrics);
 // False: a write is under way, and what was read before still holds.
-bool image_read_undo(ty_heap *heap, undo_metrics_of *told);
+bool image_read_undo(ty_heap *heap, undo_metrics_of *metrics);
 // Held by a thread that registers code in the heap, from before its transaction. Not for a volatile heap.
-os::mutex &image_notes_lock(ty_heap *heap);
+os::mutex &image_code_record_lock(ty_heap *heap);
 const char *image_path(ty_heap *heap);
 // Empty: the journal lies beside the image.
 const char *image_journal_path_elsewhere(ty_heap *heap);

@@ -65,14 +65,14 @@ struct log_record {
     const uint8_t *bytes;
     size_t size;
     uint32_t stream;
-    bool marked;
+    bool independent;
 };
 
 // Reads frames from `from` to the end of the log, and passes records on in the order of their LSNs, without gaps. Where
-// an LSN is missing in the middle, which is possible only with several log streams, the records behind it are left out,
-// except the marked ones: these are passed on, in order. An invalid frame ends a log stream with TY_OK; but if a later
-// frame shows that it had been durable, or a frame of any log stream says that the missing record had been, the result
-// is TY_E_DAMAGED. So it is where the frames at `from` were overwritten, or continue a snapshot that is missing.
+// an LSN is missing in the middle, which is possible only with several log streams, the records after it are left out,
+// except the independent ones: these are passed on, in order. An invalid frame ends a log stream with TY_OK; but if a
+// later frame shows that it had been durable, or a frame of any log stream says that the missing record had been, the
+// result is TY_E_DAMAGED. So it is where the frames at `from` were overwritten, or continue a snapshot that is missing.
 struct log_reader {
     void *context;
     // A record is contiguous in memory, and the 8 bytes before it can be read, too. NULL: not wanted.
@@ -83,43 +83,44 @@ struct log_reader {
     bool read_ahead = false;
     // The log is being written to: what seems to be missing may have been written since.
     bool in_use = false;
-    // Called behind a frame: a reading could begin here whose snapshot holds everything passed on so far. NULL: not
+    // Called after a frame: a reading could begin here whose snapshot holds everything passed on so far. NULL: not
     // wanted.
     ty_status (*frame)(void *context, const log_positions &here) = nullptr;
-    // The reading ends behind the record with this LSN. In use: an LSN that was durable before.
+    // The reading ends after the record with this LSN. In use: an LSN that was durable before.
     uint64_t up_to = UINT64_MAX;
 };
 struct log_contents {
-    log_positions end;  // behind the last valid frames; LSN: of the last record before any gap
-    log_positions next; // where a later reading continues: before all records behind end.lsn, and before the frame of
+    log_positions end;  // after the last valid frames; LSN: of the last record before any gap
+    log_positions next; // where a later reading continues: before all records after end.lsn, and before the frame of
                         // the last record up to there, which a reading returns again if the LSN is one less
-    log_positions tail; // records behind these LSNs are not known to be durable; reading from here returns them (L4)
+    log_positions tail; // records after these LSNs are not known to be durable; reading from here returns them (L4)
     uint64_t highest;   // LSN of any record found
     uint64_t frames;
     uint64_t records; // passed on
     uint64_t record_bytes;
-    uint64_t behind_gap; // of those passed on: marked ones behind a gap
-    uint64_t left_out;   // unmarked ones there
+    uint64_t after_gap; // of those passed on: independent ones after a gap
+    uint64_t left_out;  // unmarked ones there
 };
 // For a log in use: everything that was durable when the call began is passed on, and later records as far as they are
-// found. Those may not be durable yet: a caller that needs it flushes the file. A copy of each ring from its mark in
-// `from` to its mark in `end`, without frames behind, yields the same in log_scan. A reading from `next` continues; it
-// returns records behind a gap again. A reading ends when it has caught up with the writer, or when a function of the
-// reader fails. TY_E_BUSY: what stood there was overwritten, or only a snapshot holds it, so a newer one than that of
-// `from` is durable. A ring reports that by itself as far as it can. So on any other result than TY_OK, and where
-// nothing was found, the caller checks whether the newest snapshot's marks are behind `next`, and then continues from
-// these. If they are not, TY_E_BUSY and TY_E_DAMAGED mean damage. What was passed on is right in any case.
+// found. Those may not be durable yet: a caller that needs it flushes the file. A copy of each ring from its position
+// in `from` to its position in `end`, without frames after, yields the same in log_scan. A reading from `next`
+// continues; it returns records after a gap again. A reading ends when it has caught up with the writer, or when a
+// function of the reader fails. TY_E_BUSY: what stood there was overwritten, or only a snapshot holds it, so a newer
+// one than that of `from` is durable. A ring reports that by itself as far as it can. So on any other result than
+// TY_OK, and where nothing was found, the caller checks whether the newest snapshot's redo points are after `next`,
+// and then continues from these. If they are not, TY_E_BUSY and TY_E_DAMAGED mean damage. What was passed on is right
+// in any case.
 ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_positions &from,
                    const log_reader &reader, log_contents *contents);
 
-// Copies the header, and the frames behind `from`, of a log that others may be writing to, to a file of its own; the
+// Copies the header, and the frames after `from`, of a log that others may be writing to, to a file of its own; the
 // rest of the file is empty. What a scan of the copy returns had all been written, and nothing is missing that was
 // durable before. The copy has blocks of TY_STORAGE_BLOCK.
 // *end: of the frames. Errors: those of a scan of a log in use.
 ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_positions &from,
                    const storage_file &to, log_positions *end);
 
-// A number that changes once a frame is written behind the marks that log_scan found as the end.
+// A number that changes once a frame is written after the ends that log_scan found.
 ty_status log_peek(const ty_log_sink &sink, const log_header &header, const log_positions &end, uint64_t *print);
 
 // ---- Writing
@@ -148,23 +149,23 @@ void log_stop_threads(log *l);
 void log_resume(log *l);
 uint32_t log_streams(const log *l);
 
-// Reserves room for one record of at most `bytes` at *place. Fails with TY_E_SPACE, without a detail, and changes
+// Reserves room for one record of at most `bytes` at *room. Fails with TY_E_SPACE, without a detail, and changes
 // nothing, where the ring has no room until a snapshot frees some, or where the record exceeds log_record_max: then the
 // caller takes a snapshot in place of it. Waits for writes under way if the buffers are full. From here to
 // log_append_end appends of other threads wait.
-// For one appender at a time: the record goes to the first log stream, with the LSN behind the last one.
-ty_status log_append_begin(log *l, size_t bytes, uint8_t **place);
+// For one appender at a time: the record goes to the first log stream, with the LSN after the last one.
+ty_status log_append_begin(log *l, size_t bytes, uint8_t **room);
 // The record is `bytes` long (0: none, the append is abandoned). Returns its LSN.
 uint64_t log_append_end(log *l, size_t bytes);
 
 // The same for many appenders at a time, each in one log stream; those of other log streams do not wait. try_once: if
 // another thread appends there, or the call would have to wait for room, returns TY_E_BUSY at once, without a detail.
 enum class log_turn : uint8_t { wait, try_once };
-ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **place, log_turn turn = log_turn::wait);
+ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **room, log_turn turn = log_turn::wait);
 // The LSN is taken between the two calls, from a counter that all appenders share, with an atomic operation that
 // acquires and releases. Each LSN must be appended, in some log stream, or no later record ever becomes durable.
-// marked: recovery accepts the record even if one before it is missing; its appender vouches for that.
-void log_append_end(log *l, uint32_t stream, size_t bytes, uint64_t lsn, bool marked = false);
+// independent: recovery accepts the record even if one before it is missing; its appender vouches for that.
+void log_append_end(log *l, uint32_t stream, size_t bytes, uint64_t lsn, bool independent = false);
 // Appends records in one frame: a crash leaves all of them or none. In other respects like the first log_append_begin.
 struct log_piece {
     const void *bytes;
@@ -196,16 +197,17 @@ bool log_broken(log *l);
 // transaction that the log does not hold (X7, txn.md). The status and its detail are those of that failure.
 void log_break(log *l, ty_status status);
 
-// The place behind everything appended so far, for a snapshot that is collected now, up to log_last. If others append
-// meanwhile, the caller sets `lsn` afterwards, to an LSN that covers all records before the marks.
+// The position after everything appended so far, for a snapshot that is collected now, up to log_last. If others append
+// meanwhile, the caller sets `lsn` afterwards, to an LSN that covers all records before the redo points.
 log_positions log_positions_now(log *l);
-// A snapshot with these marks is durable: everything up to its LSN is durable, and the space before the marks is free.
-void log_release(log *l, const log_positions &marks);
-// The same for a snapshot taken in place of a log write: since log_positions_now nothing was appended; marks.lsn is
-// that of the marks, or one more when the snapshot holds a transaction that the log does not. What follows starts
-// generations that say so. Repairs a broken log: the snapshot holds what the log could not write. Waits for writes
-// under way.
-void log_continue(log *l, const log_positions &marks);
+// A snapshot with these redo points is durable: everything up to its LSN is durable, and the space before the redo
+// points is free.
+void log_release(log *l, const log_positions &redo_points);
+// The same for a snapshot taken in place of a log write: since log_positions_now nothing was appended; redo_points.lsn
+// is that of the redo points, or one more when the snapshot holds a transaction that the log does not. What follows
+// starts generations that say so. Repairs a broken log: the snapshot holds what the log could not write. Waits for
+// writes under way.
+void log_continue(log *l, const log_positions &redo_points);
 
 struct log_metrics {
     uint64_t frames;

@@ -8,7 +8,7 @@ namespace taiyen {
 
 class arena {
 public:
-    ty_status create(size_t most_bytes) { return memory_.create_aside(most_bytes); }
+    ty_status create(size_t most_bytes) { return memory_.create_claimed(most_bytes); }
     void destroy() { memory_.destroy(); } // also if it was never created
 
     // Makes the first `bytes` bytes usable. Expected: TY_E_MEMORY.

@@ -19,13 +19,13 @@ constexpr size_t digits = size_t{1} << digit_bits;
 void rank(const range_entry *entries, size_t count, size_t *ranks) {
     for (size_t i = 0; i < count; i++) {
         const uint64_t key = entries[i].key;
-        size_t behind = 0;
+        size_t after = 0;
         for (size_t k = 0; k < i; k++) {
             size_t later = entries[k].key > key;
             ranks[k] += later;
-            behind += later;
+            after += later;
         }
-        ranks[i] = i - behind;
+        ranks[i] = i - after;
     }
 }
 
@@ -43,8 +43,8 @@ void keep_first_changes(record_words *words, size_t *different) {
     uint64_t last = UINT64_MAX;
     *different = 0;
     for (size_t i = 0; i < words->count; i++) {
-        const uint64_t place = words->place[i], difference = words->difference[i];
-        words->place[kept] = place;
+        const uint64_t place = words->number[i], difference = words->difference[i];
+        words->number[kept] = place;
         words->value[kept] = words->value[i];
         words->difference[kept] = difference;
         bool again = place == last;
@@ -369,21 +369,21 @@ bool range_cache::changed_words(record_words *changed, size_t *declared) const {
         uint64_t word = entries[i].first(), now;
         memcpy(&now, base_ + word * 8, 8);
         uint64_t difference = now ^ *entries[i].before;
-        changed->place[ranks[i]] = word;
+        changed->number[ranks[i]] = word;
         changed->value[ranks[i]] = now;
         changed->difference[ranks[i]] = difference;
         all_changed &= difference != 0;
     }
     bool repeated = false;
     for (size_t i = 1; i < size; i++)
-        repeated |= changed->place[i] == changed->place[i - 1];
+        repeated |= changed->number[i] == changed->number[i - 1];
     changed->count = *declared = size;
     if (repeated || !all_changed) [[unlikely]]
         keep_first_changes(changed, declared);
     return true;
 }
 
-// Merges the entries behind the barrier, and compacts their copies.
+// Merges the entries after the barrier, and compacts their copies.
 ty_status range_cache::compact() {
     range_entry *entries = entries_.as<range_entry>() + barrier_;
     size_t size = count() - barrier_;

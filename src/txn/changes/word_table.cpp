@@ -46,7 +46,7 @@ void word_table::change(uint64_t word, uint32_t value) {
     slots_.as<slot>()[place(word)].value = value;
 }
 
-// Entries behind it that would no longer be found move up.
+// Entries after it that would no longer be found move up.
 void word_table::erase(uint64_t word) {
     slot *slots = slots_.as<slot>();
     size_t hole = place(word);
@@ -65,7 +65,7 @@ void word_table::erase(uint64_t word) {
     count_--;
 }
 
-// Copies the old slots behind the new ones, and inserts them from there.
+// Copies the old slots after the new ones, and inserts them from there.
 ty_status word_table::grow() {
     size_t old_capacity = capacity_;
     if (ty_status status = slots_.provide(3 * old_capacity * sizeof(slot)))

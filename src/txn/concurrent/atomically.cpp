@@ -10,10 +10,10 @@ constexpr unsigned outers_max = 16;
 
 // A body on another heap around this one, with its state from before this one's run: what that run has done there, in
 // parts, is rolled back with it.
-struct outer_mark {
+struct outer_savepoint {
     ty_atomic_txn *txn;
-    stm::transaction::part_mark words;
-    block_mark blocks;
+    stm::transaction::part_savepoint words;
+    block_savepoint blocks;
 };
 
 // What a body is called with, and its result.
@@ -37,36 +37,36 @@ struct body_call {
     uint64_t timestamp = 0;
     // The bodies of this thread on other heaps around it (X31).
     unsigned outer_count = 0;
-    bool marked = false; // by a run that has not committed
-    outer_mark outers[outers_max];
+    bool saved = false; // by a run that has not committed
+    outer_savepoint outers[outers_max];
 
     bool within() const { return outer_count != 0; }
 };
 
 stm::verdict verdict_of(ty_atomic_txn &txn, ty_status status) {
     if (txn.waits)
-        return stm::verdict::wait;
+        return stm::verdict::retry;
     return status == TY_OK ? stm::verdict::commit : stm::verdict::roll_back;
 }
 
 void outers_back(body_call &call) {
-    for (unsigned i = call.outer_count; call.marked && i-- > 0;) {
-        const outer_mark &outer = call.outers[i];
+    for (unsigned i = call.outer_count; call.saved && i-- > 0;) {
+        const outer_savepoint &outer = call.outers[i];
         if (outer.txn->own->lost() != TY_OK) // it is rolled back as a whole
             continue;
         outer.txn->own->back_to(outer.words);
         blocks_back_to(*outer.txn, outer.blocks);
     }
-    call.marked = false;
+    call.saved = false;
 }
 
-void mark_outers(body_call &call) {
+void save_outers(body_call &call) {
     outers_back(call);
     for (unsigned i = 0; i < call.outer_count; i++) {
         ty_atomic_txn &txn = *call.outers[i].txn;
-        call.outers[i] = {&txn, txn.own->mark(), blocks_mark(txn)};
+        call.outers[i] = {&txn, txn.own->savepoint(), blocks_savepoint(txn)};
     }
-    call.marked = true;
+    call.saved = true;
 }
 
 stm::verdict call_body(stm::transaction &own, void *context) {
@@ -83,11 +83,11 @@ stm::verdict call_body(stm::transaction &own, void *context) {
             own.give_way_elsewhere();
             return stm::verdict::roll_back;
         }
-        mark_outers(call);
+        save_outers(call);
     }
     call.runs++;
-    if (const txn_runtime *rt = txn.all->rt; rt && rt->spoiled.load(std::memory_order_acquire)) { // while this waited
-        call.status = refuse_spoiled(*rt, "run a transaction");
+    if (const txn_runtime *rt = txn.all->rt; rt && rt->poisoned.load(std::memory_order_acquire)) { // while this waited
+        call.status = refuse_poisoned(*rt, "run a transaction");
         return stm::verdict::roll_back;
     }
     auto run = [&call] { call.status = call.body(call.txn, call.context); };
@@ -105,8 +105,8 @@ ty_status refuse(const concurrent_heap &all, const ty_atomic_options &options) {
         return TY_OK;
     if (all.rt->receives.load(std::memory_order_relaxed) && !options.reads_only) // LK7: nobody else writes
         return refuse_received(*all.rt, call);
-    if (all.rt->spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(*all.rt, call);
+    if (all.rt->poisoned.load(std::memory_order_relaxed))
+        return refuse_poisoned(*all.rt, call);
     if (txn_current(all.heap) != nullptr)
         return failure(TY_E_ARGUMENT, "%s: this thread has one of ty_begin under way on the heap", call)
             .remedy("commit it or roll it back first; or store directly, as nobody else stores meanwhile");
@@ -129,8 +129,8 @@ ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atom
                    bool *committed) {
     if (options.irrevocable && !txn.own->is_alone())
         return refuse_irrevocable_within();
-    const stm::transaction::part_mark words = txn.own->mark();
-    const block_mark blocks = blocks_mark(txn);
+    const stm::transaction::part_savepoint words = txn.own->savepoint();
+    const block_savepoint blocks = blocks_savepoint(txn);
     ty_status status = TY_E_BUSY;
     os::caught thrown;
     auto run = [&] { status = body(&txn, context); };
@@ -204,7 +204,7 @@ ty_status call_due(ty_atomic_txn &txn, ty_status status) {
     return status == TY_OK ? TY_OK : report_again(error, status);
 }
 
-// Sleeps as long as the body asks to wait. It commits nothing.
+// Sleeps as long as the body retries. It commits nothing.
 ty_status wait_alone(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call) {
     bool committed = false;
     call.only_waits = true;
@@ -267,7 +267,7 @@ void after_commit(ty_atomic_txn &txn) {
     txn.record.trim();
     txn.sorting.trim();
     txn.freed.trim();
-    txn.own_blocks.trim();
+    txn.own_allocations.trim();
     retired_free_some(txn);
     txn_runtime *rt = txn.all->rt;
     if (rt == nullptr || !snapshots_look_is_due(++txn.commits, txn.bytes_since))
@@ -303,7 +303,7 @@ ty_status refuse_within_another(const ty_atomic_options &options) {
         call.outers[i].txn->parts++;
     }
     call.outer_count = count;
-    call.tried.waits = stm::patience::none;
+    call.tried.waits = stm::wait_policy::never;
     return TY_OK;
 }
 
@@ -338,7 +338,7 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
     const bool waits = options.commit != TY_COMMIT_ASYNC;
     commit_watch watch(all->rt != nullptr && !options.reads_only ? &all->rt->times : nullptr,
                        waits ? commit_timed::durable : commit_timed::asynchronous, txn->commits);
-    body_call call; // the marks need no zeros
+    body_call call; // the savepoints need no zeros
     call.txn = txn;
     call.body = body;
     call.context = context;
@@ -366,7 +366,7 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
     return status;
 }
 
-ty_status atomic_wait(ty_atomic_txn *txn) {
+ty_status atomic_retry(ty_atomic_txn *txn) {
     if (txn->own->lost() == TY_OK)
         txn->waits = true;
     return TY_E_BUSY;
@@ -384,9 +384,9 @@ ty_status atomic_restart(ty_atomic_txn *txn) {
     return TY_E_BUSY;
 }
 
-ty_status atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context) {
-    const stm::transaction::part_mark words = txn->own->mark();
-    const block_mark blocks = blocks_mark(*txn);
+ty_status atomic_or_else(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context) {
+    const stm::transaction::part_savepoint words = txn->own->savepoint();
+    const block_savepoint blocks = blocks_savepoint(*txn);
     ty_status status = TY_E_BUSY;
     os::caught thrown;
     auto run = [&] { status = first(txn, context); };
@@ -457,7 +457,8 @@ namespace {
 [[gnu::noinline]] ty_status store_slowly(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return bytes != 0 ? not_in_blocks("store", address, bytes) : TY_OK;
-    if (is_own(*txn, address, bytes) && !fault("own_block_stored_at_the_commit")) // X32: it is in the block at once
+    if (is_own(*txn, address, bytes) &&
+        !fault("store_to_an_own_allocation_at_the_commit")) // X32: it is in the block at once
         return store_own(*txn, address, value, bytes);
     uint32_t half;
     if (stm::is_half(address, bytes)) {
@@ -475,7 +476,7 @@ namespace {
 [[gnu::noinline]] ty_status store_perhaps_own(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     uint64_t word;
     memcpy(&word, value, sizeof word);
-    if (txn->own_blocks.last_holds(address, bytes) && txn->parts == 0 && txn->own->lost() == TY_OK) {
+    if (txn->own_allocations.last_holds(address, bytes) && txn->parts == 0 && txn->own->lost() == TY_OK) {
         memcpy(address, &word, sizeof word); // X32: a store to an own block is in the block at once
         return TY_OK;
     }
@@ -509,8 +510,8 @@ ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, siz
     return TY_OK;
 }
 
-void atomic_expect(ty_atomic_txn *txn, const void *const *addresses, size_t count) {
-    txn->own->expect(addresses, count);
+void atomic_prefetch(ty_atomic_txn *txn, const void *const *addresses, size_t count) {
+    txn->own->prefetch(addresses, count);
 }
 
 ty_status atomic_on_commit(ty_atomic_txn *txn, void (*function)(void *context), void *context) {

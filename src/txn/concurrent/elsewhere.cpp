@@ -12,10 +12,10 @@ namespace {
 
 using hold = ty_atomic_txn::hold;
 
-bool take(const hold &wanted, stm::patience waits) {
+bool take(const hold &wanted, stm::wait_policy waits) {
     ty_atomic_txn &txn = *wanted.txn;
     txn_runtime *rt = wanted.with_rwlock ? txn.all->rt : nullptr;
-    if (rt != nullptr && waits == stm::patience::any)
+    if (rt != nullptr && waits == stm::wait_policy::any)
         rt->rwlock.lock();
     else if (rt != nullptr && !rt->rwlock.try_lock())
         return false;
@@ -50,10 +50,10 @@ void note(ty_atomic_txn &outermost, ty_atomic_txn &wanted, bool with_rwlock) {
 
 void take_all(const ty_atomic_txn &outermost, unsigned first) {
     for (;;) {
-        take(outermost.holds[first], stm::patience::any);
+        take(outermost.holds[first], stm::wait_policy::any);
         unsigned missed = outermost.hold_count;
         for (unsigned i = 0; i < outermost.hold_count && missed == outermost.hold_count; i++)
-            if (i != first && !take(outermost.holds[i], stm::patience::none))
+            if (i != first && !take(outermost.holds[i], stm::wait_policy::never))
                 missed = i;
         if (missed == outermost.hold_count)
             return;

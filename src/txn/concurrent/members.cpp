@@ -67,7 +67,7 @@ ty_status take_member(concurrent_heap &all, ty_atomic_txn **taken) {
         return status;
     }
     txn->all = &all;
-    txn->own->upper = txn;
+    txn->own->client = txn;
     txn->stream = all.members++;
     txn->next_member = all.first;
     all.first = txn;

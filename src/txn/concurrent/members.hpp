@@ -112,7 +112,7 @@ private:
 };
 
 // X32: which blocks are the transaction's own, and what a part has to restore in them.
-class own_blocks_of_txn {
+class allocations_of_txn {
 public:
     void add(const char *base, const block_note &made);
     bool may_hold(uint64_t word) const { return word >= low_ && word < high_; }
@@ -157,21 +157,21 @@ struct ty_atomic_txn : taiyen::running_body {
     taiyen::os::array<taiyen::block_note> allocs;
     taiyen::os::array<taiyen::block_note> frees;
     taiyen::block_index freed;
-    taiyen::own_blocks_of_txn own_blocks;
-    taiyen::os::array<taiyen::stm::written_word> own_before; // old values in own blocks, for parts that are rolled back
+    taiyen::allocations_of_txn own_allocations;
+    taiyen::os::array<taiyen::stm::written_word> old_values; // old values in own blocks, for parts that are rolled back
     uint32_t parts;                                          // number of parts that run
     taiyen::os::array<taiyen::root_note> roots;
     bool has_rwlock; // it is alone, and no snapshot is taken meanwhile: it may commit by one
     taiyen::commit_way way;
     ty_commit_mode mode;
     bool vouched; // its record may be recovered alone
-    bool waits;   // its body asked to wait
+    bool waits;   // its body retries
 
     // Of its commit.
     uint32_t stream; // its own log stream
     uint32_t ring;   // the stream that the record goes to
-    bool appending;  // a place in the log is held:
-    uint8_t *place;
+    bool appending;  // a position in the log is held:
+    uint8_t *reserved;
     bool too_long;   // it is too long for a record
     bool log_failed; // the log had no room, or was broken
     size_t roots_set;
@@ -262,16 +262,16 @@ extern const other_writers others_of_concurrent;
 
 // ---- memory.cpp
 
-struct block_mark {
+struct block_savepoint {
     size_t allocs;
     size_t frees;
     size_t roots;
-    size_t own_before;
+    size_t old_values;
 };
-inline block_mark blocks_mark(const ty_atomic_txn &txn) {
-    return {txn.allocs.count(), txn.frees.count(), txn.roots.count(), txn.own_before.count()};
+inline block_savepoint blocks_savepoint(const ty_atomic_txn &txn) {
+    return {txn.allocs.count(), txn.frees.count(), txn.roots.count(), txn.old_values.count()};
 }
-void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark);
+void blocks_back_to(ty_atomic_txn &txn, const block_savepoint &to);
 inline bool blocks_touched(const ty_atomic_txn &txn) {
     return (txn.allocs.count() | txn.frees.count() | txn.roots.count()) != 0;
 }
@@ -293,8 +293,8 @@ void retired_free_some(ty_atomic_txn &txn);
 bool retired_free_all(concurrent_heap &all);
 
 inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
-    return txn.own_blocks.may_hold(word_at(*txn.all, address)) &&
-           txn.own_blocks.holds(txn.all->heap, txn.all->base, txn.allocs, address, bytes);
+    return txn.own_allocations.may_hold(word_at(*txn.all, address)) &&
+           txn.own_allocations.holds(txn.all->heap, txn.all->base, txn.allocs, address, bytes);
 }
 
 // ---- elsewhere.cpp

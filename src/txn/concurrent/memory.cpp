@@ -123,7 +123,7 @@ ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **b
     const block_note made{word_at(all, *block), bytes / 8};
     ty_status status = txn.allocs.push(made);
     if (status == TY_OK)
-        txn.own_blocks.add(all.base, made);
+        txn.own_allocations.add(all.base, made);
     else
         static_cast<void>(heap_free(*block)); // it was just allocated
     return status;
@@ -134,9 +134,9 @@ void free_noted(ty_atomic_txn &txn, size_t from) {
         if (!fault("rollback_keeps_allocated_blocks"))
             static_cast<void>(heap_free(address_of(*txn.all, txn.allocs[i].word))); // it is the transaction's own
     txn.allocs.cut(from);
-    txn.own_blocks.forget();
+    txn.own_allocations.forget();
     for (const block_note &left : txn.allocs)
-        txn.own_blocks.add(txn.all->base, left);
+        txn.own_allocations.add(txn.all->base, left);
 }
 
 ty_status set_root(ty_atomic_txn &txn, const root_note &root, void *address) {
@@ -255,15 +255,15 @@ size_t retired_blocks::take(uint64_t oldest, block_note *to, size_t most) {
     return taken;
 }
 
-void own_blocks_of_txn::add(const char *base, const block_note &made) {
+void allocations_of_txn::add(const char *base, const block_note &made) {
     low_ = std::min(low_, made.word);
     high_ = std::max(high_, made.word + made.words);
     last_at_ = reinterpret_cast<uintptr_t>(base) + made.word * 8;
     last_bytes_ = made.words * 8;
 }
 
-bool own_blocks_of_txn::holds(ty_heap *heap, const char *base, const os::array<block_note> &allocs, const void *address,
-                              size_t bytes) {
+bool allocations_of_txn::holds(ty_heap *heap, const char *base, const os::array<block_note> &allocs,
+                               const void *address, size_t bytes) {
     const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(base);
     if (last_holds(address, bytes))
         return true;
@@ -299,7 +299,7 @@ ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t
         const auto count = static_cast<unsigned>(std::min<uintptr_t>(8 - first, end - at));
         const uint64_t mask = count == 8 ? UINT64_MAX : ((uint64_t{1} << count * 8) - 1) << first * 8;
         auto *word = reinterpret_cast<uint64_t *>(at - first);
-        if (ty_status status = txn.own_before.push({word, *word, mask}))
+        if (ty_status status = txn.old_values.push({word, *word, mask}))
             return status;
         at += count;
     }
@@ -307,20 +307,20 @@ ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t
     return TY_OK;
 }
 
-void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark) {
-    if (txn.frees.count() != mark.frees)
+void blocks_back_to(ty_atomic_txn &txn, const block_savepoint &to) {
+    if (txn.frees.count() != to.frees)
         txn.freed.forget();
-    txn.frees.cut(mark.frees);
-    txn.roots.cut(mark.roots);
-    for (size_t i = txn.own_before.count(); mark.allocs != 0 && i-- > mark.own_before;) {
-        const stm::written_word &before = txn.own_before[i];
+    txn.frees.cut(to.frees);
+    txn.roots.cut(to.roots);
+    for (size_t i = txn.old_values.count(); to.allocs != 0 && i-- > to.old_values;) {
+        const stm::written_word &before = txn.old_values[i];
         *before.word = (*before.word & ~before.mask) | (before.value & before.mask);
     }
-    txn.own_before.cut(mark.own_before);
-    if (txn.allocs.count() == mark.allocs)
+    txn.old_values.cut(to.old_values);
+    if (txn.allocs.count() == to.allocs)
         return;
     latch_enter(txn);
-    free_noted(txn, mark.allocs);
+    free_noted(txn, to.allocs);
     latch_leave(txn);
 }
 
@@ -354,8 +354,8 @@ void blocks_finish_commit(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
     }
     if (txn.frees.count() != 0)
         txn.retired.push(timestamp, txn.frees); // blocks_prepare made room
-    txn.own_blocks.forget();
-    txn.own_before.clear();
+    txn.own_allocations.forget();
+    txn.old_values.clear();
     txn.freed.forget();
     txn.allocs.clear();
     txn.frees.clear();
@@ -497,8 +497,8 @@ void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size) {
     const size_t bytes = found.words * 8;
     if (size <= bytes && size >= bytes / 2)
         return block;
-    const stm::transaction::part_mark before = txn->own->mark();
-    const block_mark blocks = blocks_mark(*txn);
+    const stm::transaction::part_savepoint before = txn->own->savepoint();
+    const block_savepoint blocks = blocks_savepoint(*txn);
     void *made = atomic_alloc(txn, size, 0);
     if (made == nullptr)
         return nullptr;

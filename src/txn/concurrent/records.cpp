@@ -12,7 +12,7 @@ constexpr uint64_t record_words_worth_making = uint64_t{8} << 20; // with more i
 constexpr uint8_t void_record = 0xf0; // "a part starts", with nothing after it: a timestamp without changes (X23)
 
 ty_atomic_txn &txn_of(stm::transaction &own) {
-    return *static_cast<ty_atomic_txn *>(own.upper);
+    return *static_cast<ty_atomic_txn *>(own.client);
 }
 
 uint64_t load_word(const uint64_t *word) {
@@ -33,14 +33,14 @@ bool is_in_blocks(const concurrent_heap &all, const uint64_t *word) {
 
 void sort_words(record_words &words) {
     for (size_t i = 1; i < words.count; i++) {
-        const uint64_t place = words.place[i], value = words.value[i], difference = words.difference[i];
+        const uint64_t number = words.number[i], value = words.value[i], difference = words.difference[i];
         size_t at = i;
-        for (; at > 0 && words.place[at - 1] > place; at--) {
-            words.place[at] = words.place[at - 1];
+        for (; at > 0 && words.number[at - 1] > number; at--) {
+            words.number[at] = words.number[at - 1];
             words.value[at] = words.value[at - 1];
             words.difference[at] = words.difference[at - 1];
         }
-        words.place[at] = place;
+        words.number[at] = number;
         words.value[at] = value;
         words.difference[at] = difference;
     }
@@ -53,7 +53,7 @@ ty_status encode_words(ty_atomic_txn &txn, const stm::write_set &writes) {
         const uint64_t before = load_word(written.word), now = value_of(written, before);
         if (now == before || !is_in_blocks(*txn.all, written.word))
             continue;
-        words.place[words.count] = word_at(*txn.all, written.word);
+        words.number[words.count] = word_at(*txn.all, written.word);
         words.value[words.count] = now;
         words.difference[words.count++] = now ^ before;
     }
@@ -75,10 +75,10 @@ bool by_word(const block_note &a, const block_note &b) {
 
 // The block of the sorted notes in which the word lies.
 const block_note *block_around(const block_note *first, const block_note *end, uint64_t word) {
-    const block_note *behind = std::upper_bound(first, end, block_note{word, 0}, by_word);
-    if (behind == first)
+    const block_note *after = std::upper_bound(first, end, block_note{word, 0}, by_word);
+    if (after == first)
         return nullptr;
-    const block_note *found = behind - 1;
+    const block_note *found = after - 1;
     return word - found->word < found->words ? found : nullptr;
 }
 
@@ -94,7 +94,7 @@ struct record_maker {
     size_t operation_count = 0;
     word_range *ranges = nullptr;
     size_t range_count = 0;
-    uint64_t *places = nullptr;
+    uint64_t *word_numbers = nullptr;
     uint64_t *before = nullptr;
     uint64_t *now = nullptr;
     size_t word_count = 0;
@@ -130,7 +130,7 @@ ty_status record_maker::provide() {
     take(gone, txn.frees.count());
     take(operations, blocks + txn.roots.count());
     take(ranges, words + txn.allocs.count());
-    take(places, words);
+    take(word_numbers, words);
     take(before, words);
     take(now, words);
     return TY_OK;
@@ -182,11 +182,11 @@ void record_maker::add_words() {
         if (block_around(made, made + made_count, word) != nullptr)
             __atomic_store_n(written.word, will, __ATOMIC_RELAXED);
         else if (will != held && block_around(gone, gone + gone_count, word) == nullptr)
-            places[word_count++] = word;
+            word_numbers[word_count++] = word;
     }
-    std::sort(places, places + word_count);
+    std::sort(word_numbers, word_numbers + word_count);
     for (size_t i = 0; i < word_count; i++) {
-        uint64_t *word = static_cast<uint64_t *>(address_of(*txn.all, places[i]));
+        uint64_t *word = static_cast<uint64_t *>(address_of(*txn.all, word_numbers[i]));
         before[i] = load_word(word);
         now[i] = value_of(*writes.find(word), before[i]);
     }
@@ -202,10 +202,10 @@ void record_maker::make_ranges() {
     };
     for (size_t i = 0; i < word_count;) {
         size_t end = i + 1;
-        while (end < word_count && places[end] == places[end - 1] + 1 && end - i < piece_max)
+        while (end < word_count && word_numbers[end] == word_numbers[end - 1] + 1 && end - i < piece_max)
             end++;
-        add_blocks_before(places[i]);
-        ranges[range_count++] = {places[i], static_cast<uint32_t>(end - i), false, before + i, now + i};
+        add_blocks_before(word_numbers[i]);
+        ranges[range_count++] = {word_numbers[i], static_cast<uint32_t>(end - i), false, before + i, now + i};
         i = end;
     }
     add_blocks_before(UINT64_MAX);
@@ -260,16 +260,16 @@ void put_words_back(ty_atomic_txn &txn, const stm::write_set &writes) {
 
 // Takes the thread's own log stream, or one that no other thread has just now. Threads that wait for the disk share the
 // first: so one write serves all of them.
-ty_status take_place(ty_atomic_txn &txn, taiyen::log *log) {
+ty_status reserve_record(ty_atomic_txn &txn, taiyen::log *log) {
     const uint32_t count = log_streams(log), own = txn.mode == TY_COMMIT_SYNC ? 0 : txn.stream % count;
     for (uint32_t i = 0; i < count && txn.mode != TY_COMMIT_SYNC; i++) {
         txn.ring = (own + i) % count;
-        ty_status status = log_append_begin(log, txn.ring, txn.record_bytes, &txn.place, log_turn::try_once);
+        ty_status status = log_append_begin(log, txn.ring, txn.record_bytes, &txn.reserved, log_turn::try_once);
         if (status != TY_E_BUSY && status != TY_E_SPACE)
             return status;
     }
     txn.ring = own;
-    return log_append_begin(log, own, txn.record_bytes, &txn.place);
+    return log_append_begin(log, own, txn.record_bytes, &txn.reserved);
 }
 
 // X23: timestamps rise in the log, as the place is held until the record has its timestamp.
@@ -281,7 +281,7 @@ ty_status append_later(ty_atomic_txn &txn, const stm::write_set &writes) {
         return TY_E_SPACE;
     if (status != TY_OK)
         return status;
-    status = take_place(txn, log);
+    status = reserve_record(txn, log);
     txn.appending = status == TY_OK;
     txn.log_failed = status != TY_OK;
     return status;
@@ -322,14 +322,14 @@ void append(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
     if (timestamp == 0) {
         bytes = 0;
     } else if (!valid) {
-        *txn.place = void_record;
+        *txn.reserved = void_record;
         bytes = 1;
     } else {
-        memcpy(txn.place, txn.record.begin(), bytes);
+        memcpy(txn.reserved, txn.record.begin(), bytes);
     }
-    const bool marked = txn.mode == TY_COMMIT_STREAM && valid && !blocks_touched(txn);
-    log_append_end(txn.all->rt->log, txn.ring, bytes, timestamp, marked);
-    txn.vouched = marked;
+    const bool independent = txn.mode == TY_COMMIT_STREAM && valid && !blocks_touched(txn);
+    log_append_end(txn.all->rt->log, txn.ring, bytes, timestamp, independent);
+    txn.vouched = independent;
     txn.appending = false;
     if (bytes == 0)
         return;
@@ -381,7 +381,7 @@ ty_status scratch::provide(size_t bytes) {
         return TY_OK;
     const size_t wanted = bytes < 256 ? 256 : bytes + bytes / 2;
     free(bytes_);
-    bytes_ = static_cast<uint8_t *>(os::own_malloc(wanted));
+    bytes_ = static_cast<uint8_t *>(os::internal_malloc(wanted));
     room_ = bytes_ != nullptr ? wanted : 0;
     if (bytes_ == nullptr)
         return failure(TY_E_MEMORY, "make the record of a transaction: %zu bytes", wanted)

@@ -66,7 +66,7 @@ void frees_go_on(concurrent_heap &all) {
 ty_status begin_snapshot(other_writers &others) {
     concurrent_heap &all = heap_of_others(others);
     all.frees_wait.store(1, std::memory_order_relaxed);
-    if (!fault("snapshot_beside_who_changes_blocks"))
+    if (!fault("fuzzy_snapshot_beside_block_changes"))
         latch_close(all);
     size_t count = 0;
     ty_status status;

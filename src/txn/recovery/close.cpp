@@ -18,14 +18,14 @@ ty_status refuse_replica(const txn_runtime &rt, const char *call) {
     return failure(TY_E_BUSY, "%s: it is receiving", call).remedy("end the replica first (ty_replica_end)");
 }
 
-// The last snapshot's checkpoint LSN has nothing behind it.
+// The last snapshot's checkpoint LSN has nothing after it.
 ty_status close_with_log(txn_runtime &rt) {
     if (ty_status status = refuse_within(rt, "close a heap"))
         return status;
     if (rt.txn->owner.load(std::memory_order_relaxed) != 0 || rt.grouped.load(std::memory_order_relaxed))
         return refuse_while_busy("close a heap");
-    if (rt.spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(rt, "close a heap");
+    if (rt.poisoned.load(std::memory_order_relaxed))
+        return refuse_poisoned(rt, "close a heap");
     if (ty_status status = refuse_replica(rt, "close a heap"))
         return status;
     runtime_shut(rt);
@@ -34,7 +34,7 @@ ty_status close_with_log(txn_runtime &rt) {
     ty_status status = rt.rwlock.try_lock() ? TY_OK : refuse_while_busy("close a heap");
     bool locked = !status, list_removed = false;
     if (!status)
-        status = sink_check(rt.own_sink);
+        status = sink_check(rt.internal_sink);
     if (!status && rt.others)
         status = rt.others->finish(*rt.others);
     if (!status)
@@ -50,11 +50,11 @@ ty_status close_with_log(txn_runtime &rt) {
         // X11: the log's thread, whose check uses the image, ends before the image does.
         if (!fault("log_thread_outlives_the_image"))
             log_stop_threads(rt.log);
-        log_positions mark =
+        log_positions redo_point =
             log_positions_now(rt.log); // LK6: whole transactions, also those that the log does not hold
         if (!fault("close_forgets_what_the_log_lacks"))
-            mark = with_lsn(mark, mark.lsn + rt.unlogged.load(std::memory_order_relaxed));
-        status = image_close(heap, &mark);
+            redo_point = with_lsn(redo_point, redo_point.lsn + rt.unlogged.load(std::memory_order_relaxed));
+        status = image_close(heap, &redo_point);
     }
     if (!status) {
         rt.heap = nullptr;
@@ -65,7 +65,7 @@ ty_status close_with_log(txn_runtime &rt) {
     const ty_error error = keep_error();
     if (snapshots_create(rt))
         rt.threads = false;
-    const bool removed = list_removed && !fault("commits_behind_a_list_that_is_gone");
+    const bool removed = list_removed && !fault("commits_after_a_list_that_is_gone");
     if (removed || rt.unlogged.load(std::memory_order_relaxed) ||
         (!image_open_named(heap) && !fault("commits_on_a_closed_header")))
         log_break(rt.log, status); // X3, X7: a commit counts with the snapshot that makes the files say so
@@ -109,7 +109,7 @@ ty_status txn_discard(ty_heap *heap) {
 }
 
 ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
-                      const in_doubt_resolver *resolver, const open_judge *judge) {
+                      const in_doubt_resolver *resolver, const open_validator *validator) {
     txn_runtime *rt = runtime_of(*heap);
     if (!rt || !rt->log)
         return failure(TY_E_ARGUMENT, "rebuild a heap that has no log, or is open for reading only")
@@ -133,7 +133,7 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
     existing.mode = TY_OPEN_EXISTING;
     static_cast<void>(txn_discard(*heap)); // it is gone in any case
     *heap = nullptr;
-    ty_status status = txn_open(path, existing, heap, report, resolver, judge);
+    ty_status status = txn_open(path, existing, heap, report, resolver, validator);
     free(path);
     return status;
 }

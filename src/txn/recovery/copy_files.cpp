@@ -77,31 +77,31 @@ private:
     }
 
     ty_status take(bool *whole) {
-        image_log told{};
-        if (ty_status status = image_copy_take(*image_, copies_, &told))
+        image_log recorded{};
+        if (ty_status status = image_copy_take(*image_, copies_, &recorded))
             return status;
         log_positions log_end{};
-        ty_status status = told.log_identity ? copy_log(told, &log_end) : TY_OK;
-        if (status) // TY_E_BUSY: the writer has gone past the snapshot's place
+        ty_status status = recorded.log_identity ? copy_log(recorded, &log_end) : TY_OK;
+        if (status) // TY_E_BUSY: the writer has gone past the snapshot's position
             return status == TY_E_BUSY ? TY_OK : status;
-        status = image_copy_check(*image_, told.log_identity ? &log_end : nullptr, whole);
+        status = image_copy_check(*image_, recorded.log_identity ? &log_end : nullptr, whole);
         if (status || !*whole)
             return status;
-        status = image_copy_settle(*image_);
-        return status || !told.log_identity ? status : flush_log();
+        status = image_copy_make_durable(*image_);
+        return status || !recorded.log_identity ? status : flush_log();
     }
 
-    ty_status copy_log(const image_log &told, log_positions *end) {
+    ty_status copy_log(const image_log &recorded, log_positions *end) {
         ty_log_sink *sink = nullptr;
         ty_status status = file_sink_open(log_path_, false, *options_.storage, &sink);
         if (status) // a missing one: the open of the copies decides what that means
             return status == TY_E_NOT_FOUND ? TY_OK : status;
         log_identity identity{};
-        memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
-        identity.log = told.log_identity;
+        memcpy(identity.heap, recorded.heap_identity, sizeof identity.heap);
+        identity.log = recorded.log_identity;
         status = log_to_.is_open() ? TY_OK : copies_.add(log_path_, sink->size_bytes, &log_to_);
         if (!status)
-            status = log_copy(*sink, log_path_, identity, told.mark, log_to_, end);
+            status = log_copy(*sink, log_path_, identity, recorded.redo_point, log_to_, end);
         sink_destroy(sink);
         return status;
     }

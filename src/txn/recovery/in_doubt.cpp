@@ -23,14 +23,14 @@ bool can_ask(const heap_opening &state) {
 failure in_doubt_failure(const heap_opening &state, const char *call) {
     return failure(TY_E_IN_DOUBT, "%s: its transaction %llu is prepared, and in doubt", call,
                    (unsigned long long)state.plan.in_doubt)
-        .at(state.place.path);
+        .at(state.location.path);
 }
 
 ty_status refuse_in_doubt(const heap_opening &state) {
     if (state.detaches)
         return in_doubt_failure(state, "take the log from a heap").remedy("open it as a transactional heap first");
     return in_doubt_failure(state, "open a heap")
-        .remedy("open it with the option outcome, which tells whether it was committed, or resolve it by hand: taiyen "
+        .remedy("open it with the option outcome, which says whether it was committed, or resolve it by hand: taiyen "
                 "resolve");
 }
 
@@ -44,15 +44,15 @@ ty_in_doubt_txn in_doubt_txn_of(const heap_opening &state, bool durable) {
 
 // Asks for the outcome. durable: what is in doubt is durable.
 ty_status ask(heap_opening &state, ty_heap *heap, bool durable) {
-    char why[256] =
-        "open it again when its outcome can be told, or resolve it by hand (taiyen resolve); now the program "
-        "does not know";
+    char why[256] = "open it again when its outcome is known, or resolve it by hand (taiyen resolve); now the program "
+                    "does not know";
     const ty_in_doubt_txn in_doubt = in_doubt_txn_of(state, durable);
     ty_open_options options = state.options;
     if (state.beside)
         options.storage = state.beside->storage;
-    state.outcome = options.outcome && !state.beside ? options.outcome(&in_doubt, options.outcome_context)
-                                                     : state.resolver->tell(in_doubt, heap, options, why, sizeof why);
+    state.outcome = options.outcome && !state.beside
+                        ? options.outcome(&in_doubt, options.outcome_context)
+                        : state.resolver->resolve(in_doubt, heap, options, why, sizeof why);
     if (state.outcome == TY_OUTCOME_COMMIT || state.outcome == TY_OUTCOME_ROLLBACK)
         return TY_OK;
     return in_doubt_failure(state, "open a heap").remedy("%s", why);
@@ -80,26 +80,26 @@ void note(const heap_opening &state) {
 }
 
 // For a ring that has no room for what was believed, and for an outcome: flushes the file, and takes a snapshot that
-// stands for the outcome. Its checkpoint LSN lies behind the record.
+// stands for the outcome. Its checkpoint LSN lies after the record.
 ty_status resolve_by_snapshot(heap_opening &state, txn_runtime &rt) {
     uint64_t lsn = 0;
-    if (ty_status status = sink_flush(state.place.own))
+    if (ty_status status = sink_flush(state.location.own))
         return status;
     if (ty_status status = ask(state, rt.heap, true))
         return status;
     if (state.outcome == TY_OUTCOME_COMMIT)
-        if (ty_status status = replay_held(rt, state.place, state.plan))
+        if (ty_status status = replay_held(rt, state.location, state.plan))
             return status;
     return snapshot_instead(rt, false, &lsn);
 }
 
-// Appends the outcome, durably. If a snapshot stands for it, its checkpoint LSN lies behind the records, too.
+// Appends the outcome, durably. If a snapshot stands for it, its checkpoint LSN lies after the records, too.
 ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
     uint64_t lsn = 0;
     ty_status status = append_outcome(rt, outcome, &lsn);
     if (status == TY_E_SPACE)
         return snapshot_instead(rt, false, &lsn);
-    return status || fault("outcome_in_doubt_behind_an_open") ? status : log_wait(rt.log, lsn);
+    return status || fault("outcome_in_doubt_after_an_open") ? status : log_wait(rt.log, lsn);
 }
 
 // X28: what is in doubt is durable here before a resolver is asked about it, and its outcome before the open ends. The
@@ -112,7 +112,7 @@ ty_status resolve_doubt(heap_opening &state, txn_runtime &rt) {
         return status;
     const bool committed = state.outcome == TY_OUTCOME_COMMIT;
     if (committed)
-        if (ty_status status = replay_held(rt, state.place, state.plan))
+        if (ty_status status = replay_held(rt, state.location, state.plan))
             return status;
     return put_outcome(rt, committed ? record_outcome::committed : record_outcome::rolled_back);
 }
@@ -124,7 +124,7 @@ ty_status check_can_resolve(const heap_opening &state) {
 }
 
 // Writes nothing if no outcome is known: such opens may be tried for long.
-ty_status ask_whether_told(heap_opening &state, ty_heap *heap) {
+ty_status ask_for_outcome(heap_opening &state, ty_heap *heap) {
     return state.plan.in_doubt && !state.read_only() ? ask(state, heap, false) : TY_OK;
 }
 
@@ -142,13 +142,13 @@ ty_status resolve_for_reading(heap_opening &state, txn_runtime &rt) {
             return refuse_in_doubt(state);
         if (ty_status status = ask(state, rt.heap, false))
             return status;
-        if (ty_status status = sink_flush(state.place.own))
+        if (ty_status status = sink_flush(state.location.own))
             return status;
     }
     if (ty_status status = ask(state, rt.heap, true))
         return status;
     if (state.outcome == TY_OUTCOME_COMMIT)
-        return replay_held(rt, state.place, state.plan);
+        return replay_held(rt, state.location, state.plan);
     if (state.beside)
         state.outcome = TY_OUTCOME_UNKNOWN;
     return TY_OK;

@@ -1,4 +1,4 @@
-// The log of a heap, for a reader that follows it: the place of the newest snapshot, its sink, and what is durable.
+// The log of a heap, for a reader that follows it: the position of the newest snapshot, its sink, and what is durable.
 #include "open_steps.hpp"
 
 #include <cstring>
@@ -14,59 +14,60 @@ ty_status refuse_without_log(const char *path) {
 
 } // namespace
 
-ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, snapshot_place *newest) {
+ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, snapshot_position *newest) {
     ty_info heap{};
-    image_log told{};
+    image_log recorded{};
     ty_error refusal{};
     constexpr bool locks = false; // no open of another process fails because of a reader
-    if (ty_status status = image_read_info(path, *options.storage, &heap, &told, options.journal_path, &refusal, locks))
+    if (ty_status status =
+            image_read_info(path, *options.storage, &heap, &recorded, options.journal_path, &refusal, locks))
         return status;
     if (refusal.status)
         return report_again(refusal);
-    if (!told.log_identity)
+    if (!recorded.log_identity)
         return refuse_without_log(path);
-    memcpy(newest->identity.heap, told.heap_identity, sizeof newest->identity.heap);
-    newest->identity.log = told.log_identity;
-    newest->open = told.open;
+    memcpy(newest->identity.heap, recorded.heap_identity, sizeof newest->identity.heap);
+    newest->identity.log = recorded.log_identity;
+    newest->open = recorded.open;
     newest->epoch = heap.epoch;
-    newest->marks = told.mark;
+    newest->redo_points = recorded.redo_point;
     return TY_OK;
 }
 
-ty_status txn_copied(ty_heap *heap, snapshot_place *place) {
+ty_status txn_copied(ty_heap *heap, snapshot_position *position) {
     const txn_runtime *rt = runtime_of(heap);
     if (!rt || rt->log)
-        return failure(TY_E_ARGUMENT, "tell what a copy holds: the heap has no log, or is open for writing")
+        return failure(TY_E_ARGUMENT, "read what a copy holds: the heap has no log, or is open for writing")
             .remedy("open it with TY_OPEN_COPY or TY_OPEN_READ_ONLY");
     if (!rt->holds.exact)
-        return failure(TY_E_BUSY, "tell what a copy holds: transactions behind one that is missing, or is in doubt")
+        return failure(TY_E_BUSY, "read what a copy holds: transactions after one that is missing, or is in doubt")
             .at(image_path(heap))
             .remedy("take another copy; if no program has the heap open, its next open for writing resolves them");
-    *place = {rt->holds.identity, rt->holds.open, image_epoch(heap), rt->holds.marks};
+    *position = {rt->holds.identity, rt->holds.open, image_epoch(heap), rt->holds.redo_points};
     return TY_OK;
 }
 
 ty_status txn_open_log(const char *path, const ty_open_options &options, log_view *view) {
     *view = {};
-    log_place place{};
-    ty_status status = place_of(place, path, options);
+    log_location location{};
+    ty_status status = log_location_of(location, path, options);
     if (!status)
-        status = place_open(place, false);
+        status = log_location_open(location, false);
     if (!status)
-        status = log_check(*place.sink, place.path, nullptr, &view->header);
+        status = log_check(*location.sink, location.path, nullptr, &view->header);
     if (status) {
-        place_destroy(place);
+        log_location_destroy(location);
         return status;
     }
-    view->sink = place.sink;
-    view->own = place.own;
-    view->path = place.path;
+    view->sink = location.sink;
+    view->own = location.own;
+    view->path = location.path;
     return TY_OK;
 }
 
 void txn_close_log(log_view &view) {
-    log_place place{nullptr, view.path, view.sink, view.own, nullptr};
-    place_destroy(place);
+    log_location location{nullptr, view.path, view.sink, view.own, nullptr};
+    log_location_destroy(location);
     view = {};
 }
 

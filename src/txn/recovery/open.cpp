@@ -43,15 +43,16 @@ void begin_log(heap_opening &state, uint64_t lsn, uint32_t streams) {
 
 // The heap was closed cleanly, and its log is missing, or is one that an open had created when it crashed before the
 // header named it.
-void replace_log(heap_opening &state, const image_log &told, bool missing, uint64_t other, image_log_choice *choice) {
-    const uint32_t streams = static_cast<uint32_t>(told.mark.count), wanted = state.options.log_streams;
-    begin_log(state, told.mark.lsn, wanted ? wanted : streams);
+void replace_log(heap_opening &state, const image_log &recorded, bool missing, uint64_t other,
+                 image_log_choice *choice) {
+    const uint32_t streams = static_cast<uint32_t>(recorded.redo_point.count), wanted = state.options.log_streams;
+    begin_log(state, recorded.redo_point.lsn, wanted ? wanted : streams);
     if (state.read_only()) {
-        place_destroy(state.place); // nothing to read
+        log_location_destroy(state.location); // nothing to read
         return;
     }
     if (state.options.kind == TY_SNAPSHOT) { // it need not be created only to be removed
-        place_destroy(state.place);
+        log_location_destroy(state.location);
         state.dropped = true;
         *choice = {};
         return;
@@ -62,7 +63,7 @@ void replace_log(heap_opening &state, const image_log &told, bool missing, uint6
         want_log(state, streams, choice);
         return;
     }
-    begin_log(state, told.mark.lsn, there);
+    begin_log(state, recorded.redo_point.lsn, there);
     state.identity.log = other;
     *choice = {other, there};
 }
@@ -73,24 +74,24 @@ bool is_to_be_reshaped(const heap_opening &state) {
            state.options.log_streams != state.found.streams;
 }
 
-ty_status reshape_log(heap_opening &state, const image_log &told, image_log_choice *choice) {
+ty_status reshape_log(heap_opening &state, const image_log &recorded, image_log_choice *choice) {
     const uint32_t streams = state.found.streams;
-    if (!told.closed)
+    if (!recorded.closed)
         return failure(TY_E_UNSUPPORTED, "open a log of %u log stream%s as one of %u: the heap was not closed in order",
                        streams, plural(streams), state.options.log_streams)
-            .at(state.place.path)
+            .at(state.location.path)
             .remedy("open it without the option log_streams and close it first");
-    const uint64_t bytes = state.place.sink->size_bytes;
-    const uint64_t least = log_bytes_min(state.place.sink->block_bytes, state.options.log_streams);
+    const uint64_t bytes = state.location.sink->size_bytes;
+    const uint64_t least = log_bytes_min(state.location.sink->block_bytes, state.options.log_streams);
     if (bytes < least)
         return failure(TY_E_ARGUMENT, "open a log of %llu bytes as one of %u log streams", (unsigned long long)bytes,
                        state.options.log_streams)
-            .at(state.place.path)
+            .at(state.location.path)
             .remedy("that takes %llu bytes; open the heap as TY_SNAPSHOT, then as TY_TRANSACTIONAL with log_bytes",
                     (unsigned long long)least);
     state.relaid_out = true;
     state.shape.bytes = bytes;
-    replace_log(state, told, true, 0, choice);
+    replace_log(state, recorded, true, 0, choice);
     return TY_OK;
 }
 
@@ -104,29 +105,30 @@ ty_status check_counters(const heap_opening &state) {
     if (highest <= counter_begin_max)
         return TY_OK;
     return failure(TY_E_DAMAGED, "write to a heap with a number that no heap comes to, in its log")
-        .at(state.place.path)
+        .at(state.location.path)
         .remedy("open it read-only, check what it holds, and copy that to another heap");
 }
 
 // Finds the log of a heap that has one: its content is known afterwards, or the open is refused.
-ty_status find_log(heap_opening &state, const image_log &told, image_log_choice *choice) {
+ty_status find_log(heap_opening &state, const image_log &recorded, image_log_choice *choice) {
     log_fit fit = log_fit::fits;
     uint64_t other = 0;
-    ty_status status = place_find(state.place, state.identity, told, !state.read_only(), &state.found, &fit, &other);
+    ty_status status =
+        log_location_find(state.location, state.identity, recorded, !state.read_only(), &state.found, &fit, &other);
     if (status)
         return status;
     if (fit != log_fit::fits) {
-        replace_log(state, told, fit != log_fit::unused, other, choice);
+        replace_log(state, recorded, fit != log_fit::unused, other, choice);
         return TY_OK;
     }
     if (is_to_be_reshaped(state))
-        return reshape_log(state, told, choice);
+        return reshape_log(state, recorded, choice);
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
-    if ((status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan)))
+    if ((status = replay_scan(state.location, state.identity, state.from, recorded, state.threads(), &state.plan)))
         return status;
     if (ty_status resolves = state.read_only() ? TY_OK : check_can_resolve(state))
         return resolves;
-    return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
+    return state.read_only() ? replay_check_fits(state.location, state.plan) : check_counters(state);
 }
 
 // LK7: nobody else writes to a heap that receives; without a log anybody could.
@@ -138,43 +140,43 @@ ty_status check_may_detach(const heap_opening &state) {
         .remedy("open it as a transactional heap, and call ty_promote first");
 }
 
-ty_status check_log(void *context, const image_log &told, bool created, image_log_choice *choice) {
+ty_status check_log(void *context, const image_log &recorded, bool created, image_log_choice *choice) {
     auto &state = *static_cast<heap_opening *>(context);
-    memcpy(state.identity.heap, told.heap_identity, sizeof state.identity.heap);
-    state.identity.log = told.log_identity;
-    state.place.image = told.image;
+    memcpy(state.identity.heap, recorded.heap_identity, sizeof state.identity.heap);
+    state.identity.log = recorded.log_identity;
+    state.location.image = recorded.image;
     if (!state.read_only())
         if (ty_status status = state.buffer.create(log_name_bytes))
             return status;
-    state.receives = told.source.state == uint64_t(source_state::receives);
-    state.named = told.open;
-    state.from = told.mark;
+    state.receives = recorded.source.state == uint64_t(source_state::receives);
+    state.named = recorded.open;
+    state.from = recorded.redo_point;
     if (ty_status status = check_may_detach(state))
         return status;
-    if (told.log_identity)
-        return find_log(state, told, choice);
+    if (recorded.log_identity)
+        return find_log(state, recorded, choice);
     if (!created && !fault("image_from_before_its_log_accepted"))
-        if (ty_status status = place_check_not_newer(state.place, told))
+        if (ty_status status = log_location_check_not_newer(state.location, recorded))
             return status;
     if (state.options.kind != TY_TRANSACTIONAL || state.read_only())
         return TY_OK;
-    if (told.service_word && told.service_word != reservations_magic)
+    if (recorded.service_word && recorded.service_word != reservations_magic)
         return failure(TY_E_UNSUPPORTED, "open a heap with undo buffers as a transactional one")
             .at(state.heap_path)
             .remedy("open it as a snapshot heap and call ty_undo_detach with keep_history false");
-    if (ty_status status = place_check(state.place, state.identity))
+    if (ty_status status = log_location_check(state.location, state.identity))
         return status;
     state.attached = !created;
     want_log(state, 1, choice);
-    begin_log(state, told.mark.lsn, state.shape.streams);
+    begin_log(state, recorded.redo_point.lsn, state.shape.streams);
     return TY_OK;
 }
 
 ty_status make_log(void *context) {
     auto &state = *static_cast<heap_opening *>(context);
     if (!state.makes)
-        return state.place.sink ? place_make_durable(state.place, state.found) : TY_OK;
-    if (ty_status status = place_make(state.place, state.identity, state.named, state.shape))
+        return state.location.sink ? log_location_make_durable(state.location, state.found) : TY_OK;
+    if (ty_status status = log_location_make(state.location, state.identity, state.named, state.shape))
         return status;
     state.made = !state.options.log;
     return TY_OK;
@@ -182,7 +184,7 @@ ty_status make_log(void *context) {
 
 ty_status name_open(void *context, const open_identity &previous, const open_identity &open) {
     auto &state = *static_cast<heap_opening *>(context);
-    return place_name_open(state.place, state.identity, previous, open, state.buffer);
+    return log_location_name_open(state.location, state.identity, previous, open, state.buffer);
 }
 
 txn_runtime *runtime_create(const heap_opening &state, ty_heap *heap) {
@@ -206,7 +208,7 @@ txn_runtime *runtime_create(const heap_opening &state, ty_heap *heap) {
     rt->snapshot_dirty_bytes = options.snapshot_dirty_bytes;
     rt->memory_bytes = options.memory_bytes;
     rt->snapshot_interval_ms = options.snapshot_interval_ms;
-    image_set_upper(heap, rt);
+    image_set_client(heap, rt);
     transactional_calls.store(&calls_of_transactions, std::memory_order_relaxed);
     transactional_heaps.fetch_add(1, std::memory_order_relaxed);
     return rt;
@@ -230,7 +232,7 @@ ty_status make_parts(txn_runtime &rt) {
 ty_status replay(heap_opening &state, txn_runtime &rt) {
     state.replayed = true;
     uint64_t started_ns = os::now_ns();
-    if (ty_status status = replay_run(rt, state.place, state.identity, state.from, !state.read_only(), state.plan))
+    if (ty_status status = replay_run(rt, state.location, state.identity, state.from, !state.read_only(), state.plan))
         return status;
     state.replay_ns = os::now_ns() - started_ns;
     rt.metrics.replay_ns.add(state.replay_ns);
@@ -241,8 +243,8 @@ ty_status replay(heap_opening &state, txn_runtime &rt) {
 
 ty_status start_log(heap_opening &state, txn_runtime &rt) {
     log_options options{};
-    options.sink = state.place.sink;
-    options.name = state.place.path;
+    options.sink = state.location.sink;
+    options.name = state.location.path;
     options.identity = state.identity;
     options.start = state.from;
     options.end = state.plan.contents.end;
@@ -268,24 +270,24 @@ ty_status start_log(heap_opening &state, txn_runtime &rt) {
 void hand_over(heap_opening &state, txn_runtime &rt) {
     if (state.plan.has_snapshot)
         log_release(rt.log, state.plan.snapshot);
-    rt.sink = state.place.sink;
-    rt.own_sink = state.place.own;
-    rt.log_path = state.place.path;
+    rt.sink = state.location.sink;
+    rt.internal_sink = state.location.own;
+    rt.log_path = state.location.path;
     rt.log_elsewhere = state.options.log_path && !state.options.log;
-    state.place = {};
+    state.location = {};
     rt.receives.store(state.receives, std::memory_order_relaxed);
     snapshots_begin(rt);
 }
 
 // X21: nothing that the open read is in doubt when it returns. What was left out of the log lies before the checkpoint
-// LSN of a durable snapshot before anything is appended; so do marked records that were taken without those before
+// LSN of a durable snapshot before anything is appended; so do independent records that were taken without those before
 // them. And what was believed is durable in all log streams, since a commit may wait for its own alone.
 ty_status make_streams_durable(const heap_opening &state, txn_runtime &rt) {
     const log_contents &contents = state.plan.contents;
     uint64_t epoch = 0;
     if (contents.end.count == 1)
         return TY_OK;
-    if (contents.left_out == 0 && (contents.behind_gap == 0 || fault("no_snapshot_behind_marked_records")))
+    if (contents.left_out == 0 && (contents.after_gap == 0 || fault("no_snapshot_after_independent_records")))
         return fault("believed_records_not_made_durable") ? TY_OK : make_durable(rt, log_last(rt.log));
     ty_status status = txn_snapshot_start(rt.heap, &epoch);
     return status ? status : txn_snapshot_wait(rt.heap, epoch);
@@ -302,7 +304,7 @@ ty_status detach(heap_opening &state, txn_runtime &rt) {
         return status;
     const ty_storage &storage = *state.options.storage;
     if (!state.options.log)
-        (void)os::call_whole(storage.remove, storage.context, state.place.path); // one that stays does not matter
+        (void)os::call_whole(storage.remove, storage.context, state.location.path); // one that stays does not matter
     runtime_destroy(rt);
     return TY_OK;
 }
@@ -326,15 +328,15 @@ ty_status start(void *context, ty_heap *heap) {
 }
 
 // The compatibility check; for a heap with a log, once its records are replayed.
-ty_status judge(void *context, ty_heap *heap) {
+ty_status validate_heap(void *context, ty_heap *heap) {
     auto &state = *static_cast<heap_opening *>(context);
     if (state.identity.log && !state.replayed)
         return TY_OK;
-    if (ty_status status = ask_whether_told(state, heap))
+    if (ty_status status = ask_for_outcome(state, heap))
         return status;
-    if (!state.judge || state.receives)
+    if (!state.validator || state.receives)
         return TY_OK;
-    return state.judge->judge(state.judge->context, heap);
+    return state.validator->validate(state.validator->context, heap);
 }
 
 // From the result of the image's open to a heap that can be used.
@@ -343,7 +345,7 @@ ty_status finish_open(heap_opening &state, ty_heap **heap) {
     if (!state.replayed) {
         if (ty_status status = replay(state, rt))
             return status;
-        if (ty_status status = judge(&state, *heap))
+        if (ty_status status = validate_heap(&state, *heap))
             return status;
     }
     if (!state.read_only())
@@ -362,7 +364,7 @@ ty_status finish_open(heap_opening &state, ty_heap **heap) {
     rt.heap = *heap;
     const log_contents &contents = state.plan.contents;
     rt.holds = {state.identity, state.named, contents.end,
-                contents.left_out == 0 && contents.behind_gap == 0 && state.plan.held.count() == 0,
+                contents.left_out == 0 && contents.after_gap == 0 && state.plan.held.count() == 0,
                 state.beside && state.beside->storage};
     return TY_OK;
 }
@@ -391,7 +393,7 @@ void add_to_report(const heap_opening &state, ty_heap *heap, ty_report &report) 
         snprintf(replayed, sizeof replayed, "; %llu transaction%s replayed from the log",
                  (unsigned long long)contents.records, plural(contents.records));
     if (contents.left_out)
-        snprintf(left_out, sizeof left_out, "; %llu not acknowledged left out, behind one that is missing",
+        snprintf(left_out, sizeof left_out, "; %llu not acknowledged left out, after one that is missing",
                  (unsigned long long)contents.left_out);
     size_t length = strlen(report.text);
     snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s%s%s%s", replayed, left_out, in_doubt,
@@ -432,10 +434,10 @@ void give_up(heap_opening &state, ty_heap *heap, bool created) {
             (void)image_discard(heap);
     }
     if (state.made && (created || !heap) && no_header_names(state)) {
-        sink_destroy(state.place.own);
-        state.place.own = nullptr;
+        sink_destroy(state.location.own);
+        state.location.own = nullptr;
         const ty_storage &storage = *state.options.storage;
-        (void)os::call_whole(storage.remove, storage.context, state.place.path);
+        (void)os::call_whole(storage.remove, storage.context, state.location.path);
     }
     (void)report_again(error);
 }
@@ -447,7 +449,7 @@ void give_up_start(void *context) {
 } // namespace
 
 txn_runtime *runtime_of(ty_heap *heap) {
-    return static_cast<txn_runtime *>(image_upper(heap));
+    return static_cast<txn_runtime *>(image_client(heap));
 }
 
 void runtime_destroy(txn_runtime &rt) {
@@ -458,19 +460,19 @@ void runtime_destroy(txn_runtime &rt) {
         snapshots_stop(rt);
         if (rt.log)
             log_stop(rt.log);
-        if (!rt.own_sink && rt.sink && rt.sink->close)
+        if (!rt.internal_sink && rt.sink && rt.sink->close)
             os::call_whole(rt.sink->close, rt.sink->context);
     }
     if (rt.others)
         concurrent_destroy(static_cast<concurrent_heap *>(rt.others));
     snapshots_destroy(rt);
-    sink_destroy(rt.own_sink);
+    sink_destroy(rt.internal_sink);
     free(rt.log_path);
     transaction_destroy(rt);
     reservations_destroy(rt);
     rt.fork.stop();
     if (rt.heap) {
-        image_set_upper(rt.heap, nullptr);
+        image_set_client(rt.heap, nullptr);
         image_set_pages_being_written(rt.heap, nullptr, nullptr);
     }
     transactional_heaps.fetch_sub(1, std::memory_order_relaxed);
@@ -481,37 +483,38 @@ void runtime_destroy(txn_runtime &rt) {
 namespace {
 
 ty_status open_resolved(heap_opening &state, ty_heap **heap, ty_report *report) {
-    if (ty_status status = place_create(state.place, state.heap_path, state.options))
+    if (ty_status status = log_location_create(state.location, state.heap_path, state.options))
         return status;
-    image_open_hook hook{&state, check_log, make_log, start, give_up_start, name_open, judge};
-    ty_report told{};
+    image_open_hook hook{&state, check_log, make_log, start, give_up_start, name_open, validate_heap};
+    ty_report filled{};
     ty_heap *opened = nullptr;
-    ty_status status = image_open(state.heap_path, state.options, &hook, &opened, &told);
+    ty_status status = image_open(state.heap_path, state.options, &hook, &opened, &filled);
     if (!status && image_kind(opened) == TY_TRANSACTIONAL) {
         status = finish_open(state, &opened);
         if (!status)
-            add_to_report(state, opened, told);
+            add_to_report(state, opened, filled);
     }
     if (!status && state.dropped)
-        add_dropped_log(state, told);
+        add_dropped_log(state, filled);
     if (status) {
-        give_up(state, opened, told.created);
+        give_up(state, opened, filled.created);
         return status;
     }
     if (txn_runtime *rt = runtime_of(opened); rt && (rt->log || state.read_only()))
         rt->opened.store(true, std::memory_order_release);
     if (report)
-        *report = told;
+        *report = filled;
     *heap = opened;
     return TY_OK;
 }
 
 ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                     const in_doubt_resolver *resolver, const open_judge *judge, reading_beside *beside = nullptr) {
+                     const in_doubt_resolver *resolver, const open_validator *validator,
+                     reading_beside *beside = nullptr) {
     heap_opening state{};
     state.options = options;
     state.resolver = resolver;
-    state.judge = judge;
+    state.validator = validator;
     state.beside = beside;
     char *resolved = nullptr;
     if (ty_status status = resolve_path(*state.options.storage, path, &resolved))
@@ -524,7 +527,7 @@ ty_status open_files(const char *path, const ty_open_options &options, ty_heap *
 
 // Opens a copy of files that a process writes to.
 ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                      const in_doubt_resolver *resolver, const open_judge *judge, reading_beside *beside) {
+                      const in_doubt_resolver *resolver, const open_validator *validator, reading_beside *beside) {
     ty_open_options options = given;
     copied_files *copies = nullptr;
     if (ty_status status = copied_files::create(*given.storage, &copies))
@@ -534,7 +537,7 @@ ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **
         options.mode = TY_OPEN_COPY;
         options.storage = copies->storage();
         beside->storage = given.storage;
-        status = open_files(path, options, heap, report, resolver, judge, beside);
+        status = open_files(path, options, heap, report, resolver, validator, beside);
     }
     copies->release(); // the heap has its files open
     return status;
@@ -544,15 +547,16 @@ ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **
 // partners cannot resolve a copy's transaction, as they have moved on, the next copy resolves it: there the transaction
 // has its outcome, and what is in doubt then came later.
 ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                    const in_doubt_resolver *resolver, const open_judge *judge, reading_beside *looks = nullptr) {
+                    const in_doubt_resolver *resolver, const open_validator *validator,
+                    reading_beside *looks = nullptr) {
     constexpr int tries = 3;
     ty_open_options options = given;
     options.mode = TY_OPEN_READ_ONLY;
-    ty_status status = open_files(path, options, heap, report, resolver, judge, looks);
+    ty_status status = open_files(path, options, heap, report, resolver, validator, looks);
     reading_beside own, &beside = looks ? *looks : own;
     for (int i = 0; i < tries && (status == TY_E_BUSY || (i > 0 && status == TY_E_IN_DOUBT)); ++i) {
         beside.earlier = beside.in_doubt;
-        status = open_copied(path, given, heap, report, resolver, judge, &beside);
+        status = open_copied(path, given, heap, report, resolver, validator, &beside);
         if (status != TY_E_IN_DOUBT)
             break;
     }
@@ -576,12 +580,12 @@ ty_status txn_look_at_files(const char *path, const ty_open_options &options,
 }
 
 ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                   const in_doubt_resolver *resolver, const open_judge *judge) {
+                   const in_doubt_resolver *resolver, const open_validator *validator) {
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();
-    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report, resolver, judge)
-                                        : open_files(path, options, heap, report, resolver, judge);
+    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report, resolver, validator)
+                                        : open_files(path, options, heap, report, resolver, validator);
 }
 
 } // namespace taiyen

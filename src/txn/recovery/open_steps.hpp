@@ -13,7 +13,7 @@ namespace taiyen {
 inline constexpr const char *log_suffix = "-log";
 
 // Where the log of a heap is kept.
-struct log_place {
+struct log_location {
     const ty_open_options *options;
     char *path;                // of the file, or a name for the program's sink
     const ty_log_sink *sink;   // NULL: not opened, or not there
@@ -22,31 +22,33 @@ struct log_place {
     bool empty = false;        // found: a file of no bytes, which is equivalent to none
 };
 // heap_path: as returned by resolve_path.
-ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options);
+ty_status log_location_create(log_location &location, const char *heap_path, const ty_open_options &options);
 // The same for any path of the heap; NULL: the options alone name the log.
-ty_status place_of(log_place &place, const char *heap_path, const ty_open_options &options);
-void place_destroy(log_place &place); // the file is closed, not removed
+ty_status log_location_of(log_location &location, const char *heap_path, const ty_open_options &options);
+void log_location_destroy(log_location &location); // the file is closed, not removed
 
 // ---- attach_log.cpp
 
 // Opens an existing log. TY_E_NOT_FOUND: there is none; a program's sink was never formatted.
-ty_status place_open(log_place &place, bool writable);
-// Where place_open found nothing: reports it, and whether there is a file of no bytes. operation: "open a heap without
-// ..."
-ty_status place_refuse_missing(const log_place &place, const char *operation);
+ty_status log_location_open(log_location &location, bool writable);
+// Where log_location_open found nothing: reports it, and whether there is a file of no bytes. operation: "open a heap
+// without ..."
+ty_status log_location_refuse_missing(const log_location &location, const char *operation);
 // Whether a log may be created there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
-ty_status place_check(log_place &place, const log_identity &identity);
+ty_status log_location_check(log_location &location, const log_identity &identity);
 // The layout of a new log.
 struct log_shape {
     uint64_t bytes; // of its file; 0: from the options
     uint32_t streams;
 };
-// Creates a log that holds nothing, after place_check or where place_open found nothing: it is complete before it has
-// its name. On a failure it leaves none.
-ty_status place_make(log_place &place, const log_identity &identity, const open_identity &open, const log_shape &shape);
+// Creates a log that holds nothing, after log_location_check or where log_location_open found nothing: it is complete
+// before it has its name. On a failure it leaves none.
+ty_status log_location_make(log_location &location, const log_identity &identity, const open_identity &open,
+                            const log_shape &shape);
 // Whether the log is of the open that the heap's image names. Otherwise the open is refused, unless the heap was closed
 // cleanly and the log is older: then the log does not matter.
-ty_status place_check_open(const log_place &place, const log_header &header, const image_log &told, bool *older);
+ty_status log_location_check_open(const log_location &location, const log_header &header, const image_log &recorded,
+                                  bool *older);
 // How a log fits the image of a heap that has one.
 enum class log_fit {
     fits,
@@ -56,16 +58,16 @@ enum class log_fit {
 };
 // Opens the log of a heap and checks whether it is the image's, or does not matter.
 // Otherwise the open is refused. *other: the identity of an unused one.
-ty_status place_find(log_place &place, const log_identity &identity, const image_log &told, bool writable,
-                     log_header *found, log_fit *fit, uint64_t *other);
+ty_status log_location_find(log_location &location, const log_identity &identity, const image_log &recorded,
+                            bool writable, log_header *found, log_fit *fit, uint64_t *other);
 // The log names this open before the heap's image does (I8), and before a commit of it is acknowledged.
-ty_status place_name_open(log_place &place, const log_identity &identity, const open_identity &previous,
-                          const open_identity &open, const io_buffer &buffer);
+ty_status log_location_name_open(log_location &location, const log_identity &identity, const open_identity &previous,
+                                 const open_identity &open, const io_buffer &buffer);
 // Makes a log that was found durable, with the same access mode as the image (N4): one that no open has named yet may
 // have been created by a process that died before the log's name was durable.
-ty_status place_make_durable(const log_place &place, const log_header &header);
+ty_status log_location_make_durable(const log_location &location, const log_header &header);
 // For a heap that says it has no log: refuses one of a later open of it. A log that cannot be read counts as none.
-ty_status place_check_not_newer(const log_place &place, const image_log &told);
+ty_status log_location_check_not_newer(const log_location &location, const image_log &recorded);
 
 // ---- copy_files.cpp
 
@@ -112,23 +114,23 @@ struct replay_plan {
 // With fewer bytes of records, a second thread is not worth starting. Tests lower it.
 inline uint64_t replay_helper_min_bytes = uint64_t{256} << 10;
 // Does not change the heap's memory, if it is there already; may copy pages of it.
-ty_status replay_scan(const log_place &place, const log_identity &identity, const log_positions &from,
-                      const image_log &told, bool threads, replay_plan *plan);
+ty_status replay_scan(const log_location &location, const log_identity &identity, const log_positions &from,
+                      const image_log &recorded, bool threads, replay_plan *plan);
 // TY_E_MEMORY if the pages that records write to are more than memory may hold: for a heap that is opened for reading.
-ty_status replay_check_fits(const log_place &place, const replay_plan &plan);
+ty_status replay_check_fits(const log_location &location, const replay_plan &plan);
 // Whether memory has no room for all pages that records write to: then snapshots are taken on the way.
 bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan);
 // Brings the heap's memory to the end of what was scanned, except what is in doubt. writes: snapshots may be taken.
-ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_positions &from,
-                     bool writes, replay_plan &plan);
+ty_status replay_run(txn_runtime &rt, const log_location &location, const log_identity &identity,
+                     const log_positions &from, bool writes, replay_plan &plan);
 
 // After replay_run: replays the transactions that were in doubt.
-ty_status replay_held(txn_runtime &rt, const log_place &place, replay_plan &plan);
+ty_status replay_held(txn_runtime &rt, const log_location &location, replay_plan &plan);
 
-inline log_identity identity_of(const image_log &told) {
+inline log_identity identity_of(const image_log &recorded) {
     log_identity identity{};
-    memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
-    identity.log = told.log_identity;
+    memcpy(identity.heap, recorded.heap_identity, sizeof identity.heap);
+    identity.log = recorded.log_identity;
     return identity;
 }
 

@@ -20,11 +20,11 @@ struct reading_beside {
 struct heap_opening {
     ty_open_options options;
     const in_doubt_resolver *resolver;
-    const open_judge *judge; // may be NULL
-    reading_beside *beside;  // NULL: the files as they are, for any mode
+    const open_validator *validator; // may be NULL
+    reading_beside *beside;          // NULL: the files as they are, for any mode
     const char *heap_path;
     uint64_t started_ns = os::now_ns();
-    log_place place{};
+    log_location location{};
     log_identity identity{};
     open_identity named{}; // by the heap's image
     log_header found{};
@@ -49,7 +49,7 @@ struct heap_opening {
     bool threads() const { return options.background == TY_BACKGROUND_THREAD; }
     ~heap_opening() {
         plan.records.destroy();
-        place_destroy(place);
+        log_location_destroy(location);
     }
 };
 
@@ -58,7 +58,7 @@ struct heap_opening {
 // Before anything is changed: whether an open for writing can resolve what is at the log's end.
 ty_status check_can_resolve(const heap_opening &state);
 // Before a file is changed, if possible: whether an open for writing will get the outcome.
-ty_status ask_whether_told(heap_opening &state, ty_heap *heap);
+ty_status ask_for_outcome(heap_opening &state, ty_heap *heap);
 // For an open for reading: applies what is in doubt in memory if it was committed.
 ty_status resolve_for_reading(heap_opening &state, txn_runtime &rt);
 // X28: resolves what is in doubt, durably; rolls back records that no prepared one follows.

@@ -20,7 +20,7 @@ struct entry_reporter {
     ty_log_entry entry{}; // of the record that is being read
     bool stopped = false;
 
-    ty_status tell(ty_log_entry_kind kind, uint64_t address, uint64_t size_bytes, const void *bytes) {
+    ty_status report(ty_log_entry_kind kind, uint64_t address, uint64_t size_bytes, const void *bytes) {
         entry.kind = kind;
         entry.address = address;
         entry.size_bytes = size_bytes;
@@ -32,7 +32,7 @@ struct entry_reporter {
     ty_status report_data(uint64_t address, uint64_t size_bytes, const void *bytes) {
         info->data_entries += 1;
         info->changed_bytes += size_bytes;
-        return tell(TY_LOG_DATA, address, size_bytes, bytes);
+        return report(TY_LOG_DATA, address, size_bytes, bytes);
     }
 
     // The bytes of a word that changed, adjacent ones together.
@@ -66,16 +66,16 @@ struct entry_reporter {
         (operation.kind == operation_kind::procedure ? info->procedures : info->operations) += 1;
         switch (operation.kind) {
         case operation_kind::alloc:
-            return tell(TY_LOG_ALLOC, address, operation.size, nullptr);
+            return report(TY_LOG_ALLOC, address, operation.size, nullptr);
         case operation_kind::free:
-            return tell(TY_LOG_FREE, address, 0, nullptr);
+            return report(TY_LOG_FREE, address, 0, nullptr);
         case operation_kind::resize:
-            return tell(TY_LOG_RESIZE, address, operation.size, nullptr);
+            return report(TY_LOG_RESIZE, address, operation.size, nullptr);
         case operation_kind::root:
-            return tell(TY_LOG_ROOT, address, operation.byte_count, operation.bytes);
+            return report(TY_LOG_ROOT, address, operation.byte_count, operation.bytes);
         case operation_kind::procedure:
             entry.procedure = operation.procedure;
-            return tell(TY_LOG_PROCEDURE, 0, operation.byte_count, operation.bytes);
+            return report(TY_LOG_PROCEDURE, 0, operation.byte_count, operation.bytes);
         }
         return TY_E_DAMAGED;
     }
@@ -84,11 +84,11 @@ struct entry_reporter {
         ty_status status = TY_OK;
         info->in_doubt = view.role == record_role::prepared ? lsn : 0;
         if (view.role == record_role::pending)
-            status = tell(TY_LOG_PENDING, 0, 0, nullptr);
+            status = report(TY_LOG_PENDING, 0, 0, nullptr);
         else if (view.role == record_role::prepared)
-            status = tell(TY_LOG_PREPARED, 0, view.description_bytes, view.description);
+            status = report(TY_LOG_PREPARED, 0, view.description_bytes, view.description);
         else if (view.role == record_role::outcome)
-            status = tell(TY_LOG_OUTCOME, 0, view.outcome == record_outcome::committed, nullptr);
+            status = report(TY_LOG_OUTCOME, 0, view.outcome == record_outcome::committed, nullptr);
         return status ? status : record_decode(view.parts, view.size, scope, *this);
     }
 
@@ -97,10 +97,10 @@ struct entry_reporter {
         self.entry.lsn = record.lsn;
         self.entry.position = record.position;
         self.entry.stream = static_cast<uint16_t>(record.stream);
-        self.entry.marked = record.marked;
+        self.entry.independent = record.independent;
         self.info->in_stream[record.stream].transactions += 1;
         self.info->in_stream[record.stream].record_bytes += record.size;
-        ty_status status = self.tell(TY_LOG_TRANSACTION, 0, record.size, nullptr);
+        ty_status status = self.report(TY_LOG_TRANSACTION, 0, record.size, nullptr);
         record_view view;
         if (!status && !(status = record_inspect(record.bytes, record.size, &view)))
             status = self.parts(record.lsn, view);
@@ -133,41 +133,42 @@ void take_contents(const log_contents &contents, ty_log_info *info) {
     info->left_out = contents.left_out;
 }
 
-// Reads everything behind a known place. info is filled up to where the reading ended.
-ty_status read_behind(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
-                      ty_log_entry_callback *callback, void *context) {
+// Reads everything after a known position. info is filled up to where the reading ended.
+ty_status read_after(const log_location &location, const ty_info &heap, const image_log &known, ty_log_info *info,
+                     ty_log_entry_callback *callback, void *context) {
     info->of_heap = true;
-    info->start_position = info->end_position = known.mark.at[0].offset;
-    for (uint64_t p = 0; p < known.mark.count; ++p)
-        info->in_stream[p].start_position = info->in_stream[p].end_position = known.mark.at[p].offset;
-    info->first_lsn = known.mark.lsn + 1;
+    info->start_position = info->end_position = known.redo_point.at[0].offset;
+    for (uint64_t p = 0; p < known.redo_point.count; ++p)
+        info->in_stream[p].start_position = info->in_stream[p].end_position = known.redo_point.at[p].offset;
+    info->first_lsn = known.redo_point.lsn + 1;
     constexpr uint64_t words_per_page = os::page_bytes / 8;
-    entry_reporter teller{info,
-                          place.path,
-                          reinterpret_cast<uint64_t>(heap.base),
-                          {heap_header_pages * words_per_page, heap.limit_bytes / 8},
-                          callback,
-                          context};
+    entry_reporter reporter{info,
+                            location.path,
+                            reinterpret_cast<uint64_t>(heap.base),
+                            {heap_header_pages * words_per_page, heap.limit_bytes / 8},
+                            callback,
+                            context};
     log_contents contents{};
-    log_reader reader{&teller, entry_reporter::record};
+    log_reader reader{&reporter, entry_reporter::record};
     reader.in_use = heap.in_use;
-    ty_status status = log_scan(*place.sink, place.path, identity_of(known), known.mark, reader, &contents);
+    ty_status status = log_scan(*location.sink, location.path, identity_of(known), known.redo_point, reader, &contents);
     if (contents.end.count != 0)
         take_contents(contents, info);
-    return teller.stopped ? TY_OK : status;
+    return reporter.stopped ? TY_OK : status;
 }
 
 // Reads what an open would replay.
-ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
-                               ty_log_entry_callback *callback, void *context) {
+ty_status read_after_snapshot(const log_location &location, const ty_info &heap, const image_log &known,
+                              ty_log_info *info, ty_log_entry_callback *callback, void *context) {
     log_identity identity = identity_of(known);
     log_header header;
-    if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
+    if (ty_status status = log_check(*location.sink, location.path, &identity, &header))
         return status;
     bool older = false; // does not matter
-    if (ty_status status = heap.in_use ? TY_OK : place_check_open(place, header, known, &older); status || older)
+    if (ty_status status = heap.in_use ? TY_OK : log_location_check_open(location, header, known, &older);
+        status || older)
         return status;
-    return read_behind(place, heap, known, info, callback, context);
+    return read_after(location, heap, known, info, callback, context);
 }
 
 // Only image and journal together determine where the last snapshot stands in the log.
@@ -182,7 +183,7 @@ ty_status read_heap(const char *path, const ty_open_options &options, ty_info *h
     return refusal.status ? report_again(refusal) : TY_OK;
 }
 
-bool has_told(const ty_log_info &info) {
+bool has_content(const ty_log_info &info) {
     uint64_t records = 0;
     for (const ty_log_stream &one : info.in_stream)
         records += one.transactions;
@@ -191,22 +192,22 @@ bool has_told(const ty_log_info &info) {
 
 // While this reads, a writer may overwrite what a newer snapshot holds. Then this reads again, from that snapshot's
 // place.
-ty_status read_heap_s_log(const char *path, const log_place &place, ty_info &heap, image_log &known, ty_log_info *info,
-                          ty_log_entry_callback *callback, void *context) {
+ty_status read_heap_s_log(const char *path, const log_location &location, ty_info &heap, image_log &known,
+                          ty_log_info *info, ty_log_entry_callback *callback, void *context) {
     const ty_log_info empty = *info;
     for (;;) {
-        const ty_status status = read_behind_snapshot(place, heap, known, info, callback, context);
+        const ty_status status = read_after_snapshot(location, heap, known, info, callback, context);
         if (!heap.in_use || (status != TY_E_BUSY && status != TY_E_DAMAGED))
             return status;
         const ty_error why = keep_error();
         const uint64_t epoch = heap.epoch;
-        if (ty_status again = read_heap(path, *place.options, &heap, &known))
+        if (ty_status again = read_heap(path, *location.options, &heap, &known))
             return again;
         if (heap.epoch == epoch)
             return report_again(why);
-        if (callback && has_told(*info))
+        if (callback && has_content(*info))
             return failure(TY_E_BUSY, "read the log: its writer overwrote what was not read yet")
-                .at(place.path)
+                .at(location.path)
                 .remedy("read it again, from the newest snapshot");
         *info = empty;
     }
@@ -218,21 +219,21 @@ void add_to_text(ty_info *info, const char *text) {
 }
 
 // What an open would do with the log, or the refusal.
-ty_status predict_log(log_place &place, const image_log &told, ty_info *info) {
-    if (!told.log_identity)
-        return place_check_not_newer(place, told);
-    log_identity identity = identity_of(told);
+ty_status predict_log(log_location &location, const image_log &recorded, ty_info *info) {
+    if (!recorded.log_identity)
+        return log_location_check_not_newer(location, recorded);
+    log_identity identity = identity_of(recorded);
     log_header header;
     log_fit fit = log_fit::fits;
     uint64_t other = 0;
-    if (ty_status status = place_find(place, identity, told, false, &header, &fit, &other))
+    if (ty_status status = log_location_find(location, identity, recorded, false, &header, &fit, &other))
         return status;
     if (fit != log_fit::fits) {
         add_to_text(info, "; its log is missing or old, and not needed");
         return TY_OK;
     }
     ty_log_info log{};
-    if (ty_status status = read_behind_snapshot(place, *info, told, &log, nullptr, nullptr))
+    if (ty_status status = read_after_snapshot(location, *info, recorded, &log, nullptr, nullptr))
         return status;
     char text[80];
     snprintf(text, sizeof text, "; replays %llu transaction%s from the log", (unsigned long long)log.transactions,
@@ -264,19 +265,19 @@ struct findings {
 };
 
 // Reports what an open would say of the log, and what an open does not check.
-void scrub_log(const ty_info &heap, const image_log &told, log_place &place, findings &found) {
+void scrub_log(const ty_info &heap, const image_log &recorded, log_location &location, findings &found) {
     log_header header;
     log_fit fit = log_fit::fits;
     uint64_t other = 0;
     ty_log_info info{};
-    ty_status status = place_find(place, identity_of(told), told, false, &header, &fit, &other);
+    ty_status status = log_location_find(location, identity_of(recorded), recorded, false, &header, &fit, &other);
     if (!status && fit != log_fit::fits)
         return; // the next open creates one
     if (!status)
-        status = read_behind_snapshot(place, heap, told, &info, nullptr, nullptr);
+        status = read_after_snapshot(location, heap, recorded, &info, nullptr, nullptr);
     if (status)
         findings::note(ty_error_text(), &found);
-    else if (log_half_damaged(*place.sink))
+    else if (log_half_damaged(*location.sink))
         findings::note("one of the log's two headers is damaged; the other one serves, and the next open repairs it",
                        &found);
 }
@@ -290,37 +291,37 @@ ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty
     if (heap_path)
         if (ty_status status = read_heap(heap_path, options, &heap, &known))
             return status;
-    log_place place{};
-    if (ty_status status = place_of(place, heap_path, options))
+    log_location location{};
+    if (ty_status status = log_location_of(location, heap_path, options))
         return status;
     log_header header;
-    ty_status status = place_open(place, false);
+    ty_status status = log_location_open(location, false);
     if (status == TY_E_NOT_FOUND && heap_path)
-        status = place_refuse_missing(place, "read the log");
-    if (!status && !(status = log_check(*place.sink, place.path, nullptr, &header))) {
+        status = log_location_refuse_missing(location, "read the log");
+    if (!status && !(status = log_check(*location.sink, location.path, nullptr, &header))) {
         take_header(header, info);
         if (heap_path)
-            status = read_heap_s_log(heap_path, place, heap, known, info, callback, context);
+            status = read_heap_s_log(heap_path, location, heap, known, info, callback, context);
     }
-    place_destroy(place);
+    log_location_destroy(location);
     return status;
 }
 
 ty_status txn_read_info(const char *path, const ty_open_options &options, ty_info *info) {
-    image_log told{};
+    image_log recorded{};
     ty_error refusal{};
-    ty_status status = image_read_info(path, *options.storage, info, &told, options.journal_path, &refusal);
+    ty_status status = image_read_info(path, *options.storage, info, &recorded, options.journal_path, &refusal);
     if (status || info->in_use || refusal.status)
         return status;
-    log_place place{};
-    status = place_of(place, path, options);
+    log_location location{};
+    status = log_location_of(location, path, options);
     if (!status)
-        status = predict_log(place, told, info);
+        status = predict_log(location, recorded, info);
     if (status) {
         ty_error_detail(&refusal);
         image_note_refusal(refusal, info);
     }
-    place_destroy(place);
+    log_location_destroy(location);
     return TY_OK;
 }
 
@@ -332,20 +333,20 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
     if (status && !(status == TY_E_DAMAGED && found.count))
         return status;
     ty_info heap{};
-    image_log told{};
+    image_log recorded{};
     ty_error refusal{};
-    if ((status = image_read_info(path, *options.storage, &heap, &told, options.journal_path, &refusal)))
+    if ((status = image_read_info(path, *options.storage, &heap, &recorded, options.journal_path, &refusal)))
         return status;
     if (refusal.status && !found.count) // for what the image's scrub does not check
         findings::note(heap.open_text, &found);
-    log_place place{};
-    if ((status = place_of(place, path, options)))
+    log_location location{};
+    if ((status = log_location_of(location, path, options)))
         return status;
-    if (told.log_identity)
-        scrub_log(heap, told, place, found);
-    else if (place_check_not_newer(place, told))
+    if (recorded.log_identity)
+        scrub_log(heap, recorded, location, found);
+    else if (log_location_check_not_newer(location, recorded))
         findings::note(ty_error_text(), &found);
-    place_destroy(place);
+    log_location_destroy(location);
     if (found.count)
         return failure(TY_E_DAMAGED, "find the files sound: %llu problem%s", (unsigned long long)found.count,
                        plural(found.count))

@@ -241,12 +241,12 @@ void log_records(receiving &r, const ty_feed_record *records, size_t count) {
 }
 
 // A heap in which half a transaction was applied is useless: none of that gets into its files.
-ty_status spoil(txn_runtime &rt, ty_status status, const ty_feed_record &first) {
+ty_status poison(txn_runtime &rt, ty_status status, const ty_feed_record &first) {
     const ty_error why = keep_error();
-    rt.spoiled.store(!fault("half_received_heap_goes_on"), std::memory_order_release);
+    rt.poisoned.store(!fault("half_received_heap_goes_on"), std::memory_order_release);
     if (status != TY_E_DAMAGED)
         return report_again(why, status);
-    return failure(TY_E_DAMAGED, "take transaction %llu or one soon behind it: it does not fit the heap",
+    return failure(TY_E_DAMAGED, "take transaction %llu or one soon after it: it does not fit the heap",
                    (unsigned long long)first.lsn)
         .at(image_path(rt.heap))
         .remedy("discard the heap (ty_discard): its files hold what was before; begin with a base");
@@ -256,7 +256,7 @@ ty_status take_chunk(receiving &r, const ty_feed_record *records, size_t count) 
     txn_runtime &rt = *r.rt;
     alone with(rt);
     if (ty_status status = do_records(r, records, count))
-        return spoil(rt, status, records[0]);
+        return poison(rt, status, records[0]);
     log_records(r, records, count);
     if (r.logged && rt.unlogged.load(std::memory_order_relaxed)) {
         uint64_t lsn = 0;
@@ -268,7 +268,7 @@ ty_status take_chunk(receiving &r, const ty_feed_record *records, size_t count) 
 
 } // namespace
 
-ty_status refuse_spoiled(const txn_runtime &rt, const char *call) {
+ty_status refuse_poisoned(const txn_runtime &rt, const char *call) {
     constexpr const char *remedy = "discard the heap (ty_discard): its files hold what was before";
     if (!rt.receives.load(std::memory_order_relaxed))
         return failure(TY_E_IN_DOUBT,
@@ -291,8 +291,8 @@ ty_status txn_replica_begin(ty_heap *heap, const receive_start &start, receiving
     if (ty_status status = check_can_receive(rt))
         return status;
     alone with(*rt);
-    if (rt->spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(*rt, "receive the transactions of another heap");
+    if (rt->poisoned.load(std::memory_order_relaxed))
+        return refuse_poisoned(*rt, "receive the transactions of another heap");
     if (rt->replica)
         return failure(TY_E_BUSY, "receive the transactions of another heap: this one has a replica already")
             .at(image_path(heap))
@@ -355,8 +355,8 @@ ty_status txn_replica_apply(receiving &r, const ty_feed_record *records, size_t 
     ty_status first = TY_OK;
     if (r.rt->txn_forked())
         return failure(TY_E_FORKED, "take a transaction: the heap belongs to the parent process");
-    if (r.rt->spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(*r.rt, "take a transaction");
+    if (r.rt->poisoned.load(std::memory_order_relaxed))
+        return refuse_poisoned(*r.rt, "take a transaction");
     for (size_t done = 0; done < count;) {
         size_t some = 0;
         for (size_t bytes = 0; done + some < count && bytes < piece_bytes;) {
@@ -369,7 +369,7 @@ ty_status txn_replica_apply(receiving &r, const ty_feed_record *records, size_t 
         }
         const ty_status status = take_chunk(r, records + done, some);
         first = first ? first : status;
-        if (r.rt->spoiled.load(std::memory_order_relaxed))
+        if (r.rt->poisoned.load(std::memory_order_relaxed))
             return status;
         done += some;
     }
@@ -377,8 +377,8 @@ ty_status txn_replica_apply(receiving &r, const ty_feed_record *records, size_t 
 }
 
 ty_status txn_replica_make_durable(receiving &r) {
-    if (r.rt->spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(*r.rt, "make what was received durable");
+    if (r.rt->poisoned.load(std::memory_order_relaxed))
+        return refuse_poisoned(*r.rt, "make what was received durable");
     bool durable = false;
     return txn_durable(r.rt->heap, 0, true, &durable);
 }
@@ -392,8 +392,8 @@ ty_status end_as_source(ty_heap *heap, const char *call, source_state as) {
         return status;
     alone with(*rt);
     uint64_t lsn = 0;
-    if (rt->spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(*rt, call);
+    if (rt->poisoned.load(std::memory_order_relaxed))
+        return refuse_poisoned(*rt, call);
     if (rt->replica)
         return failure(TY_E_BUSY, "%s that is receiving", call)
             .at(image_path(heap))

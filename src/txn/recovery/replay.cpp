@@ -117,7 +117,7 @@ struct record_reader {
 };
 
 struct log_source {
-    const log_place &place;
+    const log_location &location;
     const log_identity &identity;
     const log_positions &from;
 };
@@ -125,10 +125,11 @@ struct log_source {
 ty_status replay_again(record_reader &reader, const log_source &source, const log_reader &how,
                        const replay_plan &plan) {
     log_contents contents{};
-    ty_status status = log_scan(*source.place.sink, source.place.path, source.identity, source.from, how, &contents);
+    ty_status status =
+        log_scan(*source.location.sink, source.location.path, source.identity, source.from, how, &contents);
     if (!status && !(contents.end == plan.contents.end))
         return failure(TY_E_IO, "replay the log: it reads as another than a moment ago")
-            .at(source.place.path)
+            .at(source.location.path)
             .remedy("check the disk");
     return status ? status : reader.writer.hand_over(true);
 }
@@ -139,7 +140,7 @@ class stage_reader {
 public:
     stage_reader(txn_runtime &rt, record_reader &reader, const log_source &source, replay_plan &plan)
         : rt_(rt), reader_(reader), plan_(plan),
-          most_pages_(image_copies_allowed(rt.heap) / os::page_bytes / 2), check_{&stage_, source.place.path,
+          most_pages_(image_copies_allowed(rt.heap) / os::page_bytes / 2), check_{&stage_, source.location.path,
                                                                                   reader.scope} {}
 
     stage_reader(const stage_reader &) = delete;
@@ -303,29 +304,29 @@ ty_status held_records::hold(const log_record &record, bool copies) {
     return TY_OK;
 }
 
-ty_status replay_scan(const log_place &place, const log_identity &identity, const log_positions &from,
-                      const image_log &told, bool threads, replay_plan *plan) {
-    uint64_t pages = told.limit_bytes / os::page_bytes;
-    char *memory = told.heap ? static_cast<char *>(heap_base(told.heap)) : nullptr;
-    uint64_t used_pages = told.heap ? heap_used_bytes(told.heap) / os::page_bytes : 0;
-    uint64_t most_pages = told.heap ? image_copies_allowed(told.heap) / os::page_bytes : 0;
+ty_status replay_scan(const log_location &location, const log_identity &identity, const log_positions &from,
+                      const image_log &recorded, bool threads, replay_plan *plan) {
+    uint64_t pages = recorded.limit_bytes / os::page_bytes;
+    char *memory = recorded.heap ? static_cast<char *>(heap_base(recorded.heap)) : nullptr;
+    uint64_t used_pages = recorded.heap ? heap_used_bytes(recorded.heap) / os::page_bytes : 0;
+    uint64_t most_pages = recorded.heap ? image_copies_allowed(recorded.heap) / os::page_bytes : 0;
     if (ty_status status = plan->pages.create(pages, threads, memory, used_pages, most_pages))
         return status;
     plan->records.create();
-    record_check check{plan, place.path, {heap_header_pages * words_per_page, pages * words_per_page}};
-    ty_status status = log_scan(*place.sink, place.path, identity, from,
+    record_check check{plan, location.path, {heap_header_pages * words_per_page, pages * words_per_page}};
+    ty_status status = log_scan(*location.sink, location.path, identity, from,
                                 {&check, record_check::record, nullptr, threads}, &plan->contents);
     plan->pages.stop(); // the memory is unmapped if the open fails
     plan->in_doubt = check.order.in_doubt() ? plan->held.at(plan->held.count() - 1).lsn : 0;
     return status;
 }
 
-ty_status replay_check_fits(const log_place &place, const replay_plan &plan) {
+ty_status replay_check_fits(const log_location &location, const replay_plan &plan) {
     const uint64_t pages = plan.pages.noted();
     if (pages * os::page_bytes <= image_reader_allowed())
         return TY_OK;
     return failure(TY_E_MEMORY, "read a log that writes to %llu page%s", (unsigned long long)pages, plural(pages))
-        .at(place.path)
+        .at(location.path)
         .remedy("open the heap for writing once: that takes a snapshot");
 }
 
@@ -333,31 +334,31 @@ bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan) {
     return plan.pages.noted() * os::page_bytes > image_copies_allowed(rt.heap);
 }
 
-ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_positions &from,
-                     bool writes, replay_plan &plan) {
+ty_status replay_run(txn_runtime &rt, const log_location &location, const log_identity &identity,
+                     const log_positions &from, bool writes, replay_plan &plan) {
     if (plan.contents.records == 0)
         return TY_OK;
     const bool in_stages = writes && replay_takes_snapshots(rt, plan);
     if (!in_stages)
         plan.pages.finish(rt.base);
-    replayer replay(rt, place.path);
+    replayer replay(rt, location.path);
     replay.begin();
     bool done = false;
     ty_status status = TY_OK;
     if (!in_stages && rt.threads && plan.records.whole() && plan.contents.record_bytes >= replay_helper_min_bytes)
         status = replay_with_helper(replay, rt, plan, &done);
     if (!status && !done)
-        status = replay_alone(replay, {place, identity, from}, rt, plan, in_stages);
+        status = replay_alone(replay, {location, identity, from}, rt, plan, in_stages);
     replay.end();
     return status;
 }
 
-ty_status replay_held(txn_runtime &rt, const log_place &place, replay_plan &plan) {
+ty_status replay_held(txn_runtime &rt, const log_location &location, replay_plan &plan) {
     step_batches batches;
     if (ty_status status = batches.create(1))
         return status;
     heap_restore_begin(rt.heap);
-    replayer replay(rt, place.path);
+    replayer replay(rt, location.path);
     step_doer doer{replay, TY_OK};
     record_reader reader{{{&doer, step_doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan};
     ty_status status = reader.all_of(plan.held);

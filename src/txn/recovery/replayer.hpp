@@ -39,8 +39,8 @@ public:
                 if (ty_status status = run(others[step.value]))
                     return status;
             } else if (step.word < end_ || fault("words_replayed_above_the_top")) {
-                uint64_t *place = word_at(step.word);
-                *place = (*place & ~step.mask) | step.value;
+                uint64_t *target = word_at(step.word);
+                *target = (*target & ~step.mask) | step.value;
             }
         }
         return TY_OK;
@@ -108,8 +108,8 @@ private:
         end();
         ty_status status = procedure_run(rt_->heap, operation.procedure, operation.bytes, operation.byte_count);
         begin();
-        const ty_error told = keep_error();
-        if (!status || told.status == status)
+        const ty_error previous = keep_error();
+        if (!status || previous.status == status)
             return status;
         return failure(status, "replay the log: the procedure %llu returned status %d",
                        (unsigned long long)operation.procedure, status)

@@ -56,7 +56,7 @@ private:
             return TY_E_BUSY; // ends the reading
         }
         if (txn_replica_check(to_, one, &order_))
-            return fault("salvage_goes_on_behind_what_does_not_fit") ? TY_OK : stop(record.lsn, TY_E_BUSY);
+            return fault("salvage_goes_on_after_what_does_not_fit") ? TY_OK : stop(record.lsn, TY_E_BUSY);
         if (order_.none() && waiting_count_ == 0)
             return redo(&one, 1);
         if (ty_status status = keep(one))
@@ -79,7 +79,7 @@ private:
         return TY_OK;
     }
     ty_status keep(const ty_feed_record &record) {
-        void *bytes = os::own_malloc(record.size_bytes);
+        void *bytes = os::internal_malloc(record.size_bytes);
         if (!bytes)
             return failure(TY_E_MEMORY, "do a transaction again").remedy("free memory, or raise the process's limits");
         memcpy(bytes, record.bytes, record.size_bytes);
@@ -107,43 +107,43 @@ private:
     bool stopped_ = false;
 };
 
-void tell_damaged_log(ty_salvage_redone *report) {
+void report_damaged_log(ty_salvage_redone *report) {
     report->log_damaged = true;
     snprintf(report->text, sizeof report->text, "%s", ty_error_text());
 }
 
 // A defect of the log is reported, and is no failure of the call.
-ty_status redo_behind(const log_place &place, const image_log &known, receiving &to, uint64_t until,
-                      ty_salvage_redone *report) {
+ty_status redo_after(const log_location &location, const image_log &known, receiving &to, uint64_t until,
+                     ty_salvage_redone *report) {
     redoer redo(to, until, *report);
     log_contents contents{};
     const ty_status status =
-        log_scan(*place.sink, place.path, identity_of(known), known.mark, {&redo, redoer::take}, &contents);
+        log_scan(*location.sink, location.path, identity_of(known), known.redo_point, {&redo, redoer::take}, &contents);
     report->in_doubt = redo.in_doubt();
     report->left_out = contents.left_out;
     if (redo.has_stopped())
         return status == TY_E_BUSY ? TY_OK : status;
     if (!status || status == TY_E_MEMORY)
         return status;
-    tell_damaged_log(report);
+    report_damaged_log(report);
     return TY_OK;
 }
 
 // As if restored from a base: what it receives continues that.
-ty_status receive_behind(ty_heap *heap, const image_log &known, receiving **to) {
+ty_status receive_after(ty_heap *heap, const image_log &known, receiving **to) {
     receive_start start{};
     start.source = identity_of(known);
-    start.lsn = start.copied = known.mark.lsn;
+    start.lsn = start.copied = known.redo_point.lsn;
     start.base = heap_base(heap);
     return txn_replica_begin(heap, start, to);
 }
 
-ty_status redo_log(ty_heap *heap, const log_place &place, const image_log &known, uint64_t until,
+ty_status redo_log(ty_heap *heap, const log_location &location, const image_log &known, uint64_t until,
                    ty_salvage_redone *report) {
     receiving *to = nullptr;
-    if (ty_status status = receive_behind(heap, known, &to))
+    if (ty_status status = receive_after(heap, known, &to))
         return status;
-    ty_status status = redo_behind(place, known, *to, until, report);
+    ty_status status = redo_after(location, known, *to, until, report);
     if (!status)
         status = txn_replica_make_durable(*to);
     txn_replica_end(to);
@@ -151,35 +151,36 @@ ty_status redo_log(ty_heap *heap, const log_place &place, const image_log &known
 }
 
 // X30: whether the log is the one that the heap's last open wrote. *needless: it is not, and holds nothing that counts.
-ty_status find_log(const log_place &place, const image_log &known, log_header *header, bool *needless) {
+ty_status find_log(const log_location &location, const image_log &known, log_header *header, bool *needless) {
     const log_identity identity = identity_of(known);
-    if (ty_status status = log_check(*place.sink, place.path, &identity, header))
+    if (ty_status status = log_check(*location.sink, location.path, &identity, header))
         return status;
     if (fault("salvage_reads_the_log_of_an_earlier_open"))
         return *needless = false, TY_OK;
-    return place_check_open(place, *header, known, needless);
+    return log_location_check_open(location, *header, known, needless);
 }
 
-// If the end of its ring lies behind that of the file, what is missing may have been transactions.
-void tell_cut_log(const log_place &place, const log_header &header, ty_salvage_redone *report) {
-    const uint64_t bytes = place.sink->size_bytes;
+// If the end of its ring lies after that of the file, what is missing may have been transactions.
+void report_cut_log(const log_location &location, const log_header &header, ty_salvage_redone *report) {
+    const uint64_t bytes = location.sink->size_bytes;
     if (header.ring_offset + header.ring_bytes <= bytes)
         return;
     report->log_damaged = true;
     if (report->text[0] == 0)
-        snprintf(report->text, sizeof report->text, "%s was cut to %llu byte%s: what stood behind its end is missing",
-                 place.path, (unsigned long long)bytes, plural(bytes));
+        snprintf(report->text, sizeof report->text, "%s was cut to %llu byte%s: what stood after its end is missing",
+                 location.path, (unsigned long long)bytes, plural(bytes));
 }
 
-ty_status redo_at(ty_heap *heap, log_place &place, const image_log &known, uint64_t until, ty_salvage_redone *report) {
-    if (ty_status status = place_open(place, false)) {
+ty_status redo_at(ty_heap *heap, log_location &location, const image_log &known, uint64_t until,
+                  ty_salvage_redone *report) {
+    if (ty_status status = log_location_open(location, false)) {
         if (status == TY_E_MEMORY || status == TY_E_PERMISSION)
             return status;
-        tell_damaged_log(report);
+        report_damaged_log(report);
         return TY_OK;
     }
-    const uncut_sink uncut(*place.sink);
-    log_place whole = place;
+    const uncut_sink uncut(*location.sink);
+    log_location whole = location;
     whole.sink = &uncut.table();
     log_header header{};
     bool needless = false;
@@ -187,12 +188,12 @@ ty_status redo_at(ty_heap *heap, log_place &place, const image_log &known, uint6
     if (status == TY_E_MEMORY)
         return status;
     if (status) {
-        tell_damaged_log(report);
+        report_damaged_log(report);
         return TY_OK;
     }
     if (!needless) {
         status = redo_log(heap, whole, known, until, report);
-        tell_cut_log(place, header, report);
+        report_cut_log(location, header, report);
     }
     return status;
 }
@@ -204,11 +205,11 @@ ty_status redo_known(ty_heap *heap, const char *path, const ty_open_options &opt
     if (info.base != heap_base(heap))
         return failure(TY_E_ADDRESS, "do the transactions of a log again: they are of a heap at %p", info.base)
             .at(path);
-    log_place place{};
-    if (ty_status status = place_of(place, path, options))
+    log_location location{};
+    if (ty_status status = log_location_of(location, path, options))
         return status;
-    const ty_status status = redo_at(heap, place, known, until, report);
-    place_destroy(place);
+    const ty_status status = redo_at(heap, location, known, until, report);
+    log_location_destroy(location);
     return status;
 }
 

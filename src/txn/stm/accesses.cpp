@@ -56,19 +56,19 @@ inline bool transaction::try_to_enter() {
     return !domain_->is_asked(domain::ask_stop);
 }
 
-bool transaction::enter_slowly(patience waits) {
+bool transaction::enter_slowly(wait_policy waits) {
     do {
         runs_no_more();
-        if (waits == patience::none &&
-            !fault("stm_inner_transaction_waits_without_patience")) // Q7: with patience::none, wait for no other
-                                                                    // transaction
+        if (waits == wait_policy::never &&
+            !fault("stm_nonblocking_inner_transaction_waits")) // Q7: with wait_policy::never, wait for no other
+                                                               // transaction
             return false;
         domain_->await_end_of(domain::ask_stop);
     } while (!try_to_enter());
     return true;
 }
 
-bool transaction::hold(patience waits) {
+bool transaction::hold(wait_policy waits) {
     if (!enter(waits))
         return false;
     held_ = domain_->begin_alone(*this, waits);
@@ -85,7 +85,7 @@ void transaction::let_go() {
     runs_no_more();
 }
 
-bool transaction::begin(kind what, manner how, patience waits) {
+bool transaction::begin(kind what, manner how, wait_policy waits) {
     if (held_) [[unlikely]]
         how = manner::alone;
     else if (!enter(waits)) [[unlikely]]
@@ -103,7 +103,7 @@ bool transaction::begin(kind what, manner how, patience waits) {
     return true;
 }
 
-bool transaction::begin_otherwise(patience waits) {
+bool transaction::begin_otherwise(wait_policy waits) {
     if (how_ == manner::alone) {
         if (!held_ && !domain_->begin_alone(*this, waits)) {
             runs_no_more();
@@ -282,14 +282,14 @@ bool transaction::is_committed_to(const void *word) const {
     return is_locked(domain_->stripe_of(word)->load(std::memory_order_acquire));
 }
 
-bool transaction::let_alone_end(patience waits) const {
-    if (waits == patience::none)
+bool transaction::let_alone_end(wait_policy waits) const {
+    if (waits == wait_policy::never)
         return held_ || !domain_->is_asked(domain::ask_alone);
     domain_->await_end_of(domain::ask_alone);
     return true;
 }
 
-void transaction::expect(const void *const *addresses, size_t count) const {
+void transaction::prefetch(const void *const *addresses, size_t count) const {
     for (size_t i = 0; i < count; i++) {
         __builtin_prefetch(domain_->stripe_of(addresses[i]), 1);
         __builtin_prefetch(addresses[i], 1);

@@ -9,11 +9,11 @@ constexpr unsigned looks_while_others_are_held = 50; // by a thread that already
 } // namespace
 
 bool transaction::holds(uint64_t version) const {
-    return version & 1 && version >> place_bits == id_;
+    return version & 1 && version >> index_bits == id_;
 }
 
 uint64_t transaction::before(uint64_t version) const {
-    return locks_[(version & ((uint64_t{1} << place_bits) - 1)) >> 1].version;
+    return locks_[(version & ((uint64_t{1} << index_bits) - 1)) >> 1].version;
 }
 
 // Q2: words are stored to with their stripes locked. Bounded waits, so that two transactions do not deadlock.
@@ -34,7 +34,7 @@ bool transaction::lock_stripes() {
             }
             if (ty_status status = locks_.push({stripe, version}))
                 return lose(status);
-            if (stripe->compare_exchange_strong(version, id_ << place_bits | (locks_.count() - 1) << 1 | 1,
+            if (stripe->compare_exchange_strong(version, id_ << index_bits | (locks_.count() - 1) << 1 | 1,
                                                 std::memory_order_acq_rel, std::memory_order_relaxed)) {
                 perturb();
                 break;
@@ -131,9 +131,9 @@ bool transaction::commit() {
     return true;
 }
 
-void transaction::back_to(const part_mark &mark) {
-    writes_.back_to(mark.writes);
-    for (size_t i = mark.calls; i < calls_.count(); i++)
+void transaction::back_to(const part_savepoint &to) {
+    writes_.back_to(to.writes);
+    for (size_t i = to.calls; i < calls_.count(); i++)
         if (calls_[i].when == call_when::committed)
             calls_[i].when = call_when::never;
         else if (calls_[i].when == call_when::rolled_back)

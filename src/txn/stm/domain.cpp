@@ -34,7 +34,7 @@ ty_status domain::create(const options &wanted, domain **made) {
     domain *own = ::new (memory) domain{};
     own->stripe_bits_ = wanted.stripe_bits;
     own->stripe_mask_ = (size_t{1} << wanted.stripe_bits) - 1;
-    own->old_max_ = std::clamp<uint64_t>(wanted.old_bytes / sizeof(old_value), 1, old_places);
+    own->old_max_ = std::clamp<uint64_t>(wanted.old_bytes / sizeof(old_value), 1, old_index_mask);
     own->clock_.store(wanted.clock, std::memory_order_relaxed);
     if (wanted.keeper != nullptr)
         own->keeper_ = *wanted.keeper;
@@ -155,8 +155,8 @@ void domain::await_end_of(uint32_t what) {
     }
 }
 
-bool domain::take_ticket(patience waits) {
-    if (waits == patience::none) { // Q7: take a ticket only if it is served at once
+bool domain::take_ticket(wait_policy waits) {
+    if (waits == wait_policy::never) { // Q7: take a ticket only if it is served at once
         uint32_t ticket = serving_.load(std::memory_order_acquire);
         return next_ticket_.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acquire,
                                                     std::memory_order_relaxed);
@@ -171,7 +171,7 @@ bool domain::take_ticket(patience waits) {
 }
 
 // Q4: while one transaction is alone, no other commits. In the order of the tickets.
-bool domain::begin_alone(const transaction &who, patience waits) {
+bool domain::begin_alone(const transaction &who, wait_policy waits) {
     if (!take_ticket(waits))
         return false;
     os::lock_guard guard(lock_);
@@ -215,7 +215,7 @@ void domain::go_on() {
     wake(UINT64_MAX);
 }
 
-// oldest() reads behind a process barrier, as stop() does: a transaction that ends later sees ask_ends.
+// oldest() reads after a process barrier, as stop() does: a transaction that ends later sees ask_ends.
 void domain::quiesce() {
     const uint64_t timestamp = now();
     await(timestamp, nullptr);

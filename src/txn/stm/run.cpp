@@ -25,12 +25,12 @@ manner next_manner(kind what, unsigned losses) {
 }
 
 ty_status run_within(transaction &own, verdict (*body)(transaction &, void *), void *context, bool *committed) {
-    const transaction::part_mark mark = own.mark();
+    const transaction::part_savepoint before = own.savepoint();
     const verdict wanted = body(own, context);
-    if (wanted == verdict::wait)
+    if (wanted == verdict::retry)
         own.wait_as_a_whole();
     else if (wanted == verdict::roll_back)
-        own.back_to(mark);
+        own.back_to(before);
     else
         *committed = own.lost() == TY_OK;
     return own.lost();
@@ -54,10 +54,11 @@ ty_status kept_waiting() {
         .remedy("return from the body");
 }
 
-// Q7: with patience::none it waits for no other transaction. A transaction that is not optimistic has not recorded its
+// Q7: with wait_policy::never it waits for no other transaction. A transaction that is not optimistic has not recorded
+//     its
 // reads: it does in the next run.
-ty_status wait_for_change(transaction &own, patience waits) {
-    if (waits == patience::none) {
+ty_status wait_for_change(transaction &own, wait_policy waits) {
+    if (waits == wait_policy::never) {
         own.roll_back();
         return failure(TY_E_ARGUMENT, "wait for a change: a transaction on another heap would be held up meanwhile")
             .remedy("return from its body, too, and let that one wait");
@@ -73,13 +74,13 @@ ty_status wait_for_change(transaction &own, patience waits) {
 
 } // namespace
 
-verdict either(transaction &own, verdict (*first)(transaction &, void *), verdict (*second)(transaction &, void *),
-               void *context) {
-    const transaction::part_mark mark = own.mark();
+verdict or_else(transaction &own, verdict (*first)(transaction &, void *), verdict (*second)(transaction &, void *),
+                void *context) {
+    const transaction::part_savepoint before = own.savepoint();
     const verdict wanted = first(own, context);
-    if (wanted != verdict::wait || own.lost() != TY_OK)
+    if (wanted != verdict::retry || own.lost() != TY_OK)
         return wanted;
-    own.back_to(mark);
+    own.back_to(before);
     return second(own, context);
 }
 
@@ -93,7 +94,7 @@ ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *
         if (!own.begin(what, tried.alone ? manner::alone : next_manner(what, tried.losses), tried.waits))
             return kept_waiting();
         const verdict wanted = body(own, context);
-        if (own.waits() || (wanted == verdict::wait && own.lost() == TY_OK)) {
+        if (own.waits() || (wanted == verdict::retry && own.lost() == TY_OK)) {
             tried.losses = 0;
             if (ty_status status = wait_for_change(own, tried.waits))
                 return status;

@@ -15,8 +15,8 @@
 // Q5: Before a word is stored to, its old value is recorded for the readers that may still need it, or they learn that
 //      it was not.
 // Q6: A transaction that waits for a change is known to those that commit before it validates for the last time.
-// Q7: A transaction begun with patience::none waits for no other: where it would have to, it ends instead. So a thread
-//      with a transaction of another domain under way delays no thread that waits for that one.
+// Q7: A transaction begun with wait_policy::never waits for no other: where it would have to, it ends instead. So a
+//      thread with a transaction of another domain under way delays no thread that waits for that one.
 #pragma once
 
 #include "perturb.hpp"
@@ -47,8 +47,8 @@ enum class manner : uint8_t { optimistic, old, alone };
 
 enum class kind : uint8_t { writes, reads };
 // Whether it waits for a thread that has stopped the domain, or a transaction that is alone.
-enum class patience : uint8_t { none, any };
-enum class verdict : uint8_t { commit, roll_back, wait };
+enum class wait_policy : uint8_t { never, any };
+enum class verdict : uint8_t { commit, roll_back, retry };
 
 struct metrics {
     uint64_t commits;
@@ -77,12 +77,12 @@ struct recorder {
 class transaction {
 public:
     // Begins; waits while the domain is stopped. The one before must have ended. False: it would have to wait, and has
-    // not begun (Q7: no waits with patience::none).
-    bool begin(kind what, manner how, patience waits = patience::any);
+    // not begun (Q7: no waits with wait_policy::never).
+    bool begin(kind what, manner how, wait_policy waits = wait_policy::any);
     bool runs() const { return runs_; }
     // Until let_go(), no other thread commits or stops the domain, and every transaction that this one begins is alone.
     // False: it would have to wait. It must not run when either is called.
-    [[nodiscard]] bool hold(patience waits);
+    [[nodiscard]] bool hold(wait_policy waits);
     bool is_held() const { return held_; }
     void let_go(); // allowed also where it is not held
 
@@ -94,7 +94,7 @@ public:
     [[nodiscard, gnu::always_inline]] inline bool load_at_once(const uint64_t *word, uint64_t *value);
     [[nodiscard, gnu::always_inline]] inline bool store_at_once(uint64_t *word, uint64_t value, uint64_t mask);
     // Prefetches words that will soon be loaded, so that their cache misses overlap. A hint.
-    void expect(const void *const *addresses, size_t count) const;
+    void prefetch(const void *const *addresses, size_t count) const;
 
     // Within a part: the whole transaction is to wait (run()).
     void wait_as_a_whole() {
@@ -108,7 +108,7 @@ public:
     void give_way_elsewhere() { lose(conflict::elsewhere); }
     void restart() { lose(conflict::asked); }
     // Waits while another transaction is alone. False: it would have to wait, and may not.
-    [[nodiscard]] bool let_alone_end(patience waits) const;
+    [[nodiscard]] bool let_alone_end(wait_policy waits) const;
     // Moves its start to now, if nothing that it has read has changed: it no longer keeps blocks in use that were freed
     // before. False: it is lost.
     [[nodiscard]] bool renew();
@@ -132,13 +132,13 @@ public:
     uint64_t last_timestamp() const { return stored_ ? timestamp_ : start_; }
     bool is_alone() const { return how_ == manner::alone; }
 
-    // Parts that can be rolled back: what was stored after the mark is discarded, and not committed.
-    struct part_mark {
-        write_set::mark_of_writes writes;
+    // Parts that can be rolled back: what was stored after the savepoint is discarded, and not committed.
+    struct part_savepoint {
+        write_set::writes_savepoint writes;
         size_t calls;
     };
-    part_mark mark() { return {writes_.mark(), calls_.count()}; }
-    void back_to(const part_mark &mark);
+    part_savepoint savepoint() { return {writes_.savepoint(), calls_.count()}; }
+    void back_to(const part_savepoint &to);
 
     // Calls made after the end, in the order in which they were registered; those of a part that was rolled back count
     // as rolled back, and are made when the whole has ended. A transaction that loses is rolled back each time.
@@ -165,14 +165,14 @@ public:
     [[nodiscard]] bool unchanged(const void *word);
     // Whether another transaction is committing to it now; that may still fail.
     bool is_committed_to(const void *word) const;
-    void *upper = nullptr; // for the layer above
+    void *client = nullptr; // for the layer above
 
 private:
     friend class domain;
 
     // The word of a locked stripe: the owner's id, the index in its locks_, and 1.
-    static constexpr unsigned place_bits = 40;
-    static constexpr uint64_t id_max = (uint64_t{1} << (64 - place_bits)) - 1;
+    static constexpr unsigned index_bits = 40;
+    static constexpr uint64_t id_max = (uint64_t{1} << (64 - index_bits)) - 1;
 
     struct locked_stripe {
         std::atomic<uint64_t> *stripe;
@@ -186,9 +186,9 @@ private:
     };
 
     bool try_to_enter();
-    bool enter(patience waits) { return try_to_enter() || enter_slowly(waits); }
-    [[gnu::cold, gnu::noinline]] bool enter_slowly(patience waits);
-    [[gnu::noinline]] bool begin_otherwise(patience waits);
+    bool enter(wait_policy waits) { return try_to_enter() || enter_slowly(waits); }
+    [[gnu::cold, gnu::noinline]] bool enter_slowly(wait_policy waits);
+    [[gnu::noinline]] bool begin_otherwise(wait_policy waits);
     [[gnu::cold]] void call_all_due();
     void runs_no_more();
     bool load_unlocked(const std::atomic<uint64_t> *stripe, const uint64_t *word, uint64_t *value) const;
@@ -286,8 +286,8 @@ private:
     static constexpr uint32_t ask_wake = 8;
     static constexpr uint32_t ask_ends = 16;
 
-    static constexpr unsigned old_place_bits = 24;
-    static constexpr uint64_t old_places = (uint64_t{1} << old_place_bits) - 1;
+    static constexpr unsigned old_index_bits = 24;
+    static constexpr uint64_t old_index_mask = (uint64_t{1} << old_index_bits) - 1;
     struct old_value {
         const uint64_t *word;
         uint64_t value;
@@ -311,8 +311,8 @@ private:
     bool is_asked(uint32_t what) const { return (attention_.load(std::memory_order_seq_cst) & what) != 0; }
     // Waits for the commits under way; if none, until no commit is under way. Ignores but.
     void await_commits(bool none, const transaction *but);
-    bool take_ticket(patience waits);
-    bool begin_alone(const transaction &who, patience waits); // false: it would have to wait for its turn
+    bool take_ticket(wait_policy waits);
+    bool begin_alone(const transaction &who, wait_policy waits); // false: it would have to wait for its turn
     void end_alone();
     ty_status begin_old();
     void end_old();
@@ -395,8 +395,8 @@ inline uint64_t *word_around(const void *address) {
 }
 
 // Calls first; if that wants to wait, rolls back what it stored and calls second.
-verdict either(transaction &own, verdict (*first)(transaction &own, void *context),
-               verdict (*second)(transaction &own, void *context), void *context);
+verdict or_else(transaction &own, verdict (*first)(transaction &own, void *context),
+                verdict (*second)(transaction &own, void *context), void *context);
 
 // Runs the body in a transaction until it commits, or the body has it rolled back, which leaves *committed false. The
 // body may run many times. Once the transaction is lost its loads and stores are refused, and it runs again whatever
@@ -408,10 +408,10 @@ verdict either(transaction &own, verdict (*first)(transaction &own, void *contex
 //
 // TY_E_BUSY, unless it was a part: it has been rolled back, and is to be run again by another call, with the same
 // losses. Its last conflict says why: conflict::asked by its body; conflict::elsewhere. Otherwise it would have had to
-// wait, and may not (patience::none, Q7); one that asks to wait for a change then gets TY_E_ARGUMENT.
+// wait, and may not (wait_policy::never, Q7); one that retries then gets TY_E_ARGUMENT.
 struct attempts {
     bool alone = false; // it runs alone from the first attempt on, and does not wait
-    patience waits = patience::any;
+    wait_policy waits = wait_policy::any;
     unsigned losses = 0; // so far: later calls count on from here
 };
 ty_status run(transaction &own, kind what, verdict (*body)(transaction &own, void *context), void *context,

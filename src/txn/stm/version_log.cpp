@@ -39,16 +39,16 @@ void domain::end_old() {
 // lists.
 void domain::note_old(const write_set &writes, uint64_t timestamp) {
     for (const written_word &written : writes) {
-        const uint64_t place = old_used_.fetch_add(1, std::memory_order_relaxed);
-        if (place >= old_max_) {
+        const uint64_t index = old_used_.fetch_add(1, std::memory_order_relaxed);
+        if (index >= old_max_) {
             old_full_.store(true, std::memory_order_relaxed); // published by the release of the stripe
             return;
         }
         std::atomic<uint64_t> &head = heads_[stripe_number(written.word)];
         perturb();
-        old_[place] = {written.word, __atomic_load_n(written.word, __ATOMIC_RELAXED), timestamp,
+        old_[index] = {written.word, __atomic_load_n(written.word, __ATOMIC_RELAXED), timestamp,
                        head.load(std::memory_order_relaxed)};
-        head.store(old_time_ << old_place_bits | (place + 1), std::memory_order_release);
+        head.store(old_time_ << old_index_bits | (index + 1), std::memory_order_release);
     }
 }
 
@@ -57,8 +57,8 @@ void domain::note_old(const write_set &writes, uint64_t timestamp) {
 bool domain::find_old(const uint64_t *word, uint64_t start, uint64_t *value) const {
     bool found = false;
     uint64_t at = heads_[stripe_number(word)].load(std::memory_order_acquire);
-    while (at >> old_place_bits == old_time_) {
-        const old_value &old = old_[(at & old_places) - 1];
+    while (at >> old_index_bits == old_time_) {
+        const old_value &old = old_[(at & old_index_mask) - 1];
         if (old.until <= start)
             break;
         if (old.word == word) {

@@ -5,10 +5,10 @@
 namespace taiyen::stm {
 
 size_t write_set::slot_of(const uint64_t *word) const {
-    size_t place = home(word);
-    while (is_used(slots_[place]) && words_[slots_[place] & UINT32_MAX].word != word)
-        place = (place + 1) & (capacity_ - 1);
-    return place;
+    size_t slot = home(word);
+    while (is_used(slots_[slot]) && words_[slots_[slot] & UINT32_MAX].word != word)
+        slot = (slot + 1) & (capacity_ - 1);
+    return slot;
 }
 
 const written_word *write_set::find_slowly(const uint64_t *word) const {
@@ -30,7 +30,7 @@ void write_set::fill_slots() {
 
 ty_status write_set::grow() {
     size_t wanted = capacity_ != 0 ? capacity_ * 2 : 64;
-    void *made = wanted <= size_t{1} << 32 ? os::own_malloc(wanted * sizeof *slots_) : nullptr;
+    void *made = wanted <= size_t{1} << 32 ? os::internal_malloc(wanted * sizeof *slots_) : nullptr;
     if (made == nullptr)
         return failure(TY_E_MEMORY, "note what a transaction stores").remedy("make it store less at once");
     free(slots_);
@@ -45,15 +45,15 @@ ty_status write_set::put(uint64_t *word, uint64_t value, uint64_t mask) {
     if (2 * words_.count() + 2 > capacity_) [[unlikely]]
         if (ty_status status = grow())
             return status;
-    size_t place = slot_of(word);
-    if (!is_used(slots_[place])) {
+    size_t slot = slot_of(word);
+    if (!is_used(slots_[slot])) {
         if (ty_status status = words_.push({word, value & mask, mask}))
             return status;
-        slots_[place] = time_ << 32 | (words_.count() - 1);
+        slots_[slot] = time_ << 32 | (words_.count() - 1);
         seen_ |= bit_of(word);
         return TY_OK;
     }
-    size_t index = slots_[place] & UINT32_MAX;
+    size_t index = slots_[slot] & UINT32_MAX;
     written_word &found = words_[index];
     if (index < kept_)
         if (ty_status status = changes_.push({index, found}))
@@ -77,20 +77,20 @@ void write_set::clear() {
     }
 }
 
-write_set::mark_of_writes write_set::mark() {
-    mark_of_writes now{words_.count(), changes_.count(), kept_};
+write_set::writes_savepoint write_set::savepoint() {
+    writes_savepoint now{words_.count(), changes_.count(), kept_};
     kept_ = words_.count();
     return now;
 }
 
-void write_set::back_to(const mark_of_writes &mark) {
-    while (changes_.count() > mark.changes) {
+void write_set::back_to(const writes_savepoint &to) {
+    while (changes_.count() > to.changes) {
         const change &last = changes_[changes_.count() - 1];
         words_[last.index] = last.before;
         changes_.cut(changes_.count() - 1);
     }
-    words_.cut(mark.words);
-    kept_ = mark.kept;
+    words_.cut(to.words);
+    kept_ = to.kept;
     if (capacity_ != 0)
         fill_slots();
 }

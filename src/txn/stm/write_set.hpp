@@ -37,24 +37,24 @@ public:
         const size_t count = words_.count();
         if (2 * count + 2 > capacity_ || !words_.has_room()) [[unlikely]]
             return false;
-        const size_t place = home(word);
-        if (is_used(slots_[place])) [[unlikely]]
+        const size_t slot = home(word);
+        if (is_used(slots_[slot])) [[unlikely]]
             return false;
         words_.push_in_room({word, value, mask});
-        slots_[place] = time_ << 32 | count;
+        slots_[slot] = time_ << 32 | count;
         seen_ |= bit_of(word);
         return true;
     }
     void clear();
 
-    struct mark_of_writes {
+    struct writes_savepoint {
         size_t words;
         size_t changes;
-        size_t kept; // kept_ of the mark before
+        size_t kept; // kept_ of the savepoint before
     };
-    mark_of_writes mark();
-    // Rolls back what was put since the mark, and drops the marks after it.
-    void back_to(const mark_of_writes &mark);
+    writes_savepoint savepoint();
+    // Rolls back what was put since the savepoint, and drops the savepoints after it.
+    void back_to(const writes_savepoint &to);
 
     bool empty() const { return words_.count() == 0; }
     size_t count() const { return words_.count(); }
@@ -83,8 +83,8 @@ private:
     };
 
     os::array<written_word> words_;
-    os::array<change> changes_; // of words that were there at the mark
-    size_t kept_ = 0;           // number of words that were there at the newest mark
+    os::array<change> changes_; // of words that were there at the savepoint
+    size_t kept_ = 0;           // number of words that were there at the newest savepoint
     uint64_t seen_ = 0;         // a 64-bit filter of the words
     uint64_t *slots_ = nullptr; // above: the number of this use, below: the word's index; another use: empty
     size_t capacity_ = 0;       // a power of two, at least twice the number of words

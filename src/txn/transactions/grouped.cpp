@@ -65,7 +65,7 @@ ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t cou
     return TY_OK;
 }
 
-// X27: the outcome is the next record. A log that does not take it takes nothing else behind the prepared record.
+// X27: the outcome is the next record. A log that does not take it takes nothing else after the prepared record.
 void txn_commit_grouped(ty_heap *heap) {
     txn_runtime &rt = *runtime_of(heap);
     uint64_t lsn;
@@ -79,10 +79,10 @@ ty_status txn_repair_grouped(ty_heap *heap) {
     return log_broken(rt.log) ? snapshot_instead(rt, false, &lsn) : TY_OK;
 }
 
-void txn_release_grouped(ty_heap *heap, bool spoiled) {
+void txn_release_grouped(ty_heap *heap, bool poisoned) {
     txn_runtime &rt = *runtime_of(heap);
-    if (spoiled && !fault("memory_that_no_log_holds_goes_on"))
-        rt.spoiled.store(true, std::memory_order_release);
+    if (poisoned && !fault("memory_that_no_log_holds_goes_on"))
+        rt.poisoned.store(true, std::memory_order_release);
     else
         snapshots_after_commit(rt);
     rt.grouped.store(false, std::memory_order_relaxed);

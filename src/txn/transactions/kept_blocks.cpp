@@ -14,9 +14,9 @@ namespace taiyen {
 namespace {
 
 #if defined(TAIYEN_DEBUG)
-constexpr size_t own_bytes_max = SIZE_MAX;
+constexpr size_t malloc_bytes_max = SIZE_MAX;
 #else
-constexpr size_t own_bytes_max = TY_DANGLING_OWN_BYTES_MAX;
+constexpr size_t malloc_bytes_max = TY_DANGLING_MALLOC_BYTES_MAX;
 #endif
 
 class keeping {
@@ -68,20 +68,19 @@ private:
     }
     // Returns false if something could not be read.
     bool look_at_process() {
-        size_t left = own_bytes_max;
+        size_t left = malloc_bytes_max;
         const bool whole = heap_each_variable_word(reinterpret_cast<const void *>(begin_),
                                                    reinterpret_cast<const void *>(end_), reach_of_variable, this);
-        return heap_each_own_word({begin_, end_, wants, reach_of_own, this}, &left) && whole;
+        return heap_each_malloc_word({begin_, end_, wants, reach_of_own, this}, &left) && whole;
     }
 
     // Called while other threads are stopped: takes no lock, and allocates nothing.
     scoped_memory *find(uint64_t value) const {
         if (value - begin_ >= end_ - begin_)
             return nullptr;
-        scoped_memory *behind =
-            std::upper_bound(txn_->rolled_back.begin(), txn_->rolled_back.end(), value,
-                             [](uint64_t v, const scoped_memory &block) { return v < block.begin; });
-        return value < behind[-1].end ? behind - 1 : nullptr;
+        scoped_memory *after = std::upper_bound(txn_->rolled_back.begin(), txn_->rolled_back.end(), value,
+                                                [](uint64_t v, const scoped_memory &block) { return v < block.begin; });
+        return value < after[-1].end ? after - 1 : nullptr;
     }
     static bool wants(void *context, uint64_t value) { return static_cast<keeping *>(context)->find(value) != nullptr; }
     static void reach_of_variable(void *context, const os::variable_word &word) {
@@ -109,10 +108,10 @@ private:
         block->reached = true;
     }
     bool is_news(const void *variable) {
-        auto &told = txn_->reported_variables;
-        if (std::find(told.begin(), told.end(), variable) != told.end())
+        auto &reported = txn_->reported_variables;
+        if (std::find(reported.begin(), reported.end(), variable) != reported.end())
             return false;
-        return told.count == told_most || told.push(variable) == TY_OK;
+        return reported.count == reported_max || reported.push(variable) == TY_OK;
     }
     // Other threads may be writing to kept blocks.
     [[gnu::no_sanitize_thread]] void read(const scoped_memory &block) {
@@ -143,7 +142,7 @@ private:
                 reserved_let_go(rt_, word_at(rt_, reinterpret_cast<void *>(block.begin)));
     }
 
-    static constexpr size_t told_most = 4096;
+    static constexpr size_t reported_max = 4096;
 
     ty_txn *txn_;
     txn_runtime &rt_;

@@ -115,9 +115,9 @@ ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
         os::give_way();
     if (status == TY_OK && !entered)
         status = failure(TY_E_BUSY, "%s: it is being written to", call).at(image_path(rt->heap)).remedy("try again");
-    if (entered && rt->spoiled.load(std::memory_order_relaxed)) {
+    if (entered && rt->poisoned.load(std::memory_order_relaxed)) {
         rt->rwlock.unlock_shared();
-        status = refuse_spoiled(*rt, call);
+        status = refuse_poisoned(*rt, call);
     } else if (entered) {
         status = look(rt->heap, open_here::writes, context);
         const uint64_t last = log_last(rt->log);
@@ -152,14 +152,14 @@ ty_status leave_prepared(ty_txn *txn, ty_status status) {
     if (txn->prepared == 0)
         return status;
     const ty_error why = keep_error();
-    const ty_status told =
+    const ty_status status_of_rollback =
         failure(TY_E_IN_DOUBT, "commit a prepared transaction: neither the log nor a snapshot takes it (%s)",
                 ty_status_name(status))
             .at(image_path(txn->rt->heap))
             .cause(why.system_error)
             .remedy("it is prepared as before: commit it again when the disk can be written to");
     txn->owner.store(prepared_owner, std::memory_order_release); // from here on the heap may be closed
-    return told;
+    return status_of_rollback;
 }
 
 ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *lsn) {

@@ -63,8 +63,8 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
         return status;
     if (ty_status status = refuse_within(*rt, call))
         return status;
-    if (rt->spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(*rt, call);
+    if (rt->poisoned.load(std::memory_order_relaxed))
+        return refuse_poisoned(*rt, call);
     if (ty_status status = thread_ends_watch())
         return status;
     *found = find_section(*rt);
@@ -85,9 +85,9 @@ ty_status enter_rwlock(txn_runtime &rt, fair_rwlock &rwlock, const char *call) {
         rwlock.lock_shared();
     else if (!rwlock.try_lock_shared())
         return bodies_abort_for({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
-    if (rt.spoiled.load(std::memory_order_relaxed) && !fault("reader_enters_a_spoiled_heap")) { // while this waited
+    if (rt.poisoned.load(std::memory_order_relaxed) && !fault("reader_enters_a_poisoned_heap")) { // while this waited
         rwlock.unlock_shared();
-        return refuse_spoiled(rt, call);
+        return refuse_poisoned(rt, call);
     }
     stop_others(rt);
     return TY_OK;

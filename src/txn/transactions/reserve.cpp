@@ -431,7 +431,7 @@ ty_status txn_remove_leftovers(ty_heap *heap) {
     return TY_OK;
 }
 
-ty_status reservations_add_blocks(const txn_runtime &rt, own_blocks &found) {
+ty_status reservations_add_blocks(const txn_runtime &rt, internal_blocks &found) {
     reservations &r = *rt.reserved;
     os::lock_guard guard(r.lock);
     for (const reservation &entry : r.entries)
@@ -453,7 +453,7 @@ bool starts_block(ty_heap *heap, uint64_t word, ty_block *block) {
 }
 
 // Adds a block of the list, and what it names; *next: the word of the next one. False: damaged.
-bool read_list(ty_heap *heap, uint64_t word, own_blocks &found, uint64_t *next, ty_status *status) {
+bool read_list(ty_heap *heap, uint64_t word, internal_blocks &found, uint64_t *next, ty_status *status) {
     ty_block block;
     if (!starts_block(heap, word, &block) || block.size_bytes < sizeof(list_block))
         return false;
@@ -475,7 +475,7 @@ bool read_list(ty_heap *heap, uint64_t word, own_blocks &found, uint64_t *next, 
 } // namespace
 
 // Detects a cycle by comparing with an earlier place of the walk, which is updated after 1, 2, 4, ... steps.
-ty_status reservations_read_blocks(ty_heap *heap, own_blocks &found) {
+ty_status reservations_read_blocks(ty_heap *heap, internal_blocks &found) {
     const auto *base = static_cast<const char *>(heap_base(heap));
     const auto *root = static_cast<const char *>(heap_service_root(heap));
     const uint64_t offset = root != nullptr ? static_cast<uint64_t>(root - base) : 0;

@@ -22,21 +22,21 @@ public:
         os::lock_guard guard(lock_);
         error_ = {};
     }
-    ty_status tell(uint64_t durable = 0) {
+    ty_status report(uint64_t durable = 0) {
         os::lock_guard guard(lock_);
         if (over_at_ != 0 && durable >= over_at_)
             error_ = {};
-        return tell_locked();
+        return report_locked();
     }
-    ty_status tell_once() {
+    ty_status report_once() {
         os::lock_guard guard(lock_);
-        ty_status status = tell_locked();
+        ty_status status = report_locked();
         error_ = {};
         return status;
     }
 
 private:
-    ty_status tell_locked() const {
+    ty_status report_locked() const {
         const ty_error &e = error_;
         return e.status ? report_again(e) : TY_OK;
     }
@@ -50,7 +50,7 @@ struct snapshot_service {
     os::mutex lock{os::lock_rank::snapshots};
     bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log does not know yet
     uint64_t pending_epoch;
-    log_positions pending_mark;
+    log_positions pending_redo_point;
     uint64_t started_ns;     // the last one
     uint64_t started_lsn;    // the LSN up to which it holds transactions
     os::array<void *> frees; // blocks to be freed before the next one
@@ -86,12 +86,12 @@ void snapshots_acknowledge(txn_runtime &rt, snapshot_service &s);
 // ty_background_work_status.
 ty_status snapshots_take(txn_runtime &rt, bool rwlock_held);
 
-// ---- snapshots_beside.cpp
+// ---- fuzzy_snapshots.cpp
 
 // Whether snapshots of the heap can be collected while others commit.
-bool snapshots_can_run_beside(txn_runtime &rt);
+bool snapshots_can_be_fuzzy(txn_runtime &rt);
 // lock.
-ty_status snapshot_start_beside(txn_runtime &rt, log_positions *mark, uint64_t *epoch);
+ty_status snapshot_start_fuzzy(txn_runtime &rt, log_positions *redo_point, uint64_t *epoch);
 
 // ---- snapshots_due.cpp
 

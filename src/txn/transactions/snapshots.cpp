@@ -83,10 +83,10 @@ void snapshots_acknowledge(txn_runtime &rt, snapshot_service &s) {
     forget_failure(s);
     // Nothing was appended to a broken log since it broke; if nothing was since the checkpoint LSN, the snapshot holds
     // all of it. On a concurrent heap a thread may be within an append: snapshots_repair stops all of them.
-    if (!rt.others && log_broken(rt.log) && log_last(rt.log) == s.pending_mark.lsn)
-        log_continue(rt.log, s.pending_mark);
+    if (!rt.others && log_broken(rt.log) && log_last(rt.log) == s.pending_redo_point.lsn)
+        log_continue(rt.log, s.pending_redo_point);
     else
-        log_release(rt.log, s.pending_mark);
+        log_release(rt.log, s.pending_redo_point);
     // What is in use now came after the checkpoint LSN.
     snapshots_set_due_log_bytes(rt, log_get_metrics(rt.log).fullest_bytes);
 }
@@ -101,15 +101,15 @@ void log_grouped(txn_runtime &rt) {
         (void)log_wait(rt.log, log_last(rt.log));
 }
 
-ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_positions *mark, uint64_t *epoch) {
+ty_status start_stop_the_world(txn_runtime &rt, uint64_t beyond_log, log_positions *redo_point, uint64_t *epoch) {
     reservations_lock(rt);
     ty_status status = rt.others ? rt.others->begin_snapshot(*rt.others) : TY_OK;
     if (!status) {
-        *mark = log_positions_now(rt.log);
-        mark->lsn += beyond_log;
+        *redo_point = log_positions_now(rt.log);
+        redo_point->lsn += beyond_log;
         if (rt.others) // a commit that failed may have had an LSN
-            mark->lsn = std::max(mark->lsn, rt.others->newest_commit(*rt.others));
-        const log_positions image = with_lsn(*mark, mark->lsn);
+            redo_point->lsn = std::max(redo_point->lsn, rt.others->newest_commit(*rt.others));
+        const log_positions image = with_lsn(*redo_point, redo_point->lsn);
         status = image_snapshot_start(rt.heap, &image, nullptr, epoch);
         if (rt.others) {
             rt.others->have_tables(*rt.others);
@@ -120,29 +120,29 @@ ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_positions *ma
     return status;
 }
 
-enum class beside_others : bool { no, yes };
+enum class is_fuzzy : bool { no, yes };
 
 // X1 (whole transactions up to the checkpoint LSN), X3 (all reserved blocks are listed): with the reader-writer lock
 // held. beside: other writers of a concurrent heap continue; otherwise they are stopped, or cannot commit.
 ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch,
-                beside_others beside = beside_others::no) {
-    if (rt.spoiled.load(std::memory_order_relaxed)) // LK6: only whole transactions, in order
-        return refuse_spoiled(rt, "take a snapshot");
-    if (ty_status status = sink_check(rt.own_sink)) // without its log the heap would not open again
+                is_fuzzy fuzzy = is_fuzzy::no) {
+    if (rt.poisoned.load(std::memory_order_relaxed)) // LK6: only whole transactions, in order
+        return refuse_poisoned(rt, "take a snapshot");
+    if (ty_status status = sink_check(rt.internal_sink)) // without its log the heap would not open again
         return status;
     snapshots_acknowledge(rt, s);
     snapshots_free_some(rt, s, SIZE_MAX);
-    log_positions mark{};
-    ty_status status = beside == beside_others::yes ? snapshot_start_beside(rt, &mark, epoch)
-                                                    : start_standing(rt, beyond_log, &mark, epoch);
+    log_positions redo_point{};
+    ty_status status = fuzzy == is_fuzzy::yes ? snapshot_start_fuzzy(rt, &redo_point, epoch)
+                                              : start_stop_the_world(rt, beyond_log, &redo_point, epoch);
     if (status)
         return status;
     s.memory.collected();
     s.pending = true;
     s.pending_epoch = *epoch;
-    s.pending_mark = mark;
+    s.pending_redo_point = redo_point;
     s.started_ns = os::now_ns();
-    s.started_lsn = mark.lsn;
+    s.started_lsn = redo_point.lsn;
     return TY_OK;
 }
 
@@ -155,14 +155,14 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
         rwlock->open();
     if (!status) {
         status = image_snapshot_wait(rt.heap, epoch);
-        if (status && beyond_log && !fault("log_goes_on_behind_an_unacknowledged_snapshot"))
-            log_break(rt.log, status); // X7: nothing is logged behind a snapshot that failed and may be found
+        if (status && beyond_log && !fault("log_goes_on_after_an_unacknowledged_snapshot"))
+            log_break(rt.log, status); // X7: nothing is logged after a snapshot that failed and may be found
     }
     s.pending = false;
     if (status)
         return status;
     rt.unlogged.store(0, std::memory_order_relaxed); // nothing is received before the log continues
-    log_continue(rt.log, s.pending_mark);
+    log_continue(rt.log, s.pending_redo_point);
     forget_failure(s);
     s.forced += 1;
     s.pages += pages_written(rt) - pages;
@@ -170,7 +170,7 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
 }
 
 // Starts a snapshot that no commit needs. A log that is broken, or has no room for what an open has to repeat, cannot
-// hold what a snapshot beside others may have of later commits.
+// hold what a fuzzy snapshot may have of later commits.
 ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
     if (rt.unlogged.load(std::memory_order_relaxed)) {
         others_stopped stopped(rt);
@@ -179,8 +179,8 @@ ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
         return status;
     }
     log_grouped(rt);
-    if (rt.others && snapshots_can_run_beside(rt) && !log_broken(rt.log)) {
-        ty_status status = start(rt, s, 0, epoch, beside_others::yes);
+    if (rt.others && snapshots_can_be_fuzzy(rt) && !log_broken(rt.log)) {
+        ty_status status = start(rt, s, 0, epoch, is_fuzzy::yes);
         if (!status || (status != TY_E_SPACE && !log_broken(rt.log)))
             return status;
     }
@@ -295,7 +295,7 @@ ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *ls
     snapshots_set_due_log_bytes(rt, UINT64_MAX); // the one before it may have begun too late
     if (ty_status status = start_and_continue(rt, s, holds_transaction, nullptr))
         return status;
-    *lsn = s.pending_mark.lsn;
+    *lsn = s.pending_redo_point.lsn;
     return TY_OK;
 }
 
@@ -335,7 +335,7 @@ ty_status snapshots_make_room(txn_runtime &rt) {
     return txn_snapshot_wait(rt.heap, epoch);
 }
 
-// X4: an acknowledged transaction is in the log behind the newest durable snapshot, or in that snapshot.
+// X4: an acknowledged transaction is in the log after the newest durable snapshot, or in that snapshot.
 ty_status make_durable(txn_runtime &rt, uint64_t lsn) {
     for (;;) {
         if (lsn > log_last(rt.log) && rt.unlogged.load(std::memory_order_relaxed))
@@ -358,7 +358,7 @@ ty_status snapshots_free_all(txn_runtime &rt) {
     os::lock_guard guard(s.lock);
     s.free_error.clear();
     snapshots_free_some(rt, s, SIZE_MAX);
-    return s.free_error.tell();
+    return s.free_error.report();
 }
 
 void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats) {
@@ -410,7 +410,7 @@ ty_status txn_work(ty_heap *heap) {
         return image_work(heap);
     snapshot_service &s = *rt->snapshots;
     bool may_wait = !has_own(*rt) && !in_section(*rt) && !must_not_wait() && !refuse_within(*rt, "take a snapshot");
-    if (may_wait && (s.snapshot_error.tell(image_epoch(heap)) || (!rt->threads && snapshots_due(*rt))))
+    if (may_wait && (s.snapshot_error.report(image_epoch(heap)) || (!rt->threads && snapshots_due(*rt))))
         (void)snapshots_take(*rt, false); // its error is kept
     {
         os::lock_guard guard(s.lock);
@@ -419,17 +419,17 @@ ty_status txn_work(ty_heap *heap) {
     }
     if (ty_status status = image_work(heap))
         return status;
-    if (ty_status status = s.snapshot_error.tell(image_epoch(heap)))
+    if (ty_status status = s.snapshot_error.report(image_epoch(heap)))
         return status;
-    return s.free_error.tell_once();
+    return s.free_error.report_once();
 }
 
 ty_status txn_work_status(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
     if (rt && rt->log && !rt->txn_forked()) {
-        if (ty_status status = rt->snapshots->snapshot_error.tell(image_epoch(heap)))
+        if (ty_status status = rt->snapshots->snapshot_error.report(image_epoch(heap)))
             return status;
-        if (ty_status status = rt->snapshots->free_error.tell())
+        if (ty_status status = rt->snapshots->free_error.report())
             return status;
     }
     return image_work_status(heap);

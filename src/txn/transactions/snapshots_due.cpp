@@ -178,14 +178,14 @@ void snapshots_destroy(txn_runtime &rt) {
 
 namespace {
 
-void snapshot_if_due(txn_runtime &rt, bool rwlock_held, bool tell, bool look, snapshot_urgency memory) {
+void snapshot_if_due(txn_runtime &rt, bool rwlock_held, bool notify, bool look, snapshot_urgency memory) {
     snapshot_service &s = *rt.snapshots;
     if (memory != snapshot_urgency::enough) {
         s.memory_short.store(true, std::memory_order_release);
-        tell = true;
+        notify = true;
     }
     if (rt.threads && memory != snapshot_urgency::now) {
-        if (tell || (look && much_is_logged(rt)))
+        if (notify || (look && much_is_logged(rt)))
             snapshots_wake(s);
     } else if ((rwlock_held || !must_not_wait()) && (look ? snapshots_due(rt) : dirty_enough(rt, s))) {
         // X31: a thread in a body waits for nobody on another heap.
@@ -194,12 +194,12 @@ void snapshot_if_due(txn_runtime &rt, bool rwlock_held, bool tell, bool look, sn
 }
 
 // One commit may have written to any number of pages. But one notification suffices until the thread counts them.
-bool must_tell(txn_runtime &rt) {
+bool must_notify(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
-    bool tell = rt.snapshot_dirty_bytes != 0 && !s.uncounted.load(std::memory_order_relaxed);
-    if (tell)
+    bool notify = rt.snapshot_dirty_bytes != 0 && !s.uncounted.load(std::memory_order_relaxed);
+    if (notify)
         s.uncounted.store(true, std::memory_order_release);
-    return tell;
+    return notify;
 }
 
 } // namespace
@@ -209,19 +209,19 @@ bool snapshots_look_is_due(uint32_t commits, uint64_t record_bytes) {
 }
 
 void snapshots_after_others(txn_runtime &rt) {
-    const bool tell = must_tell(rt);
-    snapshot_if_due(rt, false, tell, true, rt.snapshots->memory.look());
+    const bool notify = must_notify(rt);
+    snapshot_if_due(rt, false, notify, true, rt.snapshots->memory.look());
 }
 
 void snapshots_after_commit(txn_runtime &rt) {
-    const bool tell = must_tell(rt);
+    const bool notify = must_notify(rt);
     const uint64_t bytes = rt.metrics.record_bytes.get() - rt.metrics.seen_record_bytes;
     const bool look = snapshots_look_is_due(++rt.metrics.unlooked_commits, bytes);
     if (look) {
         rt.metrics.unlooked_commits = 0;
         rt.metrics.seen_record_bytes = rt.metrics.record_bytes.get();
     }
-    snapshot_if_due(rt, true, tell, look, look ? rt.snapshots->memory.look() : snapshot_urgency::enough);
+    snapshot_if_due(rt, true, notify, look, look ? rt.snapshots->memory.look() : snapshot_urgency::enough);
 }
 
 } // namespace taiyen

@@ -18,7 +18,7 @@ pthread_key_t thread_ends;
 
 // The library's destructor has to wait for the thread's own destructors of thread-specific data, which may still
 // commit, or use the heap. Those of the first round go first.
-enum class end_state : uint8_t { unknown, told, waits };
+enum class end_state : uint8_t { unknown, notified, waits };
 thread_local end_state state;
 
 // Returns a watcher that this thread has work in; it is not destroyed until give_back.
@@ -40,7 +40,7 @@ void give_back(thread_end_watcher &watcher) {
 }
 
 void end_thread(void *mark) {
-    if (state == end_state::told) {
+    if (state == end_state::notified) {
         state = end_state::waits;
         if (pthread_setspecific(thread_ends, mark) == 0)
             return;
@@ -76,7 +76,7 @@ ty_status install_hooks() {
     if (error == 0)
         error = pthread_atfork(before_fork, after_fork, after_fork_in_child);
     if (error != 0)
-        return failure(TY_E_MEMORY, "be told when threads end and processes fork")
+        return failure(TY_E_MEMORY, "register for ends of threads and forks")
             .cause(error)
             .remedy("free memory, or raise the process's limits");
     hooks_installed = true;
@@ -89,10 +89,10 @@ ty_status thread_ends_watch() {
     if (state != end_state::unknown) [[likely]]
         return TY_OK;
     if (int error = pthread_setspecific(thread_ends, &state))
-        return failure(TY_E_MEMORY, "be told when a thread ends")
+        return failure(TY_E_MEMORY, "register for ends of threads")
             .cause(error)
             .remedy("free memory, or raise the process's limits");
-    state = end_state::told;
+    state = end_state::notified;
     return TY_OK;
 }
 

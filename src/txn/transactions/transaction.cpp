@@ -79,8 +79,8 @@ ty_status refuse_begin(const txn_runtime &rt) {
         return status;
     if (rt.receives.load(std::memory_order_relaxed) && !fault("program_writes_to_a_standby")) // LK7: nobody else writes
         return refuse_received(rt, call);
-    if (rt.spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(rt, call);
+    if (rt.poisoned.load(std::memory_order_relaxed))
+        return refuse_poisoned(rt, call);
     if (rt.txn->owner.load(std::memory_order_relaxed) == this_thread())
         return failure(TY_E_ARGUMENT, "%s: this thread has one under way on the heap", call)
             .remedy("commit it or roll it back first; ty_current_txn returns it");
@@ -390,8 +390,9 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         return options.no_wait ? busy() : bodies_abort_for({obstacle::kind::rwlock, nullptr, &rt->rwlock, nullptr});
     stop_others(*rt);
     ty_status status = TY_OK;
-    if (rt->spoiled.load(std::memory_order_relaxed) && !fault("transaction_enters_a_spoiled_heap")) // while this waited
-        status = refuse_spoiled(*rt, "begin a transaction");
+    if (rt->poisoned.load(std::memory_order_relaxed) &&
+        !fault("transaction_enters_a_poisoned_heap")) // while this waited
+        status = refuse_poisoned(*rt, "begin a transaction");
     else
         status = start(*rt, options, begun);
     if (status) {
@@ -542,13 +543,13 @@ ty_status txn_rollback(ty_txn *txn) {
     txn->rt->metrics.rollbacks.add(1);
     transaction_finish(txn);
     if (dangling.count != 0)
-        heap_tell_dangling(&dangling, TY_DANGLING_ROLLBACK, image_path(heap));
+        heap_report_dangling(&dangling, TY_DANGLING_ROLLBACK, image_path(heap));
     return memory != TY_OK ? memory : blocks;
 }
 
 ty_status txn_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable) {
     txn_runtime *rt = runtime_of(heap);
-    constexpr const char *call = "tell whether a transaction is durable";
+    constexpr const char *call = "check whether a transaction is durable";
     if (rt == nullptr || rt->log == nullptr)
         return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");

@@ -68,8 +68,8 @@ struct txn_array {
 
 // The address of a thread-local object: identifies the thread.
 inline uintptr_t this_thread() {
-    static thread_local char mark;
-    return reinterpret_cast<uintptr_t>(&mark);
+    static thread_local char redo_point;
+    return reinterpret_cast<uintptr_t>(&redo_point);
 }
 
 } // namespace taiyen

@@ -66,8 +66,8 @@ struct txn_runtime : thread_end_watcher {
     uint64_t user_first_word; // what records may name (X5: no record stores to the heap's tables)
     uint64_t user_end_word;
     taiyen::log *log;
-    const ty_log_sink *sink; // where the log is kept
-    ty_log_sink *own_sink;   // the same, if the open created it; NULL for the program's
+    const ty_log_sink *sink;    // where the log is kept
+    ty_log_sink *internal_sink; // the same, if the open created it; NULL for the program's
     char *log_path;
     bool log_elsewhere;       // the option log_path names it
     std::atomic<bool> opened; // its open has ended, so that other threads may use the runtime
@@ -98,15 +98,15 @@ struct txn_runtime : thread_end_watcher {
     struct receiving *replica;  // NULL: none
     std::atomic<bool> receives; // nobody else may write
     std::atomic<bool>
-        spoiled; // memory holds a part of a transaction; or distributed transactions that may be in no log
-    std::atomic<uint64_t> unlogged; // transactions behind the log's last one that are in memory alone
+        poisoned; // memory holds a part of a transaction; or distributed transactions that may be in no log
+    std::atomic<uint64_t> unlogged; // transactions after the log's last one that are in memory alone
 
     // For a heap that is open for reading: what it holds.
     struct {
         log_identity identity;
         open_identity open;
-        log_positions marks;
-        bool exact;  // all up to the marks' LSN, and no more
+        log_positions redo_points;
+        bool exact;  // all up to the redo points' LSN, and no more
         bool copied; // from files that a writer had open
     } holds;
 
@@ -121,7 +121,7 @@ inline uint64_t txn_last(const txn_runtime &rt) {
 
 // ---- recovery/receive.cpp. call completes "cannot ...".
 [[gnu::cold]] ty_status refuse_received(const txn_runtime &rt, const char *call);
-[[gnu::cold]] ty_status refuse_spoiled(const txn_runtime &rt, const char *call);
+[[gnu::cold]] ty_status refuse_poisoned(const txn_runtime &rt, const char *call);
 ty_status refuse_forked(const txn_runtime &rt, const char *call); // TY_OK in the process that opened the heap
 
 txn_runtime *runtime_of(ty_heap *heap); // NULL: not a transactional heap
@@ -180,9 +180,9 @@ void reservations_add_list(const txn_runtime &rt, os::page_set &pages);
 void reservations_add_pages(void *runtime, os::page_set &pages);
 
 // Adds the list's blocks, and all that it names or whose free is deferred. Takes the lock of reservations.
-ty_status reservations_add_blocks(const txn_runtime &rt, own_blocks &found);
+ty_status reservations_add_blocks(const txn_runtime &rt, internal_blocks &found);
 // The same for a heap without a log, from the heap's content. Expected: TY_E_DAMAGED.
-ty_status reservations_read_blocks(ty_heap *heap, own_blocks &found);
+ty_status reservations_read_blocks(ty_heap *heap, internal_blocks &found);
 
 // ---- write_faults.cpp
 // Removes all protection, if there is any. Nobody may write to the heap.

@@ -35,8 +35,8 @@ struct write_fault_tracking {
     std::atomic<bool> takes_before_images; // a transaction is under way that needs before-images
     std::atomic<uint32_t> first_writable;  // pages to protect before the next transaction; no_page: none
     std::atomic<uint32_t> before_image_count;
-    std::atomic<uint32_t> own_first; // pages that need no before-images, while the transaction touches them
-    std::atomic<uint32_t> own_end;
+    std::atomic<uint32_t> new_first; // pages that need no before-images, while the transaction touches them
+    std::atomic<uint32_t> new_end;
     guarded_page *pages;
     uint64_t *before_images;      // page_words each
     uint32_t *before_image_pages; // their pages, in the order in which they were taken
@@ -80,7 +80,7 @@ void take_before_image(write_fault_tracking &a, uint32_t number) {
 }
 
 bool is_own(const write_fault_tracking &a, uint32_t number) {
-    return number >= a.own_first.load(std::memory_order_relaxed) && number < a.own_end.load(std::memory_order_relaxed);
+    return number >= a.new_first.load(std::memory_order_relaxed) && number < a.new_end.load(std::memory_order_relaxed);
 }
 
 // Runs in the fault handler, on the thread that writes; one call at a time. It takes no lock, as the thread may hold
@@ -270,12 +270,12 @@ ty_status write_faults_make_writable(txn_runtime &rt, const void *address, size_
 void write_faults_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
     write_fault_tracking &a = *rt.write_faults;
     const char *end = static_cast<const char *>(block) + bytes;
-    a.own_first.store(static_cast<uint32_t>(page_of(a, static_cast<const char *>(block) + os::page_bytes - 1)),
+    a.new_first.store(static_cast<uint32_t>(page_of(a, static_cast<const char *>(block) + os::page_bytes - 1)),
                       std::memory_order_relaxed);
-    a.own_end.store(static_cast<uint32_t>(page_of(a, end)), std::memory_order_relaxed);
+    a.new_end.store(static_cast<uint32_t>(page_of(a, end)), std::memory_order_relaxed);
     static_cast<void>(write_faults_make_writable(rt, block, bytes)); // if it fails, the first writes do it
-    a.own_first.store(0, std::memory_order_relaxed);
-    a.own_end.store(0, std::memory_order_relaxed);
+    a.new_first.store(0, std::memory_order_relaxed);
+    a.new_end.store(0, std::memory_order_relaxed);
 }
 
 [[gnu::no_sanitize_thread]] uint64_t next_difference(const uint64_t *now, const uint64_t *before, uint64_t at,

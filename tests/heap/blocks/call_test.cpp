@@ -25,7 +25,7 @@ TEST(heap_call, refused_pointers_are_described) {
     char *small = allocate(memory.heap, 60);
     char *other = allocate(memory.heap, 60);
     char *run = allocate(memory.heap, 20'000);
-    char *run_behind = allocate(memory.heap, 20'000);
+    char *run_after = allocate(memory.heap, 20'000);
     int local = 0;
     EXPECT_TRUE(said(heap_free(&local), "the address lies in no heap"));
     EXPECT_TRUE(said(heap_free(reinterpret_cast<void *>(UINTPTR_MAX - 7)), "the address lies in no heap"));
@@ -52,7 +52,7 @@ TEST(heap_call, refused_pointers_are_described) {
     EXPECT_EQ(heap_usable_size(small), 0u);
     EXPECT_EQ(heap_free(nullptr), TY_OK);
     EXPECT_EQ(heap_free(other), TY_OK);
-    EXPECT_EQ(heap_free(run_behind), TY_OK);
+    EXPECT_EQ(heap_free(run_after), TY_OK);
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
@@ -163,19 +163,19 @@ TEST(heap_call, alloc_at_in_any_order_gives_the_same_blocks) {
     EXPECT_EQ(problems_of(second.heap), "");
 }
 
-TEST(heap_call, resize_in_place_uses_the_room_behind) {
+TEST(heap_call, resize_in_place_uses_the_room_after) {
     memory_heap memory(TY_CLASSES_CACHE_LINE);
     char *run = allocate(memory.heap, 10 * page_bytes);
     EXPECT_EQ(heap_resize_in_place(run, 100 * page_bytes), TY_OK) << "above it nothing was used";
-    char *behind = allocate(memory.heap, 10 * page_bytes);
-    EXPECT_EQ(behind, run + 100 * page_bytes);
+    char *after = allocate(memory.heap, 10 * page_bytes);
+    EXPECT_EQ(after, run + 100 * page_bytes);
     EXPECT_EQ(heap_resize_in_place(run, 101 * page_bytes), TY_E_MEMORY);
     EXPECT_EQ(heap_resize_in_place(run, 50 * page_bytes), TY_OK);
     EXPECT_EQ(heap_usable_size(run), 50 * page_bytes);
     EXPECT_EQ(heap_resize_in_place(run, 101 * page_bytes), TY_E_MEMORY);
     EXPECT_EQ(heap_resize_in_place(run, 100 * page_bytes), TY_OK);
-    EXPECT_EQ(heap_free(behind), TY_OK);
-    EXPECT_EQ(heap_resize(run, 200 * page_bytes), run) << "into the free extent behind and above it";
+    EXPECT_EQ(heap_free(after), TY_OK);
+    EXPECT_EQ(heap_resize(run, 200 * page_bytes), run) << "into the free extent after and above it";
     EXPECT_EQ(problems_of(memory.heap), "");
     EXPECT_EQ(heap_resize(run, 1), run);
     EXPECT_EQ(heap_usable_size(run), page_bytes);

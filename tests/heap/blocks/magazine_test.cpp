@@ -1,6 +1,6 @@
 // Goal: threads that hold blocks (the drop-in malloc's heap) neither lose one nor give it to two; what they hold is
-// free for all who look; a wrong free is told, at once or when the block is let go. Method: the calls that malloc and
-// free make, a shadow of what is live, pauses, and threads that end. Meant to run under ThreadSanitizer too.
+// free for all who look; a wrong free is reported, at once or when the block is let go. Method: the calls that malloc
+// and free make, a shadow of what is live, pauses, and threads that end. Meant to run under ThreadSanitizer too.
 #include "../heap_fixture.hpp"
 #include "src/heap/blocks/remote_batches.hpp"
 #include "src/heap/spans/spans.hpp"
@@ -236,7 +236,7 @@ TEST_F(heap_cached, usable_bytes_are_known_without_a_look_at_the_metadata) {
     EXPECT_EQ(cached_usable_size(nullptr), 0u);
 }
 
-TEST_F(heap_cached, wrong_frees_are_told_at_once_where_that_costs_nothing) {
+TEST_F(heap_cached, wrong_frees_are_reported_at_once_where_that_costs_nothing) {
     char *block = allocate(100);
     EXPECT_EQ(release(block + 8), TY_E_ARGUMENT);
     EXPECT_EQ(release(block), TY_OK);
@@ -274,7 +274,7 @@ TEST_F(heap_cached, aligned_blocks_are_taken_from_stacks) {
     expect_empty();
 }
 
-TEST_F(heap_cached, wrong_frees_anywhere_in_the_span_are_told) {
+TEST_F(heap_cached, wrong_frees_anywhere_in_the_span_are_reported) {
     EXPECT_EQ(release(allocate(100)), TY_OK);
     size_t limit = heap_limit(memory.heap);
     for (size_t offset = 0; offset < limit; offset += limit / 64)
@@ -296,7 +296,7 @@ TEST_F(heap_cached, short_runs_come_and_go_like_small_blocks) {
     expect_empty();
 }
 
-TEST_F(heap_cached, a_second_free_is_told_when_the_block_is_let_go) {
+TEST_F(heap_cached, a_second_free_is_reported_when_the_block_is_let_go) {
     char *first = allocate(100), *second = allocate(100);
     EXPECT_EQ(release(first), TY_OK);
     EXPECT_EQ(release(second), TY_OK);
@@ -306,7 +306,7 @@ TEST_F(heap_cached, a_second_free_is_told_when_the_block_is_let_go) {
     EXPECT_EQ(wrong_blocks[0], first);
 }
 
-TEST_F(heap_cached, a_second_free_by_another_thread_is_told) {
+TEST_F(heap_cached, a_second_free_by_another_thread_is_reported) {
     char *block = allocate(100);
     std::thread([&] {
         EXPECT_EQ(release(block), TY_OK);
@@ -360,7 +360,7 @@ TEST_F(heap_cached, what_is_on_its_way_is_free_for_all_who_look) {
     expect_empty();
 }
 
-TEST_F(heap_cached, a_wrong_free_of_another_threads_block_is_told_at_once) {
+TEST_F(heap_cached, a_wrong_free_of_another_threads_block_is_reported_at_once) {
     char *block = allocate(100);
     std::thread([&] { EXPECT_EQ(release(block + 8), TY_E_ARGUMENT); }).join();
     EXPECT_EQ(release(block), TY_OK);

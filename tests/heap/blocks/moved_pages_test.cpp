@@ -135,7 +135,7 @@ int answer(os::kernel::move_arguments *part, int error, uint64_t moved) {
     return -1;
 }
 
-// Nothing is moved; or only the first pages, and fewer are told (PM4). Any error may be the next answer.
+// Nothing is moved; or only the first pages, and fewer are reported (PM4). Any error may be the next answer.
 uint64_t moves_played = 0;
 int play_some_moves(int fd, os::kernel::move_arguments *part) {
     static random_source random{9};
@@ -156,8 +156,9 @@ int play_some_moves(int fd, os::kernel::move_arguments *part) {
     if (first.moved <= 0)
         return answer(part, errno, 0);
     uint64_t moved = static_cast<uint64_t>(first.moved);
-    uint64_t told = what == 2 ? moved : random.below(moved / page_bytes) * page_bytes;
-    return told == part->bytes ? 0 : answer(part, told == 0 && random.below(2) == 0 ? EEXIST : EAGAIN, told);
+    uint64_t reported = what == 2 ? moved : random.below(moved / page_bytes) * page_bytes;
+    return reported == part->bytes ? 0
+                                   : answer(part, reported == 0 && random.below(2) == 0 ? EEXIST : EAGAIN, reported);
 }
 
 struct owned {
@@ -252,7 +253,7 @@ int count_madvise(os::sys::call which) {
 }
 
 // A block of 8 MB moves from place to place, then all is freed. Returns how often it was moved to a place that was
-// emptied first, and where it was. zeros: of these alone, whose move the kernel need not tell of (PM4).
+// emptied first, and where it was. zeros: of these alone, whose move the kernel need not report (PM4).
 std::pair<int, std::vector<char *>> move_along(movable_heap &memory, bool zeros = false) {
     std::vector<char *> places{memory.marked(8 * mb)}, walls;
     if (zeros)

@@ -57,7 +57,7 @@ void expect_known(ty_heap *heap) {
     EXPECT_EQ(used, heap->memory.used);
 }
 
-// Runs without memory first, idle ones behind them, live blocks between all.
+// Runs without memory first, idle ones after them, live blocks between all.
 struct mixed_runs {
     sparse_heap memory;
     std::vector<char *> kept;
@@ -112,13 +112,13 @@ TEST(heap_recycle, whole_huge_pages_move_to_where_nothing_was_used_yet) {
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
     memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back
     char *old = memory.touched(32 * mb);
-    char *behind = memory.touched(3 * mb);
-    ASSERT_GT(behind, old);
+    char *after = memory.touched(3 * mb);
+    ASSERT_GT(after, old);
     EXPECT_EQ(heap_free(old), TY_OK);
     size_t resident = memory.resident();
     size_t bytes = 36 * mb; // it does not fit there
     char *zeroed = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, true));
-    ASSERT_GT(zeroed, behind);
+    ASSERT_GT(zeroed, after);
     EXPECT_GE(memory.heap->memory.used - memory.heap->memory.idle, bytes / page_bytes);
     EXPECT_EQ(std::count(zeroed, zeroed + bytes, 0), static_cast<ptrdiff_t>(bytes));
     std::memset(zeroed, 1, bytes);
@@ -163,7 +163,7 @@ struct place_and_donor {
     }
 };
 
-TEST(heap_recycle, the_last_huge_page_of_a_long_run_moves_whole_if_what_is_behind_it_is_free) {
+TEST(heap_recycle, the_last_huge_page_of_a_long_run_moves_whole_if_what_is_after_it_is_free) {
     place_and_donor runs;
     if (!runs.moves)
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
@@ -184,7 +184,7 @@ TEST(heap_recycle, what_another_block_has_a_part_of_stays_and_no_huge_page_is_sp
     if (!runs.moves)
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
     size_t bytes = mb / 2;
-    char *other = runs.place + 15 * mb + bytes; // half of what is behind
+    char *other = runs.place + 15 * mb + bytes; // half of what is after
     ASSERT_EQ(heap_alloc_at(runs.memory.heap, other, bytes), TY_OK);
     std::memset(other, 1, bytes);
     EXPECT_EQ(runs.take(), 7 * os::huge_page_bytes / page_bytes);
@@ -194,7 +194,7 @@ TEST(heap_recycle, what_another_block_has_a_part_of_stays_and_no_huge_page_is_sp
     EXPECT_EQ(problems_of(runs.memory.heap), "");
 }
 
-// A run of 6 MiB without memory, behind so many bytes, of which a page table is known to be left; the calls that taking
+// A run of 6 MiB without memory, after so many bytes, of which a page table is known to be left; the calls that taking
 // it makes to give memory back, twice.
 std::vector<int> calls_to_fault_in(bool huge, size_t before) {
     sparse_heap memory(huge);

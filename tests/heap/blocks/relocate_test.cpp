@@ -221,7 +221,7 @@ TEST(heap_relocate, mappings_do_not_grow_with_the_heap) {
     EXPECT_LE(mapping_count(), mappings + 2); // the C library's own
 }
 
-// Others allocate behind it all the time; it is to find room more and more seldom.
+// Others allocate after it all the time; it is to find room more and more seldom.
 TEST(heap_relocate, a_growing_block_moves_seldom) {
     huge_heap memory(true);
     std::vector<void *> others;
@@ -251,7 +251,7 @@ TEST(heap_relocate, a_block_that_shrinks_fills_a_hole) {
     ty_heap *heap = memory.heap;
     auto alloc = [&](size_t size) { return static_cast<char *>(heap_alloc(heap, size)); };
     char *hole = alloc(200'000), *fence = alloc(200'000), *before = alloc(mb), *block = alloc(mb);
-    char *behind = alloc(200'000);
+    char *after = alloc(200'000);
     ASSERT_EQ(heap_free(hole), TY_OK);
     ASSERT_EQ(heap_free(before), TY_OK);
     memset(block, 7, mb);
@@ -269,7 +269,7 @@ TEST(heap_relocate, a_block_that_shrinks_fills_a_hole) {
     EXPECT_LT(heap_usable_size(small), 128u);
     for (size_t i = 0; i < 100; i++)
         ASSERT_EQ(small[i], 7);
-    for (char *each : {fence, behind, small})
+    for (char *each : {fence, after, small})
         EXPECT_EQ(heap_free(each), TY_OK);
     expect_empty(heap);
 }

@@ -51,7 +51,7 @@ TEST(split, what_cannot_be_is_refused_and_changes_nothing) {
     EXPECT_EQ(heap_join_extents(heap, small), TY_E_ARGUMENT);
     EXPECT_EQ(heap_split_extent(heap, block, 9 * page), TY_OK);
     EXPECT_EQ(heap_free(block + 9 * page), TY_OK);
-    EXPECT_EQ(heap_join_extents(heap, block), TY_E_ARGUMENT); // a free run, or a span, is behind it
+    EXPECT_EQ(heap_join_extents(heap, block), TY_E_ARGUMENT); // a free run, or a span, is after it
     EXPECT_EQ(problems_of(heap), "");
     EXPECT_EQ(heap_usable_size(block), 9 * page);
 }

@@ -113,12 +113,12 @@ private:
     void add(char *address, size_t size, bool plain) {
         size_t usable = heap_usable_size(address);
         ASSERT_GE(usable, size);
-        auto behind = blocks_.lower_bound(address);
-        if (behind != blocks_.end()) {
-            ASSERT_LE(address + usable, behind->first);
+        auto after = blocks_.lower_bound(address);
+        if (after != blocks_.end()) {
+            ASSERT_LE(address + usable, after->first);
         }
-        if (behind != blocks_.begin()) {
-            auto before = std::prev(behind);
+        if (after != blocks_.begin()) {
+            auto before = std::prev(after);
             ASSERT_LE(before->first + before->second.usable, address);
         }
         model_block block{size, usable, static_cast<unsigned char>(random_.next()), plain};

@@ -205,7 +205,7 @@ TEST(heap_verify, names_each_field_that_must_be_zero) {
         {bitmap_words(memory, top), page_bitmap_bytes_v1, "H5: page"},
         {&roots.roots[5].offset, sizeof roots.roots[5].offset, "roots: root 5 has no name"},
         {roots.roots[5].name + 1, sizeof roots.roots[5].name - 1, "roots: root 5 has no name"},
-        {roots.zero, sizeof roots.zero, "roots: bytes behind the last one"},
+        {roots.zero, sizeof roots.zero, "roots: bytes after the last one"},
     };
     for (const auto &one : fields) {
         auto *bytes = static_cast<uint8_t *>(one.field);
@@ -268,7 +268,7 @@ TEST(heap_verify, names_roots_that_lead_nowhere) {
     root.offset = static_cast<uint64_t>(last - memory.base);
     ASSERT_EQ(problems_of(memory.heap), "");
     root.name[40] = 'x';
-    expect_named(memory, "roots: root 0 has bytes behind the end of its name");
+    expect_named(memory, "roots: root 0 has bytes after the end of its name");
     root.name[40] = 0;
     std::memcpy(root.name, roots.roots[1].name, sizeof root.name);
     expect_named(memory, "roots: roots 0 and 1 have the same name");

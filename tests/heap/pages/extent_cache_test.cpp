@@ -138,7 +138,7 @@ void race_frees(bool other_is_full) {
 
 TEST(heap_extent_cache, of_two_frees_at_once_one_is_refused) {
 #if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "a program that frees twice at once has a race, and is told so";
+    GTEST_SKIP() << "a program that frees twice at once has a race, which the sanitizer reports";
 #endif
     race_frees(false);
     race_frees(true);

@@ -251,14 +251,14 @@ TEST(heap_page_memory, room_to_grow_is_free) {
     memory.attach(true);
     for (size_t bytes = 3 * mb; bytes < 64 * mb; bytes *= 2) {
         char *block = static_cast<char *>(heap_alloc(memory.heap, bytes));
-        char *behind = static_cast<char *>(heap_alloc(memory.heap, bytes)); // so that the block must move
+        char *after = static_cast<char *>(heap_alloc(memory.heap, bytes)); // so that the block must move
         std::memset(block, 1, bytes);
         char *moved = static_cast<char *>(heap_resize(block, bytes + bytes / 2));
         ASSERT_NE(moved, nullptr);
         EXPECT_NE(moved, block) << "nothing was tested";
         EXPECT_EQ(recount_idle(memory.heap), memory.heap->memory.idle) << bytes;
         EXPECT_EQ(recount_used(memory.heap), memory.heap->memory.used) << bytes;
-        EXPECT_EQ(heap_free(behind), TY_OK);
+        EXPECT_EQ(heap_free(after), TY_OK);
         EXPECT_EQ(heap_free(moved), TY_OK);
         EXPECT_EQ(recount_idle(memory.heap), memory.heap->memory.idle) << bytes;
         EXPECT_EQ(recount_used(memory.heap), memory.heap->memory.used) << bytes;

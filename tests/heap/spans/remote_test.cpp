@@ -41,7 +41,7 @@ struct remote_free : testing::Test {
     }
     const span_state &state() const { return heap->states[at.number]; }
     // What its queue holds becomes part of the persistent metadata.
-    void settle() {
+    void flush() {
         owner.run([this] { flush_remote(at.owner, state().size_class); });
     }
     void expect_sound(size_t live) {
@@ -59,26 +59,26 @@ TEST_F(remote_free, at_the_same_instant_as_another) {
     EXPECT_EQ(heap_free(block), TY_OK);
     EXPECT_FALSE(free_late(heap, at));
     EXPECT_EQ(heap_free(block), TY_E_ARGUMENT);
-    settle();
+    flush();
     expect_sound(9);
 }
 
-TEST_F(remote_free, when_the_owner_has_settled) {
+TEST_F(remote_free, when_the_owner_has_flushed) {
     EXPECT_EQ(heap_free(block), TY_OK);
-    settle();
+    flush();
     EXPECT_FALSE(free_late(heap, at));
-    settle();
+    flush();
     expect_sound(9);
 }
 
 // The first to count is refused; it queues the span for who came while it counted.
 TEST_F(remote_free, the_refused_one_queues_for_another) {
     EXPECT_EQ(heap_free(block), TY_OK);
-    settle();
+    flush();
     EXPECT_FALSE(free_late(heap, at));
     EXPECT_EQ(heap_free(static_cast<char *>(block) - 64), TY_OK);
     EXPECT_EQ(state().pending.load(), 2u);
-    settle();
+    flush();
     expect_sound(8);
 }
 
@@ -88,7 +88,7 @@ TEST_F(remote_free, when_one_of_several_is_freed) {
     both.block.mask |= both.block.mask >> 1; // and its neighbour
     EXPECT_FALSE(free_late(heap, both));
     EXPECT_EQ(heap_free(static_cast<char *>(block) - 64), TY_E_ARGUMENT) << "it was freed all the same";
-    settle();
+    flush();
     expect_sound(8);
 }
 
@@ -151,7 +151,7 @@ TEST_F(remote_free, by_two_threads_at_once_succeeds_once) {
         start.arrive_and_wait();
     }
     second.join();
-    settle();
+    flush();
     at = place_of(heap, block);
     expect_sound(10);
 }

@@ -1,4 +1,4 @@
-// Goal: a thread that uses a heap when nobody tells it any more that it ends leaves no cache behind.
+// Goal: a thread that uses a heap when nobody notifies it any more of its end leaves no cache behind.
 // Method: threads that allocate in the last round of their destructors, one after the other and all at once; threads
 // that begin and end while others look for ended ones, also under ThreadSanitizer; a child that has its parent's
 // memory.

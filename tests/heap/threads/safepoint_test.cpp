@@ -15,7 +15,7 @@ namespace taiyen::test {
 namespace {
 
 // Calls back once while the heap stands still.
-void while_standing(ty_heap *heap, const std::function<void()> &what) {
+void while_stopped(ty_heap *heap, const std::function<void()> &what) {
     auto once = [](const ty_block *, void *context) {
         (*static_cast<const std::function<void()> *>(context))();
         return false;
@@ -60,19 +60,19 @@ size_t count_threads(ty_heap *heap) {
 }
 
 TEST_F(safepoint, threads_end_during_a_callback) {
-    std::atomic<bool> used{false}, standing{false};
+    std::atomic<bool> used{false}, stopped{false};
     std::thread other([&] {
         EXPECT_EQ(heap_free(heap_alloc(first.heap, 10)), TY_OK);
         EXPECT_NE(heap_alloc(first.heap, 20), nullptr);
         used = true; // from here on it enters no heap
-        while (!standing)
+        while (!stopped)
             os::give_way();
     });
     while (!used)
         os::give_way();
     EXPECT_EQ(count_threads(first.heap), 2u);
-    while_standing(first.heap, [&] {
-        standing = true;
+    while_stopped(first.heap, [&] {
+        stopped = true;
         other.join();
         EXPECT_NE(heap_alloc(second.heap, 100), nullptr); // makes this thread's cache
     });
@@ -82,7 +82,7 @@ TEST_F(safepoint, threads_end_during_a_callback) {
 }
 
 TEST_F(safepoint, threads_begin_during_a_callback) {
-    while_standing(first.heap, [&] {
+    while_stopped(first.heap, [&] {
         std::thread([&] { EXPECT_EQ(heap_free(heap_alloc(second.heap, 100)), TY_OK); }).join();
         memory_heap third(TY_CLASSES_CACHE_LINE);
         EXPECT_NE(heap_alloc(third.heap, 8), nullptr);
@@ -92,7 +92,7 @@ TEST_F(safepoint, threads_begin_during_a_callback) {
 
 TEST_F(safepoint, another_thread_forks_during_a_callback) {
     EXPECT_NE(heap_alloc(second.heap, 100), nullptr);
-    while_standing(first.heap, [&] { std::thread([&] { EXPECT_EQ(fork_and_use(), 0); }).join(); });
+    while_stopped(first.heap, [&] { std::thread([&] { EXPECT_EQ(fork_and_use(), 0); }).join(); });
     expect_open();
 }
 
@@ -100,7 +100,7 @@ TEST_F(safepoint, another_thread_forks_during_a_callback) {
 TEST_F(safepoint, a_callback_forks) {
     std::atomic<int> state{0};
     std::thread other([&] {
-        while_standing(first.heap, [&] {
+        while_stopped(first.heap, [&] {
             state = 1;
             while (state != 2)
                 os::give_way();
@@ -109,8 +109,8 @@ TEST_F(safepoint, a_callback_forks) {
     while (state != 1)
         os::give_way();
     pid_t child = -1;
-    while_standing(first.heap, [&] {
-        while_standing(first.heap, [&] {
+    while_stopped(first.heap, [&] {
+        while_stopped(first.heap, [&] {
             child = fork();
             EXPECT_EQ(first.heap->pauses, child == 0 ? 2u : 3u);
         });
@@ -129,11 +129,11 @@ TEST_F(safepoint, a_callback_forks) {
 
 TEST_F(safepoint, callbacks_look_at_each_others_heaps) {
     EXPECT_NE(heap_alloc(second.heap, 100), nullptr);
-    std::atomic<int> standing{0};
+    std::atomic<int> stopped{0};
     auto look = [&](ty_heap *own, ty_heap *other) {
-        while_standing(own, [&, other] {
-            standing++;
-            while (standing != 2)
+        while_stopped(own, [&, other] {
+            stopped++;
+            while (stopped != 2)
                 os::give_way();
             EXPECT_EQ(problems_of(other), "");
             ty_heap_stats stats{};
@@ -182,10 +182,10 @@ TEST_F(safepoint, a_fork_does_not_wait_for_a_heap_that_is_being_restored) {
 // What a thread does that is cancelled while it waits for the safepoint is done, and it is cancelled after that.
 TEST_F(safepoint, nobody_is_cancelled_who_waits_for_it) {
     std::atomic<void *> allocated{nullptr};
-    std::atomic<bool> standing{false};
+    std::atomic<bool> stopped{false};
     std::thread other([&] {
         EXPECT_EQ(heap_free(heap_alloc(first.heap, 10)), TY_OK);
-        while (!standing)
+        while (!stopped)
             os::give_way();
         allocated = heap_alloc(first.heap, 20);
         end_if_cancelled();
@@ -193,9 +193,9 @@ TEST_F(safepoint, nobody_is_cancelled_who_waits_for_it) {
     });
     while (count_threads(first.heap) != 2)
         os::give_way();
-    while_standing(first.heap, [&] {
+    while_stopped(first.heap, [&] {
         EXPECT_EQ(pthread_cancel(other.native_handle()), 0);
-        standing = true;
+        stopped = true;
         std::thread([&] { EXPECT_NE(heap_alloc(second.heap, 100), nullptr); }).join();
     });
     other.join();
@@ -206,7 +206,7 @@ TEST_F(safepoint, nobody_is_cancelled_who_waits_for_it) {
 TEST_F(safepoint, nobody_is_cancelled_in_a_callback) {
     std::atomic<bool> called{false}, ended{false};
     std::thread other([&] {
-        while_standing(first.heap, [&] {
+        while_stopped(first.heap, [&] {
             pthread_cancel(pthread_self());
             end_if_cancelled();
             called = true;

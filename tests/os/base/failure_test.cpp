@@ -70,7 +70,7 @@ TEST(failure, long_fields_are_cut_and_paths_keep_their_end) {
 }
 
 // A number, an address or a name of which a part is missing would be read as another one.
-TEST(failure, what_is_cut_ends_behind_a_word) {
+TEST(failure, what_is_cut_ends_after_a_word) {
     void *address = reinterpret_cast<void *>(0x123456789ab0);
     bool cut = false;
     for (size_t before = 60; before < 100; before++) {

@@ -191,7 +191,7 @@ TEST(descriptor, another_opening_of_the_file_is_not_taken_for_it) {
     ::close(other);
 }
 
-TEST(descriptor, a_closed_number_is_told_of) {
+TEST(descriptor, a_closed_number_is_reported) {
     temporary_folder folder;
     std::string path = folder.file("a.ty");
     ty_file *file = make(path);

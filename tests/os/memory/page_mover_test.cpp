@@ -161,8 +161,8 @@ int refuse_one_ioctl(sys::call which) {
     return which == sys::call::ioctl && ioctls_left.fetch_sub(1) == 1 ? EBUSY : 0;
 }
 
-// Zeros may be where nothing was told to be; and what was copied has not left, nor counts what moved behind it.
-TEST(page_mover, what_is_told_of_the_places_is_so) {
+// Zeros may be where nothing was reported to be; and what was copied has not left, nor counts what moved after it.
+TEST(page_mover, what_is_reported_of_the_places_is_so) {
     if (!kernel_moves())
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
     for (memory_hint hint : {memory_hint::huge, memory_hint::none}) {

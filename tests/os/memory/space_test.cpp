@@ -34,7 +34,7 @@ size_t mapped_bytes() {
 TEST(space, maps_what_is_used) {
     size_t before = mapped_bytes();
     space each{};
-    ASSERT_EQ(each.create_aside(tb), TY_OK) << ty_error_text();
+    ASSERT_EQ(each.create_claimed(tb), TY_OK) << ty_error_text();
     EXPECT_LT(mapped_bytes(), before + 4 * mb);
     char *memory = each.as<char>();
     for (size_t bytes : {size_t{1}, 5 * page_bytes, 5 * page_bytes + 1, 20 * mb, mb}) {
@@ -56,7 +56,7 @@ TEST(space, maps_what_is_used) {
 TEST(space, ranges_do_not_overlap) {
     space stays{};
     const size_t others = mapped_bytes(); // a sanitizer's shadow is 16 TB
-    ASSERT_EQ(stays.create_aside(mb), TY_OK) << ty_error_text();
+    ASSERT_EQ(stays.create_claimed(mb), TY_OK) << ty_error_text();
     auto apart = [](const space &one, const space &other) {
         return one.as<char>() + one.most() <= other.as<char>() || other.as<char>() + other.most() <= one.as<char>();
     };
@@ -64,7 +64,8 @@ TEST(space, ranges_do_not_overlap) {
     for (int round = 0; round < 200; round++) {
         space &each = all[round * 5 % all.size()];
         each.destroy();
-        ASSERT_EQ(each.create_aside(tb - round * mb, round % 2 == 0 ? 64 * mb : page_bytes), TY_OK) << ty_error_text();
+        ASSERT_EQ(each.create_claimed(tb - round * mb, round % 2 == 0 ? 64 * mb : page_bytes), TY_OK)
+            << ty_error_text();
         EXPECT_EQ(reinterpret_cast<uintptr_t>(each.as<char>()) % (round % 2 == 0 ? 64 * mb : page_bytes), 0u);
         EXPECT_LT(mapped_bytes(), others + 4 * tb) << "round " << round << " had to be reserved";
         EXPECT_TRUE(apart(each, stays)) << "round " << round;
@@ -81,7 +82,7 @@ TEST(space, ranges_do_not_overlap) {
 // Z2.
 TEST(space, what_others_map_stays_theirs) {
     space each{};
-    ASSERT_EQ(each.create_aside(64 * mb), TY_OK) << ty_error_text();
+    ASSERT_EQ(each.create_claimed(64 * mb), TY_OK) << ty_error_text();
     ASSERT_EQ(each.provide(mb), TY_OK);
     char *wanted = each.as<char>() + 8 * mb;
     char *theirs = static_cast<char *>(
@@ -98,7 +99,7 @@ TEST(space, what_others_map_stays_theirs) {
 
     std::vector<space> next(3); // nor does a range lie over it
     for (space &one : next) {
-        ASSERT_EQ(one.create_aside(tb), TY_OK);
+        ASSERT_EQ(one.create_claimed(tb), TY_OK);
         EXPECT_TRUE(theirs < one.as<char>() || theirs >= one.as<char>() + one.most());
     }
     for (space &one : next)
@@ -114,7 +115,7 @@ TEST(space, a_limit_of_address_space_is_an_error) {
         rlimit limit{mapped_bytes() + 32 * mb, RLIM_INFINITY};
         setrlimit(RLIMIT_AS, &limit);
         space each{};
-        bool right = each.create_aside(tb) == TY_OK && each.provide(16 * mb) == TY_OK &&
+        bool right = each.create_claimed(tb) == TY_OK && each.provide(16 * mb) == TY_OK &&
                      each.provide(64 * mb) == TY_E_MEMORY && each.provided() == 16 * mb &&
                      each.provide(20 * mb) == TY_OK;
         each.as<char>()[20 * mb - 1] = 1;

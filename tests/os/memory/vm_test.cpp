@@ -103,8 +103,8 @@ TEST(vm, a_taken_range_is_refused_with_what_takes_it) {
     EXPECT_STREQ(text, "");
 }
 
-// However long the name of a file is: a part of it is told, and where it is, and what to do.
-TEST(vm, what_takes_a_range_is_told_in_short) {
+// However long the name of a file is: a part of it is shown, and where it is, and what to do.
+TEST(vm, what_takes_a_range_is_reported_in_short) {
     address_zone zone = persistent_zone();
     const std::string path = "/tmp/" + std::string(240, 'x');
     const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -159,7 +159,7 @@ TEST(vm, reserved_memory_faults_committed_memory_is_zero_and_forgets) {
     EXPECT_EQ(release(again, 4 * mb), TY_OK);
 }
 
-// As after mlockall: the kernel refuses to take locked memory back unless it is told that it is locked.
+// As after mlockall: the kernel refuses to take locked memory back unless it is called for locked memory.
 TEST(vm, locked_memory_forgets) {
     void *memory = nullptr;
     ASSERT_EQ(map_memory(4 * page_bytes, memory_hint::none, &memory), TY_OK);
@@ -202,7 +202,7 @@ TEST(vm, residents_are_counted_by_this_process_entries) {
     unmap_memory(memory, 8 * mb);
 }
 
-TEST(vm, a_fork_guard_tells_child_from_parent) {
+TEST(vm, a_fork_guard_distinguishes_child_from_parent) {
     fork_guard guard;
     EXPECT_FALSE(guard.forked());
     ASSERT_EQ(guard.start(), TY_OK) << ty_error_text();

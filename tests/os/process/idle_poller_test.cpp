@@ -88,7 +88,7 @@ TEST_F(idle_poller_test, it_spins_at_the_lowest_class_as_long_as_somebody_waits)
     start();
     ASSERT_EQ(sched_getscheduler(thread), SCHED_IDLE);
     if (run_ns(thread) == 0)
-        GTEST_SKIP() << "this kernel does not tell threads' run times";
+        GTEST_SKIP() << "this kernel does not report threads' run times";
     constexpr uint64_t clearly_ns = 2000000; // more than one wait's
     for (uint64_t before = run_ns(thread); run_ns(thread) < before + clearly_ns;) {
         ASSERT_TRUE(one.begin());
@@ -107,7 +107,7 @@ TEST_F(idle_poller_test, it_spins_at_the_lowest_class_as_long_as_somebody_waits)
 TEST_F(idle_poller_test, it_gives_up_a_wait_that_is_long) {
     start();
     if (run_ns(thread) == 0)
-        GTEST_SKIP() << "this kernel does not tell threads' run times";
+        GTEST_SKIP() << "this kernel does not report threads' run times";
     for (int i = 0; i < 2; i++) { // and keeps the next one
         wait_until([this] { return state_of(thread) == 'S'; });
         uint64_t before = run_ns(thread);

@@ -256,7 +256,7 @@ TEST_F(storage_direct, opening_says_what_is_wrong) {
     close(nullptr);
 }
 
-TEST_F(storage_direct, permissions_are_told_and_reading_needs_no_more_than_reading) {
+TEST_F(storage_direct, permissions_are_reported_and_reading_needs_no_more_than_reading) {
     std::string path = folder.file("a.ty");
     close(make(path, 1, 'x'));
     ASSERT_EQ(chmod(path.c_str(), 0444), 0);
@@ -464,7 +464,7 @@ TEST_F(storage_direct, a_file_system_in_memory_works_too) {
     EXPECT_EQ(disk.remove(disk.context, path.c_str()), TY_OK);
 }
 
-// Who is told of a file looks for it by its name. Moved: by another program, or another part of this one.
+// A reader that is given a file looks for it by its name. Moved: by another program, or another part of this one.
 TEST_F(storage_direct, errors_of_a_moved_file_name_it_as_it_is_called) {
     const std::string opened = folder.file("h"), moved = folder.file("m");
     ty_file *file = make(opened, 1, 'a');
@@ -480,7 +480,7 @@ TEST_F(storage_direct, errors_of_a_moved_file_name_it_as_it_is_called) {
     std::filesystem::remove(opened); // it has no name: the one that it had
     EXPECT_TRUE(refused() && text_has(opened + " at")) << ty_error_text();
     close(file);
-    // Without a system call that tells, and by another path that leads to it, the name is the one that was given.
+    // Without a system call that finds it, and by another path that leads to it, the name is the one that was given.
     std::filesystem::create_directory(folder.file("d"));
     const std::string round = folder.file("d/../h");
     file = make(round, 1, 'c');

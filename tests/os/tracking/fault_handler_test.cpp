@@ -80,7 +80,7 @@ TEST_F(fault_handler, no_handler_goes_in_while_the_faults_are_held) {
     faults::leave(*node);
 }
 
-TEST_F(fault_handler, a_node_is_told_from_what_it_was_before) {
+TEST_F(fault_handler, a_node_is_distinguished_from_what_it_was_before) {
     uint32_t version = node->version;
     EXPECT_EQ(version % 2, 0u);
     faults::watch *first = node;

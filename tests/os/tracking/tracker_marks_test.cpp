@@ -1,4 +1,4 @@
-// Goal: the content method goes by the kernel's soft-dirty marks only while they tell of its own range's writes: not
+// Goal: the content method goes by the kernel's soft-dirty marks only while they report its own range's writes: not
 // after somebody else has cleared them.
 // Method: ranges for which marks are used from the first copy on; the test clears all marks of the process between a
 // write and the collection, as another heap, or a tool, does. Kernels without marks skip these tests: `make
@@ -75,7 +75,7 @@ protected:
 
 } // namespace
 
-TEST_F(tracker_marks, tell_exactly_what_was_written) {
+TEST_F(tracker_marks, report_exactly_what_was_written) {
     std::mt19937_64 random(5);
     for (int round = 0; round < 30; round++) {
         std::set<uint64_t> model;

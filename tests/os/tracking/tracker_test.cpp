@@ -329,7 +329,7 @@ TEST_P(tracking, a_terabyte_costs_what_is_written) {
         GTEST_SKIP() << ty_error_text();
     ASSERT_EQ(status, TY_OK) << ty_error_text();
     std::set<uint64_t> model;
-    std::vector<page_range> used; // content looks at each page where it is told to
+    std::vector<page_range> used; // content looks at each page where the caller says
     for (uint64_t i = 0; i < 1000; i++) {
         uint64_t page = i * (pages / 1000) + i % 512;
         used.push_back({page, 2});

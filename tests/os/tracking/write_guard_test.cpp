@@ -434,7 +434,7 @@ INSTANTIATE_TEST_SUITE_P(
                "_" + std::to_string(s.piece_pages);
     });
 
-TEST(write_guard, tells_where_and_by_what) {
+TEST(write_guard, reports_where_and_by_what) {
     region memory(backing::anonymous, 64);
     owner keeper(memory, 16);
     write_guard guard;

@@ -27,8 +27,8 @@ enum class kind {
     punch,
     flush,
     failed_flush,
-    settle,
-    failed_settle
+    durable_write,
+    failed_durable_write
 };
 struct step {
     kind what;
@@ -67,7 +67,7 @@ struct history {
         }
     }
     // The write of the value becomes durable, and changes of size and space before it.
-    void settle(uint64_t value) {
+    void make_durable(uint64_t value) {
         for (size_t i = since.size(); i-- > 0;) {
             if (!since[i].by_write || since[i].value == value) {
                 durable = since[i].value;
@@ -107,13 +107,13 @@ struct size_history {
         return size;
     }
     void flush() {
-        settle([](const operation &one) { return !one.forgotten; });
+        make_durable([](const operation &one) { return !one.forgotten; });
     }
-    template <class Settles>
-    void settle(Settles &&settles) {
+    template <class Selects>
+    void make_durable(Selects &&selects) {
         std::vector<operation> doubtful;
         for (const operation &one : since) {
-            if (!settles(one)) {
+            if (!selects(one)) {
                 doubtful.push_back(one);
                 continue;
             }
@@ -170,15 +170,15 @@ struct reference_file {
             }
             one.what == kind::flush ? size.flush() : size.fail();
             break;
-        case kind::settle:
+        case kind::durable_write:
             for (uint64_t s = 0; s < file_sectors; ++s) {
-                sectors[s].settle(s >= first && s < end ? one.tag + s - first : no_value);
+                sectors[s].make_durable(s >= first && s < end ? one.tag + s - first : no_value);
             }
-            size.settle([last = &size.since.back()](const size_history::operation &change) {
+            size.make_durable([last = &size.since.back()](const size_history::operation &change) {
                 return &change == last || !change.by_write;
             });
             break;
-        case kind::failed_settle: // the write before it, of which a part was done
+        case kind::failed_durable_write: // the write before it, of which a part was done
             for (uint64_t s = first; s < end; ++s) {
                 sectors[s].since.back().forgotten = true;
             }
@@ -283,7 +283,7 @@ public:
     step next() {
         if (settling_) {
             settling_ = false;
-            return settle_;
+            return durable_write_;
         }
         static const char *paths[] = {"/d/a", "/d/b", "/d/c"};
         std::string path = paths[random_() % 3];
@@ -344,8 +344,8 @@ private:
             EXPECT_EQ(write_tags(on_, handle, page, pages, next_tag_, true), TY_OK);
             next_tag_ += file_sectors;
             settling_ = true;
-            settle_ = one;
-            settle_.what = kind::settle;
+            durable_write_ = one;
+            durable_write_.what = kind::durable_write;
         } else if (lot < 26) {
             uint64_t before = sim_event_count(on_.disk);
             sim_set_fault(on_.disk, {sim_op_write_durable, 0, false, TY_E_IO});
@@ -357,8 +357,8 @@ private:
             }
             next_tag_ += file_sectors;
             settling_ = true;
-            settle_ = one;
-            settle_.what = kind::failed_settle;
+            durable_write_ = one;
+            durable_write_.what = kind::failed_durable_write;
         } else {
             EXPECT_EQ(write_tags(on_, handle, page, pages, next_tag_), TY_OK);
             next_tag_ += file_sectors;
@@ -372,7 +372,7 @@ private:
     std::map<int, ty_file *> handles_;
     int next_file_ = 1;
     bool settling_ = false;
-    step settle_{};
+    step durable_write_{};
     uint64_t next_tag_ = 1000;
 };
 

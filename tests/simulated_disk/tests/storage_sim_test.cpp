@@ -129,7 +129,7 @@ TEST(storage_sim, sizes_punches_and_allocations_are_in_doubt) { // S3
     on.close(file);
 }
 
-TEST(storage_sim, what_lay_behind_a_lost_end_does_not_come_back) { // S3
+TEST(storage_sim, what_lay_after_a_lost_end_does_not_come_back) { // S3
     disk_owner on;
     ty_file *file = durable_file(on);
     EXPECT_EQ(write_tags(on, file, 4, 4, 500), TY_OK);

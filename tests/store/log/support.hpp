@@ -26,7 +26,7 @@ inline const log_identity test_identity = {{1, 2, 3}, 4711};
 struct reading {
     ty_status status = TY_OK;
     log_contents contents{};
-    uint64_t first_lsn = 0;           // behind it
+    uint64_t first_lsn = 0;           // after it
     std::vector<std::string> records; // [i] has LSN first_lsn + 1 + i
 };
 
@@ -46,7 +46,7 @@ inline reading read_log(const ty_log_sink &sink, log_positions from = {}, log_id
     return result;
 }
 
-// A record that tells its number and cannot be mistaken for another.
+// A record that holds its number and cannot be mistaken for another.
 inline std::string record_of(uint64_t number, size_t size = 40) {
     std::mt19937_64 random(number * 1000003 + size);
     std::string bytes = std::to_string(number) + ":";
@@ -73,8 +73,8 @@ inline log *start_log(const ty_log_sink *sink, log_positions start = {}, log_pos
     EXPECT_OK(log_start({sink, log_path, test_identity, start, end, tail, thread}, &l));
     return l;
 }
-// Goes on behind what was read.
-inline log *start_behind(const ty_log_sink *sink, log_positions start, const reading &read, bool thread = false) {
+// Goes on after what was read.
+inline log *start_after(const ty_log_sink *sink, log_positions start, const reading &read, bool thread = false) {
     return start_log(sink, start, read.contents.end, read.contents.tail, thread);
 }
 

@@ -110,7 +110,7 @@ TEST(ranges, few_words_are_recorded_as_ranges_are) {
     }
 }
 
-TEST(ranges, what_is_not_a_few_words_is_told) {
+TEST(ranges, what_is_not_a_few_words_is_reported) {
     record_words changed;
     size_t declared;
     cached c(10);

@@ -54,11 +54,11 @@ protected:
 
 TEST_P(atomic_test, commits_or_leaves_nothing) {
     uint64_t *value = word();
-    ty_atomic_result told = result();
+    ty_atomic_result reported = result();
     EXPECT_OK(atomically(
-        heap_, [&](ty_atomic_txn *txn) { return store(txn, *value, uint64_t{5}); }, nullptr, &told));
-    EXPECT_TRUE(told.committed);
-    EXPECT_EQ(1u, told.runs);
+        heap_, [&](ty_atomic_txn *txn) { return store(txn, *value, uint64_t{5}); }, nullptr, &reported));
+    EXPECT_TRUE(reported.committed);
+    EXPECT_EQ(1u, reported.runs);
     EXPECT_EQ(5u, *value);
     const uint64_t blocks = live_blocks();
     EXPECT_EQ(TY_E_EXISTS, atomically(
@@ -69,8 +69,8 @@ TEST_P(atomic_test, commits_or_leaves_nothing) {
                                    RETURN_IF(ty_atomic_root_set(txn, "root", value));
                                    return TY_E_EXISTS;
                                },
-                               nullptr, &told));
-    EXPECT_FALSE(told.committed);
+                               nullptr, &reported));
+    EXPECT_FALSE(reported.committed);
     EXPECT_EQ(5u, *value);
     EXPECT_EQ(nullptr, ty_root(heap_, "root"));
     EXPECT_EQ(blocks, live_blocks());
@@ -131,7 +131,7 @@ TEST_P(atomic_test, roots_are_part_of_it) {
     EXPECT_EQ(value, ty_root(heap_, "root 7"));
 }
 
-TEST_P(atomic_test, what_is_wrong_is_told) {
+TEST_P(atomic_test, what_is_wrong_is_reported) {
     uint64_t *value = word();
     uint64_t outside = 0;
     ty_atomic_options reads = TY_ATOMIC_OPTIONS_INIT;
@@ -150,7 +150,7 @@ TEST_P(atomic_test, what_is_wrong_is_told) {
     }));
     EXPECT_EQ(TY_E_ARGUMENT, atomically(
                                  heap_, [&](ty_atomic_txn *txn) { return store(txn, *value, uint64_t{1}); }, &reads));
-    EXPECT_EQ(TY_E_ARGUMENT, atomically(heap_, [](ty_atomic_txn *txn) { return ty_atomic_wait(txn); }));
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(heap_, [](ty_atomic_txn *txn) { return ty_atomic_retry(txn); }));
     EXPECT_EQ(nullptr, ty_current_atomic_txn(heap_));
     EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
         EXPECT_EQ(txn, ty_current_atomic_txn(heap_));
@@ -202,7 +202,7 @@ TEST_P(atomic_test, many_blocks_are_freed_once) {
     free_until_less_than(before + many);
 }
 
-// A run that met a conflict frees a block that another thread has freed: the next run is told so.
+// A run that met a conflict frees a block that another thread has freed: the next run sees that.
 TEST_P(atomic_test, a_block_that_another_frees_is_freed_once) {
     uint64_t *value = word();
     unsigned runs = 0;
@@ -259,15 +259,15 @@ TEST_P(atomic_test, calls_after_the_end_run_transactions) {
         all.words = static_cast<uint64_t *>(ty_atomic_alloc(txn, 3 * 64));
         return ty_atomic_status(txn);
     }));
-    const auto add_within = [](given &to, unsigned word, ty_atomic_result *told) {
+    const auto add_within = [](given &to, unsigned word, ty_atomic_result *reported) {
         EXPECT_OK(atomically(
-            to.heap, [&](ty_atomic_txn *txn) { return add_to(txn, to.words[word * 8], 1); }, nullptr, told));
+            to.heap, [&](ty_atomic_txn *txn) { return add_to(txn, to.words[word * 8], 1); }, nullptr, reported));
     };
     static const auto add = add_within;
     for (const bool alone : {false, true}) {
         ty_atomic_options options = TY_ATOMIC_OPTIONS_INIT;
         options.irrevocable = alone;
-        ty_atomic_result told = result();
+        ty_atomic_result reported = result();
         unsigned runs = 0;
         EXPECT_OK(atomically(
             heap_,
@@ -296,10 +296,10 @@ TEST_P(atomic_test, calls_after_the_end_run_transactions) {
                     std::thread([&] { add(all, 0, nullptr); }).join();
                 return TY_OK;
             },
-            &options, &told));
-        EXPECT_TRUE(told.committed);
-        EXPECT_EQ(alone ? 1u : 2u, told.runs);
-        EXPECT_EQ(all.lsn, told.lsn + 1);
+            &options, &reported));
+        EXPECT_TRUE(reported.committed);
+        EXPECT_EQ(alone ? 1u : 2u, reported.runs);
+        EXPECT_EQ(all.lsn, reported.lsn + 1);
     }
     EXPECT_EQ(1u, all.rolled_back);
     EXPECT_EQ(2u, all.committed);
@@ -336,7 +336,7 @@ TEST_P(atomic_test, a_freed_block_stays_while_it_may_be_read) {
     free_until_less_than(blocks);
 }
 
-// Threads free the same few blocks, and mostly fail to. None may be told that its block is freed already.
+// Threads free the same few blocks, and mostly fail to. No thread may see that its block is freed already.
 TEST_P(atomic_test, threads_free_the_same_blocks) {
     constexpr unsigned slots = 2, hot_words = 4;
     uint64_t **places = nullptr, *hot = nullptr;
@@ -386,7 +386,7 @@ TEST_P(atomic_test, a_resize_keeps_the_content) {
 }
 
 // The rest of the old block is copied at once, not at the commit.
-TEST_P(atomic_test, what_is_stored_behind_a_resize_stays) {
+TEST_P(atomic_test, what_is_stored_after_a_resize_stays) {
     char *block = nullptr;
     EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
         block = static_cast<char *>(ty_atomic_alloc(txn, 100));
@@ -502,7 +502,7 @@ TEST_P(atomic_test, halves_of_words) {
 TEST_P(atomic_test, a_body_restarts_itself) {
     uint64_t *value = word(), *other = word();
     const uint64_t blocks = live_blocks();
-    ty_atomic_result told = result();
+    ty_atomic_result reported = result();
     unsigned runs = 0;
     EXPECT_OK(atomically(
         heap_,
@@ -518,8 +518,8 @@ TEST_P(atomic_test, a_body_restarts_itself) {
             }
             return TY_OK;
         },
-        nullptr, &told));
-    EXPECT_EQ(3u, told.runs);
+        nullptr, &reported));
+    EXPECT_EQ(3u, reported.runs);
     EXPECT_EQ(1u, *value);
     EXPECT_EQ(blocks + 1, live_blocks());
     const ty_atomic_stats stats = atomic_stats_of(heap_);
@@ -733,7 +733,7 @@ TEST_P(atomic_test, waits_for_a_change) {
             EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
                 uint64_t seen = 0;
                 RETURN_IF(load(txn, *full, &seen));
-                return seen != 0 ? ty_atomic_wait(txn) : store(txn, *full, i);
+                return seen != 0 ? ty_atomic_retry(txn) : store(txn, *full, i);
             }));
     });
     for (uint64_t i = 1; i <= 50; i++) {
@@ -741,7 +741,7 @@ TEST_P(atomic_test, waits_for_a_change) {
         EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
             RETURN_IF(load(txn, *full, &taken));
             if (taken == 0)
-                return ty_atomic_wait(txn);
+                return ty_atomic_retry(txn);
             return store(txn, *full, uint64_t{0});
         }));
         EXPECT_EQ(i, taken);
@@ -751,11 +751,11 @@ TEST_P(atomic_test, waits_for_a_change) {
         uint64_t *full, *other;
     } words{full, other};
     EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
-        return ty_atomic_either(
+        return ty_atomic_or_else(
             txn,
             [](ty_atomic_txn *within, void *context) -> ty_status {
                 RETURN_IF(store(within, *static_cast<both *>(context)->full, uint64_t{9}));
-                return ty_atomic_wait(within);
+                return ty_atomic_retry(within);
             },
             [](ty_atomic_txn *within, void *context) {
                 return store(within, *static_cast<both *>(context)->other, uint64_t{8});

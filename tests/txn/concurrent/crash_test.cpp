@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned thread_count = 4;
 constexpr uint64_t sum = 1000000;
 
-// What a thread was told, and when.
+// What was acknowledged to a thread, and when.
 struct acknowledgement {
     uint64_t event; // of the disk
     uint64_t count;
@@ -89,11 +89,11 @@ protected:
         counters_ = static_cast<counters *>(ty_root(heap_.get(), "counters"));
         ASSERT_NE(nullptr, counters_);
         for (unsigned number = 0; number < thread_count; number++) {
-            uint64_t told = 0;
+            uint64_t reported = 0;
             for (const acknowledgement &each : acknowledged_[number])
                 if (each.event <= event)
-                    told = each.count;
-            EXPECT_LE(told, counters_->of[number][0]) << "thread " << number;
+                    reported = each.count;
+            EXPECT_LE(reported, counters_->of[number][0]) << "thread " << number;
             EXPECT_GE(counts_[number], counters_->of[number][0]);
             counts_[number] = counters_->of[number][0];
             acknowledged_[number].clear();
@@ -143,7 +143,7 @@ TEST_P(crash_test, it_is_closed) {
 }
 
 // The pages of such a snapshot are copied while others commit.
-TEST(snapshots_beside, count_with_what_they_hold_of_later_commits) {
+TEST(fuzzy_snapshots, count_with_what_they_hold_of_later_commits) {
     constexpr size_t word_count = 16384;
     constexpr uint64_t each = 1000;
     concurrent_test_heap heap;

@@ -325,7 +325,7 @@ TEST(elsewhere, what_would_wait_is_refused) {
         EXPECT_EQ(TY_E_ARGUMENT, atomically(two.heap, [&](ty_atomic_txn *inner) -> ty_status {
                       uint64_t value = 0;
                       RETURN_IF(load(inner, two.word(0), &value));
-                      return ty_atomic_wait(inner);
+                      return ty_atomic_retry(inner);
                   }));
         EXPECT_OK(atomically(two.heap, nothing)); // these were of each call alone
         return TY_OK;

@@ -129,22 +129,22 @@ TEST_F(services_test, stamps_are_lsns) {
     concurrent_test_heap files;
     ty_heap *heap = files.get();
     uint64_t *word = words(heap, 1);
-    ty_atomic_result told = result();
+    ty_atomic_result reported = result();
     for (unsigned i = 0; i < 3; i++) {
         EXPECT_OK(atomically(
-            heap, [&](ty_atomic_txn *txn) { return add_to(txn, *word, 1); }, nullptr, &told));
+            heap, [&](ty_atomic_txn *txn) { return add_to(txn, *word, 1); }, nullptr, &reported));
         ty_txn *txn = nullptr;
         uint64_t lsn = 0;
         ASSERT_OK(ty_begin(heap, nullptr, &txn));
         ASSERT_OK(ty_declare(txn, word, sizeof *word));
         ++*word;
         ASSERT_OK(ty_commit_async(txn, &lsn));
-        EXPECT_EQ(told.lsn + 1, lsn);
+        EXPECT_EQ(reported.lsn + 1, lsn);
         EXPECT_OK(atomically(
-            heap, [&](ty_atomic_txn *next) { return add_to(next, *word, 1); }, nullptr, &told));
-        EXPECT_EQ(lsn + 1, told.lsn);
+            heap, [&](ty_atomic_txn *next) { return add_to(next, *word, 1); }, nullptr, &reported));
+        EXPECT_EQ(lsn + 1, reported.lsn);
         bool durable = false;
-        EXPECT_OK(ty_durable(heap, told.lsn, false, &durable));
+        EXPECT_OK(ty_durable(heap, reported.lsn, false, &durable));
         EXPECT_TRUE(durable);
     }
 }
@@ -275,7 +275,7 @@ TEST_F(services_test, what_no_record_holds_is_in_a_snapshot) {
     // A disk that is full: nothing of it is there, and others go on.
     heap = files.get();
     files.set_full(true);
-    ty_atomic_result told = result();
+    ty_atomic_result reported = result();
     EXPECT_EQ(TY_E_SPACE, atomically(
                               heap,
                               [&](ty_atomic_txn *txn) -> ty_status {
@@ -283,8 +283,8 @@ TEST_F(services_test, what_no_record_holds_is_in_a_snapshot) {
                                       RETURN_IF(store(txn, all[i], ~(i << 32 | i)));
                                   return ty_atomic_root_set(txn, "never", all);
                               },
-                              nullptr, &told));
-    EXPECT_FALSE(told.committed);
+                              nullptr, &reported));
+    EXPECT_FALSE(reported.committed);
     EXPECT_EQ(nullptr, ty_root(heap, "never"));
     for (uint64_t i = 1; i < count; i++)
         ASSERT_EQ((i << 32 | i) * 3, all[i]);
@@ -375,7 +375,7 @@ TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
         uint64_t *words;
     } all{files.get(), words(files.get(), 16)};
     unsigned runs = 0;
-    ty_atomic_result told = result();
+    ty_atomic_result reported = result();
     EXPECT_OK(atomically(
         all.heap,
         [&](ty_atomic_txn *txn) -> ty_status {
@@ -394,19 +394,19 @@ TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
                 std::thread([&] { EXPECT_OK(add(all.heap, all.words[0])); }).join();
             return TY_OK;
         },
-        nullptr, &told));
-    EXPECT_EQ(2u, told.runs);
+        nullptr, &reported));
+    EXPECT_EQ(2u, reported.runs);
     files.die();
-    std::map<uint64_t, bool> marked; // by LSN
+    std::map<uint64_t, bool> independent; // by LSN
     EXPECT_OK(ty_log_read(
         heap_path, &files.options(), nullptr,
         [](const ty_log_entry *entry, void *context) {
-            (*static_cast<std::map<uint64_t, bool> *>(context))[entry->lsn] = entry->marked;
+            (*static_cast<std::map<uint64_t, bool> *>(context))[entry->lsn] = entry->independent;
             return true;
         },
-        &marked));
-    EXPECT_TRUE(marked.at(told.lsn - 1));
-    EXPECT_FALSE(marked.at(told.lsn));
+        &independent));
+    EXPECT_TRUE(independent.at(reported.lsn - 1));
+    EXPECT_FALSE(independent.at(reported.lsn));
     files.open();
 }
 

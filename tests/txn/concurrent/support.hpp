@@ -75,7 +75,7 @@ public:
         EXPECT_OK(ty_discard(heap_));
         heap_ = nullptr;
     }
-    // The power fails at an event of the disk; what it had not been told to keep may be gone, as a seed says.
+    // The power fails at an event of the disk; what it was not asked to keep may be gone, as a seed says.
     void lose_power(uint64_t event, os::sim_cut how, uint64_t seed) {
         os::sim_disk *left = os::sim_power_cut(files_->get(), event, how, seed);
         die();

@@ -98,7 +98,7 @@ protected:
         others_.push_back(words == first_word ? others_.back() : number);
     }
 
-    // What the writer may do between two reads. What was checkpointed is in no batch behind it.
+    // What the writer may do between two reads. What was checkpointed is in no batch after it.
     void turn() {
         step(all_words);
         ASSERT_OK(ty_snapshot(writer_));
@@ -112,7 +112,7 @@ protected:
         }
     }
 
-    // The space before a durable snapshot's mark is free: a frame that is half written there reads as nothing.
+    // The space before a durable snapshot's redo point is free: a frame that is half written there reads as nothing.
     void overwrite_log() {
         ty_log_info info{};
         info.struct_size = sizeof info;

@@ -151,7 +151,7 @@ void expect_damaged_before(bool rows, const std::vector<uint8_t> &record, ty_sta
     make_heap(files);
     append_record(files, record);
     const uint64_t now[2] = {1, 2};
-    for (uint64_t i = 0; i < 10; ++i) { // more batches than there are behind it
+    for (uint64_t i = 0; i < 10; ++i) { // more batches than there are after it
         word_range range{first_block_word + 2 * i, rows ? 2u : 1u, rows, nullptr, now};
         append_record(files, record_of(nullptr, 0, &range, 1));
     }
@@ -232,14 +232,14 @@ TEST(hostile_test, operations_that_cannot_be) {
     expect_damaged(record_of(&root, 1, nullptr, 0));
 }
 
-// What is prepared has an outcome behind it and nothing else; an outcome has what is prepared before it.
+// What is prepared has an outcome after it and nothing else; an outcome has what is prepared before it.
 TEST(hostile_test, prepared_records_and_outcomes_that_cannot_be) {
     for (const std::vector<uint8_t> &record : std::initializer_list<std::vector<uint8_t>>{
              {0xf8, 1},            // the outcome of nothing
              {0xf8, 2},            // no outcome
              {0xf9},               // pending, and another transaction follows
              {0xf8},               // cut
-             {0xf8, 1, 0},         // something behind it
+             {0xf8, 1, 0},         // something after it
              {0xf7, 0},            // prepared, and another transaction follows
              {0xf7, 3, 'a'},       // a description that is cut
              {0xf7, 0x80},         // a length that is cut
@@ -269,7 +269,7 @@ TEST(hostile_test, prepared_records_and_outcomes_that_cannot_be) {
     ASSERT_OK(ty_discard(heap));
 }
 
-// Pending records count with the prepared one behind them, and only so many may wait for one.
+// Pending records count with the prepared one after them, and only so many may wait for one.
 TEST(hostile_test, pending_records) {
     using records = std::vector<std::vector<uint8_t>>;
     const std::vector<uint8_t> pending{0xf9}, prepared{0xf7, 0}, commit{0xf8, 1}, rollback{0xf8, 0};

@@ -1,6 +1,6 @@
 // Goal: nothing is called durable in a file that no name leads to (N3), and a program that closes the library's
-// descriptors, and gives their numbers to its own files, is told so: nothing goes into those (N2), and the heap stays
-// usable in memory.
+// descriptors, and gives their numbers to its own files, gets an error: nothing goes into those (N2), and the heap
+// stays usable in memory.
 // Method: heaps of all kinds in a folder; each of their files is removed, and all descriptors are replaced.
 #include "tests/os/temporary_folder.hpp"
 #include "tests/store/image/support.hpp"
@@ -25,7 +25,7 @@ constexpr kind_case cases[] = {{TY_ARCHIVE, TY_BACKGROUND_CALLS},
                                {TY_TRANSACTIONAL, TY_BACKGROUND_CALLS},
                                {TY_TRANSACTIONAL, TY_BACKGROUND_THREAD}};
 
-ty_open_options options_of(const kind_case &one) {
+ty_open_options options_of_case(const kind_case &one) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.kind = one.kind;
     options.limit_bytes = small_limit;
@@ -37,7 +37,7 @@ ty_open_options options_of(const kind_case &one) {
 
 // A heap whose root leads to a number.
 ty_heap *open_heap(const std::string &path, const kind_case &one) {
-    ty_open_options options = options_of(one);
+    ty_open_options options = options_of_case(one);
     ty_heap *heap = nullptr;
     EXPECT_OK(ty_open(path.c_str(), &options, &heap, nullptr));
     return heap;
@@ -101,7 +101,7 @@ std::vector<std::string> files_of(const std::string &path, ty_kind kind) {
 }
 
 // A refusal that names the file and what to do.
-void expect_told(ty_status status, const std::string &file, const char *words) {
+void expect_reported(ty_status status, const std::string &file, const char *words) {
     EXPECT_EQ(status, TY_E_IO);
     std::string text = ty_error_text();
     EXPECT_NE(text.find(words), std::string::npos) << text;
@@ -141,10 +141,10 @@ TEST(lost_files, a_removed_file_holds_nothing_durable) {
             ASSERT_OK(change(heap, 1));
             ASSERT_OK(ty_snapshot(heap));
             ASSERT_EQ(unlink(lost.c_str()), 0);
-            expect_told(ty_snapshot(heap), lost, "removed"); // nothing has changed
-            expect_told(change(heap, 2), lost, "removed");
-            expect_told(ty_snapshot(heap), lost, "removed");
-            expect_told(ty_close(heap), lost, "removed");
+            expect_reported(ty_snapshot(heap), lost, "removed"); // nothing has changed
+            expect_reported(change(heap, 2), lost, "removed");
+            expect_reported(ty_snapshot(heap), lost, "removed");
+            expect_reported(ty_close(heap), lost, "removed");
             expect_usable(heap);
             ty_discard(heap);
         }

@@ -1,6 +1,6 @@
-// Goal: each state that a transactional heap's files can be in is told apart; an open gives all that was acknowledged,
-// or a refusal that changes nothing. Method: make the state on a simulated disk, open, look at report, content, and the
-// files' bytes.
+// Goal: each state that a transactional heap's files can be in is distinguished; an open gives all that was
+// acknowledged, or a refusal that changes nothing. Method: make the state on a simulated disk, open, look at report,
+// content, and the files' bytes.
 #include "../files.hpp"
 #include "tests/files_on.hpp"
 #include "tests/stats.hpp"

@@ -1,6 +1,6 @@
 // Goal: the pages that were noted become private copies, and no others; those that may be copied early are copied
 // before the end, by a thread that is gone when the copier has stopped. Method: a mapped file whose pages the kernel
-// tracks: it tells which ones were copied.
+// tracks: it shows which ones were copied.
 #include "src/txn/recovery/page_copier.hpp"
 #include "tests/os/tracked_memory.hpp"
 

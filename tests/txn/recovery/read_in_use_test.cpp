@@ -10,7 +10,7 @@ using namespace taiyen::test;
 
 namespace {
 
-// LSNs told follow each other.
+// LSNs read follow each other.
 bool expect_next(const ty_log_entry *entry, void *context) {
     auto &last = *static_cast<uint64_t *>(context);
     if (entry->kind == TY_LOG_TRANSACTION) {
@@ -43,16 +43,16 @@ TEST(read_in_use_test, a_reader_beside_the_writer_finds_what_was_acknowledged) {
     for (bool last = false; !last && !HasFailure(); ++readings) {
         last = ended;
         const uint64_t before = acknowledged;
-        uint64_t told = 0;
+        uint64_t reported = 0;
         ty_log_info info{};
         info.struct_size = sizeof info;
         const ty_status status =
-            ty_log_read(heap_path, files_on(files.storage()), &info, readings % 2 ? expect_next : nullptr, &told);
+            ty_log_read(heap_path, files_on(files.storage()), &info, readings % 2 ? expect_next : nullptr, &reported);
         EXPECT_TRUE(status == TY_OK || (status == TY_E_BUSY && readings % 2)) << ty_error_text();
         whole += status == TY_OK;
         if (status == TY_OK) {
             EXPECT_GE(info.first_lsn - 1 + info.transactions, before);
-            EXPECT_TRUE(told == 0 || told == info.first_lsn - 1 + info.transactions);
+            EXPECT_TRUE(reported == 0 || reported == info.first_lsn - 1 + info.transactions);
         }
     }
     writer.join();

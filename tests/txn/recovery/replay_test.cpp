@@ -109,7 +109,7 @@ protected:
             std::vector<char> content = some->second;
             char *block = static_cast<char *>(ty_txn_resize(txn, some->first, size));
             ASSERT_NE(nullptr, block);
-            content.resize(std::min(content.size(), size)); // what is behind it may be older than the resize
+            content.resize(std::min(content.size(), size)); // what is after it may be older than the resize
             blocks_.erase(some);
             blocks_[block] = content;
         } else {

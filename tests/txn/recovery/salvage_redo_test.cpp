@@ -1,6 +1,6 @@
 // Goal: what ty_salvage_redo does of a damaged heap's log are whole transactions, in order, as a recovery does them;
-// where it stops is told. Method: a heap that dies with transactions in its log, of which a reference knows the content
-// after each; the log is damaged in each of its blocks.
+// where it stops is reported. Method: a heap that dies with transactions in its log, of which a reference knows the
+// content after each; the log is damaged in each of its blocks.
 #include "../files.hpp"
 
 #include <set>
@@ -100,7 +100,7 @@ protected:
             EXPECT_OK(ty_heap_verify(made, nullptr, nullptr));
         };
     }
-    // The log is told of so, and nothing of it is done.
+    // The log is reported as it is, and nothing of it is done.
     void expect_unused_log(const char *why) {
         ty_salvage_redone report;
         redo(UINT64_MAX, TY_OK, &report, holds(before));
@@ -132,7 +132,7 @@ TEST_F(salvage_redo_test, does_what_a_recovery_does) {
 }
 
 // X30.
-TEST_F(salvage_redo_test, ends_where_it_is_told_to) {
+TEST_F(salvage_redo_test, ends_where_the_caller_says) {
     run(after);
     die();
     for (const uint64_t until : {before + 0, before + 1, before + 17}) {
@@ -318,7 +318,7 @@ TEST_F(salvage_redo_test, a_transaction_that_does_not_fit) {
     const uint64_t page = static_cast<uint64_t>(lost - static_cast<char *>(ty_heap_base(heap))) / 4096;
     const heap_words words = heap_block_words(heap);
     die();
-    // Behind the descriptors, of 16 bytes a page, come the bits, of 64 bytes a page.
+    // After the descriptors, of 16 bytes a page, come the bits, of 64 bytes a page.
     const uint64_t bits = words.end * 8 + small_limit / 4096 * 16 + page * 64;
     const char none[64] = {};
     files.patch(heap_path, image_pages_offset + bits, none, sizeof none);

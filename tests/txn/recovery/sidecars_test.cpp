@@ -46,7 +46,7 @@ std::set<std::string> names_in(const std::string &folder) {
 
 constexpr const char *sidecars[] = {"-journal", "-log"};
 
-// Runs the open again and again, with the n-th call of each kind failing, until a run has no such call. Tells how many
+// Runs the open again and again, with the n-th call of each kind failing, until a run has no such call. Shows how many
 // runs were refused.
 int fail_each_call(int error, const std::function<ty_status()> &open, const std::function<void()> &check_refused) {
     int refused = 0;

@@ -52,11 +52,11 @@ public:
     }
     taiyen::log *log() const { return runtime_of(heap)->log; }
 
-    uint64_t store(uint32_t stream, uint64_t word, uint64_t value, bool marked = false) {
+    uint64_t store(uint32_t stream, uint64_t word, uint64_t value, bool independent = false) {
         block[word] = value;
-        return append(stream, word, value, marked);
+        return append(stream, word, value, independent);
     }
-    uint64_t append(uint32_t stream, uint64_t word, uint64_t value, bool marked = false) {
+    uint64_t append(uint32_t stream, uint64_t word, uint64_t value, bool independent = false) {
         const uint64_t first = (reinterpret_cast<uint64_t>(block) - reinterpret_cast<uint64_t>(ty_heap_base(heap))) / 8;
         const word_range range{first + word, 1, true, nullptr, &value};
         const record_part part{nullptr, 0, &range, 1};
@@ -64,7 +64,7 @@ public:
         EXPECT_OK(log_append_begin(log(), stream, record_bound(part) + 64, &place));
         const uint64_t lsn = ++clock;
         const size_t bytes = record_encode(part, true, place);
-        log_append_end(log(), stream, bytes, lsn, marked);
+        log_append_end(log(), stream, bytes, lsn, independent);
         return lsn;
     }
 

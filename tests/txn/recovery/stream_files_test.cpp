@@ -39,7 +39,7 @@ uint64_t committed(ty_heap *heap) {
     return n;
 }
 
-// The very last frame may be gone: nothing tells that it had been written whole.
+// The very last frame may be gone: nothing shows that it had been written whole.
 void flip_and_open(const died_with_streams &before, const char *path, uint64_t from, uint64_t bytes, uint64_t step) {
     for (uint64_t at = from; at < from + bytes; at += step) {
         SCOPED_TRACE(testing::Message() << path << " at " << at);

@@ -1,5 +1,5 @@
 // Goal: a heap whose log has several log streams is opened, recovered, read and closed as any other; a record that was
-// left out behind a missing one never comes back, and what is committed afterwards stays.
+// left out after a missing one never comes back, and what is committed afterwards stays.
 // Method: transactions by ty_begin, and records that a test appends to any log stream itself, as transactions of many
 // threads do; power cuts at each event of the disk.
 #include "stamped_heap.hpp"
@@ -114,8 +114,8 @@ TEST(streams, what_was_left_out_does_not_come_back) {
     ASSERT_OK(log_wait(h.log(), h.clock));
     h.store(1, 2, 22); // is never written
     h.store(0, 3, 33);
-    const uint64_t marked = h.store(0, 4, 44, true);
-    ASSERT_OK(log_wait_stream(h.log(), 0, marked));
+    const uint64_t independent = h.store(0, 4, 44, true);
+    ASSERT_OK(log_wait_stream(h.log(), 0, independent));
     for (int round = 0; round < 2; ++round) {
         h.crash();
         EXPECT_EQ(11u, h.block[1]);
@@ -124,10 +124,10 @@ TEST(streams, what_was_left_out_does_not_come_back) {
         EXPECT_EQ(44u, h.block[4]);
         EXPECT_EQ(round == 0, std::string(h.report.text).find("1 not acknowledged left out") != std::string::npos)
             << h.report.text;
-        EXPECT_LT(marked - 1, h.clock);
+        EXPECT_LT(independent - 1, h.clock);
     }
     const uint64_t next = h.store(1, 5, 55);
-    EXPECT_EQ(marked + 1, next);
+    EXPECT_EQ(independent + 1, next);
     ASSERT_OK(log_wait(h.log(), next));
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(h.heap, nullptr, &txn));
@@ -140,12 +140,12 @@ TEST(streams, what_was_left_out_does_not_come_back) {
     EXPECT_EQ(66u, h.block[6]);
 }
 
-// A marked record alone, checkpointed behind a gap: what comes after it must not be behind the gap as well.
-TEST(streams, commits_after_a_gap_with_a_marked_record_are_there) {
+// An independent record alone, checkpointed after a gap: what comes after it must not be after the gap as well.
+TEST(streams, commits_after_a_gap_with_an_independent_record_are_there) {
     stamped_heap h(2);
     h.store(1, 1, 11); // is never written
-    const uint64_t marked = h.store(0, 2, 22, true);
-    ASSERT_OK(log_wait_stream(h.log(), 0, marked));
+    const uint64_t independent = h.store(0, 2, 22, true);
+    ASSERT_OK(log_wait_stream(h.log(), 0, independent));
     h.crash();
     const uint64_t next = h.store(1, 3, 33);
     ASSERT_OK(log_wait(h.log(), next));
@@ -155,8 +155,8 @@ TEST(streams, commits_after_a_gap_with_a_marked_record_are_there) {
     EXPECT_EQ(33u, h.block[3]);
 }
 
-// An open makes durable what it believed, in all log streams: a marked commit waits for its own alone, and may rest on
-// what is in another one.
+// An open makes durable what it believed, in all log streams: an independent commit waits for its own alone, and may
+// rest on what is in another one.
 TEST(streams, what_an_open_believed_is_durable_when_it_returns) {
     stamped_heap h(2);
     h.store(1, 1, 11);
@@ -166,7 +166,7 @@ TEST(streams, what_an_open_believed_is_durable_when_it_returns) {
     EXPECT_EQ(11u, h.block[1]);
 }
 
-// A lost frame of a log stream that has been still for long: everything behind it would be left out.
+// A lost frame of a log stream that has been still for long: everything after it would be left out.
 TEST(streams, bit_rot_in_one_is_damage) {
     stamped_heap h(2);
     h.store(1, 1, 11);
@@ -240,7 +240,7 @@ TEST(streams, a_snapshot_in_place_of_a_write_has_marks_in_all) {
     EXPECT_EQ(0, memcmp(expected.data(), h.block, words * 8));
 }
 
-TEST(streams, the_log_tells_which_stream_a_transaction_is_in) {
+TEST(streams, the_log_reports_which_stream_a_transaction_is_in) {
     stamped_heap h(2);
     h.store(0, 1, 1);
     h.store(1, 2, 2, true);
@@ -251,7 +251,7 @@ TEST(streams, the_log_tells_which_stream_a_transaction_is_in) {
     ASSERT_OK(log_wait_stream(h.log(), 1, h.clock));
     ASSERT_OK(ty_discard(h.heap));
     h.heap = nullptr;
-    std::vector<std::string> told;
+    std::vector<std::string> reported;
     ty_log_info info{};
     info.struct_size = sizeof info;
     ASSERT_OK(ty_log_read(
@@ -259,11 +259,11 @@ TEST(streams, the_log_tells_which_stream_a_transaction_is_in) {
         [](const ty_log_entry *entry, void *context) {
             if (entry->kind == TY_LOG_TRANSACTION)
                 static_cast<std::vector<std::string> *>(context)->push_back(std::to_string(entry->stream) +
-                                                                            (entry->marked ? "!" : ""));
+                                                                            (entry->independent ? "!" : ""));
             return true;
         },
-        &told));
-    EXPECT_EQ((std::vector<std::string>{"0", "1!", "1"}), told);
+        &reported));
+    EXPECT_EQ((std::vector<std::string>{"0", "1!", "1"}), reported);
     EXPECT_EQ(2u, info.streams);
     EXPECT_EQ(3u, info.transactions);
     EXPECT_EQ(1u, info.left_out);

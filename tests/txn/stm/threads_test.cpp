@@ -1,5 +1,5 @@
 // Goal: threads that use one domain get on: who loses again and again runs alone (Q4), who reads much reads old values
-// (Q5), who waits is woken (Q6), who stops all others has the memory to itself, and freed memory can be told to be
+// (Q5), who waits is woken (Q6), who stops all others has the memory to itself, and freed memory can be known to be
 // nobody's any more.
 // Method: the promise of each is an invariant of the memory (a sum, an order) that is looked at in every transaction,
 // while others change the memory as fast as they can.
@@ -199,7 +199,7 @@ TEST(stm_waiting, is_over_when_what_was_read_has_changed) {
         for (uint64_t i = 1; i <= items; i++)
             ASSERT_EQ(TY_OK, run(own, [&](transaction &txn) {
                           if ((load(txn, full) != 0) == (number < 2))
-                              return verdict::wait;
+                              return verdict::retry;
                           store(txn, full, uint64_t{number < 2});
                           if (number < 2)
                               store(txn, content, i);
@@ -221,7 +221,7 @@ TEST(stm_waiting, is_over_when_somebody_has_stored_directly) {
             ASSERT_EQ(TY_OK, run(own, [&](transaction &txn) {
                           const bool goes = load(txn, go) != 0;
                           has_looked = true;
-                          return goes ? verdict::commit : verdict::wait;
+                          return goes ? verdict::commit : verdict::retry;
                       }));
             return;
         }
@@ -257,7 +257,7 @@ TEST(stm_waiting, of_a_part_is_of_the_whole) {
                           [&](transaction &within) {
                               const bool goes = load(within, go) != 0;
                               __atomic_store_n(&tries, tries + 1, __ATOMIC_RELEASE);
-                              return goes ? verdict::commit : verdict::wait;
+                              return goes ? verdict::commit : verdict::retry;
                           },
                           kind::writes, &part);
                       return verdict::commit;

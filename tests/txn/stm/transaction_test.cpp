@@ -115,7 +115,7 @@ TEST_F(transaction_test, a_reader_is_refused_a_store) {
 }
 
 TEST_F(transaction_test, calls_what_waits_for_its_end_which_may_begin_another) {
-    struct told {
+    struct reports {
         transaction *own;
         uint64_t words[2];
         int commits, roll_backs;
@@ -125,7 +125,7 @@ TEST_F(transaction_test, calls_what_waits_for_its_end_which_may_begin_another) {
                       store(txn, seen.words[0], uint64_t{1});
                       EXPECT_EQ(TY_OK, txn.call_after_commit(
                                            [](void *context) {
-                                               told &all = *static_cast<told *>(context);
+                                               reports &all = *static_cast<reports *>(context);
                                                all.commits += 1;
                                                EXPECT_EQ(all.words[0], 1u);
                                                run(*all.own, [&](transaction &next) {
@@ -137,7 +137,7 @@ TEST_F(transaction_test, calls_what_waits_for_its_end_which_may_begin_another) {
                                            &seen));
                       EXPECT_EQ(TY_OK,
                                 txn.call_after_roll_back(
-                                    [](void *context) { static_cast<told *>(context)->roll_backs += 1; }, &seen));
+                                    [](void *context) { static_cast<reports *>(context)->roll_backs += 1; }, &seen));
                       return wanted;
                   }));
     };
@@ -150,21 +150,21 @@ TEST_F(transaction_test, calls_what_waits_for_its_end_which_may_begin_another) {
     EXPECT_EQ(seen.words[1], 2u);
 }
 
-// A part that is rolled back takes its calls for the commit with it, and its own roll-back is told at the end.
-TEST_F(transaction_test, a_part_that_is_rolled_back_is_told_of_that) {
-    std::string told;
+// A part that is rolled back takes its calls for the commit with it, and its own roll-back is reported at the end.
+TEST_F(transaction_test, a_part_that_is_rolled_back_is_notified) {
+    std::string reported;
     const auto note = [&](transaction &txn, const char *what) {
         struct one {
-            std::string *told;
+            std::string *reported;
             const char *what;
         };
-        const auto tell = [](void *context) {
+        const auto report = [](void *context) {
             const auto *each = static_cast<one *>(context);
-            *each->told += each->what;
+            *each->reported += each->what;
             delete each;
         };
-        EXPECT_EQ(TY_OK, what[0] == 'c' ? txn.call_after_commit(tell, new one{&told, what})
-                                        : txn.call_after_roll_back(tell, new one{&told, what}));
+        EXPECT_EQ(TY_OK, what[0] == 'c' ? txn.call_after_commit(report, new one{&reported, what})
+                                        : txn.call_after_roll_back(report, new one{&reported, what}));
     };
     ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
                   note(txn, "c1 ");
@@ -185,10 +185,10 @@ TEST_F(transaction_test, a_part_that_is_rolled_back_is_told_of_that) {
                             }));
                   EXPECT_EQ(TY_OK, txn.call_after_commit([](void *of) { EXPECT_EQ(*static_cast<int *>(of), 0); },
                                                          &never_called));
-                  EXPECT_EQ(told, "");
+                  EXPECT_EQ(reported, "");
                   return verdict::commit;
               }));
-    EXPECT_EQ(told, "c1 r2 c3 ");
+    EXPECT_EQ(reported, "c1 r2 c3 ");
 }
 
 struct accounts {
@@ -198,13 +198,13 @@ struct accounts {
 verdict take_ten(transaction &txn, uint64_t &from) {
     const uint64_t has = load(txn, from);
     store(txn, from, has - 10);
-    return has < 10 ? verdict::wait : verdict::commit;
+    return has < 10 ? verdict::retry : verdict::commit;
 }
 
 TEST_F(transaction_test, the_other_way_is_taken_where_the_first_would_wait) {
     accounts all{5, 50};
     ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
-                  return stm::either(
+                  return stm::or_else(
                       txn, [](transaction &in, void *of) { return take_ten(in, static_cast<accounts *>(of)->first); },
                       [](transaction &in, void *of) { return take_ten(in, static_cast<accounts *>(of)->second); },
                       &all);
@@ -214,7 +214,7 @@ TEST_F(transaction_test, the_other_way_is_taken_where_the_first_would_wait) {
 }
 
 TEST_F(transaction_test, what_has_read_nothing_does_not_wait) {
-    EXPECT_EQ(TY_E_ARGUMENT, run(*own, [](transaction &) { return verdict::wait; }));
+    EXPECT_EQ(TY_E_ARGUMENT, run(*own, [](transaction &) { return verdict::retry; }));
 }
 
 } // namespace

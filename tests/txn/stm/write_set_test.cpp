@@ -37,17 +37,17 @@ TEST(write_set, agrees_with_a_model) {
     dice dice(1);
     for (int round = 0; round < 200; round++) {
         model now;
-        std::vector<std::pair<write_set::mark_of_writes, model>> marks;
+        std::vector<std::pair<write_set::writes_savepoint, model>> savepoints;
         const uint64_t reach = 1 + dice.below(round % 10 == 0 ? 3000 : 40);
         for (uint64_t i = 0; i < 2 * reach; i++) {
             const uint64_t what = dice.below(20);
             if (what == 0) {
-                marks.emplace_back(set.mark(), now);
-            } else if (what == 1 && !marks.empty()) {
-                const size_t to = dice.below(marks.size());
-                set.back_to(marks[to].first);
-                now = marks[to].second;
-                marks.resize(to);
+                savepoints.emplace_back(set.savepoint(), now);
+            } else if (what == 1 && !savepoints.empty()) {
+                const size_t to = dice.below(savepoints.size());
+                set.back_to(savepoints[to].first);
+                now = savepoints[to].second;
+                savepoints.resize(to);
             } else {
                 const uint64_t mask = UINT64_MAX >> dice.below(57) << dice.below(8);
                 put(set, now, words + dice.below(reach), dice.below(UINT32_MAX) * UINT32_MAX, mask);

@@ -133,7 +133,7 @@ TEST_F(background_test, a_snapshot_when_much_is_dirty) {
     options.snapshot_dirty_bytes = pages / 2 * 4096;
     open();
     uint64_t *words = make("words", pages * 4096);
-    for (size_t i = 0; i < pages; i += 16) // a part of them at a time: a commit tells the thread to look now and then
+    for (size_t i = 0; i < pages; i += 16) // a part of them at a time: a commit asks the thread to look now and then
         add(words + i * 512, 16, 512, 1);
     EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; }));
     ty_txn_stats stats = txn_stats_of(heap);
@@ -169,7 +169,7 @@ TEST_F(background_test, a_snapshot_after_one_transaction_that_writes_to_many_pag
 }
 
 // Of a snapshot that nobody asked for; the thread tries again by itself.
-TEST_F(background_test, a_failed_snapshot_is_told_until_one_succeeds) {
+TEST_F(background_test, a_failed_snapshot_is_reported_until_one_succeeds) {
     options.snapshot_dirty_bytes = 4096;
     open();
     os::sim_set_fault(files.get(), {os::sim_op_write, 0, true, TY_E_IO});
@@ -280,7 +280,7 @@ struct writer {
         *slot = block;
         ASSERT_OK(ty_commit_async(txn, lsn));
     }
-    // Its block is what it was after its last transaction up to the LSN; what came behind is forgotten.
+    // Its block is what it was after its last transaction up to the LSN; what came after is forgotten.
     void check(const uint64_t *block, uint64_t lsn) {
         EXPECT_GE(lsn, acknowledged);
         while (!lsns.empty() && lsns.back() > lsn)

@@ -1,5 +1,5 @@
 // Goal: a thread that blocks signals, SIGSEGV among them, finds its stores by page faults all the same; it blocks
-// afterwards what it blocked before. One whose alternate stack has no room for the handler is told so.
+// afterwards what it blocked before. One whose alternate stack has no room for the handler gets an error.
 // Method: threads with a full signal mask, and with alternate stacks of both sizes; with the trackers that allow it.
 #include "tests/txn/transactions/write_faults_support.hpp"
 

@@ -1,6 +1,6 @@
 // Goal: what a call that ends a heap returns is what it did. ty_discard that returns TY_OK has ended the heap, whatever
-// the disk did; of a ty_rebuild that failed the heap is open as before, or gone, and *heap tells which. Method: the
-// n-th operation of the storage fails, once or for ever, for every n. The story: a discard told of a header that it
+// the disk did; of a ty_rebuild that failed the heap is open as before, or gone, and *heap says which. Method: the
+// n-th operation of the storage fails, once or for ever, for every n. The story: a discard reported a header that it
 // could not write, and the program discarded the heap a second time; a rebuild left the heap open, and its contract
 // said that it was gone.
 #include "../files.hpp"
@@ -146,7 +146,7 @@ TEST(ending_test, an_open_without_the_log_after_one_that_died) {
         }
 }
 
-TEST(ending_test, a_rebuild_tells_whether_the_heap_is_open) {
+TEST(ending_test, a_rebuild_reports_whether_the_heap_is_open) {
     int gone = 0;
     with_each_fault(TY_TRANSACTIONAL, [&gone](ty_heap *&heap, const ty_open_options &options) {
         void *base = ty_heap_base(heap);

@@ -180,7 +180,7 @@ TEST_F(txn_evict_test, a_log_that_writes_to_more_than_memory_is_replayed_in_stag
     heap = nullptr;
 }
 
-// A snapshot between a prepared transaction and its outcome would leave an outcome of nothing behind it (X27).
+// A snapshot between a prepared transaction and its outcome would leave an outcome of nothing after it (X27).
 TEST_F(txn_evict_test, stages_do_not_part_a_prepared_transaction_from_its_outcome) {
     constexpr size_t bytes = size_t{8} << 20;
     const size_t bound = options.memory_bytes;

@@ -110,7 +110,7 @@ TEST(faults_test, a_power_cut_follows) {
 }
 
 // A transaction too long for the log, whose snapshot fails, may stand in the journal whole. What is acknowledged after
-// it must not be in the log behind it (X7).
+// it must not be in the log after it (X7).
 class long_transaction : public testing::TestWithParam<bool> {};
 
 TEST_P(long_transaction, fails) {
@@ -161,7 +161,7 @@ TEST_P(long_transaction, fails) {
 INSTANTIATE_TEST_SUITE_P(faults, long_transaction, testing::Values(false, true),
                          [](const auto &how) { return how.param ? "for_ever" : "once"; });
 
-// A full disk is told before anything is published; with room again, all goes on.
+// A full disk is reported before anything is published; with room again, all goes on.
 TEST(faults_test, a_full_disk) {
     disk files;
     ledger book(4);

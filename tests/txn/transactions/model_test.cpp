@@ -193,7 +193,7 @@ private:
         }
     }
 
-    // Until its end is known, a coin tells a recovery what becomes of it.
+    // Until its end is known, a coin decides for a recovery what becomes of it.
     bool prepare() {
         const ty_status status = ty_prepare(txn_, "model", 5);
         if (status != TY_OK) {

@@ -14,14 +14,14 @@ using namespace taiyen::test;
 
 namespace {
 
-struct teller {
+struct coordinator {
     ty_outcome outcome = TY_OUTCOME_UNKNOWN;
     int asked = 0;
     std::string description;
     uint64_t lsn = 0;
 
-    static ty_outcome tell(const ty_in_doubt_txn *doubt, void *context) {
-        auto &self = *static_cast<teller *>(context);
+    static ty_outcome resolve(const ty_in_doubt_txn *doubt, void *context) {
+        auto &self = *static_cast<coordinator *>(context);
         EXPECT_EQ(sizeof *doubt, doubt->struct_size);
         EXPECT_STREQ(heap_path, doubt->heap_path);
         self.asked += doubt->durable;
@@ -41,8 +41,8 @@ protected:
 
     ty_status open(const disk &from, ty_kind kind = TY_TRANSACTIONAL) {
         ty_open_options options = with_log(from, kind);
-        options.outcome = teller_.outcome == TY_OUTCOME_UNKNOWN && !asks_ ? nullptr : teller::tell;
-        options.outcome_context = &teller_;
+        options.outcome = coordinator_.outcome == TY_OUTCOME_UNKNOWN && !asks_ ? nullptr : coordinator::resolve;
+        options.outcome_context = &coordinator_;
         options.mode = mode_;
         report_ = {};
         report_.struct_size = sizeof report_;
@@ -81,7 +81,7 @@ protected:
     }
 
     disk files_;
-    teller teller_;
+    coordinator coordinator_;
     bool asks_ = false;
     ty_open_mode mode_ = TY_OPEN_OR_CREATE;
     ty_heap *heap_ = nullptr;
@@ -127,7 +127,7 @@ TEST_F(prepared_test, is_rolled_back) {
 TEST_F(prepared_test, an_open_asks_what_becomes_of_it) {
     for (const ty_outcome outcome : {TY_OUTCOME_COMMIT, TY_OUTCOME_ROLLBACK}) {
         disk files;
-        teller_ = {};
+        coordinator_ = {};
         ASSERT_OK(open(files));
         commit(1);
         prepare(2, std::string("\0order", 6));
@@ -137,24 +137,24 @@ TEST_F(prepared_test, an_open_asks_what_becomes_of_it) {
         asks_ = true;
         EXPECT_EQ(TY_E_IN_DOUBT, open(files)) << "nobody knows";
         asks_ = false;
-        EXPECT_EQ(0, teller_.asked) << "nothing is written for who knows nothing";
-        EXPECT_EQ(std::string("\0order", 6), teller_.description);
+        EXPECT_EQ(0, coordinator_.asked) << "nothing is written for who knows nothing";
+        EXPECT_EQ(std::string("\0order", 6), coordinator_.description);
         const std::string log = files.read_file(log_path);
         asks_ = true;
         EXPECT_EQ(TY_E_IN_DOUBT, open(files));
         asks_ = false;
         EXPECT_TRUE(log.substr(8192) == files.read_file(log_path).substr(8192))
             << "tries that come to nothing must not fill the ring";
-        teller_.outcome = outcome;
+        coordinator_.outcome = outcome;
         ASSERT_OK(open(files));
-        EXPECT_EQ(1, teller_.asked);
-        EXPECT_EQ(teller_.lsn, report_.in_doubt);
+        EXPECT_EQ(1, coordinator_.asked);
+        EXPECT_EQ(coordinator_.lsn, report_.in_doubt);
         EXPECT_EQ(outcome, report_.outcome);
         EXPECT_EQ(outcome == TY_OUTCOME_COMMIT ? 2u : 1u, number());
         expect_sound(heap_);
         die();
-        ASSERT_OK(open(files)); // it is told once
-        EXPECT_EQ(1, teller_.asked);
+        ASSERT_OK(open(files)); // it is reported once
+        EXPECT_EQ(1, coordinator_.asked);
         EXPECT_EQ(outcome == TY_OUTCOME_COMMIT ? 2u : 1u, number());
         commit(4);
         die();
@@ -176,7 +176,7 @@ TEST_F(prepared_test, what_is_refused_changes_nothing) {
     EXPECT_EQ(log, files_.read_file(log_path));
 }
 
-// X31. A reader is refused as a writer is, and is told as a writer is: in memory alone.
+// X31. A reader is refused as a writer is, and reports as a writer does: in memory alone.
 TEST_F(prepared_test, a_reader_asks) {
     ASSERT_OK(open());
     commit(1);
@@ -186,13 +186,13 @@ TEST_F(prepared_test, a_reader_asks) {
     mode_ = TY_OPEN_READ_ONLY;
     EXPECT_EQ(TY_E_IN_DOUBT, open());
     for (const ty_outcome outcome : {TY_OUTCOME_ROLLBACK, TY_OUTCOME_COMMIT}) {
-        teller_.outcome = outcome;
-        teller_.asked = 0;
+        coordinator_.outcome = outcome;
+        coordinator_.asked = 0;
         ASSERT_OK(open());
-        EXPECT_EQ(1, teller_.asked);
+        EXPECT_EQ(1, coordinator_.asked);
         EXPECT_EQ(outcome == TY_OUTCOME_COMMIT ? 2u : 1u, number());
         EXPECT_EQ(outcome, report_.outcome);
-        EXPECT_EQ(teller_.lsn, report_.in_doubt);
+        EXPECT_EQ(coordinator_.lsn, report_.in_doubt);
         die();
     }
     EXPECT_EQ(log, files_.read_file(log_path));
@@ -248,7 +248,7 @@ TEST_F(prepared_test, stays_when_its_thread_ends) {
     EXPECT_EQ(3u, number());
     std::thread([&] { prepare(4); }).join();
     die();
-    teller_.outcome = TY_OUTCOME_COMMIT;
+    coordinator_.outcome = TY_OUTCOME_COMMIT;
     ASSERT_OK(open());
     EXPECT_EQ(4u, number());
 }
@@ -265,7 +265,7 @@ TEST_F(prepared_test, a_log_of_several_streams_refuses_it) {
     EXPECT_EQ(1u, number());
 }
 
-TEST_F(prepared_test, what_is_too_large_is_told_before) {
+TEST_F(prepared_test, what_is_too_large_is_reported_before) {
     ASSERT_OK(open());
     commit(1);
     begin();
@@ -359,13 +359,13 @@ TEST_F(prepared_test, write_faults_ones_are_ended_by_any_thread) {
         EXPECT_EQ(2u, number());
     }
     die();
-    teller_.outcome = TY_OUTCOME_ROLLBACK; // a rollback waits for nothing
+    coordinator_.outcome = TY_OUTCOME_ROLLBACK; // a rollback waits for nothing
     ASSERT_OK(open());
     EXPECT_EQ(2u, number());
 }
 
 // The log says all, to who reads it.
-TEST_F(prepared_test, the_log_tells_of_it) {
+TEST_F(prepared_test, the_log_reports_it) {
     ASSERT_OK(open());
     commit(1);
     prepare(2, "first");
@@ -377,7 +377,7 @@ TEST_F(prepared_test, the_log_tells_of_it) {
     ty_open_options options = with_log(files_);
     ty_log_info info{};
     info.struct_size = sizeof info;
-    std::string told;
+    std::string reported;
     ASSERT_OK(ty_log_read(
         heap_path, &options, &info,
         [](const ty_log_entry *entry, void *context) {
@@ -388,8 +388,8 @@ TEST_F(prepared_test, the_log_tells_of_it) {
                 text += entry->size_bytes ? "committed " : "rolled back ";
             return true;
         },
-        &told));
-    EXPECT_EQ("first committed second rolled back third ", told);
+        &reported));
+    EXPECT_EQ("first committed second rolled back third ", reported);
     EXPECT_EQ(info.first_lsn + info.transactions - 1, info.in_doubt);
 }
 
@@ -401,7 +401,7 @@ TEST_F(prepared_test, replays_read_the_log_again) {
             kept_records::most_bytes = kept ? most : 256;
             disk files;
             ledger book(5);
-            teller_ = {};
+            coordinator_ = {};
             ASSERT_OK(open(files));
             for (int i = 0; i < 20; ++i) {
                 ASSERT_OK(book.run(heap_));
@@ -415,7 +415,7 @@ TEST_F(prepared_test, replays_read_the_log_again) {
             ASSERT_OK(ty_txn_root_set(txn_, "row", row));
             ASSERT_OK(ty_prepare(txn_, "row", 3));
             die();
-            teller_.outcome = outcome;
+            coordinator_.outcome = outcome;
             ASSERT_OK(open(files));
             EXPECT_EQ(outcome == TY_OUTCOME_COMMIT ? 7u : 119u, number());
             auto *found = static_cast<char *>(ty_root(heap_, "row"));
@@ -441,7 +441,7 @@ TEST_F(prepared_test, is_durable_before_anybody_is_asked) {
     struct asked {
         disk *died;
         int times = 0;
-        static ty_outcome tell(const ty_in_doubt_txn *doubt, void *context) {
+        static ty_outcome resolve(const ty_in_doubt_txn *doubt, void *context) {
             auto &self = *static_cast<asked *>(context);
             if (!doubt->durable)
                 return TY_OUTCOME_ROLLBACK;
@@ -460,7 +460,7 @@ TEST_F(prepared_test, is_durable_before_anybody_is_asked) {
         disk died(os::sim_power_cut(files_.get(), event, os::sim_cut::process_death, 1));
         asked context{&died};
         ty_open_options options = with_log(died);
-        options.outcome = asked::tell;
+        options.outcome = asked::resolve;
         options.outcome_context = &context;
         ASSERT_OK(ty_open(heap_path, &options, &heap_, nullptr));
         EXPECT_EQ(3u, number());
@@ -510,8 +510,8 @@ TEST_F(prepared_test, power_cuts_at_every_event) {
                 (one.prepared ? prepared : committed) = one.number;
             }
             disk cut(os::sim_power_cut(files_.get(), event, how, event));
-            teller_ = {};
-            teller_.outcome = event % 2 ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
+            coordinator_ = {};
+            coordinator_.outcome = event % 2 ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
             ASSERT_OK(open(cut));
             doubts += report_.in_doubt != 0;
             // One that was prepared and not committed yet is in doubt, was rolled back, or its commit is there.
@@ -525,9 +525,9 @@ TEST_F(prepared_test, power_cuts_at_every_event) {
             const uint64_t again = found;
             disk second(cut.cut(os::sim_cut::drop_all));
             die();
-            const int asked = teller_.asked;
+            const int asked = coordinator_.asked;
             ASSERT_OK(open(second)); // what the open has said is durable
-            EXPECT_EQ(asked, teller_.asked);
+            EXPECT_EQ(asked, coordinator_.asked);
             EXPECT_EQ(again, number());
             die();
         }

@@ -1,7 +1,7 @@
 // Goal: a procedure that changes bytes which the same transaction has declared is undone by a rollback and done once by
-// a recovery, whether it is logged before or after the rollback is told of it. Method: a procedure that undoes itself,
+// a recovery, whether it is logged before or after the rollback is notified. Method: a procedure that undoes itself,
 // over bytes declared and changed before and after it. The story: logging a procedure starts the comparison anew, with
-// copies of what was declared. The rollback brought those copies back before it ran the procedure that was told of
+// copies of what was declared. The rollback brought those copies back before it ran the procedure that was notified of
 // earlier, which then undid what was not done any more.
 #include "../files.hpp"
 

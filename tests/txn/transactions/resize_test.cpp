@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(all, resize_test,
 
 TEST(resize_of_a_reserved_block, a_rollback_gives_back_what_it_grew_by) {
     test_heap heap(TY_CLASSES_CACHE_LINE);
-    ASSERT_NE(nullptr, ty_reserve(heap.get(), 100)); // so that the library's list does not lie behind the block
+    ASSERT_NE(nullptr, ty_reserve(heap.get(), 100)); // so that the library's list does not lie after the block
     char *block = static_cast<char *>(ty_reserve(heap.get(), 2 * page));
     memset(block, 'r', 2 * page);
     ty_txn *txn = nullptr;
@@ -198,7 +198,7 @@ TEST(resize_of_a_reserved_block, a_rollback_gives_back_what_it_grew_by) {
 
 // The story: a block that was allocated and freed in one transaction was free at once, and the rollback then put bytes
 // back into what had become another thread's reserved block.
-TEST(free_of_an_own_block, waits_for_what_a_rollback_puts_back) {
+TEST(free_of_a_block_of_the_transaction, waits_for_what_a_rollback_puts_back) {
     test_heap heap(TY_CLASSES_CACHE_LINE);
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap.get(), nullptr, &txn));

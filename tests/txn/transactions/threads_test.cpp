@@ -1,5 +1,5 @@
 // Goal: many threads commit at the same time and nothing is lost; readers never see half a transaction; who uses a
-// transaction wrongly is told so and changes nothing.
+// transaction wrongly gets an error and changes nothing.
 // Method: threads that move amounts between accounts, each transfer a transaction, while readers add all accounts up;
 // the sum is always the same, after a crash too.
 #include "tests/os/given_time.hpp"
@@ -145,7 +145,7 @@ TEST(threads, object_locks) {
     EXPECT_EQ(wrong, 0);
 }
 
-TEST(threads, wrong_use_is_told) {
+TEST(threads, wrong_use_is_reported) {
     bank b;
     ty_heap *heap = b.heap.get();
     ty_txn *txn = nullptr, *other = nullptr;

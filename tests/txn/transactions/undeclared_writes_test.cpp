@@ -1,4 +1,4 @@
-// Goal: check_stores tells of every store that no transaction knows of, and of no other.
+// Goal: check_stores reports every store that no transaction knows of, and no other.
 // Method: single cases of each kind of store, in transactions and outside, with both trackers.
 #include "tests/txn/transactions/write_faults_support.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 class undeclared_writes : public write_faults {};
 INSTANTIATE_FOR_EACH_TRACKER(undeclared_writes);
 
-TEST_P(undeclared_writes, those_in_transactions_are_told_exactly) {
+TEST_P(undeclared_writes, those_in_transactions_are_reported_exactly) {
     write_faults_heap h(GetParam(), true);
     char *first = h.block("a", 20000), *second = h.block("b", 100);
     EXPECT_EQ(std::vector<undeclared_write>{}, h.take_undeclared());
@@ -31,11 +31,11 @@ TEST_P(undeclared_writes, those_in_transactions_are_told_exactly) {
                                            {first + 9001, 1, true, first},
                                            {first + 19999, 1, true, first},
                                            {second + 50, 1, true, second}};
-    auto told = h.take_undeclared();
+    auto reported = h.take_undeclared();
     auto by_address = [](const undeclared_write &a, const undeclared_write &b) { return a.address < b.address; };
     std::sort(expected.begin(), expected.end(), by_address);
-    EXPECT_EQ(expected, told);
-    txn = h.begin_declared(); // a rollback tells, too
+    EXPECT_EQ(expected, reported);
+    txn = h.begin_declared(); // a rollback reports, too
     first[5000] = 2;
     ASSERT_OK(ty_rollback(txn));
     EXPECT_EQ((std::vector<undeclared_write>{{first + 5000, 1, true, first}}), h.take_undeclared());
@@ -102,7 +102,7 @@ TEST_P(undeclared_writes, blocks_reserved_before_are_none) {
     EXPECT_EQ((std::vector<undeclared_write>{{stale, 0, false, nullptr}}), h.take_undeclared());
 }
 
-TEST_P(undeclared_writes, those_outside_are_told_once_a_page) {
+TEST_P(undeclared_writes, those_outside_are_reported_once_a_page) {
     write_faults_heap h(GetParam(), true);
     char *block = h.block("b", 20000);
     char *page = block + (4096 - reinterpret_cast<uintptr_t>(block) % 4096);

@@ -1,6 +1,6 @@
 // Goal: what a tracked transaction stores is found by itself: memory and recovery are those of a plain reference,
 // whatever is mixed (declared ranges, blocks allocated and freed, reserved blocks that other threads fill, rollbacks);
-// and no store of these is told as a undeclared_write one.
+// and no store of these is reported as an undeclared one.
 // Method: seeded random transactions against a reference, with both trackers, with stores checked or not, with crashes.
 #include "tests/txn/transactions/write_faults_support.hpp"
 

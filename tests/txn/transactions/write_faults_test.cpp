@@ -104,7 +104,7 @@ TEST_P(write_faults, log_data_goes_before_before_images) {
     put(block + 12000, 82);
     txn = h.begin();
     put(block + 24, 83);
-    ASSERT_OK(ty_log_data(txn, block + 12000, 8)); // in a page behind all that differ
+    ASSERT_OK(ty_log_data(txn, block + 12000, 8)); // in a page after all that differ
     ASSERT_OK(ty_commit(txn));
     h.crash();
     EXPECT_EQ(80u, get(block));

@@ -179,7 +179,7 @@ void with_members(T &object, const Visit &visit) {
     constexpr std::size_t count = member_count<T, values>();
     constexpr bool is_parted = count != 0 && !has_base<T, values>() && !has_union<T, values>() &&
                                !takes_empty<T>(std::make_index_sequence<values>());
-    static_assert(count != 0, "its members cannot be told: a reference? Make it a pointer, or describe the type by "
+    static_assert(count != 0, "its members cannot be known: a reference? Make it a pointer, or describe the type by "
                               "hand: taiyen::describe<T>::descriptor()");
     static_assert(!has_base<T, values>(),
                   "a base: describe the type by taiyen::members, or taiyen::describe<T>::descriptor()");

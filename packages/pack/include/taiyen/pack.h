@@ -12,7 +12,7 @@
  *
  * Guarantees:
  *  - Bytes of free memory never get into the stream; nor do blocks that the library keeps in the heap for itself
- *    (ty_each_own_block): an undo history, reserved blocks.
+ *    (ty_each_internal_block): an undo history, reserved blocks.
  *  - A stream that is truncated, damaged, or hostile is refused with TY_E_FORMAT or TY_E_DAMAGED, and no heap remains.
  *    Each frame has a checksum.
  *  - A heap in files gets its name when it is whole and durable: until then it is a file beside it, NAME-unpacking. So
@@ -58,8 +58,8 @@ typedef struct ty_pack_report {
     size_t struct_size; /* sizeof(ty_pack_report), set by the caller */
     uint64_t live_blocks;
     uint64_t live_bytes;
-    uint64_t packed_bytes; /* of the whole stream */
-    uint64_t own_blocks;   /* of the library, left out */
+    uint64_t packed_bytes;    /* of the whole stream */
+    uint64_t internal_blocks; /* of the library, left out */
     uint64_t duration_ns;
 } ty_pack_report;
 
@@ -73,7 +73,7 @@ typedef ty_status ty_pack_reader(void *bytes, size_t size, size_t *got, void *co
  * No thread may write to the heap's blocks meanwhile; allocations of others wait. For a transactional heap, a read
  * section is held: commits wait. The callbacks must not allocate or free on the heap.
  * Errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_BUSY (stopped; the calling thread's transaction is under way),
- * TY_E_UNSUPPORTED (a checked heap, a concurrent one, the heap behind the process's malloc), TY_E_DAMAGED, and those of
+ * TY_E_UNSUPPORTED (a checked heap, a concurrent one, the heap after the process's malloc), TY_E_DAMAGED, and those of
  * the writer. The heap is unchanged. */
 TY_API TY_CHECKED ty_status ty_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_writer *writer,
                                     void *context, ty_pack_report *report);

@@ -190,9 +190,9 @@ void ty_moves::note_old_sizes() {
 
 uint64_t ty_moves::old_block_bytes(const void *place, uint64_t place_bytes) const {
     const auto offset = static_cast<uint64_t>(static_cast<const char *>(place) - base_);
-    auto behind = std::upper_bound(old_sizes_.begin(), old_sizes_.end(), offset,
-                                   [](uint64_t wanted, const auto &one) { return wanted < one.first; });
-    return behind == old_sizes_.begin() ? place_bytes : behind[-1].second;
+    auto after = std::upper_bound(old_sizes_.begin(), old_sizes_.end(), offset,
+                                  [](uint64_t wanted, const auto &one) { return wanted < one.first; });
+    return after == old_sizes_.begin() ? place_bytes : after[-1].second;
 }
 
 uint64_t ty_moves::used_bytes() const {

@@ -94,16 +94,16 @@ ty_status frame_reader::read_frame(frame_header *header, std::vector<uint8_t> *p
 
 ty_status frame_reader::end() {
     std::vector<uint8_t> some(64 << 10);
-    uint64_t behind = 0;
-    for (size_t got = 1; got != 0; behind += got) {
+    uint64_t after = 0;
+    for (size_t got = 1; got != 0; after += got) {
         got = 0;
         if (ty_status status = reader_(some.data(), some.size(), &got, context_))
             return status;
     }
-    if (behind == 0)
+    if (after == 0)
         return TY_OK;
     char what[64];
-    snprintf(what, sizeof what, "%llu bytes are behind its end", static_cast<unsigned long long>(behind));
+    snprintf(what, sizeof what, "%llu bytes are after its end", static_cast<unsigned long long>(after));
     return refuse_stream(TY_E_DAMAGED, what, offset_);
 }
 

@@ -10,30 +10,30 @@ using namespace taiyen::pack;
 
 namespace {
 
-void tell(const std::vector<mismatch> &found, ty_audit_callback *callback, void *context) {
+void report(const std::vector<mismatch> &found, ty_audit_callback *callback, void *context) {
     for (const mismatch &one : found) {
-        ty_audit_mismatch told{};
-        told.struct_size = sizeof told;
-        told.kind = one.kind;
-        told.open = one.open;
-        told.descriptor = one.descriptor.empty() ? nullptr : one.descriptor.c_str();
-        told.field = one.field.empty() ? nullptr : one.field.c_str();
-        told.offset = one.offset;
-        told.count = one.count;
-        told.of = one.of;
-        told.bytes = one.bytes;
-        told.example = one.example;
-        told.value = one.value;
-        told.text = one.text.c_str();
-        if (!callback(&told, context))
+        ty_audit_mismatch reported{};
+        reported.struct_size = sizeof reported;
+        reported.kind = one.kind;
+        reported.open = one.open;
+        reported.descriptor = one.descriptor.empty() ? nullptr : one.descriptor.c_str();
+        reported.field = one.field.empty() ? nullptr : one.field.c_str();
+        reported.offset = one.offset;
+        reported.count = one.count;
+        reported.of = one.of;
+        reported.bytes = one.bytes;
+        reported.example = one.example;
+        reported.value = one.value;
+        reported.text = one.text.c_str();
+        if (!callback(&reported, context))
             return;
     }
 }
 
 void count(const walker &walk, const std::vector<mismatch> &found, ty_audit &audit) {
-    audit.blocks = walk.index().size() - walk.own_blocks();
+    audit.blocks = walk.index().size() - walk.internal_blocks();
     for (size_t n = 0; n < walk.types().size(); ++n)
-        audit.reached_blocks += walk.types()[n] != 0 && !walk.is_own(n);
+        audit.reached_blocks += walk.types()[n] != 0 && !walk.is_internal(n);
     audit.objects = walk.objects;
     audit.pointers = walk.pointers;
     audit.mismatches = found.size();
@@ -59,7 +59,7 @@ ty_status ty_audit_pointers(ty_heap *heap, const ty_types *descriptors, ty_audit
         std::vector<mismatch> found = mismatches(walk).collect();
         count(walk, found, known);
         if (callback)
-            tell(found, callback, context);
+            report(found, callback, context);
         known.duration_ns = now_ns() - begin;
         copy_output(known, audit);
         if (known.open_mismatches == 0)

@@ -124,9 +124,9 @@ std::vector<extent> extents_of(const ty_type *descriptor) {
 }
 
 const extent *at(const std::vector<extent> &extents, size_t begin, size_t end) {
-    auto behind =
+    auto after =
         std::partition_point(extents.begin(), extents.end(), [&](const extent &one) { return one.end <= begin; });
-    return behind != extents.end() && behind->begin < end ? &*behind : nullptr;
+    return after != extents.end() && after->begin < end ? &*after : nullptr;
 }
 
 // A fix would change a count that shares bytes with an address.
@@ -143,7 +143,7 @@ problem check_extents(const ty_type *descriptor) {
         if (extents[n].end > extents[n + 1].begin)
             return {descriptor, extents[n + 1].field, std::string("it overlaps the field ") + extents[n].field->name};
         if (extents[n].field->here.kind == TY_COUNT_BLOCK)
-            return {descriptor, extents[n].field, "it goes on to the end of the block, and there are fields behind it"};
+            return {descriptor, extents[n].field, "it goes on to the end of the block, and there are fields after it"};
     }
     for (const extent &one : extents)
         if (is_in_address(extents, one.field->here) ||

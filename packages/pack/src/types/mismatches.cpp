@@ -11,7 +11,7 @@ namespace taiyen::pack {
 namespace {
 
 // If more offsets of one type look alike, they are reported as one.
-constexpr size_t offsets_told = 16;
+constexpr size_t offsets_shown = 16;
 
 std::string hex(uint64_t value) {
     char text[24];
@@ -42,7 +42,7 @@ const char *dead_text(dead_kind kind) {
     case dead_kind::no_room:
         return "has more objects than there is room for";
     case dead_kind::bad_end:
-        return "has an end that is not a whole number of objects behind it, in its block";
+        return "has an end that is not a whole number of objects after it, in its block";
     case dead_kind::bad_place:
         return "is no place in what its base leads to";
     case dead_kind::other_heap:
@@ -59,9 +59,9 @@ const char *place_text(place_kind kind) {
     case place_kind::inside:
         return "";
     case place_kind::reserve:
-        return ", behind what its count says";
-    case place_kind::behind:
-        return ", behind the object's end";
+        return ", after what its count says";
+    case place_kind::after:
+        return ", after the object's end";
     case place_kind::spare:
         return ", where a smaller block would have no room";
     default:
@@ -79,7 +79,7 @@ bool is_open_inside(const word_tally &tally) {
 // SH10: a word in an object that looks like an address is one, unless it is padding. Elsewhere a word is taken for one
 // if at least half of the words at its offset look so; far offsets count as one, and there 1 of 32 words is enough, for
 // an array's elements of up to 32 words. Where the program may not have asked for the room, remains are very common
-// (nearly all words behind the cities of the demo's atlas are remains), so there only addresses of blocks that nothing
+// (nearly all words after the cities of the demo's atlas are remains), so there only addresses of blocks that nothing
 // else leads to count. Remains of objects are kept in step by a move (SH11). The heap's base is a remain there, too:
 // allocators in elements that are gone contain it.
 bool is_open(const walker &walk, const place &at, const word_tally &tally) {
@@ -190,7 +190,7 @@ void mismatches::add_group(std::map<place, word_tally>::const_iterator first,
         const auto &[where, tally] = *at;
         if (is_open(walk_, where, tally) != open)
             continue;
-        if (!group || size <= offsets_told) {
+        if (!group || size <= offsets_shown) {
             group = &found_.emplace_back(mismatch{TY_AUDIT_HIDDEN, open, walk_.known().of(where.content).name, {}});
             group->offset = where.offset;
             group->example = tally.example;
@@ -201,7 +201,7 @@ void mismatches::add_group(std::map<place, word_tally>::const_iterator first,
         group->of += tally.of;
         starts += tally.starts;
         group->text = group->descriptor + offset_text(group->offset) +
-                      (size > offsets_told ? " and " + std::to_string(size - 1) + " other offsets" : "") +
+                      (size > offsets_shown ? " and " + std::to_string(size - 1) + " other offsets" : "") +
                       place_text(where.kind) + ": " + std::to_string(group->count) + " of " +
                       counted(group->of, "word") + ": addresses of live blocks (" + std::to_string(starts) +
                       " of a first byte) that no field names" + (open ? ": a pointer?" : ": remains?") +

@@ -26,11 +26,11 @@ program_ranges::program_ranges() {
 const program_range *program_ranges::find(uint64_t address) const {
     if (ranges_.empty() || address < ranges_.front().begin || address >= ranges_.back().end)
         return nullptr;
-    auto behind = std::upper_bound(ranges_.begin(), ranges_.end(), address,
-                                   [](uint64_t value, const program_range &range) { return value < range.begin; });
-    if (behind == ranges_.begin() || address >= (behind - 1)->end)
+    auto after = std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                                  [](uint64_t value, const program_range &range) { return value < range.begin; });
+    if (after == ranges_.begin() || address >= (after - 1)->end)
         return nullptr;
-    return &*(behind - 1);
+    return &*(after - 1);
 }
 
 } // namespace taiyen::pack

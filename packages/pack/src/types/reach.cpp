@@ -13,7 +13,7 @@ void walker::reach(step &s, const void *word, char *target, const found_block &t
         return reach_objects(*s.to, target, count, to);
     if (!s.to->plain) {
         reach_bytes(s, to);
-        return tell_dead(s, dead_kind::unaligned, word, reinterpret_cast<uint64_t>(target));
+        return add_dead(s, dead_kind::unaligned, word, reinterpret_cast<uint64_t>(target));
     }
     // Objects without addresses need not be aligned: nothing in them is visited, and their block gets their type.
     uint32_t &type = types_[to.ordinal];

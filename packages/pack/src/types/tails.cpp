@@ -10,27 +10,27 @@ void walker::note_tail(const step &s, char *target, size_t count, const found_bl
 }
 
 // SH11: elements after an array's count are kept in step. Runs once all that is reached is known.
-void walker::settle_tails() {
+void walker::fix_tails() {
     for (const spare_room &one : tails_)
         for (char *at = one.at; one.end - at >= static_cast<ptrdiff_t>(one.as->size); at += one.as->size)
-            settle_spare(*one.as, at);
+            fix_spare(*one.as, at);
 }
 
-void walker::settle_spare(const plan &as, char *at) {
+void walker::fix_spare(const plan &as, char *at) {
     for (const step &s : as.steps) {
         if (s.field == nullptr || s.field->here.kind != TY_COUNT_FIXED)
             continue;
         for (size_t n = 0; n < s.number; ++n) {
             char *place = at + s.offset + n * s.element;
             if (s.kind == TY_FIELD_NESTED)
-                settle_spare(*s.to, place);
+                fix_spare(*s.to, place);
             else if (s.kind == TY_FIELD_POINTER || s.kind == TY_FIELD_REFERENCE)
-                settle_word(s, place);
+                fix_word(s, place);
         }
     }
 }
 
-void walker::settle_word(const step &s, char *word) {
+void walker::fix_word(const step &s, char *word) {
     char *target;
     found_block to;
     if (words_.test(word))

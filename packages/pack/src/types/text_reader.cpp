@@ -114,14 +114,14 @@ bool reader::read_descriptor(text_line &line) {
 
 bool reader::read_hook(bool owned_descriptor::*which) {
     if (descriptors.empty())
-        return refuse("a hook stands behind its type descriptor");
+        return refuse("a hook stands after its type descriptor");
     (*descriptors.back()).*which = true;
     return true;
 }
 
 bool reader::read_field(text_line &line) {
     if (descriptors.empty())
-        return refuse("a field stands behind its type descriptor");
+        return refuse("a field stands after its type descriptor");
     owned_descriptor &descriptor = *descriptors.back();
     if (descriptor.fields.size() == field_count_max)
         return refuse("the type descriptor has more than 65,536 fields");

@@ -42,7 +42,7 @@ void walker::hooked_pointer(plan &by, const object &in, void *word, const ty_typ
     if (!check_mask(by, mask))
         return;
     if (!is_word_of(in, word))
-        return tell_dead(s, dead_kind::foreign_word, word, 0);
+        return add_dead(s, dead_kind::foreign_word, word, 0);
     char *target;
     found_block to;
     if (!meet(s, static_cast<char *>(word), mask, target, to))
@@ -67,7 +67,7 @@ void walker::hooked_reference(plan &by, const object &in, void *word, uint64_t m
     if (!check_mask(by, mask))
         return;
     if (!is_word_of(in, word))
-        return tell_dead(s, dead_kind::foreign_word, word, 0);
+        return add_dead(s, dead_kind::foreign_word, word, 0);
     uint64_t value = word_at(word);
     char *target;
     found_block to;
@@ -87,10 +87,10 @@ void walker::hooked_nested(plan &by, const object &in, void *nested, const ty_ty
     if (as->plain || count == 0)
         return;
     if (!is_word_of(in, first))
-        return tell_dead(s, dead_kind::foreign_word, nested, 0);
+        return add_dead(s, dead_kind::foreign_word, nested, 0);
     size_t room = static_cast<size_t>(in.block.end() - first) / as->size;
     if (count > room)
-        tell_dead(s, dead_kind::no_room, nested, 0, count, room);
+        add_dead(s, dead_kind::no_room, nested, 0, count, room);
     for (size_t n = 0; n < count && n < room && status_ == TY_OK; ++n) {
         char *at = first + n * as->size;
         visit(*as, {at, in.block, in.depth + 1}, at + as->size);
@@ -111,7 +111,7 @@ void *walker::hooked_address(plan &by, const void *address, const ty_type *descr
     char *target = static_cast<char *>(moved_ ? moved_(address, moved_context_) : const_cast<void *>(address));
     found_block to;
     if (!target || !find(target, to)) {
-        tell_dead(s, dead_kind::nowhere, nullptr, reinterpret_cast<uint64_t>(address));
+        add_dead(s, dead_kind::nowhere, nullptr, reinterpret_cast<uint64_t>(address));
         return const_cast<void *>(address);
     }
     ty_count there{TY_COUNT_FIXED, count, 0, 0};

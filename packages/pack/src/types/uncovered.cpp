@@ -82,20 +82,20 @@ private:
         }
         auto offset = static_cast<uint64_t>(word - in.at);
         if (offset >= in.as->size)
-            return {in.as->id, is_spare(word) ? place_kind::spare : place_kind::behind, bounded(offset)};
+            return {in.as->id, is_spare(word) ? place_kind::spare : place_kind::after, bounded(offset)};
         const auto &reserves = in.as->reserves;
-        auto behind = std::upper_bound(reserves.begin(), reserves.end(), std::pair<size_t, size_t>{offset, SIZE_MAX});
-        bool spare = behind != reserves.begin() && offset < (behind - 1)->second;
+        auto after = std::upper_bound(reserves.begin(), reserves.end(), std::pair<size_t, size_t>{offset, SIZE_MAX});
+        bool spare = after != reserves.begin() && offset < (after - 1)->second;
         return {in.as->id, spare ? place_kind::reserve : place_kind::inside, offset};
     }
     static bool descend(view &in, const char *word) {
         const auto &nests = in.as->nests;
         auto offset = static_cast<size_t>(word - in.at);
-        auto behind =
+        auto after =
             std::partition_point(nests.begin(), nests.end(), [&](const step &s) { return s.offset <= offset; });
-        if (behind == nests.begin())
+        if (after == nests.begin())
             return false;
-        const step &nest = *(behind - 1);
+        const step &nest = *(after - 1);
         size_t number = (offset - nest.offset) / nest.element;
         if (offset >= nest.limit || number >= count_of(nest, in.at))
             return false;
@@ -131,7 +131,7 @@ void each_word(const walker &walk, const std::vector<bool> *wanted, const functi
     locator where(walk);
     walk.each_block([&](const found_block &block) {
         uint32_t content = walk.types()[block.ordinal];
-        if (content == 0 || walk.is_own(block.ordinal) || walk.is_own_text(block.ordinal))
+        if (content == 0 || walk.is_internal(block.ordinal) || walk.is_text(block.ordinal))
             return;
         if (wanted && !(*wanted)[block.ordinal])
             return;
@@ -154,7 +154,7 @@ void count(word_tally &tally, const char *word, uint64_t value) {
     }
 }
 
-// SH9: an address in a live block, or just behind one, where an end pointer points, is never skipped.
+// SH9: an address in a live block, or just after one, where an end pointer points, is never skipped.
 struct hidden_address {
     const char *place = nullptr; // where it leads now; NULL: it is no address
     bool start = false;          // of a block
@@ -174,10 +174,11 @@ hidden_address follow(const walker &walk, uint64_t value) {
     return {place + 1, false, false, walk.types()[to.ordinal] == 0};
 }
 
-// SH11: words behind objects, in their blocks, that are addresses of reached blocks lead where they led once all fields
+// SH11: words after objects, in their blocks, that are addresses of reached blocks lead where they led once all fields
 // have their new values: the pointer audit takes them for remains, and so a type descriptor that says too few elements
 // does no harm.
-void settle(const walker &walk, const found_block &block, char *word, const place &at, const hidden_address &leads) {
+void fix_hidden(const walker &walk, const found_block &block, char *word, const place &at,
+                const hidden_address &leads) {
     bool is_remains = at.kind != place_kind::inside && at.kind != place_kind::bytes &&
                       walk.known().of(walk.types()[block.ordinal]).holds;
     if (walk.moves() && is_remains && (leads.base || !leads.lost))
@@ -213,7 +214,7 @@ uncovered_words find_uncovered(const walker &walk, const program_ranges &program
             tally.bases += leads.base;
             tally.lost += leads.lost;
             contents[walk.types()[block.ordinal]] = true;
-            settle(walk, block, word, at, leads);
+            fix_hidden(walk, block, word, at, leads);
         } else if (programs.find(value)) {
             count(words.code[where.locate(word)], word, value);
             contents[walk.types()[block.ordinal]] = true;

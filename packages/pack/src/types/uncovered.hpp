@@ -1,7 +1,7 @@
 // The words of reached blocks that no field covers: those that are addresses, by type and offset.
 //
 // SH9: each aligned word of each reached block is either covered or checked here; a value in a live block, or just
-// behind one, is never skipped.
+// after one, is never skipped.
 #pragma once
 
 #include "program_ranges.hpp"
@@ -13,8 +13,8 @@ namespace taiyen::pack {
 enum class place_kind : uint8_t {
     inside,  // in an object
     reserve, // in an object's array, after its count
-    behind,  // behind an object's end
-    spare,   // behind an object or in bytes, where a smaller block would have no room: the program may not have asked
+    after,   // after an object's end
+    spare,   // after an object or in bytes, where a smaller block would have no room: the program may not have asked
              // for it
     bytes    // in bytes without type descriptor, or before the first object
 };

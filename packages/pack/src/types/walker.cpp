@@ -37,8 +37,8 @@ ty_status walker::run() {
         return status;
     drain();
     check_references();
-    if (!taiyen::detail::fault("elements_behind_a_count_not_moved"))
-        settle_tails();
+    if (!taiyen::detail::fault("elements_after_a_count_not_moved"))
+        fix_tails();
     return status_;
 }
 
@@ -77,18 +77,18 @@ ty_status walker::prepare() {
     types_.assign(index_.size(), 0);
     words_.cover(index_.base(), index_.end());
     starts_.cover(index_.base(), index_.end());
-    own_ = known_.add_bytes("the library's own");
+    internal_ = known_.add_bytes("the library's own");
     text_ = known_.add_bytes(TY_TYPES_ROOT);
-    auto note_own = [](const ty_block *block, void *context) {
+    auto note_internal = [](const ty_block *block, void *context) {
         auto &walk = *static_cast<walker *>(context);
         found_block found;
         if (walk.find(block->address, found) && walk.types_[found.ordinal] == 0) {
-            walk.types_[found.ordinal] = walk.own_;
-            ++walk.own_blocks_;
+            walk.types_[found.ordinal] = walk.internal_;
+            ++walk.internal_blocks_;
         }
         return true;
     };
-    return ty_each_own_block(heap_, note_own, this);
+    return ty_each_internal_block(heap_, note_internal, this);
 }
 
 ty_status walker::start_roots() {
@@ -129,7 +129,7 @@ void walker::start_root(const char *name, void *address) {
     s.there = root ? &root->count : nullptr;
     s.seen = 1;
     if (!found)
-        return tell_dead(s, dead_kind::nowhere, nullptr, reinterpret_cast<uint64_t>(address));
+        return add_dead(s, dead_kind::nowhere, nullptr, reinterpret_cast<uint64_t>(address));
     size_t count = root ? count_there(s, {}, nullptr, static_cast<char *>(address), to) : 0;
     reach(s, nullptr, static_cast<char *>(address), to, count);
 }
@@ -155,7 +155,7 @@ void walker::drain() {
 void walker::check_references() {
     for (const pending &one : references_)
         if (types_[one.ordinal] == 0)
-            tell_dead(*one.by, dead_kind::unreachable, one.word, one.value);
+            add_dead(*one.by, dead_kind::unreachable, one.word, one.value);
 }
 
 void walker::visit(plan &as, const object &in, char *tail) {
@@ -204,7 +204,7 @@ size_t walker::count_here(step &s, const object &in, char *first, char *limit) {
         return room;
     size_t count = integer_at(in.at, s.field->here);
     if (count > room)
-        tell_dead(s, dead_kind::no_room, first, 0, count, room);
+        add_dead(s, dead_kind::no_room, first, 0, count, room);
     return std::min(count, room);
 }
 

@@ -65,9 +65,9 @@ public:
     // Block sizes of the heap's classes, as they were before a move; increasing.
     const std::vector<size_t> &class_sizes() const { return class_sizes_; }
     // The library's own blocks, and the text at TY_TYPES_ROOT.
-    bool is_own(size_t ordinal) const { return types_[ordinal] == own_; }
-    bool is_own_text(size_t ordinal) const { return types_[ordinal] == text_; }
-    uint64_t own_blocks() const { return own_blocks_; }
+    bool is_internal(size_t ordinal) const { return types_[ordinal] == internal_; }
+    bool is_text(size_t ordinal) const { return types_[ordinal] == text_; }
+    uint64_t internal_blocks() const { return internal_blocks_; }
     uint64_t dead_words() const { return dead_words_.size(); }
     uint64_t objects = 0;
     uint64_t pointers = 0;
@@ -128,15 +128,15 @@ private:
     bool target_of(const char *word, uint64_t mask, char *&target, found_block &to) const;
     char *place_in(const char *word, uint64_t mask, const found_block &block) const;
     void write(char *word, uint64_t mask, const char *target);
-    void tell_dead(step &s, dead_kind kind, const void *word, uint64_t value, uint64_t wanted = 0, uint64_t room = 0);
+    void add_dead(step &s, dead_kind kind, const void *word, uint64_t value, uint64_t wanted = 0, uint64_t room = 0);
     size_t count_there(step &s, const object &in, const char *word, const char *target, const found_block &to);
 
     // tails.cpp. SH11: addresses of reached blocks in elements after an array's count are kept in step, too: mostly
     // nobody reads them, but a program that does finds them right.
     void note_tail(const step &s, char *target, size_t count, const found_block &to);
-    void settle_tails();
-    void settle_spare(const plan &as, char *at);
-    void settle_word(const step &s, char *word);
+    void fix_tails();
+    void fix_spare(const plan &as, char *at);
+    void fix_word(const step &s, char *word);
 
     // reach.cpp
     void reach(step &s, const void *word, char *target, const found_block &to, size_t count);
@@ -176,9 +176,9 @@ private:
     std::deque<step> root_steps_;
     std::vector<std::string> roots_without_descriptor_;
     std::vector<std::string> descriptors_without_root_;
-    uint32_t own_ = 0;
+    uint32_t internal_ = 0;
     uint32_t text_ = 0;
-    uint64_t own_blocks_ = 0;
+    uint64_t internal_blocks_ = 0;
     ty_status status_ = TY_OK;
 };
 

@@ -6,7 +6,7 @@
 
 namespace taiyen::pack {
 
-void walker::tell_dead(step &s, dead_kind kind, const void *word, uint64_t value, uint64_t wanted, uint64_t room) {
+void walker::add_dead(step &s, dead_kind kind, const void *word, uint64_t value, uint64_t wanted, uint64_t room) {
     ++dead;
     dead_tally &tally = s.dead[kind];
     if (++tally.count == 1)
@@ -44,7 +44,7 @@ bool walker::meet(step &s, char *word, uint64_t mask, char *&target, found_block
         if (moved_)
             dead_words_.insert(word);
         if (fresh || !moved_)
-            tell_dead(s, dead_kind::nowhere, word, value);
+            add_dead(s, dead_kind::nowhere, word, value);
         return false;
     }
     if (fresh && moved_)
@@ -52,7 +52,7 @@ bool walker::meet(step &s, char *word, uint64_t mask, char *&target, found_block
     return true;
 }
 
-// The new address of the word if it lies in the block or just behind it; else NULL. An old address just behind a block
+// The new address of the word if it lies in the block or just after it; else NULL. An old address just after a block
 // may be another block's first byte, so the byte before it is looked up, too.
 char *walker::place_in(const char *word, uint64_t mask, const found_block &block) const {
     uint64_t old = word_at(word) & ~mask;
@@ -80,7 +80,7 @@ void walker::visit_heap(step &s, char *word) {
     if (moved_)
         write(word, 0, index_.base());
     else if (value != reinterpret_cast<uint64_t>(index_.base()))
-        tell_dead(s, dead_kind::other_heap, word, value);
+        add_dead(s, dead_kind::other_heap, word, value);
 }
 
 void walker::visit_place(step &s, const object &in, char *word) {
@@ -98,7 +98,7 @@ void walker::visit_place(step &s, const object &in, char *word) {
     if (!place) {
         if (moved_)
             dead_words_.insert(word);
-        tell_dead(s, dead_kind::bad_place, word, value);
+        add_dead(s, dead_kind::bad_place, word, value);
     } else if (fresh && moved_) {
         write(word, 0, place);
     }
@@ -121,7 +121,7 @@ size_t walker::count_there(step &s, const object &in, const char *word, const ch
     case TY_COUNT_END: {
         const char *end = place_in(in.at + s.there->offset, s.other_mask, to);
         if (!end || end < target || static_cast<size_t>(end - target) % size != 0) {
-            tell_dead(s, dead_kind::bad_end, word, word_at(word));
+            add_dead(s, dead_kind::bad_end, word, word_at(word));
             return 0;
         }
         count = static_cast<size_t>(end - target) / size;
@@ -130,8 +130,8 @@ size_t walker::count_there(step &s, const object &in, const char *word, const ch
     }
     if (count <= room)
         return count;
-    tell_dead(s, dead_kind::no_room, word, reinterpret_cast<uint64_t>(target), count, room); // SH7: nothing extends
-                                                                                             // beyond its block
+    add_dead(s, dead_kind::no_room, word, reinterpret_cast<uint64_t>(target), count, room); // SH7: nothing extends
+                                                                                            // beyond its block
     return taiyen::detail::fault("count_beyond_its_block_believed") && count < 1000 ? count : room;
 }
 

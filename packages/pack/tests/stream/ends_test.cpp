@@ -138,7 +138,7 @@ TEST(pack_ends, one_unpacking_of_a_name_at_a_time) {
     EXPECT_NE(0, access((path + "-unpacking-lock").c_str(), F_OK));
 }
 
-// Many at once, of which one is first: the heap is whole, and the others are told why they are not.
+// Many at once, of which one is first: the heap is whole, and the others get the reason.
 TEST(pack_ends, a_race_for_one_name) {
     folder where;
     filled_heap heap(60);
@@ -239,18 +239,18 @@ TEST(pack_ends, callbacks_that_throw) {
 
 TEST(pack_ends, progress_and_stopping) {
     filled_heap heap(4000);
-    struct told {
+    struct reports {
         uint64_t last = 0, total = 0;
         int stop_after = 1000000;
     };
     auto progress = [](uint64_t done, uint64_t total, void *context) {
-        auto *t = static_cast<told *>(context);
+        auto *t = static_cast<reports *>(context);
         EXPECT_GE(done, t->last);
         t->last = done;
         t->total = total;
         return --t->stop_after > 0;
     };
-    told all;
+    reports all;
     ty_pack_options options = TY_PACK_OPTIONS_INIT;
     options.progress = progress;
     options.progress_context = &all;
@@ -258,13 +258,13 @@ TEST(pack_ends, progress_and_stopping) {
     size_t size;
     ASSERT_OK(ty_pack_memory(heap, &options, &bytes, &size, nullptr));
     EXPECT_EQ(all.total, all.last);
-    told few;
+    reports few;
     few.stop_after = 2;
     options.progress_context = &few;
     void *none = nullptr;
     EXPECT_EQ(TY_E_BUSY, ty_pack_memory(heap, &options, &none, &size, nullptr));
     EXPECT_EQ(nullptr, none);
-    told out;
+    reports out;
     ty_unpack_options back = elsewhere();
     back.progress = progress;
     back.progress_context = &out;

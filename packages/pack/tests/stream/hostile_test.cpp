@@ -51,7 +51,7 @@ TEST(pack_hostile, cut_off_anywhere) {
 }
 
 // A copy that was appended to, padded, or written over a longer one is none that can be relied on.
-TEST(pack_hostile, bytes_behind_the_end) {
+TEST(pack_hostile, bytes_after_the_end) {
     for (ty_codec codec : {TY_CODEC_LZ4, TY_CODEC_ZSTD, TY_CODEC_NONE}) {
         const std::string stream = small_stream(codec);
         for (const std::string &tail : {std::string(1, 'x'), std::string(100'000, 0), stream}) {
@@ -59,7 +59,7 @@ TEST(pack_hostile, bytes_behind_the_end) {
             EXPECT_EQ(TY_E_DAMAGED, unpack(stream + tail, TY_UNPACK_OPTIONS_INIT, &heap));
             EXPECT_EQ(nullptr, heap);
             EXPECT_EQ(TY_E_DAMAGED, verify(stream + tail));
-            EXPECT_TRUE(strstr(ty_error_text(), (std::to_string(tail.size()) + " bytes are behind").c_str()))
+            EXPECT_TRUE(strstr(ty_error_text(), (std::to_string(tail.size()) + " bytes are after").c_str()))
                 << ty_error_text();
         }
     }

@@ -89,7 +89,7 @@ TEST(pack_round_trip, elsewhere) {
         }
 }
 
-// ty_each_move tells of the same as ty_moved, and what is no block has no place.
+// ty_each_move reports the same as ty_moved, and what is no block has no place.
 TEST(pack_round_trip, moves_are_of_blocks_alone) {
     volatile_heap heap;
     auto *kept = static_cast<char *>(ty_alloc(heap, 100));
@@ -238,7 +238,7 @@ TEST(pack_round_trip, kinds) {
     }
 }
 
-// PK4: what was freed, and what lies behind the live blocks in their spans and pages, is not in the stream.
+// PK4: what was freed, and what lies after the live blocks in their spans and pages, is not in the stream.
 TEST(pack_round_trip, freed_bytes_stay_behind) {
     const std::string secret = "the plan that nobody is to see, 0123456789";
     for (ty_class_table classes : {TY_CLASSES_CACHE_LINE, TY_CLASSES_DENSE}) {

@@ -1,5 +1,5 @@
-// Goal: each kind of mismatch is told where it is due, with its type, place and figures, and is open where it should
-// be; and nowhere else. Method: a small heap for each.
+// Goal: each kind of mismatch is reported where it is due, with its type, place and figures, and is open where it
+// should be; and nowhere else. Method: a small heap for each.
 #include "fixture.hpp"
 
 using namespace taiyen::test;
@@ -79,7 +79,7 @@ TEST(audit, counts_what_it_reaches) {
     EXPECT_EQ(result.figures.mismatches, 0u);
 }
 
-TEST(audit, tells_of_dead_addresses) {
+TEST(audit, reports_dead_addresses) {
     rooted all;
     auto *top = all.root<thing>(&thing_descriptor);
     auto *freed = make<thing>(all.heap.get(), 100);
@@ -88,8 +88,8 @@ TEST(audit, tells_of_dead_addresses) {
     top->text = static_cast<char *>(as_address(0x1234));
     audit_result result = all.audit();
     EXPECT_EQ(result.status, TY_E_MISMATCH);
-    const told *next = result.find(TY_AUDIT_DEAD, "thing", 0);
-    const told *text = result.find(TY_AUDIT_DEAD, "thing", 8);
+    const reported *next = result.find(TY_AUDIT_DEAD, "thing", 0);
+    const reported *text = result.find(TY_AUDIT_DEAD, "thing", 8);
     ASSERT_TRUE(next && text) << result.text();
     EXPECT_TRUE(next->open && text->open);
     EXPECT_EQ(next->field, "next");
@@ -109,7 +109,7 @@ TEST(audit, counts_reach_no_further_than_blocks) {
     for (uint64_t count : {uint64_t{room + 1}, uint64_t{1} << 40, UINT64_MAX}) {
         top->count = count;
         audit_result result = all.audit();
-        const told *many = result.find(TY_AUDIT_DEAD, "thing", offsetof(thing, many));
+        const reported *many = result.find(TY_AUDIT_DEAD, "thing", offsetof(thing, many));
         ASSERT_NE(many, nullptr) << result.text();
         EXPECT_NE(many->text.find("room for " + std::to_string(room) + " of " + std::to_string(count)),
                   std::string::npos)
@@ -118,7 +118,7 @@ TEST(audit, counts_reach_no_further_than_blocks) {
     }
 }
 
-TEST(audit, tells_of_hidden_addresses) {
+TEST(audit, reports_hidden_addresses) {
     rooted all;
     struct plain {
         uint64_t a, b, c, d;
@@ -131,8 +131,8 @@ TEST(audit, tells_of_hidden_addresses) {
     top->d = 99;
     audit_result result = all.audit();
     EXPECT_EQ(result.status, TY_E_MISMATCH);
-    const told *start = result.find(TY_AUDIT_HIDDEN, "plain", 8);
-    const told *inside = result.find(TY_AUDIT_HIDDEN, "plain", 16);
+    const reported *start = result.find(TY_AUDIT_HIDDEN, "plain", 8);
+    const reported *inside = result.find(TY_AUDIT_HIDDEN, "plain", 16);
     ASSERT_TRUE(start && inside) << result.text();
     EXPECT_TRUE(start->open && inside->open);
     EXPECT_NE(start->text.find("(1 of a first byte)"), std::string::npos) << start->text;
@@ -147,7 +147,7 @@ TEST(audit, tells_of_hidden_addresses) {
     EXPECT_NE(result.text().find(": nothing leads there ("), std::string::npos) << result.text();
 }
 
-TEST(audit, tells_of_addresses_just_behind_a_block) {
+TEST(audit, reports_addresses_just_after_a_block) {
     rooted all;
     auto *top = all.root<thing>(&thing_descriptor);
     ty_block block;
@@ -172,7 +172,7 @@ TEST(audit, one_hidden_address_of_many_words_is_open) {
     top->many[50].count = reinterpret_cast<uint64_t>(top);
     audit_result result = all.audit();
     EXPECT_EQ(result.status, TY_E_MISMATCH);
-    const told *hidden = result.find(TY_AUDIT_HIDDEN, "thing", offsetof(thing, count));
+    const reported *hidden = result.find(TY_AUDIT_HIDDEN, "thing", offsetof(thing, count));
     ASSERT_NE(hidden, nullptr) << result.text();
     EXPECT_EQ(hidden->count, 1u);
     EXPECT_EQ(hidden->of, 100u);
@@ -195,7 +195,7 @@ TEST(audit, remains_are_open_if_most_look_so) {
         memcpy(top->bytes[n] + 8, &address, sizeof address);
     audit_result few = all.audit();
     EXPECT_EQ(few.status, TY_OK) << few.text();
-    const told *remains = few.find(TY_AUDIT_HIDDEN, "holder.bytes", 8);
+    const reported *remains = few.find(TY_AUDIT_HIDDEN, "holder.bytes", 8);
     ASSERT_NE(remains, nullptr) << few.text();
     EXPECT_FALSE(remains->open);
     EXPECT_EQ(remains->count, 3u);
@@ -267,16 +267,16 @@ TEST(audit, a_hook_whose_tag_takes_bits_of_the_address) {
     EXPECT_EQ(all.audit().status, TY_E_ARGUMENT);
 }
 
-TEST(audit, looks_behind_objects) {
+TEST(audit, looks_after_objects) {
     rooted all;
     auto *top = all.root<thing>(&thing_descriptor, 128);
     auto address = reinterpret_cast<uint64_t>(top);
     memcpy(reinterpret_cast<char *>(top) + 40, &address, sizeof address);
     audit_result result = all.audit();
-    const told *behind = result.find(TY_AUDIT_HIDDEN, "thing", 40);
-    ASSERT_NE(behind, nullptr) << result.text();
-    EXPECT_TRUE(behind->open);
-    EXPECT_NE(behind->text.find("behind the object's end"), std::string::npos);
+    const reported *after = result.find(TY_AUDIT_HIDDEN, "thing", 40);
+    ASSERT_NE(after, nullptr) << result.text();
+    EXPECT_TRUE(after->open);
+    EXPECT_NE(after->text.find("after the object's end"), std::string::npos);
 }
 
 // Where a block of bytes has room that a smaller block would not have, nobody may have asked for it.
@@ -297,7 +297,7 @@ TEST(audit, the_spare_end_of_bytes_is_remains) {
     EXPECT_EQ(all.audit().status, TY_E_MISMATCH);
 }
 
-TEST(audit, tells_of_an_array_that_is_called_bytes) {
+TEST(audit, reports_an_array_that_is_called_bytes) {
     rooted all;
     auto *top = all.root<thing>(&thing_descriptor);
     constexpr size_t count = 20000;
@@ -310,7 +310,7 @@ TEST(audit, tells_of_an_array_that_is_called_bytes) {
     audit_result result = all.audit();
     EXPECT_EQ(result.status, TY_E_MISMATCH);
     EXPECT_LE(result.mismatches.size(), 2u);
-    const told *bytes = result.find(TY_AUDIT_HIDDEN, "thing.text", 0);
+    const reported *bytes = result.find(TY_AUDIT_HIDDEN, "thing.text", 0);
     ASSERT_NE(bytes, nullptr) << result.text();
     EXPECT_GT(bytes->count, count - 512); // all but the block's spare end
 }
@@ -330,19 +330,19 @@ TEST(audit, knows_the_heaps_base) {
 
     static const ty_field fields[] = {TY_HEAP_BASE(holder, heap)};
     static const ty_type named = {"holder", sizeof(holder), fields, 1, nullptr, nullptr, nullptr};
-    rooted told;
-    auto *top = told.root<holder>(&named);
-    EXPECT_EQ(told.audit().status, TY_OK);
-    top->heap = ty_heap_base(told.heap.get());
-    EXPECT_EQ(told.audit().status, TY_OK);
+    rooted reported;
+    auto *top = reported.root<holder>(&named);
+    EXPECT_EQ(reported.audit().status, TY_OK);
+    top->heap = ty_heap_base(reported.heap.get());
+    EXPECT_EQ(reported.audit().status, TY_OK);
     top->heap = ty_heap_base(hidden.heap.get());
-    EXPECT_NE(told.audit().find(TY_AUDIT_DEAD, "holder", 0), nullptr);
+    EXPECT_NE(reported.audit().find(TY_AUDIT_DEAD, "holder", 0), nullptr);
     auto stay = [](const void *address, void *) { return const_cast<void *>(address); };
-    ASSERT_EQ(ty_fix_pointers(told.heap.get(), told.descriptors.get(), stay, nullptr, nullptr), TY_OK);
-    EXPECT_EQ(top->heap, ty_heap_base(told.heap.get()));
+    ASSERT_EQ(ty_fix_pointers(reported.heap.get(), reported.descriptors.get(), stay, nullptr, nullptr), TY_OK);
+    EXPECT_EQ(top->heap, ty_heap_base(reported.heap.get()));
 }
 
-TEST(audit, tells_of_leaks_by_size) {
+TEST(audit, reports_leaks_by_size) {
     rooted all;
     all.root<thing>(&thing_descriptor);
     for (int n = 0; n < 5; ++n)
@@ -357,7 +357,7 @@ TEST(audit, tells_of_leaks_by_size) {
     EXPECT_EQ(result.figures.reached_blocks, 1u);
 }
 
-TEST(audit, tells_of_code) {
+TEST(audit, reports_code) {
     rooted all;
     struct plain {
         uint64_t a, b, c;
@@ -373,7 +373,7 @@ TEST(audit, tells_of_code) {
     EXPECT_EQ(result.count(TY_AUDIT_CODE), 2u);
 }
 
-TEST(audit, tells_of_roots) {
+TEST(audit, reports_roots) {
     rooted all;
     all.root<thing>(&thing_descriptor);
     ASSERT_EQ(ty_root_set(all.heap.get(), "unknown", make<thing>(all.heap.get())), TY_OK);
@@ -399,7 +399,7 @@ TEST(audit, leaves_the_librarys_blocks_out) {
         ++*static_cast<size_t *>(context);
         return true;
     };
-    ASSERT_EQ(ty_each_own_block(all.heap.get(), count, &own), TY_OK);
+    ASSERT_EQ(ty_each_internal_block(all.heap.get(), count, &own), TY_OK);
     ASSERT_GT(own, 0u);
     audit_result result = all.audit();
     EXPECT_EQ(result.status, TY_OK) << result.text();

@@ -1,4 +1,4 @@
-// Goal: whoever forgets a field is told which: the type, and where in it. Method: structures of many kinds with
+// Goal: a program that forgets a field learns which: the type, and where in it. Method: structures of many kinds with
 // descriptions that are complete, which the pointer audit must find nothing in; then each field's line is deleted by
 // itself, and the pointer audit must have an open mismatch for the type at that field's place.
 #include "deletions.hpp"
@@ -128,7 +128,7 @@ struct sheet {
     row rows[3];
     cell *chosen; // into the middle of a row
     uint64_t other_count;
-    // Behind it, as many rows.
+    // After it, as many rows.
     row *others() { return reinterpret_cast<row *>(this + 1); }
 };
 TY_TYPE(cell, TY_BYTES(cell, label))
@@ -162,7 +162,7 @@ void make_sheet(ty_heap *heap) {
     ASSERT_EQ(ty_root_set(heap, "sheet", all), TY_OK);
 }
 
-// ---- A hash table with chains, its slots behind its header; a B-tree whose nodes count their children.
+// ---- A hash table with chains, its slots after its header; a B-tree whose nodes count their children.
 
 struct chain {
     chain *next;
@@ -171,7 +171,7 @@ struct chain {
 };
 struct hash_table {
     uint32_t slot_count, used;
-    // Behind it, its slots.
+    // After it, its slots.
     chain **slots() { return reinterpret_cast<chain **>(this + 1); }
 };
 struct branch {

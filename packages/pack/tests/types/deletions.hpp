@@ -37,7 +37,7 @@ inline std::pair<size_t, size_t> extent_of(const ty_type *descriptor, size_t off
 
 // An open mismatch of the type, within the extent of what is missing.
 inline bool is_named(const audit_result &result, const std::string &type, std::pair<size_t, size_t> extent) {
-    for (const told &one : result.mismatches)
+    for (const reported &one : result.mismatches)
         if (one.kind == TY_AUDIT_HIDDEN && one.open && one.descriptor == type && one.offset >= extent.first &&
             one.offset < extent.second)
             return true;

@@ -87,7 +87,7 @@ TEST(fixes, two_views_of_one_object) {
         one->begin = make<ring>(heap.get(), 8);
         ty_block block;
         ASSERT_EQ(ty_block_of(one->begin, &block), TY_OK);
-        ASSERT_EQ(make<ring>(heap.get(), 8)->next, nullptr); // right behind, so that an end is the start of another
+        ASSERT_EQ(make<ring>(heap.get(), 8)->next, nullptr); // right after, so that an end is the start of another
         one->end = one->begin + block.size_bytes / sizeof(ring);
         size_t distance = block.size_bytes / sizeof(ring);
         ASSERT_EQ(ty_root_set(heap.get(), "top", first), TY_OK);
@@ -207,7 +207,7 @@ TEST(fixes, refuse_what_cannot_be) {
 
 // A type descriptor that says one element where there are two: the second has its place where a smaller block would
 // have no room, and leads where it led.
-TEST(fixes, elements_that_no_descriptor_tells_of_are_kept_in_step) {
+TEST(fixes, elements_that_no_descriptor_reports_are_kept_in_step) {
     struct top {
         ring **list;
         ring *second;
@@ -231,7 +231,7 @@ TEST(fixes, elements_that_no_descriptor_tells_of_are_kept_in_step) {
 }
 
 // An element that is gone leaves its allocator behind, with the heap's base.
-TEST(fixes, bases_behind_objects_are_no_reason_to_refuse) {
+TEST(fixes, bases_after_objects_are_no_reason_to_refuse) {
     heap_owner_ptr heap = new_heap();
     descriptors_owner descriptors = new_descriptors();
     auto **block = static_cast<void **>(ty_alloc_zeroed(heap.get(), 4 * sizeof(ring)));
@@ -241,9 +241,9 @@ TEST(fixes, bases_behind_objects_are_no_reason_to_refuse) {
     EXPECT_EQ(ty_audit_pointers(heap.get(), descriptors.get(), nullptr, nullptr, nullptr), TY_OK) << ty_error_text();
 }
 
-// An array has room for eight, and a count of three: what stands behind is kept in step, if somebody else leads there,
-// too. Blocks that nothing else leads to are told of by the pointer audit.
-TEST(fixes, elements_behind_a_count_are_kept_in_step) {
+// An array has room for eight, and a count of three: what stands after is kept in step, if somebody else leads there,
+// too. Blocks that nothing else leads to are reported by the pointer audit.
+TEST(fixes, elements_after_a_count_are_kept_in_step) {
     struct top {
         ring **list;
         uint64_t count;

@@ -36,7 +36,7 @@ inline heap_owner_ptr new_heap(ty_class_table classes = TY_CLASSES_CACHE_LINE) {
     return heap_owner_ptr(heap);
 }
 
-struct told {
+struct reported {
     ty_audit_mismatch_kind kind;
     bool open;
     std::string descriptor, field;
@@ -48,23 +48,23 @@ struct told {
 struct audit_result {
     ty_status status = TY_OK;
     ty_audit figures{};
-    std::vector<told> mismatches;
+    std::vector<reported> mismatches;
 
-    const told *find(ty_audit_mismatch_kind kind, const std::string &descriptor, size_t offset) const {
-        for (const told &one : mismatches)
+    const reported *find(ty_audit_mismatch_kind kind, const std::string &descriptor, size_t offset) const {
+        for (const reported &one : mismatches)
             if (one.kind == kind && one.descriptor == descriptor && one.offset == offset)
                 return &one;
         return nullptr;
     }
     size_t count(ty_audit_mismatch_kind kind) const {
         size_t number = 0;
-        for (const told &one : mismatches)
+        for (const reported &one : mismatches)
             number += one.kind == kind;
         return number;
     }
     std::string text() const {
         std::string all;
-        for (const told &one : mismatches)
+        for (const reported &one : mismatches)
             all += (one.open ? "open: " : "") + one.text + '\n';
         return all;
     }

@@ -282,7 +282,7 @@ TEST(descriptors_of_maps, hooks_where_keys_hold_addresses) {
 
 namespace {
 
-// Keys that lead to what has the map: the key's type descriptor is begun before the map's, and ended behind it.
+// Keys that lead to what has the map: the key's type descriptor is begun before the map's, and ended after it.
 struct knot;
 struct knot_key {
     knot *of;

@@ -86,17 +86,17 @@ TEST(descriptors_names, are_the_same_in_each_run) {
     ASSERT_GT(length, 0);
     program[length] = 0;
     leave_shards();
-    const std::string only = " --gtest_also_run_disabled_tests --gtest_filter=*told_in_another_order";
+    const std::string only = " --gtest_also_run_disabled_tests --gtest_filter=*reported_in_another_order";
     FILE *child = popen(("'" + std::string(program) + "'" + only).c_str(), "r");
     ASSERT_NE(child, nullptr);
-    std::string told;
+    std::string reported;
     for (int byte; (byte = fgetc(child)) != EOF;)
-        told += static_cast<char>(byte);
+        reported += static_cast<char>(byte);
     EXPECT_EQ(pclose(child), 0);
-    EXPECT_NE(told.find(here), std::string::npos) << here << "\n" << told;
+    EXPECT_NE(reported.find(here), std::string::npos) << here << "\n" << reported;
 }
 
-TEST(descriptors_names, DISABLED_told_in_another_order) { // for the test above
+TEST(descriptors_names, DISABLED_reported_in_another_order) { // for the test above
     local_of_another();
     const char *local = local_of_one()->name;
     const char *other = node_of_another_file()->name;

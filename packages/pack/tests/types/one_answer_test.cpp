@@ -126,7 +126,7 @@ TEST(descriptors_one_answer, many_addresses_of_one_array) {
     EXPECT_EQ(audit.figures.objects, block.size_bytes / 8 + ty_usable_size(items) / sizeof(item));
 }
 
-// A pointer audit moves nothing, so it needs no hooks: it tells of objects that lack one, and of these alone. Moves are
+// A pointer audit moves nothing, so it needs no hooks: it reports objects that lack one, and of these alone. Moves are
 // refused then, or forced.
 TEST(descriptors_one_answer, hooks_that_nobody_has) {
     for (const char *hook : {"trace", "moved"}) {
@@ -142,7 +142,7 @@ TEST(descriptors_one_answer, hooks_that_nobody_has) {
         const audit_result audit = take_audit(heap, descriptors.get());
         EXPECT_EQ(audit.status, TY_E_MISMATCH) << ty_error_text();
         ASSERT_EQ(audit.mismatches.size(), 1u) << audit.text();
-        const told *found = audit.find(TY_AUDIT_HOOK, "hooked", 0);
+        const reported *found = audit.find(TY_AUDIT_HOOK, "hooked", 0);
         ASSERT_NE(found, nullptr) << audit.text();
         EXPECT_TRUE(found->open && found->count == 1);
         EXPECT_NE(found->text.find(std::string("hook ") + hook), std::string::npos) << found->text;

@@ -104,8 +104,8 @@ TEST(descriptors_text, wrong_lines_are_refused) {
     expect_refused("type \"a\" 0\n", 2, "size is 0");
     expect_refused("type \"a\" 2000000000\n", 2, "1 GiB");
     expect_refused("type \"a\" 8\ntype \"a\" 8\n", 3, "already");
-    expect_refused("field 0 \"f\" pointer -\n", 2, "behind its type descriptor");
-    expect_refused("trace\n", 2, "behind its type descriptor");
+    expect_refused("field 0 \"f\" pointer -\n", 2, "after its type descriptor");
+    expect_refused("trace\n", 2, "after its type descriptor");
     expect_refused("type \"a\" 8\nfield 0 \"f\" pointer \"b\"\n", 3, "no type descriptor of that name");
     expect_refused("type \"a\" 8\nfield 0 \"f\" arrow -\n", 3, "a field is");
     expect_refused("type \"a\" 8\nfield 0 \"f\" pointer - there\n", 3, "a count");
@@ -140,7 +140,7 @@ TEST(descriptors_text, wrong_descriptors_are_refused) {
     expect_refused(field("0 \"f\" nested \"a\""), 2, "in itself");
     expect_refused("type \"a\" 32\nfield 0 \"f\" pointer - here 2\nfield 8 \"g\" pointer -\n", 4, "overlaps");
     expect_refused("type \"a\" 32\nfield 0 \"f\" pointer - here block\nfield 8 \"g\" pointer -\n", 3,
-                   "fields behind it");
+                   "fields after it");
     expect_refused("type \"a\" 12\nfield 0 \"f\" pointer -\n", 2, "multiple of 8");
     expect_refused("type \"a\" 24\nfield 4 \"f\" nested \"b\"\ntype \"b\" 8\nfield 0 \"g\" pointer -\n", 3, "aligned");
     expect_refused("type \"a\" 8\nfield 0 \"f\" nested \"b\"\ntype \"b\" 8\nfield 0 \"g\" nested \"a\"\n", 2,

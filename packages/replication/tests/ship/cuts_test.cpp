@@ -1,5 +1,5 @@
 // Goal: after a power cut at any moment a folder gives all that was called shipped before it (SP2, SP4, SP6), and what
-// it gives is a state that the heap had. Method: before each call that makes a folder durable, and behind the last one,
+// it gives is a state that the heap had. Method: before each call that makes a folder durable, and after the last one,
 // what a cut may leave of it is noted: names and contents that were flushed are there, others are or not, or in part;
 // each such folder is restored from. A simulated disk (storage.h) has no folders that are listed, so this is one of its
 // own.

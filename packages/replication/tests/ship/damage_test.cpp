@@ -1,5 +1,5 @@
-// Goal: whatever was changed, cut, appended, doubled, exchanged, taken away or added in a folder is told by name, by
-// ty_ship_verify and by what restores from it; never a fault, and never a heap (SP1). Method: a small folder; every
+// Goal: whatever was changed, cut, appended, doubled, exchanged, taken away or added in a folder is reported by name,
+// by ty_ship_verify and by what restores from it; never a fault, and never a heap (SP1). Method: a small folder; every
 // byte of it with a bit changed, every length; files moved about.
 #include "support.hpp"
 #include "tests/effort.hpp"
@@ -36,7 +36,7 @@ protected:
         std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
     }
     // One of the problems names the object.
-    void expect_told(const std::string &name) {
+    void expect_reported(const std::string &name) {
         ty_status status;
         const std::vector<std::string> problems = problems_of(from_.get(), &status);
         EXPECT_EQ(TY_E_DAMAGED, status);
@@ -79,7 +79,7 @@ TEST_F(damage_test, a_bit_changed_in_any_byte) {
             std::string bad = good;
             bad[at] ^= char(1 << (at % 8));
             write(path(name), bad);
-            expect_told(name);
+            expect_reported(name);
             if (looked % 97 == 0) {
                 expect_as_far_as_it_goes(restored);
             }
@@ -96,10 +96,10 @@ TEST_F(damage_test, cut_and_appended) {
         const std::string good = read(path(name));
         for (size_t length = 0; length < good.size() && !HasFailure(); length += 1 + good.size() / 300) {
             write(path(name), good.substr(0, length));
-            expect_told(name);
+            expect_reported(name);
         }
         write(path(name), good + "x");
-        expect_told(name);
+        expect_reported(name);
         write(path(name), good);
     }
 }
@@ -112,19 +112,19 @@ TEST_F(damage_test, doubled_exchanged_taken_away_and_added) {
     ASSERT_EQ(3u, segments.size());
     const std::string first = read(path(segments[0])), second = read(path(segments[1]));
     write(path("segment-0000000000000100-0000000000000110"), first); // doubled, under another name
-    expect_told("segment-0000000000000100-0000000000000110");
+    expect_reported("segment-0000000000000100-0000000000000110");
     unlink(path("segment-0000000000000100-0000000000000110").c_str());
     write(path(segments[0]), second);
     write(path(segments[1]), first);
-    expect_told(segments[0]);
-    expect_told(segments[1]);
+    expect_reported(segments[0]);
+    expect_reported(segments[1]);
     write(path(segments[0]), first);
     unlink(path(segments[1]).c_str());
-    expect_told(segments[2]); // the one before it is missing
+    expect_reported(segments[2]); // the one before it is missing
     EXPECT_EQ(TY_E_NOT_FOUND, restore(from_.get(), folder_.file("restored"), source_.records.back()->record.lsn));
     write(path(segments[1]), second);
     unlink(path(segments[0]).c_str());
-    expect_told(segments[1]);
+    expect_reported(segments[1]);
     write(path(segments[0]), first);
 
     disk others;
@@ -134,7 +134,7 @@ TEST_F(damage_test, doubled_exchanged_taken_away_and_added) {
     ship(other, folder_.file("other"));
     const std::string foreign = files_of(folder_.file("other"))[0];
     std::filesystem::copy_file(folder_.file("other") + "/" + foreign, path(foreign));
-    expect_told(foreign);
+    expect_reported(foreign);
     const folder_owner to = open_folder(shipped(), true);
     ty_shipper *shipper = nullptr;
     ty_ship_options options = TY_SHIP_OPTIONS_INIT;
@@ -176,7 +176,7 @@ TEST_F(damage_test, a_cut_segment_blocks_nothing) {
     }
 }
 
-// SP7: a base that is gone is missed, the oldest, one in between and the newest; SP9: what goes on behind a segment
+// SP7: a base that is gone is missed, the oldest, one in between and the newest; SP9: what goes on after a segment
 // that is gone is not left out without a word.
 TEST_F(damage_test, what_is_gone_is_missed) {
     ty_ship_options options = TY_SHIP_OPTIONS_INIT;
@@ -199,7 +199,7 @@ TEST_F(damage_test, what_is_gone_is_missed) {
             continue;
         const std::string good = read(path(name));
         unlink(path(name).c_str());
-        expect_told(name);
+        expect_reported(name);
         write(path(name), good.substr(0, good.size() - 10)); // cut; an older one does, if there is one
         const std::string restored = folder_.file("restored");
         ASSERT_OK(restore(from_.get(), restored, 0));
@@ -216,7 +216,7 @@ TEST_F(damage_test, what_is_gone_is_missed) {
     expect_as_far_as_it_goes(folder_.file("restored"));
 }
 
-// It is not damaged, and it is told that nothing can be restored.
+// It is not damaged, and it is reported that nothing can be restored.
 TEST_F(damage_test, a_folder_without_a_base_yet) {
     temporary_folder other;
     open_folder(other.file("empty"), true);

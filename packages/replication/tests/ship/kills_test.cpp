@@ -87,7 +87,7 @@ void expect_content(const std::string &path) {
     size_t wrong = 0;
     for (size_t i = 0; i < counters; ++i)
         wrong += counts[i] != block[i];
-    EXPECT_EQ(0u, wrong) << "behind transaction " << report.lsn;
+    EXPECT_EQ(0u, wrong) << "after transaction " << report.lsn;
     ASSERT_OK(ty_close(heap));
 }
 

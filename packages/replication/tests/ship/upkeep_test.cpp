@@ -313,7 +313,7 @@ TEST(upkeep_test, a_clock_that_was_set) {
         const folder_owner from = open_folder(to, false);
         EXPECT_EQ(jump > 0 ? TY_E_MISMATCH : TY_OK, ty_restore(from.get(), path.c_str(), &asked, nullptr)) << jump;
         remove_heap(path);
-        if (jump < 0) { // before or behind what the clock gave that time twice?
+        if (jump < 0) { // before or after what the clock gave that time twice?
             asked.to_ns -= 3 * uint64_t{3600} * 1'000'000'000;
             EXPECT_EQ(TY_E_MISMATCH, ty_restore(from.get(), path.c_str(), &asked, nullptr));
         }

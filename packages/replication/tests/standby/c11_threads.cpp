@@ -27,7 +27,7 @@ pthread_mutex_t *mutex(mtx_t *of) {
 pthread_cond_t *condition(cnd_t *of) {
     return reinterpret_cast<pthread_cond_t *>(of);
 }
-int told(int failed) {
+int status_of(int failed) {
     return failed ? thrd_error : thrd_success;
 }
 
@@ -40,42 +40,42 @@ int thrd_create(thrd_t *thread, thrd_start_t run, void *argument) {
     const int failed = pthread_create(thread, nullptr, begin, what.get());
     if (!failed)
         (void)what.release(); // it is the thread's now
-    return told(failed);
+    return status_of(failed);
 }
 int thrd_join(thrd_t thread, int *result) {
     void *from = nullptr;
     const int failed = pthread_join(thread, &from);
     if (result)
         *result = static_cast<int>(reinterpret_cast<intptr_t>(from));
-    return told(failed);
+    return status_of(failed);
 }
 int mtx_init(mtx_t *of, int) noexcept { // librdkafka's are plain
-    return told(pthread_mutex_init(mutex(of), nullptr));
+    return status_of(pthread_mutex_init(mutex(of), nullptr));
 }
 int mtx_lock(mtx_t *of) {
-    return told(pthread_mutex_lock(mutex(of)));
+    return status_of(pthread_mutex_lock(mutex(of)));
 }
 int mtx_unlock(mtx_t *of) noexcept {
-    return told(pthread_mutex_unlock(mutex(of)));
+    return status_of(pthread_mutex_unlock(mutex(of)));
 }
 void mtx_destroy(mtx_t *of) noexcept {
     pthread_mutex_destroy(mutex(of));
 }
 int cnd_init(cnd_t *of) noexcept {
-    return told(pthread_cond_init(condition(of), nullptr));
+    return status_of(pthread_cond_init(condition(of), nullptr));
 }
 int cnd_signal(cnd_t *of) noexcept {
-    return told(pthread_cond_signal(condition(of)));
+    return status_of(pthread_cond_signal(condition(of)));
 }
 int cnd_broadcast(cnd_t *of) noexcept {
-    return told(pthread_cond_broadcast(condition(of)));
+    return status_of(pthread_cond_broadcast(condition(of)));
 }
 int cnd_wait(cnd_t *of, mtx_t *with) {
-    return told(pthread_cond_wait(condition(of), mutex(with)));
+    return status_of(pthread_cond_wait(condition(of), mutex(with)));
 }
 int cnd_timedwait(cnd_t *of, mtx_t *with, const timespec *until) {
     const int failed = pthread_cond_timedwait(condition(of), mutex(with), until);
-    return failed == ETIMEDOUT ? thrd_timedout : told(failed);
+    return failed == ETIMEDOUT ? thrd_timedout : status_of(failed);
 }
 void cnd_destroy(cnd_t *of) noexcept {
     pthread_cond_destroy(condition(of));

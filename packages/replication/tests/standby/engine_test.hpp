@@ -25,12 +25,12 @@ protected:
             status = engine->acknowledged(engine->context, TY_ENGINE_RECORDS, count, 1000, &count, &position);
         return status;
     }
-    static std::vector<std::string> read(ty_engine *engine, uint64_t behind) {
+    static std::vector<std::string> read(ty_engine *engine, uint64_t after) {
         std::vector<std::string> all;
         struct reading {
             std::vector<std::string> *all;
             uint64_t at;
-        } reads{&all, behind};
+        } reads{&all, after};
         while (reads.at < newest(engine))
             EXPECT_OK(engine->read(
                 engine->context, TY_ENGINE_RECORDS, reads.at, 1000,
@@ -49,20 +49,20 @@ protected:
     template <class Server>
     static void goes_on(Server &server, ty_engine *engine) {
         for (int round = 0; round < 5; ++round) {
-            const uint64_t behind = newest(engine);
-            ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, behind));
+            const uint64_t after = newest(engine);
+            ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, after));
             for (int n = 0; n < 20; ++n)
-                append(engine, std::to_string(behind + uint64_t(n)));
+                append(engine, std::to_string(after + uint64_t(n)));
             ASSERT_OK(answers(engine, 20));
             server.end(SIGKILL);
-            if (Server::tells_cuts) {
+            if (Server::reports_cuts) {
                 EXPECT_EQ(TY_E_IO, answers(engine, 21));
             }
             ASSERT_TRUE(server.start());
             uint64_t position = 0;
             while (engine->newest(engine->context, TY_ENGINE_RECORDS, &position)) // until the connection is back
                 ;
-            EXPECT_EQ(behind + 20, position);
+            EXPECT_EQ(after + 20, position);
         }
         const std::vector<std::string> all = read(engine, 0);
         ASSERT_EQ(100u, all.size());
@@ -96,7 +96,7 @@ protected:
                 server.end(SIGKILL);
                 ASSERT_TRUE(server.start());
             }
-            ASSERT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
+            ASSERT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, timeout_ms));
             standby.open();
             do
                 ASSERT_OK(ty_standby_step(standby.get(), 200, &standby.report));

@@ -1,10 +1,10 @@
-// Goal: whatever becomes of a server, an old primary that was refused stays so, the true one is told that the server is
-// behind it, and never to remove anything, and goes on by a new term with all that was acknowledged (ST20, ST21, ST22).
-// Method: two heaps whose roles change from promotion to promotion; a server, simulated, a real nats-server, or three
-// of these with a stream of three replicas, whose stores are lost or put back to older ones at random, all or some.
-// With real servers a primary is a process, which ends in order, is killed, works on, or is stopped while a standby is
-// promoted and goes on then, as one does that was cut off; of three servers one is stopped while it works. A heap's
-// content is a count of its commits.
+// Goal: whatever becomes of a server, an old primary that was refused stays so, the true one is notified that the
+// server is behind it, and never to remove anything, and goes on by a new term with all that was acknowledged (ST20,
+// ST21, ST22). Method: two heaps whose roles change from promotion to promotion; a server, simulated, a real
+// nats-server, or three of these with a stream of three replicas, whose stores are lost or put back to older ones at
+// random, all or some. With real servers a primary is a process, which ends in order, is killed, works on, or is
+// stopped while a standby is promoted and goes on then, as one does that was cut off; of three servers one is stopped
+// while it works. A heap's content is a count of its commits.
 #include "nats_server.hpp"
 #include "packages/replication/standby/fencing.hpp"
 #include "support.hpp"
@@ -318,7 +318,7 @@ protected:
         EXPECT_TRUE(!report.ended || report.lsn == 0) << "it says that something was acknowledged";
         return report.ended ? ty_publisher_wait(publisher.get(), UINT64_MAX, 0) : TY_OK;
     }
-    void expect_behind(const std::string &heap_path) {
+    void expect_after(const std::string &heap_path) {
         EXPECT_EQ(TY_E_DAMAGED, attempt(heap_path)) << ty_error_text();
         expect_kept();
         EXPECT_EQ(TY_E_DAMAGED, ty_publish_base(heap_path.c_str(), server.open(), &open, nullptr));
@@ -377,7 +377,7 @@ protected:
     uint64_t acknowledged = 0; // the count of commits
     uint64_t promoted = 0;     // the count that a standby was promoted with
     uint64_t last = 0;         // the last one's LSN
-    int behind = 0;            // how often a server was found to be
+    int after = 0;             // how often a server was found to be
 };
 
 // Either by what it remembers itself, or as the server is behind it, too.
@@ -393,7 +393,7 @@ void fencing<Server>::find_now_going_on(const std::string &now, bool all_lost) {
     const ty_status status = attempt(now);
     if (status == TY_E_DAMAGED) {
         expect_kept();
-        ++behind;
+        ++after;
         if (all_lost) {
             EXPECT_EQ(TY_E_DAMAGED, ty_publish_base(now.c_str(), server.open(), &open, nullptr));
             expect_kept();
@@ -424,7 +424,7 @@ void fencing<Server>::promotions(int rounds) {
         how_often[int(how)] += 1;
         if (first_kept)
             server.keep();
-        if (Server::nodes > 1) // all were killed: those of 2.9 may be behind, though nothing was lost or put back
+        if (Server::nodes > 1) // all were killed: those of 2.9 may be after, though nothing was lost or put back
             find_now_going_on(old, false);
         work(old, 1 + int(random() % 3), how);
         if (!first_kept)
@@ -467,9 +467,9 @@ void fencing<Server>::promotions(int rounds) {
         server.close_all();
     }
     printf(
-        "%d promotions; the store lost %d times, older %d, of some servers alone %d; found behind %d; the old primary "
+        "%d promotions; the store lost %d times, older %d, of some servers alone %d; found after %d; the old primary "
         "did not know %d times; it ended in order %d, was killed %d, stopped %d, worked on %d\n",
-        rounds, lost, older, some, behind, unaware, how_often[0], how_often[1], how_often[2], how_often[3]);
+        rounds, lost, older, some, after, unaware, how_often[0], how_often[1], how_often[2], how_often[3]);
 }
 
 using fencing_test = fencing<sim_server>;
@@ -492,7 +492,7 @@ TEST_F(fencing_test, a_standby_is_kept) {
     expect_kept();
     standby.close();
     EXPECT_EQ(TY_E_DAMAGED, attempt(path(1))); // nor is it published as if it were a primary
-    expect_behind(path(0));
+    expect_after(path(0));
     go_on(path(0));
     standby.open();
     EXPECT_EQ(TY_E_MISMATCH, standby.step()) << ty_error_text();
@@ -550,7 +550,7 @@ TEST_F(fencing_test, what_was_acknowledged_is_remembered) {
         ASSERT_OK(memory.read("look"));
         EXPECT_EQ(last, memory.known().lsn);
         server.put_back();
-        expect_behind(path(0));
+        expect_after(path(0));
         go_on(path(0));
     }
 }
@@ -664,10 +664,10 @@ TEST_F(fencing_test, two_processes_that_publish_one_heap) {
     EXPECT_EQ(TY_E_BUSY, other.keep(begun));
 }
 
-// Whatever becomes of its notes, a heap that was superseded never goes on (ST20, I25).
+// Whatever becomes of its side records, a heap that was superseded never goes on (ST20, I25).
 TEST_F(fencing_test, notes_that_are_damaged) {
     constexpr off_t notes_at = 2 * 4096;
-    constexpr size_t notes_bytes = 4 * 4096, slot_bytes = 1072; // two slots of two notes, as image.md has them
+    constexpr size_t notes_bytes = 4 * 4096, slot_bytes = 1072; // two slots of two side records, as image.md has them
     first();
     promote(path(1));
     expect_superseded(path(0));

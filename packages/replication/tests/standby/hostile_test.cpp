@@ -1,6 +1,6 @@
-// Goal: whatever is changed, cut, doubled, exchanged or left out of what the engine tells is told, and does nothing
-// (ST1, ST2). Method: each bit of some messages of each kind, each length, each message twice, exchanged, taken away;
-// after each the standby takes the true ones.
+// Goal: whatever is changed, cut, doubled, exchanged or left out of what the engine delivers is reported, and does
+// nothing (ST1, ST2). Method: each bit of some messages of each kind, each length, each message twice, exchanged, taken
+// away; after each the standby takes the true ones.
 #include "support.hpp"
 
 using namespace taiyen;
@@ -28,7 +28,7 @@ protected:
         }
         engine.read_most = 1;
         standby.open();
-        EXPECT_OK(standby.step()); // the first one behind the base
+        EXPECT_OK(standby.step()); // the first one after the base
     }
     std::vector<sim_message> &messages() { return store.logs[TY_ENGINE_RECORDS]; }
     size_t next() const {
@@ -41,7 +41,7 @@ protected:
     static uint64_t message_number(const sim_message &one) {
         return reinterpret_cast<const standby::message_header *>(one.bytes.data())->number;
     }
-    void expect_told(const char *what, size_t at) {
+    void expect_reported(const char *what, size_t at) {
         const uint64_t lsn = standby.last();
         EXPECT_NE(TY_OK, standby.step()) << what << " of " << at;
         EXPECT_EQ(lsn, standby.last()) << what << " of " << at;
@@ -79,15 +79,15 @@ TEST_F(hostile_test, each_bit_and_each_length) {
         if (kinds.insert(message_in(one).header.kind).second) {
             for (size_t bit = 0; bit < good.size() * 8 && !HasFailure(); ++bit) {
                 one.bytes[bit / 8] = static_cast<char>(one.bytes[bit / 8] ^ (1 << bit % 8));
-                expect_told("bit", bit);
+                expect_reported("bit", bit);
                 one.bytes = good;
             }
             for (size_t size = 0; size < good.size() && !HasFailure(); ++size) {
                 one.bytes = good.substr(0, size);
-                expect_told("length", size);
+                expect_reported("length", size);
             }
             one.bytes = good + '\0';
-            expect_told("one byte more", good.size());
+            expect_reported("one byte more", good.size());
             one.bytes = good;
         }
         ASSERT_OK(standby.step());
@@ -102,11 +102,11 @@ TEST_F(hostile_test, twice_exchanged_and_missing) {
         const size_t at = next();
         const std::vector<sim_message> good = messages();
         messages()[at].bytes = good[at - 1].bytes; // the one before once more
-        expect_told("double", at);
+        expect_reported("double", at);
         std::swap((messages() = good)[at].bytes, messages()[at + 1].bytes);
-        expect_told("exchange", at);
+        expect_reported("exchange", at);
         (messages() = good).erase(messages().begin() + std::ptrdiff_t(at));
-        expect_told("gap", at);
+        expect_reported("gap", at);
         messages() = good;
         ASSERT_OK(standby.step());
     }
@@ -125,7 +125,7 @@ TEST_F(hostile_test, a_message_of_somebody_else_is_no_damage) {
     expect_end();
 }
 
-// With right checksums, as who writes to the engine could: the chain of records tells.
+// With right checksums, as who writes to the engine could: the chain of records shows it.
 TEST_F(hostile_test, forged_headers) {
     using header = standby::message_header;
     const struct {
@@ -155,7 +155,7 @@ TEST_F(hostile_test, forged_headers) {
         memcpy(bytes.data(), &h, sizeof h);
         standby::seal_message(bytes);
         one.bytes.assign(bytes.begin(), bytes.end());
-        expect_told(forgery.name, 0);
+        expect_reported(forgery.name, 0);
     }
     one.bytes = good;
     expect_end();
@@ -189,7 +189,7 @@ TEST_F(hostile_test, another_history) {
     anew.expect_like(source);
 }
 
-// So that the place is the same: nothing comes behind it, and it is not what was taken. ST9.
+// So that the place is the same: nothing comes after it, and it is not what was taken. ST9.
 TEST_F(hostile_test, as_many_others_in_place_of_lost_messages) {
     expect_end();
     standby.close();
@@ -229,7 +229,8 @@ TEST_F(hostile_test, lost_records_beside_bases) {
     anew.expect_like(source);
 }
 
-// A base is of no use without the records that it goes on behind: nobody is told that the engine has something (ST4).
+// A base is of no use without the records that it goes on after: nobody is notified that the engine has something
+// (ST4).
 TEST_F(hostile_test, a_base_whose_records_were_lost_is_none) {
     expect_end();
     standby.close();
@@ -249,7 +250,7 @@ TEST_F(hostile_test, a_base_whose_records_were_lost_is_none) {
     EXPECT_EQ(TY_E_NOT_FOUND, anew.make());
     source.close();
     put_base(source, store, engine.table());
-    EXPECT_OK(ty_publisher_wait(publisher.get(), last, patience_ms));
+    EXPECT_OK(ty_publisher_wait(publisher.get(), last, timeout_ms));
     ASSERT_OK(anew.make());
     anew.open();
     anew.catch_up();

@@ -41,7 +41,7 @@ TEST_F(jetstream_test, takes_what_stands_in_its_place_and_nothing_else) {
     for (int n = 0; n < 200; ++n)
         append(one.get(), "one " + std::to_string(n));
     ASSERT_OK(answers(one.get(), 200));
-    // Another writer, which does not know the newest message; and the first one behind it.
+    // Another writer, which does not know the newest message; and the first one after it.
     ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 0));
     append(other.get(), "not");
     EXPECT_EQ(TY_E_MISMATCH, answers(other.get(), 1));
@@ -55,13 +55,13 @@ TEST_F(jetstream_test, takes_what_stands_in_its_place_and_nothing_else) {
     const std::string later = "later"; // the answer may be there before it
     (void)one->append(one->context, TY_ENGINE_RECORDS, later.data(), later.size());
     EXPECT_EQ(TY_E_MISMATCH, answers(one.get(), 202));
-    ASSERT_OK(one->newest(one->context, TY_ENGINE_RECORDS, &last)); // behind all that was sent
+    ASSERT_OK(one->newest(one->context, TY_ENGINE_RECORDS, &last)); // after all that was sent
     const std::vector<std::string> all = read(one.get(), 0);
     ASSERT_EQ(last, all.size());
     ASSERT_LE(201u, last);
     EXPECT_EQ("one 0", all[0]);
     EXPECT_EQ("other", all[200]);
-    if (last == 202) { // it found the place that it expects: messages say themselves what they are behind
+    if (last == 202) { // it found the place that it expects: messages say themselves what they are after
         EXPECT_EQ("later", all[201]);
     }
     EXPECT_EQ(last - 100, read(other.get(), 100).size());
@@ -119,19 +119,19 @@ TEST_F(jetstream_test, leaves_a_server_that_does_not_answer) {
     const std::string urls = server.url() + "," + other.url();
     ASSERT_OK(ty_jetstream_open(urls.c_str(), "hangs", &options, &opened)) << ty_error_text();
     const engine_owner engine(opened);
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
     uint64_t position = 1;
     for (const nats_server *one : {&server, &other}) // which of the two it uses is chance
         one->stop();
     ASSERT_EQ(TY_E_IO, engine->newest(engine->context, TY_ENGINE_RECORDS, &position));
     server.go_on(); // if it is that one, it answers; then the other one
     ty_status status = TY_E_IO;
-    while (status && std::chrono::steady_clock::now() < patience)
+    while (status && std::chrono::steady_clock::now() < deadline)
         status = engine->newest(engine->context, TY_ENGINE_RECORDS, &position);
     EXPECT_OK(status);
     other.go_on();
     server.stop();
-    for (status = TY_E_IO; status && std::chrono::steady_clock::now() < patience;)
+    for (status = TY_E_IO; status && std::chrono::steady_clock::now() < deadline;)
         status = engine->newest(engine->context, TY_ENGINE_RECORDS, &position);
     EXPECT_OK(status);
     EXPECT_EQ(0u, position);
@@ -167,11 +167,11 @@ TEST_F(jetstream_test, goes_on_in_a_cluster) {
     ASSERT_NE(nullptr, engine->warning); // Debian's are of 2.9
     EXPECT_NE(nullptr, strstr(engine->warning, "2.10"));
     const auto put = [&] { // until it is acknowledged
-        uint64_t behind = 0;
+        uint64_t after = 0;
         do {
-            while (engine->newest(engine->context, TY_ENGINE_RECORDS, &behind))
+            while (engine->newest(engine->context, TY_ENGINE_RECORDS, &after))
                 ;
-            ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, behind));
+            ASSERT_OK(engine->begin_session(engine->context, TY_ENGINE_RECORDS, after));
             const std::string text = "one";
             status = engine->append(engine->context, TY_ENGINE_RECORDS, text.data(), text.size());
             uint64_t acknowledged = 0, position = 0;
@@ -252,8 +252,8 @@ TEST(pipe_guard, takes_away_what_was_raised_and_no_more) {
     close(ends[1]);
 }
 
-// It keeps what it has, and takes no more; who waits is told that, and goes on once there is room.
-TEST_F(jetstream_test, a_full_stream_is_told_as_that) {
+// It keeps what it has, and takes no more; a thread that waits is notified, and continues once there is room.
+TEST_F(jetstream_test, a_full_stream_is_reported_as_that) {
     natsConnection *connection = nullptr;
     jsCtx *js = nullptr;
     ASSERT_EQ(NATS_OK, natsConnection_ConnectTo(&connection, server.url().c_str()));
@@ -288,7 +288,7 @@ TEST_F(jetstream_test, a_full_stream_is_told_as_that) {
             status = ty_publish_base(heap_path, engine.get(), &source.options(), nullptr);
         while (status == TY_E_NOT_FOUND);
         ASSERT_OK(status);
-        EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
+        EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, timeout_ms));
     }
     jsCtx_Destroy(js);
     natsConnection_Destroy(connection);
@@ -347,7 +347,7 @@ TEST_F(jetstream_test, streams_that_may_lose_something_are_refused) {
 }
 
 // By somebody else's hand: the stream's place of its newest message stays, and nothing is there.
-TEST_F(jetstream_test, newest_messages_that_were_removed_are_told) {
+TEST_F(jetstream_test, newest_messages_that_were_removed_are_reported) {
     natsConnection *connection = nullptr;
     jsCtx *js = nullptr;
     ASSERT_EQ(NATS_OK, natsConnection_ConnectTo(&connection, server.url().c_str()));
@@ -375,13 +375,13 @@ TEST_F(jetstream_test, newest_messages_that_were_removed_are_told) {
     source.transactions(1);
     source.close();
     const publisher_owner publisher = open_publisher(source.options(), engine.get());
-    EXPECT_EQ(TY_E_DAMAGED, ty_publisher_wait(publisher.get(), 1, patience_ms));
+    EXPECT_EQ(TY_E_DAMAGED, ty_publisher_wait(publisher.get(), 1, timeout_ms));
     jsCtx_Destroy(js);
     natsConnection_Destroy(connection);
 }
 
 // Likewise the bases alone, as servers of 2.9 do it, too: that is a log without a base. The publisher goes on, and the
-// next base stands behind what was removed.
+// next base stands after what was removed.
 TEST_F(jetstream_test, bases_that_were_removed_are_put_anew) {
     const temporary_folder folder;
     const engine_owner engine = open("emptied"), other = open("emptied");
@@ -412,7 +412,7 @@ TEST_F(jetstream_test, bases_that_were_removed_are_put_anew) {
         ASSERT_OK(other->newest(other->context, TY_ENGINE_BASES, &now));
         EXPECT_LT(last, now);
     }
-    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
+    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, timeout_ms));
     standby_of standby(folder.file("standby"), engine.get());
     ASSERT_OK(standby.make());
     standby.open();

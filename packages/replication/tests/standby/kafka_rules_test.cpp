@@ -1,4 +1,4 @@
-// Goal: a message counts as written only right behind the one before it (ST10), and topics that may lose something are
+// Goal: a message counts as written only right after the one before it (ST10), and topics that may lose something are
 // refused (ST8). Method: what decides it is asked itself; no broker is needed. kafka_test.cpp has real ones.
 #include "support.hpp"
 
@@ -12,8 +12,8 @@ using namespace taiyen::standby;
 
 namespace {
 
-TEST(kafka_rules_test, a_message_in_another_place_is_refused) {
-    session_of_places run;
+TEST(kafka_rules_test, a_message_at_another_position_is_refused) {
+    session_of_positions run;
     run.begin(7);
     for (int n = 0; n < 5; ++n)
         run.sent();
@@ -27,7 +27,7 @@ TEST(kafka_rules_test, a_message_in_another_place_is_refused) {
     EXPECT_EQ(TY_E_MISMATCH, run.failed());
     EXPECT_EQ(2u, run.answered());
     EXPECT_EQ(9u, run.last_at());
-    EXPECT_EQ(TY_E_MISMATCH, run.tell("topic"));
+    EXPECT_EQ(TY_E_MISMATCH, run.report("topic"));
     run.begin(7);
     run.sent();
     run.answer(TY_OK, "", 7); // the log was cut meanwhile
@@ -40,8 +40,8 @@ TEST(kafka_rules_test, a_message_in_another_place_is_refused) {
     EXPECT_EQ(0u, run.answered());
 }
 
-TEST(kafka_rules_test, a_message_behind_whatever_there_is) {
-    session_of_places run;
+TEST(kafka_rules_test, a_message_after_whatever_there_is) {
+    session_of_positions run;
     run.begin(TY_ENGINE_ANYWHERE);
     run.sent();
     run.answer(TY_OK, "", 40);
@@ -84,7 +84,7 @@ TEST(kafka_rules_test, topics_that_may_lose_something_are_refused) {
         topic.values[setting] = value;
         EXPECT_EQ(TY_E_UNSUPPORTED, check_topic(topic, options)) << setting << "=" << value;
         EXPECT_NE(nullptr, strstr(ty_error_text(), setting));
-        topic.values.erase(setting); // what is not told counts as wrong
+        topic.values.erase(setting); // what is not reported counts as wrong
         EXPECT_EQ(TY_E_UNSUPPORTED, check_topic(topic, options)) << setting;
         topic.values[setting] = "soon";
         EXPECT_EQ(TY_E_UNSUPPORTED, check_topic(topic, options)) << setting;

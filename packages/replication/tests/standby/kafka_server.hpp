@@ -20,7 +20,7 @@ namespace taiyen::test {
 
 class kafka_server {
 public:
-    static constexpr bool tells_cuts = false; // what is under way is sent again
+    static constexpr bool reports_cuts = false; // what is under way is sent again
     static constexpr const char *why_not = "there is no Kafka (make test-kafka)";
     static bool is_there() {
 #if TAIYEN_WITH_KAFKA

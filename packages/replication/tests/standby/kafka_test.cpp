@@ -55,7 +55,7 @@ TEST_F(kafka_test, takes_what_stands_in_its_place_and_nothing_else) {
         append(one.get(), "one " + std::to_string(n));
     ASSERT_OK(answers(one.get(), 200));
     EXPECT_EQ(200u, newest(other.get()));
-    // Another writer, which does not know the newest message; and the first one behind it.
+    // Another writer, which does not know the newest message; and the first one after it.
     ASSERT_OK(other->begin_session(other->context, TY_ENGINE_RECORDS, 0));
     append(other.get(), "not");
     EXPECT_EQ(TY_E_MISMATCH, answers(other.get(), 1));
@@ -111,7 +111,7 @@ TEST_F(kafka_test, goes_on_when_its_broker_is_back) {
 }
 
 // What is asked comes to an end, and what was sent gets there later, as an earlier session's messages may.
-TEST_F(kafka_test, a_broker_that_hangs_is_told) {
+TEST_F(kafka_test, a_broker_that_hangs_is_reported) {
     kafka_server server;
     ASSERT_TRUE(server.start());
     ty_kafka_options options = TY_KAFKA_OPTIONS_INIT;
@@ -256,7 +256,7 @@ TEST_F(kafka_test, a_topic_that_was_deleted_is_not_taken_for_the_one_before) {
     client other(*shared);
     other.remove("deleted");
     ty_status status = TY_OK;
-    while (status == TY_OK) // a broker tells of it in its own time
+    while (status == TY_OK) // a broker reports it in its own time
         status = engine->begin_session(engine->context, TY_ENGINE_RECORDS, 1);
     EXPECT_EQ(TY_E_IO, status);
     other.make("deleted", 1, {});
@@ -266,7 +266,7 @@ TEST_F(kafka_test, a_topic_that_was_deleted_is_not_taken_for_the_one_before) {
 }
 
 // By somebody else's hand: the places of the newest messages hold nothing.
-TEST_F(kafka_test, newest_messages_that_were_removed_are_told) {
+TEST_F(kafka_test, newest_messages_that_were_removed_are_reported) {
     const auto take = [](const void *, size_t, uint64_t, void *) { return true; };
     const engine_owner engine = open_kafka(*shared, "removed"), marked = open_kafka(*shared, "marked");
     uint64_t position = 0;
@@ -286,7 +286,7 @@ TEST_F(kafka_test, newest_messages_that_were_removed_are_told) {
     source.close();
     for (const engine_owner *each : {&engine, &marked}) {
         const publisher_owner publisher = open_publisher(source.options(), each->get());
-        EXPECT_EQ(TY_E_DAMAGED, ty_publisher_wait(publisher.get(), 1, patience_ms));
+        EXPECT_EQ(TY_E_DAMAGED, ty_publisher_wait(publisher.get(), 1, timeout_ms));
     }
 }
 

@@ -18,18 +18,18 @@ using namespace taiyen::test;
 
 namespace {
 
-// What the processes and the test tell each other, in a file.
+// What the processes and the test send each other, in a file.
 struct shared {
     std::atomic<uint64_t> acknowledged; // the highest count
     std::atomic<uint64_t> steps;        // of any kind
     std::atomic<uint64_t> heard;        // messages that standbys have taken, or more
-    std::atomic<uint64_t> refused;      // primaries that were told
+    std::atomic<uint64_t> refused;      // primaries that were notified
     std::atomic<uint64_t> promoted_at;  // the count that a standby was promoted with
     std::atomic<bool> failed;
 };
 
 constexpr int writers = 2;
-constexpr uint64_t silent_ms = 6000; // behind which a standby takes over
+constexpr uint64_t silent_ms = 6000; // after which a standby takes over
 
 shared *map_shared(const char *path, bool create) {
     const int fd = open(path, O_RDWR | (create ? O_CREAT : 0), 0600);
@@ -160,7 +160,7 @@ private:
             return;
         for (uint64_t at = 1; at < counters; ++at)
             if (block[at] != (block[0] + counters - 1 - at) / (counters - 1))
-                require(ty_error_set(TY_E_DAMAGED, 0, ("a counter is wrong behind " + std::to_string(block[0])).c_str(),
+                require(ty_error_set(TY_E_DAMAGED, 0, ("a counter is wrong after " + std::to_string(block[0])).c_str(),
                                      nullptr, at, ""));
         require(ty_heap_verify(heap_, nullptr, nullptr));
     }

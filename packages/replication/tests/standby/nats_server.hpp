@@ -37,7 +37,7 @@ inline int free_port() {
 
 class nats_server {
 public:
-    static constexpr bool tells_cuts = true; // who waits for an acknowledgement is told that the connection is cut
+    static constexpr bool reports_cuts = true; // a thread that waits sees that the connection is cut
     static constexpr const char *why_not = "there is no nats-server (scripts/setup test installs it)";
     static bool is_there() { return !nats_server_program().empty(); }
 

@@ -19,7 +19,7 @@ void expect_each_once(const sim_store &store, const source_model &source) {
     for (const sim_message &one : store.logs[TY_ENGINE_RECORDS]) {
         const standby::message read = message_in(one);
         bool counts = false;
-        ASSERT_OK(standby::judge(read, &last, &counts));
+        ASSERT_OK(standby::classify(read, &last, &counts));
         if (!counts)
             continue;
         ASSERT_EQ(++number, read.header.number);
@@ -42,7 +42,7 @@ void expect_each_once(const sim_store &store, const source_model &source) {
             ASSERT_OK(ty_feed_check(&position, &record));
             ++lsns;
         }
-        EXPECT_TRUE(standby::same_place(position, read.header.position));
+        EXPECT_TRUE(standby::same_position(position, read.header.position));
     }
     EXPECT_EQ(source.records.back()->record.lsn, position.lsn);
     EXPECT_EQ(position.lsn, begin + lsns);
@@ -56,7 +56,7 @@ uint64_t lsn_in(sim_store &store) {
     for (const sim_message &one : store.logs[TY_ENGINE_RECORDS]) {
         const standby::message read = message_in(one);
         bool counts = false;
-        EXPECT_OK(standby::judge(read, &last, &counts));
+        EXPECT_OK(standby::classify(read, &last, &counts));
         lsn = counts ? read.header.position.lsn : lsn;
     }
     return lsn;
@@ -128,9 +128,9 @@ TEST(publish_test, each_once_over_one_that_also_keeps_what_it_refuses) {
     run({false, 1, 60, std::max(3, effort(6)), 4096, {60, 60, 60, 30, true}});
 }
 
-// Where the publisher fell behind, a new timeline begins, and who waits is not told that a standby has it before a base
-// is there (ST4).
-TEST(publish_test, a_gap_is_told) {
+// Where the publisher fell behind, a new timeline begins, and a thread that waits is not notified that a standby has it
+// before a base is there (ST4).
+TEST(publish_test, a_gap_is_reported) {
     disk files;
     temporary_folder folder;
     sim_store store;
@@ -143,7 +143,7 @@ TEST(publish_test, a_gap_is_told) {
     const publisher_owner first = open_publisher(source.options(), engine.table());
     EXPECT_EQ(TY_E_BUSY, ty_publisher_wait(first.get(), 1, 50));
     put_base(source, store, engine.table());
-    EXPECT_OK(ty_publisher_wait(first.get(), source.records.back()->record.lsn, patience_ms));
+    EXPECT_OK(ty_publisher_wait(first.get(), source.records.back()->record.lsn, timeout_ms));
     standby_of standby(folder.file("standby"), engine.table());
     ASSERT_OK(standby.make());
     standby.open();
@@ -183,7 +183,7 @@ TEST(publish_test, a_gap_is_told) {
     EXPECT_EQ(TY_E_NOT_FOUND, status) << ty_error_text();
     standby.close();
     ASSERT_OK(ty_publish_base(heap_path, engine.table(), &source.options(), nullptr));
-    EXPECT_OK(ty_publisher_wait(first.get(), last, patience_ms));
+    EXPECT_OK(ty_publisher_wait(first.get(), last, timeout_ms));
     standby_of anew(folder.file("anew"), engine.table());
     ASSERT_OK(anew.make());
     anew.open();
@@ -191,7 +191,7 @@ TEST(publish_test, a_gap_is_told) {
     EXPECT_EQ(last, anew.last());
 }
 
-// What comes before the base before is trimmed, and a standby that is too far behind is told.
+// What comes before the base before is trimmed, and a standby that is too far behind is notified.
 TEST(publish_test, old_messages_are_trimmed) {
     disk files;
     temporary_folder folder;

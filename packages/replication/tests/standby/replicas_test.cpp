@@ -38,14 +38,14 @@ struct replicas {
     static replicas &of(void *context) { return *static_cast<replicas *>(context); }
     ty_engine table() {
         ty_engine made = forwarding(this);
-        made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+        made.read = [](void *context, ty_engine_log log, uint64_t after, uint32_t timeout_ms,
                        ty_engine_callback *callback, void *with) {
             replicas &self = of(context);
-            if (self.cursor[log] != behind)
+            if (self.cursor[log] != after)
                 self.readings[log] += 1;
-            self.cursor[log] = behind;
+            self.cursor[log] = after;
             reading reads{&self, log, self.readings[log] % 3 != 0, callback, with};
-            return self.whole->read(self.whole->context, log, behind, timeout_ms, take, &reads);
+            return self.whole->read(self.whole->context, log, after, timeout_ms, take, &reads);
         };
         return made;
     }
@@ -136,7 +136,7 @@ TEST_F(replicas_test, who_is_promoted_has_what_another_replica_has) {
     EXPECT_EQ(source.records.back()->record.lsn, one.report.lsn);
 }
 
-TEST_F(replicas_test, a_publisher_goes_on_behind_what_is_right) {
+TEST_F(replicas_test, a_publisher_goes_on_after_what_is_right) {
     const auto &all = store.logs[TY_ENGINE_RECORDS];
     for (int how = int(wrong::other); how < int(wrong::late) && !HasFailure(); ++how) {
         some.wrong[TY_ENGINE_RECORDS] = {
@@ -145,7 +145,7 @@ TEST_F(replicas_test, a_publisher_goes_on_behind_what_is_right) {
         source.transactions(3);
         source.close();
         const publisher_owner publisher = open_publisher(source.options(), &differing);
-        EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
+        EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, timeout_ms));
     }
     standby_of one(folder.file("standby"), engine.table());
     one.open();
@@ -163,7 +163,7 @@ TEST_F(replicas_test, a_base_is_read_from_another_one) {
 }
 
 // There is none that has it right.
-TEST_F(replicas_test, what_is_wrong_in_all_is_told) {
+TEST_F(replicas_test, what_is_wrong_in_all_is_reported) {
     const auto &all = store.logs[TY_ENGINE_RECORDS];
     const size_t n = all.size() - 2;
     store.logs[TY_ENGINE_RECORDS][n].bytes = instead_of(all[n], all[n - 1], wrong::bit, TY_ENGINE_RECORDS);

@@ -51,7 +51,7 @@ protected:
     struct {
         const ty_engine *whole;
         bool away, deaf;
-        uint64_t hidden_from; // the position from which on nothing is told
+        uint64_t hidden_from; // the position from which on nothing is reported
     } behaves{engine.table(), false, false, UINT64_MAX};
     ty_engine between = [this] {
         ty_engine made = forwarding(&behaves);
@@ -63,14 +63,14 @@ protected:
             *position = std::min(*position, as.hidden_from);
             return status;
         };
-        made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+        made.read = [](void *context, ty_engine_log log, uint64_t after, uint32_t timeout_ms,
                        ty_engine_callback *callback, void *with) {
             const auto &as = *static_cast<decltype(behaves) *>(context);
             if (as.away)
                 return ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again");
-            if (!as.deaf && behind < as.hidden_from)
-                return as.whole->read(as.whole->context, log, behind, timeout_ms, callback, with);
-            // Reading in vain takes as long as it was told to wait, which is what is counted here.
+            if (!as.deaf && after < as.hidden_from)
+                return as.whole->read(as.whole->context, log, after, timeout_ms, callback, with);
+            // Reading in vain takes as long as the caller allows, which is what is counted here.
             std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms));
             return TY_OK;
         };
@@ -150,7 +150,7 @@ TEST_F(silence_test, who_takes_over_waits_for_what_it_does_not_know_yet) {
     EXPECT_OK(ty_standby_take_over(standby.get(), &standby.report));
     EXPECT_EQ(2u, standby.report.term);
     const publisher_owner publisher = open_publisher(source.options(), engine.table());
-    EXPECT_EQ(TY_E_MISMATCH, ty_publisher_wait(publisher.get(), UINT64_MAX, patience_ms));
+    EXPECT_EQ(TY_E_MISMATCH, ty_publisher_wait(publisher.get(), UINT64_MAX, timeout_ms));
 }
 
 } // namespace

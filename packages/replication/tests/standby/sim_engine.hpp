@@ -60,12 +60,12 @@ public:
 
 private:
     struct one_session {
-        uint64_t behind = 0;
+        uint64_t after = 0;
         uint64_t sent = 0;
         uint64_t answered = 0;
         uint64_t last_at = 0;
         ty_status failed = TY_OK;
-        bool gap = false; // one of it was lost: a log that keeps a session's order has none of those behind it
+        bool gap = false; // one of it was lost: a log that keeps a session's order has none of those after it
         std::vector<sim_message> late; // with the position that each is to have
     };
 
@@ -82,7 +82,7 @@ private:
         *position = self.store_.newest(log);
         return TY_OK;
     }
-    static ty_status read(void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+    static ty_status read(void *context, ty_engine_log log, uint64_t after, uint32_t timeout_ms,
                           ty_engine_callback *callback, void *with_context) {
         sim_engine &self = of(context);
         std::vector<sim_message> found;
@@ -91,11 +91,11 @@ private:
             if (self.happens(self.faults_.away))
                 return away();
             self.store_.changed.wait_for(with, std::chrono::milliseconds(timeout_ms),
-                                         [&] { return self.store_.newest(log) > behind; });
-            if (self.store_.newest(log) < behind)
-                return ty_error_set(TY_E_DAMAGED, 0, "read the simulated engine", nullptr, behind, "it lost messages");
+                                         [&] { return self.store_.newest(log) > after; });
+            if (self.store_.newest(log) < after)
+                return ty_error_set(TY_E_DAMAGED, 0, "read the simulated engine", nullptr, after, "it lost messages");
             for (const sim_message &one : self.store_.logs[log])
-                if (one.position > behind && found.size() < self.read_most)
+                if (one.position > after && found.size() < self.read_most)
                     found.push_back(one);
         }
         for (const sim_message &one : found)
@@ -103,11 +103,11 @@ private:
                 break;
         return TY_OK;
     }
-    static ty_status run(void *context, ty_engine_log log, uint64_t behind) {
+    static ty_status run(void *context, ty_engine_log log, uint64_t after) {
         sim_engine &self = of(context);
         const std::lock_guard<std::mutex> with(self.store_.lock);
         one_session next;
-        next.behind = behind;
+        next.after = after;
         next.late = std::move(self.runs_[log].late);
         self.runs_[log] = std::move(next);
         return TY_OK;
@@ -127,10 +127,10 @@ private:
         sim_message message{std::string(static_cast<const char *>(bytes), size), 0};
         if (self.happens(500))
             self.late_ones(log);
-        message.position = r.behind + ++r.sent * self.store_.step;
-        // As JetStream does, each message is judged by its place alone, also behind one that was refused.
+        message.position = r.after + ++r.sent * self.store_.step;
+        // As JetStream does, each message is classified by its place alone, also after one that was refused.
         const bool fits =
-            r.behind == TY_ENGINE_ANYWHERE || self.store_.newest(log) + self.store_.step == message.position;
+            r.after == TY_ENGINE_ANYWHERE || self.store_.newest(log) + self.store_.step == message.position;
         if (r.failed == TY_E_IO && !r.late.empty() && !r.gap) {
             r.late.push_back(std::move(message));
         } else if (r.failed == TY_E_IO || (!fits && !self.faults_.takes_all)) {

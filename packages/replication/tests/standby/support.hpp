@@ -12,7 +12,7 @@
 
 namespace taiyen::test {
 
-inline constexpr uint32_t patience_ms = 60'000; // behind which a test gives up
+inline constexpr uint32_t timeout_ms = 60'000; // after which a test gives up
 
 struct publisher_end {
     void operator()(ty_publisher *publisher) const { ty_publisher_close(publisher); }
@@ -74,7 +74,7 @@ inline void put_base(const source_model &source, sim_store &store, const ty_engi
 // All that there is, with the heap closed.
 inline void publish(const source_model &source, const ty_engine *engine) {
     const publisher_owner publisher = open_publisher(source.options(), engine);
-    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, patience_ms));
+    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.lsn, timeout_ms));
 }
 
 // An engine that leads to self->whole; a test replaces what it wants to see or to change.
@@ -86,14 +86,14 @@ ty_engine forwarding(Self *self) {
         const ty_engine *whole = static_cast<Self *>(context)->whole;
         return whole->newest(whole->context, log, position);
     };
-    made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback,
+    made.read = [](void *context, ty_engine_log log, uint64_t after, uint32_t timeout_ms, ty_engine_callback *callback,
                    void *with) {
         const ty_engine *whole = static_cast<Self *>(context)->whole;
-        return whole->read(whole->context, log, behind, timeout_ms, callback, with);
+        return whole->read(whole->context, log, after, timeout_ms, callback, with);
     };
-    made.begin_session = [](void *context, ty_engine_log log, uint64_t behind) {
+    made.begin_session = [](void *context, ty_engine_log log, uint64_t after) {
         const ty_engine *whole = static_cast<Self *>(context)->whole;
-        return whole->begin_session(whole->context, log, behind);
+        return whole->begin_session(whole->context, log, after);
     };
     made.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
         const ty_engine *whole = static_cast<Self *>(context)->whole;
@@ -157,7 +157,7 @@ public:
     uint64_t last() const { return txn_stats_of(heap_).lsn; }
     void expect_like(const source_model &source) const {
         const std::string state = state_of(heap_), &expected = source.states.at(last());
-        EXPECT_TRUE(expected == state) << difference(expected, state) << "behind transaction " << last();
+        EXPECT_TRUE(expected == state) << difference(expected, state) << "after transaction " << last();
     }
     ty_heap *heap() const { return heap_; }
     ty_standby *get() const { return standby_; }

@@ -15,7 +15,7 @@ protected:
         const publisher_owner publisher = open_publisher(open, publishes[opened++ % 4].table(), primary().c_str());
         store.wait_for(TY_ENGINE_RECORDS, 2);
         base();
-        ASSERT_OK(ty_publisher_wait(publisher.get(), 1, patience_ms));
+        ASSERT_OK(ty_publisher_wait(publisher.get(), 1, timeout_ms));
     }
     std::string primary() const { return folder.file(round % 2 ? "b" : "a"); }
     std::string other() const { return folder.file(round % 2 ? "a" : "b"); }
@@ -34,7 +34,7 @@ protected:
         ASSERT_OK(status);
     }
     void expect_refused(ty_publisher *publisher) {
-        EXPECT_EQ(TY_E_MISMATCH, ty_publisher_wait(publisher, UINT64_MAX, patience_ms));
+        EXPECT_EQ(TY_E_MISMATCH, ty_publisher_wait(publisher, UINT64_MAX, timeout_ms));
         EXPECT_NE(nullptr, strstr(ty_error_text(), "superseded")) << ty_error_text();
         EXPECT_TRUE(report_of(publisher).ended);
         expect_refused_by_itself(primary());
@@ -88,7 +88,7 @@ TEST_F(terms_test, an_old_primary_is_refused_each_time) {
     }
 }
 
-TEST_F(terms_test, other_standbys_are_told) {
+TEST_F(terms_test, other_standbys_are_reported) {
     standby_of first(folder.file("b"), engine.table()), second(folder.file("c"), engine.table());
     ASSERT_OK(first.make());
     ASSERT_OK(second.make());
@@ -124,7 +124,7 @@ TEST_F(terms_test, an_interrupted_promotion_is_ended) {
     standby.open();
     standby.catch_up();
     EXPECT_TRUE(standby.report.promoting);
-    standby.close(); // its place behind the term's message is kept
+    standby.close(); // its place after the term's message is kept
     standby.open();
     ASSERT_OK(standby.step());
     EXPECT_TRUE(standby.report.promoting);

@@ -1,6 +1,6 @@
 // Goal: no false loss is found, and nothing that was acknowledged is void, in any interleaving of sessions whose
-// messages come late (ST1). Method: a model of messages' headers beside judge() and newest_place(), over engines that
-// refuse as JetStream does, and over one that takes all.
+// messages come late (ST1). Method: a model of messages' headers beside classify() and newest_position(), over engines
+// that refuse as JetStream does, and over one that takes all.
 #include "packages/replication/standby/engine_io.hpp"
 #include "packages/replication/standby/receiving.hpp"
 #include "support.hpp"
@@ -23,8 +23,8 @@ struct model_session {
         std::string bytes;
         uint64_t expected;
     };
-    std::deque<sent> way;     // under way, in order
-    std::deque<int64_t> told; // results not read yet: the place, or -1
+    std::deque<sent> way;         // under way, in order
+    std::deque<int64_t> reported; // results not read yet: the place, or -1
     bool failed = false;
 };
 
@@ -38,7 +38,7 @@ struct model {
     std::map<uint64_t, uint64_t> counting; // at -> number
     std::vector<uint64_t> acked;
     tail truth{};
-    size_t judged = 0;
+    size_t classified = 0;
     struct reader {
         tail last{};
         uint64_t at = 0;
@@ -54,32 +54,32 @@ struct model {
         store.add(0, std::move(bytes));
         const message one = message_in(log().back());
         bool counts = false;
-        const ty_status status = judge(one, &truth, &counts);
+        const ty_status status = classify(one, &truth, &counts);
         if (status) {
             ADD_FAILURE() << why << ": " << ty_error_text() << " at " << one.at << " number " << one.header.number
-                          << " behind " << truth.number << " voids " << truth.voids;
+                          << " after " << truth.number << " voids " << truth.voids;
             ++errors;
         }
         if (counts)
             counting[one.at] = one.header.number;
     }
-    bool find(place *at) {
+    bool find(records_end *at) {
         bool found = false;
-        const ty_status status = newest_place(*engine.table(), at, &found);
+        const ty_status status = newest_position(*engine.table(), at, &found);
         if (status) {
-            ADD_FAILURE() << "newest_place: " << ty_error_text();
+            ADD_FAILURE() << "newest_position: " << ty_error_text();
             ++errors;
             return false;
         }
         if (found && at->newest.read.at != truth.at) {
-            ADD_FAILURE() << "newest_place found " << at->newest.read.at << ", not " << truth.at;
+            ADD_FAILURE() << "newest_position found " << at->newest.read.at << ", not " << truth.at;
             ++errors;
             return false;
         }
         return true;
     }
     void send(model_session &s, message_kind kind) {
-        message_header header = header_behind(s.last, kind);
+        message_header header = header_after(s.last, kind);
         header.session = s.last.session;
         header.known_at = s.known_at;
         header.timeline = kind == message_kind::timeline ? header.number : header.timeline;
@@ -89,7 +89,7 @@ struct model {
         s.expected += s.expected == TY_ENGINE_ANYWHERE ? 0 : 1;
     }
     void begin() {
-        place at;
+        records_end at;
         if (!find(&at))
             return;
         model_session s;
@@ -118,7 +118,7 @@ struct model {
             if (one.position == at->first) {
                 const message m = message_in(one);
                 const bool takes = below(2);
-                message_header header = header_behind(m.header, takes ? message_kind::take_over : message_kind::term);
+                message_header header = header_after(m.header, takes ? message_kind::take_over : message_kind::term);
                 header.term = m.header.term + 1;
                 header.session = next_session++;
                 header.known_at = m.at;
@@ -139,21 +139,21 @@ struct model {
         const bool fits = one.expected == TY_ENGINE_ANYWHERE || one.expected == store.newest(0);
         if (fits || keeps)
             add(std::move(one.bytes), "delivered");
-        s.told.push_back(fits ? int64_t(store.newest(0)) : -1);
+        s.reported.push_back(fits ? int64_t(store.newest(0)) : -1);
     }
     void hear(model_session &s) {
-        if (s.told.empty() || s.failed)
+        if (s.reported.empty() || s.failed)
             return;
-        const int64_t told = s.told.front();
-        s.told.pop_front();
-        if (told < 0) {
+        const int64_t reported = s.reported.front();
+        s.reported.pop_front();
+        if (reported < 0) {
             s.failed = true;
             return;
         }
-        s.known_at = uint64_t(told);
+        s.known_at = uint64_t(reported);
         acked.push_back(s.known_at);
         if (!counting.count(s.known_at)) {
-            ADD_FAILURE() << "acknowledged, and does not count: " << told;
+            ADD_FAILURE() << "acknowledged, and does not count: " << reported;
             ++errors;
         }
     }
@@ -163,9 +163,9 @@ struct model {
                 continue;
             const message m = message_in(one);
             bool counts = false;
-            const ty_status status = judge(m, &r.last, &counts);
+            const ty_status status = classify(m, &r.last, &counts);
             if (status) {
-                r.at = UINT64_MAX; // told
+                r.at = UINT64_MAX; // notified
                 return;
             }
             r.at = one.position;

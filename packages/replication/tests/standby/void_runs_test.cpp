@@ -1,5 +1,5 @@
-// Goal: what stands behind void messages (ST1) is passed over by nobody when the log is trimmed, put back or read
-// meanwhile; and nobody is told to remove what may be the only copy (ST21).
+// Goal: what stands after void messages (ST1) is passed over by nobody when the log is trimmed, put back or read
+// meanwhile; and nobody is advised to remove what may be the only copy (ST21).
 // Method: a simulated engine with hooks at each call.
 #include "packages/replication/standby/engine_io.hpp"
 #include "packages/replication/standby/receiving.hpp"
@@ -34,18 +34,18 @@ struct hooked {
                 self.before_append(log, header);
             return self.whole->append(self.whole->context, log, bytes, size);
         };
-        made.begin_session = [](void *context, ty_engine_log log, uint64_t behind) {
+        made.begin_session = [](void *context, ty_engine_log log, uint64_t after) {
             hooked &self = of(context);
             if (self.before_session)
                 self.before_session(log);
-            return self.whole->begin_session(self.whole->context, log, behind);
+            return self.whole->begin_session(self.whole->context, log, after);
         };
-        made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+        made.read = [](void *context, ty_engine_log log, uint64_t after, uint32_t timeout_ms,
                        ty_engine_callback *callback, void *with) {
             hooked &self = of(context);
             if (self.before_read)
-                self.before_read(log, behind, timeout_ms);
-            return self.whole->read(self.whole->context, log, behind, timeout_ms, callback, with);
+                self.before_read(log, after, timeout_ms);
+            return self.whole->read(self.whole->context, log, after, timeout_ms, callback, with);
         };
         made.newest = [](void *context, ty_engine_log log, uint64_t *position) {
             hooked &self = of(context);
@@ -71,22 +71,22 @@ class void_run_test : public testing::Test {
 protected:
     std::vector<sim_message> &messages() { return store.logs[TY_ENGINE_RECORDS]; }
     message newest_counting() {
-        place at;
+        records_end at;
         bool found = false;
-        EXPECT_OK(newest_place(*engine.table(), &at, &found));
+        EXPECT_OK(newest_position(*engine.table(), &at, &found));
         copy = at.newest.bytes;
         message one{};
         EXPECT_OK(read_message(copy.data(), copy.size(), at.newest.read.at, TY_ENGINE_RECORDS, &one));
         return one;
     }
-    // What an earlier session had under way, as JetStream takes it where it fits: its numbers go on behind a message
+    // What an earlier session had under way, as JetStream takes it where it fits: its numbers go on after a message
     // that never came.
     void late_messages(uint64_t count) {
         const message last = newest_counting();
         message_header before = last.header;
         before.checksum += 1;
         for (uint64_t n = 0; n < count; ++n) {
-            message_header header = header_behind(before, message_kind::alive);
+            message_header header = header_after(before, message_kind::alive);
             header.session = last.header.session + 77;
             header.known_at = last.header.known_at;
             const std::vector<uint8_t> bytes = message_of(header);
@@ -131,7 +131,7 @@ protected:
         const publisher_owner publisher = open_publisher(source.options(), engine.table());
         store.wait_for(TY_ENGINE_RECORDS, term + 1); // its timeline
         put_base(source, store, engine.table());
-        EXPECT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms)) << ty_error_text();
+        EXPECT_OK(ty_publisher_wait(publisher.get(), last_lsn(), timeout_ms)) << ty_error_text();
         standby_of made{folder.file(("after " + std::to_string(term)).c_str()), engine.table()};
         ASSERT_OK(made.make()) << ty_error_text();
         made.open();
@@ -143,7 +143,7 @@ protected:
         ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
         options.alive_ms = 1'000'000;
         const publisher_owner publisher = open_publisher(source.options(), to, heap_path, options);
-        EXPECT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms)) << ty_error_text();
+        EXPECT_OK(ty_publisher_wait(publisher.get(), last_lsn(), timeout_ms)) << ty_error_text();
     }
     // The heap is published, with a base.
     void begin() {
@@ -151,7 +151,7 @@ protected:
         {
             const publisher_owner publisher = open_publisher(source.options(), engine.table());
             put_base(source, store, engine.table());
-            ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+            ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), timeout_ms));
         }
     }
     void base() {
@@ -192,8 +192,8 @@ protected:
     std::atomic<uint64_t> wanted{0}, handed{0};
 };
 
-// A standby sleeps behind a void run; behind it messages that counted are acknowledged, and trimmed by bases.
-TEST_F(void_run_test, trimmed_messages_behind_a_void_run_are_not_skipped) {
+// A standby sleeps after a void run; after it messages that counted are acknowledged, and trimmed by bases.
+TEST_F(void_run_test, trimmed_messages_after_a_void_run_are_not_skipped) {
     begin();
     more(3);
     publish_quietly(engine.table());
@@ -211,7 +211,7 @@ TEST_F(void_run_test, trimmed_messages_behind_a_void_run_are_not_skipped) {
 }
 
 // The same within one session, on an engine that keeps what it refuses. NOT_FOUND before 952ff7a2.
-TEST_F(void_run_test, trimmed_messages_of_the_last_session_behind_a_void_run_are_not_skipped) {
+TEST_F(void_run_test, trimmed_messages_of_the_last_session_after_a_void_run_are_not_skipped) {
     sim_engine keeps(store, 1, {0, 0, 0, 0, true}, 4096);
     hooks.whole = keeps.table();
     more(5);
@@ -220,24 +220,24 @@ TEST_F(void_run_test, trimmed_messages_of_the_last_session_behind_a_void_run_are
     {
         const publisher_owner publisher = open_publisher(source.options(), engine.table());
         put_base(source, store, engine.table());
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), timeout_ms));
     }
     more(3);
     gate_acknowledgements();
     {
         const publisher_owner publisher = open_publisher(source.options(), &between, heap_path, options);
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), timeout_ms));
         late_messages(60);
         ASSERT_OK(standby.make());
         standby.open();
         standby.catch_up();
         standby.close();
-        // The session goes on: each message stands behind void ones, so it is refused, and counts all the same.
+        // The session goes on: each message stands after void ones, so it is refused, and counts all the same.
         source.open();
         large_inside();
         wanted = last_lsn();
         source.close();
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms));
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), timeout_ms));
     }
     base();
     base();
@@ -292,8 +292,8 @@ TEST_F(void_run_test, a_publisher_that_starts_while_a_void_run_is_trimmed) {
     more(1);
     wanted = 0;
     std::atomic<bool> trimmed{false};
-    hooks.before_read = [&](ty_engine_log log, uint64_t behind, uint32_t) {
-        if (log == TY_ENGINE_RECORDS && behind == voids_end && !trimmed.exchange(true)) {
+    hooks.before_read = [&](ty_engine_log log, uint64_t after, uint32_t) {
+        if (log == TY_ENGINE_RECORDS && after == voids_end && !trimmed.exchange(true)) {
             EXPECT_OK(engine.table()->trim(engine.table()->context, log, kept_from));
         }
     };
@@ -336,12 +336,12 @@ TEST_F(void_run_test, a_base_that_begins_within_a_record) {
             changed.wait(with, [&] { return within; });
         }
         constexpr uint32_t waits_ms = 1000; // as a base waits for records, and nobody else
-        hooks.before_read = [&](ty_engine_log log, uint64_t behind, uint32_t timeout_ms) {
-            if (log == TY_ENGINE_RECORDS && behind == store.newest(log) && timeout_ms == waits_ms)
+        hooks.before_read = [&](ty_engine_log log, uint64_t after, uint32_t timeout_ms) {
+            if (log == TY_ENGINE_RECORDS && after == store.newest(log) && timeout_ms == waits_ms)
                 go_on();
         };
         EXPECT_OK(ty_publish_base(heap_path, &between, &source.options(), nullptr)) << ty_error_text();
-        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), patience_ms)) << ty_error_text();
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), timeout_ms)) << ty_error_text();
     }
     hooks.before_read = nullptr;
     ASSERT_OK(standby.make()) << ty_error_text();
@@ -372,7 +372,7 @@ TEST_F(void_run_test, a_void_run_that_a_standby_has_read_is_lost) {
 }
 
 // ST21: the engine lost a message that was acknowledged, and the heap has it.
-TEST_F(void_run_test, a_primary_is_not_told_to_remove_its_files) {
+TEST_F(void_run_test, a_primary_is_not_advised_to_remove_its_files) {
     begin();
     large();
     gate_acknowledgements();
@@ -413,7 +413,7 @@ TEST_F(void_run_test, a_timeline_right_before_a_term) {
     {
         const publisher_owner publisher = open_publisher(small.options(), engine.table());
         put_base(small, store, engine.table());
-        ASSERT_OK(ty_publisher_wait(publisher.get(), small.records.back()->record.lsn, patience_ms));
+        ASSERT_OK(ty_publisher_wait(publisher.get(), small.records.back()->record.lsn, timeout_ms));
     }
     ASSERT_OK(standby.make());
     small.open();
@@ -438,7 +438,7 @@ TEST_F(void_run_test, a_timeline_right_before_a_term) {
     standby.close();
     const publisher_owner publisher = open_publisher(small.options(), engine.table());
     put_base(small, store, engine.table());
-    EXPECT_OK(ty_publisher_wait(publisher.get(), small.records.back()->record.lsn + 4, patience_ms))
+    EXPECT_OK(ty_publisher_wait(publisher.get(), small.records.back()->record.lsn + 4, timeout_ms))
         << "nobody is the primary: " << ty_error_text();
     standby_of other{folder.file("other"), engine.table()};
     ASSERT_OK(other.make()) << ty_error_text();

@@ -11,7 +11,7 @@ namespace {
 
 class void_test : public testing::Test {
 protected:
-    // Puts a message behind another one, whatever stands there, and tells what was put.
+    // Puts a message after another one, whatever stands there, and returns what was put.
     message_header put(ty_engine_log log, message_header header, uint64_t run, uint64_t known_at) {
         header.session = run;
         header.known_at = known_at;
@@ -22,11 +22,11 @@ protected:
         return header;
     }
     message_header put_timeline(const message_header &before, uint64_t run, uint64_t known_at = 0) {
-        return put(TY_ENGINE_RECORDS, header_behind(before, message_kind::timeline), run, known_at);
+        return put(TY_ENGINE_RECORDS, header_after(before, message_kind::timeline), run, known_at);
     }
     uint64_t end(ty_engine_log log = TY_ENGINE_RECORDS) const { return store.newest(log); }
     uint64_t put_base_message(message_kind kind, uint64_t begin, uint64_t known_at, uint64_t number = 0) {
-        message_header header = header_behind({}, kind);
+        message_header header = header_after({}, kind);
         header.number = number ? number : ++base_number;
         header.term = header.replication = 1;
         header.begin = begin;
@@ -34,9 +34,9 @@ protected:
         return end(TY_ENGINE_BASES);
     }
     void expect_newest(const message_header &counts) {
-        place at;
+        records_end at;
         bool found = false;
-        ASSERT_OK(newest_place(*engine.table(), &at, &found));
+        ASSERT_OK(newest_position(*engine.table(), &at, &found));
         ASSERT_TRUE(found);
         EXPECT_EQ(counts.checksum, at.newest.read.header.checksum);
         EXPECT_EQ(end(), at.end_at);
@@ -54,7 +54,7 @@ protected:
 };
 
 TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
-    message_header term = header_behind({}, message_kind::term);
+    message_header term = header_after({}, message_kind::term);
     term.term = term.replication = 1;
     term = put(TY_ENGINE_RECORDS, term, 1, 0);
     message_header counts = put_timeline(term, 2), lost = put_timeline(term, 3); // the same place
@@ -70,8 +70,8 @@ TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
 }
 
 // Who began in an empty log, and put its first message when most of it had been trimmed.
-TEST_F(void_test, the_newest_message_is_found_behind_one_that_knows_of_none) {
-    message_header term = header_behind({}, message_kind::term);
+TEST_F(void_test, the_newest_message_is_found_after_one_that_knows_of_none) {
+    message_header term = header_after({}, message_kind::term);
     term.term = term.replication = 1;
     const message_header late = term;
     message_header counts = put(TY_ENGINE_RECORDS, term, 1, 0);
@@ -82,7 +82,7 @@ TEST_F(void_test, the_newest_message_is_found_behind_one_that_knows_of_none) {
     expect_newest(counts);
 }
 
-// What an ended session left under way is told from what is missing: it knows of nothing as late as the last one.
+// What an ended session left under way is known by what is missing: it knows of nothing as late as the last one.
 TEST_F(void_test, late_messages_are_void_however_many_were_before) {
     tail last{100, 5, 7, 3, 0, 900, 0};
     message one{};
@@ -93,26 +93,26 @@ TEST_F(void_test, late_messages_are_void_however_many_were_before) {
     one.header.number = 150;
     one.header.known_at = 899;
     bool counts = true;
-    EXPECT_OK(judge(one, &last, &counts));
+    EXPECT_OK(classify(one, &last, &counts));
     EXPECT_FALSE(counts);
     EXPECT_EQ(1u, last.voids);
-    one.header.known_at = 900; // of the next session, all of whose messages may be behind one that is void
-    EXPECT_EQ(TY_E_NOT_FOUND, judge(one, &last, &counts));
+    one.header.known_at = 900; // of the next session, all of whose messages may be after one that is void
+    EXPECT_EQ(TY_E_NOT_FOUND, classify(one, &last, &counts));
     one.header.number = 102;
-    EXPECT_OK(judge(one, &last, &counts));
+    EXPECT_OK(classify(one, &last, &counts));
     EXPECT_FALSE(counts);
     one.header.number = 101;
-    EXPECT_OK(judge(one, &last, &counts));
+    EXPECT_OK(classify(one, &last, &counts));
     EXPECT_FALSE(counts);
     one.header.known_at = 901;
-    EXPECT_EQ(TY_E_DAMAGED, judge(one, &last, &counts));
+    EXPECT_EQ(TY_E_DAMAGED, classify(one, &last, &counts));
     EXPECT_EQ(100u, last.number);
 }
 
-// An earlier session's late message takes the place of one, which the engine refuses; those behind it fit again.
-TEST_F(void_test, messages_behind_a_refused_one_are_void) {
+// An earlier session's late message takes the place of one, which the engine refuses; those after it fit again.
+TEST_F(void_test, messages_after_a_refused_one_are_void) {
     tail last{134, 5, 7, 3, 0, 900, 0};
-    const auto judged = [&](uint64_t session, uint64_t number, uint64_t known_at, uint64_t previous = 0) {
+    const auto classified = [&](uint64_t session, uint64_t number, uint64_t known_at, uint64_t previous = 0) {
         message one{};
         one.at = last.at + 1 + last.voids;
         one.header.term = 3;
@@ -122,24 +122,24 @@ TEST_F(void_test, messages_behind_a_refused_one_are_void) {
         one.header.known_at = known_at;
         one.header.previous = previous;
         bool counts = false;
-        const ty_status status = judge(one, &last, &counts);
+        const ty_status status = classify(one, &last, &counts);
         EXPECT_EQ(counts, status == TY_OK && previous == 5);
         return status;
     };
-    EXPECT_EQ(TY_E_NOT_FOUND, judged(7, 136, 890)); // nothing stands in the place of 135
-    EXPECT_OK(judged(6, 135, 890));
-    EXPECT_EQ(TY_E_NOT_FOUND, judged(7, 137, 890));
-    EXPECT_OK(judged(7, 136, 890));
-    EXPECT_OK(judged(7, 137, 890));
-    EXPECT_EQ(TY_E_DAMAGED, judged(7, 138, 901)); // 135 was acknowledged, and is lost
-    EXPECT_EQ(TY_E_DAMAGED, judged(7, 134, 890));
-    EXPECT_EQ(TY_E_DAMAGED, judged(7, 135, 890));
-    EXPECT_OK(judged(8, 135, 900, 5));
+    EXPECT_EQ(TY_E_NOT_FOUND, classified(7, 136, 890)); // nothing stands in the place of 135
+    EXPECT_OK(classified(6, 135, 890));
+    EXPECT_EQ(TY_E_NOT_FOUND, classified(7, 137, 890));
+    EXPECT_OK(classified(7, 136, 890));
+    EXPECT_OK(classified(7, 137, 890));
+    EXPECT_EQ(TY_E_DAMAGED, classified(7, 138, 901)); // 135 was acknowledged, and is lost
+    EXPECT_EQ(TY_E_DAMAGED, classified(7, 134, 890));
+    EXPECT_EQ(TY_E_DAMAGED, classified(7, 135, 890));
+    EXPECT_OK(classified(8, 135, 900, 5));
     EXPECT_EQ(135u, last.number);
 }
 
 // ST5: of the kinds of message that begin a term, the one begins it wherever it stands.
-TEST_F(void_test, who_takes_over_does_not_behind_what_it_does_not_know) {
+TEST_F(void_test, who_takes_over_does_not_after_what_it_does_not_know) {
     for (const message_kind kind : {message_kind::term, message_kind::take_over})
         for (const bool follows : {false, true}) {
             tail last{100, 5, 7, 3, 0, 900, 0};
@@ -150,7 +150,7 @@ TEST_F(void_test, who_takes_over_does_not_behind_what_it_does_not_know) {
             one.header.number = follows ? 101 : 99;
             one.header.previous = follows ? 5 : 4;
             bool counts = false;
-            EXPECT_OK(judge(one, &last, &counts));
+            EXPECT_OK(classify(one, &last, &counts));
             EXPECT_EQ(follows || kind == message_kind::term, counts);
             EXPECT_EQ(counts ? 4u : 3u, last.term);
         }
@@ -192,7 +192,7 @@ TEST_F(void_test, the_newest_base_is_found_before_pieces_that_were_refused) {
     EXPECT_EQ(begins[1], newest_base_at());
 }
 
-// Its last message comes behind a message of another writer.
+// Its last message comes after a message of another writer.
 TEST_F(void_test, a_base_whose_end_was_refused_is_none) {
     const uint64_t first = put_base_message(message_kind::base_begin, 0, 0);
     uint64_t known = put_base_message(message_kind::base_end, first, first);
@@ -211,11 +211,11 @@ TEST_F(void_test, a_base_that_does_not_come_is_no_damage) {
     whole = engine.table();
     readings = 0;
     ty_engine deaf = *whole; // but for its first reading
-    deaf.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback,
+    deaf.read = [](void *context, ty_engine_log log, uint64_t after, uint32_t timeout_ms, ty_engine_callback *callback,
                    void *with) {
-        return readings++ ? TY_OK : whole->read(context, log, behind, timeout_ms, callback, with);
+        return readings++ ? TY_OK : whole->read(context, log, after, timeout_ms, callback, with);
     };
-    message_header begin = header_behind({}, message_kind::base_begin), last = begin;
+    message_header begin = header_after({}, message_kind::base_begin), last = begin;
     begin.term = last.term = begin.replication = last.replication = 1;
     put(TY_ENGINE_BASES, begin, 1, 0);
     last.kind = uint32_t(message_kind::base_end);
@@ -251,7 +251,7 @@ TEST_F(void_test, publishers_beside_each_other_lose_nothing) {
         const publisher_owner a = open_publisher(source.options(), one.table()),
                               b = open_publisher(source.options(), other.table());
         for (const publisher_owner *each : {&a, &b})
-            ASSERT_OK(ty_publisher_wait(each->get(), source.records.back()->record.lsn, patience_ms));
+            ASSERT_OK(ty_publisher_wait(each->get(), source.records.back()->record.lsn, timeout_ms));
     }
     standby.open();
     standby.catch_up();

@@ -1,6 +1,6 @@
-// Goal: who waits for the engine waits no longer than it has to, and is told what is missing (ST12); and a read is
-// confirmed only by the heap that is the primary (ST13). Method: heaps published to a simulated engine, of which single
-// calls fail or are held up by the test.
+// Goal: who waits for the engine waits no longer than it has to, and gets an error that says what is missing (ST12);
+// and a read is confirmed only by the heap that is the primary (ST13). Method: heaps published to a simulated engine,
+// of which single calls fail or are held up by the test.
 #include "support.hpp"
 #include "tests/stats.hpp"
 
@@ -143,7 +143,7 @@ TEST_F(waiting_test, a_commit_without_a_base_says_what_is_missing) {
     publisher.reset();
     put_base();
     publish(options);
-    EXPECT_OK(ty_publisher_wait(publisher.get(), lsn, patience_ms));
+    EXPECT_OK(ty_publisher_wait(publisher.get(), lsn, timeout_ms));
     EXPECT_OK(commit());
 }
 
@@ -167,7 +167,7 @@ TEST_F(waiting_test, a_read_of_what_the_engine_has_not_is_not_confirmed) {
     put_base();
     publish();
     EXPECT_OK(commit());
-    EXPECT_OK(ty_publisher_confirm(publisher.get(), patience_ms));
+    EXPECT_OK(ty_publisher_confirm(publisher.get(), timeout_ms));
     const uint64_t before = *block_of(heap);
     gate.deaf = true;
     std::thread commits([this] { EXPECT_OK(commit()); });
@@ -179,7 +179,7 @@ TEST_F(waiting_test, a_read_of_what_the_engine_has_not_is_not_confirmed) {
     }
     EXPECT_EQ(TY_E_BUSY, ty_publisher_confirm(publisher.get(), 300));
     gate.deaf = false;
-    EXPECT_OK(ty_publisher_confirm(publisher.get(), patience_ms));
+    EXPECT_OK(ty_publisher_confirm(publisher.get(), timeout_ms));
     commits.join();
 }
 
@@ -188,7 +188,7 @@ TEST_F(waiting_test, a_read_of_an_old_primary_is_not_confirmed) {
     put_base();
     publish();
     EXPECT_OK(commit());
-    ASSERT_OK(ty_publisher_confirm(publisher.get(), patience_ms));
+    ASSERT_OK(ty_publisher_confirm(publisher.get(), timeout_ms));
     const uint64_t lsn = report_of(publisher.get()).lsn;
     gate.deaf = true; // it hears nothing of what becomes of its messages, and so goes on
     // The two heaps have one address, so the term begins as another one's message.
@@ -211,7 +211,7 @@ TEST_F(waiting_test, a_read_of_an_old_primary_is_not_confirmed) {
     }
     gate.deaf = false;
     EXPECT_OK(ty_publisher_wait(publisher.get(), lsn, 0)); // it was acknowledged
-    EXPECT_EQ(TY_E_MISMATCH, ty_publisher_confirm(publisher.get(), patience_ms)) << ty_error_text();
+    EXPECT_EQ(TY_E_MISMATCH, ty_publisher_confirm(publisher.get(), timeout_ms)) << ty_error_text();
     EXPECT_EQ(TY_E_ARGUMENT, ty_publisher_confirm(nullptr, 0));
 }
 

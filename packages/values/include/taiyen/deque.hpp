@@ -114,8 +114,8 @@ private:
             return error::last();
         const std::uint32_t room = ring()->head.refs;
         const std::uint32_t first = !front ? ring()->first : ring()->first ? ring()->first - 1 : room - 1;
-        const std::size_t behind = std::size_t{ring()->first} + size();
-        value *place = ring()->slots() + (front ? first : behind < room ? behind : behind - room);
+        const std::size_t after = std::size_t{ring()->first} + size();
+        value *place = ring()->slots() + (front ? first : after < room ? after : after - room);
         if (heap_->declare(place, sizeof *place))
             return error::last();
         ring()->first = first;

@@ -210,8 +210,8 @@ private:
     entry *seek(atomic_txn &txn, const Key &key, path *way = nullptr) const {
         entry **tower = const_cast<entry **>(first_), *at = nullptr, *last = nullptr;
         for (unsigned level = levels; level-- > 0;) {
-            const entry *behind = at; // the one of the level above: it is not before the key
-            while ((at = txn[tower[level]]) && at != behind && Less()(txn[at->key].load(), key)) {
+            const entry *after = at; // the one of the level above: it is not before the key
+            while ((at = txn[tower[level]]) && at != after && Less()(txn[at->key].load(), key)) {
                 last = at;
                 tower = links_of(at);
             }

@@ -80,7 +80,7 @@ public:
     T pop(atomic_txn &txn) {
         std::optional<T> value = try_pop(txn);
         if (!value)
-            txn.wait();
+            txn.retry();
         return *value;
     }
     // The same.

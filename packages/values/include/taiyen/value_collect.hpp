@@ -108,7 +108,7 @@ result<std::size_t> collect(value_heap &heap, const std::vector<const void *> &r
 // is safe whatever the bytes of the heap's blocks are; other calls trust them: verify a file first that may be damaged
 // or hostile.
 template <class Function>
-result<void> verify(const value_heap &heap, Function &&tell, const std::vector<const void *> &loose = {});
+result<void> verify(const value_heap &heap, Function &&report, const std::vector<const void *> &loose = {});
 
 namespace detail {
 
@@ -152,7 +152,7 @@ const std::uint8_t *end_of_items(const std::uint8_t *at, const std::uint8_t *end
 template <class Function>
 class value_verifier {
 public:
-    value_verifier(const value_heap &heap, Function &tell) : heap_(heap), tell_(tell) {}
+    value_verifier(const value_heap &heap, Function &report) : heap_(heap), report_(report) {}
 
     bool run(const std::vector<const void *> &loose) {
         has_shapes_ = look_at_names(heap_.space()->shapes, value_kind::tuple, "types");
@@ -187,7 +187,7 @@ private:
     void problem(const std::string &what, const void *where) {
         char place[32];
         std::snprintf(place, sizeof place, " (%p)", where);
-        tell_(what + place);
+        report_(what + place);
         sound_ = false;
     }
     // What it refers to cannot be read.
@@ -421,7 +421,7 @@ private:
                 problem("a container that is stored twice is no suspect", head);
     }
     const value_heap &heap_;
-    Function &tell_;
+    Function &report_;
     bool sound_ = true;
     bool is_safe_ = true;
     bool has_shapes_ = false, has_layouts_ = false;
@@ -446,7 +446,7 @@ inline result<std::size_t> collect(value_heap &heap, const std::vector<const voi
         if (detail::is_container(*head))
             rings.push_back(value::block(head));
     if (before && !before(rings, context))
-        return value_heap::refuse("collect rings: who was told of them has ended it", "see why it did");
+        return value_heap::refuse("collect rings: its callback has ended it", "see why it did");
     if (heap.begin_write())
         return error::last();
     for (value v : rings)
@@ -466,8 +466,8 @@ inline result<std::size_t> collect(value_heap &heap, const std::vector<const voi
 }
 
 template <class Function>
-result<void> verify(const value_heap &heap, Function &&tell, const std::vector<const void *> &loose) {
-    detail::value_verifier<std::remove_reference_t<Function>> verifier(heap, tell);
+result<void> verify(const value_heap &heap, Function &&report, const std::vector<const void *> &loose) {
+    detail::value_verifier<std::remove_reference_t<Function>> verifier(heap, report);
     if (verifier.run(loose))
         return {};
     return value_heap::refuse("verify the values of a heap: something is wrong",

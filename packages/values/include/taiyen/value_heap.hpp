@@ -152,7 +152,7 @@ public:
     }
 
     // Frees blocks that could not be freed when they were released, because memory was short.
-    result<void> settle() {
+    result<void> free_deferred() {
         if (begin_write())
             return error::last();
         drain();
@@ -379,7 +379,7 @@ private:
     std::int32_t shape_number(const value *keys, std::uint32_t count, std::uint32_t dict);
     result<value> try_to_pack(value v);
     result<value> own_tuple(value v);
-    void tell_freed(const detail::value_head *head);
+    void report_freed(const detail::value_head *head);
 
     ty_heap *heap_;
     ty_kind kind_;

@@ -332,7 +332,7 @@ inline ty_status value_heap::clear(detail::value_container *container) {
 
 inline void value_heap::bury(detail::value_head *head) {
     if (freed_)
-        tell_freed(head);
+        report_freed(head);
     if (head->kind == static_cast<std::uint8_t>(value_kind::text)) {
         const std::uint32_t hash =
             reinterpret_cast<const detail::value_data *>(head)->hash; // VA11: no dead key stays remembered
@@ -344,7 +344,7 @@ inline void value_heap::bury(detail::value_head *head) {
     space_->dead = head;
 }
 
-inline void value_heap::tell_freed(const detail::value_head *head) {
+inline void value_heap::report_freed(const detail::value_head *head) {
     const std::uint8_t kind = detail::kind_byte(head);
     if (kind >= static_cast<std::uint8_t>(value_kind::tuple) && kind < detail::body_items)
         return freed_(head, freed_context_);
@@ -354,7 +354,7 @@ inline void value_heap::tell_freed(const detail::value_head *head) {
     const std::uint8_t *item = view.items;
     for (std::uint32_t i = 0; i < view.count; ++i, item = detail::next_item(item))
         if (is_packed(value::block(item)))
-            tell_freed(reinterpret_cast<const detail::value_head *>(item));
+            report_freed(reinterpret_cast<const detail::value_head *>(item));
     freed_(head, freed_context_);
 }
 

@@ -316,19 +316,19 @@ inline result<value> value_heap::pack(value v) {
 
 namespace detail {
 
-// Makes an ordinary, loose container from a packed one. On a failure the blocks made so far are discarded. told: the
-// old and the new place of each container within.
+// Makes an ordinary, loose container from a packed one. On a failure the blocks made so far are discarded. unpacked:
+// the old and the new place of each container within.
 class unpacker {
 public:
     explicit unpacker(value_heap &heap) : heap_(heap) {}
-    std::vector<std::pair<const void *, value>> told;
+    std::vector<std::pair<const void *, value>> unpacked;
 
     result<value> make(const value_head *packed) {
         const packed_view view(heap_.space(), packed);
         result<value> made = heap_.make_container(view.shape ? value_kind::dict : value_kind::list);
         if (!made)
             return made;
-        told.emplace_back(packed, made.value());
+        unpacked.emplace_back(packed, made.value());
         if (fill(view, made.value()))
             return made;
         const error why = error::last();
@@ -425,7 +425,7 @@ inline result<value> value_heap::unpack(value v) {
     drain();
     freed_ = freed;
     value now = value::block(block);
-    for (const auto &[packed, container] : unpacker.told) {
+    for (const auto &[packed, container] : unpacker.unpacked) {
         const value moved = packed == static_cast<const void *>(block) ? value::block(block) : container;
         if (packed == v.address())
             now = moved;

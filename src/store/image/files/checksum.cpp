@@ -15,7 +15,7 @@ uint64_t header_checksum(const journal_header &header) {
 }
 
 uint64_t header_checksum(const chunk_header &header) {
-    // The checksum field stands in the middle of the page: the sum of what is before it seeds the sum of what is behind
+    // The checksum field stands in the middle of the page: the sum of what is before it seeds the sum of what is after
     // it.
     uint64_t before = checksum(&header, offsetof(chunk_header, checksum));
     return checksum(header.entries, sizeof header.entries, before);

@@ -20,22 +20,22 @@ slot_content classify_slot(const image_header &header) {
 
 } // namespace
 
-log_positions mark_of(const image_header &header) {
-    log_positions mark = positions_at_begin(header.log_lsn, header.log_streams);
-    mark.at[0].offset = header.log_position;
-    mark.at[0].generation = header.log_generation;
-    if (mark.count > 1)
-        mark.at[0].lsn = header.log_first_lsn;
-    for (uint64_t p = 1; p < mark.count; ++p)
-        mark.at[p] = header.log_more[p - 1];
-    return mark;
+log_positions redo_point_of(const image_header &header) {
+    log_positions redo_point = positions_at_begin(header.log_lsn, header.log_streams);
+    redo_point.at[0].offset = header.log_position;
+    redo_point.at[0].generation = header.log_generation;
+    if (redo_point.count > 1)
+        redo_point.at[0].lsn = header.log_first_lsn;
+    for (uint64_t p = 1; p < redo_point.count; ++p)
+        redo_point.at[p] = header.log_more[p - 1];
+    return redo_point;
 }
 
-// I20: marks in several log streams are durable with their epoch. A mark with another number of streams is from a
-//      snapshot before the heap had this log.
-void set_mark(image_header &header, const log_positions &mark) {
-    const log_positions at_begin = positions_at_begin(mark.lsn, header.log_streams);
-    const log_positions &fits = mark.count == at_begin.count ? mark : at_begin;
+// I20: the redo points of several log streams are durable with their epoch. A redo point with another number of streams
+//      is from a snapshot before the heap had this log.
+void set_redo_point(image_header &header, const log_positions &redo_point) {
+    const log_positions at_begin = positions_at_begin(redo_point.lsn, header.log_streams);
+    const log_positions &fits = redo_point.count == at_begin.count ? redo_point : at_begin;
     header.log_position = fits.at[0].offset;
     header.log_generation = fits.at[0].generation;
     header.log_lsn = fits.lsn;
@@ -89,8 +89,8 @@ const char *wrong_field(const image_header &header) {
         return "epoch";
     if (header.classes > TY_CLASSES_DENSE)
         return "table of size classes";
-    if (header.log_empty_behind_mark > 1)
-        return "mark of the log's end";
+    if (header.log_empty_after_redo_point > 1)
+        return "redo point in the log";
     if (header.open.number == 0)
         return "number of opens";
     if (header.log_streams == 1 || header.log_streams > log_streams_max || (header.log_streams && !header.log_identity))

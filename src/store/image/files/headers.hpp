@@ -23,8 +23,8 @@ inline bool has_journal(ty_kind kind) {
     return kind == TY_SNAPSHOT || kind == TY_TRANSACTIONAL;
 }
 
-log_positions mark_of(const image_header &header);
-void set_mark(image_header &header, const log_positions &mark);
+log_positions redo_point_of(const image_header &header);
+void set_redo_point(image_header &header, const log_positions &redo_point);
 
 // Closed cleanly with everything checkpointed: the image is the heap, and needs no journal.
 inline bool is_clean(const image_header &header) {

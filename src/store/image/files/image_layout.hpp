@@ -20,23 +20,23 @@ inline constexpr uint32_t image_slot_count = 2;
 
 enum class image_state : uint32_t { closed = 1, open = 2 };
 
-// Notes of other programs (note.h), behind the header slots: two slots of one block for each note. Only their writers
-// write there.
-inline constexpr uint64_t note_magic = 0x746e6e6579696154; // "Taiyennt"
-inline constexpr uint64_t note_slot_count = 2;
-constexpr uint64_t note_offset(uint64_t note, uint64_t slot) {
-    return (image_slot_count + note * note_slot_count + slot) * page_bytes;
+// Side records of other programs (side_record.h), after the header slots: two slots of one block for each side record.
+// Only their writers write there.
+inline constexpr uint64_t side_record_magic = 0x746e6e6579696154; // "Taiyennt"
+inline constexpr uint64_t side_record_slot_count = 2;
+constexpr uint64_t side_record_offset(uint64_t side_record, uint64_t slot) {
+    return (image_slot_count + side_record * side_record_slot_count + slot) * page_bytes;
 }
-struct note_slot {
+struct side_record_slot {
     uint64_t magic;
-    uint32_t note;
+    uint32_t side_record;
     uint32_t bytes;
     uint8_t heap_identity[16];
     uint64_t number; // of writes; its parity is the slot, and the valid slot with the higher number counts
     uint8_t content[1024];
     uint64_t checksum; // of all bytes before it
 };
-static_assert(sizeof(note_slot) == 1072);
+static_assert(sizeof(side_record_slot) == 1072);
 
 // Feature bits that this version knows. A file with an unknown incompatible bit is refused; one with an unknown
 // read-only-compatible bit can be opened for reading only.
@@ -66,7 +66,7 @@ struct image_header {
     uint32_t kind;  // ty_kind
     uint32_t state; // image_state
     uint32_t classes;
-    uint32_t log_empty_behind_mark; // 1: the heap was closed with nothing in its log behind the mark
+    uint32_t log_empty_after_redo_point; // 1: the heap was closed with nothing in its log after the redo point
     uint64_t created_unix_s;
     uint64_t epoch;         // what the image holds
     uint64_t durable_epoch; // acknowledged when this header was written
@@ -99,7 +99,7 @@ static_assert(offsetof(image_header, open) == 200);
 static_assert(offsetof(image_header, source) == 400);
 static_assert(offsetof(image_header, checksum) == 504);
 
-// Where the last processes had their programs and libraries, each once, the newest last. Behind the header in each of
+// Where the last processes had their programs and libraries, each once, the newest last. After the header in each of
 // its slots, as a hint: where the checksum is wrong, nothing is known.
 inline constexpr uint64_t code_places_offset = 1024; // in a slot
 inline constexpr uint32_t code_places_max = 64;
@@ -147,7 +147,7 @@ struct journal_header {
     uint64_t number; // of header writes; the valid slot with the higher number counts
     open_identity open;
     open_identity previous; // the image may still name this one; number 0: it may not
-    uint64_t size_bytes;    // the durable length of the file: no acknowledged batch lies behind it
+    uint64_t size_bytes;    // the durable length of the file: no acknowledged batch lies after it
     uint8_t reserved[40];
     uint64_t checksum; // of all bytes before it
 };
@@ -169,7 +169,7 @@ struct chunk_entry {
 struct chunk_header {
     uint64_t magic;
     uint32_t version;
-    uint32_t count; // of pages behind this header
+    uint32_t count; // of pages after this header
     uint8_t identity[16];
     uint64_t epoch;
     uint64_t nonce;          // of this batch
@@ -190,8 +190,8 @@ static_assert(offsetof(chunk_header, log_position) == 80);
 static_assert(offsetof(chunk_header, entries) == 128);
 
 // For a heap whose log has several log streams: where the epoch stands in them, besides log_position and
-// log_generation. I20: marks of all streams are durable with their epoch. They lie at the end of the entries: each
-// chunk of such a heap has room for them.
+// log_generation. I20: the redo points of all streams are durable with their epoch. They lie at the end of the entries:
+// each chunk of such a heap has room for them.
 inline constexpr uint32_t chunk_pages_max_with_streams = 236;
 struct chunk_streams {
     uint64_t streams;

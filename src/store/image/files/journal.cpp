@@ -9,7 +9,7 @@
 namespace taiyen {
 
 batch *batch_create() {
-    void *memory = os::own_calloc(1, sizeof(batch));
+    void *memory = os::internal_calloc(1, sizeof(batch));
     if (!memory)
         (void)ty_status(
             failure(TY_E_MEMORY, "note a batch of the journal").remedy("free memory, or raise the process's limits"));

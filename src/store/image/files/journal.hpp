@@ -21,7 +21,7 @@ struct batch {
     uint64_t nonce = 0;
     uint64_t start = 0;
     uint64_t end = 0;
-    log_positions mark{};
+    log_positions redo_point{};
     os::array<page_copy> copies; // in order of offset; a later copy of a page wins
 };
 batch *batch_create();
@@ -88,19 +88,19 @@ struct journal_position {
     uint64_t next; // where the batch of `epoch` ended
 };
 
-// What is behind a position.
+// What is after a position.
 struct journal_scan {
     batch_list batches;     // complete, in order
-    uint64_t discarded = 0; // incomplete ones behind them
+    uint64_t discarded = 0; // incomplete ones after them
 };
 
-// Reads all complete batches behind `from` and checks every checksum. A batch that is incomplete although a later one
+// Reads all complete batches after `from` and checks every checksum. A batch that is incomplete although a later one
 // follows, or although `durable_epoch` says that it was acknowledged, is TY_E_DAMAGED; one whose predecessor differs
 // from the image's is TY_E_MISMATCH. Writes nothing.
 ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], journal_position from,
                        uint64_t durable_epoch, uint64_t page_limit, journal_scan *scan);
 
-// Searches the whole journal for tables of batches behind `epoch`, intact or damaged, and reports the entries that are
+// Searches the whole journal for tables of batches after `epoch`, intact or damaged, and reports the entries that are
 // left of them: what such a batch would have brought to the image. A chunk without a valid header is recognized by its
 // pages: one of them matches its entry. What cannot be read is left out.
 struct entry_sink {

@@ -34,30 +34,30 @@ bool header_is_sound(const chunk_header &header) {
            header.count <= (header.flags & chunk_has_streams ? chunk_pages_max_with_streams : chunk_pages_max);
 }
 
-chunk_streams marks_in(const chunk_header &header) {
-    chunk_streams marks{};
+chunk_streams redo_points_in(const chunk_header &header) {
+    chunk_streams redo_points{};
     if (header.flags & chunk_has_streams)
-        memcpy(&marks, &header.entries[chunk_pages_max_with_streams], sizeof marks);
-    return marks;
+        memcpy(&redo_points, &header.entries[chunk_pages_max_with_streams], sizeof redo_points);
+    return redo_points;
 }
 
-log_positions mark_of(const chunk_header &header) {
-    const chunk_streams marks = marks_in(header);
-    log_positions mark = positions_at_begin(header.log_lsn, marks.streams);
-    mark.at[0].offset = header.log_position;
-    mark.at[0].generation = header.log_generation;
-    if (mark.count > 1)
-        mark.at[0].lsn = marks.first_lsn;
-    for (uint64_t p = 1; p < mark.count; ++p)
-        mark.at[p] = marks.more[p - 1];
-    return mark;
+log_positions redo_point_of(const chunk_header &header) {
+    const chunk_streams redo_points = redo_points_in(header);
+    log_positions redo_point = positions_at_begin(header.log_lsn, redo_points.streams);
+    redo_point.at[0].offset = header.log_position;
+    redo_point.at[0].generation = header.log_generation;
+    if (redo_point.count > 1)
+        redo_point.at[0].lsn = redo_points.first_lsn;
+    for (uint64_t p = 1; p < redo_point.count; ++p)
+        redo_point.at[p] = redo_points.more[p - 1];
+    return redo_point;
 }
 
-bool marks_possible(const chunk_streams &marks) {
-    uint64_t highest = marks.first_lsn;
-    for (const stream_position &place : marks.more)
+bool redo_points_possible(const chunk_streams &redo_points) {
+    uint64_t highest = redo_points.first_lsn;
+    for (const stream_position &place : redo_points.more)
         highest = std::max({highest, place.offset, place.lsn});
-    return marks.streams <= log_streams_max && highest <= counter_max;
+    return redo_points.streams <= log_streams_max && highest <= counter_max;
 }
 
 // A chunk that counts, or would if this library knew its version: the chain must not seem to end there.
@@ -75,7 +75,7 @@ ty_status refuse_version(const storage_file &journal, const chunk_header &header
 // A valid checksum only says that the bytes are as written. The epoch is the expected one.
 ty_status check_counters(const storage_file &journal, const chunk_header &header, uint64_t offset) {
     if (header.epoch <= counter_max && header.attempt <= counter_max && header.log_position <= counter_max &&
-        header.log_lsn <= counter_max && marks_possible(marks_in(header)))
+        header.log_lsn <= counter_max && redo_points_possible(redo_points_in(header)))
         return TY_OK;
     return failure(TY_E_DAMAGED, "restore epoch %llu: its numbers in the journal are impossible",
                    (unsigned long long)header.epoch)
@@ -165,7 +165,7 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
         offset += chunk_bytes(header.count);
         if (header.flags & chunk_last) {
             result->end = b->end = offset;
-            b->mark = mark_of(header);
+            b->redo_point = redo_point_of(header);
             if (pages_whole && header.batch_pages == b->copies.count()) {
                 result->found = b;
                 return TY_OK;
@@ -183,13 +183,13 @@ struct contradiction {
     uint64_t offset = 0;
 };
 
-// A batch is begun only when the one before it is durable. So if a chunk of a later epoch stands behind the place of
+// A batch is begun only when the one before it is durable. So if a chunk of a later epoch stands after the place of
 // the expected batch, that batch was acknowledged, and what is wrong with it is damage. Its own first header may be
 // lost: then the next valid header, of the same batch or of the next, is at most one chunk away.
 ty_status find_contradiction(const storage_file &journal, uint64_t place, uint64_t size, const expectation &expected,
                              io_buffer &buffer, contradiction *found) {
     constexpr uint64_t scan_bytes = uint64_t{256} << 10;
-    const uint64_t reach = chunk_bytes(chunk_pages_max) + page_bytes; // a chunk, and the header behind it
+    const uint64_t reach = chunk_bytes(chunk_pages_max) + page_bytes; // a chunk, and the header after it
     uint64_t end = place + reach;
     for (uint64_t at = place; at < end && at + page_bytes <= size;) {
         uint64_t readable = std::min<uint64_t>((std::min(end, size) - at) / page_bytes * page_bytes, scan_bytes);
@@ -208,7 +208,7 @@ ty_status find_contradiction(const storage_file &journal, uint64_t place, uint64
                 *found = {header.epoch, at + i};
                 return TY_OK;
             }
-            if (header.epoch == expected.epoch) { // continue behind it
+            if (header.epoch == expected.epoch) { // continue after it
                 next = at + i + chunk_bytes(header.count);
                 end = next + reach;
                 break;
@@ -300,7 +300,7 @@ void read_what_can_be(const storage_file &journal, uint64_t offset, char *pages,
             memset(pages + i * page_bytes, 0, page_bytes);
 }
 
-// sums: of the pages behind it.
+// sums: of the pages after it.
 bool is_table(const chunk_header &header, const uint64_t *sums, uint64_t count) {
     for (uint64_t i = 0; i < std::min<uint64_t>(count, chunk_pages_max); ++i)
         if (header.entries[i].sum && header.entries[i].sum == sums[i])

@@ -1,4 +1,4 @@
-// The checksums of the image's pages, stored behind them.
+// The checksums of the image's pages, stored after them.
 #pragma once
 
 #include "image_layout.hpp"
@@ -22,7 +22,7 @@ public:
     ty_status write(); // whatever is still buffered
     // Whether the sector of this page's checksum is damaged.
     ty_status is_damaged(uint64_t page, bool *damaged);
-    // The first block at or behind `block` that was ever written; a number beyond the table if none was.
+    // The first block at or after `block` that was ever written; a number beyond the table if none was.
     ty_status next_block(uint64_t block, uint64_t *found) const;
     // Writes all blocks that were ever written again, unchanged; damaged sums become unknown.
     ty_status write_again(uint64_t page_count);

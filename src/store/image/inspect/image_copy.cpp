@@ -26,7 +26,7 @@ struct image_copy {
     io_buffer slots; // the header slots as they were copied, and room to compare
     io_buffer buffer;
     journal_position newest{}; // batch that was copied
-    image_log told{};          // as of that batch
+    image_log log{};           // as of that batch
 };
 
 namespace {
@@ -135,7 +135,7 @@ void note_newest(image_copy &copy, const batch_list &batches) {
     const batch *last = batches.last;
     copy.newest = last ? journal_position{last->epoch, last->nonce, last->end}
                        : journal_position{copy.header.epoch, copy.header.nonce, copy.header.journal_next};
-    copy.told = log_of(copy.header, batches);
+    copy.log = log_of(copy.header, batches);
 }
 
 // The batches that the image may lack.
@@ -159,7 +159,7 @@ ty_status find_new_batches(const image_copy &copy, journal_scan *scan) {
     return scan_journal(copy.journal, copy.header.identity, copy.newest, 0, copy.header.limit_bytes / page_bytes, scan);
 }
 
-// While the headers stay the same, only batches behind those that were copied can be new.
+// While the headers stay the same, only batches after those that were copied can be new.
 ty_status copy_new_batches(image_copy &copy) {
     if (!copy.journal.is_open())
         return TY_OK;
@@ -181,16 +181,16 @@ ty_status read_slots(const image_copy &copy, char *to) {
     return copy.image.read(0, to, slots_bytes);
 }
 
-// log_end is where the copy of the log ends. The log is overwritten only before the mark of a durable batch (L1): so if
-// the newest batch has its mark behind that end, the copy may lack frames.
+// log_end is where the copy of the log ends. The log is overwritten only before the redo point of a durable batch (L1):
+// so if the newest batch has its redo point after that end, the copy may lack frames.
 ty_status log_may_be_cut(image_copy &copy, const log_positions &log_end, bool *cut) {
     journal_scan scan;
     ty_status status = find_new_batches(copy, &scan);
     *cut = false;
     if (const batch *newest = scan.batches.last)
-        for (uint64_t p = 0; p < newest->mark.count; ++p)
-            *cut =
-                *cut || (newest->mark.at[p].offset > log_end.at[p].offset && !fault("copy_misses_an_overwritten_log"));
+        for (uint64_t p = 0; p < newest->redo_point.count; ++p)
+            *cut = *cut ||
+                   (newest->redo_point.at[p].offset > log_end.at[p].offset && !fault("copy_misses_an_overwritten_log"));
     scan.batches.clear();
     return status;
 }
@@ -198,7 +198,7 @@ ty_status log_may_be_cut(image_copy &copy, const log_positions &log_end, bool *c
 } // namespace
 
 ty_status image_copy_begin(const char *path, const ty_open_options &options, copied_files &copies, image_copy **begun) {
-    void *memory = os::own_malloc(sizeof(image_copy));
+    void *memory = os::internal_malloc(sizeof(image_copy));
     if (!memory)
         return failure(TY_E_MEMORY, "copy the files of a heap")
             .at(path)
@@ -244,7 +244,7 @@ ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log
     if (ty_status status = copy.current ? image_copy_unchanged(copy, &same) : TY_OK)
         return status;
     ty_status status = same ? copy_new_batches(copy) : take_all(copy, copies);
-    *log = copy.told;
+    *log = copy.log;
     return status;
 }
 
@@ -265,7 +265,7 @@ ty_status image_copy_unchanged(image_copy &copy, bool *same) {
     return TY_OK;
 }
 
-ty_status image_copy_settle(image_copy &copy) {
+ty_status image_copy_make_durable(image_copy &copy) {
     return copy.journal.is_open() ? copy.journal.flush() : TY_OK;
 }
 

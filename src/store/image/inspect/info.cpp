@@ -36,7 +36,7 @@ void predict_open(const journal_contents &contents, bool receives, ty_info *info
                       : scan.discarded ? TY_RECOVERY_CRASHED_WRITING
                                        : TY_RECOVERY_CRASHED_CHECKPOINTING;
         text = "reads the snapshots that the image does not hold yet from the journal, and opens";
-    } else if (scan.discarded && !info->closed) { // behind the end of one that was closed, nothing counts
+    } else if (scan.discarded && !info->closed) { // after the end of one that was closed, nothing counts
         info->found = TY_RECOVERY_CRASHED_WRITING;
         text = "opens with the last complete snapshot; an incomplete one never counted";
     } else if (!info->closed) {
@@ -100,8 +100,8 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
     if (scan.batches.last)
         info->epoch = scan.batches.last->epoch;
     image_log restored = log_of(header, scan.batches);
-    info->log_position = restored.mark.at[0].offset;
-    info->log_lsn = restored.mark.lsn;
+    info->log_position = restored.redo_point.at[0].offset;
+    info->log_lsn = restored.redo_point.lsn;
     if (log)
         *log = restored;
     if (refusal)

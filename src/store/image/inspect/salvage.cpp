@@ -36,16 +36,16 @@ struct damaged_files {
     }
 };
 
-struct teller {
+struct problem_reporter {
     const salvage_sinks &sinks;
-    uint64_t problems = 0;
+    uint64_t count = 0;
 
-    void tell(const char *text) {
-        ++problems;
+    void report(const char *text) {
+        ++count;
         if (sinks.problem)
             sinks.problem(text, sinks.context);
     }
-    static void tell(void *self, const char *text) { static_cast<teller *>(self)->tell(text); }
+    static void report(void *self, const char *text) { static_cast<problem_reporter *>(self)->report(text); }
 };
 
 // Whether the image is the heap, whatever its journal holds.
@@ -54,23 +54,23 @@ bool needs_no_journal(const damaged_files &files) {
 }
 
 // Anything wrong with the journal ends the chain of batches, and is reported.
-void read_doubtful_journal(damaged_files &files, teller &told) {
+void read_doubtful_journal(damaged_files &files, problem_reporter &problems) {
     const image_header &header = files.header;
     if (files.journal.open(files.journal_path, 0)) {
         if (!needs_no_journal(files))
-            told.tell(ty_error_text());
+            problems.report(ty_error_text());
         return;
     }
     journal_head head;
     journal_fit fit = journal_fit::fits;
     files.journal_whole = true;
     if (read_journal_head(files.journal, header, &head, &fit)) {
-        told.tell(ty_error_text());
+        problems.report(ty_error_text());
         files.journal_whole = false;
     }
     if (scan_journal(files.journal, header.identity, {header.epoch, header.nonce, header.journal_next},
                      header.durable_epoch, header.limit_bytes / page_bytes, &files.scan)) {
-        told.tell(ty_error_text());
+        problems.report(ty_error_text());
         files.journal_whole = false;
     }
 }
@@ -92,7 +92,8 @@ uint64_t state_of(const damaged_files &files) {
     return state;
 }
 
-ty_status read_files(const char *path, const ty_open_options &options, damaged_files &files, teller &told) {
+ty_status read_files(const char *path, const ty_open_options &options, damaged_files &files,
+                     problem_reporter &problems) {
     if (ty_status status = files.image.open(path, 0))
         return status;
     if (ty_status status = resolve_journal(*files.image.storage, path, options.journal_path, &files.journal_path))
@@ -104,20 +105,20 @@ ty_status read_files(const char *path, const ty_open_options &options, damaged_f
     if (ty_status status = read_doubtful_header(files.image, &files.header, &files.doubtful))
         return status;
     if (files.doubtful)
-        told.tell("both headers of the image are damaged; one that makes sense is taken");
-    else if (ty_status status = scrub_headers(files.image, teller::tell, &told))
+        problems.report("both headers of the image are damaged; one that makes sense is taken");
+    else if (ty_status status = scrub_headers(files.image, problem_reporter::report, &problems))
         return status;
     if (files.image_bytes < files.header.sums_offset + sums_table_bytes(files.header.limit_bytes))
-        told.tell("the image is cut short: what stood behind its end is missing");
+        problems.report("the image is cut short: what stood after its end is missing");
     if (has_journal(ty_kind(files.header.kind)))
-        read_doubtful_journal(files, told);
+        read_doubtful_journal(files, problems);
     return TY_OK;
 }
 
 class salvager {
 public:
-    salvager(damaged_files &files, storage_file &out, teller &told, ty_salvage_report &report)
-        : files_(files), out_(out), told_(told), report_(report) {}
+    salvager(damaged_files &files, storage_file &out, problem_reporter &problems, ty_salvage_report &report)
+        : files_(files), out_(out), problems_(problems), report_(report) {}
     salvager(const salvager &) = delete;
     salvager &operator=(const salvager &) = delete;
     ~salvager() {
@@ -145,7 +146,7 @@ public:
             return status;
         if (ty_status status = copy_pages())
             return status;
-        tell_holes();
+        report_holes();
         if (ty_status status = copy_batches())
             return status;
         return repair_header();
@@ -170,16 +171,16 @@ private:
         const uint64_t offset = offset_of(page);
         return offset >= files_.header.clear_offset && offset - files_.header.clear_offset < files_.header.clear_bytes;
     }
-    void tell_page(uint64_t page, bool missing) {
+    void report_page(uint64_t page, bool missing) {
         if (renewed_.contains(page))
             return; // a batch has it
-        header_told_ |= page == 0;
+        header_reported_ |= page == 0;
         ++(missing ? report_.missing_pages : report_.damaged_pages);
-        if (told_.sinks.page)
-            told_.sinks.page(page, missing, told_.sinks.context);
+        if (problems_.sinks.page)
+            problems_.sinks.page(page, missing, problems_.sinks.context);
     }
 
-    // I22: finds the pages that the image has of batches behind the last good epoch, as far as the journal still shows.
+    // I22: finds the pages that the image has of batches after the last good epoch, as far as the journal still shows.
     ty_status find_later_pages() {
         if (!files_.journal.is_open() || needs_no_journal(files_))
             return TY_OK;
@@ -233,14 +234,14 @@ private:
             if (!there || (is_later && !fault("page_of_a_later_snapshot_not_reported")) ||
                 (expected && !is_to_be_cleared(page) && checksum(content, page_bytes) != expected &&
                  !fault("damaged_page_not_reported")))
-                tell_page(page, !there);
+                report_page(page, !there);
         }
         report_.pages += bytes / page_bytes;
         return out_.write(offset, buffer_.data(), bytes);
     }
 
     // I22: reports pages that were written according to the table, and are missing.
-    void tell_holes() {
+    void report_holes() {
         static constexpr char zeros[page_bytes] = {};
         const uint64_t zero_sum = checksum(zeros, page_bytes), pages = files_.header.limit_bytes / page_bytes;
         for (uint64_t page = 0; page < pages; ++page) {
@@ -251,22 +252,22 @@ private:
                 page = block * sums_per_block;
             }
             if (page % sums_per_sector == 0 && page < pages)
-                tell_damaged_sums(page);
+                report_damaged_sums(page);
             const uint64_t expected = page < pages ? sum_of(page) : 0;
             if (expected && expected != zero_sum && !read_.contains(page) && !is_to_be_cleared(page) &&
                 !fault("missing_page_not_reported"))
-                tell_page(page, true);
+                report_page(page, true);
         }
     }
 
-    void tell_damaged_sums(uint64_t page) {
+    void report_damaged_sums(uint64_t page) {
         bool damaged = false;
         if (sums_.is_damaged(page, &damaged) || !damaged)
             return;
         char text[128];
-        snprintf(text, sizeof text, "the checksums of pages %llu to %llu are damaged: damage there cannot be told",
+        snprintf(text, sizeof text, "the checksums of pages %llu to %llu are damaged: damage there cannot be detected",
                  (unsigned long long)page, (unsigned long long)(page + sums_per_sector - 1));
-        told_.tell(text);
+        problems_.report(text);
     }
 
     // I23: an open identifies the heap by page 0, which also says how much of it is used. What is known without it is
@@ -282,12 +283,13 @@ private:
             return status;
         if (ty_status status = find_described_end(heap_descriptor_pages(page.data(), limit), &end))
             return status;
-        if (heap_repair_header(page.data(), base, limit, ty_class_table(files_.header.classes), header_told_, end)) {
-            told_.tell("the heap's header is damaged: what is known without it was put back");
+        if (heap_repair_header(page.data(), base, limit, ty_class_table(files_.header.classes), header_reported_,
+                               end)) {
+            problems_.report("the heap's header is damaged: what is known without it was put back");
             if (ty_status status = out_.write(offset_of(0), page.data(), page_bytes))
                 return status;
         }
-        tell_what_was_cut(page.data());
+        report_cut_pages(page.data());
         return TY_OK;
     }
     // Searches from the last piece backwards.
@@ -309,8 +311,8 @@ private:
         }
         return TY_OK;
     }
-    // I22: where the file was cut, checksums of the pages behind its end are missing, too.
-    void tell_what_was_cut(const void *header_page) {
+    // I22: where the file was cut, checksums of the pages after its end are missing, too.
+    void report_cut_pages(const void *header_page) {
         const uint64_t bytes = std::max(files_.image_bytes, image_pages_offset);
         const uint64_t there = (bytes - image_pages_offset) / page_bytes;
         heap_page_range used[heap_used_max];
@@ -318,7 +320,7 @@ private:
         for (size_t i = 0; i < count && there < files_.header.limit_bytes / page_bytes; ++i)
             for (uint64_t page = std::max(used[i].first, there); page < used[i].first + used[i].count; ++page)
                 if (!read_.contains(page))
-                    tell_page(page, true);
+                    report_page(page, true);
     }
 
     ty_status copy_batches() {
@@ -344,12 +346,12 @@ private:
 
     damaged_files &files_;
     storage_file &out_;
-    teller &told_;
+    problem_reporter &problems_;
     ty_salvage_report &report_;
     os::page_set renewed_; // that a batch has
     os::page_set later_;   // of batches that are not in the new image
     os::page_set read_;
-    bool header_told_ = false;
+    bool header_reported_ = false;
     page_sums sums_;
     io_buffer buffer_;
 };
@@ -375,10 +377,10 @@ image_header header_of_archive(const image_header &damaged, uint64_t epoch) {
     return header;
 }
 
-ty_status write_image(damaged_files &files, storage_file &out, teller &told, ty_salvage_report &report) {
+ty_status write_image(damaged_files &files, storage_file &out, problem_reporter &problems, ty_salvage_report &report) {
     if (ty_status status = out.set_size(image_file_bytes(files.header.limit_bytes)))
         return status;
-    if (ty_status status = salvager(files, out, told, report).run())
+    if (ty_status status = salvager(files, out, problems, report).run())
         return status;
     header_state state;
     state.current = header_of_archive(files.header, report.epoch);
@@ -404,7 +406,8 @@ ty_status name_image(const storage_file &out, const char *creation_path, const c
     return os::call_whole(storage.flush_directory, storage.context, path);
 }
 
-ty_status make_image(damaged_files &files, const char *out_path, teller &told, ty_salvage_report &report) {
+ty_status make_image(damaged_files &files, const char *out_path, problem_reporter &problems,
+                     ty_salvage_report &report) {
     const ty_storage &storage = *files.image.storage;
     if (ty_status status = check_free(storage, out_path))
         return status;
@@ -414,7 +417,7 @@ ty_status make_image(damaged_files &files, const char *out_path, teller &told, t
     storage_file out{&storage};
     ty_status status = out.open_for_creation(creation_path, &files.image);
     if (!status) {
-        if (!(status = write_image(files, out, told, report)) && !(status = check_free(storage, out_path)))
+        if (!(status = write_image(files, out, problems, report)) && !(status = check_free(storage, out_path)))
             status = name_image(out, creation_path, out_path);
         if (status)
             out.remove_quietly(creation_path);
@@ -431,8 +434,8 @@ ty_status make_image(damaged_files &files, const char *out_path, teller &told, t
 ty_status image_salvage(const char *path, const ty_open_options &options, const char *out_path,
                         const salvage_sinks &sinks, ty_salvage_report *report) {
     damaged_files files(*options.storage);
-    teller told{sinks};
-    if (ty_status status = read_files(path, options, files, told))
+    problem_reporter problems{sinks};
+    if (ty_status status = read_files(path, options, files, problems))
         return status;
     const image_header &header = files.header;
     const batch *newest = files.scan.batches.last;
@@ -445,9 +448,9 @@ ty_status image_salvage(const char *path, const ty_open_options &options, const 
     report->epoch = newest ? newest->epoch : header.epoch;
     report->closed = !files.doubtful && header.state == uint32_t(image_state::closed);
     report->state = state_of(files);
-    ty_status status = make_image(files, out_path, told, *report);
+    ty_status status = make_image(files, out_path, problems, *report);
     report->several_moments = may_be_mixed(files) || report->later_pages != 0;
-    report->problems = told.problems;
+    report->problems = problems.count;
     return status;
 }
 
@@ -456,8 +459,8 @@ ty_status image_salvage_log(const char *path, const ty_open_options &options, ui
                             ty_info *info, image_log *log) {
     damaged_files files(*options.storage);
     const salvage_sinks nobody{};
-    teller told{nobody};
-    if (ty_status status = read_files(path, options, files, told))
+    problem_reporter problems{nobody};
+    if (ty_status status = read_files(path, options, files, problems))
         return status;
     if (state_of(files) != state && !fault("salvage_goes_on_from_another_epoch"))
         return failure(TY_E_BUSY, "go on with a damaged heap: its files are not as they were first read")

@@ -136,15 +136,16 @@ private:
         ty_status status = sums_.is_damaged(first, &damaged);
         if (status || !damaged)
             return status;
-        tell("%s: the checksums of pages %llu to %llu, at offset %llu, are damaged: what these pages hold cannot be "
-             "checked",
-             image_.path, (unsigned long long)first, (unsigned long long)(end - 1),
-             (unsigned long long)(header_.sums_offset + first / sums_per_sector * sums_sector_bytes));
+        report_finding(
+            "%s: the checksums of pages %llu to %llu, at offset %llu, are damaged: what these pages hold cannot be "
+            "checked",
+            image_.path, (unsigned long long)first, (unsigned long long)(end - 1),
+            (unsigned long long)(header_.sums_offset + first / sums_per_sector * sums_sector_bytes));
         return TY_OK;
     }
 
     // A path may be long, and the text about its pages follows it.
-    [[gnu::format(printf, 2, 3)]] void tell(const char *format, ...) {
+    [[gnu::format(printf, 2, 3)]] void report_finding(const char *format, ...) {
         char text[TY_STORAGE_PATH_MAX + 256];
         va_list arguments;
         va_start(arguments, format);
@@ -160,11 +161,12 @@ private:
         char last[32] = "";
         if (!one)
             snprintf(last, sizeof last, " to %llu", (unsigned long long)(end - 1));
-        tell("%s: page%s %llu%s at offset %llu %s missing: the file has a hole where %s written (addresses %#llx to "
-             "%#llx of the heap)",
-             image_.path, one ? "" : "s", (unsigned long long)first, last, (unsigned long long)offset_of(first),
-             one ? "is" : "are", one ? "it was" : "they were", (unsigned long long)(header_.base + first * page_bytes),
-             (unsigned long long)(header_.base + end * page_bytes));
+        report_finding(
+            "%s: page%s %llu%s at offset %llu %s missing: the file has a hole where %s written (addresses %#llx to "
+            "%#llx of the heap)",
+            image_.path, one ? "" : "s", (unsigned long long)first, last, (unsigned long long)offset_of(first),
+            one ? "is" : "are", one ? "it was" : "they were", (unsigned long long)(header_.base + first * page_bytes),
+            (unsigned long long)(header_.base + end * page_bytes));
     }
 
     ty_status check_piece(uint64_t offset, uint64_t bytes) {
@@ -181,9 +183,10 @@ private:
                 checksum(buffer_.data() + i * page_bytes, page_bytes) == expected)
                 continue;
             uint64_t address = header_.base + (first + i) * page_bytes;
-            tell("%s: page %llu at offset %llu is not what was written (addresses %#llx to %#llx of the heap)",
-                 image_.path, (unsigned long long)(first + i), (unsigned long long)(offset + i * page_bytes),
-                 (unsigned long long)address, (unsigned long long)(address + page_bytes));
+            report_finding(
+                "%s: page %llu at offset %llu is not what was written (addresses %#llx to %#llx of the heap)",
+                image_.path, (unsigned long long)(first + i), (unsigned long long)(offset + i * page_bytes),
+                (unsigned long long)address, (unsigned long long)(address + page_bytes));
         }
         return TY_OK;
     }

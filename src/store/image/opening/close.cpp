@@ -38,7 +38,7 @@ ty_status holds_data(const image &im, const free_ranges::range &range, bool *hol
 
 // Rewrites checksums that a dead process, or a failed close, may have left half-written, durably, before a header says
 // that the heap was closed: scrub then treats a damaged one as damage.
-ty_status settle_sums(image &im) {
+ty_status make_sums_durable(image &im) {
     if (!im.sums_in_doubt)
         return TY_OK;
     page_sums sums;
@@ -108,10 +108,10 @@ ty_status empty_journal(image &im) {
     return TY_OK;
 }
 
-// settled: the heap has a log, and the last snapshot holds everything in it.
-ty_status write_closed(image &im, bool settled) {
+// log_is_empty: the heap has a log, and the last snapshot holds everything in it.
+ty_status write_closed(image &im, bool log_is_empty) {
     im.header.current.state = uint32_t(image_state::closed);
-    im.header.current.log_empty_behind_mark = settled;
+    im.header.current.log_empty_after_redo_point = log_is_empty;
     im.header.current.durable_epoch = im.durable_epoch;
     if (ty_status status = write_header(im.backing, im.header))
         return status;
@@ -121,13 +121,13 @@ ty_status write_closed(image &im, bool settled) {
 // On failure the heap stays in use, and the disk may hold what it failed to acknowledge: a header that says that the
 // heap is closed. If the disk permits, that header is overwritten at once; else before the next batch counts (I8), or
 // before the next snapshot of an archive heap (I16), which can take no more snapshots where a flush failed (I3).
-ty_status mark_closed(image &im, bool settled) {
-    ty_status status = write_closed(im, settled);
+ty_status mark_closed(image &im, bool log_is_empty) {
+    ty_status status = write_closed(im, log_is_empty);
     if (!status)
         return TY_OK;
     ty_error error = keep_error();
     im.header.current.state = uint32_t(image_state::open);
-    im.header.current.log_empty_behind_mark = 0;
+    im.header.current.log_empty_after_redo_point = 0;
     const bool written = fault("closed_header_stays_after_a_failed_close") ||
                          (!write_header(im.backing, im.header) && !flush_image(im.backing, im.header));
     im.open_named = im.open_named && written;
@@ -138,7 +138,7 @@ ty_status mark_closed(image &im, bool settled) {
 
 // After the last snapshot: everything is checkpointed, and the journal shrinks. On any failure nothing is lost, and
 // this can be repeated.
-ty_status settle_files(image &im) {
+ty_status finish_files(image &im) {
     if (im.kind == TY_ARCHIVE) {
         if (ty_status status = mark_closed(im, false))
             return status;
@@ -149,7 +149,7 @@ ty_status settle_files(image &im) {
     }
     ty_status status = checkpoint_batches(im);
     if (!status)
-        status = settle_sums(im);
+        status = make_sums_durable(im);
     if (!status)
         status = punch_free_pages(im);
     if (!status)
@@ -157,9 +157,9 @@ ty_status settle_files(image &im) {
     return status ? status : mark_closed(im, im.kind == TY_TRANSACTIONAL);
 }
 
-ty_status final_snapshot(image &im, const log_positions *mark) {
+ty_status final_snapshot(image &im, const log_positions *redo_point) {
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(im.heap, mark, nullptr, &epoch))
+    if (ty_status status = image_snapshot_start(im.heap, redo_point, nullptr, &epoch))
         return status;
     return has_journal(im.kind) ? image_snapshot_wait(im.heap, epoch) : TY_OK;
 }
@@ -172,16 +172,16 @@ ty_status teardown_after(image *im, ty_status status) {
 
 } // namespace
 
-ty_status image_close(ty_heap *heap, const log_positions *mark) {
+ty_status image_close(ty_heap *heap, const log_positions *redo_point) {
     image *im = image_of(heap);
     if (im->fork.forked())
         return check_writer(*im, "close a heap");
     if (im->read_only)
         return teardown_after(im, TY_OK);
-    if (ty_status status = final_snapshot(*im, mark))
+    if (ty_status status = final_snapshot(*im, redo_point))
         return status;
     worker_stop(*im);
-    if (settle_files(*im)) {
+    if (finish_files(*im)) {
         ty_error error = keep_error();
         (void)worker_start(*im); // without threads, calls do its work
         return report_again(error);
@@ -200,7 +200,7 @@ ty_status image_discard(ty_heap *heap) {
     // journal. An archive heap's memory may be on the disk in part; so may a snapshot that failed, or its last chunks.
     const bool clean = im->kind != TY_ARCHIVE &&
                        (im->writer.failed_epoch <= im->durable_epoch || fault("closed_after_a_failed_snapshot"));
-    if (clean && settle_sums(*im) == TY_OK)
+    if (clean && make_sums_durable(*im) == TY_OK)
         (void)write_closed(*im, false);
     return teardown_after(im, TY_OK);
 }
@@ -225,7 +225,7 @@ void image_teardown(image *im) {
     if (!forked) { // another thread may have been changing these at the fork
         copies_stop(*im);
         im->ahead.release();
-        im->aside.release();
+        im->paused.release();
         im->writer.ring.destroy();
         batch_destroy(im->writer.target);
         im->unapplied.clear();

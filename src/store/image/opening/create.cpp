@@ -132,7 +132,7 @@ ty_status refuse_other_heap(const image &im, const journal_trace &trace) {
     char identity[2 * sizeof trace.heap_identity + 1];
     for (size_t i = 0; i < sizeof trace.heap_identity; ++i)
         snprintf(identity + 2 * i, 3, "%02x", trace.heap_identity[i]);
-    if (im.own_journal_name)
+    if (im.default_journal_name)
         return failure(TY_E_MISMATCH, "make a journal: one is there, of a heap without an image, %s", identity)
             .at(im.journal_path)
             .remedy("put the image that belongs to it back, or move the journal away");
@@ -157,7 +157,7 @@ ty_status check_journal_place(image &im) {
         return status;
     const uint8_t *identity = im.header.current.identity;
     const bool ours = !memcmp(trace.heap_identity, identity, sizeof trace.heap_identity);
-    if (trace.used || (!ours && !im.own_journal_name && !fault("journal_of_another_heap_replaced")))
+    if (trace.used || (!ours && !im.default_journal_name && !fault("journal_of_another_heap_replaced")))
         return refuse_other_heap(im, trace);
     return TY_OK;
 }

@@ -31,7 +31,7 @@ ty_status finish_clearing(image &im) {
 ty_status grow_files(image &im, uint64_t limit_bytes) {
     image_header &header = im.header.current;
     uint64_t table_bytes = sums_table_bytes(header.limit_bytes);
-    // Behind the heap's pages, and behind the old table: with a small growth of a large heap the two would overlap.
+    // After the heap's pages, and after the old table: with a small growth of a large heap the two would overlap.
     uint64_t new_table = image_pages_offset + limit_bytes;
     if (new_table < header.sums_offset + table_bytes)
         new_table = header.sums_offset + table_bytes;

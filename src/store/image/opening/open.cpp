@@ -27,7 +27,7 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
     im->backing = {options.storage, nullptr, im->image_path};
     im->journal = {options.storage, nullptr, im->journal_path};
     im->read_only = opens_for_reading(options.mode);
-    im->own_journal_name = !options.journal_path;
+    im->default_journal_name = !options.journal_path;
     im->background = options.background;
     im->journal_limit_bytes = options.journal_limit_bytes;
     im->copies.bound_bytes = options.memory_bytes;
@@ -54,7 +54,7 @@ ty_open_options with_defaults(const ty_open_options &given) {
     return options;
 }
 
-ty_recovery_state judge_files(const image_header &header, const journal_scan &scan, bool copied) {
+ty_recovery_state classify_files(const image_header &header, const journal_scan &scan, bool copied) {
     if (header.state == uint32_t(image_state::closed))
         return scan.batches.count ? TY_RECOVERY_CLOSED_BATCHES : TY_RECOVERY_CLOSED;
     if (copied)
@@ -104,7 +104,7 @@ ty_status open_files(image &im, image_opening &state) {
         return status;
     im.head = state.journal.head;
     im.sums_in_doubt = !closed;
-    state.report.found = judge_files(header, state.journal.scan, state.options.mode == TY_OPEN_COPY);
+    state.report.found = classify_files(header, state.journal.scan, state.options.mode == TY_OPEN_COPY);
     state.report.image_epoch = header.epoch;
     return TY_OK;
 }
@@ -131,9 +131,9 @@ ty_status ask_for_log(const image &im, image_opening &state) {
 // A detach died between its two headers: the older one still names a log, and the newer one may not be durable. A power
 // cut must not leave the older one when another log has replaced the one that it names.
 ty_status finish_detach(image &im, const image_opening &state) {
-    if (ty_status status = settle_journal(im, state.journal.scan.batches))
+    if (ty_status status = make_journal_durable(im, state.journal.scan.batches))
         return status;
-    if (ty_status status = settle_image(im, false)) // the older one was read
+    if (ty_status status = make_image_durable(im, false)) // the older one was read
         return status;
     return write_header_twice(im.backing, im.header);
 }
@@ -187,20 +187,20 @@ ty_status make_ready(image &im, const image_opening &state) {
 
 // The layer above takes what it needs, as early as possible: its part of the memory must be in place. Then it may
 // refuse the heap.
-ty_status start_upper(image &im, image_opening &state) {
+ty_status start_client(image &im, image_opening &state) {
     const bool grows = im.heap && !im.read_only && heap_limit(im.heap) != im.mapped_bytes;
     if (!im.heap || grows)
         return TY_OK;
-    if (state.log.identity && !state.upper_started) {
-        state.upper_started = true;
+    if (state.log.identity && !state.client_started) {
+        state.client_started = true;
         if (ty_status status = state.hook->start(state.hook->context, im.heap))
             return status;
     }
-    const bool late = fault("code_judged_after_the_first_write") && !im.read_only && !state.begun;
-    if (!state.hook || !state.hook->judge || state.judged || late)
+    const bool late = fault("code_checked_after_the_first_write") && !im.read_only && !state.begun;
+    if (!state.hook || !state.hook->validate || state.validated || late)
         return TY_OK;
-    state.judged = true;
-    return state.hook->judge(state.hook->context, im.heap);
+    state.validated = true;
+    return state.hook->validate(state.hook->context, im.heap);
 }
 
 // Changes what the header says: a log or none.
@@ -216,11 +216,11 @@ ty_status change_header(image &im, image_opening &state) {
 // A missing journal or log is created before anything else: the older header may need one, and the newer one is in
 // doubt while it is written again. The newer one says that none is needed; until a file exists, it must stay (I3). A
 // recreated log is not the one that the older header names: then that header is written first (change_header).
-ty_status settle_files(image &im, image_opening &state) {
+ty_status make_files_durable(image &im, image_opening &state) {
     const uint64_t named_log = im.header.current.log_identity;
     const bool replaces_log = named_log && state.log.identity && named_log != state.log.identity;
     bool made = false;
-    if (ty_status status = settle_name(im))
+    if (ty_status status = make_name_durable(im))
         return status;
     if ((replaces_log && !fault("log_made_anew_beside_a_header_in_doubt")) ||
         (state.journal.missing && !fault("journal_made_anew_beside_a_header_in_doubt")))
@@ -232,15 +232,15 @@ ty_status settle_files(image &im, image_opening &state) {
     state.report.journal_recreated = state.journal.missing;
     ty_status status = make_log(im, state);
     if (!status)
-        status = start_upper(im, state);
+        status = start_client(im, state);
     if (status) {
         if (made && !detach_unfinished(im, state)) // nothing else was written yet (I7)
             im.journal.remove_quietly(im.journal_path);
         return status;
     }
-    if ((status = settle_journal(im, state.journal.scan.batches)))
+    if ((status = make_journal_durable(im, state.journal.scan.batches)))
         return status;
-    if (!replaces_log && (status = settle_image(im, state.report.header_repaired)))
+    if (!replaces_log && (status = make_image_durable(im, state.report.header_repaired)))
         return status;
     return renew_batches(im, state.journal.scan.batches);
 }
@@ -268,14 +268,14 @@ ty_status change_files(image &im, image_opening &state) {
     if (attaches)
         im.kind = TY_SNAPSHOT; // for its memory: the header follows
     if (fault("files_changed_before_all_are_checked") && !im.read_only)
-        if (ty_status status = settle_image(im, state.report.header_repaired))
+        if (ty_status status = make_image_durable(im, state.report.header_repaired))
             return status;
     if (ty_status status = check_all(im, state, limit_bytes, attaches, checkpoints); status || im.read_only)
         return status;
     if (im.journal.is_open() && !attaches)
         if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may have changed
             return status;
-    if (ty_status status = settle_files(im, state))
+    if (ty_status status = make_files_durable(im, state))
         return status;
     if (ty_status status = finish_clearing(im))
         return status;
@@ -403,21 +403,21 @@ void take_over_batches(image &im, image_opening &state) {
     im.durable_epoch = newest ? newest->epoch : header.epoch;
     state.report.epoch = im.durable_epoch; // a growth continues to an epoch of its own
     im.durable_nonce = newest ? newest->nonce : header.nonce;
-    im.durable_mark = newest ? newest->mark : mark_of(header);
+    im.durable_redo_point = newest ? newest->redo_point : redo_point_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
-    const bool has_marks = header.log_streams && !fault("entries_where_the_marks_stand");
-    im.chunk_pages =
-        has_marks ? chunk_pages_max_with_streams : chunk_pages_max; // I20: each chunk has room for the marks
+    const bool has_redo_points = header.log_streams && !fault("entries_where_the_redo_point_is");
+    im.chunk_pages = has_redo_points ? chunk_pages_max_with_streams
+                                     : chunk_pages_max; // I20: each chunk has room for the redo points
     im.unapplied = state.journal.scan.batches;
     state.journal.scan.batches = {};
 }
 
-// The mark must be durable before anything that needs it is built on it.
+// The redo point must be durable before anything that needs it is built on it.
 ty_status mark_open(image &im, const image_opening &state) {
     if (state.options.code != TY_CODE_IGNORED) // else words of code do not depend on this process
         add_code_place(im.header.places, os::find_code_zones());
     im.header.current.state = uint32_t(image_state::open);
-    im.header.current.log_empty_behind_mark = 0;
+    im.header.current.log_empty_after_redo_point = 0;
     im.header.current.owner_process = os::process_id();
     // An archive's pages may reach the disk at any moment from now on: both headers must say so before (I16).
     if (im.kind == TY_ARCHIVE)
@@ -425,7 +425,7 @@ ty_status mark_open(image &im, const image_opening &state) {
     if (ty_status status = write_header(im.backing, im.header))
         return status;
     // The log's first commit may reach the disk, after which a missing log is a loss. A snapshot heap's first batch
-    // makes the mark durable (I8).
+    // makes the redo point durable (I8).
     return im.kind == TY_SNAPSHOT ? TY_OK : name_open(im, state.hook);
 }
 
@@ -447,7 +447,7 @@ ty_status begin_open(image &im, image_opening &state) {
 heap_owner snapshot_owner(image &im) {
     heap_owner owner{};
     owner.context = &im;
-    owner.create_table = create_table_aside;
+    owner.create_table = create_claimed_table;
     owner.provide = [](void *, void *address, size_t bytes) {
         os::dump(address, bytes, true);
         return TY_OK;
@@ -471,13 +471,13 @@ ty_status image_open(const char *path, const ty_open_options &given, const image
     ty_status status = open_or_create(*im, state);
     if (!status) {
         take_over_batches(*im, state);
-        if (!(status = start_heap(*im, state)) && !(status = grow_heap(*im)) && !(status = start_upper(*im, state)))
+        if (!(status = start_heap(*im, state)) && !(status = grow_heap(*im)) && !(status = start_client(*im, state)))
             leave_unused_out_of_dumps(*im);
     }
     if (status) {
         ty_error error = keep_error();
         error.status = status;
-        if (state.upper_started)
+        if (state.client_started)
             state.hook->give_up(state.hook->context);
         if (state.made)
             remove_files(*im);

@@ -46,9 +46,9 @@ ty_status check_counters(const image &im, const image_opening &state) {
     const char *name = counter_above(im.header.current, most);
     if (!name && std::max(journal.number, journal.open.number) > most)
         name = "number in the journal's header";
-    uint64_t highest = newest ? std::max(newest->epoch, newest->mark.lsn) : 0;
-    for (uint64_t p = 0; newest && p < newest->mark.count; ++p)
-        highest = std::max({highest, newest->mark.at[p].offset, newest->mark.at[p].lsn});
+    uint64_t highest = newest ? std::max(newest->epoch, newest->redo_point.lsn) : 0;
+    for (uint64_t p = 0; newest && p < newest->redo_point.count; ++p)
+        highest = std::max({highest, newest->redo_point.at[p].offset, newest->redo_point.at[p].lsn});
     if (!name && highest > most)
         name = "number of a snapshot in the journal";
     if (!name)

@@ -12,8 +12,8 @@ struct image_opening {
     journal_contents journal;
     bool made = false;                 // the heap's files, under their names
     bool begun = false;                // begin_open was called
-    bool upper_started = false;        // the hook's start was called
-    bool judged = false;               // and its judge
+    bool client_started = false;       // the hook's start was called
+    bool validated = false;            // and its validate
     uint64_t checkpointed_batches = 0; // before the heap was mapped
     uint64_t checkpointed_pages = 0;
     uint64_t started_ns = os::now_ns();
@@ -69,12 +69,12 @@ ty_status grow_files(image &im, uint64_t limit_bytes);
 // grow.cpp: clears what a growth left to clear, if anything.
 ty_status finish_clearing(image &im);
 
-// settle.cpp: makes durable what the open believes, the newest batch and the header. Changes nothing.
-ty_status settle_journal(image &im, const batch_list &batches);
+// make_durable.cpp: makes durable what the open believes, the newest batch and the header. Changes nothing.
+ty_status make_journal_durable(image &im, const batch_list &batches);
 // The journal's name. Changes nothing, and no other folder is flushed later: the journal may be renamed while the heap
 // is open.
-ty_status settle_name(const image &im);
-ty_status settle_image(image &im, bool other_slot_damaged);
+ty_status make_name_durable(const image &im);
+ty_status make_image_durable(image &im, bool other_slot_damaged);
 // After both: rewrites what a flush alone may not make durable. A write that a failed flush covered stays in doubt
 // whatever is flushed later, and the process that saw the failure may have died. So unless the header names the newest
 // batch as durable, all batches are written again, beside the old ones, which stay unchanged until both headers name

@@ -34,7 +34,7 @@ void leave_to_parent(void *context) {
 } // namespace
 
 heap_owner archive_owner(image &im) {
-    heap_owner owner{&im, provide_blocks, nullptr, false, false, create_table_aside};
+    heap_owner owner{&im, provide_blocks, nullptr, false, false, create_claimed_table};
     owner.forked = leave_to_parent;
     return owner;
 }

@@ -83,7 +83,7 @@ void batch_durable(image &im) {
     batch_writer &writer = im.writer;
     batch *b = writer.target;
     b->end = writer.position;
-    b->mark = im.durable_mark = writer.mark;
+    b->redo_point = im.durable_redo_point = writer.redo_point;
     im.unapplied.append(b);
     im.durable_epoch = b->epoch;
     im.durable_nonce = b->nonce;
@@ -137,18 +137,18 @@ ty_status take_slot(image &im, uint32_t *slot) {
     }
 }
 
-// I20: marks in several log streams are durable with their epoch.
-void put_mark(chunk_header &header, const log_positions &mark) {
-    header.log_position = mark.at[0].offset;
-    header.log_generation = mark.at[0].generation;
-    header.log_lsn = mark.lsn;
-    if (mark.count == 1)
+// I20: the redo points of several log streams are durable with their epoch.
+void put_redo_point(chunk_header &header, const log_positions &redo_point) {
+    header.log_position = redo_point.at[0].offset;
+    header.log_generation = redo_point.at[0].generation;
+    header.log_lsn = redo_point.lsn;
+    if (redo_point.count == 1)
         return;
     header.flags |= chunk_has_streams;
-    chunk_streams marks{mark.count, mark.at[0].lsn, {}, 0};
-    for (uint64_t p = 1; p < mark.count; ++p)
-        marks.more[p - 1] = mark.at[p];
-    memcpy(&header.entries[chunk_pages_max_with_streams], &marks, sizeof marks);
+    chunk_streams redo_points{redo_point.count, redo_point.at[0].lsn, {}, 0};
+    for (uint64_t p = 1; p < redo_point.count; ++p)
+        redo_points.more[p - 1] = redo_point.at[p];
+    memcpy(&header.entries[chunk_pages_max_with_streams], &redo_points, sizeof redo_points);
 }
 
 // Passes a filled chunk on.
@@ -172,7 +172,7 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
     header->flags = last ? chunk_last : 0;
     header->batch_pages = last ? b.copies.count() + count : 0;
     if (last)
-        put_mark(*header, writer.mark);
+        put_redo_point(*header, writer.redo_point);
     writer.ring.slots[slot] = {writer.position, b.copies.count(), count, staging::none};
     writer.ring.put(writer.ring.filled, slot);
     for (uint32_t i = 0; i < count; ++i)
@@ -186,7 +186,7 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
 
 } // namespace
 
-// Other threads may write to the page meanwhile (early write-back, running snapshots): a torn copy is then superseded
+// Other threads may write to the page meanwhile (early write-back, fuzzy snapshots): a torn copy is then superseded
 // by a later one, since the page was protected before it was copied, or by a log record of the store (I17: it is in the
 // batch, or dirty again). So ThreadSanitizer ignores this function.
 [[gnu::no_sanitize_thread]] void copy_page(char *to, const char *from) {
@@ -203,11 +203,11 @@ ty_status staging::create(size_t bytes) {
     count = count < slots_min ? slots_min : count;
     count = count < none ? count : none - 1;
     slot_count = static_cast<uint32_t>(count);
-    slots = static_cast<staging_slot *>(os::own_calloc(count, sizeof *slots));
+    slots = static_cast<staging_slot *>(os::internal_calloc(count, sizeof *slots));
     if (!slots)
         return failure(TY_E_MEMORY, "make a table of %zu staging slot%s", count, plural(count))
             .remedy("free memory, or raise the process's limits");
-    if (ty_status status = memory.create_aside(count * staging_slot_bytes, os::huge_page_bytes))
+    if (ty_status status = memory.create_claimed(count * staging_slot_bytes, os::huge_page_bytes))
         return status;
     return memory.provide(slots_min * staging_slot_bytes);
 }

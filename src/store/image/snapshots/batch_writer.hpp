@@ -41,7 +41,7 @@ struct staging {
     os::space memory{}; // of as many slots as were ever needed
     staging_slot *slots = nullptr;
     uint32_t slot_count = 0;
-    uint32_t touched = 0;     // slots that may be in memory; those behind were not used since memory was released
+    uint32_t touched = 0;     // slots that may be in memory; those after were not used since memory was released
     uint32_t empty = none;    // a stack of touched ones
     line filled;              // wait for their checksums
     line summed;              // wait to be written
@@ -78,9 +78,9 @@ struct batch_writer {
     batch *target; // copies are complete up to `filled`, their sums up to `written`
     uint64_t previous_nonce;
     uint64_t attempt;
-    uint64_t position;  // in the journal, of the next chunk
-    log_positions mark; // of the epoch; known when its last pages are
-    uint32_t filled;    // chunks passed on
+    uint64_t position;        // in the journal, of the next chunk
+    log_positions redo_point; // of the epoch; known when its last pages are
+    uint32_t filled;          // chunks passed on
     uint32_t written;
     uint32_t active;  // threads that checksum or write a chunk now
     uint32_t writing; // threads that write one now

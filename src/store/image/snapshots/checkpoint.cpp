@@ -39,8 +39,8 @@ private:
     };
 
     ty_status mark(const batch *first, const batch *last, uint64_t count) {
-        auto *references = static_cast<reference *>(os::own_malloc(count * sizeof(reference)));
-        bits_ = static_cast<uint64_t *>(os::own_calloc((count + 63) / 64, sizeof *bits_));
+        auto *references = static_cast<reference *>(os::internal_malloc(count * sizeof(reference)));
+        bits_ = static_cast<uint64_t *>(os::internal_calloc((count + 63) / 64, sizeof *bits_));
         if (!references || !bits_) {
             free(references);
             return failure(TY_E_MEMORY, "sort %llu page%s to checkpoint", (unsigned long long)count, plural(count))
@@ -151,7 +151,7 @@ ty_status checkpoint_until(image &im, const batch *first, const batch *last, boo
         header.epoch = last->epoch;
         header.nonce = last->nonce;
         header.journal_next = last->end;
-        set_mark(header, last->mark);
+        set_redo_point(header, last->redo_point);
     }
     {
         os::lock_guard guard(im.work);
@@ -221,7 +221,7 @@ ty_status image_work(ty_heap *heap) {
 
 ty_status image_work_status(ty_heap *heap) {
     image &im = *image_of(heap);
-    if (ty_status status = check_process(im, "tell how background work went"))
+    if (ty_status status = check_process(im, "report how background work went"))
         return status;
     os::lock_guard guard(im.work);
     return im.checkpoint_error.status ? report_again(im.checkpoint_error) : TY_OK;

@@ -233,7 +233,7 @@ void copies_start(image &im, const batch_list &restored) {
         for (const batch *b = restored.first; b; b = b->next)
             for (size_t i = 0; i < b->copies.count(); ++i)
                 im.copies.pages.insert(b->copies[i].page);
-    im.copies.tell();
+    im.copies.publish();
 }
 
 void copies_stop(image &im) {
@@ -259,7 +259,7 @@ bool copies_pressed(image &im) {
         start_noting(im);
         if (copies.noted)
             copies.pages.insert_range(0, std::min(heap_used_bytes(im.heap), im.mapped_bytes) / page_bytes);
-        copies.tell();
+        copies.publish();
     }
     if (!copies.noted || !excess_pages(im, copies.last_pages))
         return false;
@@ -294,7 +294,7 @@ void copies_evict(image &im, uint64_t written) {
     }
     if (moved)
         (void)collect_dirty(im); // what was moved is dirty already
-    copies.tell();
+    copies.publish();
     os::lock_guard guard(im.work);
     im.stats.pages_evicted += gone;
 }
@@ -304,7 +304,7 @@ void copies_note(image &im, const uint64_t *list, uint64_t count) {
     if (im.copies.noted)
         for (uint64_t i = 0; i < count; ++i)
             im.copies.pages.insert(list[i]);
-    im.copies.tell();
+    im.copies.publish();
 }
 
 } // namespace taiyen

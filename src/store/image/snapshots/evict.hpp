@@ -23,8 +23,8 @@ struct private_copies {
     uint64_t last_pages; // that the last snapshot wrote
 
     // For readers without the lock: 1 more than the number of noted pages; 0: pages are not noted.
-    std::atomic<uint64_t> told;
-    void tell() { told.store(noted ? pages.count() + 1 : 0, std::memory_order_relaxed); }
+    std::atomic<uint64_t> published;
+    void publish() { published.store(noted ? pages.count() + 1 : 0, std::memory_order_relaxed); }
 
     // Adds the pages that other threads may write although the heap is paused. NULL: no thread does.
     void (*being_written)(void *context, os::page_set &pages);

@@ -69,13 +69,13 @@ ty_status check_files(const image &im) {
     return status || !im.journal.is_open() ? status : im.journal.check();
 }
 
-void image_set_upper(ty_heap *heap, void *upper) {
-    image_of(heap)->upper = upper;
+void image_set_client(ty_heap *heap, void *client) {
+    image_of(heap)->client = client;
 }
 
-void *image_upper(ty_heap *heap) {
+void *image_client(ty_heap *heap) {
     const image *im = image_of(heap);
-    return im ? im->upper : nullptr;
+    return im ? im->client : nullptr;
 }
 
 uint64_t image_copies_allowed(ty_heap *heap) {
@@ -84,17 +84,18 @@ uint64_t image_copies_allowed(ty_heap *heap) {
 
 memory_metrics image_memory_metrics(ty_heap *heap) {
     const private_copies &copies = image_of(heap)->copies;
-    const uint64_t told = copies.told.load(std::memory_order_relaxed);
-    return {copies.bound_bytes, copies_allowed(copies.bound_bytes), told ? (told - 1) * page_bytes : 0, told != 0};
+    const uint64_t published = copies.published.load(std::memory_order_relaxed);
+    return {copies.bound_bytes, copies_allowed(copies.bound_bytes), published ? (published - 1) * page_bytes : 0,
+            published != 0};
 }
 
-void image_publish_undo(ty_heap *heap, const undo_metrics_of &told) {
+void image_publish_undo(ty_heap *heap, const undo_metrics_of &metrics) {
     if (image *im = image_of(heap))
-        im->undo.tell(&told);
+        im->undo.publish(&metrics);
 }
 
-bool image_read_undo(ty_heap *heap, undo_metrics_of *told) {
-    return image_of(heap)->undo.read(told);
+bool image_read_undo(ty_heap *heap, undo_metrics_of *metrics) {
+    return image_of(heap)->undo.read(metrics);
 }
 
 void image_set_pages_being_written(ty_heap *heap, void (*being_written)(void *context, os::page_set &pages),
@@ -111,7 +112,7 @@ const char *image_path(ty_heap *heap) {
 
 const char *image_journal_path_elsewhere(ty_heap *heap) {
     const image &im = *image_of(heap);
-    return im.own_journal_name ? "" : im.journal_path;
+    return im.default_journal_name ? "" : im.journal_path;
 }
 
 const uint8_t *image_identity(ty_heap *heap) {
@@ -167,7 +168,7 @@ void image_set_metrics(ty_heap *heap, metrics_page *metrics_page) {
     image_of(heap)->shown = metrics_page;
 }
 
-os::mutex &image_notes_lock(ty_heap *heap) {
+os::mutex &image_code_record_lock(ty_heap *heap) {
     return image_of(heap)->notes;
 }
 

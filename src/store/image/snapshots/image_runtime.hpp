@@ -11,7 +11,7 @@
 // I4: a page leaves `dirty` and `in_flight` only when the epoch that holds it is durable.
 // I5: the heap is mapped privately (except an archive).
 // I8, I9, I10 (when files name an open; the journal's size and header): journal.hpp.
-// I17, I18, I19 (running snapshots): image.hpp.
+// I17, I18, I19 (fuzzy snapshots): image.hpp.
 // I14: a private copy is evicted only while the image durably holds what is in the page: no thread writes to the page,
 //      it is neither dirty nor in a batch that is being written, and no batch waits to be checkpointed.
 #pragma once
@@ -25,8 +25,8 @@
 
 namespace taiyen {
 
-// Copies of pages for a running snapshot. The memory is kept for the next one: new memory costs more than a copy.
-struct pages_aside {
+// Copies of pages for a fuzzy snapshot. The memory is kept for the next one: new memory costs more than a copy.
+struct shadow_pages {
     char *copies = nullptr;
     uint64_t capacity = 0; // in pages
 
@@ -40,7 +40,7 @@ struct image : heap_image {
     ty_heap *heap;
     ty_kind kind;
     bool read_only;
-    bool own_journal_name; // it follows from the image's
+    bool default_journal_name; // it follows from the image's
     ty_background background;
     uint64_t journal_limit_bytes;
     char *image_path;
@@ -54,7 +54,7 @@ struct image : heap_image {
     size_t fresh_count;
     bool holes_take_memory; // of the file system: holes.cpp
     os::fork_guard fork;
-    void *upper;         // set by the layer above
+    void *client;        // set by the layer above
     metrics_page *shown; // set by the API layer
     os::mutex notes{os::lock_rank::notes};
     seqlock<sizeof(undo_metrics_of) / sizeof(uint64_t)>
@@ -74,7 +74,7 @@ struct image : heap_image {
     os::page_set dirty;     // written, and neither durable nor in the batch that is being written
     os::page_set in_flight; // in the batch that is being written
     private_copies copies;
-    pages_aside ahead, aside;
+    shadow_pages ahead, paused;
 
     os::mutex work{os::lock_rank::journal};
     os::condition changed; // anything guarded by work
@@ -83,7 +83,7 @@ struct image : heap_image {
     bool open_named; // I8: both headers of the image name it, too; a journal without it takes no batch
     uint64_t durable_epoch;
     uint64_t durable_nonce;
-    log_positions durable_mark;
+    log_positions durable_redo_point;
     uint64_t journal_end; // of the newest complete batch
     bool checkpointing;   // or naming the open: that thread owns the image's header
     bool checkpoint_wanted;
@@ -147,11 +147,11 @@ void take_outcome(image &im);
 // Collects what was written since the last time into the dirty set. Under control, paused.
 ty_status collect_dirty(image &im);
 
-// ---- running.cpp
+// ---- fuzzy_snapshot.cpp
 
 // A snapshot while other threads store. Under control; no batch is under way, except an open one (early write-back).
-ty_status write_running(image &im, const log_positions *given, const image_running &running, uint64_t started_ns,
-                        uint64_t *epoch);
+ty_status write_fuzzy(image &im, const log_positions *given, const image_fuzzy_callbacks &fuzzy, uint64_t started_ns,
+                      uint64_t *epoch);
 
 // ---- name_open.cpp: makes journal, log and image name the same open
 

@@ -8,21 +8,21 @@ namespace taiyen {
 void set_log(image_header &header, const image_log_choice &log) {
     header.kind = uint32_t(log.identity ? TY_TRANSACTIONAL : TY_SNAPSHOT);
     header.log_identity = log.identity;
-    header.log_empty_behind_mark = log.identity != 0; // it is empty so far
+    header.log_empty_after_redo_point = log.identity != 0; // it is empty so far
     header.log_streams = log.identity && log.streams > 1 ? log.streams : 0;
     memset(header.log_more, 0, sizeof header.log_more);
     // A log begins at offset 0. Transactions that the heap holds already keep their LSNs while it has logs.
-    set_mark(header, positions_at_begin(log.identity ? header.log_lsn : 0, header.log_streams));
+    set_redo_point(header, positions_at_begin(log.identity ? header.log_lsn : 0, header.log_streams));
 }
 
 namespace {
 
-// I20: marks are durable with their epoch. A snapshot from before the heap had this log has none for it.
-log_positions mark_of(const image_header &header, const batch &last) {
-    const log_positions begin = positions_at_begin(last.mark.lsn, header.log_streams);
-    const stream_position &place = last.mark.at[0];
-    const bool older = place.offset == 0 && place.generation == 0 && !fault("marks_taken_from_before_the_log");
-    return last.mark.count != begin.count && older ? begin : last.mark;
+// I20: redo points are durable with their epoch. A snapshot from before the heap had this log has none for it.
+log_positions redo_point_of(const image_header &header, const batch &last) {
+    const log_positions begin = positions_at_begin(last.redo_point.lsn, header.log_streams);
+    const stream_position &place = last.redo_point.at[0];
+    const bool older = place.offset == 0 && place.generation == 0 && !fault("redo_point_taken_from_before_the_log");
+    return last.redo_point.count != begin.count && older ? begin : last.redo_point;
 }
 
 } // namespace
@@ -34,8 +34,8 @@ image_log log_of(const image_header &header, const batch_list &batches) {
     log.open = header.open;
     log.source = header.source;
     log.log_identity = header.log_identity;
-    log.mark = batches.last ? mark_of(header, *batches.last) : mark_of(header);
-    log.closed = header.state == uint32_t(image_state::closed) && header.log_empty_behind_mark && !batches.last;
+    log.redo_point = batches.last ? redo_point_of(header, *batches.last) : redo_point_of(header);
+    log.closed = header.state == uint32_t(image_state::closed) && header.log_empty_after_redo_point && !batches.last;
     return log;
 }
 
@@ -78,7 +78,7 @@ ty_status image_detach_log(ty_heap *heap) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "detach a log"))
         return status;
-    // A batch that the image does not hold yet would bring its mark back.
+    // A batch that the image does not hold yet would bring its redo point back.
     if (ty_status status = checkpoint_batches(im))
         return status;
     os::lock_guard control_guard(im.control);
@@ -86,7 +86,7 @@ ty_status image_detach_log(ty_heap *heap) {
         return status;
     os::lock_guard guard(im.work);
     im.kind = TY_SNAPSHOT;
-    im.durable_mark = {};
+    im.durable_redo_point = {};
     return TY_OK;
 }
 

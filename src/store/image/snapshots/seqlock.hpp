@@ -11,7 +11,7 @@ template <size_t count>
 class seqlock {
 public:
     // words: count of them. One thread at a time.
-    void tell(const void *words) {
+    void publish(const void *words) {
         const auto *from = static_cast<const uint64_t *>(words);
         const uint64_t turn = turn_.load(std::memory_order_relaxed);
         turn_.store(turn + 1, std::memory_order_relaxed);

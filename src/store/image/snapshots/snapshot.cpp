@@ -31,8 +31,8 @@ void merge_empty_spans(ty_heap *heap) {
     heap_resume(heap);
 }
 
-// Writes the batch of the list's pages; on any failure they stay dirty. last: the mark, if the batch is complete with
-// these pages. Under control.
+// Writes the batch of the list's pages; on any failure they stay dirty. last: the redo point, if the batch is complete
+// with these pages. Under control.
 ty_status write_batch(image &im, const page_list &list, const log_positions *last, uint64_t started_ns,
                       uint64_t *epoch) {
     if (!im.writer.open) // opened and sealed under control only
@@ -40,7 +40,7 @@ ty_status write_batch(image &im, const page_list &list, const log_positions *las
             return status;
     im.writer.started_ns = started_ns;
     if (last)
-        im.writer.mark = *last;
+        im.writer.redo_point = *last;
     *epoch = im.writer.target->epoch;
     ty_status status = writer_add(im, list.begin(), list.count(), last != nullptr);
     if (status)
@@ -116,9 +116,9 @@ void take_outcome(image &im) {
 namespace {
 
 // A snapshot of a heap that no thread stores into: all within one pause.
-ty_status write_standing(image &im, const log_positions *given, uint64_t started_ns, uint64_t *epoch) {
+ty_status write_stop_the_world(image &im, const log_positions *given, uint64_t started_ns, uint64_t *epoch) {
     bool pressed = copies_pressed(im);
-    log_positions mark = given ? *given : im.durable_mark; // no batch is under way
+    log_positions redo_point = given ? *given : im.durable_redo_point; // no batch is under way
     page_list list;
     heap_pause(im.heap);
     ty_status status = collect_dirty(im);
@@ -126,9 +126,9 @@ ty_status write_standing(image &im, const log_positions *given, uint64_t started
         status = select_pages(im.heap, im.dirty, {}, &list);
     if (!status && pressed)
         copies_evict(im, list.count());
-    bool anything = list.count() || im.writer.open || !(mark == im.durable_mark);
+    bool anything = list.count() || im.writer.open || !(redo_point == im.durable_redo_point);
     if (!status && anything)
-        status = write_batch(im, list, &mark, started_ns, epoch);
+        status = write_batch(im, list, &redo_point, started_ns, epoch);
     heap_resume(im.heap);
     if (status)
         return status;
@@ -144,13 +144,13 @@ ty_status write_standing(image &im, const log_positions *given, uint64_t started
 
 } // namespace
 
-ty_status image_snapshot_start(ty_heap *heap, const log_positions *mark, const image_running *running,
+ty_status image_snapshot_start(ty_heap *heap, const log_positions *redo_point, const image_fuzzy_callbacks *fuzzy,
                                uint64_t *epoch) {
     image &im = *image_of(heap);
     uint64_t started_ns = os::now_ns();
     if (ty_status status = check_writer(im, "take a snapshot"))
         return status;
-    if (running && !image_can_run(heap))
+    if (fuzzy && !image_allows_fuzzy(heap))
         return failure(TY_E_UNSUPPORTED, "take a snapshot while others store")
             .at(im.image_path)
             .remedy("stop all stores meanwhile, or track writes by the kernel or by signals");
@@ -163,7 +163,8 @@ ty_status image_snapshot_start(ty_heap *heap, const log_positions *mark, const i
     take_outcome(im);
     if (ty_status status = keep_journal_bounded(im))
         return status;
-    return running ? write_running(im, mark, *running, started_ns, epoch) : write_standing(im, mark, started_ns, epoch);
+    return fuzzy ? write_fuzzy(im, redo_point, *fuzzy, started_ns, epoch)
+                 : write_stop_the_world(im, redo_point, started_ns, epoch);
 }
 
 ty_status image_evict_copies(ty_heap *heap) {

@@ -33,7 +33,7 @@ inline uint64_t next_front(const ring_geometry &ring, uint64_t position) {
 // The checksum of a frame is a hash of its bytes, seeded with the log's number, xor the generation's number, xor a word
 // that represents the offset `from` where the frame before it ended. From two of the three the reader computes the
 // third: at which offset a frame of this generation follows, or to which generation a frame at that offset belongs.
-// frame: the header, with its shape set, and the payload behind it.
+// frame: the header, with its shape set, and the payload after it.
 uint64_t frame_checksum(uint64_t log, uint64_t generation, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
 uint64_t frame_from(uint64_t log, uint64_t generation, const uint8_t *frame, uint32_t payload_bytes);
 uint64_t frame_generation(uint64_t log, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
@@ -44,7 +44,7 @@ bool is_generation(uint64_t log, uint64_t generation);
 
 // In a frame's payload each record is preceded by its length, seven bits a byte, the lowest first (LEB128). In a log of
 // several log streams a second such number follows: how many LSNs right before the record's own are not in this log
-// stream, times two, plus 1 for a marked record.
+// stream, times two, plus 1 for an independent record.
 inline constexpr size_t length_bytes_max = 4;
 inline constexpr size_t step_bytes_max = 10;
 inline size_t length_bytes(size_t length) {
@@ -67,22 +67,22 @@ inline size_t get_length(const uint8_t *at, size_t bytes, size_t *length) {
     }
     return 0;
 }
-inline size_t put_step(uint8_t *at, uint64_t skipped, bool marked) {
+inline size_t put_step(uint8_t *at, uint64_t skipped, bool independent) {
     size_t bytes = 0;
-    for (uint64_t value = skipped << 1 | marked;; value >>= 7) {
+    for (uint64_t value = skipped << 1 | independent;; value >>= 7) {
         bool more = value >= 1u << 7;
         at[bytes++] = static_cast<uint8_t>((value & 0x7f) | (more ? 0x80 : 0));
         if (!more)
             return bytes;
     }
 }
-inline size_t get_step(const uint8_t *at, size_t bytes, uint64_t *skipped, bool *marked) {
+inline size_t get_step(const uint8_t *at, size_t bytes, uint64_t *skipped, bool *independent) {
     uint64_t value = 0;
     for (size_t i = 0; i < bytes && i < step_bytes_max; ++i) {
         value |= static_cast<uint64_t>(at[i] & 0x7f) << 7 * i;
         if (!(at[i] & 0x80)) {
             *skipped = value >> 1;
-            *marked = value & 1;
+            *independent = value & 1;
             return i + 1;
         }
     }

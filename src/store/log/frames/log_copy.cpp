@@ -31,9 +31,9 @@ public:
 private:
     ty_status copy_ring(const ring_geometry &ring, uint64_t from, uint64_t end) {
         for (uint64_t at = from, bytes; at < end; at += bytes) {
-            const uint64_t place = at % ring.bytes;
-            bytes = std::min(end - at, ring.bytes - place);
-            if (ty_status status = copy(ring.offset + place, ring.offset + place + bytes))
+            const uint64_t ring_offset = at % ring.bytes;
+            bytes = std::min(end - at, ring.bytes - ring_offset);
+            if (ty_status status = copy(ring.offset + ring_offset, ring.offset + ring_offset + bytes))
                 return status;
         }
         return TY_OK;

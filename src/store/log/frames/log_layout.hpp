@@ -14,7 +14,7 @@ inline constexpr uint32_t log_block_bytes_min = 64;
 inline constexpr uint32_t log_block_bytes_max = 65536;
 inline constexpr uint64_t log_ring_bytes_min = uint64_t{8} * log_block_bytes_max;
 
-// Two slots, each in blocks of its own: at offset 0 of the sink, and behind that. The valid one with the higher number
+// Two slots, each in blocks of its own: at offset 0 of the sink, and after that. The valid one with the higher number
 // counts. Written when the log is created, and once for each open.
 inline constexpr uint32_t log_slot_count = 2;
 struct log_header {
@@ -39,7 +39,7 @@ static_assert(offsetof(log_header, streams) == 112);
 
 // The start of a frame, one write of the log, at the start of a block; the payload follows without a gap. The offset
 // where the frame before it ended, the generation and the log's identity are not stored: they are in the checksum
-// (frame.hpp), so a frame is valid behind one frame, in one generation, of one log only. That makes the header small,
+// (frame.hpp), so a frame is valid after one frame, in one generation, of one log only. That makes the header small,
 // and stale frames invalid.
 struct frame_header {
     uint32_t checksum_low; // of `shape` and the payload

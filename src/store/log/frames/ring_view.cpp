@@ -76,24 +76,25 @@ uint8_t *ring_view::room_in(unsigned buffer) const {
     return reinterpret_cast<uint8_t *>(buffers_[buffer].data()) + ring_.frame_bytes_max;
 }
 
-// What is in memory from `place` on is kept: it moves to the other buffer, before what is read.
-ty_status ring_view::load(uint64_t place, uint64_t bytes) {
-    uint64_t kept = place >= place_ && place < place_ + held_ ? place_ + held_ - place : 0;
-    bool goes_on = place + kept == place_ + held_;
+// What is in memory from `ring_offset` on is kept: it moves to the other buffer, before what is read.
+ty_status ring_view::load(uint64_t ring_offset, uint64_t bytes) {
+    uint64_t kept =
+        ring_offset >= ring_offset_ && ring_offset < ring_offset_ + held_ ? ring_offset_ + held_ - ring_offset : 0;
+    bool goes_on = ring_offset + kept == ring_offset_ + held_;
     uint64_t count = 0;
-    if (!take_ahead(place + kept, bytes - kept, &count)) {
-        count = std::min(std::max(bytes - kept, next_read_), ring_.bytes - place - kept);
-        if (ty_status status =
-                os::call_whole(sink_.read, sink_.context, ring_.offset + place + kept, room_in(1 - current_), count)) {
+    if (!take_ahead(ring_offset + kept, bytes - kept, &count)) {
+        count = std::min(std::max(bytes - kept, next_read_), ring_.bytes - ring_offset - kept);
+        if (ty_status status = os::call_whole(sink_.read, sink_.context, ring_.offset + ring_offset + kept,
+                                              room_in(1 - current_), count)) {
             held_ = 0;
             return status;
         }
     }
     current_ = 1 - current_;
     if (kept)
-        memcpy(room_in(current_) - kept, data_ + (place - place_), kept);
+        memcpy(room_in(current_) - kept, data_ + (ring_offset - ring_offset_), kept);
     data_ = room_in(current_) - kept;
-    place_ = place;
+    ring_offset_ = ring_offset;
     held_ = kept + count;
     total_read_bytes_ += count;
     next_read_ =
@@ -113,18 +114,18 @@ void ring_view::forget() {
 }
 
 void ring_view::begin_ahead() {
-    ahead_place_ = place_ + held_;
-    ahead_bytes_ = std::min(next_read_, ring_.bytes - ahead_place_);
+    ahead_offset_ = ring_offset_ + held_;
+    ahead_bytes_ = std::min(next_read_, ring_.bytes - ahead_offset_);
     if (ahead_bytes_)
-        ahead_.begin(ring_.offset + ahead_place_, room_in(1 - current_), ahead_bytes_);
+        ahead_.begin(ring_.offset + ahead_offset_, room_in(1 - current_), ahead_bytes_);
 }
 
 // Whether the wanted bytes were read ahead, into the free buffer.
-bool ring_view::take_ahead(uint64_t place, uint64_t bytes, uint64_t *count) {
+bool ring_view::take_ahead(uint64_t ring_offset, uint64_t bytes, uint64_t *count) {
     if (!ahead_.is_under_way())
         return false;
     *count = ahead_bytes_;
-    return ahead_.end() && ahead_place_ == place && ahead_bytes_ >= bytes;
+    return ahead_.end() && ahead_offset_ == ring_offset && ahead_bytes_ >= bytes;
 }
 
 } // namespace taiyen

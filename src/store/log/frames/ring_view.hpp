@@ -1,4 +1,4 @@
-// Reading the ring: a window of it in memory that only moves forward, until another place is asked for.
+// Reading the ring: a window of it in memory that only moves forward, until another offset is asked for.
 #pragma once
 
 #include "frame.hpp"
@@ -44,20 +44,20 @@ public:
         : sink_(sink), ring_(ring), reads_ahead_(reads_ahead), ahead_(sink) {}
     ty_status create();
 
-    // Bytes of the ring at a place, frame_bytes_max at most, that do not cross its end. Valid until the next call.
-    ty_status get(uint64_t place, uint64_t bytes, const uint8_t **found) {
-        if (place < place_ || place + bytes > place_ + held_)
-            if (ty_status status = load(place, bytes))
+    // Bytes of the ring at an offset, frame_bytes_max at most, that do not cross its end. Valid until the next call.
+    ty_status get(uint64_t ring_offset, uint64_t bytes, const uint8_t **found) {
+        if (ring_offset < ring_offset_ || ring_offset + bytes > ring_offset_ + held_)
+            if (ty_status status = load(ring_offset, bytes))
                 return status;
-        *found = data_ + (place - place_);
+        *found = data_ + (ring_offset - ring_offset_);
         return TY_OK;
     }
     // The next bytes are read from the sink again.
     void forget();
 
 private:
-    ty_status load(uint64_t place, uint64_t bytes);
-    bool take_ahead(uint64_t place, uint64_t bytes, uint64_t *count);
+    ty_status load(uint64_t ring_offset, uint64_t bytes);
+    bool take_ahead(uint64_t ring_offset, uint64_t bytes, uint64_t *count);
     void begin_ahead();
     uint8_t *room_in(unsigned buffer) const; // for what is read; before it, for what is kept
 
@@ -67,11 +67,11 @@ private:
     io_buffer buffers_[2]; // one holds what is in memory, the other what is read next
     unsigned current_ = 0;
     const uint8_t *data_ = nullptr;
-    uint64_t place_ = 0;
+    uint64_t ring_offset_ = 0;
     uint64_t held_ = 0;
     uint64_t next_read_;
     uint64_t total_read_bytes_ = 0; // since construction, or since forget()
-    uint64_t ahead_place_ = 0;
+    uint64_t ahead_offset_ = 0;
     uint64_t ahead_bytes_ = 0;
     read_ahead ahead_; // last: its thread ends before the buffers are destroyed
 };

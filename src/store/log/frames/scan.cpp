@@ -37,18 +37,18 @@ private:
     const log_positions &from_;
     const log_reader &reader_;
     log_contents &contents_;
-    bool gap_ = false; // behind it only marked records count
+    bool gap_ = false; // after it only independent records count
     bool bounded_ = false;
-    // Of the record passed on last before any gap: its log stream, and the place before its frame.
+    // Of the record passed on last before any gap: its log stream, and the position before its frame.
     uint32_t last_stream_ = log_streams_max;
-    stream_position last_place_{};
+    stream_position last_position_{};
 
     uint32_t count_ = 0;
     bool has_record_[log_streams_max] = {};
     alignas(stream_reader) char memory_[log_streams_max][sizeof(stream_reader)];
 };
 
-// A snapshot taken here holds every record passed on; the place of a log stream may be before records that it holds,
+// A snapshot taken here holds every record passed on; the position of a log stream may be before records that it holds,
 // too.
 ty_status scanner::end_frame() {
     if (!reader_.frame || gap_ || (count_ == 1 && at(0).repeats()))
@@ -73,22 +73,22 @@ ty_status scanner::advance(uint32_t p) {
     }
 }
 
-// L11: behind a missing record only marked ones are passed on.
+// L11: after a missing record only independent ones are passed on.
 ty_status scanner::take(const log_record &record) {
     contents_.highest = record.lsn;
-    if (!gap_ && record.lsn != contents_.end.lsn + 1 && !fault("reader_goes_on_behind_a_gap"))
+    if (!gap_ && record.lsn != contents_.end.lsn + 1 && !fault("reader_goes_on_after_a_gap"))
         note_next();
     gap_ = gap_ || record.lsn != contents_.end.lsn + 1;
-    if (gap_ && (!record.marked || fault("marked_record_behind_a_gap_left_out"))) {
+    if (gap_ && (!record.independent || fault("independent_record_after_a_gap_left_out"))) {
         contents_.left_out += 1;
         return TY_OK;
     }
     if (gap_) {
-        contents_.behind_gap += 1;
+        contents_.after_gap += 1;
     } else {
         contents_.end.lsn = record.lsn;
         last_stream_ = record.stream;
-        last_place_ = at(record.stream).here();
+        last_position_ = at(record.stream).here();
     }
     contents_.records += 1;
     contents_.record_bytes += record.size;
@@ -130,10 +130,10 @@ ty_status scanner::merge() {
 void scanner::note_next() {
     contents_.next = {contents_.end.lsn, count_};
     for (uint32_t p = 0; p < count_; ++p)
-        contents_.next.at[p] = p == last_stream_ ? last_place_ : at(p).here();
+        contents_.next.at[p] = p == last_stream_ ? last_position_ : at(p).here();
 }
 
-// Reads a ring in use: *end is behind the last frame, or before the first one that begins with a record beyond the
+// Reads a ring in use: *end is after the last frame, or before the first one that begins with a record beyond the
 // limit.
 ty_status scanner::read_to(uint32_t p, uint64_t limit, stream_position *end) {
     for (bool first = true;;) {
@@ -216,7 +216,7 @@ ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
     if (from.count != header.streams)
-        return failure(TY_E_MISMATCH, "read a log of %u log stream%s from a place in one of %u", header.streams,
+        return failure(TY_E_MISMATCH, "read a log of %u log stream%s from a position in one of %u", header.streams,
                        plural(header.streams), uint32_t(from.count))
             .at(name)
             .remedy("restore the heap's files from copies made together");
@@ -256,7 +256,7 @@ ty_status log_scan_stream(const ty_log_sink &sink, const char *name, const log_i
     }
 }
 
-// A frame lies right behind the one before it, or at the ring's front.
+// A frame lies right after the one before it, or at the ring's front.
 ty_status log_peek(const ty_log_sink &sink, const log_header &header, const log_positions &end, uint64_t *print) {
     io_buffer block;
     if (ty_status status = block.create(header.block_bytes))
@@ -264,9 +264,9 @@ ty_status log_peek(const ty_log_sink &sink, const log_header &header, const log_
     *print = 0;
     for (uint32_t p = 0; p < end.count; ++p) {
         const ring_geometry ring = geometry_of(header, p);
-        for (uint64_t place : {end.at[p].offset % ring.bytes, uint64_t{0}}) {
-            if (ty_status status =
-                    os::call_whole(sink.read, sink.context, ring.offset + place, block.data(), header.block_bytes))
+        for (uint64_t ring_offset : {end.at[p].offset % ring.bytes, uint64_t{0}}) {
+            if (ty_status status = os::call_whole(sink.read, sink.context, ring.offset + ring_offset, block.data(),
+                                                  header.block_bytes))
                 return status;
             *print = checksum(block.data(), header.block_bytes, *print);
         }

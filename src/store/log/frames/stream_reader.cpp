@@ -31,10 +31,10 @@ ty_status stream_reader::damaged(const char *what, uint64_t position) const {
 }
 
 // generation: that of the frame, unless it starts one.
-ty_status stream_reader::look_at(uint64_t place, uint64_t generation, found_frame *frame) {
+ty_status stream_reader::look_at(uint64_t ring_offset, uint64_t generation, found_frame *frame) {
     *frame = {};
     const uint8_t *bytes = nullptr;
-    if (ty_status status = view_.get(place, ring_.block_bytes, &bytes))
+    if (ty_status status = view_.get(ring_offset, ring_.block_bytes, &bytes))
         return status;
     frame_header header;
     memcpy(&header, bytes, sizeof header);
@@ -43,19 +43,19 @@ ty_status stream_reader::look_at(uint64_t place, uint64_t generation, found_fram
     frame->generation_start = header.shape & frame_generation_start;
     frame->bytes = frame_bytes(ring_, frame->payload_bytes);
     if (header.shape >> 31 || frame->payload_bytes == 0 || frame->unstable >= frames_unstable ||
-        frame->bytes > ring_.frame_bytes_max || frame->bytes > ring_.bytes - place ||
+        frame->bytes > ring_.frame_bytes_max || frame->bytes > ring_.bytes - ring_offset ||
         (frame->generation_start ? frame->payload_bytes != sizeof(generation_start)
                                  : frame->payload_bytes <= ring_.claim_bytes) ||
         (!frame->generation_start && generation == 0))
         return TY_OK;
-    if (ty_status status = view_.get(place, frame->bytes, &bytes))
+    if (ty_status status = view_.get(ring_offset, frame->bytes, &bytes))
         return status;
     frame->from = frame_from(log_, frame->generation_start ? 0 : generation, bytes, frame->payload_bytes);
     frame->payload = bytes + sizeof header;
-    bool skips = frame->generation_start && place == 0;
+    bool skips = frame->generation_start && ring_offset == 0;
     frame->position = skips ? next_front(ring_, frame->from) : frame->from;
-    frame->plausible =
-        frame->from % ring_.block_bytes == 0 && frame->from <= INT64_MAX && frame->position % ring_.bytes == place;
+    frame->plausible = frame->from % ring_.block_bytes == 0 && frame->from <= INT64_MAX &&
+                       frame->position % ring_.bytes == ring_offset;
     return TY_OK;
 }
 
@@ -68,8 +68,8 @@ ty_status stream_reader::overwritten() const {
 
 // The frame that follows what was read: right there, or a generation start at the ring's front.
 ty_status stream_reader::next_frame(found_frame *frame, bool *found) {
-    for (uint64_t place : {position_ % ring_.bytes, uint64_t{0}}) {
-        if (ty_status status = look_at(place, generation_, frame))
+    for (uint64_t ring_offset : {position_ % ring_.bytes, uint64_t{0}}) {
+        if (ty_status status = look_at(ring_offset, generation_, frame))
             return status;
         *found = frame->plausible && frame->from == position_ && !is_dead_wrap(*frame, generation_);
         if (*found)
@@ -111,9 +111,9 @@ ty_status stream_reader::next_record(bool *found) {
         size_t left = frame_.payload_bytes - at_, length = 0;
         size_t taken = get_length(at, left, &length), step = 0;
         uint64_t skipped = 0;
-        bool marked = false;
+        bool independent = false;
         if (ring_.claim_bytes && taken)
-            step = get_step(at + taken, left - taken, &skipped, &marked);
+            step = get_step(at + taken, left - taken, &skipped, &independent);
         if (taken == 0 || length == 0 || (ring_.claim_bytes && !step) || length > left - taken - step)
             return damaged("a frame does not hold whole records", frame_.position);
         if (skipped >= counter_max)
@@ -125,14 +125,14 @@ ty_status stream_reader::next_record(bool *found) {
         if (counted_ <= reached_ && !fault("repeated_record_replayed_twice")) // it was read before
             continue;
         reached_ = counted_;
-        record_ = {counted_, frame_.position, at + taken + step, length, stream_, marked};
+        record_ = {counted_, frame_.position, at + taken + step, length, stream_, independent};
         *found = true;
     }
     return TY_OK;
 }
 
 // L4: a frame says that all frames before it but the last few were durable. Once the durable ones hold everything that
-//     was read when the generation started, what is not known to be durable begins behind them.
+//     was read when the generation started, what is not known to be durable begins after them.
 void stream_reader::note_boundary(const found_frame &frame) {
     before_[generation_frames_ % frames_unstable] = {position_, generation_, counted_};
     if (frame.unstable <= generation_frames_) { // else the generation's start itself is among them
@@ -172,13 +172,13 @@ ty_status stream_reader::check_wrap(const found_frame &frame, uint64_t reach) co
     return in_use_ ? overwritten() : damaged("it was overwritten after a snapshot that is missing", position_);
 }
 
-// L6: a readable end is not taken for the acknowledged end. Searches behind the place where no frame follows, as far as
-//     frames can lie that were in flight with the missing one. A generation start there that continues no more than
+// L6: a readable end is not taken for the acknowledged end. Searches after the position where no frame follows, as far
+//     as frames can lie that were in flight with the missing one. A generation start there that continues no more than
 //     what was read is continued with (L4).
-ty_status stream_reader::search_behind_gap(uint64_t generation, found_frame *frame, bool *found) {
+ty_status stream_reader::search_after_gap(uint64_t generation, found_frame *frame, bool *found) {
     bool was_durable = false;
-    unsigned behind = 0;
-    const uint64_t reach = fault("search_behind_a_gap_ends_early") ? position_ : reach_of(position_);
+    unsigned after = 0;
+    const uint64_t reach = fault("search_after_a_gap_ends_early") ? position_ : reach_of(position_);
     for (uint64_t at = position_, step; at < reach; at += step) {
         step = ring_.block_bytes;
         if (ty_status status = look_at(at % ring_.bytes, generation, frame))
@@ -191,7 +191,7 @@ ty_status stream_reader::search_behind_gap(uint64_t generation, found_frame *fra
             *found = true;
             return TY_OK;
         }
-        was_durable = was_durable || frame->unstable < ++behind + fault("crash_taken_for_damage");
+        was_durable = was_durable || frame->unstable < ++after + fault("crash_taken_for_damage");
         generation = frame->generation_start ? start_in(*frame).generation : generation;
         step = frame->bytes;
     }
@@ -223,7 +223,7 @@ ty_status stream_reader::end_or_damage(found_frame *frame, bool *found) {
     *found = false;
     for (unsigned i = 0; i < 3; ++i)
         if (i == 0 || generations[i])
-            if (ty_status status = search_behind_gap(generations[i], frame, found); status || *found)
+            if (ty_status status = search_after_gap(generations[i], frame, found); status || *found)
                 return status;
     if (ty_status status = look_at(0, generation_, frame))
         return status;
@@ -245,7 +245,7 @@ ty_status stream_reader::missing_while_in_use(ty_status damage) {
     return later ? overwritten() : damaged("frames that were written are not there, and later ones are", position_);
 }
 
-// L12: a frame is missing only if it is not found when read again. What lies behind this place may have been written
+// L12: a frame is missing only if it is not found when read again. What lies after this place may have been written
 //      since the place was read, and then shows that a frame had been here. So the place is read once more after that.
 ty_status stream_reader::find_while_in_use(found_frame *frame, bool *found) {
     view_.forget();
@@ -253,8 +253,8 @@ ty_status stream_reader::find_while_in_use(found_frame *frame, bool *found) {
         return status;
     if (known_end_)
         return overwritten(); // it was there
-    const ty_status behind = end_or_damage(frame, found);
-    if (!behind && !*found)
+    const ty_status after = end_or_damage(frame, found);
+    if (!after && !*found)
         return TY_OK;
     const found_frame later = *frame; // a generation's start, if anything
     const bool goes_on = *found;
@@ -262,7 +262,7 @@ ty_status stream_reader::find_while_in_use(found_frame *frame, bool *found) {
     if (ty_status status = next_frame(frame, found); status || *found)
         return status;
     if (!goes_on)
-        return missing_while_in_use(behind);
+        return missing_while_in_use(after);
     if (ty_status status = look_at(later.position % ring_.bytes, generation_, frame))
         return status;
     *found = frame->plausible && frame->generation_start && frame->from == later.from;

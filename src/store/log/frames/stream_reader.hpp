@@ -5,7 +5,7 @@
 
 namespace taiyen {
 
-// What looks like a frame at some place, and what its checksum says.
+// What looks like a frame at some offset, and what its checksum says.
 struct found_frame {
     bool plausible;
     bool generation_start;
@@ -32,12 +32,12 @@ public:
 
     enum class event : uint8_t { record, frame_end, end };
     // record: the next one that no earlier generation had. It stays in memory until the next call. frame_end: all
-    // records of a frame were passed on. end: while the ring is in use, more may be found behind it later.
+    // records of a frame were passed on. end: while the ring is in use, more may be found after it later.
     ty_status next(event *what);
     const log_record &record() const { return record_; }
 
-    // Where a reading could begin that returns the last record passed on, and all behind it; or, if none was passed on
-    // since, what is behind the frame.
+    // Where a reading could begin that returns the last record passed on, and all after it; or, if none was passed on
+    // since, what is after the frame.
     stream_position here() const {
         return has_frame_ ? before_frame_ : stream_position{position_, generation_, counted_};
     }
@@ -50,7 +50,7 @@ public:
     uint64_t claimed() const { return claimed_; }
 
 private:
-    ty_status look_at(uint64_t place, uint64_t generation, found_frame *frame);
+    ty_status look_at(uint64_t ring_offset, uint64_t generation, found_frame *frame);
     ty_status next_frame(found_frame *frame, bool *found);
     ty_status find_frame(found_frame *frame, bool *found);
     ty_status find_while_in_use(found_frame *frame, bool *found);
@@ -62,7 +62,7 @@ private:
     ty_status next_record(bool *found);
     void note_boundary(const found_frame &frame);
     ty_status check_wrap(const found_frame &frame, uint64_t reach) const;
-    ty_status search_behind_gap(uint64_t generation, found_frame *frame, bool *found);
+    ty_status search_after_gap(uint64_t generation, found_frame *frame, bool *found);
     ty_status generation_at(uint64_t position, uint64_t *generation);
     // As many frames as can be in flight, and what was left free before the ring's end.
     uint64_t reach_of(uint64_t gap) const { return gap + uint64_t{frames_unstable + 1} * ring_.frame_bytes_max; }
@@ -80,7 +80,7 @@ private:
     const bool in_use_;
     ring_view view_;
 
-    // Where the reading stands: behind the frame whose records are being passed on. counted_: the LSN by this
+    // Where the reading stands: after the frame whose records are being passed on. counted_: the LSN by this
     // generation's count; it is below reached_ while the generation repeats what may not have been durable before it
     // (L4).
     uint64_t position_ = 0;
@@ -89,7 +89,7 @@ private:
     uint64_t reached_ = 0;
     uint64_t repeated_until_ = 0;
     uint64_t generation_frames_ = 0;               // without its start
-    stream_position before_[frames_unstable] = {}; // the places before the last of them, by number
+    stream_position before_[frames_unstable] = {}; // the positions before the last of them, by number
     stream_position tail_{};
     uint64_t frames_ = 0;
     uint64_t claimed_ = 0; // L9: by frames that were read
@@ -101,7 +101,7 @@ private:
     log_record record_{};
 };
 
-// Reads the records of one log stream behind the LSN, from one place to another where an earlier reading ended.
+// Reads the records of one log stream after the LSN, from one position to another where an earlier reading ended.
 ty_status log_scan_stream(const ty_log_sink &sink, const char *name, const log_identity &identity, uint32_t stream,
                           const stream_position &from, uint64_t lsn, const stream_position &end, void *context,
                           ty_status (*record)(void *context, const log_record &record));

@@ -111,7 +111,7 @@ uint8_t *put_head(uint8_t *at, unsigned item, uint64_t count) {
 
 struct encoder {
     uint8_t *at;
-    uint64_t next = 0; // the word behind the last one written
+    uint64_t next = 0; // the word after the last one written
     record_words words;
 };
 
@@ -156,24 +156,24 @@ unsigned far_bytes(uint64_t distance) {
 uint64_t bytes_as_tokens(const record_words &g) {
     uint64_t bytes = g.count;
     for (size_t i = 0; i < g.count; i++)
-        bytes += far_bytes(g.place[i]) + (g.value[i] ? shapes[g.mask[i]].bytes : 0);
+        bytes += far_bytes(g.number[i]) + (g.value[i] ? shapes[g.mask[i]].bytes : 0);
     return bytes;
 }
 
-// Computes distances (from the word behind the one before), masks where they matter, and the size of each form. If at
+// Computes distances (from the word after the one before), masks where they matter, and the size of each form. If at
 // most one byte of each word changed, no mask is better. The size as tokens is computed only where it could be smaller:
 // a word that does not become zero needs the bytes that changed, and the token of the nearest word is the shortest.
 item_choice choose(record_words &g, uint64_t next) {
     const size_t count = g.count;
-    const uint64_t first = g.place[0] - next;
+    const uint64_t first = g.number[0] - next;
     uint64_t nearest = first, distances = 0, differences = g.difference[0], values = g.value[0];
     bool zero = values == 0;
-    next = g.place[0] + 1;
-    g.place[0] = first;
+    next = g.number[0] + 1;
+    g.number[0] = first;
     for (size_t i = 1; i < count; i++) {
-        uint64_t distance = g.place[i] - next;
-        next = g.place[i] + 1;
-        g.place[i] = distance;
+        uint64_t distance = g.number[i] - next;
+        next = g.number[i] + 1;
+        g.number[i] = distance;
         distances |= distance;
         nearest = std::min(nearest, distance);
         differences |= g.difference[i];
@@ -204,7 +204,7 @@ item_choice choose(record_words &g, uint64_t next) {
 uint8_t *put_tokens(uint8_t *at, const record_words &g) {
     const size_t count = g.count; // in a register: `at` may alias any memory
     for (size_t i = 0; i < count; i++) {
-        uint64_t value = g.value[i], distance = g.place[i];
+        uint64_t value = g.value[i], distance = g.number[i];
         bool near = distance <= record_near_max;
         uint8_t kind = value ? shapes[g.mask[i]].token : token_zero;
         *at++ = static_cast<uint8_t>((near ? distance : record_near_max + 1) << 4 | kind);
@@ -223,11 +223,11 @@ uint8_t *put_tokens(uint8_t *at, const record_words &g) {
 uint8_t *put_distances(uint8_t *at, const record_words &g, item_choice chosen) {
     const size_t count = g.count; // in a register: `at` may alias any memory
     if (chosen.first_apart)
-        at = put_varint(at, g.place[0]);
+        at = put_varint(at, g.number[0]);
     uint64_t pending = 0; // fewer than 8 bits between two words
     unsigned bits = 0;
     for (size_t i = chosen.first_apart; i < count; i++) {
-        pending |= g.place[i] << bits;
+        pending |= g.number[i] << bits;
         bits += chosen.width;
         at = put_low_bytes(at, pending, bits / 8);
         pending >>= bits & ~7u;
@@ -251,7 +251,7 @@ uint8_t *put_values(uint8_t *at, const record_words &g, item_choice chosen) {
     return at;
 }
 
-// Writes an item of the words, and turns them into distances; next: the word behind the last one written.
+// Writes an item of the words, and turns them into distances; next: the word after the last one written.
 uint8_t *put_item(uint8_t *at, record_words &g, uint64_t next) {
     item_choice chosen = choose(g, next);
     at = put_head(at, chosen.item, g.count);
@@ -273,9 +273,9 @@ size_t flush(encoder &e, size_t count) {
     if (count == 0)
         return 0;
     e.words.count = count;
-    uint64_t behind = e.words.place[count - 1] + 1;
+    uint64_t after = e.words.number[count - 1] + 1;
     e.at = put_item(e.at, e.words, e.next);
-    e.next = behind;
+    e.next = after;
     return 0;
 }
 
@@ -316,7 +316,7 @@ struct range_view {
 
 // Returns how many are gathered: in a register, where a member would be stored and loaded for each word.
 size_t gather(record_words &g, size_t count, uint64_t word, uint64_t value, uint64_t difference) {
-    g.place[count] = word;
+    g.number[count] = word;
     g.value[count] = value;
     g.difference[count] = difference;
     return count + (difference != 0);
@@ -442,7 +442,7 @@ uint8_t *put_bytes(uint8_t *at, const void *bytes, uint32_t count) {
 
 // Blocks are encoded by their distance from the last one, in either direction: small numbers of either sign are short
 // varints.
-uint8_t *put_place(uint8_t *at, uint64_t word, uint64_t *last) {
+uint8_t *put_number(uint8_t *at, uint64_t word, uint64_t *last) {
     auto distance = static_cast<int64_t>(word - *last);
     *last = word;
     return put_varint(at, static_cast<uint64_t>(distance) << 1 ^ static_cast<uint64_t>(distance >> 63));
@@ -459,12 +459,12 @@ uint8_t *put_operation(uint8_t *at, const record_operation &operation, uint64_t 
     switch (operation.kind) {
     case operation_kind::alloc:
     case operation_kind::resize:
-        return put_varint(put_place(at, operation.word, last), operation.size);
+        return put_varint(put_number(at, operation.word, last), operation.size);
     case operation_kind::free:
-        return put_place(at, operation.word, last);
+        return put_number(at, operation.word, last);
     case operation_kind::root:
         if (!removed)
-            at = put_place(at, operation.word, last);
+            at = put_number(at, operation.word, last);
         return put_bytes(at, operation.bytes, operation.byte_count);
     case operation_kind::procedure:
         return put_bytes(put_varint(at, operation.procedure), operation.bytes, operation.byte_count);

@@ -45,7 +45,7 @@ struct record_part {
 inline constexpr size_t record_words_max = 64;
 struct record_words {
     size_t count;
-    uint64_t place[record_words_max]; // word number; scratch after encoding, as is mask
+    uint64_t number[record_words_max]; // word number; scratch after encoding, as is mask
     uint64_t value[record_words_max];
     uint64_t difference[record_words_max]; // from the old value; not 0
     uint8_t mask[record_words_max];
@@ -54,10 +54,10 @@ struct record_words {
 // Word numbers are below this, so that a distance fits in the 56 bits that the format has for it.
 inline constexpr uint64_t record_word_limit = uint64_t{1} << 56;
 
-// The most bytes that encoding the part can write, including scratch bytes behind it: nothing is ever written beyond.
+// The most bytes that encoding the part can write, including scratch bytes after it: nothing is ever written beyond.
 size_t record_bound(const record_part &part);
 // Encodes the part at `out`, which has room for record_bound; returns its bytes. Words with unchanged values are left
-// out; a part of which nothing remains takes 0 bytes. A record is the bytes of its parts, one behind the other, and
+// out; a part of which nothing remains takes 0 bytes. A record is the bytes of its parts, one after the other, and
 // stores neither its length nor an end. first: the part begins its record.
 size_t record_encode(const record_part &part, bool first, uint8_t *out);
 
@@ -77,7 +77,7 @@ constexpr size_t record_prepared_bound(size_t description_bytes) {
     return 3 + description_bytes;
 }
 size_t record_put_prepared(const void *description, size_t bytes, uint8_t *out);
-// Precedes the first part of a transaction that counts if the prepared one behind it does.
+// Precedes the first part of a transaction that counts if the prepared one after it does.
 inline constexpr size_t record_pending_bytes = 1;
 void record_put_pending(uint8_t *out);
 // A whole record: the outcome of the prepared transaction right before it, and of the pending ones before that.
@@ -101,7 +101,7 @@ ty_status record_inspect(const uint8_t *bytes, size_t size, record_view *view);
 
 // The most pending records before a prepared one.
 inline constexpr uint32_t record_pending_max = 64;
-// The order of records (X27, txn.md): an outcome is the next record behind a prepared one; pending ones may precede the
+// The order of records (X27, txn.md): an outcome is the next record after a prepared one; pending ones may precede the
 // prepared one. Pending records that no prepared one follows are rolled back by an outcome.
 class record_order {
 public:

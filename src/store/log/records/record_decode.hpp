@@ -11,19 +11,19 @@ namespace taiyen {
 
 [[gnu::cold]] ty_status record_damaged(uint64_t offset);
 
-// A place in a record. At least 8 bytes before `end` can be read, whatever the record's size.
+// A position in a record. At least 8 bytes before `end` can be read, whatever the record's size.
 struct record_cursor {
     const uint8_t *at;
     const uint8_t *end;
 
     size_t left() const { return static_cast<size_t>(end - at); }
 
-    // Eight bytes from a place in the record; behind its end are zeros.
-    uint64_t load(const uint8_t *place) const {
+    // Eight bytes from a position in the record; after its end are zeros.
+    uint64_t load(const uint8_t *from) const {
         const uint8_t *last = end - sizeof(uint64_t);
-        size_t beyond = place > last ? static_cast<size_t>(place - last) : 0; // at most 8
+        size_t beyond = from > last ? static_cast<size_t>(from - last) : 0; // at most 8
         uint64_t value;
-        memcpy(&value, place - beyond, sizeof value);
+        memcpy(&value, from - beyond, sizeof value);
         return value >> (4 * beyond) >> (4 * beyond);
     }
 
@@ -58,7 +58,7 @@ struct record_cursor {
         return false;
     }
 
-    // A count in the lower half of an item's first byte, or behind it. Zero is invalid.
+    // A count in the lower half of an item's first byte, or after it. Zero is invalid.
     bool count(uint8_t head, uint64_t *value) {
         *value = head & 15;
         return (*value || varint(value)) && *value;
@@ -295,8 +295,8 @@ private:
         return sink_.word(word, mask, value << (8 * field.start));
     }
 
-    // A block's place; false: missing, or outside the scope.
-    bool place(uint64_t *word) {
+    // A block's word; false: missing, or outside the scope.
+    bool take_word(uint64_t *word) {
         uint64_t folded = 0;
         if (!cursor_.varint(&folded))
             return false;
@@ -329,13 +329,13 @@ private:
         switch (read.kind) {
         case operation_kind::alloc:
         case operation_kind::resize:
-            sound = place(&read.word) && size(&read);
+            sound = take_word(&read.word) && size(&read);
             break;
         case operation_kind::free:
-            sound = place(&read.word);
+            sound = take_word(&read.word);
             break;
         case operation_kind::root:
-            sound = (read.null_address || place(&read.word)) && bytes(&read);
+            sound = (read.null_address || take_word(&read.word)) && bytes(&read);
             break;
         case operation_kind::procedure:
             sound = cursor_.varint(&read.procedure) && bytes(&read);
@@ -347,7 +347,7 @@ private:
     record_cursor cursor_;
     record_scope scope_;
     Sink &sink_;
-    uint64_t next_ = 0;       // the word behind the last one
+    uint64_t next_ = 0;       // the word after the last one
     uint64_t last_block_ = 0; // of the last operation
     bool damaged_ = false;
 };

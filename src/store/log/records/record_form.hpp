@@ -23,7 +23,7 @@ inline constexpr uint8_t record_root_removed = 6;
 inline constexpr uint8_t record_prepared = 7;
 // A record by itself. Its second byte is a record_outcome.
 inline constexpr uint8_t record_outcome_follows = 8;
-// Also only the first item of a record. What follows counts with the prepared record behind it.
+// Also only the first item of a record. What follows counts with the prepared record after it.
 inline constexpr uint8_t record_pending = 9;
 
 // The second byte of items other than tokens and operations.

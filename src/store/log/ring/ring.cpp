@@ -31,7 +31,7 @@ ty_status keep_record(void *context, const log_record &record) {
     put_length(at, record.size);
     at += length_bytes(record.size);
     if (r->one_of_many)
-        at += put_step(at, record.lsn - kept.last - 1, record.marked);
+        at += put_step(at, record.lsn - kept.last - 1, record.independent);
     memcpy(at, record.bytes, record.size);
     kept.bytes.cut(size_t(at + record.size - kept.bytes.begin()));
     kept.last = record.lsn;
@@ -80,7 +80,7 @@ ty_status ring_set_up(log_ring *r, uint32_t stream, const log_options &options, 
         r->slots[i].memory = r->memory + i * size_t{r->geometry.frame_bytes_max};
     if (!options.thread)
         return TY_OK;
-    ty_status status = r->thread.start(write_behind, r);
+    ty_status status = r->thread.start(write_after, r);
     r->has_thread = !status;
     return status;
 }
@@ -100,7 +100,7 @@ void ring_rest(log_ring *r) {
 
 void ring_resume(log_ring *r) {
     if (!r->has_thread)
-        r->has_thread = r->thread.start(write_behind, r) == TY_OK;
+        r->has_thread = r->thread.start(write_after, r) == TY_OK;
 }
 
 void ring_destroy(log_ring *r) {
@@ -110,7 +110,7 @@ void ring_destroy(log_ring *r) {
     r->repeated.bytes.release();
 }
 
-stream_position ring_mark_now(log_ring *r) {
+stream_position ring_position_now(log_ring *r) {
     os::lock_guard guard(r->lock);
     if (r->gathering && is_filled(r, *r->gathering))
         seal_full(r);
@@ -119,11 +119,11 @@ stream_position ring_mark_now(log_ring *r) {
     return {r->position, r->generation, lsn};
 }
 
-void ring_release(log_ring *r, const stream_position &mark, uint64_t lsn) {
+void ring_release(log_ring *r, const stream_position &redo_point, uint64_t lsn) {
     wakes w;
     r->lock.lock();
-    if (mark.offset > r->released_position) { // L1: free only behind a durable snapshot
-        r->released_position = fault("snapshot_releases_what_it_does_not_hold") ? r->position : mark.offset;
+    if (redo_point.offset > r->released_position) { // L1: free only after a durable snapshot
+        r->released_position = fault("snapshot_releases_what_it_does_not_hold") ? r->position : redo_point.offset;
         if (r->gathering)
             set_room(r, *r->gathering);
     }
@@ -141,7 +141,7 @@ void ring_release(log_ring *r, const stream_position &mark, uint64_t lsn) {
     w.wake();
 }
 
-void ring_continue(log_ring *r, const stream_position &mark, uint64_t lsn) {
+void ring_continue(log_ring *r, const stream_position &redo_point, uint64_t lsn) {
     os::lock_guard guard(r->lock);
     r->draining = true;
     while (r->in_flight > 0) {
@@ -154,10 +154,10 @@ void ring_continue(log_ring *r, const stream_position &mark, uint64_t lsn) {
     r->wrap_pending = false;
     r->gathering = nullptr;
     r->oldest = r->next_write = r->end;
-    r->position = r->released_position = mark.offset;
+    r->position = r->released_position = redo_point.offset;
     r->released_lsn = lsn;
     forget_repeated(r, lsn); // L5: the snapshot holds them, so the count stays without gaps
-    r->generation_pending = !fault("old_generation_goes_on_behind_a_snapshot");
+    r->generation_pending = !fault("old_generation_goes_on_after_a_snapshot");
     r->counted = lsn;
     r->last.store(lsn, std::memory_order_release);
     r->durable.store(r->one_of_many ? nothing_pending : lsn, std::memory_order_release);

@@ -85,8 +85,8 @@ void begin_generation(log_ring *r, uint64_t lsn) {
     r->generation_pending = false;
 }
 
-// What does not fit before the ring's end goes to its front, in a generation of its own: so a reader can tell wraps
-// apart.
+// What does not fit before the ring's end goes to its front, in a generation of its own: so a reader can distinguish
+// wraps apart.
 bool has_room_for_wrap(const log_ring *r) {
     return next_front(r->geometry, r->position) + r->geometry.block_bytes <= ring_end(r);
 }
@@ -109,9 +109,9 @@ repeated_record next_repeated(const log_ring *r) {
     size_t length = 0;
     size_t taken = get_length(at, left, &length);
     uint64_t skipped = 0;
-    bool marked;
+    bool independent;
     if (r->one_of_many)
-        taken += get_step(at + taken, left - taken, &skipped, &marked);
+        taken += get_step(at + taken, left - taken, &skipped, &independent);
     return {taken + length, skipped + 1};
 }
 
@@ -202,7 +202,7 @@ uint8_t *end_of(const slot &s) {
 }
 
 // Under the lock, which is released on failure.
-inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool may_wait) {
+inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **room, bool may_wait) {
     const size_t reserved = length_bytes(bytes) + (r->one_of_many ? step_bytes_max : 0);
     if (!has_room(r, reserved + bytes)) [[unlikely]] {
         ty_status status = TY_E_BUSY;
@@ -214,7 +214,7 @@ inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool m
         }
     }
     r->reserved = reserved;
-    *place = end_of(*r->gathering) + reserved;
+    *room = end_of(*r->gathering) + reserved;
     if (r->one_of_many) {
         // L10: its LSN, still to be taken, is above all that are appended by now
         r->was_durable = r->durable.load(std::memory_order_relaxed) == nothing_pending;
@@ -225,10 +225,10 @@ inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool m
 }
 
 // Writes the lengths before a record's bytes, and moves the record up to them: returns how many bytes they took.
-size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t lsn, bool marked) {
+size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t lsn, bool independent) {
     uint8_t *at = end_of(s), step[step_bytes_max];
     const size_t length = length_bytes(bytes);
-    const size_t step_bytes = r->one_of_many ? put_step(step, lsn - r->counted - 1, marked) : 0;
+    const size_t step_bytes = r->one_of_many ? put_step(step, lsn - r->counted - 1, independent) : 0;
     if (length + step_bytes < r->reserved)
         memmove(at + length + step_bytes, at + r->reserved, bytes);
     put_length(at, bytes);
@@ -237,20 +237,20 @@ size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t lsn, bool marked) 
     return length + step_bytes;
 }
 
-// Writes the record in the reserved place.
-inline void put_record(log_ring *r, size_t bytes, uint64_t lsn, bool marked) {
+// Writes the record in the reserved room.
+inline void put_record(log_ring *r, size_t bytes, uint64_t lsn, bool independent) {
     slot &s = *r->gathering;
-    const size_t taken = put_heads(r, s, bytes, lsn, marked);
+    const size_t taken = put_heads(r, s, bytes, lsn, independent);
     s.payload += static_cast<uint32_t>(taken + bytes);
     note_record(r, s, lsn);
     r->last.store(lsn, std::memory_order_release);
 }
 
 // Releases the lock. first: the LSN of the first record that was put since begin_append.
-inline void end_append(log_ring *r, size_t bytes, uint64_t lsn, bool marked, uint64_t first) {
+inline void end_append(log_ring *r, size_t bytes, uint64_t lsn, bool independent, uint64_t first) {
     wakes w;
     if (bytes) {
-        put_record(r, bytes, lsn, marked);
+        put_record(r, bytes, lsn, independent);
         if (r->thread_asleep)
             note_thread(r, w);
     }
@@ -263,7 +263,7 @@ inline void end_append(log_ring *r, size_t bytes, uint64_t lsn, bool marked, uin
 
 } // namespace
 
-ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **place, log_turn turn) {
+ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **room, log_turn turn) {
     log_ring *r = l->rings + stream;
     if (bytes > record_max(r))
         return TY_E_SPACE;
@@ -271,19 +271,19 @@ ty_status log_append_begin(log *l, uint32_t stream, size_t bytes, uint8_t **plac
         r->lock.lock();
     else if (!r->lock.try_lock())
         return TY_E_BUSY;
-    return begin_append(r, bytes, place, turn == log_turn::wait);
+    return begin_append(r, bytes, room, turn == log_turn::wait);
 }
 
-void log_append_end(log *l, uint32_t stream, size_t bytes, uint64_t lsn, bool marked) {
-    end_append(l->rings + stream, bytes, lsn, marked, lsn);
+void log_append_end(log *l, uint32_t stream, size_t bytes, uint64_t lsn, bool independent) {
+    end_append(l->rings + stream, bytes, lsn, independent, lsn);
 }
 
-ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {
+ty_status log_append_begin(log *l, size_t bytes, uint8_t **room) {
     log_ring *r = l->rings;
     if (bytes > record_max(r))
         return TY_E_SPACE;
     r->lock.lock();
-    return begin_append(r, bytes, place, true);
+    return begin_append(r, bytes, room, true);
 }
 
 namespace {
@@ -305,13 +305,13 @@ ty_status log_append_together(log *l, const log_piece *pieces, size_t count) {
     log_ring *r = l->rings;
     const size_t head = length_bytes_max + (r->one_of_many ? step_bytes_max : 0);
     size_t bytes = 0;
-    uint8_t *place;
+    uint8_t *room;
     for (size_t i = 0; i < count; ++i)
         bytes += head + pieces[i].size;
     if (bytes > r->geometry.frame_bytes_max / 4 * 3)
         return TY_E_SPACE;
     r->lock.lock();
-    if (ty_status status = begin_append(r, bytes, &place, true))
+    if (ty_status status = begin_append(r, bytes, &room, true))
         return status;
     const uint64_t first = next_lsn(r);
     for (size_t i = 0; i < count; ++i) {

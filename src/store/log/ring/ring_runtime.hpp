@@ -1,7 +1,8 @@
 // Inside a log: its rings. In a ring, appended records gather in frames in memory; a thread that wants a record durable
 // writes the frame that holds it.
 //
-//   gathering --(full, wanted, or a mark)--> sealed --write_next--> writing --end_write--> written --settle--> free
+//   gathering --(full, wanted, or a redo point)--> sealed --write_next--> writing --end_write--> written
+//   --advance_durable--> free
 //
 // Frames are numbered; frame n lies in slot n % slot_count. [oldest, next_write) are being written, or written while an
 // older one is not; [next_write, end) are sealed, the last of them perhaps gathering.
@@ -23,7 +24,7 @@ namespace taiyen {
 // L6 (a crash is not taken for damage) rests on the first: the most frames begun and not known to be durable. Only a
 // frame that can take no more is written beside another: the fewer frames, the more each holds (log.md). While so many
 // are in flight, another one can gather, even across the ring's end: one that is sealed there, the start of a
-// generation, and the one behind it.
+// generation, and the one after it.
 constexpr uint64_t writes_in_flight_max = frames_unstable;
 constexpr unsigned slot_count = frames_unstable + 3;
 
@@ -76,7 +77,7 @@ struct alignas(64) log_ring {
     uint64_t wanted = 0; // the thread writes the frames before it, if no other thread does
     uint64_t in_flight = 0;
     uint64_t position;          // where the newest sealed frame ends
-    uint64_t released_position; // L1: nothing behind it is overwritten
+    uint64_t released_position; // L1: nothing after it is overwritten
     uint64_t released_lsn = 0;  // a durable snapshot holds all records up to it
     uint64_t generation;        // of the frame before `position`
     bool generation_pending;    // the next frame starts one, with durable_lsn
@@ -99,7 +100,7 @@ struct alignas(64) log_ring {
     // All records of this ring up to it are durable. The only ring of a log: the LSN of the last durable record. One of
     // many: if some are not durable, the LSN before the first of them, or a lower one; nothing_pending if all are.
     std::atomic<uint64_t> durable;
-    patience waiting;
+    spin_budget waiting;
 };
 
 struct log {
@@ -194,7 +195,7 @@ void write_next(log_ring *r, waiting_for_it who = waiting_for_it::caller);
 // Waits until the frame's state changes. Releases the lock.
 void wait_for(log_ring *r, uint64_t frame);
 // The thread's main function; its argument is the ring.
-void *write_behind(void *argument);
+void *write_after(void *argument);
 // The wait of a caller for one ring. own: it has appended there, and will append there again.
 ty_status ring_wait(log_ring *r, uint64_t lsn, bool own);
 // Has the ring's thread write what is not durable up to the LSN, if no other thread does.
@@ -218,10 +219,10 @@ void ring_destroy(log_ring *r);
 void ring_rest(log_ring *r);
 void ring_resume(log_ring *r);
 void drop_repeated(log_ring *r);
-stream_position ring_mark_now(log_ring *r);
-void ring_release(log_ring *r, const stream_position &mark, uint64_t lsn);
+stream_position ring_position_now(log_ring *r);
+void ring_release(log_ring *r, const stream_position &redo_point, uint64_t lsn);
 // Up to the point where waiters may continue.
-void ring_continue(log_ring *r, const stream_position &mark, uint64_t lsn);
+void ring_continue(log_ring *r, const stream_position &redo_point, uint64_t lsn);
 log_metrics ring_metrics(log_ring *r);
 
 } // namespace taiyen

@@ -55,7 +55,7 @@ void renew_durable(log_ring *r) {
 namespace {
 
 // L2: durable is what is written, with all before it.
-void settle(log_ring *r, wakes &w) {
+void advance_durable(log_ring *r, wakes &w) {
     while (r->oldest < r->next_write &&
            (slot_of(r, r->oldest).state == frame_state::written || fault("durable_before_the_write_returned"))) {
         slot &s = slot_of(r, r->oldest);
@@ -109,7 +109,7 @@ bool end_write(log_ring *r, slot &s, uint64_t bytes, ty_status status, wakes &w)
     s.state = frame_state::written;
     r->metrics.frames += 1;
     r->metrics.bytes += bytes;
-    settle(r, w);
+    advance_durable(r, w);
     pass_on(r, w);
     return true;
 }
@@ -241,7 +241,7 @@ uint64_t frame_of(log_ring *r, uint64_t lsn) {
 
 } // namespace
 
-void *write_behind(void *argument) {
+void *write_after(void *argument) {
     log_ring *r = static_cast<log_ring *>(argument);
     uint64_t due = 0; // what had been appended at the last check
     for (;;) {

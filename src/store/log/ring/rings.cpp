@@ -17,7 +17,7 @@ ty_status set_up(log *l, const log_options &options) {
     l->context = options.context;
     l->name = options.name;
     const uint32_t count = header.streams;
-    l->rings = static_cast<log_ring *>(os::own_aligned_alloc(alignof(log_ring), count * sizeof(log_ring)));
+    l->rings = static_cast<log_ring *>(os::internal_aligned_alloc(alignof(log_ring), count * sizeof(log_ring)));
     if (!l->rings)
         return failure(TY_E_MEMORY, "open the log")
             .at(options.name)
@@ -63,12 +63,12 @@ uint64_t durable_of_all(log *l) {
 } // namespace
 
 ty_status log_start(const log_options &options, log **made) {
-    void *place = os::own_calloc(1, sizeof(log));
-    if (!place)
+    void *memory = os::internal_calloc(1, sizeof(log));
+    if (!memory)
         return failure(TY_E_MEMORY, "open the log")
             .at(options.name)
             .remedy("free memory, or raise the process's limits");
-    log *l = new (place) log{};
+    log *l = new (memory) log{};
     if (ty_status status = set_up(l, options)) {
         log_stop(l);
         return status;
@@ -213,24 +213,24 @@ void log_break(log *l, ty_status status) {
 // ---- Snapshots
 
 log_positions log_positions_now(log *l) {
-    log_positions marks;
-    marks.count = l->count;
+    log_positions redo_points;
+    redo_points.count = l->count;
     for (uint32_t p = 0; p < l->count; ++p)
-        marks.at[p] = ring_mark_now(l->rings + p);
-    // L5: others append meanwhile, and a single ring's reader counts from its mark.
-    marks.lsn = l->count == 1 ? marks.at[0].lsn : log_last(l);
-    return marks;
+        redo_points.at[p] = ring_position_now(l->rings + p);
+    // L5: others append meanwhile, and a single ring's reader counts from its redo point.
+    redo_points.lsn = l->count == 1 ? redo_points.at[0].lsn : log_last(l);
+    return redo_points;
 }
 
-void log_release(log *l, const log_positions &marks) {
+void log_release(log *l, const log_positions &redo_points) {
     for (uint32_t p = 0; p < l->count; ++p)
-        ring_release(l->rings + p, marks.at[p], marks.lsn);
+        ring_release(l->rings + p, redo_points.at[p], redo_points.lsn);
     notify_feeds(l);
 }
 
-void log_continue(log *l, const log_positions &marks) {
+void log_continue(log *l, const log_positions &redo_points) {
     for (uint32_t p = 0; p < l->count; ++p)
-        ring_continue(l->rings + p, marks.at[p], marks.lsn);
+        ring_continue(l->rings + p, redo_points.at[p], redo_points.lsn);
     {
         os::lock_guard guard(l->error_lock);
         l->broken.store(false, std::memory_order_release);

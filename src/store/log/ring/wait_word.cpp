@@ -5,7 +5,7 @@
 namespace taiyen {
 
 // False: it took long, which costs credit.
-bool patience::take_turn(uint64_t *now) {
+bool spin_budget::take_turn(uint64_t *now) {
     uint64_t before = *now;
     os::yield();
     *now = os::now_ns();
@@ -20,12 +20,12 @@ bool patience::take_turn(uint64_t *now) {
     return false;
 }
 
-bool patience::lets_others_run() {
+bool spin_budget::lets_others_run() {
     uint64_t now = os::now_ns();
     return !is_paused(now) && take_turn(&now);
 }
 
-bool patience::sees_change(const std::atomic<uint32_t> &word, uint32_t seen) {
+bool spin_budget::sees_change(const std::atomic<uint32_t> &word, uint32_t seen) {
     uint64_t now = os::now_ns();
     if (is_paused(now))
         return false;
@@ -44,8 +44,8 @@ bool patience::sees_change(const std::atomic<uint32_t> &word, uint32_t seen) {
     return false;
 }
 
-void wait_word::wait(uint32_t seen, patience &patience) {
-    if (patience.sees_change(word_, seen))
+void wait_word::wait(uint32_t seen, spin_budget &budget) {
+    if (budget.sees_change(word_, seen))
         return;
     sleepers_.fetch_add(1);
     os::wait_on(word_, seen); // reads the word again

@@ -11,7 +11,7 @@ namespace taiyen {
 // Where a turn takes long, the processors are busy with something else, and a sleeper would return sooner: successful
 // polls earn credit for such turns, each turn is paid for once, and when the credit is used up no thread polls for a
 // while. One per log. Thread-safe; its metrics are hints.
-class patience {
+class spin_budget {
 public:
     // Polls; returns whether the word has changed from `seen` meanwhile.
     bool sees_change(const std::atomic<uint32_t> &word, uint32_t seen);
@@ -39,7 +39,7 @@ public:
     // For a thread about to wait: what wait() compares with. Read under the lock that changes are made under.
     uint32_t now() const { return word_.load(std::memory_order_relaxed); }
     // Returns when the word differs from `seen`, or spuriously.
-    void wait(uint32_t seen, patience &patience);
+    void wait(uint32_t seen, spin_budget &budget);
 
     void change() { word_.fetch_add(1); }
     // After a change, and after its lock is released. Costs one load when no thread sleeps.

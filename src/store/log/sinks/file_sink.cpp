@@ -1,6 +1,6 @@
 // A sink on a file. Its blocks are written once when it is created, so that later writes overwrite: that is four times
 // as fast as writing to blocks that were only allocated, and cannot fail for lack of space.
-#include "own_sink.hpp"
+#include "internal_sink.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -8,7 +8,7 @@
 namespace taiyen {
 
 struct file_sink {
-    own_sink own;
+    internal_sink own;
     storage_file file;
     char *path;
 };
@@ -25,27 +25,27 @@ ty_status write_file(void *context, uint64_t offset, const void *buffer, size_t 
     return static_cast<file_sink *>(context)->file.write_durable(offset, buffer, bytes);
 }
 
-void destroy_file(own_sink *own) {
+void destroy_file(internal_sink *own) {
     file_sink *self = reinterpret_cast<file_sink *>(own);
     self->file.close();
     free(self->path);
     free(self);
 }
 
-ty_status protect_file(own_sink *own, const storage_file &like) {
+ty_status protect_file(internal_sink *own, const storage_file &like) {
     return reinterpret_cast<file_sink *>(own)->file.protect(like);
 }
 
-ty_status flush_file(own_sink *own) {
+ty_status flush_file(internal_sink *own) {
     return reinterpret_cast<file_sink *>(own)->file.flush();
 }
 
-ty_status check_file(own_sink *own) {
+ty_status check_file(internal_sink *own) {
     return reinterpret_cast<file_sink *>(own)->file.check();
 }
 
 ty_status make(const char *path, const ty_storage &storage, file_sink **made) {
-    file_sink *self = static_cast<file_sink *>(os::own_calloc(1, sizeof(file_sink)));
+    file_sink *self = static_cast<file_sink *>(os::internal_calloc(1, sizeof(file_sink)));
     if (!self)
         return failure(TY_E_MEMORY, "open the log").at(path).remedy("free memory, or raise the process's limits");
     self->own.table = {sizeof(ty_log_sink), self, TY_STORAGE_BLOCK, 0, read_file, write_file, nullptr};

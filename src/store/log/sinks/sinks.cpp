@@ -1,5 +1,5 @@
 // Sinks in memory, and on two sinks at once.
-#include "own_sink.hpp"
+#include "internal_sink.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -8,14 +8,14 @@ namespace taiyen {
 namespace {
 
 struct memory_sink {
-    own_sink own;
+    internal_sink own;
     char *memory;
     bool write_back;
     uint32_t write_latency_ns;
 };
 
 struct tee_sink {
-    own_sink own;
+    internal_sink own;
     const ty_log_sink *first;
     const ty_log_sink *second;
 };
@@ -50,13 +50,13 @@ ty_status write_both(void *context, uint64_t offset, const void *buffer, size_t 
     return self.second->write(self.second->context, offset, buffer, bytes);
 }
 
-void free_sink(own_sink *self) {
+void free_sink(internal_sink *self) {
     free(self);
 }
 
 template <class Sink>
 Sink *new_sink() {
-    Sink *made = static_cast<Sink *>(os::own_calloc(1, sizeof(Sink)));
+    Sink *made = static_cast<Sink *>(os::internal_calloc(1, sizeof(Sink)));
     if (!made) {
         (void)ty_status(failure(TY_E_MEMORY, "make a log sink").remedy("free memory, or raise the process's limits"));
         return nullptr;
@@ -103,24 +103,24 @@ ty_status tee_sink_create(const ty_log_sink *first, const ty_log_sink *second, t
 }
 
 ty_status sink_protect(ty_log_sink *sink, const storage_file &like) {
-    own_sink *own = reinterpret_cast<own_sink *>(sink);
+    internal_sink *own = reinterpret_cast<internal_sink *>(sink);
     return own && own->protect ? own->protect(own, like) : TY_OK;
 }
 
 ty_status sink_flush(ty_log_sink *sink) {
-    own_sink *own = reinterpret_cast<own_sink *>(sink);
+    internal_sink *own = reinterpret_cast<internal_sink *>(sink);
     return own && own->flush ? own->flush(own) : TY_OK;
 }
 
 ty_status sink_check(ty_log_sink *sink) {
-    own_sink *own = reinterpret_cast<own_sink *>(sink);
+    internal_sink *own = reinterpret_cast<internal_sink *>(sink);
     return own && own->check ? own->check(own) : TY_OK;
 }
 
 void sink_destroy(ty_log_sink *sink) {
     if (!sink)
         return;
-    own_sink *own = reinterpret_cast<own_sink *>(sink);
+    internal_sink *own = reinterpret_cast<internal_sink *>(sink);
     own->destroy(own);
 }
 

@@ -1,4 +1,4 @@
-// Goal: what is told of a heap in use is of a moment of the reading, never of one before. Method: a storage that takes
+// Goal: the report on a heap in use is of a moment of the reading, never of one before. Method: a storage that takes
 // a snapshot before one of the reads, each of them in turn, while the journal is small and used again.
 #include "../support.hpp"
 
@@ -48,7 +48,7 @@ struct watched_storage {
     std::function<void()> happen;
 };
 
-TEST(info_in_use_test, it_is_never_behind_what_was_durable_before) {
+TEST(info_in_use_test, it_is_never_after_what_was_durable_before) {
     disk files;
     ty_open_options options = files.options();
     options.kind = TY_SNAPSHOT;

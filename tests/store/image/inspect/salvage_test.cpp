@@ -1,4 +1,4 @@
-// Goal: of damaged files, ty_salvage gets the last good epoch, only reads them, and tells of each page that is not what
+// Goal: of damaged files, ty_salvage gets the last good epoch, only reads them, and reports each page that is not what
 // was written. Method: damage in pages, headers and batches, on a simulated disk; what was salvaged is opened and
 // compared with what the heap held.
 #include "../support.hpp"
@@ -121,7 +121,7 @@ TEST_F(salvage_test, what_is_sound_is_the_same) {
 }
 
 // I22.
-TEST_F(salvage_test, damaged_and_missing_pages_are_told) {
+TEST_F(salvage_test, damaged_and_missing_pages_are_reported) {
     close();
     files.flip(heap_path, offset_of(block) + 3 * 4096 + 77);
     const ty_storage *s = files.storage();
@@ -162,7 +162,7 @@ TEST_F(salvage_test, a_damaged_batch_ends_at_the_one_before) {
 }
 
 // I22: pages of a batch that was being checkpointed, and is damaged: in a page, in its header.
-TEST_F(salvage_test, pages_of_a_later_snapshot_are_told) {
+TEST_F(salvage_test, pages_of_a_later_snapshot_are_reported) {
     uint64_t batch = 0;
     die_while_applying(&batch);
     ASSERT_FALSE(HasFatalFailure());
@@ -209,7 +209,7 @@ TEST_F(salvage_test, a_closed_heap_without_its_journal_is_of_one_moment) {
     EXPECT_EQ(0u, found.report.problems);
 }
 
-TEST_F(salvage_test, one_damaged_header_is_told) {
+TEST_F(salvage_test, one_damaged_header_is_reported) {
     const content whole = content_of(heap);
     close();
     files.flip(heap_path, offsetof(image_header, checksum));
@@ -266,7 +266,7 @@ TEST_F(salvage_test, a_damaged_heap_header_is_put_back) {
         options.mode = TY_OPEN_READ_ONLY;
         ty_heap *made = nullptr;
         ASSERT_OK(ty_open(out_path, &options, &made, nullptr));
-        const bool is_top = at / 8 == 6; // another end of what is used may leave out what is behind it
+        const bool is_top = at / 8 == 6; // another end of what is used may leave out what is after it
         EXPECT_TRUE(is_top || whole == content_of(made));
         ASSERT_OK(ty_close(made));
         ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
@@ -295,7 +295,7 @@ TEST_F(salvage_test, without_a_heap_header) {
 }
 
 // I22.
-TEST_F(salvage_test, pages_behind_the_end_of_a_file_are_missing) {
+TEST_F(salvage_test, pages_after_the_end_of_a_file_are_missing) {
     close();
     files.resize(heap_path, offset_of(block) + 5 * 4096);
     const salvaged found = salvage(files);
@@ -321,7 +321,7 @@ TEST_F(salvage_test, a_header_of_another_version_with_any_numbers) {
 }
 
 // I22.
-TEST_F(salvage_test, damaged_checksums_are_told) {
+TEST_F(salvage_test, damaged_checksums_are_reported) {
     close();
     files.flip(heap_path, image_pages_offset + small_limit + 100);
     const salvaged found = salvage(files);

@@ -280,7 +280,7 @@ TEST_F(scrub_test, names_impossible_fields_of_the_images_header) {
         {"state", FIELD(image_header, state), 0},
         {"state", FIELD(image_header, state), 3},
         {"size classes", FIELD(image_header, classes), 77},
-        {"log's end", FIELD(image_header, log_empty_behind_mark), 2},
+        {"redo point in the log", FIELD(image_header, log_empty_after_redo_point), 2},
         {"epoch", FIELD(image_header, epoch), UINT64_MAX},
         {"epoch", FIELD(image_header, durable_epoch), UINT64_MAX},
         {"place in the journal", FIELD(image_header, journal_next), 4096},

@@ -1,5 +1,5 @@
-// Goal: each state that files can be in is told apart, and gives the last snapshot or a refusal that changes nothing.
-// Method: make the state on a simulated disk, open, look at report, content, and the files' bytes.
+// Goal: each state that files can be in is distinguished, and gives the last snapshot or a refusal that changes
+// nothing. Method: make the state on a simulated disk, open, look at report, content, and the files' bytes.
 #include "../support.hpp"
 #include "src/store/image/files/checksum.hpp"
 #include "tests/files_on.hpp"
@@ -256,7 +256,7 @@ TEST_F(states_test, image_that_is_an_older_copy) {
     expect_refused(old, TY_E_MISMATCH);
 }
 
-// A batch counts behind the one that it was written behind, and no other of that epoch: two lines of snapshots that
+// A batch counts after the one that it was written after, and no other of that epoch: two lines of snapshots that
 // went on from one copy are not mixed.
 TEST_F(states_test, batch_of_another_line) {
     disk files;
@@ -281,7 +281,7 @@ TEST_F(states_test, damage_in_a_batch_that_a_later_one_follows) {
     expect_refused(files, TY_E_DAMAGED);
 }
 
-// A regression: with the first header of a batch gone, its end is not known, and the batches behind it were overlooked:
+// A regression: with the first header of a batch gone, its end is not known, and the batches after it were overlooked:
 // the open silently went back to the epoch before.
 TEST_F(states_test, damage_in_the_first_header_of_a_batch_that_a_later_one_follows) {
     for (uint64_t pages : {5, 700}) { // in one chunk; in several
@@ -535,7 +535,7 @@ TEST_F(states_test, scrub_names_the_damaged_page) {
     EXPECT_NE(std::string::npos, problems.find("page 0 ")) << problems;
 }
 
-TEST_F(states_test, info_tells_what_an_open_would_do) {
+TEST_F(states_test, info_reports_what_an_open_would_do) {
     disk files;
     make(files);
     ty_info info{};

@@ -37,35 +37,35 @@ protected:
         return heap;
     }
     // Whichever of its headers is lost.
-    static void expect_told(os::sim_disk *taken) {
+    static void expect_reported(os::sim_disk *taken) {
         const disk on(taken);
         for (uint64_t slot : {0, 1}) {
             const disk one(on.cut(os::sim_cut::keep_all));
             one.flip(heap_path, slot * 4096 + 100);
-            EXPECT_TRUE(is_told(one)) << slot;
+            EXPECT_TRUE(is_reported(one)) << slot;
         }
-        EXPECT_TRUE(is_told(on));
+        EXPECT_TRUE(is_reported(on));
     }
-    static bool is_told(const disk &on) {
+    static bool is_reported(const disk &on) {
         ty_heap *heap = nullptr;
         ty_report report{};
         EXPECT_OK(open(on, &heap, &report));
-        bool told = report.maybe_inconsistent;
+        bool reported = report.maybe_inconsistent;
         ty_discard(heap);
-        return told;
+        return reported;
     }
-    void expect_told_or_whole(const disk &on) {
+    void expect_reported_or_whole(const disk &on) {
         ty_heap *heap = nullptr;
         ty_report report{};
         ASSERT_OK(open(on, &heap, &report));
-        told += report.maybe_inconsistent;
+        reported += report.maybe_inconsistent;
         const auto *pages = static_cast<uint64_t *>(ty_root(heap, "pages"));
         for (int i = 0; i < page_count && !report.maybe_inconsistent; ++i)
             ASSERT_EQ(1u, pages[i * 512]) << report.text;
         ty_discard(heap);
     }
 
-    int told = 0;
+    int reported = 0;
 };
 
 TEST_F(archive_test, one_that_died_goes_on_to_say_so) {
@@ -78,21 +78,21 @@ TEST_F(archive_test, one_that_died_goes_on_to_say_so) {
     for (uint64_t seed = 0; seed < 12; ++seed)
         died[seed] = files.cut(seed % 2 ? os::sim_cut::random : os::sim_cut::process_death, seed);
     ty_discard(heap);
-    expect_told(kept);
+    expect_reported(kept);
     for (uint64_t seed = 0; seed < 12; ++seed) {
         disk left(died[seed]);
         const uint64_t first = os::sim_event_count(left.get());
-        if (!is_told(left))
+        if (!is_reported(left))
             continue; // no page had reached the disk
         for (uint64_t event = first; event <= os::sim_event_count(left.get()); ++event)
             for (uint64_t again = 0; again < 12; ++again) {
                 SCOPED_TRACE(std::to_string(seed) + ", " + std::to_string(event) + ", " + std::to_string(again));
-                expect_told_or_whole(disk(os::sim_power_cut(left.get(), event, os::sim_cut::trash, again)));
+                expect_reported_or_whole(disk(os::sim_power_cut(left.get(), event, os::sim_cut::trash, again)));
                 if (HasFatalFailure())
                     return;
             }
     }
-    EXPECT_GT(told, 300);
+    EXPECT_GT(reported, 300);
 }
 
 // Until a power cut, the disk may hold that the heap was closed.
@@ -114,7 +114,7 @@ TEST_F(archive_test, a_close_that_failed_is_taken_back) {
         os::sim_disk *cut[] = {files.cut(os::sim_cut::keep_all), files.cut(os::sim_cut::drop_all)};
         ty_discard(heap);
         for (os::sim_disk *each : cut)
-            expect_told(each);
+            expect_reported(each);
     }
     EXPECT_GT(failures, 2);
 }
@@ -137,8 +137,8 @@ TEST_F(archive_test, a_close_that_failed_is_taken_back_by_the_next_snapshot) {
             cuts.push_back(os::sim_power_cut(files.get(), event, os::sim_cut::random, seed));
     ty_discard(heap);
     for (os::sim_disk *each : cuts)
-        expect_told_or_whole(disk(each));
-    EXPECT_GT(told, 20);
+        expect_reported_or_whole(disk(each));
+    EXPECT_GT(reported, 20);
 }
 
 // A close that succeeded is whole; a cut in the open that follows it does not make it a mixture, but where both headers
@@ -155,8 +155,8 @@ TEST_F(archive_test, one_that_was_closed_stays_whole) {
     ty_discard(heap);
     for (uint64_t event = first; event <= end; ++event)
         for (uint64_t seed = 0; seed < 12; ++seed)
-            expect_told_or_whole(disk(os::sim_power_cut(files.get(), event, os::sim_cut::trash, seed)));
-    EXPECT_LT(told, 12 * int(end - first + 1));
+            expect_reported_or_whole(disk(os::sim_power_cut(files.get(), event, os::sim_cut::trash, seed)));
+    EXPECT_LT(reported, 12 * int(end - first + 1));
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // Goal: private copies of what the image holds go when there are more of them than the bound allows, and nothing else
 // goes: content stays right whatever was written when. Method: heaps on a simulated disk with a bound far below what
 // they hold; the kernel says which pages are private.
-#include "running_calls.hpp"
+#include "fuzzy_calls.hpp"
 #include "tests/stats.hpp"
 #include "tests/store/image/private_pages.hpp"
 
@@ -165,19 +165,19 @@ TEST_P(evict_test, what_is_written_back_early_stays) {
 // A snapshot among threads that store gives nothing back, whatever memory is left; once they stand still it goes.
 TEST_P(evict_test, nothing_goes_while_others_store) {
     fill(128);
-    if (!image_can_run(heap))
+    if (!image_allows_fuzzy(heap))
         GTEST_SKIP() << "racing writes are not seen";
-    running_calls calls;
+    fuzzy_calls calls;
     for (int round = 1; round < 6; ++round) {
         rewrite(round);
-        ASSERT_OK(running_snapshot(heap, calls));
+        ASSERT_OK(fuzzy_snapshot(heap, calls));
         ASSERT_OK(ty_run_background_work(heap));
         EXPECT_EQ(0u, given_back());
     }
     ASSERT_OK(image_evict_copies(heap));
     EXPECT_GT(given_back(), 0u);
     expect_value(5);
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     ASSERT_OK(ty_discard(heap));
     open();
     expect_value(5);

@@ -1,4 +1,4 @@
-// The heap layer's part of running_calls.hpp: its running state and the image's forms do not go into one file.
+// The heap layer's part of fuzzy_calls.hpp: its running state and the image's forms do not go into one file.
 #include "src/heap/tables/heap_runtime.hpp"
 
 namespace taiyen::test {

@@ -1,7 +1,7 @@
-// Goal: the image keeps, for a layer with a log, which log it is and where each epoch stands in it: a mark is durable
-// with its epoch, never before it and never without it.
-// Method: a stand-in for that layer opens heaps on a simulated disk; each mark says how often the heap was changed, and
-// so does a block of the heap. After every crash the two must agree.
+// Goal: the image keeps, for a layer with a log, which log it is and where each epoch stands in it: a redo point is
+// durable with its epoch, never before it and never without it.
+// Method: a stand-in for that layer opens heaps on a simulated disk; each redo point says how often the heap was
+// changed, and so does a block of the heap. After every crash the two must agree.
 #include "../support.hpp"
 
 #include "src/store/image/image.hpp"
@@ -13,12 +13,12 @@ namespace {
 
 constexpr uint64_t some_log = 0x1234;
 
-// What the layer above would be told, and what it answers.
+// What the layer above would get, and what it answers.
 struct log_layer {
     uint64_t answer = some_log;
     bool keep = false; // answers what the header says
     ty_status refusal = TY_OK;
-    image_log told{};
+    image_log recorded{};
     bool created = false;
     int calls = 0, made = 0, started = 0, given_up = 0;
     ty_status start_refusal = TY_OK;
@@ -27,7 +27,7 @@ struct log_layer {
         return {this,
                 [](void *context, const image_log &log, bool is_created, image_log_choice *choice) {
                     auto &self = *static_cast<log_layer *>(context);
-                    self.told = log;
+                    self.recorded = log;
                     self.created = is_created;
                     self.calls += 1;
                     if (!self.keep)
@@ -67,18 +67,18 @@ ty_status open_with(const disk &files, log_layer &above, ty_heap **heap, ty_repo
     return image_open(heap_path, log_options_of(files, kind), &hook, heap, report);
 }
 
-log_positions mark_of_one(uint64_t position, uint64_t generation, uint64_t lsn) {
-    log_positions mark{lsn};
-    mark.at[0] = {position, generation, lsn};
-    return mark;
+log_positions redo_point_of_one(uint64_t position, uint64_t generation, uint64_t lsn) {
+    log_positions redo_point{lsn};
+    redo_point.at[0] = {position, generation, lsn};
+    return redo_point;
 }
 
-log_positions mark_number(uint64_t n) {
-    return mark_of_one(n * 4096, n ? n + 1000 : 0, n);
+log_positions redo_point_number(uint64_t n) {
+    return redo_point_of_one(n * 4096, n ? n + 1000 : 0, n);
 }
 
 // Changes the heap for the n-th time and takes a snapshot that says so.
-ty_status change_and_mark(ty_heap *heap, uint64_t n) {
+ty_status change_with_redo_point(ty_heap *heap, uint64_t n) {
     auto *count = static_cast<uint64_t *>(heap_root(heap, "count"));
     if (!count) {
         count = static_cast<uint64_t *>(heap_alloc(heap, sizeof *count, 0, true));
@@ -86,9 +86,9 @@ ty_status change_and_mark(ty_heap *heap, uint64_t n) {
             return status;
     }
     *count = n;
-    log_positions mark = mark_number(n);
+    log_positions redo_point = redo_point_number(n);
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(heap, &mark, nullptr, &epoch))
+    if (ty_status status = image_snapshot_start(heap, &redo_point, nullptr, &epoch))
         return status;
     return image_snapshot_wait(heap, epoch);
 }
@@ -98,17 +98,17 @@ uint64_t count_of(ty_heap *heap) {
     return count ? *count : 0;
 }
 
-void expect_mark(const log_positions &expected, const log_positions &mark) {
-    EXPECT_EQ(expected.lsn, mark.lsn);
-    ASSERT_EQ(expected.count, mark.count);
-    for (uint64_t p = 0; p < mark.count; ++p) {
-        EXPECT_EQ(expected.at[p].offset, mark.at[p].offset);
-        EXPECT_EQ(expected.at[p].generation, mark.at[p].generation);
-        EXPECT_EQ(expected.at[p].lsn, mark.at[p].lsn);
+void expect_redo_point(const log_positions &expected, const log_positions &redo_point) {
+    EXPECT_EQ(expected.lsn, redo_point.lsn);
+    ASSERT_EQ(expected.count, redo_point.count);
+    for (uint64_t p = 0; p < redo_point.count; ++p) {
+        EXPECT_EQ(expected.at[p].offset, redo_point.at[p].offset);
+        EXPECT_EQ(expected.at[p].generation, redo_point.at[p].generation);
+        EXPECT_EQ(expected.at[p].lsn, redo_point.at[p].lsn);
     }
 }
 
-// The mark that a new open is told is the one of what the heap then holds.
+// The redo point that a new open gets is the one of what the heap then holds.
 void expect_agreement(const disk &files, uint64_t least) {
     log_layer above;
     above.keep = true;
@@ -116,11 +116,11 @@ void expect_agreement(const disk &files, uint64_t least) {
     ASSERT_OK(open_with(files, above, &heap, nullptr, TY_KIND_DEFAULT));
     uint64_t count = count_of(heap);
     EXPECT_GE(count, least);
-    EXPECT_EQ(some_log, above.told.log_identity);
+    EXPECT_EQ(some_log, above.recorded.log_identity);
     if (count)
-        expect_mark(mark_number(count), above.told.mark);
+        expect_redo_point(redo_point_number(count), above.recorded.redo_point);
     else
-        expect_mark({}, above.told.mark);
+        expect_redo_point({}, above.recorded.redo_point);
     expect_sound(heap);
     ASSERT_OK(image_discard(heap));
 }
@@ -143,40 +143,40 @@ TEST_F(log_part_test, created_with_a_log) {
     ASSERT_OK(image_read_info(heap_path, *files.storage(), &info, nullptr));
     EXPECT_EQ(TY_TRANSACTIONAL, info.kind);
     EXPECT_EQ(some_log, info.log_identity);
-    EXPECT_EQ(0, memcmp(info.identity, above.told.heap_identity, sizeof info.identity));
+    EXPECT_EQ(0, memcmp(info.identity, above.recorded.heap_identity, sizeof info.identity));
     ASSERT_OK(image_discard(heap));
 }
 
-TEST_F(log_part_test, a_mark_is_that_of_its_epoch) {
+TEST_F(log_part_test, a_redo_point_is_that_of_its_epoch) {
     ASSERT_OK(open_with(files, above, &heap));
-    ASSERT_OK(change_and_mark(heap, 1));
-    ASSERT_OK(change_and_mark(heap, 2));
+    ASSERT_OK(change_with_redo_point(heap, 1));
+    ASSERT_OK(change_with_redo_point(heap, 2));
     disk in_journal(files.cut(os::sim_cut::drop_all));
     ASSERT_OK(image_work(heap));
     disk in_header(files.cut(os::sim_cut::drop_all));
-    ASSERT_OK(change_and_mark(heap, 3));
-    log_positions last = mark_number(3);
+    ASSERT_OK(change_with_redo_point(heap, 3));
+    log_positions last = redo_point_number(3);
     ASSERT_OK(image_close(heap, &last));
     image_log log{};
     ty_info info{};
     ASSERT_OK(image_read_info(heap_path, *in_journal.storage(), &info, &log));
-    expect_mark(mark_number(2), log.mark);
-    EXPECT_EQ(mark_number(2).at[0].offset, info.log_position);
+    expect_redo_point(redo_point_number(2), log.redo_point);
+    EXPECT_EQ(redo_point_number(2).at[0].offset, info.log_position);
     EXPECT_EQ(2u, info.log_lsn);
     expect_agreement(in_journal, 2);
     expect_agreement(in_header, 2);
     expect_agreement(files, 3);
 }
 
-// Nothing dirty, but the log has gone on: the mark alone is a batch of no pages.
-TEST_F(log_part_test, a_mark_alone_is_durable) {
+// Nothing dirty, but the log has gone on: the redo point alone is a batch of no pages.
+TEST_F(log_part_test, a_redo_point_alone_is_durable) {
     ASSERT_OK(open_with(files, above, &heap));
-    ASSERT_OK(change_and_mark(heap, 1));
-    log_positions mark = mark_number(7);
+    ASSERT_OK(change_with_redo_point(heap, 1));
+    log_positions redo_point = redo_point_number(7);
     uint64_t epoch = 0, again = 0;
-    ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &epoch));
+    ASSERT_OK(image_snapshot_start(heap, &redo_point, nullptr, &epoch));
     ASSERT_OK(image_snapshot_wait(heap, epoch));
-    ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &again)); // nothing changed at all
+    ASSERT_OK(image_snapshot_start(heap, &redo_point, nullptr, &again)); // nothing changed at all
     EXPECT_EQ(epoch, again);
     ASSERT_OK(image_snapshot_start(heap, nullptr, nullptr, &again));
     EXPECT_EQ(epoch, again);
@@ -188,26 +188,26 @@ TEST_F(log_part_test, a_mark_alone_is_durable) {
         log_layer reader;
         reader.keep = true;
         ASSERT_OK(open_with(*copy, reader, &heap));
-        expect_mark(mark, reader.told.mark);
+        expect_redo_point(redo_point, reader.recorded.redo_point);
         EXPECT_EQ(1u, count_of(heap));
         ASSERT_OK(image_discard(heap));
     }
 }
 
-TEST_F(log_part_test, closed_only_when_nothing_stands_behind_the_mark) {
-    auto told_closed = [&] {
+TEST_F(log_part_test, closed_only_when_nothing_stands_after_the_redo_point) {
+    auto said_closed = [&] {
         log_layer reader;
         reader.keep = true;
         EXPECT_OK(open_with(files, reader, &heap));
-        return reader.told.closed;
+        return reader.recorded.closed;
     };
     ASSERT_OK(open_with(files, above, &heap));
-    ASSERT_OK(change_and_mark(heap, 1));
+    ASSERT_OK(change_with_redo_point(heap, 1));
     ASSERT_OK(image_discard(heap)); // in order for the image, but not for the log
-    EXPECT_FALSE(told_closed());
-    log_positions mark = mark_number(1);
-    ASSERT_OK(image_close(heap, &mark));
-    EXPECT_TRUE(told_closed());
+    EXPECT_FALSE(said_closed());
+    log_positions redo_point = redo_point_number(1);
+    ASSERT_OK(image_close(heap, &redo_point));
+    EXPECT_TRUE(said_closed());
     { // an open is durable before anybody can commit
         disk copy(files.cut(os::sim_cut::drop_all));
         image_log log{};
@@ -225,13 +225,13 @@ TEST_F(log_part_test, attached_and_detached) {
     ASSERT_OK(image_close(heap, nullptr));
     above.keep = false;
     ASSERT_OK(open_with(files, above, &heap));
-    EXPECT_EQ(0u, above.told.log_identity);
+    EXPECT_EQ(0u, above.recorded.log_identity);
     EXPECT_EQ(TY_TRANSACTIONAL, image_kind(heap));
     disk with_log(files.cut(os::sim_cut::drop_all));
-    ASSERT_OK(change_and_mark(heap, 1));
+    ASSERT_OK(change_with_redo_point(heap, 1));
     ASSERT_OK(image_detach_log(heap));
     EXPECT_EQ(TY_SNAPSHOT, image_kind(heap));
-    ASSERT_OK(change_and_mark(heap, 0)); // it is a snapshot heap like others
+    ASSERT_OK(change_with_redo_point(heap, 0)); // it is a snapshot heap like others
     disk copy(files.cut(os::sim_cut::drop_all));
     ASSERT_OK(image_discard(heap));
     ASSERT_OK(image_open(heap_path, log_options_of(copy, TY_KIND_DEFAULT), nullptr, &heap, nullptr));
@@ -249,7 +249,7 @@ TEST_F(log_part_test, an_archive_heap_gets_journal_and_log) {
     ASSERT_OK(open_with(files, above, &heap, &report));
     EXPECT_TRUE(report.attached);
     EXPECT_EQ(TY_TRANSACTIONAL, image_kind(heap));
-    ASSERT_OK(change_and_mark(heap, 1));
+    ASSERT_OK(change_with_redo_point(heap, 1));
     ASSERT_OK(image_discard(heap));
     expect_agreement(files, 1);
 }
@@ -257,9 +257,9 @@ TEST_F(log_part_test, an_archive_heap_gets_journal_and_log) {
 // Another log begins at its position 0, and the numbers of transactions go on.
 TEST_F(log_part_test, another_log_begins_with_the_lsn) {
     ASSERT_OK(open_with(files, above, &heap));
-    ASSERT_OK(change_and_mark(heap, 5));
-    log_positions mark = mark_number(5);
-    ASSERT_OK(image_close(heap, &mark));
+    ASSERT_OK(change_with_redo_point(heap, 5));
+    log_positions redo_point = redo_point_number(5);
+    ASSERT_OK(image_close(heap, &redo_point));
     above.answer = some_log + 1;
     ASSERT_OK(open_with(files, above, &heap));
     disk copy(files.cut(os::sim_cut::drop_all));
@@ -267,7 +267,7 @@ TEST_F(log_part_test, another_log_begins_with_the_lsn) {
     ty_info info{};
     ASSERT_OK(image_read_info(heap_path, *copy.storage(), &info, &log));
     EXPECT_EQ(some_log + 1, log.log_identity);
-    expect_mark(mark_of_one(0, 0, 5), log.mark);
+    expect_redo_point(redo_point_of_one(0, 0, 5), log.redo_point);
     ASSERT_OK(image_discard(heap));
 }
 
@@ -289,7 +289,7 @@ TEST_F(log_part_test, refused_without_a_layer_that_knows_logs) {
         EXPECT_EQ("(none)", files.read_file(heap_path));
     }
     ASSERT_OK(open_with(files, above, &heap));
-    ASSERT_OK(change_and_mark(heap, 1));
+    ASSERT_OK(change_with_redo_point(heap, 1));
     ASSERT_OK(image_discard(heap));
     expect_untouched(files, TY_E_UNSUPPORTED, nullptr, TY_KIND_DEFAULT);
     expect_untouched(files, TY_E_UNSUPPORTED, nullptr, TY_SNAPSHOT);
@@ -303,7 +303,7 @@ TEST_F(log_part_test, a_refusal_of_the_layer_changes_nothing) {
     above.refusal = TY_OK;
     ASSERT_OK(open_with(files, above, &heap));
     EXPECT_EQ(1, above.made);
-    ASSERT_OK(change_and_mark(heap, 1));
+    ASSERT_OK(change_with_redo_point(heap, 1));
     ASSERT_OK(image_discard(heap));
     above.refusal = TY_E_DAMAGED;
     image_open_hook hook = above.hook();
@@ -317,9 +317,9 @@ TEST_F(log_part_test, a_refusal_of_the_layer_changes_nothing) {
     EXPECT_EQ(1, above.made);
 }
 
-TEST_F(log_part_test, a_raise_keeps_the_mark) {
+TEST_F(log_part_test, a_raise_keeps_the_redo_point) {
     ASSERT_OK(open_with(files, above, &heap));
-    ASSERT_OK(change_and_mark(heap, 3));
+    ASSERT_OK(change_with_redo_point(heap, 3));
     ASSERT_OK(image_discard(heap));
     above.keep = true;
     image_open_hook hook = above.hook();
@@ -345,7 +345,7 @@ struct too_many_batches {
         above.answer = kind == TY_TRANSACTIONAL ? some_log : 0;
         EXPECT_OK(open_with(files, above, &heap, nullptr, kind));
         for (uint64_t n = 1; n <= 3; ++n)
-            EXPECT_OK(change_and_mark(heap, n));
+            EXPECT_OK(change_with_redo_point(heap, n));
         EXPECT_OK(image_discard(heap));
         options.memory_bytes = 4096;
         above.keep = true;
@@ -378,9 +378,9 @@ TEST_F(log_part_test, an_open_is_named_before_it_checkpoints_what_exceeds_memory
         int named;
     } watcher{is, is.pages(), 0};
     image_open_hook hook{&watcher,
-                         [](void *, const image_log &told, bool, image_log_choice *) {
-                             expect_mark(mark_number(3), told.mark);
-                             EXPECT_EQ(nullptr, told.heap);
+                         [](void *, const image_log &recorded, bool, image_log_choice *) {
+                             expect_redo_point(redo_point_number(3), recorded.redo_point);
+                             EXPECT_EQ(nullptr, recorded.heap);
                              return TY_OK;
                          },
                          [](void *) { return TY_OK; },
@@ -400,7 +400,7 @@ TEST_F(log_part_test, an_open_is_named_before_it_checkpoints_what_exceeds_memory
     EXPECT_EQ(3u, report.batches_restored);
     EXPECT_EQ(TY_RECOVERY_CLOSED_BATCHES, report.found);
     EXPECT_EQ(3u, count_of(heap));
-    ASSERT_OK(change_and_mark(heap, 4));
+    ASSERT_OK(change_with_redo_point(heap, 4));
     ASSERT_OK(image_discard(heap));
     expect_agreement(is.files, 4);
 }
@@ -419,7 +419,7 @@ TEST_F(log_part_test, what_exceeds_memory_is_checkpointed_before_a_log_is_attach
         EXPECT_EQ(TY_TRANSACTIONAL, image_kind(heap));
         EXPECT_EQ(raises, report.grown);
         EXPECT_EQ(3u, count_of(heap));
-        ASSERT_OK(change_and_mark(heap, 4));
+        ASSERT_OK(change_with_redo_point(heap, 4));
         ASSERT_OK(image_discard(heap));
         expect_agreement(is.files, 4);
     }
@@ -449,7 +449,7 @@ TEST_F(log_part_test, power_may_fail_while_what_exceeds_memory_is_checkpointed) 
 // What a log's replay needs of a heap that is open for reading only.
 TEST_F(log_part_test, read_only_can_be_written_until_it_is_frozen) {
     ASSERT_OK(open_with(files, above, &heap));
-    ASSERT_OK(change_and_mark(heap, 3));
+    ASSERT_OK(change_with_redo_point(heap, 3));
     ASSERT_OK(image_discard(heap));
     std::string image = files.read_file(heap_path), journal = files.read_file(journal_path);
     above.keep = true;
@@ -472,7 +472,7 @@ TEST_F(log_part_test, read_only_can_be_written_until_it_is_frozen) {
     EXPECT_TRUE(image == files.read_file(heap_path) && journal == files.read_file(journal_path));
 }
 
-// A life of a heap with a log, told to a reference: the last change whose snapshot had returned.
+// A life of a heap with a log, beside a reference: the last change whose snapshot had returned.
 struct step {
     uint64_t event;
     uint64_t durable;
@@ -486,7 +486,7 @@ std::vector<step> live(const disk &files) {
     EXPECT_OK(open_with(files, above, &heap));
     note();
     auto change = [&] {
-        EXPECT_OK(change_and_mark(heap, n + 1));
+        EXPECT_OK(change_with_redo_point(heap, n + 1));
         ++n;
         note();
     };
@@ -494,19 +494,19 @@ std::vector<step> live(const disk &files) {
     change();
     EXPECT_OK(image_work(heap));
     change();
-    log_positions mark = mark_number(n);
-    EXPECT_OK(image_close(heap, &mark));
+    log_positions redo_point = redo_point_number(n);
+    EXPECT_OK(image_close(heap, &redo_point));
     above.keep = true;
     EXPECT_OK(open_with(files, above, &heap));
     change();
-    mark = mark_number(n);
+    redo_point = redo_point_number(n);
     EXPECT_OK(image_write_back_early(heap, 0));
     change();
     EXPECT_OK(image_discard(heap));
     return steps;
 }
 
-TEST_F(log_part_test, mark_and_content_agree_after_every_power_cut) {
+TEST_F(log_part_test, redo_point_and_content_agree_after_every_power_cut) {
     std::vector<step> steps = live(files);
     uint64_t events = os::sim_event_count(files.get());
     for (uint64_t event = steps.front().event; event <= events; ++event)
@@ -527,13 +527,13 @@ TEST_F(log_part_test, mark_and_content_agree_after_every_power_cut) {
 TEST_F(log_part_test, attach_and_detach_at_every_power_cut) {
     above.keep = true;
     ASSERT_OK(open_with(files, above, &heap, nullptr, TY_SNAPSHOT));
-    ASSERT_OK(change_and_mark(heap, 0));
+    ASSERT_OK(change_with_redo_point(heap, 0));
     ASSERT_OK(image_close(heap, nullptr));
     uint64_t first = os::sim_event_count(files.get());
     above.keep = false;
     ASSERT_OK(open_with(files, above, &heap));
     uint64_t attached = os::sim_event_count(files.get());
-    ASSERT_OK(change_and_mark(heap, 9));
+    ASSERT_OK(change_with_redo_point(heap, 9));
     uint64_t marked = os::sim_event_count(files.get());
     ASSERT_OK(image_detach_log(heap));
     uint64_t detached = os::sim_event_count(files.get());
@@ -548,18 +548,18 @@ TEST_F(log_part_test, attach_and_detach_at_every_power_cut) {
             ASSERT_OK(open_with(copy, reader, &heap, nullptr, TY_KIND_DEFAULT));
             uint64_t count = count_of(heap);
             if (event >= attached && event <= marked) {
-                EXPECT_EQ(some_log, reader.told.log_identity);
+                EXPECT_EQ(some_log, reader.recorded.log_identity);
             }
             if (event == detached) {
-                EXPECT_EQ(0u, reader.told.log_identity);
+                EXPECT_EQ(0u, reader.recorded.log_identity);
             }
             if (event >= marked) {
                 EXPECT_EQ(9u, count);
             }
-            if (reader.told.log_identity)
-                expect_mark(count ? mark_number(count) : log_positions{}, reader.told.mark);
+            if (reader.recorded.log_identity)
+                expect_redo_point(count ? redo_point_number(count) : log_positions{}, reader.recorded.redo_point);
             else
-                expect_mark({}, reader.told.mark);
+                expect_redo_point({}, reader.recorded.redo_point);
             ASSERT_OK(image_discard(heap));
             if (HasFailure())
                 return;

@@ -200,7 +200,7 @@ TEST_F(snapshot_test, dirty_bitmap_has_a_bit_for_each_page_written) {
     EXPECT_EQ(TY_E_ARGUMENT, ty_dirty_bitmap(heap, small_limit / 4096, 1, bits));
 }
 
-TEST_F(snapshot_test, pages_of_a_failed_snapshot_stay_dirty_and_a_reader_is_told_what_waits) {
+TEST_F(snapshot_test, pages_of_a_failed_snapshot_stay_dirty_and_a_reader_sees_what_waits) {
     open();
     auto *block = static_cast<char *>(ty_alloc_aligned(heap, 1 << 20, 4096));
     memset(block, 1, 1 << 20);

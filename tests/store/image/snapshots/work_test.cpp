@@ -1,4 +1,4 @@
-// Goal: ty_run_background_work does not tell of a failure that was under way before it was called. Method: a checkpoint
+// Goal: ty_run_background_work does not report a failure that was under way before it was called. Method: a checkpoint
 // of the library's thread is held in a write of the image, which then fails; meanwhile the disk is good again, and
 // another thread is in ty_run_background_work. The story: it returned the failure of that write, and not of what it had
 // asked for.
@@ -22,7 +22,7 @@ struct holding_storage {
     ty_file *image = nullptr;
     std::mutex lock{};
     std::condition_variable changed{};
-    bool hold = false, held = false, fail = false, told = false;
+    bool hold = false, held = false, fail = false, reported = false;
 
     explicit holding_storage(const disk &files) : table(*files.storage()), below(files.storage()) {
         table.context = this;
@@ -44,8 +44,8 @@ struct holding_storage {
     }
     bool wait_and_fail() {
         std::unique_lock<std::mutex> guard(lock);
-        if (held && !told) // what is tried again gives ty_run_background_work the time to tell of what failed before
-            changed.wait_for(guard, std::chrono::milliseconds(200), [this] { return told; });
+        if (held && !reported) // what is tried again gives ty_run_background_work the time to report what failed before
+            changed.wait_for(guard, std::chrono::milliseconds(200), [this] { return reported; });
         if (!hold)
             return false;
         hold = false;
@@ -98,7 +98,7 @@ bool sleeps(pid_t thread) {
     return text.find(") S") != std::string::npos;
 }
 
-TEST(work_test, does_not_tell_of_what_failed_before) {
+TEST(work_test, does_not_report_what_failed_before) {
     disk files;
     holding_storage storage(files);
     ty_open_options options = files.options();
@@ -121,7 +121,7 @@ TEST(work_test, does_not_tell_of_what_failed_before) {
     std::thread thread([&] {
         id = gettid();
         status = ty_run_background_work(heap);
-        storage.set(storage.told);
+        storage.set(storage.reported);
     });
     while (id == 0 || !sleeps(id))
         std::this_thread::yield();

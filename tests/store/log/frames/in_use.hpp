@@ -22,7 +22,7 @@ public:
     // Runs before each piece of a read, by its number.
     std::function<void(unsigned)> at_read;
 
-    // Of each ring what lies between the marks, and nothing else.
+    // Of each ring what lies between the redo points, and nothing else.
     std::unique_ptr<shared_memory> copy(const log_positions &from, const log_positions &end) const {
         auto other = std::make_unique<shared_memory>(table_.size_bytes, streams());
         for (uint32_t p = 0; p < streams(); ++p) {
@@ -68,25 +68,25 @@ private:
     log_header header_{};
 };
 
-struct told_record {
+struct reported_record {
     uint64_t lsn;
-    bool marked;
+    bool independent;
     std::string bytes;
-    bool operator==(const told_record &) const = default;
+    bool operator==(const reported_record &) const = default;
 };
 struct live_reading {
     ty_status status = TY_OK;
     log_contents contents{};
-    std::vector<told_record> records;
+    std::vector<reported_record> records;
 };
 inline live_reading read_beside(const ty_log_sink *sink, const log_positions &from, bool in_use = true) {
     live_reading result;
-    log_reader reader{
-        &result, [](void *context, const log_record &record) {
-            static_cast<live_reading *>(context)->records.push_back(
-                {record.lsn, record.marked, std::string(reinterpret_cast<const char *>(record.bytes), record.size)});
-            return TY_OK;
-        }};
+    log_reader reader{&result, [](void *context, const log_record &record) {
+                          static_cast<live_reading *>(context)->records.push_back(
+                              {record.lsn, record.independent,
+                               std::string(reinterpret_cast<const char *>(record.bytes), record.size)});
+                          return TY_OK;
+                      }};
     reader.in_use = in_use;
     result.status = log_scan(*sink, log_path, test_identity, from, reader, &result.contents);
     return result;
@@ -116,12 +116,12 @@ inline log *start_log_beside(const shared_memory &memory, bool thread) {
     return l;
 }
 
-inline void append_at(log *l, uint32_t stream, uint64_t lsn, size_t size, bool marked = false) {
+inline void append_at(log *l, uint32_t stream, uint64_t lsn, size_t size, bool independent = false) {
     const std::string record = record_of(lsn, size);
     uint8_t *place = nullptr;
     ASSERT_OK(log_append_begin(l, stream, size, &place));
     memcpy(place, record.data(), size);
-    log_append_end(l, stream, size, lsn, marked);
+    log_append_end(l, stream, size, lsn, independent);
 }
 
 } // namespace taiyen::test

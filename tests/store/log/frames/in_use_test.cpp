@@ -1,4 +1,4 @@
-// Goal: a log that is read while it is written tells what was acknowledged, calls nothing damaged that is merely being
+// Goal: a log that is read while it is written yields what was acknowledged, calls nothing damaged that is merely being
 // written, and says where to go on (L12 to L15). Method: memory whose reads run the writer,
 // before or within every one of them in turn.
 #include "in_use.hpp"
@@ -13,7 +13,7 @@ constexpr uint64_t two_rings = uint64_t{2} << 20;
 
 std::vector<uint64_t> lsns(const live_reading &read) {
     std::vector<uint64_t> all;
-    for (const told_record &one : read.records)
+    for (const reported_record &one : read.records)
         all.push_back(one.lsn);
     return all;
 }
@@ -133,7 +133,7 @@ TEST(in_use_test, what_is_claimed_of_a_ring_that_was_read_before_is_looked_for_a
 }
 
 // L12: what is damage stays damage.
-TEST(in_use_test, damage_is_told) {
+TEST(in_use_test, damage_is_reported) {
     shared_memory memory(small_log, 1);
     log_owner l(start_log_beside(memory, false));
     std::vector<uint64_t> ends;
@@ -149,7 +149,7 @@ TEST(in_use_test, damage_is_told) {
 }
 
 // L14: the writer comes to the reader's place again, and past it.
-TEST(in_use_test, what_was_overwritten_is_told_from_damage_and_from_the_end) {
+TEST(in_use_test, what_was_overwritten_is_distinguished_from_damage_and_from_the_end) {
     for (uint64_t begin : {20000, 300000, 600000, 900000}) {
         shared_memory memory(small_log, 1);
         log_owner l(start_log_beside(memory, false));
@@ -163,7 +163,7 @@ TEST(in_use_test, what_was_overwritten_is_told_from_damage_and_from_the_end) {
         };
         write_to(begin);
         const log_positions from = log_positions_now(l.get());
-        const uint64_t told = last;
+        const uint64_t reported = last;
         bool busy = false;
         for (uint64_t more = 10000; more < 3 * small_log; more += 25000) {
             SCOPED_TRACE(testing::Message() << "from " << begin << " on, " << more << " bytes later");
@@ -172,7 +172,7 @@ TEST(in_use_test, what_was_overwritten_is_told_from_damage_and_from_the_end) {
             const bool over = log_positions_now(l.get()).at[0].offset > from.at[0].offset + memory.ring(0).bytes;
             ASSERT_EQ(over ? TY_E_BUSY : TY_OK, read.status) << ty_error_text();
             busy |= over;
-            ASSERT_EQ(over ? 0 : last - told, read.records.size());
+            ASSERT_EQ(over ? 0 : last - reported, read.records.size());
             ASSERT_EQ(0u, read_beside(memory.sink(), log_positions_now(l.get())).records.size());
         }
         ASSERT_TRUE(busy);
@@ -187,18 +187,18 @@ TEST(in_use_test, what_only_a_snapshot_holds_is_not_passed_over) {
     ASSERT_OK(log_wait(l.get(), 1));
     const live_reading first = read_beside(memory.sink(), {});
     ASSERT_OK(first.status);
-    log_positions marks = log_positions_now(l.get());
-    marks.lsn += 1;
-    log_continue(l.get(), marks);
+    log_positions redo_points = log_positions_now(l.get());
+    redo_points.lsn += 1;
+    log_continue(l.get(), redo_points);
     append_at(l.get(), 0, 3, 100);
     ASSERT_OK(log_wait(l.get(), 3));
     EXPECT_EQ(TY_E_BUSY, read_beside(memory.sink(), first.contents.next).status);
-    const live_reading second = read_beside(memory.sink(), marks);
+    const live_reading second = read_beside(memory.sink(), redo_points);
     ASSERT_OK(second.status);
     EXPECT_EQ(std::vector<uint64_t>{3}, lsns(second));
 }
 
-// The same of several rings: one that holds nothing begins anew behind what another one holds.
+// The same of several rings: one that holds nothing begins anew after what another one holds.
 TEST(in_use_test, a_ring_that_begins_anew_continues_records_of_others) {
     for (bool lost : {false, true}) {
         shared_memory memory(two_rings, 2);
@@ -220,7 +220,7 @@ TEST(in_use_test, a_ring_that_begins_anew_continues_records_of_others) {
 }
 
 // L15.
-TEST(in_use_test, what_is_behind_a_gap_is_told_again_when_it_is_closed) {
+TEST(in_use_test, what_is_after_a_gap_is_reported_again_when_it_is_closed) {
     shared_memory memory(two_rings, 2);
     log_owner l(start_log_beside(memory, false));
     append_at(l.get(), 0, 1, 100);

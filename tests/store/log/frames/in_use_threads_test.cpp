@@ -1,7 +1,7 @@
 // Goal: readers of a log that threads write, wait for and release find all that was acknowledged, whole and in order,
 // and nothing damaged; what they read is in a copy of what they say (L12 to L15). Method: a small ring, or several,
 // that the writers go round many times; readers that go on where they ended, or at the newest snapshot where they are
-// told to; and one that copies.
+// the caller says; and one that copies.
 #include "in_use.hpp"
 
 #include <algorithm>
@@ -46,14 +46,14 @@ public:
 private:
     static std::string text_of(uint64_t lsn) { return record_of(lsn, lsn % 50 ? 20 + lsn % 7 * 90 : 30000); }
 
-    // Who commits a marked record waits for its own ring alone.
+    // Who commits an independent record waits for its own ring alone.
     void write(unsigned self, uint64_t count) {
         std::mt19937_64 random(self);
         for (uint64_t i = 0; i < count; ++i) {
             const auto stream = static_cast<uint32_t>(random() % memory_.streams());
-            const bool marked = memory_.streams() > 1 && random() % 8 == 0;
+            const bool independent = memory_.streams() > 1 && random() % 8 == 0;
             uint64_t lsn = 0;
-            for (ty_status status; (status = append(stream, marked, &lsn));) {
+            for (ty_status status; (status = append(stream, independent, &lsn));) {
                 ASSERT_EQ(TY_E_SPACE, status);
                 random() % 2 ? snapshot_beside() : snapshot_in_place();
             }
@@ -62,13 +62,13 @@ private:
                 uint64_t known = acknowledged_;
                 while (known < lsn && !acknowledged_.compare_exchange_weak(known, lsn))
                     ;
-            } else if (marked) {
+            } else if (independent) {
                 ASSERT_OK(log_wait_stream(log_.get(), stream, lsn));
-                marked_[self] = lsn;
+                independent_[self] = lsn;
             }
         }
     }
-    ty_status append(uint32_t stream, bool marked, uint64_t *lsn) {
+    ty_status append(uint32_t stream, bool independent, uint64_t *lsn) {
         std::shared_lock gate(gate_);
         uint8_t *place = nullptr;
         if (ty_status status = log_append_begin(log_.get(), stream, 30000, &place))
@@ -76,65 +76,66 @@ private:
         *lsn = ++counter_;
         const std::string text = text_of(*lsn);
         memcpy(place, text.data(), text.size());
-        log_append_end(log_.get(), stream, text.size(), *lsn, marked);
+        log_append_end(log_.get(), stream, text.size(), *lsn, independent);
         return TY_OK;
     }
 
-    // Durable before the log is told; and before that the log is durable up to it (I19).
+    // Durable before the log is notified; and before that the log is durable up to it (I19).
     void snapshot_beside() {
         std::lock_guard one_at_a_time(snapshots_);
-        log_positions marks = log_positions_now(log_.get());
-        ASSERT_OK(log_wait(log_.get(), marks.lsn));
-        publish(marks);
-        log_release(log_.get(), marks);
+        log_positions redo_points = log_positions_now(log_.get());
+        ASSERT_OK(log_wait(log_.get(), redo_points.lsn));
+        publish(redo_points);
+        log_release(log_.get(), redo_points);
     }
     void snapshot_in_place() {
         std::lock_guard one_at_a_time(snapshots_);
         std::unique_lock gate(gate_);
-        const log_positions marks = log_positions_now(log_.get());
-        publish(marks);
-        log_continue(log_.get(), marks);
+        const log_positions redo_points = log_positions_now(log_.get());
+        publish(redo_points);
+        log_continue(log_.get(), redo_points);
     }
-    void publish(const log_positions &marks) {
+    void publish(const log_positions &redo_points) {
         std::lock_guard guard(newest_lock_);
-        newest_ = marks;
+        newest_ = redo_points;
     }
     log_positions newest() {
         std::lock_guard guard(newest_lock_);
         return newest_;
     }
-    static bool is_behind(const log_positions &marks, const log_positions &place) {
-        bool behind = marks.lsn > place.lsn;
-        for (uint32_t p = 0; p < marks.count; ++p)
-            behind |= marks.at[p].offset > place.at[p].offset;
-        return behind;
+    static bool is_behind(const log_positions &redo_points, const log_positions &place) {
+        bool after = redo_points.lsn > place.lsn;
+        for (uint32_t p = 0; p < redo_points.count; ++p)
+            after |= redo_points.at[p].offset > place.at[p].offset;
+        return after;
     }
 
-    // What was acknowledged before a reading began is told.
+    // What was acknowledged before a reading began is read.
     struct promise {
         uint64_t all;
-        uint64_t marked[writers];
+        uint64_t independent[writers];
     };
     promise promised() const {
         promise now{acknowledged_, {}};
         for (unsigned t = 0; t < writers; ++t)
-            now.marked[t] = marked_[t];
+            now.independent[t] = independent_[t];
         return now;
     }
     static bool keeps(const live_reading &read, const promise &made) {
         bool kept = read.contents.end.lsn >= made.all;
-        for (uint64_t lsn : made.marked)
-            kept &= lsn <= read.contents.end.lsn || std::any_of(read.records.begin(), read.records.end(),
-                                                                [&](const told_record &one) { return one.lsn == lsn; });
+        for (uint64_t lsn : made.independent)
+            kept &=
+                lsn <= read.contents.end.lsn || std::any_of(read.records.begin(), read.records.end(),
+                                                            [&](const reported_record &one) { return one.lsn == lsn; });
         return kept;
     }
-    static void expect_in_order(const live_reading &read, uint64_t told) {
-        for (const told_record &one : read.records) {
+    static void expect_in_order(const live_reading &read, uint64_t reported) {
+        for (const reported_record &one : read.records) {
             ASSERT_EQ(text_of(one.lsn), one.bytes);
-            ASSERT_TRUE(one.lsn == told + 1 || (one.marked && one.lsn > told));
-            told = one.lsn == told + 1 && told < read.contents.end.lsn ? one.lsn : told;
+            ASSERT_TRUE(one.lsn == reported + 1 || (one.independent && one.lsn > reported));
+            reported = one.lsn == reported + 1 && reported < read.contents.end.lsn ? one.lsn : reported;
         }
-        ASSERT_EQ(read.contents.end.lsn, told);
+        ASSERT_EQ(read.contents.end.lsn, reported);
     }
 
     void follow() {
@@ -175,7 +176,7 @@ private:
     log_positions newest_;
     std::atomic<uint64_t> counter_{0};
     std::atomic<uint64_t> acknowledged_{0};
-    std::atomic<uint64_t> marked_[writers] = {};
+    std::atomic<uint64_t> independent_[writers] = {};
     std::atomic<bool> ended_{false};
 };
 

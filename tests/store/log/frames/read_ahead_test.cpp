@@ -1,5 +1,5 @@
 // Goal: a log that a thread reads ahead reads as it does without one, whatever reads fail. Method: records that fill
-// most of a ring of 32 MB, from before its end to behind its front, on a sink whose n-th read fails, once or for ever;
+// most of a ring of 32 MB, from before its end to after its front, on a sink whose n-th read fails, once or for ever;
 // and rows of reads of the ring's bytes with jumps between.
 #include "../support.hpp"
 
@@ -82,7 +82,7 @@ TEST_F(read_ahead_test, gives_the_same) {
     }
 }
 
-TEST_F(read_ahead_test, tells_of_reads_that_fail_for_ever) {
+TEST_F(read_ahead_test, reports_reads_that_fail_for_ever) {
     sink.fail(UINT64_MAX, UINT64_MAX);
     EXPECT_OK(read(true).status);
     for (uint64_t n = 0; n < sink.reads; ++n) {
@@ -103,20 +103,20 @@ TEST_F(read_ahead_test, tells_of_reads_that_fail_for_ever) {
 }
 
 // One that was read ahead is read again by who wants it.
-TEST_F(read_ahead_test, gives_all_or_tells_where_one_read_fails) {
+TEST_F(read_ahead_test, gives_all_or_reports_where_one_read_fails) {
     sink.fail(UINT64_MAX, UINT64_MAX);
     EXPECT_OK(read(true).status);
     const uint64_t all = sink.reads;
-    uint64_t told = 0;
+    uint64_t reported = 0;
     for (uint64_t n = 0; n < all; ++n) {
         SCOPED_TRACE(n);
         sink.fail(n, n + 1);
         reading got = read(true);
-        told += got.status != TY_OK;
+        reported += got.status != TY_OK;
         EXPECT_TRUE(got.status == TY_E_IO || got.records == records);
     }
-    EXPECT_GT(told, 0u);
-    EXPECT_LT(told, all);
+    EXPECT_GT(reported, 0u);
+    EXPECT_LT(reported, all);
 }
 
 // Where the reader goes elsewhere, it gets what is there, and not what was read ahead for another place.

@@ -31,8 +31,8 @@ size_t smallest_form(const record_words &words) {
     uint64_t next = 0, first = 0, others = 0, differences = 0, values = 0;
     size_t tokens = 0, masks = 0;
     for (size_t i = 0; i < words.count; i++) {
-        uint64_t distance = words.place[i] - next;
-        next = words.place[i] + 1;
+        uint64_t distance = words.number[i] - next;
+        next = words.number[i] + 1;
         (i == 0 ? first : others) |= distance;
         differences |= words.difference[i];
         values |= words.value[i];
@@ -64,7 +64,7 @@ TEST(record_form, no_form_would_be_smaller) {
         const uint64_t near = d() % 60, wide = d() % 64, zeros = d() % 5;
         uint64_t place = d() >> (9 + d() % 55);
         for (size_t i = 0; i < words.count; i++) {
-            words.place[i] = place;
+            words.number[i] = place;
             words.value[i] = d() % 4 < zeros ? 0 : d() | 1;
             words.difference[i] = uint64_t{1} << wide | (d() >> d() % 64 & d() << d() % 64 & d());
             place += 1 + (d() >> std::min<uint64_t>(63, 20 + near + d() % 3));

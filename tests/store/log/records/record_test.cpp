@@ -21,7 +21,7 @@ using bytes = std::vector<uint8_t>;
 constexpr uint64_t heap_words = uint64_t{1} << 27; // 1 GB
 constexpr record_scope anywhere = {0, record_word_limit};
 
-// Encodes and checks that nothing was written behind the bound.
+// Encodes and checks that nothing was written after the bound.
 bytes encode(const record_part &part, bool first = true) {
     constexpr size_t guard_bytes = 64;
     constexpr uint8_t guard = 0xa5;
@@ -32,7 +32,7 @@ bytes encode(const record_part &part, bool first = true) {
     EXPECT_TRUE(
         std::all_of(out.begin() + static_cast<ptrdiff_t>(bound), out.end(), [](uint8_t b) { return b == guard; }));
     out.resize(size);
-    out.shrink_to_fit(); // so that a read behind it is seen
+    out.shrink_to_fit(); // so that a read after it is seen
     return out;
 }
 
@@ -205,7 +205,7 @@ TEST(record, words_alone_are_written_as_ranges_are_and_within_their_bound) {
         std::vector<word_range> ranges;
         uint64_t place = d() >> (9 + d() % 50);
         for (size_t i = 0; i < words.count; i++) {
-            words.place[i] = place;
+            words.number[i] = place;
             words.value[i] = d() % 8 == 0 ? 0 : d() >> d() % 64;
             words.difference[i] = (d() >> d() % 64) | 1;
             before[i] = words.value[i] ^ words.difference[i];
@@ -213,7 +213,7 @@ TEST(record, words_alone_are_written_as_ranges_are_and_within_their_bound) {
         }
         std::vector<uint64_t> values(words.value, words.value + words.count);
         for (size_t i = 0; i < words.count; i++)
-            ranges.push_back({words.place[i], 1, false, &before[i], &values[i]});
+            ranges.push_back({words.number[i], 1, false, &before[i], &values[i]});
         size_t bound = record_words_bound(words.count);
         bytes out(bound + guard_bytes, 0xa5);
         size_t size = record_encode_words(words, out.data());

@@ -14,9 +14,9 @@ namespace {
 
 // What a process knows of the log at some moment.
 struct knowledge {
-    uint64_t event = 0;               // of the disk, when it was so
-    uint64_t acknowledged = 0;        // LSN
-    std::vector<log_positions> marks; // of the durable snapshot; before it is known to be, of either
+    uint64_t event = 0;                     // of the disk, when it was so
+    uint64_t acknowledged = 0;              // LSN
+    std::vector<log_positions> redo_points; // of the durable snapshot; before it is known to be, of either
 };
 
 // A process that uses a log, and remembers what it did.
@@ -24,8 +24,8 @@ class process {
 public:
     process(os::sim_disk *disk, log_positions start, std::vector<std::string> believed, const reading &read,
             uint64_t seed)
-        : disk_(disk), random_(seed), sink_(open_log(disk)), log_(start_behind(sink_.get(), start, read)),
-          records_(std::move(believed)), mark_(start) {
+        : disk_(disk), random_(seed), sink_(open_log(disk)), log_(start_after(sink_.get(), start, read)),
+          records_(std::move(believed)), redo_point_(start) {
         note(0, {start});
     }
 
@@ -57,7 +57,7 @@ private:
     void step() {
         uint64_t lot = random_() % 20;
         if (log_broken(log_.get()) || lot == 0)
-            continue_behind_snapshot(lot % 2);
+            continue_after_snapshot(lot % 2);
         else if (lot == 1)
             release();
         else if (lot < 8)
@@ -72,34 +72,34 @@ private:
         if (!status)
             records_.push_back(record);
         else if (status == TY_E_SPACE)
-            continue_behind_snapshot(false);
+            continue_after_snapshot(false);
         else
             EXPECT_TRUE(log_broken(log_.get()));
     }
     void wait() {
         uint64_t lsn = records_.size() - std::min<uint64_t>(random_() % 3, records_.size());
         if (log_wait(log_.get(), lsn) == TY_OK)
-            note(std::max(lsn, last().acknowledged), {mark_});
+            note(std::max(lsn, last().acknowledged), {redo_point_});
     }
     void release() {
-        log_positions mark = log_positions_now(log_.get());
-        note(last().acknowledged, {mark_, mark}); // the image has one or the other
-        mark_ = mark;
-        note(mark.lsn, {mark_});
-        log_release(log_.get(), mark);
+        log_positions redo_point = log_positions_now(log_.get());
+        note(last().acknowledged, {redo_point_, redo_point}); // the image has one or the other
+        redo_point_ = redo_point;
+        note(redo_point.lsn, {redo_point_});
+        log_release(log_.get(), redo_point);
     }
-    void continue_behind_snapshot(bool holds_one) {
-        log_positions mark = log_positions_now(log_.get());
+    void continue_after_snapshot(bool holds_one) {
+        log_positions redo_point = log_positions_now(log_.get());
         if (holds_one) {
             records_.push_back("held by the snapshot");
-            mark.lsn += 1;
+            redo_point.lsn += 1;
         }
-        mark_ = mark;
-        note(mark.lsn, {mark_});
-        log_continue(log_.get(), mark);
+        redo_point_ = redo_point;
+        note(redo_point.lsn, {redo_point_});
+        log_continue(log_.get(), redo_point);
     }
-    void note(uint64_t acknowledged, std::vector<log_positions> marks) {
-        known_.push_back({os::sim_event_count(disk_), acknowledged, std::move(marks)});
+    void note(uint64_t acknowledged, std::vector<log_positions> redo_points) {
+        known_.push_back({os::sim_event_count(disk_), acknowledged, std::move(redo_points)});
     }
 
     os::sim_disk *disk_;
@@ -108,11 +108,11 @@ private:
     log_owner log_;
     std::vector<std::string> records_;
     std::vector<knowledge> known_;
-    log_positions mark_;
+    log_positions redo_point_;
 };
 
 struct outcome {
-    log_positions mark;
+    log_positions redo_point;
     reading read;
     std::vector<std::string> believed; // all from LSN 1 on
 };
@@ -121,11 +121,11 @@ struct outcome {
 outcome recover(os::sim_disk *disk, const process &before, const knowledge &known, uint64_t seed) {
     sink_owner sink = open_log(disk, false);
     outcome result;
-    result.mark = known.marks[seed % known.marks.size()];
-    result.read = read_log(*sink, result.mark);
+    result.redo_point = known.redo_points[seed % known.redo_points.size()];
+    result.read = read_log(*sink, result.redo_point);
     EXPECT_OK(result.read.status);
     const std::vector<std::string> &all = before.records();
-    result.believed.assign(all.begin(), all.begin() + ptrdiff_t(result.mark.lsn));
+    result.believed.assign(all.begin(), all.begin() + ptrdiff_t(result.redo_point.lsn));
     result.believed.insert(result.believed.end(), result.read.records.begin(), result.read.records.end());
     EXPECT_GE(result.believed.size(), known.acknowledged) << "acknowledged records are lost";
     bool prefix =
@@ -147,7 +147,7 @@ void crash_again(const disk_owner &disk, const process &first, const knowledge &
         return;
     std::mt19937_64 random(seed);
     uint64_t begun = os::sim_event_count(disk.get());
-    std::unique_ptr<process> second(new process(disk.get(), found.mark, found.believed, found.read, seed));
+    std::unique_ptr<process> second(new process(disk.get(), found.redo_point, found.believed, found.read, seed));
     second->run(1 + int(random() % 12), random() % 4 == 0);
     uint64_t event = begun + random() % (os::sim_event_count(disk.get()) - begun + 1);
     disk_owner after(os::sim_power_cut(disk.get(), event, os::sim_cuts[random() % std::size(os::sim_cuts)], seed));

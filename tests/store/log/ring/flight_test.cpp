@@ -1,6 +1,6 @@
 // Goal: with several writes in flight, that end in any order or fail, no record is acknowledged too early, a reader
-// finds a prefix whatever subset arrived, and damage before what was acknowledged is told from a crash (L2, L3, L6).
-// Method: a sink that holds every write until the test lets it end.
+// finds a prefix whatever subset arrived, and damage before what was acknowledged is distinguished from a crash (L2,
+// L3, L6). Method: a sink that holds every write until the test lets it end.
 #include "../support.hpp"
 #include "tests/os/given_time.hpp"
 
@@ -157,7 +157,7 @@ public:
     memory_log memory, memory_before;
     held_sink sink;
     log_positions start{};
-    std::vector<std::string> records; // behind start
+    std::vector<std::string> records; // after start
     std::atomic<ty_status> status[16] = {};
     std::atomic<bool> done[16] = {};
 
@@ -171,7 +171,7 @@ private:
         log_header header;
         ASSERT_OK(log_check(*memory.sink(), log_path, nullptr, &header));
         const uint64_t end = header.ring_bytes - left;
-        for (uint64_t at = header.block_bytes; at < end; at = start.at[0].offset) { // behind the generation's start
+        for (uint64_t at = header.block_bytes; at < end; at = start.at[0].offset) { // after the generation's start
             uint64_t frame = end - at > 60032 ? 30016 : end - at;
             size_t size = frame - sizeof(frame_header) - 3;
             ASSERT_OK(append(get(), std::string(size >= 16384 ? size : size + 1, 'f')));
@@ -201,8 +201,8 @@ TEST(flight_test, a_record_is_durable_only_with_all_before_it) { // L2
         f.sink.wait_for_returned(begun - n);
         f.wait_until_all_sleep();
         EXPECT_EQ(0u, log_durable(f.get()));
-        for (bool told : {f.done[0].load(), f.done[1].load(), f.done[2].load(), f.done[3].load()})
-            EXPECT_FALSE(told);
+        for (bool reported : {f.done[0].load(), f.done[1].load(), f.done[2].load(), f.done[3].load()})
+            EXPECT_FALSE(reported);
         reading read = read_log(*f.memory.sink());
         EXPECT_OK(read.status);
         EXPECT_EQ(0u, read.records.size());
@@ -239,7 +239,7 @@ TEST(flight_test, any_subset_of_what_is_in_flight_may_arrive) { // L4, L6
                 ++whole;
             EXPECT_EQ(whole, read.contents.frames);
             std::vector<std::string> expected = read.records;
-            log_owner next(start_behind(after.sink(), f.start, read));
+            log_owner next(start_after(after.sink(), f.start, read));
             for (uint64_t i = 0; i < 9; ++i) {
                 expected.push_back(record_of(1000 + i, 40)); // a block
                 ASSERT_OK(append(next.get(), expected.back()));
@@ -289,14 +289,14 @@ TEST(flight_test, repeating_may_be_cut_short) {
         mortal.write = mortal_sink::write;
         reading read = read_log(mortal, f.start);
         ASSERT_OK(read.status);
-        log_owner second(start_behind(&mortal, f.start, read));
+        log_owner second(start_after(&mortal, f.start, read));
         ASSERT_OK(append(second.get(), "second"));
         ASSERT_OK(log_wait(second.get(), log_last(second.get())));
         reading again = read_log(*after.sink(), f.start);
         ASSERT_OK(again.status);
         std::vector<std::string> expected = again.records;
         ASSERT_GE(expected.size(), read.records.size());
-        log_owner third(start_behind(after.sink(), f.start, again));
+        log_owner third(start_after(after.sink(), f.start, again));
         expected.push_back("third");
         ASSERT_OK(append(third.get(), "third"));
         ASSERT_OK(log_wait(third.get(), log_last(third.get())));
@@ -310,7 +310,7 @@ TEST(flight_test, repeating_may_be_cut_short) {
     }
 }
 
-TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
+TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_after) {
     flight f(6);
     f.sink.end(0);
     f.sink.end(1, TY_E_SPACE);
@@ -323,18 +323,18 @@ TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
     EXPECT_LT(durable, 6u);
     EXPECT_EQ(TY_E_SPACE, append(f.get(), "more"));
     EXPECT_EQ(TY_E_SPACE, log_wait(f.get(), 6));
-    log_positions mark = log_positions_now(f.get());
-    EXPECT_EQ(6u, mark.lsn);
-    log_continue(f.get(), mark);
+    log_positions redo_point = log_positions_now(f.get());
+    EXPECT_EQ(6u, redo_point.lsn);
+    log_continue(f.get(), redo_point);
     EXPECT_OK(log_wait(f.get(), 6));
     ASSERT_OK(append(f.get(), "after"));
     EXPECT_OK(log_wait(f.get(), 7));
-    EXPECT_EQ(std::vector<std::string>{"after"}, read_log(*f.memory.sink(), mark).records);
+    EXPECT_EQ(std::vector<std::string>{"after"}, read_log(*f.memory.sink(), redo_point).records);
 }
 
-// L6. Also where the frames that show it are as far away as they can be: the one behind the damage was in flight with
+// L6. Also where the frames that show it are as far away as they can be: the one after the damage was in flight with
 // it.
-TEST(flight_test, damage_is_told_by_frames_of_the_largest_size) {
+TEST(flight_test, damage_is_reported_by_frames_of_the_largest_size) {
     flight f(4, 448, 60000, 2); // the start of a wrap, and four frames
     f.sink.end(0);
     f.sink.wait_for_begun(3); // the second frame, while the first is in flight
@@ -351,7 +351,7 @@ TEST(flight_test, damage_is_told_by_frames_of_the_largest_size) {
 
 // The start of a wrap arrived, and the frame before it, up to the ring's end, did not. The generation after it comes to
 // the same place with what it repeats, and that old start is none of its own.
-TEST(flight_test, a_wrap_of_a_dead_generation_is_not_read_behind_another) {
+TEST(flight_test, a_wrap_of_a_dead_generation_is_not_read_after_another) {
     flight f(1, 192, 40);
     f.sink.end(0);
     f.join();
@@ -370,7 +370,7 @@ TEST(flight_test, a_wrap_of_a_dead_generation_is_not_read_behind_another) {
     reading read = read_log(*after.sink(), f.start);
     ASSERT_OK(read.status);
     ASSERT_EQ(f.records, read.records);
-    log_owner next(start_behind(after.sink(), f.start, read));
+    log_owner next(start_after(after.sink(), f.start, read));
     ASSERT_OK(log_wait(next.get(), log_last(next.get())));
     read = read_log(*after.sink(), f.start);
     ASSERT_OK(read.status);
@@ -379,8 +379,9 @@ TEST(flight_test, a_wrap_of_a_dead_generation_is_not_read_behind_another) {
         << "start and record, up to the end";
 }
 
-// L6. A frame that was acknowledged and is damaged is told from one that never arrived, as soon as later ones show it.
-TEST(flight_test, damage_is_told_from_a_crash) {
+// L6. A frame that was acknowledged and is damaged is distinguished from one that never arrived, as soon as later ones
+// show it.
+TEST(flight_test, damage_is_distinguished_from_a_crash) {
     memory_log in;
     log_owner l(start_log(in.sink()));
     std::vector<uint64_t> ends{0};

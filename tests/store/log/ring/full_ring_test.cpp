@@ -34,35 +34,35 @@ protected:
         ASSERT_EQ(free_blocks * block(), free_bytes());
     }
     void release() {
-        mark = log_positions_now(l.get());
-        guard.release(mark);
-        log_release(l.get(), mark);
+        redo_point = log_positions_now(l.get());
+        guard.release(redo_point);
+        log_release(l.get(), redo_point);
     }
     void expect_all_there() {
-        reading read = read_log(*guard.sink(), mark);
+        reading read = read_log(*guard.sink(), redo_point);
         ASSERT_OK(read.status);
-        ASSERT_EQ(std::vector<std::string>(all.begin() + ptrdiff_t(mark.lsn), all.end()), read.records);
+        ASSERT_EQ(std::vector<std::string>(all.begin() + ptrdiff_t(redo_point.lsn), all.end()), read.records);
     }
     void reopen() {
         l.reset();
-        reading read = read_log(*guard.sink(), mark);
+        reading read = read_log(*guard.sink(), redo_point);
         ASSERT_OK(read.status);
-        l.reset(start_behind(guard.sink(), mark, read));
+        l.reset(start_after(guard.sink(), redo_point, read));
     }
     uint64_t block() const { return guard.ring().block_bytes; }
     uint64_t ring_bytes() const { return guard.ring().bytes; }
     uint64_t free_bytes() const { return ring_bytes() - log_get_metrics(l.get()).used_bytes; }
-    uint64_t l_position() const { return mark.at[0].offset + log_get_metrics(l.get()).used_bytes; }
+    uint64_t l_position() const { return redo_point.at[0].offset + log_get_metrics(l.get()).used_bytes; }
 
     memory_log in;
     ring_guard guard{in.sink()};
     log_owner l;
-    log_positions mark{};
+    log_positions redo_point{};
     std::vector<std::string> all;
 };
 
 TEST_F(full_ring_test, it_is_filled_to_its_last_block_from_any_place_on) {
-    for (size_t before : {0, 1, 2, 3, 100, 5000}) { // behind the mark that the ring is filled from
+    for (size_t before : {0, 1, 2, 3, 100, 5000}) { // after the redo point that the ring is filled from
         SCOPED_TRACE(before);
         for (size_t i = 0; i < before; ++i)
             ASSERT_OK(add(1));
@@ -106,15 +106,15 @@ TEST_F(full_ring_test, an_open_of_a_full_ring_writes_over_nothing) {
 }
 
 // After a snapshot in place of a log write nothing is repeated: the start alone must fit.
-TEST_F(full_ring_test, a_generation_behind_a_snapshot_needs_its_block) {
-    for (uint64_t kept : {0, 1, 5}) { // blocks behind the mark that is durable
+TEST_F(full_ring_test, a_generation_after_a_snapshot_needs_its_block) {
+    for (uint64_t kept : {0, 1, 5}) { // blocks after the redo point that is durable
         SCOPED_TRACE(kept);
         ASSERT_OK(add(1));
         log_positions now = log_positions_now(l.get());
         log_continue(l.get(), now);
         guard.release(now);
         guard.go_on_from(now.at[0].offset);
-        mark = now;
+        redo_point = now;
         for (uint64_t i = 0; i < kept; ++i)
             ASSERT_OK(add(1));
         ASSERT_NO_FATAL_FAILURE(fill(0));
@@ -124,17 +124,17 @@ TEST_F(full_ring_test, a_generation_behind_a_snapshot_needs_its_block) {
     }
 }
 
-// A mark frees what is before it and nothing of what was appended while its snapshot was written.
+// A redo point frees what is before it and nothing of what was appended while its snapshot was written.
 TEST_F(full_ring_test, appends_during_a_snapshot_stay) {
     for (uint64_t meanwhile : {1, 2, 300}) {
         SCOPED_TRACE(meanwhile);
         for (int i = 0; i < 50; ++i)
             ASSERT_OK(add(1));
-        mark = log_positions_now(l.get());
+        redo_point = log_positions_now(l.get());
         for (uint64_t i = 0; i < meanwhile; ++i)
             ASSERT_OK(add(1));
-        guard.release(mark);
-        log_release(l.get(), mark);
+        guard.release(redo_point);
+        log_release(l.get(), redo_point);
         EXPECT_GE(log_get_metrics(l.get()).used_bytes, meanwhile * block());
         ASSERT_NO_FATAL_FAILURE(fill(0));
         ASSERT_NO_FATAL_FAILURE(expect_all_there());
@@ -142,12 +142,12 @@ TEST_F(full_ring_test, appends_during_a_snapshot_stay) {
     }
 }
 
-// L6. The front of the ring tells of each wrap, also where the one before ended exactly at the ring's end: else nothing
-// would tell a reader that knows only an earlier generation that all of its place was written over.
+// L6. The front of the ring shows each wrap, also where the one before ended exactly at the ring's end: else nothing
+// would show a reader that knows only an earlier generation that all of its place was written over.
 TEST_F(full_ring_test, an_older_snapshot_is_refused_after_wraps_that_end_at_the_rings_end) {
     ASSERT_OK(add(1));
     release();
-    const log_positions old = mark;
+    const log_positions old = redo_point;
     ASSERT_OK(add(1));
     ASSERT_NO_FATAL_FAILURE(reopen());
     for (int wrap = 0; wrap < 3; ++wrap) {

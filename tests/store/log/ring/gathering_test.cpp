@@ -237,18 +237,18 @@ TEST_F(gathering_test, the_log_may_break_meanwhile) {
     for (bool repaired : {false, true}) {
         share_a_frame(1);
         sink.at_write = [](unsigned) { return TY_E_SPACE; };
-        log_positions mark{};
+        log_positions redo_point{};
         script failing([&](unsigned) {
             companion(this, TY_E_SPACE);
-            mark = log_positions_now(get());
+            redo_point = log_positions_now(get());
             if (repaired)
-                log_continue(get(), mark);
+                log_continue(get(), redo_point);
             return short_turn_ns;
         });
         EXPECT_EQ(repaired ? TY_OK : TY_E_SPACE, commit());
         EXPECT_EQ(1u, failing.turns);
         sink.at_write = nullptr;
-        log_continue(get(), mark);
+        log_continue(get(), redo_point);
     }
 }
 
@@ -321,7 +321,7 @@ TEST_F(gathering_test, long_turns_end_gathering_for_a_while) {
 }
 
 TEST(wait_word_test, who_waits_looks_a_few_turns_and_then_sleeps) {
-    patience patience;
+    spin_budget budget;
     wait_word word;
     std::atomic<uint32_t> looked_at{7};
     script others([&](unsigned turn) {
@@ -329,16 +329,16 @@ TEST(wait_word_test, who_waits_looks_a_few_turns_and_then_sleeps) {
             looked_at = 8;
         return short_turn_ns;
     });
-    EXPECT_TRUE(patience.sees_change(looked_at, 7));
+    EXPECT_TRUE(budget.sees_change(looked_at, 7));
     EXPECT_EQ(6u, others.turns);
-    EXPECT_FALSE(patience.sees_change(looked_at, 8));
+    EXPECT_FALSE(budget.sees_change(looked_at, 8));
     EXPECT_LE(others.turns, 100u);
 }
 
 // Each change seen is credit: who wins by looking looks on, though a turn in hundreds is long.
 TEST(wait_word_test, changes_seen_pay_for_long_turns) {
     for (bool seen : {true, false}) {
-        patience patience;
+        spin_budget budget;
         std::atomic<uint32_t> word{0};
         script others([&](unsigned turn) {
             if (turn % 200 == 199)
@@ -350,7 +350,7 @@ TEST(wait_word_test, changes_seen_pay_for_long_turns) {
         unsigned asleep = 0;
         for (int i = 0; i < 20000; ++i) {
             unsigned before = others.turns;
-            patience.sees_change(word, word);
+            budget.sees_change(word, word);
             asleep += others.turns == before;
         }
         if (seen)
@@ -362,18 +362,18 @@ TEST(wait_word_test, changes_seen_pay_for_long_turns) {
 
 // Many threads wait through one turn of a program that keeps the processor busy.
 TEST(wait_word_test, a_long_turn_is_paid_for_once) {
-    patience patience;
+    spin_budget budget;
     std::atomic<uint32_t> word{0};
     script one_of_many([&](unsigned) {
         for (int i = 0; i < 100; ++i) {
             script another([](unsigned) { return long_turn_ns; });
-            EXPECT_FALSE(patience.sees_change(word, 0));
+            EXPECT_FALSE(budget.sees_change(word, 0));
         }
         return long_turn_ns;
     });
-    EXPECT_FALSE(patience.sees_change(word, 0));
+    EXPECT_FALSE(budget.sees_change(word, 0));
     unsigned before = one_of_many.turns;
-    EXPECT_FALSE(patience.sees_change(word, 0));
+    EXPECT_FALSE(budget.sees_change(word, 0));
     EXPECT_LT(before, one_of_many.turns);
 }
 

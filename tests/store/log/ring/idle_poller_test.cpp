@@ -44,7 +44,7 @@ TEST(log_idle_poller_test, a_lone_committer_is_watched_over) {
         GTEST_SKIP() << "the kernel gives no thread the lowest class";
     ASSERT_EQ(threads, 1u);
     if (before == 0)
-        GTEST_SKIP() << "this kernel does not tell threads' run times";
+        GTEST_SKIP() << "this kernel does not report threads' run times";
     // Tests that run beside this one may leave that thread little time: so it commits until it has had some.
     for (unsigned i = 0; idle_class_run_ns(&threads) < before + 200000; ++i) {
         ASSERT_OK(append(l.get(), record_of(i)));

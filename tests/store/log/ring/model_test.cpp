@@ -22,9 +22,9 @@ public:
             reopen();
             break;
         case 1:
-            mark_ = log_positions_now(log_.get());
-            guard_.release(mark_);
-            log_release(log_.get(), mark_);
+            redo_point_ = log_positions_now(log_.get());
+            guard_.release(redo_point_);
+            log_release(log_.get(), redo_point_);
             break;
         case 2:
             in_place(random_() % 2);
@@ -36,18 +36,20 @@ public:
                 add();
         }
     }
-    // A mark that is released makes durable what the thread may still be writing: when one more record is durable,
-    // nothing is under way any more, and the memory can be read.
+    // A redo point that is released makes durable what the thread may still be writing: when one more record is
+    // durable, nothing is under way any more, and the memory can be read.
     void check() {
         add();
         ASSERT_OK(log_wait(log_.get(), records_.size()));
-        reading read = read_log(*in_.sink(), mark_);
+        reading read = read_log(*in_.sink(), redo_point_);
         ASSERT_OK(read.status);
         ASSERT_EQ(expected(), read.records);
     }
 
 private:
-    std::vector<std::string> expected() const { return {records_.begin() + ptrdiff_t(mark_.lsn), records_.end()}; }
+    std::vector<std::string> expected() const {
+        return {records_.begin() + ptrdiff_t(redo_point_.lsn), records_.end()};
+    }
     void add() {
         size_t size = 1 + random_() % (random_() % 50 ? 400 : log_record_max(log_.get()));
         std::string record = record_of(random_(), size);
@@ -62,28 +64,28 @@ private:
         ASSERT_EQ(records_.size(), lsn);
     }
     void in_place(bool holds_one) {
-        mark_ = log_positions_now(log_.get());
+        redo_point_ = log_positions_now(log_.get());
         if (holds_one) {
             records_.push_back({});
-            mark_.lsn += 1;
+            redo_point_.lsn += 1;
         }
-        log_continue(log_.get(), mark_);
-        guard_.release(mark_); // nothing is written before the next append
-        guard_.go_on_from(mark_.at[0].offset);
+        log_continue(log_.get(), redo_point_);
+        guard_.release(redo_point_); // nothing is written before the next append
+        guard_.go_on_from(redo_point_.at[0].offset);
         ASSERT_EQ(records_.size(), log_durable(log_.get()));
     }
     // Sometimes with what is not durable: it is lost, or a part of it.
     void reopen() {
         uint64_t durable = log_durable(log_.get());
         log_.reset();
-        reading read = read_log(*in_.sink(), mark_);
+        reading read = read_log(*in_.sink(), redo_point_);
         ASSERT_OK(read.status);
         ASSERT_GE(read.contents.end.lsn, durable);
         ASSERT_LE(read.contents.end.lsn, records_.size());
         records_.resize(read.contents.end.lsn);
         ASSERT_EQ(expected(), read.records);
         guard_.go_on_from(read.contents.end.at[0].offset);
-        log_.reset(start_behind(guard_.sink(), mark_, read, thread_));
+        log_.reset(start_after(guard_.sink(), redo_point_, read, thread_));
     }
 
     std::mt19937_64 random_;
@@ -92,7 +94,7 @@ private:
     ring_guard guard_{in_.sink()};
     log_owner log_;
     std::vector<std::string> records_;
-    log_positions mark_{};
+    log_positions redo_point_{};
 };
 
 TEST(model_test, random_histories) {

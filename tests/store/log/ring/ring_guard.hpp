@@ -27,9 +27,11 @@ public:
     const ty_log_sink *sink() const { return &table_; }
     const ring_geometry &ring() const { return ring_; }
 
-    // To be told before the log is: the snapshot is durable.
-    void release(const log_positions &mark) { released_ = std::max<uint64_t>(released_, mark.at[0].offset); }
-    // What was written behind it does not count any more: a generation begins there.
+    // To be notified before the log is: the snapshot is durable.
+    void release(const log_positions &redo_point) {
+        released_ = std::max<uint64_t>(released_, redo_point.at[0].offset);
+    }
+    // What was written after it does not count any more: a generation begins there.
     void go_on_from(uint64_t position) { position_ = position; }
 
 private:

@@ -98,7 +98,7 @@ TEST(ring_test, nothing_is_written_before_the_first_append) {
     EXPECT_TRUE(before == std::string(in.data(), in.size()));
 }
 
-// L1. The ring refuses when it is full, and what is behind the snapshot is still there; freed, it goes on.
+// L1. The ring refuses when it is full, and what is after the snapshot is still there; freed, it goes on.
 TEST(ring_test, a_full_ring_refuses_until_a_snapshot_frees_it) {
     memory_log in;
     log_owner l(start_log(in.sink()));
@@ -135,15 +135,15 @@ TEST(ring_test, a_reader_from_an_older_snapshot_is_refused) {
     uint64_t number = 0;
     log_positions old{};
     for (int wrap = 0; wrap < 6; ++wrap) {
-        log_positions mark = log_positions_now(l.get());
+        log_positions redo_point = log_positions_now(l.get());
         while (append(l.get(), record_of(number, 3000)) == TY_OK)
             ++number;
         ASSERT_OK(log_wait(l.get(), log_last(l.get())));
-        EXPECT_OK(read_log(*in.sink(), mark).status);
+        EXPECT_OK(read_log(*in.sink(), redo_point).status);
         if (wrap > 0) {
             EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink(), old).status) << wrap;
         }
-        old = mark;
+        old = redo_point;
         log_release(l.get(), log_positions_now(l.get()));
     }
 }
@@ -154,16 +154,16 @@ TEST(ring_test, a_snapshot_in_place_of_a_write_is_not_missed) {
     log_owner l(start_log(in.sink()));
     ASSERT_OK(append(l.get(), "one"));
     ASSERT_OK(log_wait(l.get(), 1));
-    log_positions mark = log_positions_now(l.get());
-    mark.lsn += 1;
-    log_continue(l.get(), mark);
+    log_positions redo_point = log_positions_now(l.get());
+    redo_point.lsn += 1;
+    log_continue(l.get(), redo_point);
     EXPECT_EQ(2u, log_durable(l.get()));
-    EXPECT_OK(read_log(*in.sink(), mark).status);
+    EXPECT_OK(read_log(*in.sink(), redo_point).status);
     uint64_t lsn = 0;
     ASSERT_OK(append(l.get(), "three", &lsn));
     EXPECT_EQ(3u, lsn);
     ASSERT_OK(log_wait(l.get(), 3));
-    EXPECT_EQ(std::vector<std::string>{"three"}, read_log(*in.sink(), mark).records);
+    EXPECT_EQ(std::vector<std::string>{"three"}, read_log(*in.sink(), redo_point).records);
     EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink()).status);
 }
 
@@ -174,7 +174,7 @@ TEST(ring_test, a_generation_follows_another) {
         reading read = read_log(*in.sink());
         ASSERT_OK(read.status);
         ASSERT_EQ(model, read.records);
-        log_owner l(start_behind(in.sink(), {}, read));
+        log_owner l(start_after(in.sink(), {}, read));
         for (int i = 0; i < generation % 4; ++i) {
             model.push_back(record_of(model.size(), 500));
             ASSERT_OK(append(l.get(), model.back()));

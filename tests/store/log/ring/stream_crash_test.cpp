@@ -1,8 +1,8 @@
 // Goal: after a power cut at any operation of a log of several log streams, and again during or after the recovery, all
-// that was acknowledged is read back: by a wait for all log streams, or of a marked record by a wait for its own.
-// Nothing else is handed on behind a gap, and what one recovery left out no later one brings back. Method: random
-// histories of appends to random log streams, waits, snapshots (also with appends between the marks and the LSN) and
-// failing writes on a simulated disk; for every event and each kind of cut the log is read, gone on with as an open
+// that was acknowledged is read back: by a wait for all log streams, or of an independent record by a wait for its own.
+// Nothing else is handed on after a gap, and what one recovery left out no later one brings back. Method: random
+// histories of appends to random log streams, waits, snapshots (also with appends between the redo points and the LSN)
+// and failing writes on a simulated disk; for every event and each kind of cut the log is read, gone on with as an open
 // does, cut again, and held against a list.
 #include "streams.hpp"
 #include "tests/effort.hpp"
@@ -18,21 +18,21 @@ namespace {
 struct stamped {
     std::string bytes;
     uint32_t stream;
-    bool marked;
+    bool independent;
 };
 
 struct stream_knowledge {
     uint64_t event = 0;
-    uint64_t acknowledged = 0;        // all up to this LSN
-    std::set<uint64_t> alone;         // marked ones that are acknowledged by themselves
-    std::vector<log_positions> marks; // of the durable snapshot, or of either
+    uint64_t acknowledged = 0;              // all up to this LSN
+    std::set<uint64_t> alone;               // independent ones that are acknowledged by themselves
+    std::vector<log_positions> redo_points; // of the durable snapshot, or of either
 };
 
 class stream_process {
 public:
     stream_process(os::sim_disk *disk, const log_positions &start, std::vector<stamped> believed,
                    const multi_stream_reading &read, uint64_t seed)
-        : disk_(disk), random_(seed), sink_(open_log(disk)), records_(std::move(believed)), mark_(start) {
+        : disk_(disk), random_(seed), sink_(open_log(disk)), records_(std::move(believed)), redo_point_(start) {
         log_options options{};
         options.sink = sink_.get();
         options.name = log_path;
@@ -47,7 +47,7 @@ public:
         EXPECT_OK(log_start(options, &l));
         log_.reset(l);
         note(start.lsn, {start});
-        settle(read);
+        finish_recovery(read);
     }
 
     const std::vector<stamped> &records() const { return records_; }
@@ -64,18 +64,18 @@ public:
 
 private:
     // What an open does before it returns.
-    void settle(const multi_stream_reading &read) {
-        if (read.contents.left_out + read.contents.behind_gap) {
+    void finish_recovery(const multi_stream_reading &read) {
+        if (read.contents.left_out + read.contents.after_gap) {
             release(false);
         } else {
             EXPECT_OK(log_wait(log_.get(), records_.size()));
-            note(records_.size(), {mark_});
+            note(records_.size(), {redo_point_});
         }
     }
     void step() {
         uint64_t lot = random_() % 24;
         if (log_broken(log_.get()) || lot == 0)
-            continue_behind_snapshot(lot % 2);
+            continue_after_snapshot(lot % 2);
         else if (lot == 1)
             release(random_() % 2);
         else if (lot < 6)
@@ -86,67 +86,67 @@ private:
             append_one();
     }
     void append_one() {
-        const auto stream = static_cast<uint32_t>(random_() % mark_.count);
+        const auto stream = static_cast<uint32_t>(random_() % redo_point_.count);
         stamped one{record_of(records_.size() + (random_() << 20), 1 + random_() % (random_() % 8 ? 300 : 30000)),
                     stream, random_() % 4 == 0};
         uint8_t *place = nullptr;
         ty_status status = log_append_begin(log_.get(), stream, one.bytes.size() + random_() % 20, &place);
         if (status == TY_E_SPACE) {
-            continue_behind_snapshot(false);
+            continue_after_snapshot(false);
         } else if (status) {
             EXPECT_TRUE(log_broken(log_.get()));
         } else {
             memcpy(place, one.bytes.data(), one.bytes.size());
             records_.push_back(one);
-            log_append_end(log_.get(), stream, one.bytes.size(), records_.size(), one.marked);
+            log_append_end(log_.get(), stream, one.bytes.size(), records_.size(), one.independent);
         }
     }
     void wait() {
         uint64_t lsn = records_.size() - std::min<uint64_t>(random_() % 3, records_.size());
-        if (log_wait(log_.get(), lsn, static_cast<uint32_t>(random_() % mark_.count)) == TY_OK) {
+        if (log_wait(log_.get(), lsn, static_cast<uint32_t>(random_() % redo_point_.count)) == TY_OK) {
             EXPECT_GE(log_durable(log_.get()), std::min(lsn, log_last(log_.get())));
-            note(std::max(lsn, known_.back().acknowledged), {mark_});
+            note(std::max(lsn, known_.back().acknowledged), {redo_point_});
         }
     }
     void wait_alone() {
-        if (records_.empty() || !records_.back().marked || records_.size() <= mark_.lsn)
+        if (records_.empty() || !records_.back().independent || records_.size() <= redo_point_.lsn)
             return;
         if (log_wait_stream(log_.get(), records_.back().stream, records_.size()) == TY_OK) {
-            note(known_.back().acknowledged, {mark_});
+            note(known_.back().acknowledged, {redo_point_});
             known_.back().alone.insert(records_.size());
         }
     }
-    // appends: some that the snapshot holds as well, behind its marks.
+    // appends: some that the snapshot holds as well, after its redo points.
     void release(bool appends) {
-        log_positions mark = log_positions_now(log_.get());
+        log_positions redo_point = log_positions_now(log_.get());
         for (int i = 0; appends && i < 3 && !log_broken(log_.get()); ++i) {
-            const uint64_t before = mark_.lsn;
+            const uint64_t before = redo_point_.lsn;
             append_one();
-            if (mark_.lsn != before) // the ring was full, and a snapshot took its place
+            if (redo_point_.lsn != before) // the ring was full, and a snapshot took its place
                 return;
         }
         if (log_broken(log_.get()))
             return;
-        mark.lsn = records_.size();
-        note(known_.back().acknowledged, {mark_, mark}); // the image has one or the other
-        mark_ = mark;
-        note(mark.lsn, {mark_});
-        log_release(log_.get(), mark);
+        redo_point.lsn = records_.size();
+        note(known_.back().acknowledged, {redo_point_, redo_point}); // the image has one or the other
+        redo_point_ = redo_point;
+        note(redo_point.lsn, {redo_point_});
+        log_release(log_.get(), redo_point);
     }
-    void continue_behind_snapshot(bool holds_one) {
-        log_positions mark = log_positions_now(log_.get());
-        mark.lsn = records_.size();
+    void continue_after_snapshot(bool holds_one) {
+        log_positions redo_point = log_positions_now(log_.get());
+        redo_point.lsn = records_.size();
         if (holds_one) {
             records_.push_back({"held by the snapshot", 0, false});
-            mark.lsn += 1;
+            redo_point.lsn += 1;
         }
-        mark_ = mark;
-        note(mark.lsn, {mark_});
-        log_continue(log_.get(), mark);
+        redo_point_ = redo_point;
+        note(redo_point.lsn, {redo_point_});
+        log_continue(log_.get(), redo_point);
     }
-    void note(uint64_t acknowledged, std::vector<log_positions> marks) {
+    void note(uint64_t acknowledged, std::vector<log_positions> redo_points) {
         std::set<uint64_t> alone = known_.empty() ? std::set<uint64_t>{} : known_.back().alone;
-        known_.push_back({os::sim_event_count(disk_), acknowledged, std::move(alone), std::move(marks)});
+        known_.push_back({os::sim_event_count(disk_), acknowledged, std::move(alone), std::move(redo_points)});
     }
 
     os::sim_disk *disk_;
@@ -155,11 +155,11 @@ private:
     log_owner log_;
     std::vector<stamped> records_; // [n - 1] has LSN n
     std::vector<stream_knowledge> known_;
-    log_positions mark_;
+    log_positions redo_point_;
 };
 
 struct stream_outcome {
-    log_positions mark;
+    log_positions redo_point;
     multi_stream_reading read;
     std::vector<stamped> believed;
 };
@@ -167,13 +167,13 @@ struct stream_outcome {
 stream_outcome recover(os::sim_disk *disk, const stream_process &before, const stream_knowledge &known, uint64_t seed) {
     sink_owner sink = open_log(disk, false);
     stream_outcome result;
-    result.mark = known.marks[seed % known.marks.size()];
-    result.read = read_streams(*sink, result.mark);
+    result.redo_point = known.redo_points[seed % known.redo_points.size()];
+    result.read = read_streams(*sink, result.redo_point);
     EXPECT_OK(result.read.status);
     const log_contents &contents = result.read.contents;
     EXPECT_GE(contents.end.lsn, known.acknowledged) << "acknowledged records are lost";
     const std::vector<stamped> &all = before.records();
-    uint64_t expected = result.mark.lsn;
+    uint64_t expected = result.redo_point.lsn;
     std::set<uint64_t> there;
     for (const multi_stream_reading::record &one : result.read.records) {
         EXPECT_LE(one.lsn, all.size()) << "a record that was never appended";
@@ -182,11 +182,11 @@ stream_outcome recover(os::sim_disk *disk, const stream_process &before, const s
         const stamped &appended = all[one.lsn - 1];
         EXPECT_EQ(appended.bytes, one.bytes) << one.lsn;
         EXPECT_EQ(appended.stream, one.stream);
-        EXPECT_TRUE(one.lsn == ++expected || (one.marked && appended.marked && one.lsn > contents.end.lsn));
+        EXPECT_TRUE(one.lsn == ++expected || (one.independent && appended.independent && one.lsn > contents.end.lsn));
         there.insert(one.lsn);
     }
     for (uint64_t lsn : known.alone)
-        EXPECT_TRUE(lsn <= result.mark.lsn || there.count(lsn)) << lsn << " is lost";
+        EXPECT_TRUE(lsn <= result.redo_point.lsn || there.count(lsn)) << lsn << " is lost";
     result.believed.assign(all.begin(), all.begin() + ptrdiff_t(std::min<uint64_t>(contents.highest, all.size())));
     return result;
 }
@@ -204,7 +204,7 @@ void crash_again(const disk_owner &disk, const stream_process &first, const stre
         return;
     std::mt19937_64 random(seed);
     std::unique_ptr<stream_process> second(
-        new stream_process(disk.get(), found.mark, found.believed, found.read, seed));
+        new stream_process(disk.get(), found.redo_point, found.believed, found.read, seed));
     uint64_t begun = second->known().back().event; // the open has returned
     second->run(1 + int(random() % 12), random() % 4 == 0);
     uint64_t event = begun + random() % (os::sim_event_count(disk.get()) - begun + 1);

@@ -1,6 +1,6 @@
 // Goal: a log of several log streams gives back what was appended, in the order of the LSNs, up to the first one
-// that is missing, and behind it what is marked; what was acknowledged is never left out without a word (L8, L9, L10).
-// Method: two to eight rings in memory or on a simulated disk; frames taken away, damaged, or moved.
+// that is missing, and after it what is independent; what was acknowledged is never left out without a word (L8, L9,
+// L10). Method: two to eight rings in memory or on a simulated disk; frames taken away, damaged, or moved.
 #include "src/store/log/ring/ring_runtime.hpp"
 #include "streams.hpp"
 
@@ -30,7 +30,7 @@ TEST(stream_test, records_come_back_in_the_order_of_their_lsns) {
     EXPECT_EQ(0u, read.contents.left_out);
 }
 
-TEST(stream_test, what_is_behind_a_missing_one_is_left_out_but_for_marked_ones) {
+TEST(stream_test, what_is_after_a_missing_one_is_left_out_but_for_independent_ones) {
     multi_stream_log log(2);
     for (uint64_t n : {1, 2, 3})
         log.append(0, n);
@@ -48,9 +48,9 @@ TEST(stream_test, what_is_behind_a_missing_one_is_left_out_but_for_marked_ones) 
     EXPECT_EQ(3u, read.contents.end.lsn);
     EXPECT_EQ(8u, read.contents.highest);
     EXPECT_EQ(2u, read.contents.left_out);
-    EXPECT_EQ(2u, read.contents.behind_gap);
-    EXPECT_TRUE(read.records[3].marked);
-    EXPECT_FALSE(read.records[2].marked);
+    EXPECT_EQ(2u, read.contents.after_gap);
+    EXPECT_TRUE(read.records[3].independent);
+    EXPECT_FALSE(read.records[2].independent);
 }
 
 TEST(stream_test, who_waits_waits_for_what_is_before_it_in_all_streams) {
@@ -93,13 +93,13 @@ TEST(stream_test, an_lsn_that_is_taken_holds_the_durable_one_back) {
 }
 
 // L9: bit rot in a log stream that has been still for long must not take what came after for not acknowledged.
-TEST(stream_test, a_lost_frame_is_told_from_one_that_was_not_written) {
+TEST(stream_test, a_lost_frame_is_distinguished_from_one_that_was_not_written) {
     multi_stream_log log(2);
     log.append(1, 1);
     ASSERT_OK(log_wait(log.get(), 1, 1));
     log.append(0, 2);
     ASSERT_OK(log_wait(log.get(), 2)); // says that 1 was durable
-    log.damage(1, 1);                  // behind the generation's start
+    log.damage(1, 1);                  // after the generation's start
     multi_stream_reading read = log.read();
     EXPECT_EQ(TY_E_DAMAGED, read.status);
     EXPECT_NE(std::string::npos, std::string(ty_error_text()).find("transaction 1 was written")) << ty_error_text();
@@ -175,7 +175,7 @@ TEST(stream_test, lsns_may_lie_far_apart_in_a_stream) {
     ASSERT_OK(read.status);
     ASSERT_EQ(40002u, read.records.size());
     EXPECT_EQ(record_of(40001), read.records[40000].bytes);
-    EXPECT_TRUE(read.records[40000].marked);
+    EXPECT_TRUE(read.records[40000].independent);
 }
 
 TEST(stream_test, an_append_that_is_given_up_leaves_no_trace) {
@@ -188,7 +188,7 @@ TEST(stream_test, an_append_that_is_given_up_leaves_no_trace) {
     EXPECT_EQ(1u, log_durable(log.get()));
 }
 
-TEST(stream_test, who_does_not_want_to_wait_is_told_that_another_appends) {
+TEST(stream_test, a_caller_that_does_not_wait_gets_busy_while_another_appends) {
     multi_stream_log log(2);
     uint8_t *place = nullptr, *other = nullptr;
     ASSERT_OK(log_append_begin(log.get(), 1, 100, &place));
@@ -221,19 +221,19 @@ TEST(stream_test, a_full_one_does_not_fill_the_others) {
 }
 
 // Marks are taken one ring after the other, while others append: what is up to the LSN is not read again.
-TEST(stream_test, what_a_snapshot_holds_behind_its_marks_is_skipped) {
+TEST(stream_test, what_a_snapshot_holds_after_its_redo_point_is_skipped) {
     multi_stream_log log(2);
     log.append(0, 1);
     log.append(1, 2);
-    log_positions marks = log_positions_now(log.get());
+    log_positions redo_points = log_positions_now(log.get());
     log.append(0, 3); // the snapshot holds these as well
     log.append(1, 4);
-    marks.lsn = 4;
+    redo_points.lsn = 4;
     log.append(1, 5);
     log.append(0, 6);
     ASSERT_OK(log_wait(log.get(), 6));
-    log_release(log.get(), marks);
-    multi_stream_reading read = log.read(marks);
+    log_release(log.get(), redo_points);
+    multi_stream_reading read = log.read(redo_points);
     ASSERT_OK(read.status);
     EXPECT_EQ((std::vector<uint64_t>{5, 6}), read.lsns());
     EXPECT_EQ(6u, read.contents.end.lsn);
@@ -244,10 +244,10 @@ TEST(stream_test, a_durable_snapshot_makes_all_up_to_its_stamp_durable) {
     multi_stream_log log(3);
     log.append(0, 1);
     log.append(1, 2);
-    log_positions marks = log_positions_now(log.get());
+    log_positions redo_points = log_positions_now(log.get());
     log.append(2, 3);
-    marks.lsn = 3;
-    log_release(log.get(), marks);
+    redo_points.lsn = 3;
+    log_release(log.get(), redo_points);
     EXPECT_EQ(3u, log_durable(log.get()));
     log.append(2, 4);
     EXPECT_EQ(3u, log_durable(log.get()));
@@ -261,15 +261,15 @@ TEST(stream_test, a_snapshot_in_place_of_a_write_starts_generations_that_say_so)
     log.append(1, 2);
     ASSERT_OK(log_wait(log.get(), 2));
     log_positions old = log_positions_now(log.get());
-    log_positions marks = old;
-    marks.lsn = 3; // that one the snapshot alone holds
-    log_continue(log.get(), marks);
+    log_positions redo_points = old;
+    redo_points.lsn = 3; // that one the snapshot alone holds
+    log_continue(log.get(), redo_points);
     EXPECT_EQ(3u, log_last(log.get()));
     EXPECT_EQ(3u, log_durable(log.get()));
     log.append(1, 4);
     log.append(0, 5);
     ASSERT_OK(log_wait(log.get(), 5));
-    multi_stream_reading read = log.read(marks);
+    multi_stream_reading read = log.read(redo_points);
     ASSERT_OK(read.status);
     EXPECT_EQ((std::vector<uint64_t>{4, 5}), read.lsns());
     EXPECT_EQ(TY_E_DAMAGED, log.read(old).status);
@@ -286,11 +286,11 @@ TEST(stream_test, a_failed_write_breaks_all_and_a_snapshot_repairs_all) {
     for (uint32_t p : {0u, 1u})
         EXPECT_EQ(TY_E_IO, log_append_begin(log.get(), p, 10, &place));
     log.fail_writes(false);
-    log_positions marks = log_positions_now(log.get());
-    log_continue(log.get(), marks);
+    log_positions redo_points = log_positions_now(log.get());
+    log_continue(log.get(), redo_points);
     log.append(1, 3);
     ASSERT_OK(log_wait(log.get(), 3, 1));
-    EXPECT_EQ((std::vector<uint64_t>{3}), log.read(marks).lsns());
+    EXPECT_EQ((std::vector<uint64_t>{3}), log.read(redo_points).lsns());
 }
 
 TEST(stream_test, a_log_too_small_is_refused_and_says_how_large) {
@@ -315,8 +315,8 @@ TEST(stream_test, a_place_in_a_log_of_other_streams_is_refused) {
     EXPECT_EQ(TY_E_MISMATCH, log.read(log_positions{0, 3}).status);
 }
 
-// Each appends to whatever log stream it chooses and waits, for all or, marked, for its own; a snapshot is taken by the
-// way. What is acknowledged is there after a power cut, in order.
+// Each appends to whatever log stream it chooses and waits, for all or, independent, for its own; a snapshot is taken
+// by the way. What is acknowledged is there after a power cut, in order.
 void commit_from_threads(bool library_threads) {
     constexpr uint32_t streams = 3;
     constexpr int committers = 6, commits = 300;
@@ -341,14 +341,14 @@ void commit_from_threads(bool library_threads) {
         all.emplace_back([&, t] {
             for (int i = 0; i < commits; ++i) {
                 const auto stream = static_cast<uint32_t>(t + i) % streams;
-                const bool marked = i % 5 == 0;
+                const bool independent = i % 5 == 0;
                 uint8_t *place = nullptr;
                 EXPECT_OK(log_append_begin(l, stream, 300, &place));
                 const uint64_t lsn = clock.fetch_add(1) + 1;
                 const std::string record = record_of(lsn, 30 + lsn % 200);
                 memcpy(place, record.data(), record.size());
-                log_append_end(l, stream, record.size(), lsn, marked);
-                if (marked)
+                log_append_end(l, stream, record.size(), lsn, independent);
+                if (independent)
                     lost += log_wait_stream(l, stream, lsn) != TY_OK;
                 else if (i % 3 == 0)
                     lost += log_wait(l, lsn, stream) != TY_OK || log_durable(l) < lsn;
@@ -357,8 +357,8 @@ void commit_from_threads(bool library_threads) {
     std::vector<uint64_t> stables;
     for (int i = 0; i < 200; ++i)
         stables.push_back(log_durable(l));
-    log_positions marks = log_positions_now(l);
-    marks.lsn = clock.load();
+    log_positions redo_points = log_positions_now(l);
+    redo_points.lsn = clock.load();
     for (std::thread &one : all)
         one.join();
     EXPECT_EQ(0, lost);
@@ -366,7 +366,7 @@ void commit_from_threads(bool library_threads) {
     ASSERT_OK(log_wait(l, clock));
     EXPECT_EQ(clock, log_durable(l));
     disk_owner after(os::sim_power_cut(disk.get(), UINT64_MAX, os::sim_cut::drop_all, 1));
-    for (const log_positions &from : {log_positions{0, streams}, marks}) {
+    for (const log_positions &from : {log_positions{0, streams}, redo_points}) {
         multi_stream_reading read = read_streams(*open_log(after.get()), from);
         ASSERT_OK(read.status);
         ASSERT_EQ(clock - from.lsn, read.records.size());
@@ -410,8 +410,8 @@ TEST(stream_test, streams_are_written_at_the_same_time) {
     ASSERT_OK(log_wait(l, streams));
 }
 
-// L5: a reader of a single ring counts from its mark.
-TEST(stream_test, a_mark_of_a_single_ring_says_the_lsn_at_its_place) {
+// L5: a reader of a single ring counts from its redo point.
+TEST(stream_test, a_redo_point_of_a_single_ring_says_the_lsn_at_its_place) {
     multi_stream_log log(1);
     std::atomic<bool> done{false};
     std::thread appender([&] {
@@ -424,8 +424,8 @@ TEST(stream_test, a_mark_of_a_single_ring_says_the_lsn_at_its_place) {
         }
     });
     for (uint64_t looks = 0; !HasFailure() && (looks < 20000 || log_last(log.get()) < 2000); ++looks) {
-        const log_positions marks = log_positions_now(log.get());
-        EXPECT_EQ(marks.at[0].lsn, marks.lsn);
+        const log_positions redo_points = log_positions_now(log.get());
+        EXPECT_EQ(redo_points.at[0].lsn, redo_points.lsn);
     }
     done = true;
     appender.join();

@@ -9,7 +9,7 @@ struct multi_stream_reading {
     struct record {
         uint64_t lsn;
         uint32_t stream;
-        bool marked;
+        bool independent;
         std::string bytes;
     };
     ty_status status = TY_OK;
@@ -28,7 +28,7 @@ inline multi_stream_reading read_streams(const ty_log_sink &sink, const log_posi
     multi_stream_reading result;
     log_reader reader{&result, [](void *context, const log_record &record) {
                           static_cast<multi_stream_reading *>(context)->records.push_back(
-                              {record.lsn, record.stream, record.marked,
+                              {record.lsn, record.stream, record.independent,
                                std::string(reinterpret_cast<const char *>(record.bytes), record.size)});
                           return TY_OK;
                       }};
@@ -36,12 +36,12 @@ inline multi_stream_reading read_streams(const ty_log_sink &sink, const log_posi
     return result;
 }
 
-inline void append_to(log *l, uint32_t stream, uint64_t lsn, bool marked = false, size_t size = 40) {
+inline void append_to(log *l, uint32_t stream, uint64_t lsn, bool independent = false, size_t size = 40) {
     const std::string record = record_of(lsn, size);
     uint8_t *place = nullptr;
     ASSERT_OK(log_append_begin(l, stream, record.size(), &place));
     memcpy(place, record.data(), record.size());
-    log_append_end(l, stream, record.size(), lsn, marked);
+    log_append_end(l, stream, record.size(), lsn, independent);
 }
 
 class multi_stream_log {
@@ -59,8 +59,8 @@ public:
     uint64_t writes() const { return watched_.writes; }
     void fail_writes(bool fails) { fails_ = fails; }
 
-    void append(uint32_t stream, uint64_t lsn, bool marked = false, size_t size = 40) {
-        append_to(get(), stream, lsn, marked, size);
+    void append(uint32_t stream, uint64_t lsn, bool independent = false, size_t size = 40) {
+        append_to(get(), stream, lsn, independent, size);
     }
     multi_stream_reading read(const log_positions &from) { return read_streams(*memory_.sink(), from); }
     multi_stream_reading read() { return read(log_positions{0, header_.streams}); }

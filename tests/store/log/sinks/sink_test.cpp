@@ -34,7 +34,7 @@ TEST(sink_test, memory_and_tee_keep_what_is_written) {
         EXPECT_EQ(model, read_log(*tee).records);
         one->write = [](void *, uint64_t, const void *, size_t) { return TY_E_SPACE; };
         reading read = read_log(*tee);
-        log_owner l(start_behind(tee, {}, read));
+        log_owner l(start_after(tee, {}, read));
         ASSERT_OK(append(l.get(), "x"));
         EXPECT_EQ(TY_E_SPACE, log_wait(l.get(), model.size() + 1));
     }
@@ -58,7 +58,7 @@ TEST(sink_test, what_one_of_two_sinks_missed_is_written_again) {
     memcpy(two.data(), before.data(), before.size());
     reading read = read_log(*tee);
     ASSERT_EQ(model, read.records);
-    l.reset(start_behind(tee.get(), {}, read));
+    l.reset(start_after(tee.get(), {}, read));
     EXPECT_EQ(1u, log_durable(l.get()));
     ASSERT_OK(log_wait(l.get(), 2)); // an open that wants it so
     EXPECT_EQ(model, read_log(*two.sink()).records);
@@ -100,7 +100,7 @@ TEST(sink_test, a_log_file_is_whole_or_not_there) {
     EXPECT_GT(failures, 5u);
 }
 
-TEST(sink_test, a_full_disk_is_told_when_the_file_is_made) {
+TEST(sink_test, a_full_disk_is_reported_when_the_file_is_made) {
     disk_owner disk(os::sim_create());
     os::sim_set_capacity(disk.get(), small_log / 2);
     ty_log_sink *sink = nullptr;
@@ -160,7 +160,7 @@ TEST(sink_test, a_ring_outside_of_the_sink_is_refused) {
         }
 }
 
-TEST(sink_test, a_failing_read_is_told) {
+TEST(sink_test, a_failing_read_is_reported) {
     disk_owner disk(os::sim_create());
     sink_owner sink = create_log(disk.get());
     log_owner l(start_log(sink.get()));

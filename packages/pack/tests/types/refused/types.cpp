@@ -1,4 +1,4 @@
-// Types whose members cannot be told: each is to be refused with a text that says what to do. Compiled once with each
+// Types whose members cannot be known: each is to be refused with a text that says what to do. Compiled once with each
 // TAIYEN_CASE, and without: that is what is taken.
 #include "taiyen/types.hpp"
 

@@ -80,18 +80,18 @@ typedef struct ty_engine {
     size_t message_bytes_max; /* 4096 at least */
     /* The position of the newest message that is kept as acknowledged ones are; 0: the log never had one. */
     ty_status (*newest)(void *context, ty_engine_log log, uint64_t *position);
-    /* Delivers messages after the position `behind`, in order: those that exist, up to some number. Waits for the first
-     * one up to timeout_ms; TY_OK also if none came; TY_E_DAMAGED if the log ends before `behind`. If the next messages
+    /* Delivers messages after the position `after`, in order: those that exist, up to some number. Waits for the first
+     * one up to timeout_ms; TY_OK also if none came; TY_E_DAMAGED if the log ends before `after`. If the next messages
      * were trimmed, it begins with the first one kept. */
-    ty_status (*read)(void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+    ty_status (*read)(void *context, ty_engine_log log, uint64_t after, uint32_t timeout_ms,
                       ty_engine_callback *callback, void *callback_context);
     /* Begins a producer session, and ends the one before. The engine places its first message right after the one at
-     * `behind`, or refuses it if that is not the newest; or after whatever is newest (TY_ENGINE_ANYWHERE; for a single
+     * `after`, or refuses it if that is not the newest; or after whatever is newest (TY_ENGINE_ANYWHERE; for a single
      * message only). Each further message is placed right after the one before it. A message may be placed after
      * another one only if the one before it was refused (the session is then refused, too), or if it is of an earlier
      * session and was long under way; messages name their predecessor themselves. So a refused message may still be in
-     * the log, in the wrong place; but no message may be there without those of its session before it. */
-    ty_status (*begin_session)(void *context, ty_engine_log log, uint64_t behind);
+     * the log, at the wrong position; but no message may be there without those of its session before it. */
+    ty_status (*begin_session)(void *context, ty_engine_log log, uint64_t after);
     /* Sends the next message of the session, without waiting for its acknowledgement. */
     ty_status (*append)(void *context, ty_engine_log log, const void *bytes, size_t size);
     /* *count: how many messages of the session are acknowledged, with all of the session before them; *position: of the
@@ -210,7 +210,7 @@ typedef struct ty_publisher_report {
 
 /* Opens a publisher, which works in three threads of its own until it is closed. It continues where the engine's log
  * ends; in an empty log, a heap that has never published begins the first term. A heap that was promoted continues with
- * its term. The publisher writes notes to the heap's file (note.h). options may be NULL.
+ * its term. The publisher writes side records to the heap's file (side_record.h). options may be NULL.
  * Errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_MISMATCH (the heap's file records that it was superseded; the detail says by
  * which heap, and in which term). Later failures are reported by ty_publisher_wait and ty_publisher_get_report.
  * Thread-safe.
@@ -227,7 +227,7 @@ TY_API void ty_publisher_close(ty_publisher *publisher);
  * Errors: TY_E_BUSY (not within timeout_ms; UINT32_MAX: for ever, but without a base only for base_ms of the options;
  * the detail says what is missing), and those that end a publisher: TY_E_MISMATCH (another heap is the primary now:
  * this one is superseded, durably; or the engine has another history of this heap), TY_E_DAMAGED (the engine has been
- * behind the heap for answer_ms, or is another one, or two heaps are the primary of one term: keep the heap; see
+ * after the heap for answer_ms, or is another one, or two heaps are the primary of one term: keep the heap; see
  * ty_publish_new_term), those of ty_feed_read except TY_E_NOT_FOUND for a log that was overwritten, TY_E_DAMAGED and
  * TY_E_FORMAT (the engine's newest message is not a valid one), TY_E_UNSUPPORTED and TY_E_PERMISSION of the engine.
  * Thread-safe. */

@@ -2,7 +2,7 @@
 // has the tables as they were in its short pause, and counts only once the layer above says that its log is durable.
 // Method: all stores are made within the snapshot's own callbacks, so each is at a known point of it; then the power
 // fails on a simulated disk, and what an open finds is compared.
-#include "running_calls.hpp"
+#include "fuzzy_calls.hpp"
 #include "src/os/calls/syscalls.hpp"
 #include "tests/stats.hpp"
 
@@ -15,7 +15,7 @@ constexpr size_t large_array_pages = 600; // more than two chunks
 constexpr size_t large_array_words = large_array_pages * page_bytes / sizeof(uint64_t);
 constexpr size_t stride = page_bytes / sizeof(uint64_t); // a word a page
 
-class running_test : public testing::TestWithParam<ty_tracking> {
+class fuzzy_snapshot_test : public testing::TestWithParam<ty_tracking> {
 protected:
     void SetUp() override {
         options = files.options();
@@ -77,37 +77,37 @@ protected:
     ty_heap *heap = nullptr;
     uint64_t *words = nullptr;
     uint64_t *note = nullptr;
-    running_calls calls;
+    fuzzy_calls calls;
 };
 
-INSTANTIATE_TEST_SUITE_P(trackers, running_test, testing::Values(TY_TRACK_KERNEL, TY_TRACK_SIGNAL),
+INSTANTIATE_TEST_SUITE_P(trackers, fuzzy_snapshot_test, testing::Values(TY_TRACK_KERNEL, TY_TRACK_SIGNAL),
                          [](const auto &what) { return what.param == TY_TRACK_KERNEL ? "kernel" : "signal"; });
 
 // I17. Blocks are copied after the pause: what is stored right after it is there.
-TEST_P(running_test, blocks_are_copied_after_the_pause) {
+TEST_P(fuzzy_snapshot_test, blocks_are_copied_after_the_pause) {
     store(2);
     calls.resumed = [&] { store(3, 1); };
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     EXPECT_EQ(1, calls.tables_calls);
     EXPECT_EQ(1, calls.resumed_calls);
-    EXPECT_EQ(1, calls.settle_calls);
+    EXPECT_EQ(1, calls.make_log_durable_calls);
     cut(os::sim_cut::drop_all);
     expect_words(2);
     expect_words(3, 1);
 }
 
 // I17. What is stored once everything was copied is not in this batch, and it is in the next one.
-TEST_P(running_test, what_is_stored_later_is_in_the_next_one) {
+TEST_P(fuzzy_snapshot_test, what_is_stored_later_is_in_the_next_one) {
     store(2);
-    calls.settle = [&] {
+    calls.make_log_durable = [&] {
         store(3, 1);
         EXPECT_OK(ty_root_set(heap, "later", words));
         return TY_OK;
     };
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     disk first(files.cut(os::sim_cut::drop_all));
-    calls.settle = [] { return TY_OK; };
-    ASSERT_OK(running_snapshot(heap, calls));
+    calls.make_log_durable = [] { return TY_OK; };
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     cut(os::sim_cut::drop_all);
     expect_words(2);
     expect_words(3, 1);
@@ -125,7 +125,7 @@ TEST_P(running_test, what_is_stored_later_is_in_the_next_one) {
 }
 
 // I18. Tables, and what tables() stored, are those of the pause, whatever becomes of them before all is written.
-TEST_P(running_test, tables_are_those_of_the_pause) {
+TEST_P(fuzzy_snapshot_test, tables_are_those_of_the_pause) {
     std::vector<void *> blocks;
     content before = content_of(heap);
     store(2);
@@ -141,11 +141,11 @@ TEST_P(running_test, tables_are_those_of_the_pause) {
         EXPECT_OK(ty_root_set(heap, "later", blocks[0]));
     };
     calls.resumed = change;
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     disk first(files.cut(os::sim_cut::drop_all));
     calls.resumed = [] {};
     calls.tables = [](os::page_set &) { return TY_OK; };
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     size_t live = content_of(heap).size();
     cut(os::sim_cut::drop_all);
     EXPECT_EQ(8u, *note);
@@ -164,7 +164,7 @@ TEST_P(running_test, tables_are_those_of_the_pause) {
 }
 
 // I18. What was copied ahead of the pause is copied again where it was stored to since.
-TEST_P(running_test, tables_that_change_before_the_pause) {
+TEST_P(fuzzy_snapshot_test, tables_that_change_before_the_pause) {
     std::vector<void *> blocks;
     auto allocate = [&] {
         for (size_t i = 0; i < 300; ++i)
@@ -177,11 +177,11 @@ TEST_P(running_test, tables_that_change_before_the_pause) {
             EXPECT_OK(ty_free(blocks[i]));
         allocate();
     };
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     const auto live = content_of(heap);
     const uint64_t epoch = ty_heap_epoch(heap);
     calls = {};
-    ASSERT_OK(running_snapshot(heap, calls)); // nothing is left for another one
+    ASSERT_OK(fuzzy_snapshot(heap, calls)); // nothing is left for another one
     EXPECT_EQ(epoch, ty_heap_epoch(heap));
     cut(os::sim_cut::drop_all);
     expect_sound(heap);
@@ -191,36 +191,36 @@ TEST_P(running_test, tables_that_change_before_the_pause) {
 
 // I17. A page that tables() stored into is copied in the pause and no more; what other threads store into it meanwhile
 // is in the next batch.
-TEST_P(running_test, stored_pages_stay_dirty_for_others) {
+TEST_P(fuzzy_snapshot_test, stored_pages_stay_dirty_for_others) {
     calls.tables = [&](os::page_set &stored) {
         *note = 7;
         stored.insert(page_of(heap, note));
         return TY_OK;
     };
     calls.resumed = [&] { word_at(note, 9).store(5, std::memory_order_relaxed); };
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     calls = {};
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     cut(os::sim_cut::drop_all);
     EXPECT_EQ(7u, note[0]);
     EXPECT_EQ(5u, note[9]);
 }
 
 // I19.
-TEST_P(running_test, the_batch_is_not_complete_before_the_log_is_durable) {
+TEST_P(fuzzy_snapshot_test, the_batch_is_not_complete_before_the_log_is_durable) {
     store(2);
-    std::unique_ptr<disk> unsettled;
+    std::unique_ptr<disk> before_durable;
     uint64_t epoch = ty_heap_epoch(heap);
-    calls.settle = [&] {
+    calls.make_log_durable = [&] {
         write_all_there_is(heap);
-        unsettled = std::make_unique<disk>(files.cut(os::sim_cut::keep_all));
+        before_durable = std::make_unique<disk>(files.cut(os::sim_cut::keep_all));
         EXPECT_EQ(epoch, ty_heap_epoch(heap));
         return TY_OK;
     };
-    ASSERT_OK(running_snapshot(heap, calls));
-    ASSERT_NE(nullptr, unsettled);
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
+    ASSERT_NE(nullptr, before_durable);
     ASSERT_OK(ty_discard(heap));
-    ty_open_options again = unsettled->options();
+    ty_open_options again = before_durable->options();
     ASSERT_OK(ty_open(heap_path, &again, &heap, nullptr));
     EXPECT_EQ(epoch, ty_heap_epoch(heap));
     expect_words(1);
@@ -229,29 +229,29 @@ TEST_P(running_test, the_batch_is_not_complete_before_the_log_is_durable) {
 }
 
 // I4, I19. A log that fails, in the pause or at the end: nothing counts, and all stays dirty.
-TEST_P(running_test, a_failure_of_the_layer_fails_the_snapshot) {
+TEST_P(fuzzy_snapshot_test, a_failure_of_the_layer_fails_the_snapshot) {
     store(2);
     EXPECT_OK(ty_root_set(heap, "later", words));
     uint64_t before = dirty(), epoch = ty_heap_epoch(heap);
     calls.tables = [](os::page_set &) { return refuse("tables for a test"); };
-    EXPECT_EQ(TY_E_IO, running_snapshot(heap, calls));
+    EXPECT_EQ(TY_E_IO, fuzzy_snapshot(heap, calls));
     EXPECT_NE(nullptr, strstr(ty_error_text(), "tables for a test"));
     EXPECT_EQ(1, calls.resumed_calls);
-    EXPECT_EQ(0, calls.settle_calls);
+    EXPECT_EQ(0, calls.make_log_durable_calls);
     EXPECT_EQ(before, dirty());
     calls.tables = [](os::page_set &) { return TY_OK; };
-    calls.settle = [&] {
+    calls.make_log_durable = [&] {
         write_all_there_is(heap);
-        return refuse("settle for a test");
+        return refuse("make a log durable for a test");
     };
-    EXPECT_EQ(TY_E_IO, running_snapshot(heap, calls));
-    EXPECT_NE(nullptr, strstr(ty_error_text(), "settle for a test"));
+    EXPECT_EQ(TY_E_IO, fuzzy_snapshot(heap, calls));
+    EXPECT_NE(nullptr, strstr(ty_error_text(), "make a log durable for a test"));
     EXPECT_EQ(before, dirty());
     EXPECT_EQ(epoch, ty_heap_epoch(heap));
     EXPECT_EQ(TY_E_IO, image_snapshot_wait(heap, epoch + 1));
     disk failed(files.cut(os::sim_cut::keep_all));
-    calls.settle = [] { return TY_OK; };
-    EXPECT_OK(running_snapshot(heap, calls));
+    calls.make_log_durable = [] { return TY_OK; };
+    EXPECT_OK(fuzzy_snapshot(heap, calls));
     cut(os::sim_cut::drop_all);
     expect_words(2);
     EXPECT_EQ(words, ty_root(heap, "later"));
@@ -267,14 +267,14 @@ TEST_P(running_test, a_failure_of_the_layer_fails_the_snapshot) {
 
 // What was written back early and stored since is there as it is when the snapshot copies; tables as they are in the
 // pause.
-TEST_P(running_test, after_an_early_write_back) {
+TEST_P(fuzzy_snapshot_test, after_an_early_write_back) {
     store(2);
     EXPECT_OK(ty_root_set(heap, "early", words));
     ASSERT_OK(ty_write_back_early(heap, 0));
     store(3, 1);
     EXPECT_OK(ty_root_set(heap, "middle", words));
     calls.resumed = [&] { EXPECT_OK(ty_root_set(heap, "later", words)); };
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     cut(os::sim_cut::drop_all);
     expect_words(2);
     expect_words(3, 1);
@@ -284,41 +284,41 @@ TEST_P(running_test, after_an_early_write_back) {
 }
 
 // Pages of free runs are not written, and are dirty once they are in use again.
-TEST_P(running_test, free_runs_are_left_out) {
+TEST_P(fuzzy_snapshot_test, free_runs_are_left_out) {
     constexpr size_t bytes = 500 * page_bytes;
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     auto *block = static_cast<char *>(ty_alloc(heap, bytes));
     ASSERT_NE(nullptr, block);
     memset(block, 0x55, bytes);
-    void *behind = ty_alloc(heap, 100 * page_bytes); // else the run would be above what was ever used
-    ASSERT_NE(nullptr, behind);
+    void *after = ty_alloc(heap, 100 * page_bytes); // else the run would be above what was ever used
+    ASSERT_NE(nullptr, after);
     ASSERT_OK(ty_free(block));
     uint64_t before = pages_written();
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     EXPECT_LT(pages_written() - before, 500u);
     ASSERT_OK(ty_alloc_at(heap, block, bytes));
     ASSERT_OK(ty_root_set(heap, "block", block));
-    ASSERT_OK(running_snapshot(heap, calls));
+    ASSERT_OK(fuzzy_snapshot(heap, calls));
     std::string there(block, bytes);
     cut(os::sim_cut::drop_all);
     ASSERT_EQ(block, ty_root(heap, "block"));
     EXPECT_EQ(there, std::string(block, bytes));
 }
 
-// The mark is read once tables() is over; another mark alone is written, too, and nothing at all is not.
-TEST_P(running_test, tables_may_set_the_mark) {
-    log_positions mark{};
+// The redo point is read once tables() is over; another redo point alone is written, too, and nothing at all is not.
+TEST_P(fuzzy_snapshot_test, tables_may_set_the_redo_point) {
+    log_positions redo_point{};
     calls.tables = [&](os::page_set &) {
-        mark = {5, 1, {{4096, 3, 5}}};
+        redo_point = {5, 1, {{4096, 3, 5}}};
         return TY_OK;
     };
-    ASSERT_OK(running_snapshot(heap, calls, &mark));
-    EXPECT_EQ(1, calls.settle_calls);
-    EXPECT_EQ(5u, image_of(heap)->durable_mark.lsn);
+    ASSERT_OK(fuzzy_snapshot(heap, calls, &redo_point));
+    EXPECT_EQ(1, calls.make_log_durable_calls);
+    EXPECT_EQ(5u, image_of(heap)->durable_redo_point.lsn);
     uint64_t epoch = ty_heap_epoch(heap);
-    ASSERT_OK(running_snapshot(heap, calls, &mark));
+    ASSERT_OK(fuzzy_snapshot(heap, calls, &redo_point));
     EXPECT_EQ(epoch, ty_heap_epoch(heap));
-    EXPECT_EQ(1, calls.settle_calls);
+    EXPECT_EQ(1, calls.make_log_durable_calls);
 }
 
 // Where writes that race with a collect are not seen, nothing is called.
@@ -331,24 +331,24 @@ TEST(running, is_refused_where_racing_writes_are_not_seen) {
             options.tracking = TY_TRACK_CONTENT;
         ty_heap *heap = nullptr;
         ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
-        running_calls calls;
-        EXPECT_FALSE(image_can_run(heap));
-        EXPECT_EQ(TY_E_UNSUPPORTED, running_snapshot(heap, calls));
-        EXPECT_EQ(0, calls.tables_calls + calls.resumed_calls + calls.settle_calls);
+        fuzzy_calls calls;
+        EXPECT_FALSE(image_allows_fuzzy(heap));
+        EXPECT_EQ(TY_E_UNSUPPORTED, fuzzy_snapshot(heap, calls));
+        EXPECT_EQ(0, calls.tables_calls + calls.resumed_calls + calls.make_log_durable_calls);
         ASSERT_OK(ty_close(heap));
     }
 }
 
-TEST_P(running_test, can_run_is_told) {
-    EXPECT_TRUE(image_can_run(heap));
+TEST_P(fuzzy_snapshot_test, can_run_is_reported) {
+    EXPECT_TRUE(image_allows_fuzzy(heap));
     ty_heap *of_nobody = nullptr;
     ASSERT_OK(ty_heap_create(nullptr, &of_nobody));
-    EXPECT_FALSE(image_can_run(of_nobody));
+    EXPECT_FALSE(image_allows_fuzzy(of_nobody));
     ASSERT_OK(ty_heap_destroy(of_nobody));
 }
 
 // Whatever operation of the disk fails: the call says so, and what it did not write is written by the next one.
-TEST_P(running_test, a_disk_that_fails) {
+TEST_P(fuzzy_snapshot_test, a_disk_that_fails) {
     uint64_t failures = 0;
     for (uint64_t number = 0; number < 8; ++number)
         for (uint32_t operation : {os::sim_op_write, os::sim_op_flush, os::sim_op_allocate}) {
@@ -357,11 +357,11 @@ TEST_P(running_test, a_disk_that_fails) {
             EXPECT_OK(ty_root_set(heap, number % 2 ? "odd" : "even", words + number));
             os::sim_set_fault(files.get(), {operation, number});
             calls.resumed = [&] { store(value, 100); };
-            ty_status status = running_snapshot(heap, calls);
+            ty_status status = fuzzy_snapshot(heap, calls);
             failures += status != TY_OK;
             os::sim_set_fault(files.get(), {});
             if (status) {
-                EXPECT_OK(running_snapshot(heap, calls));
+                EXPECT_OK(fuzzy_snapshot(heap, calls));
             }
         }
     EXPECT_GT(failures, 4u);
@@ -373,7 +373,7 @@ TEST_P(running_test, a_disk_that_fails) {
 }
 
 // Whatever call of the system fails, in the pause or after it: the snapshot says so, and the next one has everything.
-TEST_P(running_test, a_system_that_refuses) {
+TEST_P(fuzzy_snapshot_test, a_system_that_refuses) {
     static os::sys::call refused;
     static int until;
     int failures = 0;
@@ -390,17 +390,17 @@ TEST_P(running_test, a_system_that_refuses) {
                 os::sys::hook = [](os::sys::call made) { return made == refused && until-- == 0 ? ENOMEM : 0; };
                 return TY_OK;
             };
-            calls.settle = [] {
+            calls.make_log_durable = [] {
                 os::sys::hook = nullptr;
                 return TY_OK;
             };
-            ty_status status = running_snapshot(heap, calls);
+            ty_status status = fuzzy_snapshot(heap, calls);
             os::sys::hook = nullptr;
             if (status) {
                 ++failures;
                 EXPECT_EQ(TY_E_MEMORY, status) << ty_error_text();
                 calls = {};
-                EXPECT_OK(running_snapshot(heap, calls));
+                EXPECT_OK(fuzzy_snapshot(heap, calls));
             }
             disk left(files.cut(os::sim_cut::drop_all));
             uint64_t epoch = ty_heap_epoch(heap);
@@ -419,7 +419,7 @@ TEST_P(running_test, a_system_that_refuses) {
 }
 
 // Who looks for dirty pages, but for a snapshot of a heap that stands still, does not hold up who allocates meanwhile.
-TEST_P(running_test, nobody_waits_while_dirty_pages_are_looked_for) {
+TEST_P(fuzzy_snapshot_test, nobody_waits_while_dirty_pages_are_looked_for) {
     static ty_heap *looked_at;
     static int looks, paused_looks;
     looked_at = heap;
@@ -442,7 +442,7 @@ TEST_P(running_test, nobody_waits_while_dirty_pages_are_looked_for) {
 }
 
 // A snapshot that is durable, and whose batch is not checkpointed, while all before it are.
-class running_journal : public running_test {
+class running_journal : public fuzzy_snapshot_test {
 protected:
     void store_pages(size_t count) {
         for (size_t i = 0; i < count; ++i)
@@ -458,7 +458,7 @@ protected:
     }
     void only_the_last_is_not_checkpointed(size_t pages) {
         store_pages(pages);
-        image_running running = calls.running();
+        image_fuzzy_callbacks running = calls.running();
         uint64_t epoch = 0;
         ASSERT_OK(image_snapshot_start(heap, nullptr, &running, &epoch));
         ASSERT_OK(checkpoint_batches(*image_of(heap)));
@@ -481,7 +481,7 @@ TEST_P(running_journal, a_batch_goes_where_it_fits) {
         only_the_last_is_not_checkpointed(10);
         store_pages(pages);
         ASSERT_OK(ty_root_set(heap, "words", words)); // a page of the tables
-        ASSERT_OK(running_snapshot(heap, calls));
+        ASSERT_OK(fuzzy_snapshot(heap, calls));
         expect_batches_apart();
         (image_of(heap)->unapplied.last->start == journal_front ? fitted : did_not_fit) = true;
     }

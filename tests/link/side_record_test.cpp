@@ -1,13 +1,13 @@
-// Goal: a note of a heap is read as it was written last, whatever a power cut or a torn write takes by anybody,
+// Goal: a side record of a heap is read as it was written last, whatever a power cut or a torn write takes by anybody,
 // while the heap is open, and is none in another heap's file; of those who write it at once none takes back what
 // another one has written; one that is damaged is not taken for none (I25). Method: real files whose bytes are
-// changed; threads that count in one note.
+// changed; threads that count in one side record.
 #include "support.hpp"
 
 #include "tests/os/temporary_folder.hpp"
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <taiyen/note.h>
+#include <taiyen/side_record.h>
 #include <thread>
 #include <unistd.h>
 
@@ -15,49 +15,50 @@ using namespace taiyen::test;
 
 namespace {
 
-class note_test : public testing::Test {
+class side_record_test : public testing::Test {
 protected:
     void SetUp() override {
         ty_open_options options = TY_OPEN_OPTIONS_INIT;
         options.kind = TY_TRANSACTIONAL;
         options.limit_bytes = size_t{16} << 20;
         ASSERT_EQ(TY_OK, ty_open(path.c_str(), &options, &heap, nullptr));
-        ASSERT_EQ(TY_OK, ty_notes_open(path.c_str(), nullptr, &notes));
+        ASSERT_EQ(TY_OK, ty_side_records_open(path.c_str(), nullptr, &side_records));
     }
     void TearDown() override {
-        ty_notes_close(notes);
+        ty_side_records_close(side_records);
         EXPECT_EQ(TY_OK, ty_close(heap));
     }
-    std::string read(uint32_t note = 0) {
-        char bytes[TY_NOTE_BYTES_MAX];
+    std::string read(uint32_t side_record = 0) {
+        char bytes[TY_SIDE_RECORD_BYTES_MAX];
         size_t size = 0;
-        ty_notes *fresh = nullptr;
-        EXPECT_EQ(TY_OK, ty_notes_open(path.c_str(), nullptr, &fresh));
-        EXPECT_EQ(TY_OK, ty_notes_read(fresh, note, bytes, sizeof bytes, &size)) << ty_error_text();
-        ty_notes_close(fresh);
+        ty_side_records *fresh = nullptr;
+        EXPECT_EQ(TY_OK, ty_side_records_open(path.c_str(), nullptr, &fresh));
+        EXPECT_EQ(TY_OK, ty_side_records_read(fresh, side_record, bytes, sizeof bytes, &size)) << ty_error_text();
+        ty_side_records_close(fresh);
         return std::string(bytes, size);
     }
-    void write(const std::string &text, bool durable, uint32_t note = 0) {
-        EXPECT_EQ(TY_OK, ty_notes_write(notes, note, text.data(), text.size(), durable)) << ty_error_text();
+    void write(const std::string &text, bool durable, uint32_t side_record = 0) {
+        EXPECT_EQ(TY_OK, ty_side_records_write(side_records, side_record, text.data(), text.size(), durable))
+            << ty_error_text();
     }
     void reopen() { // as after a power cut
-        ty_notes_close(notes);
-        ASSERT_EQ(TY_OK, ty_notes_open(path.c_str(), nullptr, &notes));
+        ty_side_records_close(side_records);
+        ASSERT_EQ(TY_OK, ty_side_records_open(path.c_str(), nullptr, &side_records));
     }
-    // Tears a slot of note 0.
+    // Tears a slot of side record 0.
     void tear(off_t slot) {
         const int fd = open(path.c_str(), O_WRONLY);
         EXPECT_EQ(4, pwrite(fd, "torn", 4, (2 + slot) * 4096 + 100));
-        close(fd);
+        ::close(fd);
     }
 
     temporary_folder folder;
     std::string path = folder.file("heap.ty");
     ty_heap *heap = nullptr;
-    ty_notes *notes = nullptr;
+    ty_side_records *side_records = nullptr;
 };
 
-TEST_F(note_test, is_read_as_it_was_written) {
+TEST_F(side_record_test, is_read_as_it_was_written) {
     EXPECT_EQ("", read());
     write("first", true);
     write("other", true, 1);
@@ -69,13 +70,13 @@ TEST_F(note_test, is_read_as_it_was_written) {
     }
     ASSERT_EQ(TY_OK, ty_snapshot(heap));
     EXPECT_EQ("now 19", read());
-    EXPECT_EQ(TY_E_ARGUMENT, ty_notes_write(notes, 2, "x", 1, true));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_notes_write(notes, 0, "x", 0, true));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_notes_open(nullptr, nullptr, &notes));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_side_records_write(side_records, 2, "x", 1, true));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_side_records_write(side_records, 0, "x", 0, true));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_side_records_open(nullptr, nullptr, &side_records));
 }
 
 // Those in doubt all went to one slot.
-TEST_F(note_test, what_was_durable_stays) {
+TEST_F(side_record_test, what_was_durable_stays) {
     write("durable", true);
     for (int n = 0; n < 7; ++n)
         write("in doubt", false);
@@ -89,8 +90,8 @@ TEST_F(note_test, what_was_durable_stays) {
 }
 
 // I25: the first write goes to both slots; it may itself be torn.
-TEST_F(note_test, what_is_damaged_is_not_none) {
-    char bytes[TY_NOTE_BYTES_MAX];
+TEST_F(side_record_test, what_is_damaged_is_not_none) {
+    char bytes[TY_SIDE_RECORD_BYTES_MAX];
     size_t size = 0;
     tear(1);
     EXPECT_EQ("", read());
@@ -102,49 +103,49 @@ TEST_F(note_test, what_is_damaged_is_not_none) {
         }
     }
     reopen();
-    EXPECT_EQ(TY_E_DAMAGED, ty_notes_read(notes, 0, bytes, sizeof bytes, &size));
-    EXPECT_EQ(TY_E_DAMAGED, ty_notes_write(notes, 0, "x", 1, true));
+    EXPECT_EQ(TY_E_DAMAGED, ty_side_records_read(side_records, 0, bytes, sizeof bytes, &size));
+    EXPECT_EQ(TY_E_DAMAGED, ty_side_records_write(side_records, 0, "x", 1, true));
     EXPECT_NE(nullptr, strstr(ty_error_text(), "keep the file")) << ty_error_text();
-    EXPECT_EQ(TY_OK, ty_notes_read(notes, 1, bytes, sizeof bytes, &size)) << ty_error_text();
+    EXPECT_EQ(TY_OK, ty_side_records_read(side_records, 1, bytes, sizeof bytes, &size)) << ty_error_text();
 }
 
 // Also I25.
-TEST_F(note_test, of_two_that_write_at_once_one_is_refused) {
-    ty_notes *other = nullptr;
-    char bytes[TY_NOTE_BYTES_MAX];
+TEST_F(side_record_test, of_two_that_write_at_once_one_is_refused) {
+    ty_side_records *other = nullptr;
+    char bytes[TY_SIDE_RECORD_BYTES_MAX];
     size_t size = 0;
     write("first", true);
-    ASSERT_EQ(TY_OK, ty_notes_open(path.c_str(), nullptr, &other));
+    ASSERT_EQ(TY_OK, ty_side_records_open(path.c_str(), nullptr, &other));
     for (bool durable : {true, false}) {
-        ASSERT_EQ(TY_OK, ty_notes_read(other, 0, bytes, sizeof bytes, &size));
+        ASSERT_EQ(TY_OK, ty_side_records_read(other, 0, bytes, sizeof bytes, &size));
         write("mine", durable);
-        EXPECT_EQ(TY_E_BUSY, ty_notes_write(other, 0, "other", 5, durable));
-        EXPECT_EQ(TY_E_BUSY, ty_notes_write(other, 0, "other", 5, durable));
+        EXPECT_EQ(TY_E_BUSY, ty_side_records_write(other, 0, "other", 5, durable));
+        EXPECT_EQ(TY_E_BUSY, ty_side_records_write(other, 0, "other", 5, durable));
         EXPECT_EQ("mine", read());
-        ASSERT_EQ(TY_OK, ty_notes_read(other, 0, bytes, sizeof bytes, &size));
-        EXPECT_EQ(TY_OK, ty_notes_write(other, 0, "other", 5, durable)) << ty_error_text();
+        ASSERT_EQ(TY_OK, ty_side_records_read(other, 0, bytes, sizeof bytes, &size));
+        EXPECT_EQ(TY_OK, ty_side_records_write(other, 0, "other", 5, durable)) << ty_error_text();
         EXPECT_EQ("other", read());
-        EXPECT_EQ(TY_E_BUSY, ty_notes_write(notes, 0, "mine", 4, durable));
-        ASSERT_EQ(TY_OK, ty_notes_read(notes, 0, bytes, sizeof bytes, &size));
+        EXPECT_EQ(TY_E_BUSY, ty_side_records_write(side_records, 0, "mine", 4, durable));
+        ASSERT_EQ(TY_OK, ty_side_records_read(side_records, 0, bytes, sizeof bytes, &size));
     }
-    ty_notes_close(other);
+    ty_side_records_close(other);
 }
 
-TEST_F(note_test, none_takes_back_what_another_one_has_written) {
+TEST_F(side_record_test, none_takes_back_what_another_one_has_written) {
     constexpr int threads = 4, times = 300;
     const auto count_up = [this] {
-        ty_notes *mine = nullptr;
-        ASSERT_EQ(TY_OK, ty_notes_open(path.c_str(), nullptr, &mine));
+        ty_side_records *mine = nullptr;
+        ASSERT_EQ(TY_OK, ty_side_records_open(path.c_str(), nullptr, &mine));
         for (int n = 0; n < times;) {
             uint64_t count = 0;
             size_t size = 0;
-            ASSERT_EQ(TY_OK, ty_notes_read(mine, 0, &count, sizeof count, &size)) << ty_error_text();
+            ASSERT_EQ(TY_OK, ty_side_records_read(mine, 0, &count, sizeof count, &size)) << ty_error_text();
             ++count;
-            const ty_status status = ty_notes_write(mine, 0, &count, sizeof count, n % 100 == 0);
+            const ty_status status = ty_side_records_write(mine, 0, &count, sizeof count, n % 100 == 0);
             ASSERT_TRUE(status == TY_OK || status == TY_E_BUSY) << ty_error_text();
             n += status == TY_OK;
         }
-        ty_notes_close(mine);
+        ty_side_records_close(mine);
     };
     std::vector<std::thread> all;
     for (int n = 0; n < threads; ++n)
@@ -158,19 +159,19 @@ TEST_F(note_test, none_takes_back_what_another_one_has_written) {
     EXPECT_EQ(uint64_t(threads * times), count);
 }
 
-TEST_F(note_test, is_none_in_another_heap) {
+TEST_F(side_record_test, is_none_in_another_heap) {
     write("mine", true);
     char slots[4 * 4096];
     const int from = open(path.c_str(), O_RDONLY);
     ASSERT_EQ(ssize_t(sizeof slots), pread(from, slots, sizeof slots, 2 * 4096));
-    close(from);
-    ty_notes_close(notes);
+    ::close(from);
+    ty_side_records_close(side_records);
     ASSERT_EQ(TY_OK, ty_close(heap));
     path = folder.file("other.ty");
     SetUp();
     const int to = open(path.c_str(), O_WRONLY);
     ASSERT_EQ(ssize_t(sizeof slots), pwrite(to, slots, sizeof slots, 2 * 4096));
-    close(to);
+    ::close(to);
     EXPECT_EQ("", read());
 }
 

@@ -1,4 +1,4 @@
-#include "fates.hpp"
+#include "object_matching.hpp"
 
 #include "names.hpp"
 
@@ -58,9 +58,9 @@ bool may_be_renamed(const code_record &record, const code_object &before, const 
 }
 
 // Copies of one file have one build: their names distinguish them.
-object_match find_fate(const code_record &record, const code_object &before,
-                       const os::array<os::loaded_object> &objects) {
-    const object_match missing{&before, nullptr, fate::missing};
+object_match find_match(const code_record &record, const code_object &before,
+                        const os::array<os::loaded_object> &objects) {
+    const object_match missing{&before, nullptr, match_kind::missing};
     bool several = false;
     const auto built = [&](const os::loaded_object &now) { return has_build(before, now); };
     const auto named = [&](const os::loaded_object &now) { return has_name(before, now); };
@@ -72,7 +72,7 @@ object_match find_fate(const code_record &record, const code_object &before,
             return missing;
     }
     if (now && (named(*now) || may_be_renamed(record, before, *now, objects)))
-        return {&before, now, now->load == before.load ? fate::same : fate::moved};
+        return {&before, now, now->load == before.load ? match_kind::same : match_kind::moved};
     if (now)
         return missing;
     // An object that the record has unchanged is another one: plug-ins in several folders may have one name.
@@ -82,15 +82,15 @@ object_match find_fate(const code_record &record, const code_object &before,
     };
     now = find_only(
         objects, [&](const os::loaded_object &one) { return named(one) && !known(one); }, &several);
-    return now ? object_match{&before, now, fate::changed} : missing;
+    return now ? object_match{&before, now, match_kind::changed} : missing;
 }
 
 } // namespace
 
-ty_status find_fates(const code_record &record, const os::array<os::loaded_object> &objects,
-                     os::array<object_match> *fates) {
+ty_status match_objects(const code_record &record, const os::array<os::loaded_object> &objects,
+                        os::array<object_match> *matches) {
     for (uint64_t n = 0; n < record.count; ++n)
-        if (ty_status status = fates->push(find_fate(record, record.objects[n], objects)))
+        if (ty_status status = matches->push(find_match(record, record.objects[n], objects)))
             return status;
     return TY_OK;
 }
@@ -164,10 +164,10 @@ translator::~translator() {
 }
 
 ty_status translator::index_names(size_t n) {
-    const object_match &object = (*fates_)[n];
+    const object_match &object = (*matches_)[n];
     names *made = nullptr;
-    if (object.what == fate::changed) {
-        void *memory = os::own_malloc(sizeof(names));
+    if (object.what == match_kind::changed) {
+        void *memory = os::internal_malloc(sizeof(names));
         if (!memory)
             return failure(TY_E_MEMORY, "index a program's symbols")
                 .remedy("free memory, or raise the process's limits");
@@ -191,12 +191,12 @@ ty_status translator::index_names(size_t n) {
 namespace {
 
 // Whether the process has the objects that the record has, in the same order.
-bool are_same(const os::array<object_match> &fates, const os::array<os::loaded_object> &now) {
+bool are_same(const os::array<object_match> &matches, const os::array<os::loaded_object> &now) {
     size_t n = 0;
-    for (const object_match &object : fates) {
+    for (const object_match &object : matches) {
         if (was_gone(*object.before))
             continue;
-        const bool same = object.what == fate::same || object.what == fate::moved;
+        const bool same = object.what == match_kind::same || object.what == match_kind::moved;
         if (!same || n == now.count() || object.now != &now[n++])
             return false;
     }
@@ -205,31 +205,31 @@ bool are_same(const os::array<object_match> &fates, const os::array<os::loaded_o
 
 } // namespace
 
-ty_status translator::create(const code_record &before, const code_record &after, const os::array<object_match> &fates,
-                             const os::array<os::loaded_object> &now) {
+ty_status translator::create(const code_record &before, const code_record &after,
+                             const os::array<object_match> &matches, const os::array<os::loaded_object> &now) {
     before_ = before;
     after_ = after;
-    fates_ = &fates;
+    matches_ = &matches;
     now_ = &now;
     known *place = nullptr;
     if (ty_status status = known_.extend(known_count, &place))
         return status;
-    for (size_t n = 0; n < fates.count(); ++n) {
+    for (size_t n = 0; n < matches.count(); ++n) {
         if (ty_status status = index_names(n))
             return status;
-        if (is_program(*fates[n].before))
-            program_changed_ = fates[n].what == fate::changed;
+        if (is_program(*matches[n].before))
+            program_changed_ = matches[n].what == match_kind::changed;
     }
-    may_be_replaced_ = !are_same(fates, now);
-    for (size_t n = 0; n < fates.count(); ++n) {
-        if (looks_at(fates[n]))
-            add_range(fates[n].before->begin, fates[n].before->end);
+    may_be_replaced_ = !are_same(matches, now);
+    for (size_t n = 0; n < matches.count(); ++n) {
+        if (looks_at(matches[n]))
+            add_range(matches[n].before->begin, matches[n].before->end);
     }
     for (const os::loaded_object &object : now) {
-        const object_match *of = std::find_if(fates.begin(), fates.end(), [&](const object_match &one) {
-            return one.now == &object && one.what == fate::same;
+        const object_match *of = std::find_if(matches.begin(), matches.end(), [&](const object_match &one) {
+            return one.now == &object && one.what == match_kind::same;
         });
-        if (of == fates.end() || looks_at(*of))
+        if (of == matches.end() || looks_at(*of))
             add_range(object.begin, object.end);
     }
     return TY_OK;
@@ -237,7 +237,7 @@ ty_status translator::create(const code_record &before, const code_record &after
 
 void translator::add_range(uint64_t begin, uint64_t end) {
     begin_ = std::min(begin_, begin);
-    end_ = std::max(end_, end + 1); // also the address right behind it
+    end_ = std::max(end_, end + 1); // also the address right after it
 }
 
 bool translator::is_here(uint64_t word) const {
@@ -276,7 +276,7 @@ bool translator::is_gone(const code_symbol &symbol, const names &index) const {
     return name_is_certain(name) && index.before.find(name) && !index.after.find(name);
 }
 
-// Where a place within a symbol, or right behind it, is now, as an offset; UINT64_MAX: nowhere, or uncertain.
+// Where a place within a symbol, or right after it, is now, as an offset; UINT64_MAX: nowhere, or uncertain.
 uint64_t translator::find_by_name(const code_symbol &symbol, uint64_t within, const names &index) const {
     const code_symbol *after = find_symbol(symbol, index);
     if (!after)
@@ -290,7 +290,7 @@ uint64_t translator::find_by_name(const code_symbol &symbol, uint64_t within, co
     return (fault("word_leads_to_the_symbols_old_place") ? symbol.value : after->value) + within;
 }
 
-// The data symbol that ends at the offset: an address right behind an array points there.
+// The data symbol that ends at the offset: an address right after an array points there.
 const code_symbol *translator::symbol_that_ends(const code_symbol *first, const code_symbol *at,
                                                 uint64_t offset) const {
     while (at >= first && at->value == offset)
@@ -336,14 +336,14 @@ code_word translator::find_in_other_build(uint64_t word, const object_match &obj
     return named || !index.before.is_whole() ? found : code_word{code_word::unnamed, 0, &object, 0, false};
 }
 
-// Right behind an object, its last array may end there; but not where another object begins.
+// Right after an object, its last array may end there; but not where another object begins.
 const object_match *translator::find_object(uint64_t word, size_t *n) const {
     const object_match *ends = nullptr;
-    for (const object_match &object : *fates_) {
+    for (const object_match &object : *matches_) {
         if (word < object.before->begin || word > object.before->end)
             continue;
         ends = &object;
-        *n = size_t(&object - fates_->begin());
+        *n = size_t(&object - matches_->begin());
         if (word != object.before->end)
             break;
     }
@@ -353,7 +353,7 @@ const object_match *translator::find_object(uint64_t word, size_t *n) const {
 // The object that has an address; NULL if none.
 const object_match *translator::find_now(const void *place) const {
     const auto address = reinterpret_cast<uint64_t>(place);
-    for (const object_match &object : *fates_)
+    for (const object_match &object : *matches_)
         if (object.now && address >= object.now->begin && address < object.now->end)
             return &object;
     return nullptr;
@@ -400,16 +400,16 @@ bool translator::is_replaced(const code_symbol &symbol, const code_record &recor
 
 // The program's own symbol is the first one, unless the program hides it.
 bool translator::is_hidden_now(const code_symbol &symbol, const object_match &object) const {
-    if (object.what != fate::changed)
+    if (object.what != match_kind::changed)
         return false;
-    const code_symbol *now = find_symbol(symbol, *names_[size_t(&object - fates_->begin())]);
+    const code_symbol *now = find_symbol(symbol, *names_[size_t(&object - matches_->begin())]);
     return now && (now->name & code_own);
 }
 
 // Static data of templates and the like exist once for all loaded objects, even for those that otherwise see no symbols
 // of each other (STB_GNU_UNIQUE): the first loaded object has them.
 bool translator::is_unique_elsewhere(const char *name, const object_match &object) const {
-    for (const object_match &other : *fates_) {
+    for (const object_match &other : *matches_) {
         const bool was_before = other.before < object.before && !was_gone(*other.before),
                    is_before = other.now && other.now < object.now;
         if (&other != &object && was_before != is_before && had(other, name))
@@ -420,9 +420,9 @@ bool translator::is_unique_elsewhere(const char *name, const object_match &objec
 
 // A possible replacement counts, too: no symbols of the library are known, and the program is another one.
 bool translator::is_replaced(uint64_t word, const object_match &object) const {
-    if (!may_be_replaced_ || object.what == fate::missing || is_of_kernel(*object.before))
+    if (!may_be_replaced_ || object.what == match_kind::missing || is_of_kernel(*object.before))
         return false;
-    const code_record &record = object.what == fate::changed ? before_ : after_;
+    const code_record &record = object.what == match_kind::changed ? before_ : after_;
     const code_table *table = record.table_of(object.before->build);
     if (!table)
         return program_changed_;
@@ -440,15 +440,15 @@ code_word translator::find_in_object(uint64_t word, const object_match &object, 
     if (is_replaced(word, object))
         return {code_word::lost, 0, &object, 0, false};
     switch (object.what) {
-    case fate::same:
+    case match_kind::same:
         return {code_word::stays, 0, nullptr, 0, false};
-    case fate::moved:
+    case match_kind::moved:
         if (fault("words_of_moved_code_stay"))
             return {code_word::stays, word, &object, 0, false};
         return {code_word::leads_on, word - object.before->load + object.now->load, &object, 0, false};
-    case fate::changed:
+    case match_kind::changed:
         return find_in_other_build(word, object, *names_[n]);
-    case fate::missing:
+    case match_kind::missing:
         break;
     }
     return {code_word::lost, 0, &object, 0, false};

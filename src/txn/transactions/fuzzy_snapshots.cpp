@@ -8,7 +8,7 @@ namespace {
 
 struct collecting {
     txn_runtime &rt;
-    log_positions *mark;
+    log_positions *redo_point;
     bool begun = false;
     bool locked = true; // the reservations: before the locks of the image
 };
@@ -20,10 +20,10 @@ ty_status approach(void *context) {
     if (ty_status status = others.begin_snapshot(others))
         return status;
     self.begun = true;
-    *self.mark = log_positions_now(self.rt.log);
+    *self.redo_point = log_positions_now(self.rt.log);
     const uint64_t lsn = others.newest_commit(others);
-    if (self.mark->count > 1) // a single ring is in the order of LSNs
-        self.mark->lsn = lsn;
+    if (self.redo_point->count > 1) // a single ring is in the order of LSNs
+        self.redo_point->lsn = lsn;
     return TY_OK;
 }
 
@@ -40,26 +40,26 @@ void resumed(void *context) {
 }
 
 // X25: the batch counts once the log durably holds all that it may have of later commits. If nothing was committed
-// since, the log need not be written; behind a gap it must not be, before the batch counts (X21).
-ty_status settle(void *context) {
+// since, the log need not be written; after a gap it must not be, before the batch counts (X21).
+ty_status make_log_durable(void *context) {
     const auto &self = *static_cast<const collecting *>(context);
     const uint64_t lsn = self.rt.others->newest_commit(*self.rt.others);
     if (fault("concurrent_snapshot_counts_before_the_log"))
         return TY_OK;
-    return lsn == self.mark->lsn && !fault("log_written_behind_a_gap") ? TY_OK : log_wait(self.rt.log, lsn);
+    return lsn == self.redo_point->lsn && !fault("log_written_after_a_gap") ? TY_OK : log_wait(self.rt.log, lsn);
 }
 
 } // namespace
 
-bool snapshots_can_run_beside(txn_runtime &rt) {
-    return image_can_run(rt.heap);
+bool snapshots_can_be_fuzzy(txn_runtime &rt) {
+    return image_allows_fuzzy(rt.heap);
 }
 
-ty_status snapshot_start_beside(txn_runtime &rt, log_positions *mark, uint64_t *epoch) {
-    collecting self{rt, mark};
-    const image_running running{&self, approach, tables, resumed, settle};
+ty_status snapshot_start_fuzzy(txn_runtime &rt, log_positions *redo_point, uint64_t *epoch) {
+    collecting self{rt, redo_point};
+    const image_fuzzy_callbacks fuzzy{&self, approach, tables, resumed, make_log_durable};
     reservations_lock(rt);
-    ty_status status = image_snapshot_start(rt.heap, self.mark, &running, epoch);
+    ty_status status = image_snapshot_start(rt.heap, self.redo_point, &fuzzy, epoch);
     if (self.locked)
         reservations_unlock(rt);
     if (self.begun)

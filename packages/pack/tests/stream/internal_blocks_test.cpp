@@ -33,7 +33,7 @@ size_t blocks_in(const packed &stream) {
     return count;
 }
 
-TEST(pack_own_blocks, undo) {
+TEST(pack_internal_blocks, undo) {
     folder where;
     ty_heap *heap = open_heap(where, TY_SNAPSHOT);
     ASSERT_OK(ty_undo_attach(heap, nullptr));
@@ -47,7 +47,7 @@ TEST(pack_own_blocks, undo) {
     ASSERT_OK(ty_root_set(heap, "kept", kept));
     packed attached(heap, TY_CODEC_NONE);
     EXPECT_EQ(1u, attached.report.live_blocks);
-    EXPECT_EQ(2u, attached.report.own_blocks);
+    EXPECT_EQ(2u, attached.report.internal_blocks);
     EXPECT_EQ(std::string::npos, attached.text().find("secret of undo"));
     EXPECT_EQ(1u, blocks_in(attached));
     ASSERT_OK(ty_close(heap));
@@ -57,7 +57,7 @@ TEST(pack_own_blocks, undo) {
     ASSERT_OK(ty_close(heap));
 }
 
-TEST(pack_own_blocks, reserved) {
+TEST(pack_internal_blocks, reserved) {
     folder where;
     ty_heap *heap = open_heap(where, TY_TRANSACTIONAL);
     void *published = ty_reserve(heap, 100), *reserved = ty_reserve(heap, 100);
@@ -75,7 +75,7 @@ TEST(pack_own_blocks, reserved) {
 }
 
 // Transactions of other threads wait for a packing, and it for them: each stream has a whole one.
-TEST(pack_own_blocks, beside_transactions) {
+TEST(pack_internal_blocks, beside_transactions) {
     folder where;
     ty_heap *heap = open_heap(where, TY_TRANSACTIONAL);
     ty_txn *txn;
@@ -113,7 +113,7 @@ TEST(pack_own_blocks, beside_transactions) {
     ASSERT_OK(ty_close(heap));
 }
 
-TEST(pack_own_blocks, a_checked_heap_is_refused) {
+TEST(pack_internal_blocks, a_checked_heap_is_refused) {
     volatile_heap heap;
     ty_check_options checks = TY_CHECK_OPTIONS_INIT;
     checks.checks = TY_CHECK_BOUNDS;
@@ -122,7 +122,7 @@ TEST(pack_own_blocks, a_checked_heap_is_refused) {
 }
 
 // Threads that allocate wait; a volatile heap's blocks that nobody writes to are packed whole.
-TEST(pack_own_blocks, beside_allocations) {
+TEST(pack_internal_blocks, beside_allocations) {
     volatile_heap heap;
     std::mt19937 dice(3);
     fill_at_random(heap, dice, 500);

@@ -1,4 +1,4 @@
-// ty_each_own_block. In a file of its own: it needs the layer of undo.
+// ty_each_internal_block. In a file of its own: it needs the layer of undo.
 #include "arguments.hpp"
 #include "callbacks.hpp"
 #include "src/undo/undo.hpp"
@@ -6,12 +6,12 @@
 
 using namespace taiyen;
 
-ty_status ty_each_own_block(ty_heap *heap, ty_block_callback *callback, void *context) {
+ty_status ty_each_internal_block(ty_heap *heap, ty_block_callback *callback, void *context) {
     constexpr const char *call = "go through the library's blocks in a heap";
     if (ty_status status = check_heap(heap, call))
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
     guarded<ty_block_callback> guard(callback, context);
-    return guard.end(each_own_block(heap, guard.callback(), &guard));
+    return guard.end(each_internal_block(heap, guard.callback(), &guard));
 }

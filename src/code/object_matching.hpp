@@ -5,7 +5,7 @@
 
 namespace taiyen {
 
-enum class fate : uint8_t {
+enum class match_kind : uint8_t {
     same,    // the same build at the same place
     moved,   // the same build elsewhere
     changed, // another build
@@ -14,10 +14,10 @@ enum class fate : uint8_t {
 struct object_match {
     const code_object *before;
     const os::loaded_object *now; // NULL: missing
-    fate what;
+    match_kind what;
 };
-ty_status find_fates(const code_record &record, const os::array<os::loaded_object> &objects,
-                     os::array<object_match> *fates);
+ty_status match_objects(const code_record &record, const os::array<os::loaded_object> &objects,
+                        os::array<object_match> *matches);
 
 // The symbols of one build, by their names.
 class name_index {
@@ -63,7 +63,7 @@ public:
     translator &operator=(const translator &) = delete;
     ~translator();
     // All must outlive it. now: the objects of this process.
-    ty_status create(const code_record &before, const code_record &after, const os::array<object_match> &fates,
+    ty_status create(const code_record &before, const code_record &after, const os::array<object_match> &matches,
                      const os::array<os::loaded_object> &now);
     address_range range() const { return begin_ < end_ ? address_range{begin_, end_} : address_range{0, 0}; }
     // Whether an object of this process lies there.
@@ -104,13 +104,13 @@ private:
     ty_status index_names(size_t n);
     // In objects at their old place, only known numbers and replaced symbols matter.
     bool looks_at(const object_match &object) const {
-        return object.what != fate::same || before_.number_count || may_be_replaced_;
+        return object.what != match_kind::same || before_.number_count || may_be_replaced_;
     }
     void add_range(uint64_t begin, uint64_t end);
     static const code_symbol *symbol_before(const code_record &record, const code_table *table, uint64_t offset);
 
     code_record before_{}, after_{};
-    const os::array<object_match> *fates_ = nullptr;
+    const os::array<object_match> *matches_ = nullptr;
     const os::array<os::loaded_object> *now_ = nullptr;
     os::array<names *> names_;
     bool program_changed_ = false;

@@ -5,7 +5,7 @@ namespace taiyen {
 namespace {
 
 // U2: a block is kept for exactly one entry.
-ty_status add_kept(const undo &u, own_blocks &found) {
+ty_status add_kept(const undo &u, internal_blocks &found) {
     uint64_t slot = 0, offset = 0;
     for (; u.kept.next(&slot, &offset); slot++)
         if (ty_status status = found.add(offset))
@@ -25,14 +25,14 @@ undo_control *buffers_of(ty_heap *heap, uint64_t *bytes) {
     return control->magic == undo_magic ? control : nullptr;
 }
 
-ty_status collect(ty_heap *heap, own_blocks &found) {
+ty_status collect(ty_heap *heap, internal_blocks &found) {
     if (const undo *u = undo_of(heap))
         return add_kept(*u, found);
     undo *u;
     if (ty_status status = read_detached(heap, &u))
         return status;
     if (u == nullptr)
-        return txn_add_own_blocks(heap, found);
+        return txn_add_internal_blocks(heap, found);
     const ty_status status = add_kept(*u, found);
     undo_destroy(u);
     return status;
@@ -59,12 +59,12 @@ ty_status read_detached(ty_heap *heap, undo **found) {
     return TY_OK;
 }
 
-ty_status each_own_block(ty_heap *heap, ty_block_callback *callback, void *context) {
+ty_status each_internal_block(ty_heap *heap, ty_block_callback *callback, void *context) {
     if (heap_has_checks(heap))
         return failure(TY_E_UNSUPPORTED, "go through the library's blocks in the heap at %p: it is checked",
                        heap_base(heap))
             .remedy("create the heap without checks");
-    own_blocks found;
+    internal_blocks found;
     ty_status status = found.create(heap);
     if (!status)
         status = collect(heap, found);

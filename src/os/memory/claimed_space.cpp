@@ -1,4 +1,4 @@
-// Spaces in ranges that are set aside: in a zone of the address space where the library chooses the places itself.
+// Spaces in claimed ranges: in a zone of the address space where the library chooses the places itself.
 #include "space.hpp"
 
 #include "../base/base.hpp"
@@ -44,8 +44,8 @@ uintptr_t first_place() {
     return zone_low + random % ((zone_start_max - zone_low) / start_unit) * start_unit;
 }
 
-// The first range that ends behind an address.
-size_t first_behind(uintptr_t address) {
+// The first range that ends after an address.
+size_t first_after(uintptr_t address) {
     size_t low = 0, high = range_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -57,12 +57,12 @@ size_t first_behind(uintptr_t address) {
     return low;
 }
 
-// Z1: ranges do not overlap. The next place, at or behind an address, that is in no range; 0: none before the zone's
+// Z1: ranges do not overlap. The next place, at or after an address, that is in no range; 0: none before the zone's
 // end.
 uintptr_t free_place(uintptr_t from, size_t bytes, size_t alignment) {
     uintptr_t place = align_up(from, alignment);
     const uintptr_t until = fault("space_reaches_into_the_next_range") ? place : place + bytes;
-    for (size_t i = first_behind(place); i < range_count && ranges[i].start < until; i++)
+    for (size_t i = first_after(place); i < range_count && ranges[i].start < until; i++)
         place = align_up(ranges[i].end, alignment);
     return place <= zone_high - bytes ? place : 0;
 }
@@ -83,7 +83,7 @@ probe look_at(uintptr_t place, size_t bytes) {
 }
 
 void enter(uintptr_t place, size_t bytes) {
-    size_t at = first_behind(place);
+    size_t at = first_after(place);
     memmove(ranges + at + 1, ranges + at, (range_count - at) * sizeof *ranges);
     ranges[at] = {place, place + bytes};
     range_count++;
@@ -117,7 +117,7 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
 
 } // namespace
 
-[[gnu::cold]] void *set_aside(size_t bytes, size_t alignment) {
+[[gnu::cold]] void *claim_range(size_t bytes, size_t alignment) {
     if (!address_usable(zone_low, zone_high - zone_low) || &__tsan_init != nullptr ||
         unavailable.load(std::memory_order_relaxed) || bytes == 0 || bytes > zone_high - zone_low ||
         ranges_taken.exchange(true, std::memory_order_acquire))
@@ -134,12 +134,12 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
     return reinterpret_cast<void *>(place);
 }
 
-// If another thread has `ranges_taken`, the range stays set aside, which costs only addresses.
-[[gnu::cold]] void give_up_range(const void *given) {
+// If another thread has `ranges_taken`, the range stays claimed, which costs only addresses.
+[[gnu::cold]] void release_range(const void *given) {
     if (ranges_taken.exchange(true, std::memory_order_acquire))
         return;
     uintptr_t start = reinterpret_cast<uintptr_t>(given);
-    size_t at = first_behind(start);
+    size_t at = first_after(start);
     if (at < range_count && ranges[at].start == start) {
         memmove(ranges + at, ranges + at + 1, (range_count - at - 1) * sizeof *ranges);
         range_count--;
@@ -148,7 +148,7 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
 }
 
 // Z2: no mapping of others is replaced or unmapped.
-[[gnu::cold]] ty_status map_aside(void *address, size_t bytes) {
+[[gnu::cold]] ty_status map_claimed(void *address, size_t bytes) {
     void *got = sys::mmap(address, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
                               (fault("pages_mapped_over_others") ? MAP_FIXED : MAP_FIXED_NOREPLACE),
@@ -166,14 +166,14 @@ uintptr_t find_place(size_t bytes, size_t alignment) {
                 "vm.overcommit_memory");
 }
 
-[[gnu::cold]] ty_status space::create_aside(size_t most_bytes, size_t alignment) {
-    static constexpr space_kind kind = {map_aside, [](void *memory, size_t provided, size_t) {
+[[gnu::cold]] ty_status space::create_claimed(size_t most_bytes, size_t alignment) {
+    static constexpr space_kind kind = {map_claimed, [](void *memory, size_t provided, size_t) {
                                             if (provided != 0)
                                                 unmap_memory(memory, provided);
-                                            give_up_range(memory);
+                                            release_range(memory);
                                         }};
     size_t bytes = align_up(most_bytes, page_bytes);
-    void *memory = set_aside(bytes, alignment);
+    void *memory = claim_range(bytes, alignment);
     return memory != nullptr ? create(kind, memory, bytes) : create_reserved(bytes, alignment);
 }
 

@@ -34,7 +34,7 @@ ty_status refuse_other_kind(ty_code wanted, ty_code is) {
 // CD6: a pinned heap is opened only where its code lies as it did.
 ty_status refuse_pinned(const object_match &object, bool compatible) {
     const char *name = object.before->name;
-    if (object.what == fate::changed && !compatible)
+    if (object.what == match_kind::changed && !compatible)
         return failure(TY_E_MISMATCH, "open a pinned heap: %.96s is another build than wrote it", name)
             .remedy("use the build that wrote it, or, if the addresses in the heap mean the same in both, open it with "
                     "TY_CODE_COMPATIBLE once");
@@ -45,7 +45,7 @@ ty_status refuse_pinned(const object_match &object, bool compatible) {
 
 } // namespace
 
-ty_status code_session::look_at_unbound(ty_heap *heap) {
+ty_status code_session::validate_unbound(ty_heap *heap) {
     const bool binds = wanted_ == TY_CODE_PINNED || wanted_ == TY_CODE_MAPPED;
     if (!binds)
         return TY_OK;
@@ -56,7 +56,7 @@ ty_status code_session::look_at_unbound(ty_heap *heap) {
         return refuse_other_kind(wanted_, TY_CODE_DEFAULT);
     if (reads_only())
         return TY_OK;
-    if (ty_status status = keep_numbers(heap, wanted_))
+    if (ty_status status = persist_numbers(heap, wanted_))
         return status;
     return make_blocks(wanted_);
 }
@@ -67,9 +67,10 @@ ty_status code_session::check_what_was_there(ty_heap *heap, const os::array<code
     for (const code_number &one : words) {
         if (known.has(reinterpret_cast<const uint64_t *>(static_cast<const char *>(heap_base(heap)) + one.offset)))
             continue;
-        for (const object_match &object : fates_)
-            if (object.what != fate::same && one.value >= object.before->begin && one.value < object.before->end)
-                return failure(TY_E_MISMATCH, "note code: where %.64s was, which words lead into, lies something else",
+        for (const object_match &object : matches_)
+            if (object.what != match_kind::same && one.value >= object.before->begin && one.value < object.before->end)
+                return failure(TY_E_MISMATCH,
+                               "register code: where %.64s was, which words lead into, lies something else",
                                object.before->name)
                     .remedy("load it again before what is new, or free what leads into it");
     }
@@ -77,7 +78,7 @@ ty_status code_session::check_what_was_there(ty_heap *heap, const os::array<code
 }
 
 // CD7, for objects at places where the record has nothing. Words that the record has as numbers stay numbers.
-ty_status code_session::keep_numbers(ty_heap *heap, ty_code binding) {
+ty_status code_session::persist_numbers(ty_heap *heap, ty_code binding) {
     os::array<address_range> come;
     os::array<code_number> found, all;
     if (binding != TY_CODE_MAPPED)
@@ -118,8 +119,8 @@ ty_status code_session::make_blocks(ty_code binding) {
 bool code_session::knows_all() const {
     if (before_.count != objects_.count())
         return false;
-    for (const object_match &object : fates_)
-        if (object.what != fate::same)
+    for (const object_match &object : matches_)
+        if (object.what != match_kind::same)
             return false;
     return true;
 }
@@ -130,7 +131,7 @@ ty_status code_session::check_words() {
     if (lost == 0)
         return TY_OK;
     const object_match &object = *words_.lost_object;
-    const bool missing = object.what == fate::missing;
+    const bool missing = object.what == match_kind::missing;
     const bool unknown = !missing && !before_.table_of(object.before->build);
     const bool replaced = translator_.is_replaced(words_.lost_word, object);
     char what[128];
@@ -153,21 +154,22 @@ ty_status code_session::check_words() {
                 what, words_.lost_block.size_bytes, words_.lost_block.address);
 }
 
-ty_status code_session::look_at_pinned() {
+ty_status code_session::validate_pinned() {
     const bool compatible = wanted_ == TY_CODE_COMPATIBLE;
     bool missing = false;
-    for (object_match &object : fates_) {
-        if (object.what != fate::same && is_of_kernel(*object.before))
-            object.what = fate::missing; // irrelevant where no words point there: the program has no influence on it
-        else if (object.what == fate::changed && compatible && object.now->load == object.before->load)
-            object.what = fate::same; // the program vouches for it
-        else if (object.what == fate::moved ||
-                 (object.what == fate::changed && !fault("pinned_heap_opened_by_another_build")))
+    for (object_match &object : matches_) {
+        if (object.what != match_kind::same && is_of_kernel(*object.before))
+            object.what =
+                match_kind::missing; // irrelevant where no words point there: the program has no influence on it
+        else if (object.what == match_kind::changed && compatible && object.now->load == object.before->load)
+            object.what = match_kind::same; // the program vouches for it
+        else if (object.what == match_kind::moved ||
+                 (object.what == match_kind::changed && !fault("pinned_heap_opened_by_another_build")))
             return refuse_pinned(object, compatible);
-        missing = missing || object.what == fate::missing;
+        missing = missing || object.what == match_kind::missing;
     }
     if (missing) {
-        if (ty_status status = translator_.create(before_, before_, fates_, objects_))
+        if (ty_status status = translator_.create(before_, before_, matches_, objects_))
             return status;
         if (ty_status status = find_words(heap_, before_, translator_, compatible, &words_))
             return status;
@@ -179,10 +181,10 @@ ty_status code_session::look_at_pinned() {
     return reads_only() || (knows_all() && !compatible) ? TY_OK : make_blocks(TY_CODE_PINNED);
 }
 
-// CD2: at low addresses a number cannot be told from an address.
+// CD2: at low addresses a number cannot be distinguished from an address.
 ty_status code_session::check_fixed() const {
-    for (const object_match &object : fates_) {
-        if (object.what == fate::same)
+    for (const object_match &object : matches_) {
+        if (object.what == match_kind::same)
             continue;
         if (object.before->begin < low_end)
             return failure(TY_E_MISMATCH, "open a mapped heap: %.64s lay at a low address, and does not now",
@@ -211,9 +213,9 @@ ty_status code_session::check_history() const {
     history_words found;
     if (reads_only())
         return TY_OK;
-    if (ty_status status = find_in_history(heap_, fates_, translator_, &found); status || found.count == 0)
+    if (ty_status status = find_in_history(heap_, matches_, translator_, &found); status || found.count == 0)
         return status;
-    const bool missing = found.object->what == fate::missing, replaced = found.object->what == fate::same;
+    const bool missing = found.object->what == match_kind::missing, replaced = found.object->what == match_kind::same;
     return failure(TY_E_UNSUPPORTED, "open a heap whose undo history has %llu word%s of code that %s",
                    (unsigned long long)found.count, plural(found.count),
                    missing    ? "is not loaded"
@@ -227,7 +229,7 @@ ty_status code_session::check_history() const {
                 found.object->before->name);
 }
 
-ty_status code_session::look_at_mapped() {
+ty_status code_session::validate_mapped() {
     if (knows_all())
         return TY_OK;
     if (ty_status status = check_fixed())
@@ -237,7 +239,7 @@ ty_status code_session::look_at_mapped() {
     after_ = before_;
     if (symbols_block_.count())
         view_symbols(symbols_block_, &after_);
-    if (ty_status status = translator_.create(before_, after_, fates_, objects_))
+    if (ty_status status = translator_.create(before_, after_, matches_, objects_))
         return status;
     if (ty_status status = find_words(heap_, before_, translator_, wanted_ == TY_CODE_COMPATIBLE, &words_))
         return status;
@@ -252,7 +254,7 @@ ty_status code_session::look_at_mapped() {
 }
 
 // CD4: nothing in the files has changed yet.
-ty_status code_session::look(ty_heap *heap) {
+ty_status code_session::validate(ty_heap *heap) {
     heap_ = heap;
     if (wanted_ == TY_CODE_IGNORED)
         return TY_OK;
@@ -263,13 +265,13 @@ ty_status code_session::look(ty_heap *heap) {
     if (ty_status status = objects_of_process(&objects_))
         return status;
     if (!before_.head)
-        return look_at_unbound(heap);
+        return validate_unbound(heap);
     const auto binding = ty_code(before_.head->binding);
     if ((wanted_ == TY_CODE_PINNED || wanted_ == TY_CODE_MAPPED) && wanted_ != binding)
         return refuse_other_kind(wanted_, binding);
-    if (ty_status status = find_fates(before_, objects_, &fates_))
+    if (ty_status status = match_objects(before_, objects_, &matches_))
         return status;
-    return binding == TY_CODE_PINNED ? look_at_pinned() : look_at_mapped();
+    return binding == TY_CODE_PINNED ? validate_pinned() : validate_mapped();
 }
 
 } // namespace taiyen

@@ -8,33 +8,33 @@
 
 namespace taiyen::test {
 
-struct running_calls {
+struct fuzzy_calls {
     std::function<void()> approach = [] {};
     std::function<ty_status(os::page_set &stored)> tables = [](os::page_set &) { return TY_OK; };
     std::function<void()> resumed = [] {};
-    std::function<ty_status()> settle = [] { return TY_OK; };
-    int tables_calls = 0, resumed_calls = 0, settle_calls = 0;
+    std::function<ty_status()> make_log_durable = [] { return TY_OK; };
+    int tables_calls = 0, resumed_calls = 0, make_log_durable_calls = 0;
 
-    image_running running() {
+    image_fuzzy_callbacks running() {
         return {this,
                 [](void *context) {
-                    static_cast<running_calls *>(context)->approach();
+                    static_cast<fuzzy_calls *>(context)->approach();
                     return TY_OK;
                 },
                 [](void *context, os::page_set &stored) {
-                    auto &self = *static_cast<running_calls *>(context);
+                    auto &self = *static_cast<fuzzy_calls *>(context);
                     self.tables_calls += 1;
                     return self.tables(stored);
                 },
                 [](void *context) {
-                    auto &self = *static_cast<running_calls *>(context);
+                    auto &self = *static_cast<fuzzy_calls *>(context);
                     self.resumed_calls += 1;
                     self.resumed();
                 },
                 [](void *context) {
-                    auto &self = *static_cast<running_calls *>(context);
-                    self.settle_calls += 1;
-                    return self.settle();
+                    auto &self = *static_cast<fuzzy_calls *>(context);
+                    self.make_log_durable_calls += 1;
+                    return self.make_log_durable();
                 }};
     }
 };
@@ -51,10 +51,10 @@ inline std::atomic_ref<uint64_t> word_at(uint64_t *words, size_t index) {
     return std::atomic_ref<uint64_t>(words[index]);
 }
 
-inline ty_status running_snapshot(ty_heap *heap, running_calls &calls, const log_positions *mark = nullptr) {
-    image_running running = calls.running();
+inline ty_status fuzzy_snapshot(ty_heap *heap, fuzzy_calls &calls, const log_positions *redo_point = nullptr) {
+    image_fuzzy_callbacks running = calls.running();
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(heap, mark, &running, &epoch))
+    if (ty_status status = image_snapshot_start(heap, redo_point, &running, &epoch))
         return status;
     return image_snapshot_wait(heap, epoch);
 }

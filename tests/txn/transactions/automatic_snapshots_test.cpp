@@ -1,4 +1,4 @@
-// Goal: what is told of a snapshot that the heap takes by itself and that fails.
+// Goal: what is reported about a snapshot that the heap takes by itself and that fails.
 // Method: commits fill the log while the journal's writes fail; then the disk is good again.
 #include "../files.hpp"
 
@@ -7,7 +7,7 @@ using namespace taiyen::test;
 
 namespace {
 
-class own_snapshots_test : public testing::Test {
+class automatic_snapshots_test : public testing::Test {
 protected:
     void SetUp() override {
         ty_open_options options = with_log(files);
@@ -25,25 +25,25 @@ protected:
     ty_heap *heap = nullptr;
 };
 
-TEST_F(own_snapshots_test, a_failure_is_told_by_work) {
+TEST_F(automatic_snapshots_test, a_failure_is_reported_by_work) {
     os::sim_set_fault(files.get(), {os::sim_op_write, 0, true, TY_E_IO});
     EXPECT_EQ(TY_E_IO, ty_run_background_work(heap));
     os::sim_set_fault(files.get(), {});
     EXPECT_OK(ty_run_background_work(heap));
 }
 
-TEST_F(own_snapshots_test, a_failure_is_told_until_one_succeeds) {
+TEST_F(automatic_snapshots_test, a_failure_is_reported_until_one_succeeds) {
     for (int i = 0; i < 2; ++i)
         EXPECT_EQ(TY_E_IO, ty_background_work_status(heap));
     os::sim_set_fault(files.get(), {os::sim_op_write, 0, true, TY_E_IO});
     EXPECT_EQ(TY_E_IO, ty_run_background_work(heap));
-    EXPECT_EQ(TY_E_IO, ty_background_work_status(heap)) << "told once does not make it good";
+    EXPECT_EQ(TY_E_IO, ty_background_work_status(heap)) << "one report does not make it good";
     os::sim_set_fault(files.get(), {});
     EXPECT_OK(ty_run_background_work(heap));
     EXPECT_OK(ty_background_work_status(heap));
 }
 
-TEST_F(own_snapshots_test, a_failure_is_over_when_a_later_snapshot_is_durable) {
+TEST_F(automatic_snapshots_test, a_failure_is_over_when_a_later_snapshot_is_durable) {
     ASSERT_OK(ty_snapshot(heap));
     EXPECT_OK(ty_background_work_status(heap));
     EXPECT_OK(ty_run_background_work(heap));

@@ -1,9 +1,9 @@
 // Goal: threads store, allocate and free at all times while snapshots follow one another; whatever moment the power
-// fails, or the process dies, the newest snapshot and the log's records behind it make exactly what the log says.
+// fails, or the process dies, the newest snapshot and the log's records after it make exactly what the log says.
 // Method: a log in memory that a test keeps, with an LSN for each store, allocation and free. A cut of a simulated
-// disk, or a SIGKILL, leaves the snapshot's files; the log counts as far as settle() had said that it is durable. The
-// recovered heap is compared with a model that the records alone make.
-#include "running_calls.hpp"
+// disk, or a SIGKILL, leaves the snapshot's files; the log counts as far as make_log_durable() had said that it is
+// durable. The recovered heap is compared with a model that the records alone make.
+#include "fuzzy_calls.hpp"
 #include "tests/os/temporary_folder.hpp"
 
 #include <mutex>
@@ -108,7 +108,7 @@ public:
                 std::this_thread::yield();
     }
     // All stores with LSNs up to the result are made, and no other.
-    uint64_t settled() {
+    uint64_t log_durable() {
         for (own &each : own_)
             each.lock.lock();
         uint64_t lsn = log_.clock;
@@ -206,13 +206,14 @@ ty_status make_heap(const char *path, const ty_open_options &options, ty_heap **
     return ty_snapshot(*heap);
 }
 
-// Takes one snapshot while the threads go on. settled is called once the log's durable LSN is set; it may fail.
-ty_status snapshot_among(ty_heap *heap, storing_threads &threads, model_log &log, std::function<ty_status()> settled) {
+// Takes one snapshot while the threads go on. log_durable is called once the log's durable LSN is set; it may fail.
+ty_status snapshot_among(ty_heap *heap, storing_threads &threads, model_log &log,
+                         std::function<ty_status()> log_durable) {
     auto *note = static_cast<uint64_t *>(ty_root(heap, "note"));
-    running_calls calls;
+    fuzzy_calls calls;
     calls.tables = [&](os::page_set &stored) {
         threads.give(steps_a_phase);
-        *note = threads.settled();
+        *note = threads.log_durable();
         stored.insert(page_of(heap, note));
         return TY_OK;
     };
@@ -220,15 +221,15 @@ ty_status snapshot_among(ty_heap *heap, storing_threads &threads, model_log &log
         *note = UINT64_MAX; // what the note says later is nothing to a recovery
         threads.give(steps_a_phase);
     };
-    calls.settle = [&] {
+    calls.make_log_durable = [&] {
         threads.give(steps_a_phase);
-        threads.await_all();      // also stores behind all copies
+        threads.await_all();      // also stores after all copies
         write_all_there_is(heap); // it must not be whole
-        log.durable = threads.settled();
-        return settled();
+        log.durable = threads.log_durable();
+        return log_durable();
     };
     threads.give(steps_a_phase);
-    image_running running = calls.running();
+    image_fuzzy_callbacks running = calls.running();
     uint64_t epoch = 0;
     ty_status status = image_snapshot_start(heap, nullptr, &running, &epoch);
     threads.free_all();
@@ -299,15 +300,15 @@ void PrintTo(const model_case &what, std::ostream *stream) {
     *stream << what.name;
 }
 
-class running_model : public testing::TestWithParam<model_case> {};
+class fuzzy_model : public testing::TestWithParam<model_case> {};
 
-INSTANTIATE_TEST_SUITE_P(all, running_model,
+INSTANTIATE_TEST_SUITE_P(all, fuzzy_model,
                          testing::Values(model_case{"kernel", TY_TRACK_KERNEL, TY_BACKGROUND_THREAD},
                                          model_case{"kernel_in_calls", TY_TRACK_KERNEL, TY_BACKGROUND_CALLS},
                                          model_case{"signal", TY_TRACK_SIGNAL, TY_BACKGROUND_THREAD}),
                          [](const auto &what) { return what.param.name; });
 
-TEST_P(running_model, after_power_cuts) {
+TEST_P(fuzzy_model, after_power_cuts) {
     constexpr int snapshots = 15;
     int failures = 0;
     std::mt19937_64 random(1);
@@ -336,7 +337,7 @@ TEST_P(running_model, after_power_cuts) {
                 os::sim_set_fault(files.get(), {fails % 2 ? os::sim_op_flush : os::sim_op_write, fails / 2});
             ty_status taken = snapshot_among(heap, threads, *log, [&] {
                 moments.push_back({os::sim_event_count(files.get()), log->durable});
-                return fails < UINT64_MAX && fails >= 6 ? refuse("settle for a test") : TY_OK;
+                return fails < UINT64_MAX && fails >= 6 ? refuse("make a log durable for a test") : TY_OK;
             });
             os::sim_set_fault(files.get(), {});
             if (fails == UINT64_MAX) {
@@ -395,7 +396,7 @@ TEST_P(running_model, after_power_cuts) {
         pause();
 }
 
-TEST_P(running_model, after_a_kill) {
+TEST_P(fuzzy_model, after_a_kill) {
     constexpr uint64_t rounds = 6;
     for (uint64_t round = 0; round < rounds; ++round) {
         temporary_folder folder;

@@ -83,7 +83,7 @@ void add_text(ty_report &report, const char *text) {
 } // namespace
 
 // CD5: words and record change in one transaction.
-ty_status code_session::keep_in_transaction(ty_heap *heap) {
+ty_status code_session::persist_in_transaction(ty_heap *heap) {
     ty_txn_options options = TY_TXN_OPTIONS_INIT;
     options.stores = TY_STORES_DECLARED;
     ty_txn *txn = nullptr;
@@ -105,11 +105,11 @@ ty_status code_session::keep_in_transaction(ty_heap *heap) {
 }
 
 // CD5: words and record change in one step.
-ty_status code_session::keep(ty_heap *heap) {
+ty_status code_session::persist(ty_heap *heap) {
     if (objects_block_.count() == 0 && symbols_block_.count() == 0 && words_.repoint.count() == 0)
         return TY_OK;
     if (image_kind(heap) == TY_TRANSACTIONAL)
-        return keep_in_transaction(heap);
+        return persist_in_transaction(heap);
     if (ty_status status = put(heap, {symbols_block_, symbols_root_name, before_.symbols_head, false}))
         return status;
     if (ty_status status = put(heap, {numbers_block_, numbers_root_name, before_.numbers_head, true}))
@@ -170,7 +170,7 @@ void add_faults(ty_heap *heap, ty_report &report) {
 
 } // namespace
 
-void code_session::tell(ty_heap *heap, ty_report &report) const {
+void code_session::fill_report(ty_heap *heap, ty_report &report) const {
     report.code = code_of(heap);
     report.code_words = words_.repoint.count();
     if (report.code == TY_CODE_DEFAULT && !report.created)
@@ -184,7 +184,7 @@ void code_session::tell(ty_heap *heap, ty_report &report) const {
 }
 
 ty_status code_session::finish(ty_heap **heap, ty_report *report) {
-    const ty_status status = reads_only() ? repoint_private() : keep(*heap);
+    const ty_status status = reads_only() ? repoint_private() : persist(*heap);
     if (status) {
         const ty_error error = keep_error();
         static_cast<void>(txn_discard(*heap));
@@ -192,7 +192,7 @@ ty_status code_session::finish(ty_heap **heap, ty_report *report) {
         return report_again(error, status);
     }
     if (report)
-        tell(*heap, *report);
+        fill_report(*heap, *report);
     return TY_OK;
 }
 
@@ -221,30 +221,30 @@ bool overlap(const os::loaded_object &a, const os::loaded_object &b) {
 
 // Whether the record does not have it in that place.
 bool code_session::is_new(const os::loaded_object &object) const {
-    return std::none_of(fates_.begin(), fates_.end(),
-                        [&](const object_match &one) { return one.what == fate::same && one.now == &object; });
+    return std::none_of(matches_.begin(), matches_.end(),
+                        [&](const object_match &one) { return one.what == match_kind::same && one.now == &object; });
 }
 
 // Objects that are gone stay in the record: words may point into them, and they may be loaded again. But not where
 // another object lies now.
-ty_status code_session::note(ty_heap *heap) {
+ty_status code_session::register_objects(ty_heap *heap) {
     if (image_kind(heap) == TY_TRANSACTIONAL) // before it waits for threads that wait for this thread's transaction
         if (ty_status status = txn_begin_check(heap))
             return status;
-    const os::lock_guard alone(image_notes_lock(heap)); // what is read here is freed by the next note
+    const os::lock_guard alone(image_code_record_lock(heap)); // what is read here is freed by the next registration
     if (ty_status status = record_find(heap, &before_); status || !before_.head)
         return status;
     if (ty_status status = objects_of_process(&objects_))
         return status;
-    if (ty_status status = find_fates(before_, objects_, &fates_))
+    if (ty_status status = match_objects(before_, objects_, &matches_))
         return status;
     const auto binding = ty_code(before_.head->binding);
     const size_t loaded = objects_.count();
     if (std::none_of(objects_.begin(), objects_.end(), [this](const auto &one) { return is_new(one); }))
         return TY_OK;
-    if (ty_status status = keep_numbers(heap, binding))
+    if (ty_status status = persist_numbers(heap, binding))
         return status;
-    for (const object_match &object : fates_) {
+    for (const object_match &object : matches_) {
         const os::loaded_object kept = kept_object(*object.before);
         bool free = true;
         for (size_t n = 0; n < loaded; ++n)
@@ -255,7 +255,7 @@ ty_status code_session::note(ty_heap *heap) {
     }
     if (ty_status status = make_blocks(binding))
         return status;
-    return keep(heap);
+    return persist(heap);
 }
 
 ty_code code_of(ty_heap *heap) {

@@ -56,7 +56,7 @@ private:
     address_range hulls_[2] = {{UINT64_MAX, 0}, {UINT64_MAX, 0}};
 };
 
-struct telling {
+struct code_word_list {
     code_ranges ranges;
     ty_code_word_callback *callback;
     void *context;
@@ -64,14 +64,14 @@ struct telling {
     known_numbers numbers;
 };
 
-ty_status tell_word(void *context, uint64_t *word, const ty_block &block) {
-    auto &all = *static_cast<telling *>(context);
+ty_status report_word(void *context, uint64_t *word, const ty_block &block) {
+    auto &all = *static_cast<code_word_list *>(context);
     if (all.stopped || all.numbers.has(word))
         return TY_OK;
     if (const named_range *one = all.ranges.find(*word)) {
-        const ty_code_word told{
-            sizeof told, word, *word, block.address, block.size_bytes, one->name, *word - one->range.begin};
-        all.stopped = !all.callback(&told, all.context);
+        const ty_code_word found{
+            sizeof found, word, *word, block.address, block.size_bytes, one->name, *word - one->range.begin};
+        all.stopped = !all.callback(&found, all.context);
     }
     return TY_OK;
 }
@@ -130,11 +130,11 @@ ty_status each_code_word(ty_heap *heap, ty_code_word_callback *callback, void *c
     code_record record;
     if (ty_status status = record_find(heap, &record))
         return status;
-    telling all{{}, callback, context, false, {heap, record}};
+    code_word_list all{{}, callback, context, false, {heap, record}};
     if (ty_status status = all.ranges.collect(heap, record))
         return status;
     const address_range range = all.ranges.range();
-    return range.begin < range.end ? each_word(heap, record, range, tell_word, &all) : TY_OK;
+    return range.begin < range.end ? each_word(heap, record, range, report_word, &all) : TY_OK;
 }
 
 ty_status count_near_code_words(ty_heap *heap, uint64_t *words) {

@@ -59,7 +59,7 @@ void make(const std::string &path, ty_kind kind, bool closed, int commits = 3) {
     ASSERT_OK(ty_close(heap));
 }
 
-std::string foretold(const std::string &path, const ty_open_options *options = nullptr) {
+std::string predicted(const std::string &path, const ty_open_options *options = nullptr) {
     ty_info info{};
     info.struct_size = sizeof info;
     EXPECT_OK(ty_read_info(path.c_str(), options, &info));
@@ -118,11 +118,11 @@ const treatment treatments[] = {
     {"a link to nothing", [](const std::string &file) { fs::remove(file), fs::create_symlink("nothing", file); }},
 };
 
-class foretold_test : public testing::TestWithParam<std::tuple<ty_kind, bool>> {};
+class predicted_test : public testing::TestWithParam<std::tuple<ty_kind, bool>> {};
 
 } // namespace
 
-TEST_P(foretold_test, an_open_does_what_info_says) {
+TEST_P(predicted_test, an_open_does_what_info_says) {
     const auto [kind, closed] = GetParam();
     for (const char *suffix : {"-journal", "-log"})
         for (const treatment &treatment : treatments) {
@@ -133,7 +133,7 @@ TEST_P(foretold_test, an_open_does_what_info_says) {
             if (!fs::exists(path + suffix))
                 std::ofstream(path + suffix) << "nothing of the heap";
             treatment.checkpoint(path + suffix);
-            const std::string text = foretold(path);
+            const std::string text = predicted(path);
             ty_log_info log{};
             log.struct_size = sizeof log;
             const ty_status log_read = ty_log_read(path.c_str(), nullptr, &log, nullptr, nullptr);
@@ -147,11 +147,11 @@ TEST_P(foretold_test, an_open_does_what_info_says) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, foretold_test,
+INSTANTIATE_TEST_SUITE_P(all, predicted_test,
                          testing::Combine(testing::Values(TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL), testing::Bool()));
 
 // It is there, so "does not exist" would send whoever reads it to another path.
-TEST(foretold, a_log_of_no_bytes_is_called_so) {
+TEST(predicted, a_log_of_no_bytes_is_called_so) {
     temporary_folder folder;
     const std::string path = folder.file("a.ty");
     make(path, TY_TRANSACTIONAL, false);
@@ -159,7 +159,7 @@ TEST(foretold, a_log_of_no_bytes_is_called_so) {
     ty_log_info log{};
     log.struct_size = sizeof log;
     EXPECT_EQ(TY_E_NOT_FOUND, ty_log_read(path.c_str(), nullptr, &log, nullptr, nullptr));
-    for (const std::string &text : {std::string(ty_error_text()), refusal_of(path), foretold(path)}) {
+    for (const std::string &text : {std::string(ty_error_text()), refusal_of(path), predicted(path)}) {
         EXPECT_NE(std::string::npos, text.find("of 0 bytes")) << text;
         EXPECT_EQ(std::string::npos, text.find("does not exist")) << text;
     }
@@ -167,31 +167,31 @@ TEST(foretold, a_log_of_no_bytes_is_called_so) {
     EXPECT_NE(std::string::npos, refusal_of(path).find("does not exist"));
 }
 
-TEST(foretold, replay_is_counted) {
+TEST(predicted, replay_is_counted) {
     temporary_folder folder;
     for (int commits : {1, 3}) {
         const std::string path = folder.file(std::to_string(commits).c_str());
         make(path, TY_TRANSACTIONAL, false, commits);
         EXPECT_EQ("opens with the last snapshot; its process died without closing it; replays " +
                       std::to_string(commits) + " transaction" + (commits == 1 ? "" : "s") + " from the log",
-                  foretold(path));
+                  predicted(path));
     }
 }
 
-TEST(foretold, what_is_not_needed_is_named) {
+TEST(predicted, what_is_not_needed_is_named) {
     temporary_folder folder;
     const std::string path = folder.file("a.ty");
     make(path, TY_TRANSACTIONAL, true);
-    EXPECT_EQ("opens at once", foretold(path));
+    EXPECT_EQ("opens at once", predicted(path));
     fs::remove(path + "-log");
-    EXPECT_EQ("opens at once; its log is missing or old, and not needed", foretold(path));
+    EXPECT_EQ("opens at once; its log is missing or old, and not needed", predicted(path));
     fs::remove(path + "-journal");
     EXPECT_EQ("opens at once; its journal is missing or old, and not needed; its log is missing or old, and not needed",
-              foretold(path));
+              predicted(path));
 }
 
 // Image, journal and log of an archive that became a snapshot heap, and of a heap that took a log later.
-TEST(foretold, an_older_image_is_refused) {
+TEST(predicted, an_older_image_is_refused) {
     for (ty_kind first : {TY_ARCHIVE, TY_SNAPSHOT}) {
         temporary_folder folder;
         const std::string path = folder.file("a.ty");
@@ -200,24 +200,24 @@ TEST(foretold, an_older_image_is_refused) {
         make(path, first == TY_ARCHIVE ? TY_SNAPSHOT : TY_TRANSACTIONAL, true);
         fs::rename(folder.file("old"), path);
         if (first == TY_SNAPSHOT)
-            fs::remove(path + "-journal"); // the log alone tells
-        EXPECT_EQ(("would be refused: " + refusal_of(path)).substr(0, sizeof(ty_info::open_text) - 1), foretold(path));
+            fs::remove(path + "-journal"); // the log alone shows
+        EXPECT_EQ(("would be refused: " + refusal_of(path)).substr(0, sizeof(ty_info::open_text) - 1), predicted(path));
         EXPECT_EQ(TY_E_DAMAGED, ty_scrub(path.c_str(), nullptr, nullptr, nullptr, nullptr));
     }
 }
 
-TEST(foretold, a_log_that_is_named_counts) {
+TEST(predicted, a_log_that_is_named_counts) {
     temporary_folder folder;
     const std::string path = folder.file("a.ty"), elsewhere = folder.file("elsewhere");
     make(path, TY_TRANSACTIONAL, false);
     fs::rename(path + "-log", elsewhere);
-    EXPECT_NE(std::string::npos, foretold(path).find("would be refused: cannot open a heap without its log"));
+    EXPECT_NE(std::string::npos, predicted(path).find("would be refused: cannot open a heap without its log"));
     ty_open_options o = TY_OPEN_OPTIONS_INIT;
     o.log_path = elsewhere.c_str();
-    EXPECT_NE(std::string::npos, foretold(path, &o).find("replays 3 transactions"));
+    EXPECT_NE(std::string::npos, predicted(path, &o).find("replays 3 transactions"));
 }
 
-TEST(foretold, a_log_is_not_read_without_the_journal) {
+TEST(predicted, a_log_is_not_read_without_the_journal) {
     temporary_folder folder;
     const std::string path = folder.file("a.ty");
     make(path, TY_TRANSACTIONAL, false);
@@ -230,13 +230,13 @@ TEST(foretold, a_log_is_not_read_without_the_journal) {
 }
 
 // What to do about it counts more than the whole of a long path.
-TEST(foretold_texts, have_the_remedy_however_long_the_path_is) {
+TEST(predicted_texts, have_the_remedy_however_long_the_path_is) {
     for (size_t length : {0u, 20u, 40u, 60u, 80u, 200u}) {
         temporary_folder folder;
         const std::string path = folder.file((std::string(length, 'n') + "a.ty").c_str());
         make(path, TY_SNAPSHOT, false);
         fs::remove(path + "-journal");
-        const std::string text = foretold(path);
+        const std::string text = predicted(path);
         EXPECT_TRUE(text.starts_with("would be refused: cannot open a heap without its journal: ")) << text;
         EXPECT_NE(text.find("a.ty-journal: "), std::string::npos) << text;
         EXPECT_TRUE(text.ends_with("; put the journal back, or name it with journal_path")) << text;
@@ -260,7 +260,7 @@ std::string report_of(const std::string &path, ty_kind kind) {
 
 } // namespace
 
-TEST(report_texts, tell_what_there_was_to_do_and_count_it) {
+TEST(report_texts, say_what_there_was_to_do_and_count_it) {
     temporary_folder folder;
     const std::string snapshots = folder.file("s.ty"), commits = folder.file("c.ty");
     EXPECT_EQ("created; epoch 0", report_of(snapshots, TY_SNAPSHOT));

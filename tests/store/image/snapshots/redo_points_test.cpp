@@ -1,4 +1,4 @@
-// Goal: the image keeps a mark in each log stream with its epoch, whatever the batch's last chunk holds.
+// Goal: the image keeps a redo point in each log stream with its epoch, whatever the batch's last chunk holds.
 // Method: snapshots of page counts around what a chunk takes, from one log stream to eight; opens after a death and
 // after a close.
 #include "src/store/image/image.hpp"
@@ -13,13 +13,13 @@ namespace {
 
 struct layer {
     uint32_t streams;
-    image_log told{};
+    image_log recorded{};
 
     image_open_hook hook() {
         return {this,
                 [](void *context, const image_log &log, bool, image_log_choice *choice) {
                     auto &self = *static_cast<layer *>(context);
-                    self.told = log;
+                    self.recorded = log;
                     *choice = {4711, self.streams};
                     return TY_OK;
                 },
@@ -36,20 +36,20 @@ struct layer {
     }
 };
 
-log_positions mark_number(uint64_t n, uint64_t streams) {
-    log_positions mark{100 * n, streams};
+log_positions redo_point_number(uint64_t n, uint64_t streams) {
+    log_positions redo_point{100 * n, streams};
     for (uint64_t p = 0; p < streams; ++p)
-        mark.at[p] = {(n + p) * 4096, n + p + 1000, 100 * n - (streams > 1 ? p : 0)};
-    return mark;
+        redo_point.at[p] = {(n + p) * 4096, n + p + 1000, 100 * n - (streams > 1 ? p : 0)};
+    return redo_point;
 }
 
 bool same(const log_positions &a, const log_positions &b) {
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-class log_marks_test : public testing::TestWithParam<uint32_t> {};
+class redo_points_test : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(log_marks_test, stand_in_the_last_chunk_beside_any_number_of_pages) {
+TEST_P(redo_points_test, stand_in_the_last_chunk_beside_any_number_of_pages) {
     for (uint64_t pages : {1, 230, 231, 232, 233, 234, 235, 236, 240, 245, 246, 247, 248, 466, 467, 470, 472, 500}) {
         SCOPED_TRACE(testing::Message() << pages << " pages");
         disk files;
@@ -59,29 +59,29 @@ TEST_P(log_marks_test, stand_in_the_last_chunk_beside_any_number_of_pages) {
         auto *block = static_cast<char *>(heap_alloc(heap, size_t{600} * 4096, 4096, false));
         ASSERT_NE(nullptr, block);
         ASSERT_OK(heap_root_set(heap, "block", block));
-        log_positions mark = mark_number(1, GetParam());
+        log_positions redo_point = redo_point_number(1, GetParam());
         uint64_t epoch = 0;
-        ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &epoch));
+        ASSERT_OK(image_snapshot_start(heap, &redo_point, nullptr, &epoch));
         ASSERT_OK(image_snapshot_wait(heap, epoch));
         for (uint64_t i = 0; i < pages; ++i)
             block[i * 4096] = static_cast<char>(i + 1);
-        mark = mark_number(2, GetParam());
-        ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &epoch));
+        redo_point = redo_point_number(2, GetParam());
+        ASSERT_OK(image_snapshot_start(heap, &redo_point, nullptr, &epoch));
         ASSERT_OK(image_snapshot_wait(heap, epoch));
         ASSERT_OK(image_discard(heap));
         for (int round = 0; round < 2; ++round) { // from the batch, then from the header
             ASSERT_OK(above.open(files, &heap));
-            EXPECT_TRUE(same(mark, above.told.mark)) << round;
+            EXPECT_TRUE(same(redo_point, above.recorded.redo_point)) << round;
             block = static_cast<char *>(heap_root(heap, "block"));
             for (uint64_t i = 0; i < pages; ++i)
                 ASSERT_EQ(static_cast<char>(i + 1), block[i * 4096]) << i;
             expect_sound(heap);
-            ASSERT_OK(image_close(heap, &mark));
+            ASSERT_OK(image_close(heap, &redo_point));
         }
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(counts, log_marks_test, testing::Values(1u, 2u, 8u));
+INSTANTIATE_TEST_SUITE_P(counts, redo_points_test, testing::Values(1u, 2u, 8u));
 
 // A heap that gets a log while batches of its time without one wait to be checkpointed: these say nothing of the log.
 TEST(log_positions, of_a_heap_that_gets_a_log) {
@@ -98,7 +98,7 @@ TEST(log_positions, of_a_heap_that_gets_a_log) {
     ASSERT_OK(above.open(files, &heap));
     ASSERT_OK(image_discard(heap));
     ASSERT_OK(above.open(files, &heap));
-    EXPECT_TRUE(same(positions_at_begin(0, 3), above.told.mark));
+    EXPECT_TRUE(same(positions_at_begin(0, 3), above.recorded.redo_point));
     ASSERT_OK(image_discard(heap));
     image_header header{};
     const std::string bytes = files.read_file(heap_path);
@@ -113,9 +113,9 @@ TEST(log_positions, that_cannot_be_are_refused) {
     ty_heap *heap = nullptr;
     ASSERT_OK(above.open(files, &heap));
     ASSERT_NE(nullptr, heap_alloc(heap, 100000, 0, false));
-    const log_positions mark = mark_number(1, 3);
+    const log_positions redo_point = redo_point_number(1, 3);
     uint64_t epoch = 0;
-    ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &epoch));
+    ASSERT_OK(image_snapshot_start(heap, &redo_point, nullptr, &epoch));
     ASSERT_OK(image_snapshot_wait(heap, epoch));
     ASSERT_OK(image_discard(heap));
     struct {
@@ -132,11 +132,11 @@ TEST(log_positions, that_cannot_be_are_refused) {
         chunk_header header;
         ASSERT_TRUE(copy.read(journal_path, journal_front, &header));
         ASSERT_TRUE(header.flags & chunk_has_streams);
-        chunk_streams marks;
-        memcpy(&marks, &header.entries[chunk_pages_max_with_streams], sizeof marks);
-        EXPECT_EQ(3u, marks.streams);
-        one.change(header, marks);
-        memcpy(&header.entries[chunk_pages_max_with_streams], &marks, sizeof marks);
+        chunk_streams redo_points;
+        memcpy(&redo_points, &header.entries[chunk_pages_max_with_streams], sizeof redo_points);
+        EXPECT_EQ(3u, redo_points.streams);
+        one.change(header, redo_points);
+        memcpy(&header.entries[chunk_pages_max_with_streams], &redo_points, sizeof redo_points);
         header.checksum = header_checksum(header);
         copy.patch(journal_path, journal_front, &header, sizeof header);
         const uint64_t events = os::sim_event_count(copy.get());

@@ -16,19 +16,19 @@ concurrent_heap *known_concurrent(ty_heap *heap, const txn_runtime *rt) {
 }
 
 // X22: blocks that commits have freed stay while transactions may read them.
-ty_status add_leaving(concurrent_heap &all, own_blocks &found) {
+ty_status add_leaving(concurrent_heap &all, internal_blocks &found) {
     os::lock_guard guard(all.leaving_lock);
     return all.leaving.each_word([&](uint64_t word) { return found.add(word * 8); });
 }
 
 } // namespace
 
-ty_status own_blocks::create(ty_heap *heap) {
+ty_status internal_blocks::create(ty_heap *heap) {
     heap_ = heap;
-    return memory_.create_aside(heap_limit(heap)); // a word for each of the smallest blocks
+    return memory_.create_claimed(heap_limit(heap)); // a word for each of the smallest blocks
 }
 
-ty_status own_blocks::add(uint64_t offset) {
+ty_status internal_blocks::add(uint64_t offset) {
     const size_t bytes = (count_ + 1) * sizeof(uint64_t);
     if (bytes > memory_.provided()) {
         const size_t wanted = std::min(std::max(first_bytes, 2 * memory_.provided()), memory_.most());
@@ -39,7 +39,7 @@ ty_status own_blocks::add(uint64_t offset) {
     return TY_OK;
 }
 
-void own_blocks::each(ty_block_callback *callback, void *context) {
+void internal_blocks::each(ty_block_callback *callback, void *context) {
     uint64_t *end = begin() + count_;
     std::sort(begin(), end);
     end = std::unique(begin(), end);
@@ -51,7 +51,7 @@ void own_blocks::each(ty_block_callback *callback, void *context) {
     }
 }
 
-ty_status txn_add_own_blocks(ty_heap *heap, own_blocks &found) {
+ty_status txn_add_internal_blocks(ty_heap *heap, internal_blocks &found) {
     const txn_runtime *rt = runtime_of(heap);
     concurrent_heap *all = known_concurrent(heap, rt);
     if ((rt != nullptr && rt->txn_forked()) || (all != nullptr && all->fork.forked()))

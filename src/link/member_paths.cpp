@@ -23,7 +23,7 @@ size_t common_bytes(path_text one, path_text other) {
 }
 
 ty_status join(const char *folder, size_t bytes, path_text rest, char **path) {
-    auto *made = static_cast<char *>(os::own_malloc(bytes + rest.bytes + 1));
+    auto *made = static_cast<char *>(os::internal_malloc(bytes + rest.bytes + 1));
     if (!made)
         return failure(TY_E_MEMORY, "find the files of a group").remedy("free memory, or raise the process's limits");
     memcpy(made, folder, bytes);
@@ -35,7 +35,7 @@ ty_status join(const char *folder, size_t bytes, path_text rest, char **path) {
 
 } // namespace
 
-ty_status place_after_move(path_text other, path_text then, const char *now, placing how, char **place) {
+ty_status path_after_move(path_text other, path_text then, const char *now, placing how, char **place) {
     *place = nullptr;
     if (then == text_of(now))
         return join("", 0, other, place);

@@ -14,7 +14,7 @@ bool known_durable(const image &im, const batch_list &batches) {
     return !batches.last || batches.last->epoch <= im.header.current.durable_epoch;
 }
 
-// Finds a place that no batch uses: in front of all, if there is room, else behind. But not where a scan looks for the
+// Finds a place that no batch uses: in front of all, if there is room, else after. But not where a scan looks for the
 // first batch before it looks at the front: a scan after a power cut would take the copy of the first, and miss the
 // copy of the next.
 uint64_t place_beside(const batch_list &batches, uint64_t journal_next) {
@@ -52,7 +52,7 @@ bool journal_in_doubt(const image &im, const batch_list &batches) {
 } // namespace
 
 // A journal that was never used may be from an open that died before the journal's name was durable.
-ty_status settle_name(const image &im) {
+ty_status make_name_durable(const image &im) {
     if (im.head.header.number != 1 || fault("journal_name_not_durable"))
         return TY_OK;
     return os::call_whole(im.journal.storage->flush_directory, im.journal.storage->context, im.journal.path);
@@ -60,7 +60,7 @@ ty_status settle_name(const image &im) {
 
 // I3 for the newest epoch: it is durable before anything is built on it. A header that a power cut tore is rewritten:
 // the other one was durable then.
-ty_status settle_journal(image &im, const batch_list &batches) {
+ty_status make_journal_durable(image &im, const batch_list &batches) {
     if (im.journal.is_open() && journal_in_doubt(im, batches) &&
         !(fault("open_does_not_flush_the_journal") && batches.first))
         if (ty_status status = im.journal.flush())
@@ -115,7 +115,7 @@ ty_status renew_batches(image &im, batch_list &batches) {
 // I2 for the header (it is durable before the other one is overwritten); and I6 for a creation whose end no process
 // saw. A header whose flush failed, in a process that then died, stays in doubt whatever is flushed: so it is
 // rewritten, to its own slot, while the other one is still as it was.
-ty_status settle_image(image &im, bool other_slot_damaged) {
+ty_status make_image_durable(image &im, bool other_slot_damaged) {
     image_header &header = im.header.current;
     bool opened_before = header.number > image_slot_count;
     if (other_slot_damaged) {
