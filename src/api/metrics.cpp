@@ -153,7 +153,6 @@ void count(metrics_page &b, uint64_t now_ns) {
 void show(metrics_page &b) {
     shared_metrics &shown = b.shown();
     shown.turn.store(++b.turns, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
     metrics_copy(&shown.content, &b.content);
     shown.turn.store(++b.turns, std::memory_order_release);
 }

@@ -127,13 +127,14 @@ inline void metrics_name(const uint8_t *identity, char (&name)[metrics_name_byte
     name[at] = 0;
 }
 
-// Copied word by word, as other processes read, or write, meanwhile.
+// Copied word by word, as other processes read, or write, meanwhile. A reader that sees a word of a write sees the odd
+// turn before it, too: release and acquire on each word, as in seqlock (TSan knows no fences).
 inline void metrics_copy(void *to, const void *from) {
     using word [[gnu::may_alias]] = uint64_t;
     auto *words = static_cast<word *>(to);
     const auto *source = static_cast<const word *>(from);
     for (size_t i = 0; i < sizeof(metrics_content) / sizeof *words; ++i)
-        __atomic_store_n(words + i, __atomic_load_n(source + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+        __atomic_store_n(words + i, __atomic_load_n(source + i, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
 }
 
 } // namespace taiyen

@@ -64,7 +64,6 @@ bool take(const ty_metrics_page &page, metrics_content *content, uint64_t *turn)
     if (before == 0 || before % 2 != 0 || before == page.turn)
         return false;
     metrics_copy(content, &shown.content);
-    std::atomic_thread_fence(std::memory_order_acquire);
     *turn = before;
     return fault("torn_metrics_page_accepted") || shown.turn.load(std::memory_order_relaxed) == before;
 }

@@ -120,7 +120,6 @@ public:
         content_.dirty_cells = TY_METRICS_CELLS;
         content_.dirty[TY_METRICS_CELLS - 1] = static_cast<uint32_t>(n);
         shown().turn.fetch_add(1);
-        std::atomic_thread_fence(std::memory_order_seq_cst);
         taiyen::metrics_copy(&shown().content, &content_);
         shown().turn.fetch_add(1);
     }
