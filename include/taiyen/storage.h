@@ -3,8 +3,8 @@
  * Purpose: all file I/O of persistent heaps goes through a table of functions. The built-in one does direct I/O on
  * Linux files; a program can wrap it or supply its own (encryption, another device, fault injection).
  *
- * Vocabulary: a *write* is in doubt until a *flush* of the same file has returned TY_OK: a power cut may lose, tear or
- * reorder writes in doubt. A change of names (open with TY_OPEN_CREATE, rename, remove) is in doubt until
+ * Vocabulary: a *write* is unflushed until a *flush* of the same file has returned TY_OK: a power cut may lose, tear or
+ * reorder unflushed writes. A change of names (open with TY_OPEN_CREATE, rename, remove) is unflushed until
  * flush_directory has returned TY_OK for the path.
  *
  * Contract: every function returns a ty_status and sets the error detail on failure (implementations outside the
@@ -94,7 +94,7 @@ typedef struct ty_storage {
      * any of them may have been done. They do not overlap. */
     ty_status (*write_many)(void *context, ty_file *file, const ty_write *writes, size_t count);
     /* May be NULL: then `write` and `flush` are called. Writes bytes at offset and makes them durable, and may leave
-     * other writes of the file in doubt: one direct write with O_DSYNC where the system has it. Several may be under
+     * other unflushed writes of the file: one direct write with O_DSYNC where the system has it. Several may be under
      * way at the same time. The range lies within the file and was written before. */
     ty_status (*write_durable)(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes);
     /* May be NULL: then the file counts as usable. Checks that the open file is still usable and has a name; called,

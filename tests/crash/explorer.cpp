@@ -41,7 +41,7 @@ using taiyen::os::sim_cut;
 namespace {
 
 // Whether the open that came after a loss was cut before it had made anything durable: so it could not yet make good
-// what is in doubt.
+// what is unflushed.
 bool cut_at_once(const trace &from, uint64_t event) {
     for (uint64_t i = from.first_event; i < event; ++i) {
         if (taiyen::os::sim_event_at(from.disk.get(), i) == taiyen::os::sim_event::flush) {
@@ -58,7 +58,7 @@ finding explore(const mode &of, const trace &from, const cut &at, trace &recover
     sim_cut how = at.how == sim_cut::process_death && unsafe ? sim_cut::keep_all : at.how;
     recovery.disk.reset(taiyen::os::sim_power_cut(from.disk.get(), at.event, how, at.seed));
     recovery.undo = from.undo;
-    if (how == sim_cut::process_death) { // what was in doubt still is: a power cut may yet take it away
+    if (how == sim_cut::process_death) { // what was unflushed still is: a power cut may yet take it away
         recovery.first_event = at.event;
         recovery.inherit(from, at.event);
     }

@@ -155,7 +155,7 @@ void lose_files(const trace &from, uint64_t event, uint64_t seed, trace &recover
     const char *name = there[random.below(there.size())];
     loss &lost = recovery.lost;
     const auto now = open_named_by_image(recovery);
-    const bool is_empty = from.points[possible.first].what == content{}; // a commit in doubt may be gone
+    const bool is_empty = from.points[possible.first].what == content{}; // an unflushed commit may be gone
     switch (random.below(5)) {
     case 0:
         lost = {"removed", name, false, name == names[image_name] && !journal_holds_something(recovery, is_empty),

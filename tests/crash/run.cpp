@@ -130,7 +130,7 @@ private:
         finding found = explore(mode_, from, at, recovery, options_.broken);
         slot_.counts.count(from.phase_at(at.event), which.cuts.size() > 1, found);
         report(which, found);
-        // What a process that died left in doubt only shows when the power goes, too. That a heap is a mixture is
+        // What a process that died left unflushed only shows when the power goes, too. That a heap is a mixture is
         // reported by a sector or two, which each of its next opens could lose, whole or not at all.
         uint64_t again = at.how == taiyen::os::sim_cut::process_death || random.one_in(3);
         again += recovery.mixture && which.cuts.size() == 1 ? 12 : 0;

@@ -347,7 +347,7 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
     size_t index = add_point(started);
     on_.points[index].undo = history; // the disk holds this one, whatever the attach made of it in memory
     on_.points[index].lsn = lsn();
-    bool durable = true; // what a log holds may be in doubt if only a process died; the heap says so
+    bool durable = true; // what a log holds may be unflushed if only a process died; the heap says so
     if (kind() == TY_TRANSACTIONAL && ty_durable(heap_, 0, false, &durable) != TY_OK) {
         fail(verdict::inconsistent, std::string("ask whether what was found is durable: ") + ty_error_text());
     }

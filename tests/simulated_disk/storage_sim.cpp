@@ -73,7 +73,7 @@ bool room_for(const sim_disk &disk, uint64_t pages) {
     return used <= disk.capacity && pages <= (disk.capacity - used) / page_size;
 }
 
-// A change of content: the program sees it at once, on the disk it is in doubt. (D1)
+// A change of content: the program sees it at once, on the disk it is unflushed. (D1)
 void happen(sim_disk &disk, live_file &file, event what) {
     apply_event(what, file.now);
     mirror_event(what, file);

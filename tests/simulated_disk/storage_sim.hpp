@@ -1,13 +1,13 @@
 // A simulated disk after the storage table. Files live in memory (memfd, so that they can be mapped). What is written
-// stays in doubt, sector by sector, until the file is flushed; a power cut then keeps, drops, tears, reorders or
+// stays unflushed, sector by sector, until the file is flushed; a power cut then keeps, drops, tears, reorders or
 // trashes it. Every change is recorded as an event, so that an explorer can cut the power at any of them afterwards.
 //
 // S1: after a cut, a sector that was flushed and not written since holds its flushed bytes.
-// S2: a sector in doubt holds its bytes of the last flush, of any write since, or (trash) arbitrary bytes. What a
-//     failed flush covered stays in doubt whatever flush succeeds later, until it is written again. write_durable is
-//     two events, a write in doubt and making it durable: a cut between the two may tear it. The durable write counts
-//     as flushed, and with it older changes of the file's size and space; other writes stay in doubt.
-// S3: names, sizes, allocations and punches in doubt may each survive or not; names of a folder in their order. A file
+// S2: an unflushed sector holds its bytes of the last flush, of any write since, or (trash) arbitrary bytes. What a
+//     failed flush covered stays unflushed whatever flush succeeds later, until it is written again. write_durable is
+//     two events, an unflushed write and making it durable: a cut between the two may tear it. The durable write counts
+//     as flushed, and with it older changes of the file's size and space; other writes stay unflushed.
+// S3: names, sizes, allocations and unflushed punches may each survive or not; names of a folder in their order. A file
 //     whose name does not survive is gone, whatever was flushed.
 // S4: the same events and the same seed give the same disk.
 #pragma once
@@ -33,14 +33,14 @@ enum class sim_event : uint8_t { names, page_write, long_write, space, flush, du
 inline constexpr uint32_t sim_event_kinds = 6;
 sim_event sim_event_at(const sim_disk *disk, uint64_t event);
 
-// What a cut does with what is in doubt.
+// What a cut does with what is unflushed.
 enum class sim_cut {
-    keep_all, // everything in doubt reached the disk
+    keep_all, // everything unflushed reached the disk
     drop_all, // nothing did
     random,   // a coin toss for each sector and each change of names, sizes and space (reorders)
     prefix,   // a random prefix in order of time, the last write torn
-    trash,    // as random, but some sectors that were in doubt hold garbage
-    // No cut: only the process died. Everything is there, what was in doubt still is, and the events continue from
+    trash,    // as random, but some sectors that were unflushed hold garbage
+    // No cut: only the process died. Everything is there, what was unflushed still is, and the events continue from
     // here.
     process_death,
 };

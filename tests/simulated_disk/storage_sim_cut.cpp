@@ -1,4 +1,4 @@
-// The power cut: decides what becomes of everything in doubt, and builds a new disk from the outcome.
+// The power cut: decides what becomes of everything unflushed, and builds a new disk from the outcome.
 #include "storage_sim_disk.hpp"
 
 #include <algorithm>
@@ -29,14 +29,14 @@ private:
     uint64_t state_;
 };
 
-// What a cut does with one event in doubt. Whole events are kept or dropped more often than single sectors, since
+// What a cut does with one unflushed event. Whole events are kept or dropped more often than single sectors, since
 // "everything but this write" and "nothing but this write" are the outcomes that find most mistakes.
 class verdict {
 public:
-    verdict(sim_cut cut, uint64_t seed, const std::vector<uint64_t> &doubts) : cut_(cut), dice_(seed) {
-        if (cut == sim_cut::prefix && !doubts.empty()) {
-            uint64_t kept = dice_.below(doubts.size() + 1);
-            first_lost_ = kept < doubts.size() ? doubts[kept] : UINT64_MAX;
+    verdict(sim_cut cut, uint64_t seed, const std::vector<uint64_t> &unflushed) : cut_(cut), dice_(seed) {
+        if (cut == sim_cut::prefix && !unflushed.empty()) {
+            uint64_t kept = dice_.below(unflushed.size() + 1);
+            first_lost_ = kept < unflushed.size() ? unflushed[kept] : UINT64_MAX;
         }
     }
 
@@ -99,7 +99,7 @@ private:
     int mode_ = 0;
 };
 
-// One page of a write: its surviving sectors over the old content. (S2: a sector in doubt is old, new, or trash. S4:
+// One page of a write: its surviving sectors over the old content. (S2: an unflushed sector is old, new, or trash. S4:
 // the seed alone decides.)
 void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t trash, verdict &chosen, content &to) {
     if (kept == 0xff && trash == 0) {
@@ -128,7 +128,7 @@ void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t tr
 // S1: a flushed sector survives.
 content cut_file(const replayed_file &file, const std::vector<event> &events, verdict &chosen) {
     content result = file.durable;
-    for (const doubt &one : file.doubts) {
+    for (const unflushed_write &one : file.unflushed) {
         const event &what = events[one.event];
         if (what.kind != event_kind::write) {
             if (chosen.keeps(one.event) || (what.kind == event_kind::size && fault("simulated_size_durable_at_once"))) {
@@ -156,7 +156,7 @@ content cut_file(const replayed_file &file, const std::vector<event> &events, ve
 name_map cut_names(const replay &at, const std::vector<event> &events, verdict &chosen) {
     name_map names = at.durable_names;
     std::set<std::string> over;
-    for (uint64_t number : at.name_doubts) {
+    for (uint64_t number : at.unflushed_names) {
         std::string folder = folder_of(events[number].path);
         if (over.contains(folder)) {
             continue;
@@ -170,10 +170,10 @@ name_map cut_names(const replay &at, const std::vector<event> &events, verdict &
     return names;
 }
 
-std::vector<uint64_t> doubts_in_time(const replay &at) {
-    std::vector<uint64_t> all = at.name_doubts;
+std::vector<uint64_t> unflushed_in_time(const replay &at) {
+    std::vector<uint64_t> all = at.unflushed_names;
     for (const auto &[number, file] : at.files) {
-        for (const doubt &one : file.doubts) {
+        for (const unflushed_write &one : file.unflushed) {
             all.push_back(one.event);
         }
     }
@@ -235,7 +235,7 @@ sim_disk *sim_power_cut(const sim_disk *disk, uint64_t event, sim_cut cut, uint6
         return continue_disk(*disk, event);
     }
     const replay &at = replay_at(*disk, event);
-    verdict chosen(cut, seed, doubts_in_time(at));
+    verdict chosen(cut, seed, unflushed_in_time(at));
 
     sim_disk *result = sim_create();
     result->names = cut_names(at, disk->events, chosen);

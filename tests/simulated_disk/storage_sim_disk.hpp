@@ -1,4 +1,4 @@
-// The parts of the simulated disk: what happened (events), what is durable and what is in doubt at a moment (replay),
+// The parts of the simulated disk: what happened (events), what is durable and what is unflushed at a moment (replay),
 // and the files as the program sees them now (live_file).
 //
 // The event list is authoritative. `replay` is derived from it: at event n it knows, for each file, the content of the
@@ -6,7 +6,7 @@
 //
 // D1: `names`, `live` and each `live_file::now` are the result of all events.
 // D2: a replay at n is the result of the first n events alone; moving it forward gives the same as rebuilding it.
-// D3: a write that a failed flush covered stays in doubt for ever, whatever flush succeeds later (the kernel forgets
+// D3: a write that a failed flush covered stays unflushed for ever, whatever flush succeeds later (the kernel forgets
 //     that the page was dirty), unless a later flushed write lies over it.
 #pragma once
 
@@ -55,8 +55,8 @@ std::string folder_of(const std::string &path);
 using name_map = std::map<std::string, file_number>;
 void apply_name(const event &what, name_map &names);
 
-// An event in doubt.
-struct doubt {
+// An unflushed event.
+struct unflushed_write {
     uint64_t event;
     bool forgotten = false;          // by a failed flush (D3)
     std::vector<uint8_t> superseded; // a byte a page, a bit a sector: overwritten by durable content. Empty: none
@@ -65,13 +65,13 @@ struct doubt {
 
 struct replayed_file {
     content durable;
-    std::vector<doubt> doubts; // in order of time
+    std::vector<unflushed_write> unflushed; // in order of time
 };
 
 struct replay {
     uint64_t next_event = 0;
     name_map durable_names;
-    std::vector<uint64_t> name_doubts; // in order of time
+    std::vector<uint64_t> unflushed_names; // in order of time
     std::map<file_number, replayed_file> files;
 
     void step(const std::vector<event> &events);

@@ -1,4 +1,4 @@
-// What is durable and what is in doubt after the first n events.
+// What is durable and what is unflushed after the first n events.
 #include "storage_sim_disk.hpp"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace {
 
 constexpr unsigned sectors_per_page = page_size / sector_bytes;
 
-// Removes the sectors of [offset, end) from the doubt: durable content lies over them now.
-void supersede_range(doubt &old, const event &written, uint64_t offset, uint64_t end) {
+// Removes the sectors of [offset, end) from the unflushed write: durable content lies over them now.
+void supersede_range(unflushed_write &old, const event &written, uint64_t offset, uint64_t end) {
     if (old.superseded.empty()) {
         old.superseded.resize(written.pages.size());
     }
@@ -23,14 +23,14 @@ void supersede_range(doubt &old, const event &written, uint64_t offset, uint64_t
     }
 }
 
-bool is_superseded(const doubt &old, const event &written, const content &durable) {
+bool is_superseded(const unflushed_write &old, const event &written, const content &durable) {
     size_t superseded = static_cast<size_t>(std::count(old.superseded.begin(), old.superseded.end(), uint8_t{0xff}));
     bool grows = !old.size_superseded && written.offset + written.bytes > durable.size();
     return superseded == written.pages.size() && !grows;
 }
 
-// Applies the part of the doubt that durable content has not overwritten.
-void apply_doubt(const doubt &one, const event &what, content &to) {
+// Applies the part of the unflushed write that durable content has not overwritten.
+void apply_unflushed(const unflushed_write &one, const event &what, content &to) {
     if (one.superseded.empty() && !one.size_superseded) {
         apply_event(what, to);
         return;
@@ -57,32 +57,33 @@ void apply_doubt(const doubt &one, const event &what, content &to) {
     }
 }
 
-// The doubts that `selects` selects become durable.
+// The unflushed writes that `selects` selects become durable.
 template <class Selects>
 void make_file_durable(replayed_file &file, const std::vector<event> &events, Selects &&selects) {
-    std::vector<doubt> kept;
-    for (doubt &one : file.doubts) {
+    std::vector<unflushed_write> kept;
+    for (unflushed_write &one : file.unflushed) {
         const event &what = events[one.event];
         if (!selects(one)) {
             kept.push_back(std::move(one));
             continue;
         }
-        apply_doubt(one, what, file.durable);
+        apply_unflushed(one, what, file.durable);
         bool covers = what.kind == event_kind::write || what.kind == event_kind::punch;
-        for (doubt &old : kept) {
+        for (unflushed_write &old : kept) {
             if (covers || what.kind == event_kind::size) {
                 supersede_range(old, events[old.event], what.offset, covers ? what.offset + what.bytes : UINT64_MAX);
             }
             old.size_superseded = old.size_superseded || what.kind == event_kind::size;
         }
     }
-    std::erase_if(kept, [&](const doubt &old) { return is_superseded(old, events[old.event], file.durable); });
-    file.doubts = std::move(kept);
+    std::erase_if(kept,
+                  [&](const unflushed_write &old) { return is_superseded(old, events[old.event], file.durable); });
+    file.unflushed = std::move(kept);
 }
 
-// A flush of a folder makes its names durable; those of other folders stay in doubt. (S3)
+// A flush of a folder makes its names durable; those of other folders stay unflushed. (S3)
 void make_names_durable(replay &at, const std::string &folder, const std::vector<event> &events) {
-    std::erase_if(at.name_doubts, [&](uint64_t number) {
+    std::erase_if(at.unflushed_names, [&](uint64_t number) {
         if (folder_of(events[number].path) != folder && !fault("simulated_flush_covers_all_folders")) {
             return false;
         }
@@ -139,17 +140,17 @@ void apply_name(const event &what, name_map &names) {
     }
 }
 
-// S2: what is written is in doubt until it is flushed.
+// S2: what is written is unflushed until it is flushed.
 void replay::step(const std::vector<event> &events) {
     const event &what = events[next_event];
     switch (what.kind) {
     case event_kind::create:
         files[what.file];
-        name_doubts.push_back(next_event);
+        unflushed_names.push_back(next_event);
         break;
     case event_kind::rename:
     case event_kind::remove:
-        name_doubts.push_back(next_event);
+        unflushed_names.push_back(next_event);
         break;
     case event_kind::flush_directory:
         make_names_durable(*this, folder_of(what.path), events);
@@ -158,26 +159,26 @@ void replay::step(const std::vector<event> &events) {
     case event_kind::size:
     case event_kind::allocate:
     case event_kind::punch:
-        files[what.file].doubts.push_back({next_event, false, {}, false});
+        files[what.file].unflushed.push_back({next_event, false, {}, false});
         break;
     case event_kind::flush:
-        make_file_durable(files[what.file], events, [](const doubt &one) {
+        make_file_durable(files[what.file], events, [](const unflushed_write &one) {
             return !one.forgotten || fault("simulated_flush_covers_what_failed_before");
         }); // D3: not what a failed flush covered
         break;
     case event_kind::durable_write:
-        make_file_durable(files[what.file], events, [&](const doubt &one) {
+        make_file_durable(files[what.file], events, [&](const unflushed_write &one) {
             return one.event == what.offset || events[one.event].kind != event_kind::write ||
                    fault("simulated_durable_write_covers_others");
         });
         break;
     case event_kind::failed_durable_write:
-        for (doubt &one : files[what.file].doubts) {
+        for (unflushed_write &one : files[what.file].unflushed) {
             one.forgotten = one.forgotten || one.event == what.offset;
         }
         break;
     case event_kind::failed_flush:
-        for (doubt &one : files[what.file].doubts) {
+        for (unflushed_write &one : files[what.file].unflushed) {
             one.forgotten = one.forgotten || events[one.event].kind == event_kind::write;
         }
         break;

@@ -160,7 +160,7 @@ struct image_side_record_slots {
     struct state {
         bool seen;             // was read or written by this one: number is known
         bool durability_known; // since then, it is known whether it is durable
-        bool in_doubt;         // durability_known: written, and not flushed since
+        bool unflushed;        // durability_known: written, and not flushed since
         uint64_t number;       // of the newest one's write; 0: no side record
     } side_records[image_side_records];
 };

@@ -111,18 +111,18 @@ struct size_history {
     }
     template <class Selects>
     void make_durable(Selects &&selects) {
-        std::vector<operation> doubtful;
+        std::vector<operation> unflushed;
         for (const operation &one : since) {
             if (!selects(one)) {
-                doubtful.push_back(one);
+                unflushed.push_back(one);
                 continue;
             }
             durable = apply(durable, one);
             if (!one.grows) {
-                doubtful.clear();
+                unflushed.clear();
             }
         }
-        since = doubtful;
+        since = unflushed;
     }
     void fail() {
         for (operation &one : since) {
@@ -202,7 +202,7 @@ void apply_name(names &to, const step &one) {
 
 struct reference {
     std::map<int, reference_file> files;
-    std::vector<names> possible{{}}; // after each prefix of the changes of names in doubt
+    std::vector<names> possible{{}}; // after each prefix of the unflushed changes of names
 
     void apply(const step &one) {
         if (one.what == kind::names) {

@@ -41,7 +41,7 @@ TEST(storage_sim, flushed_sectors_survive_every_cut) { // S1
     on.close(file);
 }
 
-TEST(storage_sim, a_sector_in_doubt_is_old_or_new_or_trash) { // S2
+TEST(storage_sim, an_unflushed_sector_is_old_or_new_or_trash) { // S2
     disk_owner on;
     ty_file *file = durable_file(on);
     EXPECT_EQ(write_tags(on, file, 0, 1, 500), TY_OK);
@@ -111,7 +111,7 @@ TEST(storage_sim, names_survive_in_order_and_only_after_the_folder_is_flushed) {
     on.close(file);
 }
 
-TEST(storage_sim, sizes_punches_and_allocations_are_in_doubt) { // S3
+TEST(storage_sim, sizes_punches_and_allocations_are_unflushed) { // S3
     disk_owner on;
     ty_file *file = durable_file(on);
     EXPECT_EQ(on.table->punch(on.table->context, file, block, block), TY_OK);
@@ -177,7 +177,7 @@ TEST(storage_sim, the_same_cut_gives_the_same_disk_in_any_order) { // S4, D2
     falling.close(files[1]);
 }
 
-TEST(storage_sim, what_a_failed_flush_covered_stays_in_doubt) {
+TEST(storage_sim, what_a_failed_flush_covered_stays_unflushed) {
     disk_owner on;
     ty_file *file = durable_file(on);
     EXPECT_EQ(write_tags(on, file, 0, 2, 500), TY_OK);
@@ -194,7 +194,7 @@ TEST(storage_sim, what_a_failed_flush_covered_stays_in_doubt) {
     on.close(file);
 }
 
-TEST(storage_sim, the_death_of_a_process_leaves_everything_in_doubt) {
+TEST(storage_sim, the_death_of_a_process_leaves_everything_unflushed) {
     disk_owner on;
     ty_file *file = durable_file(on);
     EXPECT_EQ(write_tags(on, file, 0, 1, 500), TY_OK);
@@ -224,7 +224,7 @@ TEST(storage_sim, the_canary_makes_nothing_durable) {
     on.close(file);
 }
 
-TEST(storage_sim, a_durable_write_is_durable_and_leaves_others_in_doubt) { // S2
+TEST(storage_sim, a_durable_write_is_durable_and_leaves_others_unflushed) { // S2
     disk_owner on;
     ty_file *file = durable_file(on);
     EXPECT_EQ(write_tags(on, file, 0, 2, 500), TY_OK);

@@ -267,12 +267,12 @@ void add_code_place(code_places &places, const os::code_zones &zones) {
     memset(places.zones + places.count, 0, (code_places_max - places.count) * sizeof zones);
 }
 
-ty_status read_doubtful_header(const storage_file &image, image_header *header, bool *doubtful) {
+ty_status read_uncertain_header(const storage_file &image, image_header *header, bool *uncertain) {
     header_slots found;
     if (ty_status status = read_slots(image, &found))
         return status;
     const image_header *best = nullptr;
-    *doubtful = false;
+    *uncertain = false;
     for (const slot_content wanted : {slot_content::valid, slot_content::damaged}) {
         for (uint32_t i = 0; i < image_slot_count; ++i) {
             const image_header &slot = found.headers[i];
@@ -282,7 +282,7 @@ ty_status read_doubtful_header(const storage_file &image, image_header *header, 
         }
         if (best)
             break;
-        *doubtful = true;
+        *uncertain = true;
     }
     if (best) {
         *header = *best;
@@ -298,16 +298,16 @@ ty_status read_doubtful_header(const storage_file &image, image_header *header, 
 
 ty_status flush_image(const storage_file &image, header_state &state) {
     ty_status status = image.flush();
-    if (status && state.in_doubt)
+    if (status && state.unflushed)
         state.current.number -= 1; // not believed: the next write goes to the same slot; the other one is durable
-    state.in_doubt = false;
+    state.unflushed = false;
     state.flush_failed = state.flush_failed || status;
     return status;
 }
 
 // I2: a slot is overwritten only while the other one is durable.
 ty_status write_header(const storage_file &image, header_state &state) {
-    if (state.in_doubt && !fault("header_written_beside_an_unflushed_one")) {
+    if (state.unflushed && !fault("header_written_beside_an_unflushed_one")) {
         if (ty_status status = flush_image(image, state))
             return status;
     }
@@ -325,7 +325,7 @@ ty_status write_header(const storage_file &image, header_state &state) {
     if (ty_status status = image.write(slot * image_slot_bytes, page.bytes, sizeof page))
         return status;
     state.current = next;
-    state.in_doubt = true;
+    state.unflushed = true;
     return TY_OK;
 }
 

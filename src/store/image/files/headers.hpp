@@ -14,8 +14,8 @@ namespace taiyen {
 struct header_state {
     image_header current{};    // as last written or read
     code_places places{};      // as last written or read
-    bool in_doubt = false;     // written, and the image not flushed since
-    bool flush_failed = false; // since the open: the file's other content is in doubt, too
+    bool unflushed = false;    // written, and the image not flushed since
+    bool flush_failed = false; // since the open: the file's other content is unflushed, too
 };
 
 // Whether heaps of this kind have a journal.
@@ -42,8 +42,8 @@ ty_status read_code_places(const storage_file &image, code_places *places);
 void add_code_place(code_places &places, const os::code_zones &zones);
 
 // For a damaged image, which may be cut short: reads the newest valid slot; else one with a wrong checksum whose fields
-// are possible (*doubtful). Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.
-ty_status read_doubtful_header(const storage_file &image, image_header *header, bool *doubtful);
+// are possible (*uncertain). Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.
+ty_status read_uncertain_header(const storage_file &image, image_header *header, bool *uncertain);
 
 // The first of the header's counters that is above `most`; NULL if none is.
 const char *counter_above(const image_header &header, uint64_t most);
@@ -51,11 +51,11 @@ const char *counter_above(const image_header &header, uint64_t most);
 // Reports each slot that is damaged or has an impossible field, and the fields in which they contradict each other.
 ty_status scrub_headers(const storage_file &image, void (*problem)(void *context, const char *text), void *context);
 
-// Flushes the image. After a failure, a header that was in doubt counts as not written.
+// Flushes the image. After a failure, a header that was unflushed counts as not written.
 ty_status flush_image(const storage_file &image, header_state &state);
 
 // Writes the header as it stands, with the next number, to the other slot; first flushes the image if the last write is
-// still in doubt (I2). Leaves the new one in doubt.
+// still unflushed (I2). Leaves the new one unflushed.
 ty_status write_header(const storage_file &image, header_state &state);
 
 // Writes and flushes it to both slots, so that either one suffices.

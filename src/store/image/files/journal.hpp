@@ -53,7 +53,7 @@ struct journal_head {
     uint32_t next_slot = 0;   // where the next one goes (I10)
     uint64_t sized_bytes = 0; // length of the file at its last successful flush
     bool other_slot_damaged = false;
-    bool in_doubt = false; // a write of it failed: next_slot may hold a header that is not true
+    bool write_failed = false; // a write of it failed: next_slot may hold a header that is not true
 };
 
 // Writes the header of an empty journal to both slots.

@@ -168,14 +168,14 @@ ty_status write_journal_header(const storage_file &journal, journal_head &head, 
     io_page page;
     static_assert(sizeof page == journal_slot_bytes);
     memcpy(page.bytes, &header, sizeof header);
-    head.in_doubt = true;
+    head.write_failed = true;
     if (ty_status status = journal.write(head.next_slot * journal_slot_bytes, page.bytes, sizeof page))
         return status;
     if (ty_status status = journal.flush())
         return status;
     head.header = header;
     head.next_slot = 1 - head.next_slot;
-    head.in_doubt = false;
+    head.write_failed = false;
     return TY_OK;
 }
 
@@ -198,8 +198,8 @@ ty_status read_journal_head(const storage_file &journal, const image_header &ima
     uint32_t best = newest_slot(slots);
     if (best == journal_slot_count)
         return refuse_unreadable(journal, image, slots);
-    // The header that was read may be in doubt: it can be overwritten if the other one suffices. If the other one would
-    // not, this one is durable: the image was written, or the file cut, after its flush.
+    // The header that was read may be unflushed: it can be overwritten if the other one suffices. If the other one
+    // would not, this one is durable: the image was written, or the file cut, after its flush.
     const slot &other = slots[1 - best];
     bool other_would_do = other.content == journal_slot_content::valid && names_open(other.header, image.open) &&
                           other.header.size_bytes <= file_bytes;

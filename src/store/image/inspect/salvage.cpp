@@ -20,7 +20,7 @@ struct damaged_files {
     storage_file journal;
     char *journal_path = nullptr;
     image_header header{};
-    bool doubtful = false;
+    bool uncertain = false;
     uint64_t image_bytes = 0;
     journal_scan scan;          // batches up to the last good epoch
     bool journal_whole = false; // it is the image's, and as far as can be seen lacks no batch that it held
@@ -50,11 +50,11 @@ struct problem_reporter {
 
 // Whether the image is the heap, whatever its journal holds.
 bool needs_no_journal(const damaged_files &files) {
-    return !files.doubtful && is_clean(files.header);
+    return !files.uncertain && is_clean(files.header);
 }
 
 // Anything wrong with the journal ends the chain of batches, and is reported.
-void read_doubtful_journal(damaged_files &files, problem_reporter &problems) {
+void read_uncertain_journal(damaged_files &files, problem_reporter &problems) {
     const image_header &header = files.header;
     if (files.journal.open(files.journal_path, 0)) {
         if (!needs_no_journal(files))
@@ -79,9 +79,9 @@ void read_doubtful_journal(damaged_files &files, problem_reporter &problems) {
 //      epochs than its headers say; it is of one moment only with all of these batches.
 bool may_be_mixed(const damaged_files &files) {
     if (!has_journal(ty_kind(files.header.kind)))
-        return files.doubtful || files.header.state != uint32_t(image_state::closed);
+        return files.uncertain || files.header.state != uint32_t(image_state::closed);
     return !needs_no_journal(files) &&
-           (files.doubtful || (!files.journal_whole && !fault("mixture_of_snapshots_not_reported")));
+           (files.uncertain || (!files.journal_whole && !fault("mixture_of_snapshots_not_reported")));
 }
 
 // A number that changes with anything that decides which epoch is the last good one.
@@ -102,16 +102,16 @@ ty_status read_files(const char *path, const ty_open_options &options, damaged_f
         return status;
     if (ty_status status = files.image.get_size(&files.image_bytes))
         return status;
-    if (ty_status status = read_doubtful_header(files.image, &files.header, &files.doubtful))
+    if (ty_status status = read_uncertain_header(files.image, &files.header, &files.uncertain))
         return status;
-    if (files.doubtful)
+    if (files.uncertain)
         problems.report("both headers of the image are damaged; one that makes sense is taken");
     else if (ty_status status = scrub_headers(files.image, problem_reporter::report, &problems))
         return status;
     if (files.image_bytes < files.header.sums_offset + sums_table_bytes(files.header.limit_bytes))
         problems.report("the image is cut short: what stood after its end is missing");
     if (has_journal(ty_kind(files.header.kind)))
-        read_doubtful_journal(files, problems);
+        read_uncertain_journal(files, problems);
     return TY_OK;
 }
 
@@ -442,11 +442,11 @@ ty_status image_salvage(const char *path, const ty_open_options &options, const 
     report->kind = ty_kind(header.kind);
     report->base = reinterpret_cast<void *>(header.base);
     report->limit_bytes = header.limit_bytes;
-    report->header_doubtful = files.doubtful;
+    report->header_doubtful = files.uncertain;
     report->image_epoch = header.epoch;
     report->durable_epoch = header.durable_epoch;
     report->epoch = newest ? newest->epoch : header.epoch;
-    report->closed = !files.doubtful && header.state == uint32_t(image_state::closed);
+    report->closed = !files.uncertain && header.state == uint32_t(image_state::closed);
     report->state = state_of(files);
     ty_status status = make_image(files, out_path, problems, *report);
     report->several_moments = may_be_mixed(files) || report->later_pages != 0;

@@ -68,7 +68,7 @@ ty_status read_slots(const image_side_record_slots &slots, uint32_t side_record,
                 "(taiyen repair), which is published under another name");
 }
 
-// The caller has the file's turn. I25: a side record in doubt is overwritten in place, and the other slot is durable
+// The caller has the file's turn. I25: an unflushed side record is overwritten in place, and the other slot is durable
 // meanwhile.
 ty_status write_slot(image_side_record_slots &slots, uint32_t side_record, const void *bytes, size_t size) {
     image_side_record_slots::state &state = slots.side_records[side_record];
@@ -90,8 +90,8 @@ ty_status write_slot(image_side_record_slots &slots, uint32_t side_record, const
     next.side_record = side_record;
     next.bytes = uint32_t(size);
     memcpy(next.heap_identity, slots.heap, sizeof next.heap_identity);
-    next.number =
-        state.number + (state.in_doubt && !fault("both_slots_of_a_side_record_in_doubt") ? side_record_slot_count : 1);
+    next.number = state.number +
+                  (state.unflushed && !fault("both_slots_of_a_side_record_unflushed") ? side_record_slot_count : 1);
     memcpy(next.content, bytes, size);
     next.checksum = checksum_of(next);
     memcpy(page.bytes, &next, sizeof next);
@@ -108,7 +108,7 @@ ty_status flush_side_records(image_side_record_slots &slots, image_side_record_s
     if (ty_status status = slots.image.flush())
         return status;
     state.durability_known = true;
-    state.in_doubt = false;
+    state.unflushed = false;
     return TY_OK;
 }
 

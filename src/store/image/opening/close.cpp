@@ -39,7 +39,7 @@ ty_status holds_data(const image &im, const free_ranges::range &range, bool *hol
 // Rewrites checksums that a dead process, or a failed close, may have left half-written, durably, before a header says
 // that the heap was closed: scrub then treats a damaged one as damage.
 ty_status make_sums_durable(image &im) {
-    if (!im.sums_in_doubt)
+    if (!im.sums_may_be_torn)
         return TY_OK;
     page_sums sums;
     if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
@@ -48,7 +48,7 @@ ty_status make_sums_durable(image &im) {
         return status;
     if (ty_status status = flush_image(im.backing, im.header))
         return status;
-    im.sums_in_doubt = false;
+    im.sums_may_be_torn = false;
     return TY_OK;
 }
 
@@ -73,7 +73,7 @@ ty_status punch_free_pages(image &im) {
         if (!holds)
             continue;
         free_pages.items[kept++] = free_pages.items[i];
-        im.sums_in_doubt = true;
+        im.sums_may_be_torn = true;
         if (ty_status status = sums.clear_range(free_pages.items[i].first, free_pages.items[i].count))
             return status;
     }
@@ -82,7 +82,7 @@ ty_status punch_free_pages(image &im) {
     ty_status status = sums.write();
     if (status || (status = flush_image(im.backing, im.header)))
         return status;
-    im.sums_in_doubt = false;
+    im.sums_may_be_torn = false;
     for (size_t i = 0; i < kept; ++i) {
         const free_ranges::range &range = free_pages.items[i];
         status = im.backing.punch(image_pages_offset + range.first * page_bytes, range.count * page_bytes);

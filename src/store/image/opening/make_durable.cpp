@@ -44,7 +44,7 @@ ty_status copy_in_journal(const storage_file &journal, uint64_t from, uint64_t t
 
 // What the previous process wrote may not be durable, and what it erased may come back: a batch of which no chunk is
 // left here, but which the disk still has.
-bool journal_in_doubt(const image &im, const batch_list &batches) {
+bool journal_unflushed(const image &im, const batch_list &batches) {
     return !known_durable(im, batches) ||
            (im.header.current.state != uint32_t(image_state::closed) && !fault("removed_batch_not_made_durable"));
 }
@@ -61,7 +61,7 @@ ty_status make_name_durable(const image &im) {
 // I3 for the newest epoch: it is durable before anything is built on it. A header that a power cut tore is rewritten:
 // the other one was durable then.
 ty_status make_journal_durable(image &im, const batch_list &batches) {
-    if (im.journal.is_open() && journal_in_doubt(im, batches) &&
+    if (im.journal.is_open() && journal_unflushed(im, batches) &&
         !(fault("open_does_not_flush_the_journal") && batches.first))
         if (ty_status status = im.journal.flush())
             return status;
@@ -113,13 +113,13 @@ ty_status renew_batches(image &im, batch_list &batches) {
 }
 
 // I2 for the header (it is durable before the other one is overwritten); and I6 for a creation whose end no process
-// saw. A header whose flush failed, in a process that then died, stays in doubt whatever is flushed: so it is
+// saw. A header whose flush failed, in a process that then died, stays unflushed whatever is flushed: so it is
 // rewritten, to its own slot, while the other one is still as it was.
 ty_status make_image_durable(image &im, bool other_slot_damaged) {
     image_header &header = im.header.current;
     bool opened_before = header.number > image_slot_count;
     if (other_slot_damaged) {
-        im.header.in_doubt = true; // the only valid one: the next write, to the other slot, flushes first
+        im.header.unflushed = true; // the only valid one: the next write, to the other slot, flushes first
     } else {
         header.number -= 1;
         // Both headers of a closed archive heap say the same: the other one is durable and suffices, and the slot of

@@ -103,7 +103,7 @@ ty_status open_files(image &im, image_opening &state) {
     if (ty_status status = im.read_only ? TY_OK : check_counters(im, state))
         return status;
     im.head = state.journal.head;
-    im.sums_in_doubt = !closed;
+    im.sums_may_be_torn = !closed;
     state.report.found = classify_files(header, state.journal.scan, state.options.mode == TY_OPEN_COPY);
     state.report.image_epoch = header.epoch;
     return TY_OK;
@@ -213,17 +213,17 @@ ty_status change_header(image &im, image_opening &state) {
     return write_header_twice(im.backing, im.header);
 }
 
-// A missing journal or log is created before anything else: the older header may need one, and the newer one is in
-// doubt while it is written again. The newer one says that none is needed; until a file exists, it must stay (I3). A
-// recreated log is not the one that the older header names: then that header is written first (change_header).
+// A missing journal or log is created before anything else: the older header may need one, and the newer one is
+// unflushed while it is written again. The newer one says that none is needed; until a file exists, it must stay (I3).
+// A recreated log is not the one that the older header names: then that header is written first (change_header).
 ty_status make_files_durable(image &im, image_opening &state) {
     const uint64_t named_log = im.header.current.log_identity;
     const bool replaces_log = named_log && state.log.identity && named_log != state.log.identity;
     bool made = false;
     if (ty_status status = make_name_durable(im))
         return status;
-    if ((replaces_log && !fault("log_made_anew_beside_a_header_in_doubt")) ||
-        (state.journal.missing && !fault("journal_made_anew_beside_a_header_in_doubt")))
+    if ((replaces_log && !fault("log_made_anew_beside_an_unflushed_header")) ||
+        (state.journal.missing && !fault("journal_made_anew_beside_an_unflushed_header")))
         if (ty_status status = flush_image(im.backing, im.header))
             return status;
     if (state.journal.missing)

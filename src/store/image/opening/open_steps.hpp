@@ -75,7 +75,7 @@ ty_status make_journal_durable(image &im, const batch_list &batches);
 // is open.
 ty_status make_name_durable(const image &im);
 ty_status make_image_durable(image &im, bool other_slot_damaged);
-// After both: rewrites what a flush alone may not make durable. A write that a failed flush covered stays in doubt
+// After both: rewrites what a flush alone may not make durable. A write that a failed flush covered stays unflushed
 // whatever is flushed later, and the process that saw the failure may have died. So unless the header names the newest
 // batch as durable, all batches are written again, beside the old ones, which stay unchanged until both headers name
 // the new place. Where the disk has no room for that, the flush must do. O(bytes of the batches).

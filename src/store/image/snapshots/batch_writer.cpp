@@ -395,7 +395,7 @@ ty_status flush_batch(image &im) {
     const uint64_t end = im.writer.allocated_end;
     journal_header next = im.head.header;
     if (end <= next.size_bytes && next.previous.number == 0 &&
-        (!im.head.in_doubt || fault("journal_header_in_doubt_stays")))
+        (!im.head.write_failed || fault("unflushed_journal_header_stays")))
         return im.journal.flush();
     if (end > im.head.sized_bytes) { // I9: a header that survives a power cut must not cover bytes that do not
         if (ty_status status = im.journal.flush())

@@ -66,7 +66,7 @@ struct image : heap_image {
     bool open_prepared;      // the journal names this open, and so does a log
     bool log_is_new;         // before this open the image named no log, or another one
     uint32_t chunk_pages;    // pages of a chunk at most; set at open
-    bool sums_in_doubt;      // the image's page checksums may be torn; read and written where `header` is
+    bool sums_may_be_torn;   // the image's page checksums may be torn; read and written where `header` is
 
     os::mutex control{os::lock_rank::image};
     bool tracking; // from here: guarded by control

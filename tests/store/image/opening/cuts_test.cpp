@@ -1,7 +1,7 @@
 // Goal: whenever the power fails, the heap opens, with the content of the last acknowledged snapshot or a later one.
 // Method: short lives of a heap on a simulated disk, each with what is rare in random ones: processes that die before a
 // flush, raises, a full disk. Each is cut before each of its events, in each way, and between the writes of headers as
-// often as elsewhere. What was a process's death in a life is no cut: what it left in doubt stays so.
+// often as elsewhere. What was a process's death in a life is no cut: what it left unflushed stays so.
 #include "../support.hpp"
 #include "tests/effort.hpp"
 
@@ -57,7 +57,7 @@ protected:
         begin(); // what a cut finds that came before is no matter of this life any more
     }
 
-    // As a failing disk does it; of the rest of the file, what is in doubt stays so.
+    // As a failing disk does it; of the rest of the file, what is unflushed stays so.
     void damage_durably(const char *path, uint64_t offset) const {
         const ty_storage *s = files->storage();
         ty_file *file = nullptr;

@@ -72,7 +72,7 @@ TEST_F(archive_test, one_that_died_goes_on_to_say_so) {
     disk files;
     ty_heap *heap = make(files);
     write_all(heap, 2);
-    os::sim_set_fault(files.get(), {os::sim_op_flush, 0, true, TY_E_IO}); // so the pages are in doubt
+    os::sim_set_fault(files.get(), {os::sim_op_flush, 0, true, TY_E_IO}); // so the pages are unflushed
     EXPECT_EQ(TY_E_IO, ty_snapshot(heap));
     os::sim_disk *kept = files.cut(os::sim_cut::keep_all), *died[12];
     for (uint64_t seed = 0; seed < 12; ++seed)

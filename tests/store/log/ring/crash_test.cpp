@@ -178,7 +178,7 @@ TEST(crash_test, power_cuts_at_every_event) {
         explore(seed, false);
 }
 
-// Writes fail on the way, leaving in doubt what a later flush does not make durable (L4).
+// Writes fail on the way, leaving unflushed what a later flush does not make durable (L4).
 TEST(crash_test, power_cuts_after_failed_writes) {
     for (uint64_t seed = 101; seed <= 100 + uint64_t(effort(3)) && !HasFailure(); ++seed)
         explore(seed, true);
