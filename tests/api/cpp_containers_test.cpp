@@ -6,6 +6,7 @@
 #include "fixture.hpp"
 #include "tests/shards.hpp"
 
+#include <filesystem>
 #include <map>
 #include <memory_resource>
 #include <set>
@@ -295,8 +296,12 @@ int use_words(const char *path) {
 
 TEST_F(cpp_containers, a_pmr_container_in_another_process) {
     const char *again = getenv("TAIYEN_TEST_PMR");
-    if (again)
-        _exit(use_words(again));
+    if (again) {
+        const int words = use_words(again);
+        heap->close().value();
+        std::filesystem::remove_all(files.path(""));
+        _exit(words);
+    }
     std::string path = files.path("words.ty");
     for (int expected : {0, 1, 2, 2}) {
         pid_t child = fork();
