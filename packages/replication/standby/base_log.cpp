@@ -91,7 +91,7 @@ ty_status base_writer::answers(uint64_t wanted) {
 ty_status base_writer::begin(const char *name) {
     owned_message newest;
     bool found = false;
-    if (ty_status status = newest_message(engine_, TY_ENGINE_BASES, &newest, &found))
+    if (ty_status status = newest_of_bases(engine_, &newest, &found))
         return status;
     if (ty_status status = newest_base(engine_, true, &complete_, &has_complete_))
         return status;
@@ -101,9 +101,9 @@ ty_status base_writer::begin(const char *name) {
     header.term = of.term;
     header.replication = of.replication;
     header.begun_term = of.begun_term;
+    header.begun_lsn = of.begun_lsn;
     memcpy(header.owner, of.owner, sizeof header.owner);
     header.position = of.position;
-    header.timeline_lsn = of.timeline_lsn;
     header.timeline = of.timeline;
     header.previous = 0;
     header.known_at = newest.read.at;

@@ -125,9 +125,9 @@ message_header header_after(const message_header &before, message_kind kind) {
     header.term = before.term;
     header.replication = before.replication;
     header.begun_term = before.begun_term;
+    header.begun_lsn = before.begun_lsn;
     memcpy(header.owner, before.owner, sizeof header.owner);
     header.position = before.position;
-    header.timeline_lsn = before.timeline_lsn;
     header.timeline = before.timeline;
     return header;
 }
@@ -161,14 +161,13 @@ std::vector<uint8_t> message_of(const message_header &header, const void *payloa
 namespace {
 
 // A refused message may stand in the bases' log all the same: it is void, and what it says of others is out of date. So
-// a base is complete if its messages are adjacent in the log.
+// a base is complete if its messages are adjacent in the log. ST6: one that cannot be read belongs to no base.
 struct base_search {
     uint64_t until;
     uint64_t at = 0;       // of the last message
     uint64_t begin = 0;    // of the base that the last message belongs to; 0: it is void
     uint64_t number = 0;   // of the last message
     uint64_t complete = 0; // where the newest complete base begins
-    common::kept_failure failed;
 
     void look_at(const message &one) {
         const message_header &header = one.header;
@@ -186,11 +185,12 @@ struct base_search {
     static bool take(const void *bytes, size_t size, uint64_t position, void *context) {
         auto &self = *static_cast<base_search *>(context);
         message one;
-        if (ty_status status = read_message(bytes, size, position, TY_ENGINE_BASES, &one))
-            self.failed.keep(status);
-        else
-            self.look_at(one);
-        return !self.failed.status && self.at < self.until;
+        if (read_message(bytes, size, position, TY_ENGINE_BASES, &one)) {
+            one = {};
+            one.at = position;
+        }
+        self.look_at(one);
+        return self.at < self.until;
     }
 };
 
@@ -205,8 +205,6 @@ ty_status search_bases(const ty_engine &engine, uint64_t until, uint64_t *comple
         const uint64_t before = search.at;
         if (ty_status status =
                 engine.read(engine.context, TY_ENGINE_BASES, before, answer_ms, base_search::take, &search))
-            return status;
-        if (ty_status status = search.failed.restore())
             return status;
         if (search.at == before)
             return refuse_silence();
@@ -224,11 +222,11 @@ ty_status is_in_place(const ty_engine &engine, const message &end, bool *is) {
     *is = false;
     if (known == 0 || known >= end.at)
         return TY_OK;
-    if (ty_status status = first_after(engine, TY_ENGINE_BASES, known - 1, answer_ms, &before, &found))
-        return status;
-    if (found)
-        if (ty_status status = first_after(engine, TY_ENGINE_BASES, known, answer_ms, &next, &found))
-            return status;
+    ty_status status = first_after(engine, TY_ENGINE_BASES, known - 1, answer_ms, &before, &found);
+    if (!status && found)
+        status = first_after(engine, TY_ENGINE_BASES, known, answer_ms, &next, &found);
+    if (status)
+        return is_wrong(status) ? TY_OK : status; // the base cannot be read
     if (!found)
         return refuse_silence();
     *is = before.read.at == known && before.read.header.number == end.header.number - 1 && next.read.at == end.at &&
@@ -236,10 +234,23 @@ ty_status is_in_place(const ty_engine &engine, const message &end, bool *is) {
     return TY_OK;
 }
 
+} // namespace
+
+ty_status newest_of_bases(const ty_engine &engine, owned_message *newest, bool *found) {
+    const ty_status status = newest_message(engine, TY_ENGINE_BASES, newest, found);
+    if (!is_wrong(status) || taiyen::detail::fault("unreadable_message_ends_the_bases"))
+        return status;
+    *newest = {};
+    *found = true;
+    return engine.newest(engine.context, TY_ENGINE_BASES, &newest->read.at);
+}
+
+namespace {
+
 // ST6: a base without its last message does not count.
 ty_status read_newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
     owned_message newest;
-    if (ty_status status = newest_message(engine, TY_ENGINE_BASES, &newest, found))
+    if (ty_status status = newest_of_bases(engine, &newest, found))
         return status;
     if (!*found)
         return TY_OK;

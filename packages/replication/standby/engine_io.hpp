@@ -42,6 +42,9 @@ uint64_t random_session();
 // The newest message, whether it counts or not. *found: false if the log never had one.
 ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_message *newest, bool *found);
 
+// The same of the bases. ST6: one that cannot be read counts as void: it has nothing but its position.
+ty_status newest_of_bases(const ty_engine &engine, owned_message *newest, bool *found);
+
 // The first message of the newest complete base. *found: false if the log has none. searches: also where the newest
 // message is not a base's last one; then the whole log is read.
 ty_status newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found);

@@ -99,7 +99,8 @@ private:
     uint64_t durable_ms_ = 0;
 };
 
-// Begins a term with a heap that is a primary already, where the engine lacks what the heap has, or lost messages.
+// Begins a term with a heap that is a primary already, where the engine lacks what the heap has, or lost messages
+// (new_term.cpp).
 ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *term);
 
 } // namespace taiyen::standby

@@ -47,8 +47,8 @@ struct message_header {
     uint8_t owner[16];    // the identity of the term's primary
     uint64_t replication; // a random number, made with the first term: the same in each later term, in any engine
     uint64_t begun_term;  // the last term that was begun without all that was before it (ty_publish_new_term); 0: none
+    uint64_t begun_lsn;   // up to here transactions had been acknowledged to the heap that began it
     ty_feed_position position;
-    uint64_t timeline_lsn;  // LSN of the position where the timeline began
     uint64_t timeline;      // number of the message that began it; of a term: of the last one that its writer knew
     uint64_t begin;         // base: the engine's position of its first message; in that message 0
     uint64_t records_at;    // base: the engine's position, in the other log, after which the records that it needs come
@@ -107,6 +107,10 @@ inline tail tail_at(const message_header &header, uint64_t at) {
 // ST23: it does not if a timeline began that its writer did not know.
 ty_status classify(const message &one, tail *last, bool *counts);
 
+// ST4: whether records lead from a base to the newest message: both are of one term, and of one timeline.
+inline bool leads_to(const message_header &base, const message_header &newest) {
+    return base.replication == newest.replication && base.term == newest.term && base.timeline == newest.timeline;
+}
 inline bool begins_term(const message_header &header) {
     return header.kind == uint32_t(message_kind::term) || header.kind == uint32_t(message_kind::take_over);
 }

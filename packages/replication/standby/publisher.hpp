@@ -22,10 +22,8 @@ struct in_flight {
 
 // Records without a gap, in one session.
 struct timeline_of_records {
-    uint64_t number = 0; // changes with each timeline and each session
-    uint64_t lsn = 0;    // the transaction after which it begins
-    uint64_t log_identity = 0;
-    uint8_t heap_identity[16] = {};
+    uint64_t number = 0;    // changes with each timeline and each session
+    message_header begun{}; // its first message, or a later one
 };
 
 } // namespace taiyen::standby
@@ -61,7 +59,7 @@ private:
     ty_status begin_timeline(const ty_feed_position &at);
     ty_status gather(bool *more);
     ty_status read();
-    void set_timeline(uint64_t lsn);
+    void set_timeline(const taiyen::standby::message_header &begun);
     static bool take(const ty_feed_record *record, void *context);
     ty_status take(const ty_feed_record &record);
     ty_status put_parts(const ty_feed_record &record);

@@ -51,7 +51,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     if (ty_status status = newest_position(engine, &at, &any))
         return status;
     const message_header &base = begin.read.header, &now = at.newest.read.header;
-    if (!found || !any || !same_owner(base.owner, now.owner) || now.timeline_lsn > base.position.lsn)
+    if (!found || !any || !leads_to(base, now))
         return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
                     "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
     if (std::FILE *there = std::fopen(heap_path, "r")) { // its state must not be lost
@@ -68,6 +68,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     memcpy(state.owner, base.owner, sizeof state.owner);
     state.replication = base.replication;
     state.begun_term = base.begun_term;
+    state.begun_lsn = base.begun_lsn;
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;
     if (ty_status status = folder.write(state)) // before the heap, which is of no use without it
@@ -147,6 +148,7 @@ ty_status ty_standby::open() {
         status = ty_replica_begin(heap_, &state_.position, nullptr, &replica_);
     if (status)
         return refuse_primary(status);
+    whole_ = state_;
     durable_ = state_.position;
     saved_ms_ = now_ms();
     report_.term = state_.last.term;
@@ -210,6 +212,13 @@ ty_status ty_standby::take_timeline(const message &one) {
         "has what they have");
 }
 
+void ty_standby::taken(uint64_t at, const tail &last) {
+    state_.last = last;
+    state_.records_at = at;
+    if (parts_.empty() || taiyen::detail::fault("standby_goes_on_within_a_record"))
+        whole_ = state_;
+}
+
 // ST1, ST2: a message is used only if it is whole and follows the one it names, and its records lead to its position.
 // ST5: after a term begins, lower ones do not count.
 ty_status ty_standby::take(const message &one) {
@@ -220,13 +229,13 @@ ty_status ty_standby::take(const message &one) {
     if (ty_status status = classify(one, &last, &counts))
         return status;
     if (!counts) {
-        state_.records_at = one.at;
-        state_.last = last;
+        taken(one.at, last);
         return TY_OK;
     }
     if (header.replication != state_.replication)
         return damaged(one.at, "it is of another replication than those before it");
     state_.begun_term = header.begun_term;
+    state_.begun_lsn = header.begun_lsn;
     if (begins_term(header) && !taiyen::detail::fault("owner_of_a_term_not_taken"))
         memcpy(state_.owner, header.owner, sizeof state_.owner);
     else if (!same_owner(header.owner, state_.owner))
@@ -244,8 +253,7 @@ ty_status ty_standby::take(const message &one) {
         status = refuse_position(one.at);
     if (status)
         return status;
-    state_.last = last;
-    state_.records_at = one.at;
+    taken(one.at, last);
     heard_ = true;
     report_.silent_ms = 0;
     report_.messages += 1;
@@ -425,14 +433,13 @@ ty_status ty_standby::save() {
         return status;
     report_.durable_lsn = durable_.lsn;
     saved_ms_ = now_ms();
-    if ((!parts_.empty() && !taiyen::detail::fault("standby_goes_on_within_a_record")) ||
-        !same_position(durable_, state_.position))
+    if (!same_position(durable_, whole_.position))
         return TY_OK;
-    standby_state kept = state_;
+    standby_state kept = whole_;
     kept.position = durable_;
     if (ty_status status = folder_.write(kept))
         return status;
-    unsaved_ = false;
+    unsaved_ = !parts_.empty();
     return TY_OK;
 }
 
@@ -460,9 +467,9 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t after, uint64_t *at
     header.term = state_.last.term + 1;
     header.replication = state_.replication;
     header.begun_term = state_.begun_term;
+    header.begun_lsn = state_.begun_lsn;
     memcpy(header.owner, identity_, sizeof header.owner);
     header.position = durable_;
-    header.timeline_lsn = durable_.lsn;
     header.session = random_session();
     header.known_at = state_.last.at;
     return append_one(engine_, TY_ENGINE_RECORDS, header.term, after, message_of(header), at);
@@ -512,6 +519,21 @@ ty_status ty_standby::end_promotion() {
     return finish();
 }
 
+// ST24: who lacks what was acknowledged before a new term stays a standby. ST25: the position is durable before the
+// term: whoever was the primary may trim what is before it, and nobody else can end this promotion.
+ty_status ty_standby::prepare_term() {
+    if (state_.position.lsn < state_.begun_lsn && !taiyen::detail::fault("promoted_without_what_a_new_term_has"))
+        return fail(
+            TY_E_NOT_FOUND,
+            "promote a standby: its primary began term " + std::to_string(state_.begun_term) +
+                " with transactions up to " + std::to_string(state_.begun_lsn) +
+                ", of which the server lost some; this standby has them up to " + std::to_string(state_.position.lsn),
+            path_,
+            "publish the primary, put a base (taiyen publish --base), make a new standby, and keep the files of "
+            "this one until that has what they have");
+    return taiyen::detail::fault("term_before_the_position_is_durable") ? TY_OK : save();
+}
+
 ty_status ty_standby::promote() {
     if (!replica_) // finish() failed
         return promoted_ ? folder_.remove() : finish();
@@ -519,6 +541,8 @@ ty_status ty_standby::promote() {
     if (ty_status status = prepare_promotion())
         return status;
     if (may_begin_term()) {
+        if (ty_status status = prepare_term())
+            return status;
         if (ty_status status = begin_term(message_kind::term, TY_ENGINE_ANYWHERE, &at))
             return status;
         if (ty_status status = taiyen::detail::fault("promoted_before_the_term_is_read") ? TY_OK : catch_up(at))
@@ -544,6 +568,8 @@ ty_status ty_standby::take_over() {
     if (may_begin_term()) {
         if (silent == 0 || report_.messages != heard)
             return refuse();
+        if (ty_status status = prepare_term())
+            return status;
         if (ty_status status = begin_term(message_kind::take_over, state_.records_at, &at))
             return status == TY_E_MISMATCH ? refuse() : status;
         if (ty_status status = catch_up(at))

@@ -19,11 +19,12 @@ struct standby_state {
     uint8_t owner[16];
     uint64_t replication;
     uint64_t begun_term; // as in messages
-    uint64_t checksum;   // of all bytes before it
+    uint64_t begun_lsn;
+    uint64_t checksum; // of all bytes before it
 };
 inline constexpr uint64_t state_magic = 0x73796264'6e617473; // "standbys"
 inline constexpr uint32_t state_version = 1;
-static_assert(sizeof(standby_state) == 120 + sizeof(ty_feed_position));
+static_assert(sizeof(standby_state) == 128 + sizeof(ty_feed_position));
 
 // The state, in a folder of its own, which one process at a time holds.
 class state_folder {
@@ -73,11 +74,13 @@ private:
     ty_status read_last();
     ty_status read_on(uint32_t timeout_ms);
     void go_back();
+    void taken(uint64_t at, const taiyen::standby::tail &last);
     ty_status listen(uint64_t waited_ms);
     ty_status catch_up(uint64_t to);
     ty_status prepare_promotion();
     ty_status refuse_primary(ty_status why);
     bool may_begin_term() const;
+    ty_status prepare_term();
     ty_status begin_term(taiyen::standby::message_kind kind, uint64_t after, uint64_t *at);
     ty_status end_promotion();
     ty_status finish();
@@ -89,6 +92,7 @@ private:
     taiyen::standby::heap_memory memory_;
     taiyen::standby::state_folder folder_;
     taiyen::standby::standby_state state_{}; // of the last message taken; its position is not sealed
+    taiyen::standby::standby_state whole_{}; // the last one between records
     uint8_t identity_[16] = {};
     ty_replica *replica_ = nullptr;
     std::vector<ty_feed_record> records_;

@@ -268,8 +268,8 @@ TY_API TY_CHECKED ty_status ty_publish_base(const char *heap_path, const ty_engi
  * are not in the new term. Publishers of the heap then continue, and need a new base; heaps and standbys of lower terms
  * are refused from then on. *term: may be NULL. Errors: TY_E_EXISTS (the engine already has it as the primary: nothing
  * to do), TY_E_NOT_FOUND (it has never published, or is a standby: ty_standby_promote), TY_E_MISMATCH (it was
- * superseded), TY_E_DAMAGED (the log is of another replication), TY_E_BUSY (another heap began a term at the same
- * time), those of the engine and of ty_publisher_wait. If the engine does not answer, the term may have begun.
+ * superseded), TY_E_DAMAGED (the log is of another replication), TY_E_BUSY (others write to the log at
+ * the same time), those of the engine and of ty_publisher_wait. If the engine does not answer, the term may have begun.
  * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_publish_new_term(const char *heap_path, const ty_engine *engine,
                                                 const struct ty_open_options *open, uint64_t *term);
@@ -337,7 +337,8 @@ TY_API TY_CHECKED ty_status ty_standby_step(ty_standby *standby, uint32_t timeou
  * the old primary's messages are refused. If the engine does not answer, it returns, and may be called again, also by
  * another process; the new term may then have begun or not. After TY_OK the standby can only be closed. A transaction
  * that the primary had prepared, and whose outcome is not in the engine, is rolled back.
- * Errors: those of ty_standby_step, of the engine and of ty_promote. */
+ * Errors: TY_E_NOT_FOUND (as in ty_standby_step; or it lacks what had been acknowledged before a ty_publish_new_term),
+ * those of ty_standby_step, of the engine and of ty_promote. */
 TY_API TY_CHECKED ty_status ty_standby_promote(ty_standby *standby, ty_standby_report *report);
 
 /* As ty_standby_promote, for a primary that is silent (silent_ms is not 0): the new term begins only if the engine has,

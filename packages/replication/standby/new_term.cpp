@@ -1,0 +1,212 @@
+// A new term of a heap that is a primary: docs/design/standby.md, "What a heap remembers".
+#include "fencing.hpp"
+
+#include <algorithm>
+#include <taiyen/fault.hpp>
+
+namespace taiyen::standby {
+
+namespace {
+
+constexpr const char *new_term_call = "begin a new term";
+constexpr int tries_max = 8; // other writers may come first
+
+// What a log shows where messages that count are missing or cannot be read. A term is void, or its promotion never
+// ended, unless its heap has published since: it supersedes nobody, but its number is not used again.
+struct broken_log {
+    uint64_t until;
+    records_end *at;
+    uint64_t readable_at = 0; // of the last message, unless that one cannot be read
+    uint64_t term = 0;        // the highest
+
+    static bool take(const void *bytes, size_t size, uint64_t position, void *context) {
+        auto &self = *static_cast<broken_log *>(context);
+        owned_message &newest = self.at->newest;
+        message one;
+        self.at->end_at = position;
+        const bool is_readable = read_message(bytes, size, position, TY_ENGINE_RECORDS, &one) == TY_OK;
+        self.readable_at = is_readable ? position : 0;
+        if (!is_readable)
+            return position < self.until;
+        self.term = std::max(self.term, one.header.term);
+        const bool is_unfinished =
+            begins_term(one.header) && !taiyen::detail::fault("unfinished_term_in_a_broken_log_supersedes");
+        if (!is_unfinished && one.header.term >= newest.read.header.term) {
+            newest.read = one;
+            newest.read.payload = nullptr;
+        }
+        return position < self.until;
+    }
+};
+
+ty_status read_broken(const ty_engine &engine, broken_log *log) {
+    *log->at = {};
+    if (ty_status status = engine.newest(engine.context, TY_ENGINE_RECORDS, &log->until))
+        return status;
+    while (log->at->end_at < log->until) {
+        const uint64_t before = log->at->end_at;
+        if (ty_status status = engine.read(engine.context, TY_ENGINE_RECORDS, before, answer_ms, broken_log::take, log))
+            return status;
+        if (log->at->end_at == before)
+            return fail(TY_E_IO, "read the engine's messages: they do not come", "", "try again");
+    }
+    return TY_OK;
+}
+
+ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_feed_position *base) {
+    ty_feed_options options = TY_FEED_OPTIONS_INIT;
+    ty_feed *feed = nullptr;
+    options.open = open;
+    if (ty_status status = ty_feed_open(heap_path, &options, &feed))
+        return status;
+    const ty_status status = ty_feed_base(feed, base);
+    ty_feed_close(feed);
+    return status;
+}
+
+class new_term {
+public:
+    new_term(const char *heap_path, const ty_engine &engine)
+        : path_(heap_path), engine_(engine), memory_(path_, engine) {}
+    ty_status open(const ty_open_options *open);
+    ty_status begin(uint64_t *term);
+
+private:
+    ty_status look();
+    ty_status check() const;
+    ty_status put(message_kind kind);
+    ty_status see();
+
+    std::string path_;
+    const ty_engine &engine_;
+    heap_memory memory_;
+    ty_feed_position base_{};
+    records_end at_;
+    bool is_broken_ = false;
+    finding found_;
+    uint64_t known_at_ = 0; // the engine's position of a message that the next one may name
+    uint64_t term_ = 0;     // the highest that the log has, or the heap knows
+    term_memory begun_{};
+};
+
+ty_status new_term::open(const ty_open_options *open) {
+    if (ty_status status = memory_.open(open))
+        return status;
+    if (ty_status status = memory_.read(new_term_call))
+        return status;
+    if (ty_status status = heap_base(path_.c_str(), open, &base_))
+        return status;
+    const term_memory known = memory_.known();
+    if (known.replication == 0 || !same_owner(known.owner, base_.heap_identity))
+        return fail(TY_E_NOT_FOUND, std::string(new_term_call) + ": this heap is no primary", path_,
+                    "promote a standby (taiyen promote, ty_standby_promote)");
+    return TY_OK;
+}
+
+ty_status new_term::look() {
+    bool any = false;
+    const term_memory known = memory_.known();
+    ty_status status = newest_position(engine_, &at_, &any);
+    is_broken_ = is_wrong(status) && !taiyen::detail::fault("broken_log_ends_its_primary");
+    known_at_ = at_.newest.read.at;
+    term_ = at_.newest.read.header.term;
+    if (is_broken_) {
+        broken_log log{0, &at_};
+        status = read_broken(engine_, &log);
+        known_at_ = log.readable_at;
+        term_ = log.term;
+        any = at_.newest.read.header.number != 0;
+    }
+    if (status)
+        return status;
+    term_ = std::max(term_, known.term);
+    if ((status = compare(engine_, known, base_.heap_identity, at_, any, &found_)))
+        return status;
+    const bool was_mine = begun_.term && at_.newest.read.header.term == begun_.term; // others came after it
+    if ((is_broken_ || was_mine) && found_.is == standing::goes_on)
+        found_.is = standing::behind;
+    return TY_OK;
+}
+
+ty_status new_term::check() const {
+    return found_.is == standing::goes_on ? fail(TY_E_EXISTS,
+                                                 std::string(new_term_call) + ": this heap is the primary, of term " +
+                                                     std::to_string(at_.newest.read.header.term),
+                                                 path_, "publish it (ty_publisher_open, taiyen publish)")
+                                          : TY_OK;
+}
+
+// Right after the last message that was read: a promotion that came since must not be superseded. Leads to the message
+// as the newest one.
+ty_status new_term::put(message_kind kind) {
+    const term_memory known = memory_.known();
+    message_header header = header_after(at_.newest.read.header, kind);
+    header.term = term_ + 1;
+    header.replication = known.replication;
+    header.begun_term = header.term;
+    header.begun_lsn = known.lsn;
+    memcpy(header.owner, base_.heap_identity, sizeof header.owner);
+    header.position = base_;
+    header.session = random_session();
+    header.known_at = known_at_;
+    begun_.term = header.term;
+    const bool anywhere = taiyen::detail::fault("new_term_after_anything");
+    if (anywhere)
+        header.kind = uint32_t(message_kind::term);
+    const std::vector<uint8_t> bytes = message_of(header);
+    if (ty_status status = append_one(engine_, TY_ENGINE_RECORDS, header.term,
+                                      anywhere ? TY_ENGINE_ANYWHERE : at_.end_at, bytes, &known_at_))
+        return status;
+    memcpy(&at_.newest.read.header, bytes.data(), sizeof header);
+    at_.newest.read.at = at_.end_at = known_at_;
+    term_ = header.term;
+    begun_ = memory_of(at_.newest.read.header, known_at_);
+    begun_.lsn = known.lsn;
+    return TY_OK;
+}
+
+// Whether the log begins the term.
+ty_status new_term::see() {
+    bool any = false;
+    if (ty_status status = newest_position(engine_, &at_, &any))
+        return status;
+    const message_header &newest = at_.newest.read.header;
+    return any && newest.term == begun_.term && same_owner(newest.owner, begun_.owner) ? TY_OK : TY_E_MISMATCH;
+}
+
+ty_status new_term::begin(uint64_t *term) {
+    ty_status status = TY_E_MISMATCH;
+    standing first{};
+    for (int tries = 0; status == TY_E_MISMATCH && tries < tries_max; tries++) {
+        if ((status = look()) || (status = check()))
+            return status;
+        first = tries ? first : found_.is; // it may have changed: then the operator decides again
+        if (found_.is != first || (first != standing::behind && first != standing::split))
+            return memory_.refuse(new_term_call, found_, at_.newest.read.header);
+        // A reader must not need what is missing: so in a broken log a first term comes before, which the second one
+        // names.
+        status = is_broken_ ? put(message_kind::term) : TY_OK;
+        if (!status)
+            status = put(message_kind::take_over);
+        if (!status)
+            status = see();
+    }
+    if (status == TY_E_MISMATCH)
+        return fail(TY_E_BUSY, std::string(new_term_call) + ": others write to the server meanwhile", path_,
+                    "end them, and try again");
+    if (!status)
+        status = memory_.keep(begun_);
+    if (!status && term)
+        *term = begun_.term;
+    return status;
+}
+
+} // namespace
+
+ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *term) {
+    new_term one(heap_path, engine);
+    const ty_status status = one.open(open);
+    return status ? status : one.begin(term);
+}
+
+} // namespace taiyen::standby
