@@ -86,7 +86,7 @@ void wall_in(ty_heap *heap, char *block) {
     size_t bytes = ty_usable_size(block);
     ty_status status = ty_alloc_at(heap, block + bytes, page);
     if (status != TY_E_EXISTS)
-        check(status, "cannot put a block after another");
+        check(status, "cannot put a block right after another");
 }
 
 struct moved {

@@ -75,7 +75,7 @@ std::vector<double> thrash_a_heap(const thrash_plan &plan) {
     check(ty_heap_verify(heap_allocator::heap, nullptr, nullptr), "the heap is damaged after the thrash");
     ty_heap_stats empty = stats_of(heap_allocator::heap);
     if (empty.live_blocks != 0)
-        throw std::runtime_error("blocks are left after the thrash");
+        throw std::runtime_error("blocks are left behind the thrash");
     return {availability, static_cast<double>(empty.free_extents)};
 }
 

@@ -1,5 +1,5 @@
 // The block in which a heap records its groups: for each, its heaps, and the last distributed transaction that it has
-// committed. It is an ordinary block after a root, changed by transactions: so a distributed transaction's number is
+// committed. It is an ordinary block at a root, changed by transactions: so a distributed transaction's number is
 // in the heap if and only if the distributed transaction's other changes are.
 #include "dtxn.hpp"
 

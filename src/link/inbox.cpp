@@ -1,4 +1,4 @@
-// The messages that a heap has taken: a table of sources, in the order of their names, in one block after a root.
+// The messages that a heap has taken: a table of sources, in the order of their names, in one block at a root.
 //
 // OB3: a number is recorded if and only if the one before was, by the transaction that has the message's effect.
 // OB4: what is reported to the sender as taken is durable here. Otherwise the sender would forget what a crash takes

@@ -1,4 +1,4 @@
-// Messages that leave a heap: a ring of them in one block after a root, changed by transactions as the program's own
+// Messages that leave a heap: a ring of them in one block at a root, changed by transactions as the program's own
 // blocks are. It holds no addresses.
 //
 // OB1: the messages that wait have the consecutive numbers from `first` to before `next`, each within the room and

@@ -39,7 +39,7 @@ ty_status find_after(ty_heap *heap, const char *root, const char *magic, Head **
     ty_block block;
     if (!heap_find_block(heap, address, &block) || block.address != address || block.size_bytes < sizeof(Head) ||
         memcmp(address, magic, 8) != 0)
-        return failure(TY_E_DAMAGED, "look after the root %s: it leads to something else", root)
+        return failure(TY_E_DAMAGED, "look up the root %s: it leads to something else", root)
             .at(image_path(heap))
             .remedy("take the root away, if it is the program's own");
     *head = static_cast<Head *>(address);

@@ -22,7 +22,7 @@ ty_heap *open_heap(const std::string &path, ty_kind kind, ty_status *status) {
     return heap;
 }
 
-// Puts a block after a root, durably.
+// Puts a block at a root, durably.
 ty_status put_block(ty_heap *heap) {
     if (ty_heap_kind(heap) != TY_TRANSACTIONAL) {
         const ty_status status = ty_root_set(heap, "block", ty_alloc_zeroed(heap, 64));

@@ -378,21 +378,24 @@ TEST(metrics_page, looks_are_whole) {
     folder files;
     written_metrics fake(files.path("heap"));
     std::atomic<bool> done{false};
+    std::atomic<uint64_t> written{0};
     std::thread writer([&] {
         for (uint64_t n = 1; !done.load(); ++n) {
             fake.write(n);
+            written = n;
             for (const uint64_t next_ns = taiyen::os::now_ns() + 5000; taiyen::os::now_ns() < next_ns;)
                 continue; // a reader has time for a whole look
         }
     });
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
-    for (int i = 0; i < taiyen::test::effort(2000) && !HasFailure();) {
+    for (uint64_t looks = 0, most = uint64_t(taiyen::test::effort(2000));
+         (looks < most || written < 10 * most) && !HasFailure();) {
         ty_metrics figures{};
         figures.struct_size = sizeof figures;
         if (ty_metrics_read(look.metrics_page, 0, &figures) != TY_OK)
             continue;
-        ++i;
+        ++looks;
         EXPECT_EQ(figures.touched_bytes, figures.looks);
         EXPECT_EQ(figures.lsn, figures.looks);
         EXPECT_EQ(figures.dirty_pages, figures.looks);

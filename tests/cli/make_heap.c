@@ -2,9 +2,9 @@
  *   make_heap PATH close     a snapshot heap, closed in order
  *   make_heap PATH archive   an archive heap, closed in order
  *   make_heap PATH abandoned an archive heap whose process dies
- *   make_heap PATH linked    a snapshot heap with a list of nodes after the root "list", closed in order
+ *   make_heap PATH linked    a snapshot heap with a list of nodes at the root "list", closed in order
  *   make_heap PATH described the same, and it keeps the type descriptors of its nodes
- *   make_heap PATH code      a snapshot heap with ten addresses of a function after the root "calls", closed in order
+ *   make_heap PATH code      a snapshot heap with ten addresses of a function at the root "calls", closed in order
  *   make_heap PATH undo      a snapshot heap with two transactions to undo and one to redo, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log

@@ -77,9 +77,13 @@ struct keeping_heap : memory_heap {
 
 // Page faults of this process so far, without those that read a file.
 inline size_t faults() {
+#if defined(__SANITIZE_THREAD__)
+    return 0; // its shadow memory has page faults of its own
+#else
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     return static_cast<size_t>(usage.ru_minflt);
+#endif
 }
 
 inline void collect_problem(const char *text, void *context) {

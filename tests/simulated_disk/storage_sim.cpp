@@ -1,4 +1,4 @@
-// The simulated disk after the storage table: names, locks, faults, capacity and the program's view.
+// The simulated disk behind the storage table: names, locks, faults, capacity and the program's view.
 // storage_sim_memory.cpp implements mappings, storage_sim_cut.cpp the power cut.
 #include "storage_sim_disk.hpp"
 

@@ -1,4 +1,4 @@
-// A simulated disk after the storage table. Files live in memory (memfd, so that they can be mapped). What is written
+// A simulated disk behind the storage table. Files live in memory (memfd, so that they can be mapped). What is written
 // stays unflushed, sector by sector, until the file is flushed; a power cut then keeps, drops, tears, reorders or
 // trashes it. Every change is recorded as an event, so that an explorer can cut the power at any of them afterwards.
 //

@@ -99,7 +99,7 @@ struct live_file {
     ~live_file();
 };
 
-// The object after a ty_file of the simulated storage.
+// The object behind a ty_file of the simulated storage.
 struct handle {
     file_number file;
     live_file *live;

@@ -1,5 +1,5 @@
 // Goal: whichever system call of the layer fails, the function gives a status with a whole detail, or does without;
-// it leaves no mapping, file descriptor, file or lock after, and the same call succeeds afterwards.
+// it leaves no mapping, file descriptor, file or lock behind, and the same call succeeds afterwards.
 // Method: each function runs again and again; in run n its n-th call of one kind fails, until a run has no such call.
 // The sum over all functions must have failed every kind of call that the seam knows.
 #include "src/os/calls/syscalls.hpp"

@@ -43,8 +43,14 @@ public:
         std::lock_guard guard(lock_);
         im_ = im;
     }
-    uint32_t most_at_once() const { return most_; }
-    uint32_t summed_ahead() const { return summed_ahead_; }
+    uint32_t most_at_once() const {
+        std::lock_guard guard(lock_);
+        return most_;
+    }
+    uint32_t summed_ahead() const {
+        std::lock_guard guard(lock_);
+        return summed_ahead_;
+    }
 
 private:
     bool hold(size_t bytes) {

@@ -227,7 +227,7 @@ TY_API void ty_publisher_close(ty_publisher *publisher);
  * Errors: TY_E_BUSY (not within timeout_ms; UINT32_MAX: for ever, but without a base only for base_ms of the options;
  * the detail says what is missing), and those that end a publisher: TY_E_MISMATCH (another heap is the primary now:
  * this one is superseded, durably; or the engine has another history of this heap), TY_E_DAMAGED (the engine has been
- * after the heap for answer_ms, or is another one, or two heaps are the primary of one term: keep the heap; see
+ * behind the heap for answer_ms, or is another one, or two heaps are the primary of one term: keep the heap; see
  * ty_publish_new_term), those of ty_feed_read except TY_E_NOT_FOUND for a log that was overwritten, TY_E_DAMAGED and
  * TY_E_FORMAT (the engine's newest message is not a valid one), TY_E_UNSUPPORTED and TY_E_PERMISSION of the engine.
  * Thread-safe. */
