@@ -228,7 +228,8 @@ bool code_session::is_new(const os::loaded_object &object) const {
 // Objects that are gone stay in the record: words may point into them, and they may be loaded again. But not where
 // another object lies now.
 ty_status code_session::register_objects(ty_heap *heap) {
-    if (image_kind(heap) == TY_TRANSACTIONAL) // before it waits for threads that wait for this thread's transaction
+    if (image_kind(heap) == TY_TRANSACTIONAL && // before it waits for threads that wait for this thread's transaction
+        !fault("code_registered_within_a_transaction"))
         if (ty_status status = txn_begin_check(heap))
             return status;
     const os::lock_guard alone(image_code_record_lock(heap)); // what is read here is freed by the next registration

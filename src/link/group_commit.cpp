@@ -132,6 +132,10 @@ ty_status flush(ty_group &group, const waiting_thread &own) {
     grouped_batch &batch = g.batches[g.filled];
     g.filled = 1 - g.filled;
     g.lock.unlock();
+    for (bool runs = fault("next_dtxn_of_the_group_waited_for"); runs; os::give_way()) {
+        const os::lock_guard with(g.lock);
+        runs = g.running;
+    }
     const ty_status status = write(group, batch);
     g.lock.lock();
     waiting_threads members = batch.members.take(), lost{};

@@ -123,7 +123,8 @@ PyObject *next_of(iterator *at, heap &of, value key, value item) {
         return load(of, key);
     if (at->what == iterates::values)
         return load(of, item);
-    if (runs_code(key)) { // which may change or free what the item's word leads to
+    if (runs_code(key) &&
+        !fault("key_made_before_its_value_is_read")) { // which may change or free what the item's word leads to
         ref both;
         reader one(of, false);
         {

@@ -345,7 +345,7 @@ ty_status make_durable(txn_runtime &rt, uint64_t lsn) {
         if (!status || log_durable(rt.log) >= lsn)
             return TY_OK;
         if (!log_broken(rt.log))
-            status = status == TY_E_SPACE ? durable_by_snapshot(rt) : status;
+            status = status == TY_E_SPACE && !fault("full_log_not_made_durable") ? durable_by_snapshot(rt) : status;
         else if (!has_own(rt)) // within a transaction there can be no snapshot
             status = snapshots_repair(rt);
         if (status)

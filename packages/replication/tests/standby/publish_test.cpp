@@ -169,7 +169,6 @@ TEST(publish_test, a_gap_is_reported) {
         ASSERT_OK(change(source.heap(), n));
     const uint64_t last = source.last();
     source.close();
-    store.wait_for(TY_ENGINE_RECORDS, store.logs[TY_ENGINE_RECORDS].size());
     EXPECT_EQ(TY_E_BUSY, ty_publisher_wait(first.get(), large, 300));
     report = report_of(first.get());
     EXPECT_LT(0u, report.gaps);

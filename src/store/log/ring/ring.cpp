@@ -160,7 +160,8 @@ void ring_continue(log_ring *r, const stream_position &redo_point, uint64_t lsn)
     r->generation_pending = !fault("old_generation_goes_on_after_a_snapshot");
     r->counted = lsn;
     r->last.store(lsn, std::memory_order_release);
-    r->durable.store(r->one_of_many ? nothing_pending : lsn, std::memory_order_release);
+    if (!fault("snapshot_in_place_of_a_write_not_reported"))
+        r->durable.store(r->one_of_many ? nothing_pending : lsn, std::memory_order_release);
 }
 
 log_metrics ring_metrics(log_ring *r) {

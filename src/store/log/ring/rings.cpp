@@ -54,6 +54,9 @@ uint64_t durable_of_all(log *l) {
     uint64_t durable = log_last(l);
     for (uint32_t p = 0; p < l->count; ++p)
         durable = std::min(durable, l->rings[p].durable.load(std::memory_order_acquire));
+    if (fault("idle_log_stream_holds_all_up"))
+        for (uint32_t p = 0; p < l->count; ++p)
+            durable = std::min(durable, l->rings[p].last.load(std::memory_order_acquire));
     uint64_t seen = l->durable_seen.load(std::memory_order_relaxed);
     while (seen < durable && !l->durable_seen.compare_exchange_weak(seen, durable, std::memory_order_acq_rel))
         ;
