@@ -143,7 +143,7 @@ public:
         ty_feed_options options = TY_FEED_OPTIONS_INIT;
         options.heap = heap.get();
         check(ty_feed_open(path.c_str(), &options, &feed_), "cannot follow a heap");
-        check(ty_feed_base(feed_, &position_), "cannot follow a heap");
+        check(ty_feed_base(feed_, &position_, nullptr), "cannot follow a heap");
         thread_ = std::thread([this] { follow(); });
     }
     ~following() {
@@ -161,7 +161,7 @@ private:
             check(ty_feed_wait(feed_, &position_, 10, &more), "cannot follow a heap");
             const ty_status status = ty_feed_read(feed_, &position_, take, nullptr, nullptr);
             if (status == TY_E_NOT_FOUND) // it fell behind what the log holds
-                check(ty_feed_base(feed_, &position_), "cannot follow a heap");
+                check(ty_feed_base(feed_, &position_, nullptr), "cannot follow a heap");
             else
                 check(status, "cannot follow a heap");
         }

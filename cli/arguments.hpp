@@ -57,6 +57,7 @@ struct request {
     bool receives = false;
     bool only_base = false;
     bool no_base = false;
+    bool takes_back = false;
     bool flushed = false;
     bool ask = false;
     bool commit = false;

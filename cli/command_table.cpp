@@ -75,6 +75,9 @@ const option take_over{"take-over-after",
 const option wait_time{"wait",         0,
                        "TIME",         nullptr,
                        &request::wait, "for the server, and a base or a publisher: 1m if left out; 0: not at all"};
+const option take_back{"take-back", 0,
+                       nullptr,     &request::takes_back,
+                       nullptr,     "also from a heap that superseded this one and published nothing"};
 const option no_base{"no-base",         0,       nullptr,
                      &request::no_base, nullptr, "as the primary, leave it to 'taiyen publish' to put a base"};
 const option server{"server",
@@ -388,7 +391,7 @@ const std::vector<command> all {
          "to. From then on the old primary is refused. 'taiyen standby' is ended before.\n"
          "Then puts a base of it, of which standbys are made, and without which\n"
          "synchronous commits wait. Exit code 3: it cannot become one.",
-         {&server, &credentials, &replicas, &flushed, &wait_time, &no_base, &journal, &log_file},
+         {&server, &credentials, &replicas, &flushed, &wait_time, &take_back, &no_base, &journal, &log_file},
          promote},
 #endif
         {"resolve",

@@ -398,7 +398,7 @@ int promote(const request &given) {
     const heap_files files{given.paths[0], given.journal_path, given.log_path};
     const ty_open_options open = files.options();
     uint64_t term = 0;
-    const ty_status begun = ty_publish_new_term(given.paths[0].c_str(), engine.get(), &open, &term);
+    const ty_status begun = ty_publish_new_term(given.paths[0].c_str(), engine.get(), &open, given.takes_back, &term);
     if (begun == TY_OK) {
         std::printf("%s: is the primary of term %llu\n", text::printable(given.paths[0]).c_str(),
                     static_cast<unsigned long long>(term));

@@ -167,7 +167,7 @@ void read_records(const memory &from) {
 void read_base(const memory &from, bool searches) {
     owned_message begin;
     bool found = false;
-    if (newest_base(from.table, searches, &begin, &found) || !found)
+    if (newest_base(from.table, searches ? lookup::anywhere : lookup::at_the_end, &begin, &found) || !found)
         return;
     const base_source source(from.table, begin);
     const ty_destination &table = source.destination();

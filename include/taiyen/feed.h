@@ -87,9 +87,11 @@ TY_API TY_CHECKED ty_status ty_feed_open(const char *heap_path, const ty_feed_op
 /* Frees the change feed; NULL does nothing. */
 TY_API void ty_feed_close(ty_feed *feed);
 
-/* The base of the newest durable snapshot. Errors: TY_E_NOT_FOUND (a file is missing), TY_E_UNSUPPORTED (the heap has
- * no log), TY_E_MISMATCH, TY_E_DAMAGED, TY_E_FORMAT, TY_E_IO, TY_E_MEMORY. One thread at a time. */
-TY_API TY_CHECKED ty_status ty_feed_base(ty_feed *feed, ty_feed_position *position);
+/* The base of the newest durable snapshot. *receives: the heap receives the transactions of another one (replica.h),
+ * and until ty_promote nothing else writes to it; may be NULL. Errors: TY_E_NOT_FOUND (a file is missing),
+ * TY_E_UNSUPPORTED (the heap has no log), TY_E_MISMATCH, TY_E_DAMAGED, TY_E_FORMAT, TY_E_IO, TY_E_MEMORY. One thread at
+ * a time. */
+TY_API TY_CHECKED ty_status ty_feed_base(ty_feed *feed, ty_feed_position *position, bool *receives);
 
 /* Delivers the transactions after *position that are committed and durable, and advances *position past them. All that
  * was acknowledged before the call began is delivered. TY_OK also if nothing follows.

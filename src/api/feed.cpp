@@ -44,13 +44,13 @@ void ty_feed_close(ty_feed *feed) {
         feed_close(feed);
 }
 
-ty_status ty_feed_base(ty_feed *feed, ty_feed_position *position) {
+ty_status ty_feed_base(ty_feed *feed, ty_feed_position *position, bool *receives) {
     constexpr const char *call = "find a base to follow a heap from";
     if (ty_status status = check_feed(feed, call))
         return status;
     if (ty_status status = check_pointer(position, call, "the place for the position"))
         return status;
-    return feed_base(feed, position);
+    return feed_base(feed, position, receives);
 }
 
 ty_status ty_feed_read(ty_feed *feed, ty_feed_position *position, ty_feed_callback *callback, void *context,

@@ -293,11 +293,13 @@ ty_heap *follow_heap(const ty_feed *feed) {
     return feed->heap;
 }
 
-ty_status feed_base(ty_feed *feed, ty_feed_position *position) {
+ty_status feed_base(ty_feed *feed, ty_feed_position *position, bool *receives) {
     snapshot_position newest{};
     if (ty_status status = txn_newest_snapshot(feed->path, feed->options, &newest))
         return status;
     *position = position_of(newest);
+    if (receives)
+        *receives = newest.receives;
     return TY_OK;
 }
 

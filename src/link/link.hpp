@@ -13,7 +13,7 @@ namespace taiyen {
 ty_status feed_open(const char *path, const ty_open_options &options, ty_heap *heap, ty_feed **feed);
 void feed_close(ty_feed *feed);
 ty_heap *follow_heap(const ty_feed *feed); // NULL: unknown
-ty_status feed_base(ty_feed *feed, ty_feed_position *position);
+ty_status feed_base(ty_feed *feed, ty_feed_position *position, bool *receives);
 ty_status feed_read(ty_feed *feed, ty_feed_position *position, ty_feed_callback *callback, void *context,
                     ty_feed_position *base);
 ty_status feed_wait(ty_feed *feed, const ty_feed_position &position, uint32_t timeout_ms, bool *more);

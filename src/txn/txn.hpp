@@ -48,6 +48,7 @@ struct snapshot_position {
     open_identity open; // the last open of the heap that its image names
     uint64_t epoch;
     log_positions redo_points;
+    bool receives; // the transactions of another heap
 };
 ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, snapshot_position *newest);
 // The log, open for reading, whether or not its heap is in use.

@@ -490,7 +490,7 @@ TEST(feed_test, wrong_arguments_are_refused) {
     ty_open_options plain = others.options();
     plain.kind = TY_SNAPSHOT;
     heap = open_heap(plain);
-    EXPECT_EQ(TY_E_UNSUPPORTED, ty_feed_base(follow(plain).get(), &place));
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_feed_base(follow(plain).get(), &place, nullptr));
     ASSERT_OK(ty_close(heap));
 }
 

@@ -564,7 +564,7 @@ TEST(group_commit_test, records_are_received_whole) {
     source.heap = in.heap[1];
     ASSERT_OK(ty_feed_open(paths[1], &source, &feed));
     ty_feed_position position{};
-    ASSERT_OK(ty_feed_base(feed, &position));
+    ASSERT_OK(ty_feed_base(feed, &position, nullptr));
     for (int round = 0; round < 4; ++round)
         one_batch(files, in, 6, to, round % 2 != 0);
     ASSERT_OK(ty_durable(in.heap[1], 0, true, nullptr));

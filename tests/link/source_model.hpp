@@ -111,6 +111,10 @@ public:
         EXPECT_OK(ty_close(heap_));
         heap_ = nullptr;
     }
+    void crash() {
+        EXPECT_OK(ty_discard(heap_));
+        heap_ = nullptr;
+    }
     uint64_t below(uint64_t n) { return random_() % n; }
 
     void transactions(int count) {

@@ -135,7 +135,7 @@ inline feed_owner follow(const ty_open_options &open, ty_heap *heap = nullptr, c
 
 inline ty_feed_position base_of(ty_feed *feed) {
     ty_feed_position base{};
-    EXPECT_OK(ty_feed_base(feed, &base));
+    EXPECT_OK(ty_feed_base(feed, &base, nullptr));
     return base;
 }
 

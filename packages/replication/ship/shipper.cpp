@@ -65,7 +65,7 @@ ty_status ty_shipper::open() {
     if (ty_status status = ty_feed_open(path_.c_str(), &options, &feed_))
         return status;
     ty_feed_position newest{};
-    if (ty_status status = ty_feed_base(feed_, &newest))
+    if (ty_status status = ty_feed_base(feed_, &newest, nullptr))
         return status;
     if (all_.empty())
         return begin_timeline(newest);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <taiyen/fault.hpp>
+#include <thread>
 
 namespace taiyen::standby {
 
@@ -93,7 +94,7 @@ ty_status base_writer::begin(const char *name) {
     bool found = false;
     if (ty_status status = newest_of_bases(engine_, &newest, &found))
         return status;
-    if (ty_status status = newest_base(engine_, true, &complete_, &has_complete_))
+    if (ty_status status = newest_base(engine_, lookup::anywhere, &complete_, &has_complete_))
         return status;
     lsn_ = strtoull(name + strlen(base_prefix), nullptr, 16);
     const message_header &of = records_.newest.read.header;
@@ -165,12 +166,13 @@ ty_status base_writer::wait_for_records() {
         if (ty_status status = newest_position(engine_, &at, &found))
             return status;
         const message_header &now = at.newest.read.header;
-        if (!same_owner(now.owner, from.owner))
+        const bool is_older = now.term < from.term; // as servers that choose a leader may have for a moment
+        if (!is_older && !same_owner(now.owner, from.owner))
             return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "",
                         "see what the publisher of this one reports");
-        if (now.timeline != from.timeline || begins_term(now))
+        if (!is_older && (now.timeline != from.timeline || begins_term(now)))
             return refuse_busy("the publisher fell behind meanwhile");
-        if (now.position.lsn >= lsn_)
+        if (!is_older && now.position.lsn >= lsn_)
             return TY_OK;
         if (ty_status status = first_after(engine_, TY_ENGINE_RECORDS, at.end_at, 1000, &next, &found))
             return status;
@@ -208,18 +210,12 @@ ty_status base_writer::end() {
 }
 
 ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open, records_end *at) {
-    ty_feed_options options = TY_FEED_OPTIONS_INIT;
-    options.open = open;
-    ty_feed *feed = nullptr;
     ty_feed_position base{};
-    if (ty_status status = ty_feed_open(heap_path, &options, &feed))
-        return status;
-    const ty_status status = ty_feed_base(feed, &base);
-    ty_feed_close(feed);
-    if (status)
+    bool receives = false;
+    if (ty_status status = heap_base(heap_path, open, &base, &receives))
         return status;
     bool found = false;
-    finding is;
+    log_comparison is;
     heap_memory memory(heap_path, engine);
     if (ty_status opened = memory.open(open))
         return opened;
@@ -233,13 +229,26 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
     if (ty_status refused = memory.refuse(base_call, is, newest)) // ST21: the engine must hold what the heap knows was
                                                                   // acknowledged
         return refused;
-    if (found && !same_owner(newest.owner, base.heap_identity))
+    // ST26: a heap that receives has no base of its own.
+    if (receives || (found && !same_owner(newest.owner, base.heap_identity)))
         return fail(TY_E_MISMATCH, "publish a base: this heap is a standby", heap_path,
                     "put one on the primary's machine, or promote this one first (taiyen promote)");
     if (!found || begins_term(newest))
         return fail(TY_E_NOT_FOUND, "publish a base: nobody has published the heap yet", heap_path,
                     "start a publisher first (ty_publisher_open, taiyen publish)");
     return TY_OK;
+}
+
+// Servers that choose a leader may have an older log, or none, for a moment.
+ty_status begun_records_in_time(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
+                                records_end *at) {
+    const uint64_t since = now_ms();
+    ty_status status = begun_records(heap_path, engine, open, at);
+    while (status == TY_E_DAMAGED && now_ms() - since < answer_ms) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(step_ms));
+        status = begun_records(heap_path, engine, open, at);
+    }
+    return status;
 }
 
 bool is_within_record(const records_end &at) {
@@ -252,7 +261,7 @@ bool is_within_record(const records_end &at) {
 ty_status begun_between_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
                                 records_end *at) {
     constexpr int looks_max = 1000, silences_max = 20; // of a second
-    ty_status status = begun_records(heap_path, engine, open, at);
+    ty_status status = begun_records_in_time(heap_path, engine, open, at);
     for (int looks = 0, silences = 0; !status && is_within_record(*at); ++looks) {
         if (taiyen::detail::fault("base_begins_within_a_record"))
             return TY_OK;
@@ -263,7 +272,7 @@ ty_status begun_between_records(const char *heap_path, const ty_engine &engine, 
         status = first_after(engine, TY_ENGINE_RECORDS, at->end_at, 1000, &next, &found);
         silences += !found;
         if (!status)
-            status = begun_records(heap_path, engine, open, at);
+            status = begun_records_in_time(heap_path, engine, open, at);
     }
     return status;
 }

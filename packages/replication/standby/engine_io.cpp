@@ -73,9 +73,15 @@ ty_status read_newest_position(const ty_engine &engine, uint64_t end, uint64_t k
         if (!*found)
             return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
         const message_header &header = one.read.header;
+        bool trimmed = true;
+        if (at->end_at + 1 == known && one.read.at != known)
+            if (ty_status status = is_trimmed(engine, known, &trimmed))
+                return status;
+        if (!trimmed && !taiyen::detail::fault("known_message_may_be_lost"))
+            return damaged(known, "one that was acknowledged is not there any more");
         if (last.number == 0 && header.number != 1) // it counts: it was known to be acknowledged, or it is the oldest
                                                     // one kept
-            last = {header.number - 1, header.previous, 0, header.term - begins_term(header), header.timeline, 0, 0};
+            last = {header.number - 1, header.previous, 0, header.term - begins_term(header), header.timeline, 0, 0, 0};
         if (ty_status status = classify(one.read, &last, &counts))
             return status;
         if (counts)
@@ -94,6 +100,17 @@ ty_status read_newest_position(const ty_engine &engine, uint64_t end, uint64_t k
 }
 
 } // namespace
+
+ty_status is_trimmed(const ty_engine &engine, uint64_t position, bool *is) {
+    owned_message oldest;
+    bool found = false;
+    if (ty_status status = first_after(engine, TY_ENGINE_RECORDS, 0, answer_ms, &oldest, &found))
+        return status;
+    if (!found)
+        return fail(TY_E_IO, "read the engine's oldest message: it did not come", "", "try again");
+    *is = oldest.read.at > position;
+    return TY_OK;
+}
 
 ty_status newest_position(const ty_engine &engine, records_end *at, bool *found) {
     owned_message newest;
@@ -168,6 +185,7 @@ struct base_search {
     uint64_t begin = 0;    // of the base that the last message belongs to; 0: it is void
     uint64_t number = 0;   // of the last message
     uint64_t complete = 0; // where the newest complete base begins
+    common::kept_failure failed;
 
     void look_at(const message &one) {
         const message_header &header = one.header;
@@ -185,7 +203,12 @@ struct base_search {
     static bool take(const void *bytes, size_t size, uint64_t position, void *context) {
         auto &self = *static_cast<base_search *>(context);
         message one;
-        if (read_message(bytes, size, position, TY_ENGINE_BASES, &one)) {
+        const ty_status status = read_message(bytes, size, position, TY_ENGINE_BASES, &one);
+        if (status && !is_wrong(status)) {
+            self.failed.keep(status);
+            return false;
+        }
+        if (status) {
             one = {};
             one.at = position;
         }
@@ -206,6 +229,8 @@ ty_status search_bases(const ty_engine &engine, uint64_t until, uint64_t *comple
         if (ty_status status =
                 engine.read(engine.context, TY_ENGINE_BASES, before, answer_ms, base_search::take, &search))
             return status;
+        if (search.failed.status)
+            return search.failed.restore();
         if (search.at == before)
             return refuse_silence();
     }
@@ -247,38 +272,45 @@ ty_status newest_of_bases(const ty_engine &engine, owned_message *newest, bool *
 
 namespace {
 
-// ST6: a base without its last message does not count.
-ty_status read_newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
+// *found: a base begins at the position, and its first message can be read.
+ty_status read_begin(const ty_engine &engine, uint64_t at, owned_message *begin, bool *found) {
+    *found = false;
+    if (at == 0)
+        return TY_OK;
+    if (ty_status status = first_after(engine, TY_ENGINE_BASES, at - 1, answer_ms, begin, found)) {
+        *found = false;
+        return is_wrong(status) ? TY_OK : status;
+    }
+    *found = *found && begin->read.header.kind == uint32_t(message_kind::base_begin) && begin->read.at == at;
+    return TY_OK;
+}
+
+// ST6: a base without its last message does not count, nor does one whose first message cannot be read.
+ty_status read_newest_base(const ty_engine &engine, lookup how, owned_message *begin, bool *found) {
     owned_message newest;
     if (ty_status status = newest_of_bases(engine, &newest, found))
         return status;
     if (!*found)
         return TY_OK;
-    *found = false;
-    bool ends = newest.read.header.kind == uint32_t(message_kind::base_end);
-    if (ends && !(taiyen::detail::fault("refused_base_believed") && searches))
+    bool ends = how != lookup::whole && newest.read.header.kind == uint32_t(message_kind::base_end);
+    if (ends && !(taiyen::detail::fault("refused_base_believed") && how != lookup::at_the_end))
         if (ty_status status = is_in_place(engine, newest.read, &ends))
             return status;
-    uint64_t at = ends ? newest.read.header.begin : 0;
-    if (!ends && searches)
-        if (ty_status status = search_bases(engine, newest.read.at, &at))
-            return status;
-    if (at == 0)
-        return TY_OK;
-    if (ty_status status = first_after(engine, TY_ENGINE_BASES, at - 1, answer_ms, begin, found))
+    if (ty_status status = read_begin(engine, ends ? newest.read.header.begin : 0, begin, found))
         return status;
-    if (!*found)
-        return refuse_silence();
-    if (begin->read.header.kind == uint32_t(message_kind::base_begin) && begin->read.at == at)
+    if (*found || how == lookup::at_the_end)
         return TY_OK;
-    return damaged(at, "no base begins where the engine says");
+    uint64_t at = 0;
+    if (ty_status status = search_bases(engine, newest.read.at, &at))
+        return status;
+    return read_begin(engine, at, begin, found);
 }
 
 } // namespace
 
-ty_status newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
+ty_status newest_base(const ty_engine &engine, lookup how, owned_message *begin, bool *found) {
     int readings = 0;
-    return read_again(&readings, [&] { return read_newest_base(engine, searches, begin, found); });
+    return read_again(&readings, [&] { return read_newest_base(engine, how, begin, found); });
 }
 
 // ST4: a thread that waits is reported only what a base and records lead to.

@@ -3,9 +3,16 @@
 
 #include "message.hpp"
 
+#include <chrono>
+
 namespace taiyen::standby {
 
 inline constexpr uint32_t answer_ms = 5000; // for an engine to answer about one message
+
+inline uint64_t now_ms() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
 
 // ST14: one replica of an engine may differ from the others. So before messages count as wrong, they are read again
 // from the last position that was right, with a fresh subscription, which may reach another replica.
@@ -37,6 +44,8 @@ struct records_end {
     int readings = 1;    // ST14: more than one: replicas differ
 };
 ty_status newest_position(const ty_engine &engine, records_end *at, bool *found);
+// Whether the records' log begins after the position, so that what was there was trimmed, and not lost.
+ty_status is_trimmed(const ty_engine &engine, uint64_t position, bool *is);
 uint64_t random_session();
 
 // The newest message, whether it counts or not. *found: false if the log never had one.
@@ -45,9 +54,11 @@ ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_messa
 // The same of the bases. ST6: one that cannot be read counts as void: it has nothing but its position.
 ty_status newest_of_bases(const ty_engine &engine, owned_message *newest, bool *found);
 
-// The first message of the newest complete base. *found: false if the log has none. searches: also where the newest
-// message is not a base's last one; then the whole log is read.
-ty_status newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found);
+// How the newest base is looked for: where the newest message is a base's last one; also in the whole log; or there
+// alone, so that each message of the base can be read.
+enum class lookup { at_the_end, anywhere, whole };
+// The first message of the newest complete base. *found: false if the log has none.
+ty_status newest_base(const ty_engine &engine, lookup how, owned_message *begin, bool *found);
 
 // Whether the records' message that a base continues from is still there: messages may have been lost since, and others
 // written in their places.

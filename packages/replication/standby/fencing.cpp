@@ -1,6 +1,6 @@
 #include "fencing.hpp"
 
-#include <chrono>
+#include <algorithm>
 #include <taiyen/fault.hpp>
 
 namespace taiyen::standby {
@@ -10,11 +10,6 @@ namespace {
 constexpr uint32_t memory_record = 0, superseded_record = 1; // numbers of a heap's side records
 constexpr uint64_t durable_ms_most = 1000;
 constexpr size_t name_most = 60; // of an engine, in an error text
-
-uint64_t now_ms() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-}
 
 std::string heap_name(const uint8_t *identity) {
     char text[2 * 4 + 1];
@@ -42,30 +37,43 @@ ty_status look_for(const ty_engine &engine, const term_memory &memory, const rec
         return is_wrong(status) ? TY_OK : status; // what cannot be read is not held
     if (!found)
         return fail(TY_E_IO, "read the engine's messages: they do not come", "", "try again");
-    *trimmed = there.read.at > memory.at && newest.header.number > memory.number;
+    if (there.read.at > memory.at && newest.header.number > memory.number)
+        if (ty_status status = is_trimmed(engine, memory.at, trimmed))
+            return is_wrong(status) ? TY_OK : status;
     *held = there.read.at == memory.at && there.read.header.number == memory.number &&
             there.read.header.checksum == memory.checksum;
     return TY_OK;
 }
 
-standing standing_of(const term_memory &memory, const uint8_t *identity, const message_header &newest, bool held,
-                     bool trimmed) {
+log_relation relation_of(const term_memory &memory, const uint8_t *identity, const message_header &newest, bool held,
+                         bool trimmed) {
     const bool is_mine = same_owner(newest.owner, identity);
     if (memory.replication == 0)
-        return is_mine ? standing::goes_on : standing::foreign;
+        return is_mine ? log_relation::current : log_relation::foreign;
     if (newest.replication != memory.replication)
-        return standing::foreign;
+        return log_relation::foreign;
     if (newest.term < memory.term)
-        return standing::behind;
+        return log_relation::behind;
     if (newest.term > memory.term && !is_mine)
-        return standing::superseded;
+        return log_relation::superseded;
     if (newest.term == memory.term && !same_owner(newest.owner, memory.owner))
-        return standing::split;
+        return log_relation::split;
     const bool goes = held || trimmed || (taiyen::detail::fault("older_server_written_to") && newest.number);
-    return goes ? standing::goes_on : standing::behind;
+    return goes ? log_relation::current : log_relation::behind;
 }
 
 } // namespace
+
+ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_feed_position *base, bool *receives) {
+    ty_feed_options options = TY_FEED_OPTIONS_INIT;
+    ty_feed *feed = nullptr;
+    options.open = open;
+    if (ty_status status = ty_feed_open(heap_path, &options, &feed))
+        return status;
+    const ty_status status = ty_feed_base(feed, base, receives);
+    ty_feed_close(feed);
+    return status;
+}
 
 term_memory memory_of(const message_header &header, uint64_t at) {
     term_memory memory{};
@@ -81,17 +89,17 @@ term_memory memory_of(const message_header &header, uint64_t at) {
 
 // ST21: what the heap remembers decides, not what the engine says alone.
 ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const records_end &at,
-                  bool found, finding *is) {
+                  bool found, log_comparison *is) {
     bool trimmed = false;
     *is = {};
     if (!found) {
-        is->is = memory.replication ? standing::behind : standing::begins;
+        is->relation = memory.replication ? log_relation::behind : log_relation::both_empty;
         return TY_OK;
     }
     if (memory.replication)
         if (ty_status status = look_for(engine, memory, at, &is->held, &trimmed))
             return status;
-    is->is = standing_of(memory, identity, at.newest.read.header, is->held, trimmed);
+    is->relation = relation_of(memory, identity, at.newest.read.header, is->held, trimmed);
     // A primary that began a later term without what was before it (begun_term) may lack what the log still holds.
     is->held = is->held && memory.term >= at.newest.read.header.begun_term;
     return TY_OK;
@@ -122,12 +130,18 @@ ty_status heap_memory::read_notes() {
     return TY_OK;
 }
 
+// Until the heap has a higher term.
+bool heap_memory::is_superseded() const {
+    return superseded_.replication &&
+           (superseded_.replication != known_.replication || superseded_.term >= known_.term);
+}
+
 // ST20: a superseded heap is refused by its own memory.
 ty_status heap_memory::read(const char *call) {
     const std::lock_guard<std::mutex> with(lock_);
     if (ty_status status = read_notes())
         return status;
-    return superseded_.replication ? refuse_superseded(call) : TY_OK;
+    return is_superseded() ? report_superseded(call) : TY_OK;
 }
 
 term_memory heap_memory::known() {
@@ -146,6 +160,8 @@ ty_status heap_memory::keep(term_memory now) {
             return fail(TY_E_BUSY, "publish a heap: another process has begun a term with it", path_, "try again");
         if (!begins(now) && now.number <= known_.number) // another thread or process was first
             return TY_OK;
+        if (now.replication == known_.replication && !taiyen::detail::fault("acknowledged_lsn_goes_back"))
+            now.lsn = std::max(now.lsn, known_.lsn); // a timeline may begin before
         status = write_memory(now);
         if (status != TY_E_BUSY) // I25: a side record is overwritten only by a writer that has read it; TY_E_BUSY:
                                  // another one has written since
@@ -171,7 +187,7 @@ ty_status heap_memory::write_memory(const term_memory &now) {
 }
 
 // Holds lock_.
-ty_status heap_memory::note_superseded(const finding &found, const message_header &newest) {
+ty_status heap_memory::note_superseded(const log_comparison &found, const message_header &newest) {
     superseded_content one{};
     one.magic = memory_magic;
     one.version = memory_version;
@@ -196,7 +212,9 @@ std::string heap_memory::engine_name() const {
     return name.size() > name_most ? name.substr(0, name_most) + "..." : name;
 }
 
-ty_status heap_memory::refuse_superseded(const char *call) const {
+constexpr const char *take_back = "take its term back: taiyen promote --take-back (ty_publish_new_term)";
+
+ty_status heap_memory::report_superseded(const char *call) const {
     const std::string last = std::to_string(superseded_.lsn);
     return fail(TY_E_MISMATCH,
                 std::string(call) + ": superseded: " + heap_name(superseded_.by) + " is the primary since term " +
@@ -204,10 +222,15 @@ ty_status heap_memory::refuse_superseded(const char *call) const {
                 path_,
                 superseded_.is_held
                     ? "it stays refused; that one has all that was acknowledged here, up to transaction " + last +
-                          ": once it is promoted, move this file away, and make a standby of it here (taiyen standby)"
+                          ": once it is promoted, move this file away, and make a standby of it here (taiyen standby); "
+                          "if it cannot be promoted, " +
+                          take_back
                     : "it stays refused; the server did not show that its log has what was acknowledged here, up to "
                       "transaction " +
-                          last + ": keep this file until the new primary was compared with it");
+                          last +
+                          ": keep this file until the new primary was compared with it; if that one cannot be "
+                          "promoted, " +
+                          take_back);
 }
 
 constexpr const char *go_on = "go on from that heap: taiyen promote (ty_publish_new_term)";
@@ -225,30 +248,37 @@ ty_status heap_memory::refuse_broken(const char *call, ty_status why) {
     return fail(TY_E_DAMAGED, std::string(call) + ": " + failed.error.operation, engine_name(), keep_and_go_on());
 }
 
-ty_status heap_memory::refuse(const char *call, const finding &found, const message_header &newest) {
+ty_status heap_memory::refuse_superseded(const char *call, const log_comparison &found, const message_header &newest) {
+    if (found.relation == log_relation::superseded)
+        return refuse(call, found, newest);
+    const std::lock_guard<std::mutex> with(lock_);
+    return report_superseded(call);
+}
+
+ty_status heap_memory::refuse(const char *call, const log_comparison &found, const message_header &newest) {
     const std::lock_guard<std::mutex> with(lock_);
     const std::string before = std::string(call) + ": ", other = heap_name(newest.owner);
-    switch (found.is) {
-    case standing::begins:
-    case standing::goes_on:
+    switch (found.relation) {
+    case log_relation::both_empty:
+    case log_relation::current:
         return TY_OK;
-    case standing::superseded:
+    case log_relation::superseded:
         if (ty_status status = note_superseded(found, newest))
             return status;
-        return refuse_superseded(call);
-    case standing::behind:
+        return report_superseded(call);
+    case log_relation::behind:
         return fail(TY_E_DAMAGED,
                     before + "the server is behind this heap: it has " +
                         (newest.number ? up_to(newest.term, newest.position.lsn) : std::string("nothing")),
                     engine_name(), "it lost its store, or has an older one; " + keep_and_go_on());
-    case standing::split:
+    case log_relation::split:
         return fail(TY_E_DAMAGED,
                     before + "two heaps are the primary of term " + std::to_string(newest.term) + ": this one and " +
                         other,
                     engine_name(),
                     "it was copied or split, and each may have what the other lacks: keep both (this one is " + path_ +
                         "), choose one, and " + go_on);
-    case standing::foreign:
+    case log_relation::foreign:
         break;
     }
     if (known_.replication)

@@ -27,7 +27,7 @@ inline constexpr uint64_t memory_magic = 0x65636e656679'6174; // "tayfence"
 inline constexpr uint32_t memory_version = 1;
 static_assert(sizeof(term_memory) == 80);
 
-// Says that another heap has taken this heap's place. The second side record; it is never withdrawn.
+// Says that another heap has taken this heap's place, as long as this one has no higher term. The second side record.
 struct superseded_content {
     uint64_t magic;
     uint32_t version;
@@ -39,26 +39,28 @@ struct superseded_content {
 };
 static_assert(sizeof(superseded_content) == 56);
 
+// The base of the heap's change feed, and whether it receives another heap's transactions.
+ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_feed_position *base, bool *receives);
 term_memory memory_of(const message_header &header, uint64_t at);
 
 // How an engine's log relates to what a heap remembers.
-enum class standing {
-    begins,     // both are empty
-    goes_on,    // the log holds what the heap remembers, and the heap's primary is the present one; or the heap has
+enum class log_relation {
+    both_empty,
+    current,    // the log holds what the heap remembers, and the heap's primary is the present one; or the heap has
                 // never published
     superseded, // another heap is the primary of a higher term
     behind,     // the log lacks what the heap remembers
     split,      // two heaps are the primary of one term
     foreign     // the log is another replication's; or the heap has never published, and another one is the primary
 };
-struct finding {
-    standing is = standing::begins;
+struct log_comparison {
+    log_relation relation = log_relation::both_empty;
     bool held = false; // the log holds what the heap remembers, and so has the present primary
 };
 // ST21: whether the engine holds what the heap knows was acknowledged. found: the log has a message that counts, which
 // is at->newest.
 ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const records_end &at,
-                  bool found, finding *is);
+                  bool found, log_comparison *is);
 
 // The side records of one heap. Thread-safe.
 class heap_memory {
@@ -71,13 +73,16 @@ public:
     // Reads the heap's file. ST20: TY_E_MISMATCH if the heap was superseded, whatever the engine says.
     ty_status read(const char *call);
     term_memory known();
+    bool is_superseded() const; // by what was read last
+    const superseded_content &superseded() const { return superseded_; }
     // ST22: what is reported as acknowledged is remembered before, and never goes back, whichever process writes it.
     // Durable at once if the replication or the term changes, else within a second. TY_E_BUSY: another process has
     // begun a term.
     ty_status keep(term_memory now);
-    // Why the engine must not be written to, by what compare() found; TY_OK for begins and goes_on. ST20: that the heap
-    // was superseded is durable before it is reported.
-    ty_status refuse(const char *call, const finding &found, const message_header &newest);
+    // Why the engine must not be written to, by what compare() found; TY_OK for both_empty and current. ST20: that the
+    // heap was superseded is durable before it is reported.
+    ty_status refuse(const char *call, const log_comparison &found, const message_header &newest);
+    ty_status refuse_superseded(const char *call, const log_comparison &found, const message_header &newest);
     // ST21: the same where messages among those that count are missing, or damaged (why).
     ty_status refuse_broken(const char *call, ty_status why);
 
@@ -85,8 +90,8 @@ private:
     ty_status read_notes();
     bool begins(const term_memory &now) const; // a term, or the replication
     ty_status write_memory(const term_memory &now);
-    ty_status note_superseded(const finding &found, const message_header &newest);
-    ty_status refuse_superseded(const char *call) const;
+    ty_status note_superseded(const log_comparison &found, const message_header &newest);
+    ty_status report_superseded(const char *call) const;
     std::string engine_name() const;
     std::string keep_and_go_on() const;
 
@@ -101,6 +106,7 @@ private:
 
 // Begins a term with a heap that is a primary already, where the engine lacks what the heap has, or lost messages
 // (new_term.cpp).
-ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *term);
+ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, bool takes_back,
+                         uint64_t *term);
 
 } // namespace taiyen::standby

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <taiyen/fault.hpp>
+#include <utility>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -63,10 +64,14 @@ ty_status classify(const message &one, tail *last, bool *counts) {
                of_last_session = header.session == last->session, begins = begins_term(header);
     const bool knows_timeline = header.begun_term == header.term || header.timeline == last->timeline ||
                                 taiyen::detail::fault("term_after_an_unknown_timeline_counts");
+    const uint64_t before = std::exchange(last->read, one.at);
+    const bool is_elsewhere = begins && header.records_at && before && before != header.records_at &&
+                              !taiyen::detail::fault("term_counts_after_another_message");
     *counts = begins ? header.term > last->term && knows_timeline : follows && header.term == last->term;
     if (header.kind == uint32_t(message_kind::take_over) && !follows &&
         !taiyen::detail::fault("takes_over_after_anything"))
         *counts = false;
+    *counts = *counts && !is_elsewhere;
     if (*counts) {
         *last = tail_at(header, one.at);
         return TY_OK;
@@ -117,9 +122,9 @@ ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_lo
                             "use a name in the engine that nothing else writes to");
     if (size < sizeof header)
         return damaged(at, "it is shorter than any");
-    if (header.version != message_version)
-        return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: its version is not known here", nullptr,
-                            at, "use a newer version of the library");
+    if (header.version != message_version) // another library's is no message that was lost
+        return ty_error_set(TY_E_UNSUPPORTED, 0, "take a message from the engine: its version is not known here",
+                            nullptr, at, "use a newer version of the library");
     if (header.payload_bytes != size - sizeof header)
         return damaged(at, "it was cut, or something was appended to it");
     read->payload = static_cast<const uint8_t *>(bytes) + sizeof header;

@@ -49,9 +49,10 @@ struct message_header {
     uint64_t begun_term;  // the last term that was begun without all that was before it (ty_publish_new_term); 0: none
     uint64_t begun_lsn;   // up to here transactions had been acknowledged to the heap that began it
     ty_feed_position position;
-    uint64_t timeline;      // number of the message that began it; of a term: of the last one that its writer knew
-    uint64_t begin;         // base: the engine's position of its first message; in that message 0
-    uint64_t records_at;    // base: the engine's position, in the other log, after which the records that it needs come
+    uint64_t timeline;   // number of the message that began it; of a term: of the last one that its writer knew
+    uint64_t begin;      // base: the engine's position of its first message; in that message 0
+    uint64_t records_at; // base: the engine's position, in the other log, after which the records that it needs come;
+                         // term that names no message of those before: the position right before it
     uint64_t record_number; // of the message there: its number, checksum and session
     uint64_t record_checksum;
     uint64_t record_session;
@@ -93,9 +94,10 @@ struct tail {
     uint64_t timeline = 0;
     uint64_t at = 0;    // the engine's position
     uint64_t voids = 0; // messages after it that do not count
+    uint64_t read = 0;  // the engine's position of the last message that was read
 };
 inline tail tail_at(const message_header &header, uint64_t at) {
-    return {header.number, header.checksum, header.session, header.term, header.timeline, at, 0};
+    return {header.number, header.checksum, header.session, header.term, header.timeline, at, 0, at};
 }
 // ST1: a message counts if it is the next one by number and by the checksum of the one before. A message that an
 // earlier session had in flight may enter the log after a newer session's message: it names another predecessor, and is
@@ -104,7 +106,8 @@ inline tail tail_at(const message_header &header, uint64_t at) {
 // missing). A late message is neither: its writer knew no message as late as the last one that counts; or it knew that
 // one, and then as many may have been refused before it as are void since. ST5: a higher term begins wherever it
 // stands, one that takes over only right after the message that it names; messages of a lower term after it are void.
-// ST23: it does not if a timeline began that its writer did not know.
+// ST23: it does not if a timeline began that its writer did not know. ST21: nor does one that was put where messages
+// are missing, if another message came before.
 ty_status classify(const message &one, tail *last, bool *counts);
 
 // ST4: whether records lead from a base to the newest message: both are of one term, and of one timeline.

@@ -14,19 +14,24 @@ constexpr int tries_max = 8; // other writers may come first
 // What a log shows where messages that count are missing or cannot be read. A term is void, or its promotion never
 // ended, unless its heap has published since: it supersedes nobody, but its number is not used again.
 struct broken_log {
-    uint64_t until;
-    records_end *at;
+    uint64_t until = 0;
+    records_end *at = nullptr;
     uint64_t readable_at = 0; // of the last message, unless that one cannot be read
     uint64_t term = 0;        // the highest
+    common::kept_failure failed;
 
     static bool take(const void *bytes, size_t size, uint64_t position, void *context) {
         auto &self = *static_cast<broken_log *>(context);
         owned_message &newest = self.at->newest;
         message one;
         self.at->end_at = position;
-        const bool is_readable = read_message(bytes, size, position, TY_ENGINE_RECORDS, &one) == TY_OK;
-        self.readable_at = is_readable ? position : 0;
-        if (!is_readable)
+        const ty_status status = read_message(bytes, size, position, TY_ENGINE_RECORDS, &one);
+        self.readable_at = status ? 0 : position;
+        if (status && !is_wrong(status)) {
+            self.failed.keep(status);
+            return false;
+        }
+        if (status)
             return position < self.until;
         self.term = std::max(self.term, one.header.term);
         const bool is_unfinished =
@@ -47,34 +52,26 @@ ty_status read_broken(const ty_engine &engine, broken_log *log) {
         const uint64_t before = log->at->end_at;
         if (ty_status status = engine.read(engine.context, TY_ENGINE_RECORDS, before, answer_ms, broken_log::take, log))
             return status;
+        if (log->failed.status)
+            return log->failed.restore();
         if (log->at->end_at == before)
             return fail(TY_E_IO, "read the engine's messages: they do not come", "", "try again");
     }
     return TY_OK;
 }
 
-ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_feed_position *base) {
-    ty_feed_options options = TY_FEED_OPTIONS_INIT;
-    ty_feed *feed = nullptr;
-    options.open = open;
-    if (ty_status status = ty_feed_open(heap_path, &options, &feed))
-        return status;
-    const ty_status status = ty_feed_base(feed, base);
-    ty_feed_close(feed);
-    return status;
-}
-
 class new_term {
 public:
     new_term(const char *heap_path, const ty_engine &engine)
         : path_(heap_path), engine_(engine), memory_(path_, engine) {}
-    ty_status open(const ty_open_options *open);
-    ty_status begin(uint64_t *term);
+    ty_status open(const ty_open_options *open, bool takes_back);
+    ty_status begin(bool takes_back, uint64_t *term);
 
 private:
     ty_status look();
-    ty_status check() const;
-    ty_status put(message_kind kind);
+    ty_status check(bool takes_back, log_relation first);
+    bool has_published();
+    ty_status put(message_kind kind, uint64_t after);
     ty_status see();
 
     std::string path_;
@@ -83,21 +80,24 @@ private:
     ty_feed_position base_{};
     records_end at_;
     bool is_broken_ = false;
-    finding found_;
+    log_comparison found_;
     uint64_t known_at_ = 0; // the engine's position of a message that the next one may name
     uint64_t term_ = 0;     // the highest that the log has, or the heap knows
     term_memory begun_{};
 };
 
-ty_status new_term::open(const ty_open_options *open) {
+ty_status new_term::open(const ty_open_options *open, bool takes_back) {
     if (ty_status status = memory_.open(open))
         return status;
-    if (ty_status status = memory_.read(new_term_call))
-        return status;
-    if (ty_status status = heap_base(path_.c_str(), open, &base_))
+    const ty_status read = memory_.read(new_term_call);
+    if (read && !(takes_back && memory_.is_superseded())) // check() decides on that
+        return read;
+    bool receives = false;
+    if (ty_status status = heap_base(path_.c_str(), open, &base_, &receives))
         return status;
     const term_memory known = memory_.known();
-    if (known.replication == 0 || !same_owner(known.owner, base_.heap_identity))
+    // ST26: one that receives is no primary, whatever it remembers.
+    if (known.replication == 0 || receives || !same_owner(known.owner, base_.heap_identity))
         return fail(TY_E_NOT_FOUND, std::string(new_term_call) + ": this heap is no primary", path_,
                     "promote a standby (taiyen promote, ty_standby_promote)");
     return TY_OK;
@@ -111,7 +111,8 @@ ty_status new_term::look() {
     known_at_ = at_.newest.read.at;
     term_ = at_.newest.read.header.term;
     if (is_broken_) {
-        broken_log log{0, &at_};
+        broken_log log;
+        log.at = &at_;
         status = read_broken(engine_, &log);
         known_at_ = log.readable_at;
         term_ = log.term;
@@ -123,22 +124,41 @@ ty_status new_term::look() {
     if ((status = compare(engine_, known, base_.heap_identity, at_, any, &found_)))
         return status;
     const bool was_mine = begun_.term && at_.newest.read.header.term == begun_.term; // others came after it
-    if ((is_broken_ || was_mine) && found_.is == standing::goes_on)
-        found_.is = standing::behind;
+    if ((is_broken_ || was_mine) && found_.relation == log_relation::current)
+        found_.relation = log_relation::behind;
     return TY_OK;
 }
 
-ty_status new_term::check() const {
-    return found_.is == standing::goes_on ? fail(TY_E_EXISTS,
-                                                 std::string(new_term_call) + ": this heap is the primary, of term " +
-                                                     std::to_string(at_.newest.read.header.term),
-                                                 path_, "publish it (ty_publisher_open, taiyen publish)")
-                                          : TY_OK;
+// Whether the heap that superseded this one shows in the log by more than the begin of its term.
+bool new_term::has_published() {
+    const message_header &newest = at_.newest.read.header;
+    const bool is_mine = same_owner(newest.owner, base_.heap_identity);
+    return !is_mine && !begins_term(newest) && newest.term >= memory_.known().term;
+}
+
+// ST20: a term is taken back only while its heap has published nothing.
+ty_status new_term::check(bool takes_back, log_relation first) {
+    if (found_.relation == log_relation::superseded || memory_.is_superseded()) {
+        const message_header &newest = at_.newest.read.header;
+        const bool is_same = newest.number == 0 || newest.replication == memory_.known().replication;
+        const bool may =
+            takes_back && is_same && (!has_published() || taiyen::detail::fault("term_that_published_taken_back"));
+        return may ? TY_OK : memory_.refuse_superseded(new_term_call, found_, at_.newest.read.header);
+    }
+    if (found_.relation == log_relation::current)
+        return fail(TY_E_EXISTS,
+                    std::string(new_term_call) + ": this heap is the primary, of term " +
+                        std::to_string(at_.newest.read.header.term),
+                    path_, "publish it (ty_publisher_open, taiyen publish)");
+    // It may have changed since the first look: then the operator decides again.
+    const bool is_for_this = first == log_relation::behind || first == log_relation::split;
+    return is_for_this && found_.relation == first ? TY_OK
+                                                   : memory_.refuse(new_term_call, found_, at_.newest.read.header);
 }
 
 // Right after the last message that was read: a promotion that came since must not be superseded. Leads to the message
-// as the newest one.
-ty_status new_term::put(message_kind kind) {
+// as the newest one. after: the engine's position that it must stand right after, where it names no message.
+ty_status new_term::put(message_kind kind, uint64_t after) {
     const term_memory known = memory_.known();
     message_header header = header_after(at_.newest.read.header, kind);
     header.term = term_ + 1;
@@ -149,10 +169,13 @@ ty_status new_term::put(message_kind kind) {
     header.position = base_;
     header.session = random_session();
     header.known_at = known_at_;
+    header.records_at = after;
     begun_.term = header.term;
     const bool anywhere = taiyen::detail::fault("new_term_after_anything");
-    if (anywhere)
+    if (anywhere) {
         header.kind = uint32_t(message_kind::term);
+        header.records_at = 0;
+    }
     const std::vector<uint8_t> bytes = message_of(header);
     if (ty_status status = append_one(engine_, TY_ENGINE_RECORDS, header.term,
                                       anywhere ? TY_ENGINE_ANYWHERE : at_.end_at, bytes, &known_at_))
@@ -174,20 +197,20 @@ ty_status new_term::see() {
     return any && newest.term == begun_.term && same_owner(newest.owner, begun_.owner) ? TY_OK : TY_E_MISMATCH;
 }
 
-ty_status new_term::begin(uint64_t *term) {
+ty_status new_term::begin(bool takes_back, uint64_t *term) {
     ty_status status = TY_E_MISMATCH;
-    standing first{};
+    log_relation first{};
     for (int tries = 0; status == TY_E_MISMATCH && tries < tries_max; tries++) {
-        if ((status = look()) || (status = check()))
+        if ((status = look()))
             return status;
-        first = tries ? first : found_.is; // it may have changed: then the operator decides again
-        if (found_.is != first || (first != standing::behind && first != standing::split))
-            return memory_.refuse(new_term_call, found_, at_.newest.read.header);
+        first = tries ? first : found_.relation;
+        if ((status = check(takes_back, first)))
+            return status;
         // A reader must not need what is missing: so in a broken log a first term comes before, which the second one
         // names.
-        status = is_broken_ ? put(message_kind::term) : TY_OK;
+        status = is_broken_ ? put(message_kind::term, at_.end_at) : TY_OK;
         if (!status)
-            status = put(message_kind::take_over);
+            status = put(message_kind::take_over, 0);
         if (!status)
             status = see();
     }
@@ -203,10 +226,11 @@ ty_status new_term::begin(uint64_t *term) {
 
 } // namespace
 
-ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, uint64_t *term) {
+ty_status begin_new_term(const char *heap_path, const ty_engine &engine, const ty_open_options *open, bool takes_back,
+                         uint64_t *term) {
     new_term one(heap_path, engine);
-    const ty_status status = one.open(open);
-    return status ? status : one.begin(term);
+    const ty_status status = one.open(open, takes_back);
+    return status ? status : one.begin(takes_back, term);
 }
 
 } // namespace taiyen::standby

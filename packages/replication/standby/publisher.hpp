@@ -52,7 +52,8 @@ private:
     ty_status work();
     ty_status check_history(const taiyen::standby::message_header &newest);
     ty_status find_position();
-    ty_status check_server(const taiyen::standby::records_end &at, bool found);
+    void see_behind(bool is);
+    ty_status check_server(const taiyen::standby::records_end &at, bool found, bool receives);
     ty_status begin_session_of(uint64_t after, uint64_t known_at);
     ty_status begin_term();
     ty_status put_alive();
@@ -99,7 +100,7 @@ private:
     uint64_t message_bytes_ = 0;
     taiyen::common::kept_failure taking_;
     uint64_t put_ms_ = 0;    // of the last message
-    bool is_behind_ = false; // the engine lacks what the heap remembers,
+    bool is_behind_ = false; // the engine lacks what the heap remembers, or messages that count,
     uint64_t behind_ms_ = 0; // since then
 
     std::atomic<uint64_t> confirm_ms_{0}; // when a read was confirmed last; relaxed order would do: it publishes

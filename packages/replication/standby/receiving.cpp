@@ -18,11 +18,6 @@ constexpr const char *standby_call = "be a standby";
 constexpr uint32_t durable_ms_standard = 1000;
 constexpr uint32_t found_at_once_ms = 1000; // if the message was trimmed and is the newest, nothing comes
 
-uint64_t now_ms() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-}
-
 ty_status refuse_position(uint64_t at) {
     return damaged(at, "what stands before it is not all there");
 }
@@ -38,40 +33,45 @@ ty_status refuse_new_primary(const std::string &path, uint64_t term) {
 
 namespace taiyen::standby {
 
-ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
-                       const ty_standby_options &options, ty_standby_report *report) {
+namespace {
+
+ty_status refuse_without_base(const char *heap_path) {
+    return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
+                "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
+}
+
+standby_state state_of(const message_header &base) {
+    standby_state state{};
+    state.position = base.position;
+    state.last = {
+        base.record_number, base.record_checksum, base.record_session, base.term, base.timeline, base.records_at, 0,
+        base.records_at};
+    memcpy(state.owner, base.owner, sizeof state.owner);
+    state.replication = base.replication;
+    state.begun_term = base.begun_term;
+    state.begun_lsn = base.begun_lsn;
+    return state;
+}
+
+ty_status make_of_base(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
+                       const ty_standby_options &options, lookup how, ty_standby_report *report) {
+    state_folder folder;
     owned_message begin;
     records_end at;
     bool found = false, any = false;
-    if (ty_status status = newest_base(engine, true, &begin, &found))
+    if (ty_status status = newest_base(engine, how, &begin, &found))
         return status;
     if (found)
         if (ty_status status = goes_on(engine, begin.read.header, &found))
             return status;
     if (ty_status status = newest_position(engine, &at, &any))
         return status;
-    const message_header &base = begin.read.header, &now = at.newest.read.header;
-    if (!found || !any || !leads_to(base, now))
-        return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
-                    "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
-    if (std::FILE *there = std::fopen(heap_path, "r")) { // its state must not be lost
-        std::fclose(there);
-        return fail(TY_E_EXISTS, "make a standby: there is a file of that name", heap_path,
-                    "give another path, or move the file away first");
-    }
-    state_folder folder;
-    standby_state state{};
-    state.position = base.position;
-    state.records_at = base.records_at;
-    state.last = {
-        base.record_number, base.record_checksum, base.record_session, base.term, base.timeline, base.records_at, 0};
-    memcpy(state.owner, base.owner, sizeof state.owner);
-    state.replication = base.replication;
-    state.begun_term = base.begun_term;
-    state.begun_lsn = base.begun_lsn;
+    const message_header &base = begin.read.header;
+    if (!found || !any || !leads_to(base, at.newest.read.header))
+        return refuse_without_base(heap_path);
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;
-    if (ty_status status = folder.write(state)) // before the heap, which is of no use without it
+    if (ty_status status = folder.write(state_of(base))) // before the heap, which is of no use without it
         return status;
     base_source source(engine, begin);
     ty_restore_options restore = TY_RESTORE_OPTIONS_INIT;
@@ -84,6 +84,25 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     report->lsn = report->durable_lsn = restored.lsn;
     report->term = base.term;
     return TY_OK;
+}
+
+} // namespace
+
+ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
+                       const ty_standby_options &options, ty_standby_report *report) {
+    if (std::FILE *there = std::fopen(heap_path, "r")) { // its state must not be lost
+        std::fclose(there);
+        return fail(TY_E_EXISTS, "make a standby: there is a file of that name", heap_path,
+                    "give another path, or move the file away first");
+    }
+    const ty_status status = make_of_base(heap_path, engine, open, options, lookup::anywhere, report);
+    common::kept_failure failed;
+    failed.keep(status);
+    if (!is_wrong(status) || status == TY_E_NOT_FOUND || taiyen::detail::fault("damaged_base_hides_the_one_before"))
+        return failed.restore();
+    // ST6: a piece of it cannot be read; the base before it may still be there.
+    const ty_status older = make_of_base(heap_path, engine, open, options, lookup::whole, report);
+    return older == TY_E_NOT_FOUND ? failed.restore() : older;
 }
 
 } // namespace taiyen::standby
@@ -103,13 +122,19 @@ ty_standby::~ty_standby() {
 ty_status ty_standby::refuse_primary(ty_status why) {
     records_end at;
     bool found = false;
-    finding is;
+    log_comparison is;
     kept_failure failed;
     failed.keep(why);
     if (why != TY_E_NOT_FOUND && why != TY_E_MISMATCH)
         return why;
     if (ty_status status = memory_.read(standby_call)) // ST20: a superseded heap is refused by its own memory
         return status;
+    ty_feed_position base{};
+    bool receives = false;
+    if (ty_status status = heap_base(path_.c_str(), nullptr, &base, &receives))
+        return status;
+    if (receives) // it is no primary
+        return failed.restore();
     const term_memory known = memory_.known();
     if (ty_status status = newest_position(engine_, &at, &found))
         return status;
@@ -130,14 +155,9 @@ ty_status ty_standby::refuse_primary(ty_status why) {
 }
 
 ty_status ty_standby::open() {
-    ty_feed *feed = nullptr;
     ty_feed_position own{};
-    if (ty_status status = ty_feed_open(path_.c_str(), nullptr, &feed))
+    if (ty_status status = heap_base(path_.c_str(), nullptr, &own, nullptr))
         return status;
-    const ty_status based = ty_feed_base(feed, &own);
-    ty_feed_close(feed);
-    if (based)
-        return based;
     memcpy(identity_, own.heap_identity, sizeof identity_);
     if (ty_status status = memory_.open(nullptr))
         return status;
@@ -154,7 +174,12 @@ ty_status ty_standby::open() {
     report_.term = state_.last.term;
     report_.lsn = report_.durable_lsn = durable_.lsn;
     report_.promoting = same_owner(state_.owner, identity_) && !taiyen::detail::fault("promotion_forgotten");
-    return memory_.keep(memory()); // that it is a standby
+    if ((status = memory_.read(standby_call)))
+        return status;
+    // That it is a standby; or it remembers its own term already, which its state lacks: it is read again.
+    const term_memory known = memory_.known();
+    const bool knows_more = same_owner(known.owner, identity_) && known.term > state_.last.term;
+    return knows_more ? TY_OK : memory_.keep(memory());
 }
 
 // ---- Messages
@@ -212,9 +237,8 @@ ty_status ty_standby::take_timeline(const message &one) {
         "has what they have");
 }
 
-void ty_standby::taken(uint64_t at, const tail &last) {
+void ty_standby::taken(const tail &last) {
     state_.last = last;
-    state_.records_at = at;
     if (parts_.empty() || taiyen::detail::fault("standby_goes_on_within_a_record"))
         whole_ = state_;
 }
@@ -229,7 +253,7 @@ ty_status ty_standby::take(const message &one) {
     if (ty_status status = classify(one, &last, &counts))
         return status;
     if (!counts) {
-        taken(one.at, last);
+        taken(last);
         return TY_OK;
     }
     if (header.replication != state_.replication)
@@ -253,7 +277,7 @@ ty_status ty_standby::take(const message &one) {
         status = refuse_position(one.at);
     if (status)
         return status;
-    taken(one.at, last);
+    taken(last);
     heard_ = true;
     report_.silent_ms = 0;
     report_.messages += 1;
@@ -289,11 +313,11 @@ term_memory ty_standby::memory() const {
     memory.number = state_.last.number;
     memory.checksum = state_.last.checksum;
     memory.at = state_.last.at;
-    memory.lsn = state_.position.lsn;
+    memory.lsn = durable_.lsn; // a prepared transaction without an outcome is rolled back by a promotion
     return memory;
 }
 
-ty_status ty_standby::look(records_end *at, finding *is) const {
+ty_status ty_standby::look(records_end *at, log_comparison *is) const {
     bool found = false;
     if (ty_status status = newest_position(engine_, at, &found))
         return status;
@@ -304,7 +328,7 @@ ty_status ty_standby::look(records_end *at, finding *is) const {
 // standby may be removed because of it, as it may be the only copy.
 ty_status ty_standby::explain(ty_status why) const {
     records_end at;
-    finding is;
+    log_comparison is;
     kept_failure failed;
     failed.keep(why);
     if (why != TY_E_DAMAGED && why != TY_E_NOT_FOUND && why != TY_E_MISMATCH)
@@ -316,15 +340,15 @@ ty_status ty_standby::explain(ty_status why) const {
     const std::string before = std::string(standby_call) + ": ", name = engine_.name ? engine_.name : "the server",
                       has = path_ + " has term " + std::to_string(state_.last.term) + " up to transaction " +
                             std::to_string(state_.position.lsn);
-    if (is.is == standing::behind)
+    if (is.relation == log_relation::behind)
         return fail(TY_E_DAMAGED, before + "the server is behind it", name,
                     "it lost its store, or has an older one; " + has +
                         ": keep it. Put the store back, or begin a new term with the primary (taiyen promote on its "
                         "machine), and make standbys of that");
-    if (is.is == standing::split || is.is == standing::foreign)
+    if (is.relation == log_relation::split || is.relation == log_relation::foreign)
         return fail(TY_E_DAMAGED, before + "the server has another log than the one that it is of", name,
                     has + ": keep it, and give the server and the name that it was made with");
-    if (is.is == standing::superseded && !is.held)
+    if (is.relation == log_relation::superseded && !is.held)
         return fail(TY_E_MISMATCH,
                     before + "term " + std::to_string(at.newest.read.header.term) +
                         " began, perhaps without what this standby has",
@@ -346,7 +370,7 @@ ty_status ty_standby::read_last() {
         return status;
     checked_ms_ = now_ms();
     // ST1: the oldest message kept counts, and was passed over: the next step reads it after no void ones.
-    if (found && there.read.at > state_.last.at && there.read.at <= state_.records_at &&
+    if (found && there.read.at > state_.last.at && there.read.at <= state_.last.read &&
         !taiyen::detail::fault("trimmed_messages_after_void_ones_passed_over")) {
         go_back();
         report_.caught_up = false;
@@ -366,13 +390,13 @@ ty_status ty_standby::listen(uint64_t waited_ms) {
         return TY_OK;
     if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
         return status;
-    report_.silent_ms += newest == state_.records_at ? waited_ms : 0;
+    report_.silent_ms += newest == state_.last.read ? waited_ms : 0;
     return TY_OK;
 }
 
 // Back to the last message that counts: those after it are classified again.
 void ty_standby::go_back() {
-    state_.records_at = state_.last.at;
+    state_.last.read = state_.last.at;
     state_.last.voids = 0;
 }
 
@@ -380,7 +404,7 @@ void ty_standby::go_back() {
 ty_status ty_standby::read_on(uint32_t timeout_ms) {
     const auto read = [this](uint32_t wait_ms) {
         taking_ = {};
-        return engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.records_at, wait_ms, take, this);
+        return engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.last.read, wait_ms, take, this);
     };
     ty_status status = read(timeout_ms);
     int readings = 1;
@@ -446,11 +470,11 @@ ty_status ty_standby::save() {
 // ---- Promotion
 
 ty_status ty_standby::catch_up(uint64_t to) {
-    while (state_.records_at < to) {
-        const uint64_t before = state_.records_at;
+    while (state_.last.read < to) {
+        const uint64_t before = state_.last.read;
         if (ty_status status = step(answer_ms))
             return status;
-        if (before == state_.records_at)
+        if (before == state_.last.read)
             return fail(TY_E_IO, "promote a standby: the engine's messages do not come", path_, "try again");
     }
     return TY_OK;
@@ -491,9 +515,9 @@ ty_status ty_standby::prepare_promotion() {
     uint64_t newest = 0;
     if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
         return status;
-    if (newest < state_.records_at && state_.last.voids && !taiyen::detail::fault("lost_void_messages_are_a_loss"))
+    if (newest < state_.last.read && state_.last.voids && !taiyen::detail::fault("lost_void_messages_are_a_loss"))
         go_back();
-    if (newest < state_.records_at)
+    if (newest < state_.last.read)
         return explain(fail(TY_E_DAMAGED, "promote a standby: the engine has lost messages", path_,
                             "see whether its server was restored from a backup"));
     if (ty_status status = catch_up(newest))
@@ -523,14 +547,12 @@ ty_status ty_standby::end_promotion() {
 // term: whoever was the primary may trim what is before it, and nobody else can end this promotion.
 ty_status ty_standby::prepare_term() {
     if (state_.position.lsn < state_.begun_lsn && !taiyen::detail::fault("promoted_without_what_a_new_term_has"))
-        return fail(
-            TY_E_NOT_FOUND,
-            "promote a standby: its primary began term " + std::to_string(state_.begun_term) +
-                " with transactions up to " + std::to_string(state_.begun_lsn) +
-                ", of which the server lost some; this standby has them up to " + std::to_string(state_.position.lsn),
-            path_,
-            "publish the primary, put a base (taiyen publish --base), make a new standby, and keep the files of "
-            "this one until that has what they have");
+        return fail(TY_E_NOT_FOUND,
+                    "promote a standby: it has transactions up to " + std::to_string(state_.position.lsn) +
+                        ", and its primary began term " + std::to_string(state_.begun_term) + " with those up to " +
+                        std::to_string(state_.begun_lsn),
+                    path_,
+                    "put a base of the primary, make a new standby, and keep this one until that has what it has");
     return taiyen::detail::fault("term_before_the_position_is_durable") ? TY_OK : save();
 }
 
@@ -538,18 +560,20 @@ ty_status ty_standby::promote() {
     if (!replica_) // finish() failed
         return promoted_ ? folder_.remove() : finish();
     uint64_t at = 0;
-    if (ty_status status = prepare_promotion())
+    ty_status status = prepare_promotion();
+    if (is_wrong(status) && report_.promoting && !taiyen::detail::fault("promotion_needs_its_server"))
+        status = TY_OK; // all before its term was taken, whatever the server has lost since
+    const bool begins = !status && may_begin_term();
+    if (begins)
+        status = prepare_term();
+    if (!status && begins)
+        status = begin_term(message_kind::term, TY_ENGINE_ANYWHERE, &at);
+    if (!status && begins && !taiyen::detail::fault("promoted_before_the_term_is_read"))
+        status = catch_up(at);
+    if (status)
         return status;
-    if (may_begin_term()) {
-        if (ty_status status = prepare_term())
-            return status;
-        if (ty_status status = begin_term(message_kind::term, TY_ENGINE_ANYWHERE, &at))
-            return status;
-        if (ty_status status = taiyen::detail::fault("promoted_before_the_term_is_read") ? TY_OK : catch_up(at))
-            return status;
-        if (may_begin_term()) // ST23: the term is void
-            return fail(TY_E_BUSY, "promote a standby: the primary began a new timeline meanwhile", path_, "try again");
-    }
+    if (may_begin_term()) // ST23: the term is void
+        return fail(TY_E_BUSY, "promote a standby: the primary began a new timeline meanwhile", path_, "try again");
     return end_promotion();
 }
 
@@ -570,9 +594,12 @@ ty_status ty_standby::take_over() {
             return refuse();
         if (ty_status status = prepare_term())
             return status;
-        if (ty_status status = begin_term(message_kind::take_over, state_.records_at, &at))
-            return status == TY_E_MISMATCH ? refuse() : status;
-        if (ty_status status = catch_up(at))
+        ty_status status = begin_term(message_kind::take_over, state_.last.read, &at);
+        if (status == TY_E_MISMATCH) // an engine may keep what it refuses, and it counts if only void ones came before
+            status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &at);
+        if (!status)
+            status = catch_up(at);
+        if (status)
             return status;
         if (may_begin_term())
             return refuse();

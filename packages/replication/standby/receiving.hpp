@@ -14,7 +14,6 @@ struct standby_state {
     uint32_t version;
     uint32_t reserved;
     ty_feed_position position; // ST7: at or before what is durable in the heap
-    uint64_t records_at;       // the engine's position
     tail last;                 // the last message that counts
     uint8_t owner[16];
     uint64_t replication;
@@ -67,14 +66,14 @@ private:
     ty_status receive(const ty_feed_record *records, size_t count);
     ty_status save();
     taiyen::standby::term_memory memory() const;
-    ty_status look(taiyen::standby::records_end *at, taiyen::standby::finding *is) const;
+    ty_status look(taiyen::standby::records_end *at, taiyen::standby::log_comparison *is) const;
     ty_status explain(ty_status why) const;
     ty_status take_all(uint32_t timeout_ms);
     ty_status check_last();
     ty_status read_last();
     ty_status read_on(uint32_t timeout_ms);
     void go_back();
-    void taken(uint64_t at, const taiyen::standby::tail &last);
+    void taken(const taiyen::standby::tail &last);
     ty_status listen(uint64_t waited_ms);
     ty_status catch_up(uint64_t to);
     ty_status prepare_promotion();

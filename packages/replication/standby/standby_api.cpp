@@ -109,13 +109,13 @@ ty_status ty_publish_base(const char *heap_path, const ty_engine *engine, const 
 }
 
 ty_status ty_publish_new_term(const char *heap_path, const ty_engine *engine, const ty_open_options *open,
-                              uint64_t *term) {
+                              bool takes_back, uint64_t *term) {
     constexpr const char *call = "begin a new term";
     if (ty_status status = check_path(heap_path, call))
         return status;
     if (ty_status status = check_engine(engine, call))
         return status;
-    return at_boundary(call, [&] { return begin_new_term(heap_path, *engine, open, term); });
+    return at_boundary(call, [&] { return begin_new_term(heap_path, *engine, open, takes_back, term); });
 }
 
 ty_status ty_standby_make(const char *heap_path, const ty_engine *engine, const ty_open_options *open,

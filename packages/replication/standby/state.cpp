@@ -36,7 +36,7 @@ ty_status state_folder::read(standby_state *state) const {
         state->checksum == checksum_of(*state))
         return TY_OK;
     return fail(TY_E_DAMAGED, "open a standby: its state is damaged, or of another version", path_,
-                "remove the standby's files, and make a new one");
+                "move the standby's files away, make a new one, and keep these until that has what they have");
 }
 
 ty_status state_folder::write(standby_state state) const {

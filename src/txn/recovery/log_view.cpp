@@ -31,6 +31,7 @@ ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, 
     newest->open = recorded.open;
     newest->epoch = heap.epoch;
     newest->redo_points = recorded.redo_point;
+    newest->receives = recorded.source.state == uint64_t(source_state::receives);
     return TY_OK;
 }
 
@@ -43,7 +44,8 @@ ty_status txn_copied(ty_heap *heap, snapshot_position *position) {
         return failure(TY_E_BUSY, "read what a copy holds: transactions after one that is missing, or is in doubt")
             .at(image_path(heap))
             .remedy("take another copy; if no program has the heap open, its next open for writing resolves them");
-    *position = {rt->holds.identity, rt->holds.open, image_epoch(heap), rt->holds.redo_points};
+    *position = {rt->holds.identity, rt->holds.open, image_epoch(heap), rt->holds.redo_points,
+                 rt->receives.load(std::memory_order_relaxed)};
     return TY_OK;
 }
 

@@ -123,7 +123,7 @@ protected:
         source.close();
     }
     void goes_on_with_a_new_term() {
-        ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr)) << ty_error_text();
+        ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), false, nullptr)) << ty_error_text();
         const size_t term = messages().size();
         const publisher_owner publisher = open_publisher(source.options(), engine.table());
         store.wait_for(TY_ENGINE_RECORDS, term + 1); // its timeline
@@ -169,6 +169,64 @@ protected:
             status = standby.step();
         while (!status && !standby.report.caught_up);
         return status;
+    }
+    void make_standby_that_has_all() {
+        ASSERT_OK(standby.make());
+        standby.open();
+        standby.catch_up();
+    }
+    uint64_t newest() const { return store.newest(TY_ENGINE_RECORDS); }
+    void put_back_to(uint64_t position) {
+        const std::lock_guard<std::mutex> with(store.lock);
+        while (store.newest(TY_ENGINE_RECORDS) > position)
+            messages().pop_back();
+    }
+    // A process that is killed after its standby's term was put, and before it knew of that.
+    void begin_a_promotion() {
+        sim_engine unheard(store, 1, {0, 1000, 0, 0});
+        standby_of killed{folder.file("standby"), unheard.table()};
+        killed.open();
+        EXPECT_EQ(TY_E_IO, ty_standby_promote(killed.get(), &killed.report));
+        killed.discard();
+    }
+    // The same, and a process after it has saved that.
+    void begin_a_promotion_that_is_saved() {
+        begin_a_promotion();
+        standby.open();
+        standby.catch_up();
+        EXPECT_TRUE(standby.report.promoting);
+        standby.close();
+    }
+    ty_status new_term(bool takes_back = false) {
+        return ty_publish_new_term(heap_path, engine.table(), &source.options(), takes_back, nullptr);
+    }
+    // What a publisher of a heap reports: it ends, waits for something, or begins to write.
+    ty_status publisher_reports(const char *path, const ty_open_options &open) {
+        ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+        options.answer_ms = 1; // for so long the server may be choosing a leader
+        sim_engine own(store, 1, {}, 4096);
+        options.open = &open;
+        ty_publisher *opened = nullptr;
+        if (ty_status status = ty_publisher_open(path, own.table(), &options, &opened)) // ST20: by its own memory
+            return status;
+        const publisher_owner publisher(opened);
+        ty_publisher_report report;
+        do {
+            (void)!ty_publisher_wait(publisher.get(), UINT64_MAX, 20);
+            report = report_of(publisher.get());
+        } while (!report.ended && report.runs == 0 && report.status == TY_OK);
+        return report.status;
+    }
+    ty_status primary_reports() { return publisher_reports(heap_path, source.options()); }
+    ty_status standby_reports() { return publisher_reports(folder.file("standby").c_str(), open_options()); }
+    // Somebody is, with all that was acknowledged.
+    void expect_primary(uint64_t lsn) {
+        standby.open();
+        const ty_status promoted = ty_standby_promote(standby.get(), &standby.report);
+        const uint64_t has = standby.report.lsn;
+        standby.close();
+        EXPECT_TRUE(promoted || has >= lsn) << "promoted without what was acknowledged";
+        EXPECT_TRUE(!promoted || !primary_reports() || !new_term(true)) << "nobody can be the primary";
     }
     void expect_nothing_skipped() {
         standby.open();

@@ -327,7 +327,7 @@ protected:
     void expect_superseded(const std::string &heap_path) {
         EXPECT_EQ(TY_E_MISMATCH, attempt(heap_path)) << ty_error_text();
         EXPECT_NE(nullptr, strstr(ty_error_text(), "superseded")) << ty_error_text();
-        EXPECT_EQ(TY_E_MISMATCH, ty_publish_new_term(heap_path.c_str(), server.open(), &open, nullptr));
+        EXPECT_EQ(TY_E_MISMATCH, ty_publish_new_term(heap_path.c_str(), server.open(), &open, false, nullptr));
     }
     void first() {
         ty_heap *heap = open_heap(path(0));
@@ -357,12 +357,13 @@ protected:
     }
     void go_on(const std::string &heap_path) {
         uint64_t term = 0;
-        ASSERT_OK(ty_publish_new_term(heap_path.c_str(), server.open(), &open, &term));
-        EXPECT_EQ(TY_E_EXISTS, ty_publish_new_term(heap_path.c_str(), server.open(), &open, nullptr));
+        ASSERT_OK(ty_publish_new_term(heap_path.c_str(), server.open(), &open, false, &term));
+        EXPECT_EQ(TY_E_EXISTS, ty_publish_new_term(heap_path.c_str(), server.open(), &open, false, nullptr));
         work(heap_path, 2);
     }
     ty_status new_term(const std::string &heap_path, uint64_t *term = nullptr) {
-        return until_answered([&] { return ty_publish_new_term(heap_path.c_str(), server.open(), &open, term); });
+        return until_answered(
+            [&] { return ty_publish_new_term(heap_path.c_str(), server.open(), &open, false, term); });
     }
     void find_old_refused(const std::string &old, bool knows);
     void find_now_going_on(const std::string &now, bool all_lost);
@@ -491,7 +492,7 @@ TEST_F(fencing_test, a_standby_is_kept) {
     EXPECT_EQ(TY_E_DAMAGED, ty_standby_promote(standby.get(), nullptr)) << ty_error_text();
     expect_kept();
     standby.close();
-    EXPECT_EQ(TY_E_DAMAGED, attempt(path(1))); // nor is it published as if it were a primary
+    EXPECT_EQ(TY_E_MISMATCH, attempt(path(1))); // nor is it published as if it were a primary
     expect_after(path(0));
     go_on(path(0));
     standby.open();
@@ -535,7 +536,7 @@ TEST_F(fencing_test, a_name_of_another_heap) {
     work(folder.file("c"), 1);
     EXPECT_EQ(TY_E_DAMAGED, attempt(path(0)));
     expect_kept();
-    EXPECT_EQ(TY_E_DAMAGED, ty_publish_new_term(path(0).c_str(), server.open(), &open, nullptr));
+    EXPECT_EQ(TY_E_DAMAGED, ty_publish_new_term(path(0).c_str(), server.open(), &open, false, nullptr));
     expect_kept();
 }
 
@@ -706,7 +707,8 @@ TEST_F(fencing_test, the_highest_term_that_there_can_be) {
     highest.term = standby::counter_max;
     ASSERT_OK(memory.keep(highest));
     server.lose();
-    EXPECT_EQ(TY_E_DAMAGED, ty_publish_new_term(path(0).c_str(), server.open(), &open, nullptr)) << ty_error_text();
+    EXPECT_EQ(TY_E_DAMAGED, ty_publish_new_term(path(0).c_str(), server.open(), &open, false, nullptr))
+        << ty_error_text();
     expect_kept();
     uint64_t newest = 1;
     const ty_engine *engine = server.open();

@@ -47,7 +47,7 @@ protected:
         EXPECT_EQ(lsn, standby.last()) << what << " of " << at;
     }
     void go_on() { // as a person decides it
-        EXPECT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr));
+        EXPECT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), false, nullptr));
         const publisher_owner publisher = open_publisher(source.options(), engine.table());
         ty_status status;
         do
@@ -195,7 +195,7 @@ TEST_F(hostile_test, as_many_others_in_place_of_lost_messages) {
     standby.close();
     const size_t before = messages().size();
     messages().resize(before - 1);
-    EXPECT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr));
+    EXPECT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), false, nullptr));
     ASSERT_EQ(before, messages().size());
     standby.open();
     EXPECT_EQ(TY_E_MISMATCH, ty_standby_promote(standby.get(), nullptr)) << ty_error_text();
@@ -211,7 +211,7 @@ TEST_F(hostile_test, lost_records_beside_bases) {
     expect_end();
     standby.close();
     messages().clear();
-    EXPECT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr));
+    EXPECT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), false, nullptr));
     for (int n = 0; n < 3; ++n) {
         source.open();
         source.transactions(3);
@@ -239,7 +239,7 @@ TEST_F(hostile_test, a_base_whose_records_were_lost_is_none) {
         put_base(source, store, engine.table());
     }
     messages().clear();
-    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr));
+    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), false, nullptr));
     source.open(); // its log begins where the base is
     source.transactions(3);
     const publisher_owner publisher = open_publisher(source.options(), engine.table());

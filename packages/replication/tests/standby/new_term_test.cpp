@@ -13,17 +13,6 @@ namespace {
 
 class new_term_test : public changed_log_test {
 protected:
-    void make_standby_that_has_all() {
-        ASSERT_OK(standby.make());
-        standby.open();
-        standby.catch_up();
-    }
-    uint64_t newest() const { return store.newest(TY_ENGINE_RECORDS); }
-    void put_back_to(uint64_t position) {
-        const std::lock_guard<std::mutex> with(store.lock);
-        while (store.newest(TY_ENGINE_RECORDS) > position)
-            messages().pop_back();
-    }
     // A term that is none: of a heap that nobody knows, whose promotion never ended.
     void unfinished_term(uint64_t term) {
         message_header header = header_after(newest_counting().header, message_kind::take_over);
@@ -66,8 +55,10 @@ TEST_F(new_term_test, a_primary_is_not_advised_to_remove_its_files) {
     publish_quietly(&between);
     ASSERT_LT(4u, messages().size());
     messages().erase(messages().end() - 2);
-    const publisher_owner publisher = open_publisher(source.options(), engine.table());
-    EXPECT_NE(TY_OK, ty_publisher_wait(publisher.get(), UINT64_MAX, 3000));
+    ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+    options.answer_ms = 1; // for so long the server may be choosing a leader
+    const publisher_owner publisher = open_publisher(source.options(), engine.table(), heap_path, options);
+    EXPECT_NE(TY_OK, ty_publisher_wait(publisher.get(), UINT64_MAX, timeout_ms));
     const std::string text = ty_error_text();
     EXPECT_TRUE(report_of(publisher.get()).ended);
     EXPECT_EQ(std::string::npos, text.find("remove")) << text;
@@ -163,7 +154,7 @@ TEST_F(new_term_test, a_standby_without_what_was_acknowledged_is_not_promoted) {
     more(3);
     publish_quietly(engine.table());
     put_back_to(before);
-    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr)) << ty_error_text();
+    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), false, nullptr)) << ty_error_text();
     standby.open();
     EXPECT_EQ(TY_E_NOT_FOUND, ty_standby_promote(standby.get(), &standby.report));
     const std::string text = ty_error_text();
@@ -182,7 +173,7 @@ TEST_F(new_term_test, a_promotion_right_before_a_new_term_stands) {
     make_standby_that_has_all();
     const std::vector<sim_message> older = messages();
     messages().pop_back();
-    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr)) << ty_error_text();
+    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), false, nullptr)) << ty_error_text();
     messages() = older; // the heap knows of a term that the server does not have
     bool once = false;
     hooks.before_session = [&](ty_engine_log) {
@@ -190,7 +181,7 @@ TEST_F(new_term_test, a_promotion_right_before_a_new_term_stands) {
             return;
         EXPECT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
     };
-    EXPECT_EQ(TY_E_DAMAGED, ty_publish_new_term(heap_path, &between, &source.options(), nullptr));
+    EXPECT_EQ(TY_E_DAMAGED, ty_publish_new_term(heap_path, &between, &source.options(), false, nullptr));
     EXPECT_TRUE(once);
     EXPECT_FALSE(same_owner(message_in(older.back()).header.owner, newest_counting().header.owner))
         << "superseded right after its promotion";
@@ -204,7 +195,7 @@ TEST_F(new_term_test, the_position_is_durable_before_the_term) {
     publish_quietly(engine.table());
     standby.open();
     const uint64_t before = newest();
-    EXPECT_EQ(before, promote_and_see().records_at);
+    EXPECT_EQ(before, promote_and_see().last.read);
 }
 
 // ST25: the same amid a long record, which the old primary did not send to its end.
@@ -221,7 +212,7 @@ TEST_F(new_term_test, the_position_before_a_record_is_durable_before_the_term) {
     size_t whole = messages().size() - 2;
     while (message_in(messages()[whole]).header.kind == uint32_t(message_kind::part))
         whole -= 1;
-    EXPECT_EQ(messages()[whole].position, seen.records_at);
+    EXPECT_EQ(messages()[whole].position, seen.last.read);
 }
 
 // ST4: a base from before a new term leads to nothing of it.
@@ -231,7 +222,7 @@ TEST_F(new_term_test, a_base_from_before_a_new_term_does_not_count) {
     more(3);
     publish_quietly(engine.table());
     put_back_to(before);
-    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr)) << ty_error_text();
+    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), false, nullptr)) << ty_error_text();
     EXPECT_EQ(TY_E_NOT_FOUND, standby.make());
     ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
     options.base_ms = 1; // a wait for a base that nobody puts fails

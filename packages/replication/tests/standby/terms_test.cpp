@@ -50,7 +50,7 @@ protected:
         EXPECT_EQ(TY_E_MISMATCH, ty_publisher_open(path.c_str(), nothing.table(), &options, &publisher));
         EXPECT_NE(nullptr, strstr(ty_error_text(), "is the primary since term")) << ty_error_text();
         EXPECT_EQ(TY_E_MISMATCH, ty_publish_base(path.c_str(), nothing.table(), &open, nullptr));
-        EXPECT_EQ(TY_E_MISMATCH, ty_publish_new_term(path.c_str(), nothing.table(), &open, nullptr));
+        EXPECT_EQ(TY_E_MISMATCH, ty_publish_new_term(path.c_str(), nothing.table(), &open, false, nullptr));
         ty_publisher_close(publisher);
     }
 

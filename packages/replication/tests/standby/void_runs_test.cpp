@@ -76,7 +76,7 @@ TEST_F(void_run_test, a_standby_that_has_more_is_not_to_be_removed_while_the_ser
     standby.catch_up();
     standby.close();
     messages().resize(messages().size() - 4);
-    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), nullptr));
+    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &source.options(), false, nullptr));
     {
         const publisher_owner publisher = open_publisher(source.options(), engine.table());
         ty_status status;

@@ -44,7 +44,7 @@ protected:
     uint64_t newest_base_at(bool searches = true) {
         owned_message begin;
         bool found = false;
-        EXPECT_OK(newest_base(*engine.table(), searches, &begin, &found));
+        EXPECT_OK(newest_base(*engine.table(), searches ? lookup::anywhere : lookup::at_the_end, &begin, &found));
         return found ? begin.read.at : 0;
     }
 
@@ -224,8 +224,8 @@ TEST_F(void_test, a_base_that_does_not_come_is_no_damage) {
     put(TY_ENGINE_BASES, last, 1, 0);
     owned_message base;
     bool found = false;
-    EXPECT_EQ(TY_E_IO, newest_base(deaf, true, &base, &found));
-    EXPECT_OK(newest_base(*whole, true, &base, &found));
+    EXPECT_EQ(TY_E_IO, newest_base(deaf, lookup::anywhere, &base, &found));
+    EXPECT_OK(newest_base(*whole, lookup::anywhere, &base, &found));
     EXPECT_TRUE(found);
 }
 

@@ -266,13 +266,14 @@ TY_API TY_CHECKED ty_status ty_publish_base(const char *heap_path, const ty_engi
  * continue all the same; or to continue under another name or on another server, where nothing was published. The
  * operator must decide this: if another heap was the primary meanwhile, which this one cannot detect, its transactions
  * are not in the new term. Publishers of the heap then continue, and need a new base; heaps and standbys of lower terms
- * are refused from then on. *term: may be NULL. Errors: TY_E_EXISTS (the engine already has it as the primary: nothing
- * to do), TY_E_NOT_FOUND (it has never published, or is a standby: ty_standby_promote), TY_E_MISMATCH (it was
- * superseded), TY_E_DAMAGED (the log is of another replication), TY_E_BUSY (others write to the log at
- * the same time), those of the engine and of ty_publisher_wait. If the engine does not answer, the term may have begun.
- * Thread-safe. */
+ * are refused from then on. takes_back: also if the heap was superseded by one that has published nothing since its
+ * term began: its promotion never ended, or its server was put back; what that one committed is not in the new term.
+ * *term: may be NULL. Errors: TY_E_EXISTS (the engine already has it as the primary: nothing to do), TY_E_NOT_FOUND (it
+ * has never published, or is a standby: ty_standby_promote), TY_E_MISMATCH (it was superseded), TY_E_DAMAGED (the log
+ * is of another replication), TY_E_BUSY (others write to the log at the same time), those of the engine and of
+ * ty_publisher_wait. If the engine does not answer, the term may have begun. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_publish_new_term(const char *heap_path, const ty_engine *engine,
-                                                const struct ty_open_options *open, uint64_t *term);
+                                                const struct ty_open_options *open, bool takes_back, uint64_t *term);
 
 /* ---- Standbys. */
 

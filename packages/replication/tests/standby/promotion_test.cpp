@@ -1,0 +1,372 @@
+// Goal: a promotion has all that was acknowledged, can be ended or taken back at whatever moment it was interrupted,
+// and supersedes nobody by what does not count (ST3 to ST6, ST20 to ST26). Method: a simulated engine that loses, keeps
+// and delays messages, with hooks at each call.
+#include "changed_log.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+using namespace taiyen;
+using namespace taiyen::test;
+using namespace taiyen::standby;
+
+namespace {
+
+class promotion_test : public changed_log_test {
+protected:
+    // Also where a message was lost, and whoever is behind is notified.
+    ty_status wait_for_all(const ty_engine *to, uint32_t most_ms = timeout_ms) {
+        ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+        options.alive_ms = 1'000'000;
+        options.answer_ms = 1;
+        const publisher_owner publisher = open_publisher(source.options(), to, heap_path, options);
+        return publisher ? ty_publisher_wait(publisher.get(), last_lsn(), most_ms) : TY_E_MISMATCH;
+    }
+    size_t newest_base_begins() const { // its first message
+        const std::vector<sim_message> &all = store.logs[TY_ENGINE_BASES];
+        size_t n = all.size() - 1;
+        while (message_in(all[n], TY_ENGINE_BASES).header.kind != uint32_t(message_kind::base_begin))
+            n -= 1;
+        return n;
+    }
+    // A base of several messages, after one before it.
+    void two_bases() {
+        begin();
+        large();
+        large();
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), timeout_ms));
+        base();
+        ASSERT_LT(newest_base_begins() + 3, store.logs[TY_ENGINE_BASES].size());
+    }
+    term_memory memory_of_primary() {
+        heap_memory memory(heap_path, *engine.table());
+        EXPECT_OK(memory.open(&source.options()));
+        EXPECT_OK(memory.read("look"));
+        return memory.known();
+    }
+};
+
+// ST24: a timeline begins at the log's begin; what was acknowledged is not forgotten by that.
+TEST_F(promotion_test, what_was_acknowledged_is_known_after_a_timeline) {
+    begin();
+    ASSERT_OK(standby.make());
+    const std::vector<sim_message> older = messages();
+    source.open();
+    source.transactions(3);
+    source.crash(); // so the log reaches back
+    ASSERT_OK(wait_for_all(engine.table()));
+    messages() = older;
+    ASSERT_OK(new_term()) << ty_error_text();
+    EXPECT_EQ(last_lsn(), memory_of_primary().lsn);
+    uint64_t known = 0; // when the timeline is acknowledged, and no record after it was sent
+    hooks.before_append = [&](ty_engine_log, const message_header &header) {
+        if (header.kind != uint32_t(message_kind::records) || known)
+            return;
+        while (memory_of_primary().number + 1 < header.number)
+            std::this_thread::yield();
+        known = memory_of_primary().lsn;
+    };
+    const publisher_owner publisher = open_publisher(source.options(), &between);
+    store.wait_for(TY_ENGINE_RECORDS, older.size() + 3);
+    EXPECT_EQ(last_lsn(), known);
+}
+
+// ST20: a standby's process pauses right before its term, and bases trim what it needs meanwhile.
+TEST_F(promotion_test, a_term_that_comes_late_is_taken_back) {
+    begin();
+    ASSERT_OK(standby.make());
+    message_header term{};
+    {
+        sim_engine loses(store, 1, {1000, 0, 0, 0});
+        hooked watched{loses.table(), {}, {}, {}, {}, {}};
+        const ty_engine table = watched.table();
+        watched.before_append = [&](ty_engine_log, const message_header &header) { term = header; };
+        standby_of paused(folder.file("standby"), &table);
+        paused.open();
+        EXPECT_EQ(TY_E_IO, ty_standby_promote(paused.get(), &paused.report));
+        paused.discard();
+    }
+    ASSERT_TRUE(begins_term(term));
+    for (int n = 0; n < 3; ++n) {
+        more(2);
+        publish_quietly(engine.table());
+        base();
+    }
+    {
+        const std::vector<uint8_t> bytes = message_of(term);
+        const std::lock_guard<std::mutex> with(store.lock);
+        store.add(TY_ENGINE_RECORDS, std::string(bytes.begin(), bytes.end()));
+    }
+    EXPECT_EQ(TY_E_MISMATCH, primary_reports());
+    EXPECT_EQ(TY_E_MISMATCH, new_term());
+    const std::string text = ty_error_text();
+    EXPECT_NE(std::string::npos, text.find("--take-back")) << text;
+    expect_primary(last_lsn());
+    EXPECT_OK(primary_reports()) << ty_error_text();
+}
+
+// ST20: the term of a standby whose machine was lost before its promotion ended.
+TEST_F(promotion_test, a_term_of_a_heap_that_was_lost_is_taken_back) {
+    begin();
+    ASSERT_OK(standby.make());
+    begin_a_promotion();
+    remove_heap(folder.file("standby"));
+    EXPECT_EQ(TY_E_MISMATCH, primary_reports());
+    EXPECT_EQ(TY_E_MISMATCH, new_term());
+    EXPECT_OK(new_term(true)) << ty_error_text();
+    EXPECT_OK(primary_reports()) << ty_error_text();
+}
+
+// ST20: not once the other heap has published.
+TEST_F(promotion_test, a_term_that_published_is_not_taken_back) {
+    begin();
+    make_standby_that_has_all();
+    ASSERT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+    standby.close();
+    ASSERT_OK(standby_reports());
+    EXPECT_EQ(TY_E_MISMATCH, primary_reports());
+    EXPECT_EQ(TY_E_MISMATCH, new_term(true));
+    EXPECT_OK(standby_reports());
+}
+
+// ST25: the server is put back to before a term that was saved already.
+TEST_F(promotion_test, one_that_has_begun_ends_without_the_server) {
+    begin();
+    ASSERT_OK(standby.make());
+    const uint64_t before = newest();
+    begin_a_promotion_that_is_saved();
+    EXPECT_EQ(TY_E_MISMATCH, primary_reports());
+    put_back_to(before);
+    standby.open();
+    EXPECT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+}
+
+// ST20: the same, killed before it was saved; the primary takes the term back that the server no longer has.
+TEST_F(promotion_test, a_term_that_the_server_has_lost_is_taken_back) {
+    begin();
+    make_standby_that_has_all();
+    standby.close();
+    const uint64_t before = newest();
+    more(3);
+    publish_quietly(engine.table());
+    begin_a_promotion();
+    EXPECT_EQ(TY_E_MISMATCH, primary_reports());
+    put_back_to(before);
+    expect_primary(last_lsn());
+}
+
+// ST21: the last message that the heap knows was acknowledged is lost alone, and not trimmed.
+TEST_F(promotion_test, a_message_that_is_lost_alone_was_not_trimmed) {
+    begin();
+    const size_t count = messages().size();
+    more(3);
+    publish_quietly(engine.table());
+    ASSERT_EQ(count + 1, messages().size());
+    hooks.deaf = [] { return true; };
+    { // a heartbeat, whose acknowledgement does not come
+        ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+        options.alive_ms = 1;
+        const publisher_owner publisher = open_publisher(source.options(), &between, heap_path, options);
+        store.wait_for(TY_ENGINE_RECORDS, count + 2);
+    }
+    messages().resize(count + 2);
+    messages().erase(messages().begin() + int64_t(count));
+    EXPECT_EQ(TY_E_DAMAGED, primary_reports());
+    EXPECT_OK(new_term()) << ty_error_text();
+}
+
+// ST1, ST3: a void message takes the place of one that is lost.
+TEST_F(promotion_test, a_void_message_after_one_that_is_lost_is_not_the_newest) {
+    begin();
+    const size_t count = messages().size();
+    const message before = newest_counting();
+    more(1);
+    publish_quietly(engine.table());
+    message_header late = header_after(before.header, message_kind::alive); // of an earlier session
+    late.session = before.header.session + 77;
+    late.known_at = messages()[count - 2].position;
+    const std::vector<uint8_t> bytes = message_of(late);
+    store.add(TY_ENGINE_RECORDS, std::string(bytes.begin(), bytes.end()));
+    more(1);
+    publish_quietly(engine.table());
+    ASSERT_EQ(count + 3, messages().size());
+    messages().erase(messages().begin() + int64_t(count));
+    EXPECT_EQ(TY_E_DAMAGED, primary_reports());
+}
+
+// ST21: an engine that keeps what it refuses has a new term after a promotion, which stands.
+TEST_F(promotion_test, a_first_term_in_a_broken_log_counts_right_after_what_was_read) {
+    begin();
+    large();
+    gate_acknowledgements();
+    publish_quietly(&between);
+    hooks.deaf = nullptr;
+    hooks.before_append = nullptr;
+    make_standby_that_has_all();
+    const std::vector<sim_message> older = messages();
+    messages().pop_back();
+    ASSERT_OK(new_term()) << ty_error_text();
+    messages() = older;                     // the heap knows of a term that the server does not have
+    messages().erase(messages().end() - 2); // and one is missing, which the standby has
+    sim_engine keeps(store, 3, {0, 0, 0, 0, true}, 4096);
+    hooked kept{keeps.table(), {}, {}, {}, {}, {}};
+    const ty_engine table = kept.table();
+    bool once = false;
+    kept.before_session = [&](ty_engine_log) {
+        if (std::exchange(once, true))
+            return;
+        ASSERT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+        standby.close();
+        ASSERT_OK(standby_reports()) << ty_error_text();
+    };
+    EXPECT_NE(TY_OK, ty_publish_new_term(heap_path, &table, &source.options(), false, nullptr));
+    EXPECT_TRUE(once);
+    EXPECT_FALSE(same_owner(message_in(older.back()).header.owner, newest_counting().header.owner))
+        << "superseded right after its promotion";
+}
+
+// ST21: what a newer library has written is not lost.
+TEST_F(promotion_test, messages_of_a_newer_version_are_not_missing) {
+    begin();
+    make_standby_that_has_all();
+    ASSERT_OK(ty_standby_promote(standby.get(), &standby.report));
+    standby.close();
+    ++messages().back().bytes[offsetof(message_header, version)];
+    EXPECT_EQ(TY_E_UNSUPPORTED, primary_reports());
+    const std::string text = ty_error_text();
+    EXPECT_EQ(TY_E_UNSUPPORTED, new_term());
+    EXPECT_NE(std::string::npos, text.find("newer version")) << text;
+}
+
+// ST26: a heap that receives is published by nobody.
+TEST_F(promotion_test, a_heap_is_not_published_before_its_promotion_has_ended) {
+    begin();
+    ASSERT_OK(standby.make());
+    const std::vector<sim_message> older = messages();
+    messages().clear();
+    EXPECT_EQ(TY_E_MISMATCH, standby_reports()); // made only
+    EXPECT_EQ(0u, messages().size());
+    messages() = older;
+    begin_a_promotion_that_is_saved();
+    standby.open(); // as a service does again
+    standby.close();
+    const size_t count = messages().size();
+    EXPECT_EQ(TY_E_BUSY, standby_reports());
+    EXPECT_EQ(TY_E_NOT_FOUND,
+              ty_publish_new_term(folder.file("standby").c_str(), engine.table(), nullptr, false, nullptr));
+    const ty_open_options open = open_options();
+    EXPECT_EQ(TY_E_MISMATCH, ty_publish_base(folder.file("standby").c_str(), engine.table(), &open, nullptr));
+    EXPECT_EQ(count, messages().size());
+    standby.open();
+    EXPECT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+}
+
+// ST26: nor does it count as a primary where its state is lost.
+TEST_F(promotion_test, the_state_is_lost_amid_one) {
+    begin();
+    ASSERT_OK(standby.make());
+    begin_a_promotion();
+    std::filesystem::remove_all(folder.file("standby-standby"));
+    ty_open_options options = open_options();
+    options.mode = TY_OPEN_EXISTING;
+    ty_heap *heap = nullptr;
+    ty_standby *one = nullptr;
+    ASSERT_OK(ty_open(folder.file("standby").c_str(), &options, &heap, nullptr));
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_standby_open(heap, folder.file("standby").c_str(), engine.table(), nullptr, &one));
+    EXPECT_OK(ty_close(heap));
+}
+
+TEST_F(promotion_test, a_damaged_state_is_no_reason_to_remove_a_heap) {
+    begin();
+    ASSERT_OK(standby.make());
+    std::fstream file(folder.file("standby-standby") + "/state", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);
+    file.put('x');
+    file.close();
+    ty_open_options options = open_options();
+    options.mode = TY_OPEN_EXISTING;
+    ty_heap *heap = nullptr;
+    ty_standby *one = nullptr;
+    ASSERT_OK(ty_open(folder.file("standby").c_str(), &options, &heap, nullptr));
+    EXPECT_EQ(TY_E_DAMAGED, ty_standby_open(heap, folder.file("standby").c_str(), engine.table(), nullptr, &one));
+    const std::string text = ty_error_text();
+    EXPECT_EQ(std::string::npos, text.find("remove")) << text;
+    EXPECT_OK(ty_close(heap));
+}
+
+// ST25: a transaction is prepared, so the state is from before the term when the process is killed right before
+// ty_promote.
+TEST_F(promotion_test, killed_at_its_end_while_a_transaction_is_prepared) {
+    begin();
+    source.open();
+    ty_txn *txn = nullptr;
+    ASSERT_OK(ty_begin(source.heap(), nullptr, &txn));
+    ASSERT_NE(nullptr, ty_txn_alloc(txn, 64));
+    ASSERT_OK(ty_prepare(txn, "x", 1));
+    source.crash();
+    {
+        const size_t count = messages().size();
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        store.wait_for(TY_ENGINE_RECORDS, count + 1);
+    }
+    ASSERT_OK(standby.make());
+    begin_a_promotion();
+    standby.open();
+    standby.catch_up();
+    EXPECT_TRUE(standby.report.promoting);
+    {
+        heap_memory memory(folder.file("standby"), *engine.table());
+        ASSERT_OK(memory.open(nullptr));
+        ASSERT_OK(memory.read("look"));
+        const message now = newest_counting();
+        ASSERT_OK(memory.keep(memory_of(now.header, now.at))); // as the end of a promotion does
+    }
+    standby.discard();
+    standby.open();
+    EXPECT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+}
+
+// ST6: the newest base's first message cannot be read, or one amid it; the base before it can.
+TEST_F(promotion_test, the_base_before_a_damaged_one_serves) {
+    two_bases();
+    const size_t begins = newest_base_begins();
+    for (const size_t n : {begins, begins + 1}) {
+        std::string &bytes = store.logs[TY_ENGINE_BASES][n].bytes;
+        bytes.back() ^= 1;
+        more(1);
+        EXPECT_OK(wait_for_all(engine.table())) << ty_error_text();
+        standby_of made{folder.file(n == begins ? "first" : "second"), engine.table()};
+        ASSERT_OK(made.make()) << ty_error_text();
+        made.open();
+        made.catch_up();
+        EXPECT_EQ(last_lsn(), made.report.lsn);
+        bytes.back() ^= 1;
+    }
+    base();
+}
+
+// ST11: an engine that keeps what it refuses: the term counts, as only void messages came before.
+TEST_F(promotion_test, a_take_over_that_is_refused_and_counts) {
+    begin();
+    ASSERT_OK(standby.make());
+    more(1);
+    publish_quietly(engine.table());
+    sim_engine keeps(store, 3, {0, 0, 0, 0, true}, 4096);
+    hooked kept{keeps.table(), {}, {}, {}, {}, {}};
+    const ty_engine table = kept.table();
+    standby_of taking(folder.file("standby"), &table);
+    taking.open();
+    do
+        ASSERT_OK(ty_standby_step(taking.get(), 20, &taking.report));
+    while (!taking.report.silent_ms);
+    bool once = false;
+    kept.before_session = [&](ty_engine_log) {
+        if (!std::exchange(once, true))
+            late_messages(1);
+    };
+    EXPECT_OK(ty_standby_take_over(taking.get(), &taking.report)) << ty_error_text();
+    EXPECT_EQ(2u, newest_counting().header.term);
+}
+
+} // namespace
