@@ -50,7 +50,9 @@ struct message_header {
     uint64_t begun_lsn;   // up to here transactions had been acknowledged to the heap that began it
     ty_feed_position position;
     uint64_t timeline;   // number of the message that began it; of a term: of the last one that its writer knew
-    uint64_t begin;      // base: the engine's position of its first message; in that message 0
+    uint64_t begin;      // base: the engine's position of its first message; in that message 0. Others: that of a base
+                         // that leads to this one, once the writer knew of one; 0: nothing of the timeline was
+                         // reported as acknowledged yet
     uint64_t records_at; // base: the engine's position, in the other log, after which the records that it needs come;
                          // term that names no message of those before: the position right before it
     uint64_t record_number; // of the message there: its number, checksum and session

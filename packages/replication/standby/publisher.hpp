@@ -78,9 +78,9 @@ private:
 
     // ---- The thread that looks for a base
     void look_for_bases();
-    ty_status find_base(const taiyen::standby::timeline_of_records &timeline, bool searches, bool *based,
+    ty_status find_base(const taiyen::standby::timeline_of_records &timeline, bool searches, uint64_t *base_at,
                         uint64_t *newest_at);
-    void take_look(ty_status status, bool based, bool moves);
+    void take_look(ty_status status, uint64_t base_at, bool moves);
 
     std::string path_;
     const ty_engine &engine_;
@@ -120,6 +120,8 @@ private:
     uint64_t reached_ = 0; // acknowledged up to this transaction
     taiyen::standby::timeline_of_records timeline_;
     bool based_ = false;       // ST4: the timeline has a base
+    uint64_t base_at_ = 0;     // where the bases' log has it: messages say so
+    uint64_t base_said_ = 0;   // the confirmation by which one of these is acknowledged; 0: no base was found
     uint64_t baseless_ms_ = 0; // since when it is known that no base is there, and none comes; 0: not known
     taiyen::common::kept_failure look_failed_; // why that is not known
     uint64_t confirms_wanted_ = 0;             // reads to confirm (ST13: only by a message that was sent since)

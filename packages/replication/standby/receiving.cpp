@@ -67,7 +67,9 @@ ty_status make_of_base(const char *heap_path, const ty_engine &engine, const ty_
     if (ty_status status = newest_position(engine, &at, &any))
         return status;
     const message_header &base = begin.read.header;
-    if (!found || !any || !leads_to(base, at.newest.read.header))
+    const message_header &now = at.newest.read.header;
+    const bool is_before = base.replication == now.replication && base.term == now.term && now.begin == 0; // ST27
+    if (!found || !any || !(leads_to(base, now) || is_before))
         return refuse_without_base(heap_path);
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;
@@ -231,6 +233,7 @@ ty_status ty_standby::take_timeline(const message &one) {
         return TY_OK;
     if (!same_owner(one.header.position.heap_identity, state_.position.heap_identity))
         return refuse_new_primary(path_, one.header.term);
+    blocked_ = one.header;
     return fail(
         TY_E_NOT_FOUND, "go on as a standby: the publisher fell behind what the primary's log held", path_,
         "move this standby's files away, put a base (taiyen publish --base), make a new one, and keep these until that "
@@ -556,11 +559,67 @@ ty_status ty_standby::prepare_term() {
     return taiyen::detail::fault("term_before_the_position_is_durable") ? TY_OK : save();
 }
 
+// Right after all that the engine has.
+ty_status ty_standby::put_term_after(const records_end &at) {
+    uint64_t position = 0;
+    message_header header = header_after(at.newest.read.header, message_kind::take_over);
+    header.term = header.begun_term = at.newest.read.header.term + 1;
+    header.begun_lsn = state_.position.lsn;
+    memcpy(header.owner, identity_, sizeof header.owner);
+    header.position = durable_;
+    header.session = random_session();
+    header.known_at = at.newest.read.at;
+    return append_one(engine_, TY_ENGINE_RECORDS, header.term, at.end_at, message_of(header), &position);
+}
+
+// ST27: the primary fell behind its log, and nothing of its new timeline was reported as acknowledged: this standby has
+// all that was.
+ty_status ty_standby::promote_before_timeline(ty_status why) {
+    records_end at;
+    bool found = false;
+    kept_failure failed;
+    failed.keep(why);
+    const auto is_mine = [&] {
+        const message_header &newest = at.newest.read.header;
+        return found && begins_term(newest) && same_owner(newest.owner, identity_);
+    };
+    if (ty_status status = newest_position(engine_, &at, &found))
+        return status;
+    if (!is_mine()) {
+        const message_header &newest = at.newest.read.header;
+        const bool is_of_it = found && newest.term == blocked_.term && newest.timeline == blocked_.timeline;
+        if (!is_of_it || (newest.begin && !taiyen::detail::fault("promoted_before_a_timeline_that_has_a_base")))
+            return failed.restore();
+        if (ty_status status = prepare_term())
+            return status;
+        ty_status status = put_term_after(at);
+        if (!status)
+            status = newest_position(engine_, &at, &found);
+        if (status == TY_E_MISMATCH || (!status && !is_mine()))
+            return fail(TY_E_BUSY, "promote a standby: the primary publishes meanwhile", path_, "try again");
+        if (status)
+            return status;
+    }
+    const message_header &term = at.newest.read.header;
+    state_.last = tail_at(term, at.newest.read.at);
+    memcpy(state_.owner, term.owner, sizeof state_.owner);
+    state_.begun_term = term.begun_term;
+    state_.begun_lsn = term.begun_lsn;
+    report_.term = term.term;
+    report_.promoting = true;
+    parts_.clear();
+    whole_ = state_;
+    return end_promotion();
+}
+
 ty_status ty_standby::promote() {
     if (!replica_) // finish() failed
         return promoted_ ? folder_.remove() : finish();
     uint64_t at = 0;
+    blocked_ = {};
     ty_status status = prepare_promotion();
+    if (status == TY_E_NOT_FOUND && blocked_.number && !report_.promoting)
+        return promote_before_timeline(status);
     if (is_wrong(status) && report_.promoting && !taiyen::detail::fault("promotion_needs_its_server"))
         status = TY_OK; // all before its term was taken, whatever the server has lost since
     const bool begins = !status && may_begin_term();

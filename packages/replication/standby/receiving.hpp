@@ -80,6 +80,8 @@ private:
     ty_status refuse_primary(ty_status why);
     bool may_begin_term() const;
     ty_status prepare_term();
+    ty_status promote_before_timeline(ty_status why);
+    ty_status put_term_after(const taiyen::standby::records_end &at);
     ty_status begin_term(taiyen::standby::message_kind kind, uint64_t after, uint64_t *at);
     ty_status end_promotion();
     ty_status finish();
@@ -93,6 +95,7 @@ private:
     taiyen::standby::standby_state state_{}; // of the last message taken; its position is not sealed
     taiyen::standby::standby_state whole_{}; // the last one between records
     uint8_t identity_[16] = {};
+    taiyen::standby::message_header blocked_{}; // the timeline that this cannot follow
     ty_replica *replica_ = nullptr;
     std::vector<ty_feed_record> records_;
     std::vector<uint8_t> parts_; // of a record that is not complete yet

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -367,6 +368,80 @@ TEST_F(promotion_test, a_take_over_that_is_refused_and_counts) {
     };
     EXPECT_OK(ty_standby_take_over(taking.get(), &taking.report)) << ty_error_text();
     EXPECT_EQ(2u, newest_counting().header.term);
+}
+
+// A heap whose log is small: its publisher falls behind it.
+class gap_test : public promotion_test {
+protected:
+    void SetUp() override {
+        source.close();
+        ty_open_options options = published_options(others, false, 1);
+        options.log_bytes = size_t{1} << 20;
+        small.emplace(42, others, options);
+        small->transactions(5);
+        small->close();
+        const publisher_owner publisher = open_publisher(small->options(), engine.table());
+        put_base(*small, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), lsn(), timeout_ms));
+    }
+    uint64_t lsn() const { return small->records.back()->record.lsn; }
+    publisher_owner fall_behind() {
+        small->open();
+        add_large(small->heap(), 2 << 20);
+        for (uint64_t n = 0; n < 3; ++n)
+            EXPECT_OK(change(small->heap(), n));
+        small->close();
+        publisher_owner publisher = open_publisher(small->options(), engine.table());
+        while (report_of(publisher.get()).gaps == 0)
+            std::this_thread::yield();
+        return publisher;
+    }
+    void expect_promoted() {
+        standby.open();
+        EXPECT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+        EXPECT_EQ(lsn(), standby.report.lsn);
+        standby.close();
+        EXPECT_EQ(TY_E_MISMATCH, publisher_reports(heap_path, small->options()));
+        EXPECT_OK(standby_reports()) << ty_error_text();
+    }
+    disk others;
+    std::optional<source_model> small;
+};
+
+// ST27: nothing of a timeline without a base was acknowledged: who has all before it is promoted, also if it is made
+// then.
+TEST_F(gap_test, a_standby_before_a_timeline_without_a_base_is_promoted) {
+    ASSERT_OK(standby.make());
+    fall_behind();
+    expect_promoted();
+}
+TEST_F(gap_test, a_standby_is_made_of_a_base_before_a_timeline_without_one) {
+    fall_behind();
+    ASSERT_OK(standby.make());
+    expect_promoted();
+}
+
+// ST27: interrupted right after its term.
+TEST_F(gap_test, a_promotion_before_a_timeline_is_ended) {
+    ASSERT_OK(standby.make());
+    fall_behind();
+    begin_a_promotion();
+    expect_promoted();
+}
+
+// ST27: not once the timeline has a base; nothing is acknowledged before a message says so.
+TEST_F(gap_test, a_standby_before_a_timeline_with_a_base_is_not_promoted) {
+    ASSERT_OK(standby.make());
+    {
+        const publisher_owner publisher = fall_behind();
+        ASSERT_OK(ty_publish_base(heap_path, engine.table(), &small->options(), nullptr)) << ty_error_text();
+        ASSERT_OK(ty_publisher_wait(publisher.get(), lsn() + 4, timeout_ms)) << ty_error_text();
+        EXPECT_NE(0u, newest_counting().header.begin);
+    }
+    standby.open();
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_standby_promote(standby.get(), &standby.report));
+    standby.close();
+    EXPECT_OK(publisher_reports(heap_path, small->options()));
 }
 
 } // namespace
