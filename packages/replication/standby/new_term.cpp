@@ -16,8 +16,10 @@ constexpr int tries_max = 8; // other writers may come first
 struct broken_log {
     uint64_t until = 0;
     records_end *at = nullptr;
-    uint64_t readable_at = 0; // of the last message, unless that one cannot be read
-    uint64_t term = 0;        // the highest
+    uint64_t readable_at = 0;   // of the last message, unless that one cannot be read
+    uint64_t term = 0;          // the highest
+    uint64_t unreadable_at = 0; // of the last such message
+    uint64_t oldest_at = 0;
     common::kept_failure failed;
 
     static bool take(const void *bytes, size_t size, uint64_t position, void *context) {
@@ -27,6 +29,8 @@ struct broken_log {
         self.at->end_at = position;
         const ty_status status = read_message(bytes, size, position, TY_ENGINE_RECORDS, &one);
         self.readable_at = status ? 0 : position;
+        self.unreadable_at = status ? position : self.unreadable_at;
+        self.oldest_at = self.oldest_at ? self.oldest_at : position;
         if (status && !is_wrong(status)) {
             self.failed.keep(status);
             return false;
@@ -70,7 +74,7 @@ public:
 private:
     ty_status look();
     ty_status check(bool takes_back, log_relation first);
-    bool has_published();
+    ty_status see_published(bool *has);
     ty_status put(message_kind kind, uint64_t after);
     ty_status see();
 
@@ -121,6 +125,8 @@ ty_status new_term::look() {
     if (status)
         return status;
     term_ = std::max(term_, known.term);
+    if (memory_.is_superseded()) // by a term that the server may have lost
+        term_ = std::max(term_, memory_.superseded().term);
     if ((status = compare(engine_, known, base_.heap_identity, at_, any, &found_)))
         return status;
     const bool was_mine = begun_.term && at_.newest.read.header.term == begun_.term; // others came after it
@@ -129,11 +135,20 @@ ty_status new_term::look() {
     return TY_OK;
 }
 
-// Whether the heap that superseded this one shows in the log by more than the begin of its term.
-bool new_term::has_published() {
-    const message_header &newest = at_.newest.read.header;
-    const bool is_mine = same_owner(newest.owner, base_.heap_identity);
-    return !is_mine && !begins_term(newest) && newest.term >= memory_.known().term;
+// Whether a heap that superseded this one shows in the log by more than the begin of its term, or may have.
+ty_status new_term::see_published(bool *has) {
+    records_end last;
+    broken_log log;
+    log.at = &last;
+    const term_memory known = memory_.known();
+    const message_header &published = last.newest.read.header, &newest = at_.newest.read.header;
+    if (ty_status status = read_broken(engine_, &log))
+        return status;
+    const bool is_others = !same_owner(published.owner, base_.heap_identity) && published.term > known.term;
+    const bool is_trimmed =
+        begins_term(newest) && !same_owner(newest.owner, base_.heap_identity) && log.oldest_at == at_.newest.read.at;
+    *has = is_others || is_trimmed || log.unreadable_at > known.at;
+    return TY_OK;
 }
 
 // ST20: a term is taken back only while its heap has published nothing.
@@ -141,9 +156,13 @@ ty_status new_term::check(bool takes_back, log_relation first) {
     if (found_.relation == log_relation::superseded || memory_.is_superseded()) {
         const message_header &newest = at_.newest.read.header;
         const bool is_same = newest.number == 0 || newest.replication == memory_.known().replication;
-        const bool may =
-            takes_back && is_same && (!has_published() || taiyen::detail::fault("term_that_published_taken_back"));
-        return may ? TY_OK : memory_.refuse_superseded(new_term_call, found_, at_.newest.read.header);
+        bool published = true;
+        if (takes_back && is_same)
+            if (ty_status status = see_published(&published))
+                return status;
+        return !published || taiyen::detail::fault("term_that_published_taken_back")
+                   ? TY_OK
+                   : memory_.refuse_superseded(new_term_call, found_, newest);
     }
     if (found_.relation == log_relation::current)
         return fail(TY_E_EXISTS,

@@ -253,8 +253,10 @@ ty_status ty_standby::take(const message &one) {
     const auto kind = static_cast<message_kind>(header.kind);
     tail last = state_.last;
     bool counts = false;
-    if (ty_status status = classify(one, &last, &counts))
+    if (ty_status status = classify(one, &last, &counts)) {
+        saw_later_term_ = saw_later_term_ || header.term > state_.last.term;
         return status;
+    }
     if (!counts) {
         taken(last);
         return TY_OK;
@@ -572,6 +574,33 @@ ty_status ty_standby::put_term_after(const records_end &at) {
     return append_one(engine_, TY_ENGINE_RECORDS, header.term, at.end_at, message_of(header), &position);
 }
 
+// Whether a message after what this standby has may tell of a base.
+ty_status ty_standby::see_base_told(uint64_t until, bool *told) const {
+    struct search {
+        uint64_t at, first;
+        bool told;
+    } all{state_.last.read, blocked_.number, false};
+    const auto take = [](const void *bytes, size_t size, uint64_t position, void *context) {
+        auto &self = *static_cast<search *>(context);
+        message one;
+        const bool is_readable = read_message(bytes, size, position, TY_ENGINE_RECORDS, &one) == TY_OK;
+        const bool is_gap = self.first && (!is_readable || one.header.number != self.first);
+        self.first = 0;
+        self.at = position;
+        self.told = self.told || !is_readable || is_gap || one.header.begin;
+        return !self.told;
+    };
+    while (all.at < until && !all.told) {
+        const uint64_t before = all.at;
+        if (ty_status status = engine_.read(engine_.context, TY_ENGINE_RECORDS, before, answer_ms, take, &all))
+            return status;
+        if (all.at == before)
+            return fail(TY_E_IO, "promote a standby: the engine's messages do not come", path_, "try again");
+    }
+    *told = all.told;
+    return TY_OK;
+}
+
 // ST27: the primary fell behind its log, and nothing of its new timeline was reported as acknowledged: this standby has
 // all that was.
 ty_status ty_standby::promote_before_timeline(ty_status why) {
@@ -581,14 +610,18 @@ ty_status ty_standby::promote_before_timeline(ty_status why) {
     failed.keep(why);
     const auto is_mine = [&] {
         const message_header &newest = at.newest.read.header;
-        return found && begins_term(newest) && same_owner(newest.owner, identity_);
+        return found && begins_term(newest) && same_owner(newest.owner, identity_) &&
+               newest.begun_term == newest.term && newest.begun_lsn == state_.position.lsn;
     };
     if (ty_status status = newest_position(engine_, &at, &found))
         return status;
     if (!is_mine()) {
         const message_header &newest = at.newest.read.header;
-        const bool is_of_it = found && newest.term == blocked_.term && newest.timeline == blocked_.timeline;
-        if (!is_of_it || (newest.begin && !taiyen::detail::fault("promoted_before_a_timeline_that_has_a_base")))
+        bool told = !blocked_.number || !found || newest.term != blocked_.term;
+        if (!told)
+            if (ty_status status = see_base_told(at.end_at, &told))
+                return status;
+        if (told && !(blocked_.number && taiyen::detail::fault("promoted_before_a_timeline_that_has_a_base")))
             return failed.restore();
         if (ty_status status = prepare_term())
             return status;
@@ -617,10 +650,12 @@ ty_status ty_standby::promote() {
         return promoted_ ? folder_.remove() : finish();
     uint64_t at = 0;
     blocked_ = {};
+    saw_later_term_ = false;
     ty_status status = prepare_promotion();
-    if (status == TY_E_NOT_FOUND && blocked_.number && !report_.promoting)
+    if (status == TY_E_NOT_FOUND && !report_.promoting)
         return promote_before_timeline(status);
-    if (is_wrong(status) && report_.promoting && !taiyen::detail::fault("promotion_needs_its_server"))
+    if (is_wrong(status) && report_.promoting && !saw_later_term_ &&
+        !taiyen::detail::fault("promotion_needs_its_server"))
         status = TY_OK; // all before its term was taken, whatever the server has lost since
     const bool begins = !status && may_begin_term();
     if (begins)

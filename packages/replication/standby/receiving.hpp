@@ -81,6 +81,7 @@ private:
     bool may_begin_term() const;
     ty_status prepare_term();
     ty_status promote_before_timeline(ty_status why);
+    ty_status see_base_told(uint64_t until, bool *told) const;
     ty_status put_term_after(const taiyen::standby::records_end &at);
     ty_status begin_term(taiyen::standby::message_kind kind, uint64_t after, uint64_t *at);
     ty_status end_promotion();
@@ -96,6 +97,7 @@ private:
     taiyen::standby::standby_state whole_{}; // the last one between records
     uint8_t identity_[16] = {};
     taiyen::standby::message_header blocked_{}; // the timeline that this cannot follow
+    bool saw_later_term_ = false;               // in a message that could not be taken
     ty_replica *replica_ = nullptr;
     std::vector<ty_feed_record> records_;
     std::vector<uint8_t> parts_; // of a record that is not complete yet

@@ -131,6 +131,73 @@ TEST_F(promotion_test, a_term_that_published_is_not_taken_back) {
     EXPECT_OK(standby_reports());
 }
 
+// ST20: nor if another standby's term came after that, or a new one of its own.
+TEST_F(promotion_test, a_term_after_one_that_published_is_not_taken_back) {
+    begin();
+    make_standby_that_has_all();
+    ASSERT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+    ASSERT_OK(change(standby.heap(), 1));
+    standby.close();
+    const std::string path = folder.file("standby");
+    const ty_open_options open = open_options();
+    {
+        const size_t count = messages().size();
+        const publisher_owner publisher = open_publisher(open, engine.table(), path.c_str());
+        store.wait_for(TY_ENGINE_RECORDS, count + 2);
+        ASSERT_OK(ty_publish_base(path.c_str(), engine.table(), &open, nullptr)) << ty_error_text();
+        ASSERT_OK(ty_publisher_wait(publisher.get(), standby.report.lsn + 1, timeout_ms)) << ty_error_text();
+    }
+    const std::vector<sim_message> all = messages();
+    messages().pop_back();
+    ASSERT_OK(ty_publish_new_term(path.c_str(), engine.table(), &open, false, nullptr)) << ty_error_text();
+    EXPECT_EQ(TY_E_MISMATCH, new_term(true));
+    EXPECT_OK(standby_reports()) << ty_error_text();
+    messages() = all;
+    standby_of third{folder.file("third"), engine.table()};
+    ASSERT_OK(third.make()) << ty_error_text();
+    third.open();
+    ASSERT_OK(ty_standby_promote(third.get(), &third.report)) << ty_error_text();
+    third.close();
+    EXPECT_EQ(TY_E_MISMATCH, new_term(true));
+}
+
+// ST20: the term that is taken back was lost with the server's newest messages, and its number is not used again.
+TEST_F(promotion_test, a_term_that_was_taken_back_supersedes_no_longer) {
+    begin();
+    ASSERT_OK(standby.make());
+    const uint64_t before = newest();
+    begin_a_promotion();
+    EXPECT_EQ(TY_E_MISMATCH, primary_reports());
+    put_back_to(before);
+    ASSERT_OK(new_term(true)) << ty_error_text();
+    EXPECT_EQ(3u, newest_counting().header.term);
+    EXPECT_OK(primary_reports()) << ty_error_text();
+}
+
+// ST25: a promotion whose term was taken back is not ended because the log is damaged.
+TEST_F(promotion_test, one_that_was_taken_back_does_not_end) {
+    begin();
+    ASSERT_OK(standby.make());
+    begin_a_promotion_that_is_saved();
+    EXPECT_EQ(TY_E_MISMATCH, primary_reports());
+    ASSERT_OK(new_term(true)) << ty_error_text();
+    {
+        const size_t count = messages().size();
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        store.wait_for(TY_ENGINE_RECORDS, count + 1);
+        base();
+        ASSERT_OK(ty_publisher_wait(publisher.get(), last_lsn(), timeout_ms));
+        base();
+    }
+    for (int n = 0; n < 3; ++n) {
+        more(1);
+        publish_quietly(engine.table());
+    }
+    messages().back().bytes.back() ^= 1;
+    standby.open();
+    EXPECT_NE(TY_OK, ty_standby_promote(standby.get(), &standby.report));
+}
+
 // ST25: the server is put back to before a term that was saved already.
 TEST_F(promotion_test, one_that_has_begun_ends_without_the_server) {
     begin();
@@ -427,6 +494,37 @@ TEST_F(gap_test, a_promotion_before_a_timeline_is_ended) {
     ASSERT_OK(standby.make());
     fall_behind();
     begin_a_promotion();
+    expect_promoted();
+}
+
+// ST27: the primary fell behind twice.
+TEST_F(gap_test, a_standby_before_two_timelines_without_a_base_is_promoted) {
+    ASSERT_OK(standby.make());
+    const uint64_t had = lsn();
+    fall_behind();
+    fall_behind();
+    standby.open();
+    EXPECT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+    EXPECT_EQ(had, standby.report.lsn);
+}
+
+// ST25: a base that nobody has told of trims what is before the term, which is not saved.
+TEST_F(gap_test, a_promotion_before_a_timeline_that_was_trimmed_is_ended) {
+    ASSERT_OK(standby.make());
+    {
+        const publisher_owner publisher = fall_behind();
+        while (report_of(publisher.get()).messages < 2)
+            std::this_thread::yield();
+    }
+    ASSERT_OK(ty_publish_base(heap_path, engine.table(), &small->options(), nullptr)) << ty_error_text();
+    ASSERT_EQ(0u, newest_counting().header.begin);
+    bool once = false;
+    hooks.before_append = [&](ty_engine_log log, const message_header &header) {
+        if (log == TY_ENGINE_BASES && header.kind == uint32_t(message_kind::base_end) && !std::exchange(once, true))
+            std::thread([&] { begin_a_promotion(); }).join();
+    };
+    ASSERT_OK(ty_publish_base(heap_path, &between, &small->options(), nullptr)) << ty_error_text();
+    EXPECT_TRUE(once);
     expect_promoted();
 }
 
