@@ -209,11 +209,19 @@ ty_status base_writer::end() {
     return trim();
 }
 
+ty_status refuse_standby(const char *heap_path) {
+    return fail(TY_E_MISMATCH, "publish a base: this heap is a standby", heap_path,
+                "put one on the primary's machine, or promote this one first (taiyen promote)");
+}
+
 ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open, records_end *at) {
     ty_feed_position base{};
     bool receives = false;
     if (ty_status status = heap_base(heap_path, open, &base, &receives))
         return status;
+    // ST26: it has no base of its own, and is superseded by nobody.
+    if (receives && !taiyen::detail::fault("base_of_a_heap_that_receives"))
+        return refuse_standby(heap_path);
     bool found = false;
     log_comparison is;
     heap_memory memory(heap_path, engine);
@@ -229,10 +237,8 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
     if (ty_status refused = memory.refuse(base_call, is, newest)) // ST21: the engine must hold what the heap knows was
                                                                   // acknowledged
         return refused;
-    // ST26: a heap that receives has no base of its own.
-    if (receives || (found && !same_owner(newest.owner, base.heap_identity)))
-        return fail(TY_E_MISMATCH, "publish a base: this heap is a standby", heap_path,
-                    "put one on the primary's machine, or promote this one first (taiyen promote)");
+    if (found && !same_owner(newest.owner, base.heap_identity))
+        return refuse_standby(heap_path);
     if (!found || begins_term(newest))
         return fail(TY_E_NOT_FOUND, "publish a base: nobody has published the heap yet", heap_path,
                     "start a publisher first (ty_publisher_open, taiyen publish)");

@@ -40,6 +40,7 @@ ty_status look_for(const ty_engine &engine, const term_memory &memory, const rec
     if (there.read.at > memory.at && newest.header.number > memory.number)
         if (ty_status status = is_trimmed(engine, memory.at, trimmed))
             return is_wrong(status) ? TY_OK : status;
+    *trimmed = *trimmed || (taiyen::detail::fault("lost_message_counts_as_trimmed") && there.read.at > memory.at);
     *held = there.read.at == memory.at && there.read.header.number == memory.number &&
             there.read.header.checksum == memory.checksum;
     return TY_OK;
@@ -109,7 +110,7 @@ ty_status heap_memory::open(const ty_open_options *open) {
     return ty_side_records_open(path_.c_str(), open, &side_records_);
 }
 
-ty_status heap_memory::read_notes() {
+ty_status heap_memory::read_side_records() {
     size_t size = 0, other_size = 0;
     term_memory memory{};
     superseded_content superseded{};
@@ -139,7 +140,7 @@ bool heap_memory::is_superseded() const {
 // ST20: a superseded heap is refused by its own memory.
 ty_status heap_memory::read(const char *call) {
     const std::lock_guard<std::mutex> with(lock_);
-    if (ty_status status = read_notes())
+    if (ty_status status = read_side_records())
         return status;
     return is_superseded() ? report_superseded(call) : TY_OK;
 }
@@ -149,12 +150,17 @@ term_memory heap_memory::known() {
     return known_;
 }
 
+superseded_content heap_memory::superseded() {
+    const std::lock_guard<std::mutex> with(lock_);
+    return is_superseded() ? superseded_ : superseded_content{};
+}
+
 // ST22: remembered before it is reported, and never goes back.
 ty_status heap_memory::keep(term_memory now) {
     now.magic = memory_magic;
     now.version = memory_version;
     const std::lock_guard<std::mutex> with(lock_);
-    ty_status status = begins(now) ? read_notes() : TY_OK; // another process may have begun the term
+    ty_status status = begins(now) ? read_side_records() : TY_OK; // another process may have begun the term
     while (!status) {
         if (known_.replication && begins(now) && (known_.replication != now.replication || known_.term > now.term))
             return fail(TY_E_BUSY, "publish a heap: another process has begun a term with it", path_, "try again");
@@ -166,7 +172,7 @@ ty_status heap_memory::keep(term_memory now) {
         if (status != TY_E_BUSY) // I25: a side record is overwritten only by a writer that has read it; TY_E_BUSY:
                                  // another one has written since
             return status;
-        status = read_notes();
+        status = read_side_records();
     }
     return status;
 }
@@ -187,7 +193,7 @@ ty_status heap_memory::write_memory(const term_memory &now) {
 }
 
 // Holds lock_.
-ty_status heap_memory::note_superseded(const log_comparison &found, const message_header &newest) {
+ty_status heap_memory::record_superseded(const log_comparison &found, const message_header &newest) {
     superseded_content one{};
     one.magic = memory_magic;
     one.version = memory_version;
@@ -200,7 +206,7 @@ ty_status heap_memory::note_superseded(const log_comparison &found, const messag
     const ty_status status =
         forgets ? TY_OK : ty_side_records_write(side_records_, superseded_record, &one, sizeof one, true);
     if (status == TY_E_BUSY) // another process has written it
-        return read_notes();
+        return read_side_records();
     if (status)
         return status;
     superseded_ = one;
@@ -263,7 +269,7 @@ ty_status heap_memory::refuse(const char *call, const log_comparison &found, con
     case log_relation::current:
         return TY_OK;
     case log_relation::superseded:
-        if (ty_status status = note_superseded(found, newest))
+        if (ty_status status = record_superseded(found, newest))
             return status;
         return report_superseded(call);
     case log_relation::behind:

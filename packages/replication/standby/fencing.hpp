@@ -73,8 +73,7 @@ public:
     // Reads the heap's file. ST20: TY_E_MISMATCH if the heap was superseded, whatever the engine says.
     ty_status read(const char *call);
     term_memory known();
-    bool is_superseded() const; // by what was read last
-    const superseded_content &superseded() const { return superseded_; }
+    superseded_content superseded(); // by what was read last; replication 0: it is not
     // ST22: what is reported as acknowledged is remembered before, and never goes back, whichever process writes it.
     // Durable at once if the replication or the term changes, else within a second. TY_E_BUSY: another process has
     // begun a term.
@@ -87,10 +86,11 @@ public:
     ty_status refuse_broken(const char *call, ty_status why);
 
 private:
-    ty_status read_notes();
+    ty_status read_side_records();
     bool begins(const term_memory &now) const; // a term, or the replication
     ty_status write_memory(const term_memory &now);
-    ty_status note_superseded(const log_comparison &found, const message_header &newest);
+    ty_status record_superseded(const log_comparison &found, const message_header &newest);
+    bool is_superseded() const;
     ty_status report_superseded(const char *call) const;
     std::string engine_name() const;
     std::string keep_and_go_on() const;

@@ -11,9 +11,9 @@ namespace {
 constexpr const char *new_term_call = "begin a new term";
 constexpr int tries_max = 8; // other writers may come first
 
-// What a log shows where messages that count are missing or cannot be read. A term is void, or its promotion never
-// ended, unless its heap has published since: it supersedes nobody, but its number is not used again.
-struct broken_log {
+// What all of a log shows, also where messages that count are missing or cannot be read. A term is void, or its
+// promotion never ended, unless its heap has published since: it supersedes nobody, but its number is not used again.
+struct scanned_log {
     uint64_t until = 0;
     records_end *at = nullptr;
     uint64_t readable_at = 0;   // of the last message, unless that one cannot be read
@@ -23,7 +23,7 @@ struct broken_log {
     common::kept_failure failed;
 
     static bool take(const void *bytes, size_t size, uint64_t position, void *context) {
-        auto &self = *static_cast<broken_log *>(context);
+        auto &self = *static_cast<scanned_log *>(context);
         owned_message &newest = self.at->newest;
         message one;
         self.at->end_at = position;
@@ -48,13 +48,14 @@ struct broken_log {
     }
 };
 
-ty_status read_broken(const ty_engine &engine, broken_log *log) {
+ty_status scan_log(const ty_engine &engine, scanned_log *log) {
     *log->at = {};
     if (ty_status status = engine.newest(engine.context, TY_ENGINE_RECORDS, &log->until))
         return status;
     while (log->at->end_at < log->until) {
         const uint64_t before = log->at->end_at;
-        if (ty_status status = engine.read(engine.context, TY_ENGINE_RECORDS, before, answer_ms, broken_log::take, log))
+        if (ty_status status =
+                engine.read(engine.context, TY_ENGINE_RECORDS, before, answer_ms, scanned_log::take, log))
             return status;
         if (log->failed.status)
             return log->failed.restore();
@@ -74,9 +75,9 @@ public:
 private:
     ty_status look();
     ty_status check(bool takes_back, log_relation first);
-    ty_status see_published(bool *has);
+    ty_status find_published(bool *has);
     ty_status put(message_kind kind, uint64_t after);
-    ty_status see();
+    ty_status confirm();
 
     std::string path_;
     const ty_engine &engine_;
@@ -94,7 +95,7 @@ ty_status new_term::open(const ty_open_options *open, bool takes_back) {
     if (ty_status status = memory_.open(open))
         return status;
     const ty_status read = memory_.read(new_term_call);
-    if (read && !(takes_back && memory_.is_superseded())) // check() decides on that
+    if (read && !(takes_back && memory_.superseded().replication)) // check() decides on that
         return read;
     bool receives = false;
     if (ty_status status = heap_base(path_.c_str(), open, &base_, &receives))
@@ -115,9 +116,9 @@ ty_status new_term::look() {
     known_at_ = at_.newest.read.at;
     term_ = at_.newest.read.header.term;
     if (is_broken_) {
-        broken_log log;
+        scanned_log log;
         log.at = &at_;
-        status = read_broken(engine_, &log);
+        status = scan_log(engine_, &log);
         known_at_ = log.readable_at;
         term_ = log.term;
         any = at_.newest.read.header.number != 0;
@@ -125,8 +126,7 @@ ty_status new_term::look() {
     if (status)
         return status;
     term_ = std::max(term_, known.term);
-    if (memory_.is_superseded()) // by a term that the server may have lost
-        term_ = std::max(term_, memory_.superseded().term);
+    term_ = std::max(term_, memory_.superseded().term); // which the server may have lost
     if ((status = compare(engine_, known, base_.heap_identity, at_, any, &found_)))
         return status;
     const bool was_mine = begun_.term && at_.newest.read.header.term == begun_.term; // others came after it
@@ -136,13 +136,13 @@ ty_status new_term::look() {
 }
 
 // Whether a heap that superseded this one shows in the log by more than the begin of its term, or may have.
-ty_status new_term::see_published(bool *has) {
+ty_status new_term::find_published(bool *has) {
     records_end last;
-    broken_log log;
+    scanned_log log;
     log.at = &last;
     const term_memory known = memory_.known();
     const message_header &published = last.newest.read.header, &newest = at_.newest.read.header;
-    if (ty_status status = read_broken(engine_, &log))
+    if (ty_status status = scan_log(engine_, &log))
         return status;
     const bool is_others = !same_owner(published.owner, base_.heap_identity) && published.term > known.term;
     const bool is_trimmed =
@@ -153,12 +153,12 @@ ty_status new_term::see_published(bool *has) {
 
 // ST20: a term is taken back only while its heap has published nothing.
 ty_status new_term::check(bool takes_back, log_relation first) {
-    if (found_.relation == log_relation::superseded || memory_.is_superseded()) {
+    if (found_.relation == log_relation::superseded || memory_.superseded().replication) {
         const message_header &newest = at_.newest.read.header;
         const bool is_same = newest.number == 0 || newest.replication == memory_.known().replication;
         bool published = true;
         if (takes_back && is_same)
-            if (ty_status status = see_published(&published))
+            if (ty_status status = find_published(&published))
                 return status;
         return !published || taiyen::detail::fault("term_that_published_taken_back")
                    ? TY_OK
@@ -208,7 +208,7 @@ ty_status new_term::put(message_kind kind, uint64_t after) {
 }
 
 // Whether the log begins the term.
-ty_status new_term::see() {
+ty_status new_term::confirm() {
     bool any = false;
     if (ty_status status = newest_position(engine_, &at_, &any))
         return status;
@@ -231,7 +231,7 @@ ty_status new_term::begin(bool takes_back, uint64_t *term) {
         if (!status)
             status = put(message_kind::take_over, 0);
         if (!status)
-            status = see();
+            status = confirm();
     }
     if (status == TY_E_MISMATCH)
         return fail(TY_E_BUSY, std::string(new_term_call) + ": others write to the server meanwhile", path_,

@@ -52,7 +52,7 @@ private:
     ty_status work();
     ty_status check_history(const taiyen::standby::message_header &newest);
     ty_status find_position();
-    void see_behind(bool is);
+    void set_behind(bool is);
     ty_status check_server(const taiyen::standby::records_end &at, bool found, bool receives);
     ty_status begin_session_of(uint64_t after, uint64_t known_at);
     ty_status begin_term();
@@ -119,10 +119,10 @@ private:
     uint32_t waiters_ = 0;
     uint64_t reached_ = 0; // acknowledged up to this transaction
     taiyen::standby::timeline_of_records timeline_;
-    bool based_ = false;       // ST4: the timeline has a base
-    uint64_t base_at_ = 0;     // where the bases' log has it: messages say so
-    uint64_t base_said_ = 0;   // the confirmation by which one of these is acknowledged; 0: no base was found
-    uint64_t baseless_ms_ = 0; // since when it is known that no base is there, and none comes; 0: not known
+    bool based_ = false;        // ST4: the timeline has a base
+    uint64_t base_at_ = 0;      // where the bases' log has it: messages say so
+    uint64_t base_confirm_ = 0; // the confirmation by which one of these is acknowledged; 0: no base was found
+    uint64_t baseless_ms_ = 0;  // since when it is known that no base is there, and none comes; 0: not known
     taiyen::common::kept_failure look_failed_; // why that is not known
     uint64_t confirms_wanted_ = 0;             // reads to confirm (ST13: only by a message that was sent since)
     uint64_t confirms_sent_ = 0;

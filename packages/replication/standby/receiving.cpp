@@ -548,8 +548,8 @@ ty_status ty_standby::end_promotion() {
     return finish();
 }
 
-// ST24: who lacks what was acknowledged before a new term stays a standby. ST25: the position is durable before the
-// term: whoever was the primary may trim what is before it, and nobody else can end this promotion.
+// ST24: a standby that lacks what was acknowledged before a new term stays one. ST25: the position is durable before
+// the term: whoever was the primary may trim what is before it, and nobody else can end this promotion.
 ty_status ty_standby::prepare_term() {
     if (state_.position.lsn < state_.begun_lsn && !taiyen::detail::fault("promoted_without_what_a_new_term_has"))
         return fail(TY_E_NOT_FOUND,
@@ -574,11 +574,11 @@ ty_status ty_standby::put_term_after(const records_end &at) {
     return append_one(engine_, TY_ENGINE_RECORDS, header.term, at.end_at, message_of(header), &position);
 }
 
-// Whether a message after what this standby has may tell of a base.
-ty_status ty_standby::see_base_told(uint64_t until, bool *told) const {
+// Whether a message after what this standby has names a base, or may have.
+ty_status ty_standby::find_base_named(uint64_t until, bool *named) const {
     struct search {
         uint64_t at, first;
-        bool told;
+        bool named;
     } all{state_.last.read, blocked_.number, false};
     const auto take = [](const void *bytes, size_t size, uint64_t position, void *context) {
         auto &self = *static_cast<search *>(context);
@@ -587,17 +587,17 @@ ty_status ty_standby::see_base_told(uint64_t until, bool *told) const {
         const bool is_gap = self.first && (!is_readable || one.header.number != self.first);
         self.first = 0;
         self.at = position;
-        self.told = self.told || !is_readable || is_gap || one.header.begin;
-        return !self.told;
+        self.named = self.named || !is_readable || is_gap || one.header.begin;
+        return !self.named;
     };
-    while (all.at < until && !all.told) {
+    while (all.at < until && !all.named) {
         const uint64_t before = all.at;
         if (ty_status status = engine_.read(engine_.context, TY_ENGINE_RECORDS, before, answer_ms, take, &all))
             return status;
         if (all.at == before)
             return fail(TY_E_IO, "promote a standby: the engine's messages do not come", path_, "try again");
     }
-    *told = all.told;
+    *named = all.named;
     return TY_OK;
 }
 
@@ -617,11 +617,11 @@ ty_status ty_standby::promote_before_timeline(ty_status why) {
         return status;
     if (!is_mine()) {
         const message_header &newest = at.newest.read.header;
-        bool told = !blocked_.number || !found || newest.term != blocked_.term;
-        if (!told)
-            if (ty_status status = see_base_told(at.end_at, &told))
+        bool named = !blocked_.number || !found || newest.term != blocked_.term;
+        if (!named)
+            if (ty_status status = find_base_named(at.end_at, &named))
                 return status;
-        if (told && !(blocked_.number && taiyen::detail::fault("promoted_before_a_timeline_that_has_a_base")))
+        if (named && !(blocked_.number && taiyen::detail::fault("promoted_before_a_timeline_that_has_a_base")))
             return failed.restore();
         if (ty_status status = prepare_term())
             return status;

@@ -81,7 +81,7 @@ private:
     bool may_begin_term() const;
     ty_status prepare_term();
     ty_status promote_before_timeline(ty_status why);
-    ty_status see_base_told(uint64_t until, bool *told) const;
+    ty_status find_base_named(uint64_t until, bool *named) const;
     ty_status put_term_after(const taiyen::standby::records_end &at);
     ty_status begin_term(taiyen::standby::message_kind kind, uint64_t after, uint64_t *at);
     ty_status end_promotion();

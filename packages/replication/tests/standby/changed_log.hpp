@@ -182,9 +182,9 @@ protected:
             messages().pop_back();
     }
     // A process that is killed after its standby's term was put, and before it knew of that.
-    void begin_a_promotion() {
+    void begin_a_promotion(const char *name = "standby") {
         sim_engine unheard(store, 1, {0, 1000, 0, 0});
-        standby_of killed{folder.file("standby"), unheard.table()};
+        standby_of killed{folder.file(name), unheard.table()};
         killed.open();
         EXPECT_EQ(TY_E_IO, ty_standby_promote(killed.get(), &killed.report));
         killed.discard();
@@ -219,6 +219,10 @@ protected:
     }
     ty_status primary_reports() { return publisher_reports(heap_path, source.options()); }
     ty_status standby_reports() { return publisher_reports(folder.file("standby").c_str(), open_options()); }
+    void expect_another_primary_than(const sim_message &one) {
+        EXPECT_FALSE(same_owner(message_in(one).header.owner, newest_counting().header.owner))
+            << "superseded right after its promotion";
+    }
     // Somebody is, with all that was acknowledged.
     void expect_primary(uint64_t lsn) {
         standby.open();

@@ -159,6 +159,15 @@ TEST_F(promotion_test, a_term_after_one_that_published_is_not_taken_back) {
     ASSERT_OK(ty_standby_promote(third.get(), &third.report)) << ty_error_text();
     third.close();
     EXPECT_EQ(TY_E_MISMATCH, new_term(true));
+    // Nor where what it published cannot be read, or was trimmed.
+    const std::vector<sim_message> both = messages();
+    for (size_t n = 0; n < messages().size(); ++n)
+        if (message_in(messages()[n]).header.term == 2)
+            messages()[n].bytes.back() ^= 1;
+    EXPECT_EQ(TY_E_MISMATCH, new_term(true));
+    messages() = both;
+    messages().erase(messages().begin(), messages().end() - 1);
+    EXPECT_EQ(TY_E_MISMATCH, new_term(true));
 }
 
 // ST20: the term that is taken back was lost with the server's newest messages, and its number is not used again.
@@ -244,6 +253,30 @@ TEST_F(promotion_test, a_message_that_is_lost_alone_was_not_trimmed) {
     EXPECT_OK(new_term()) << ty_error_text();
 }
 
+// ST21: the same of a heap whose memory is older than what the newest message's writer knew.
+TEST_F(promotion_test, a_message_that_is_not_there_was_trimmed_only_with_all_before_it) {
+    begin();
+    for (int n = 0; n < 3; ++n) {
+        more(1);
+        publish_quietly(engine.table());
+    }
+    const message lost = message_in(messages()[messages().size() - 3]);
+    const term_memory memory = memory_of(lost.header, lost.at);
+    const auto relation = [&] {
+        records_end at;
+        bool found = false;
+        log_comparison is;
+        EXPECT_OK(newest_position(*engine.table(), &at, &found));
+        EXPECT_OK(compare(*engine.table(), memory, lost.header.owner, at, found, &is));
+        return is.relation;
+    };
+    EXPECT_EQ(log_relation::current, relation());
+    messages().erase(messages().end() - 3);
+    EXPECT_EQ(log_relation::behind, relation());
+    messages().erase(messages().begin(), messages().end() - 2);
+    EXPECT_EQ(log_relation::current, relation());
+}
+
 // ST1, ST3: a void message takes the place of one that is lost.
 TEST_F(promotion_test, a_void_message_after_one_that_is_lost_is_not_the_newest) {
     begin();
@@ -290,8 +323,7 @@ TEST_F(promotion_test, a_first_term_in_a_broken_log_counts_right_after_what_was_
     };
     EXPECT_NE(TY_OK, ty_publish_new_term(heap_path, &table, &source.options(), false, nullptr));
     EXPECT_TRUE(once);
-    EXPECT_FALSE(same_owner(message_in(older.back()).header.owner, newest_counting().header.owner))
-        << "superseded right after its promotion";
+    expect_another_primary_than(older.back());
 }
 
 // ST21: what a newer library has written is not lost.
@@ -328,6 +360,22 @@ TEST_F(promotion_test, a_heap_is_not_published_before_its_promotion_has_ended) {
     EXPECT_EQ(count, messages().size());
     standby.open();
     EXPECT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+}
+
+// ST26: it is superseded by nobody either, however old what it remembers is.
+TEST_F(promotion_test, a_standby_is_not_superseded) {
+    begin();
+    make_standby_that_has_all();
+    standby.close();
+    const uint64_t before = newest();
+    standby_of other{folder.file("other"), engine.table()};
+    ASSERT_OK(other.make());
+    begin_a_promotion("other");
+    const ty_open_options open = open_options();
+    EXPECT_EQ(TY_E_MISMATCH, standby_reports());
+    EXPECT_EQ(TY_E_MISMATCH, ty_publish_base(folder.file("standby").c_str(), engine.table(), &open, nullptr));
+    put_back_to(before); // the term was lost with its heap
+    expect_primary(last_lsn());
 }
 
 // ST26: nor does it count as a primary where its state is lost.
@@ -452,17 +500,23 @@ protected:
         ASSERT_OK(ty_publisher_wait(publisher.get(), lsn(), timeout_ms));
     }
     uint64_t lsn() const { return small->records.back()->record.lsn; }
-    publisher_owner fall_behind() {
-        const uint64_t begun = newest_counting().header.timeline;
+    void write_more_than_the_log_holds() {
         small->open();
         add_large(small->heap(), 2 << 20);
         for (uint64_t n = 0; n < 3; ++n)
             EXPECT_OK(change(small->heap(), n));
         small->close();
+    }
+    publisher_owner begin_timeline() {
+        const uint64_t begun = newest_counting().header.timeline;
         publisher_owner publisher = open_publisher(small->options(), engine.table());
         while (newest_counting().header.timeline == begun)
             std::this_thread::yield();
         return publisher;
+    }
+    publisher_owner fall_behind() {
+        write_more_than_the_log_holds();
+        return begin_timeline();
     }
     void expect_promoted() {
         standby.open();
@@ -476,8 +530,8 @@ protected:
     std::optional<source_model> small;
 };
 
-// ST27: nothing of a timeline without a base was acknowledged: who has all before it is promoted, also if it is made
-// then.
+// ST27: nothing of a timeline without a base was acknowledged: a standby that has all before it is promoted, also if it
+// is made then.
 TEST_F(gap_test, a_standby_before_a_timeline_without_a_base_is_promoted) {
     ASSERT_OK(standby.make());
     fall_behind();
@@ -508,7 +562,7 @@ TEST_F(gap_test, a_standby_before_two_timelines_without_a_base_is_promoted) {
     EXPECT_EQ(had, standby.report.lsn);
 }
 
-// ST25: a base that nobody has told of trims what is before the term, which is not saved.
+// ST25: a base that no message names trims what is before the term, which is not saved.
 TEST_F(gap_test, a_promotion_before_a_timeline_that_was_trimmed_is_ended) {
     ASSERT_OK(standby.make());
     {
@@ -541,6 +595,30 @@ TEST_F(gap_test, a_standby_before_a_timeline_with_a_base_is_not_promoted) {
     EXPECT_EQ(TY_E_NOT_FOUND, ty_standby_promote(standby.get(), &standby.report));
     standby.close();
     EXPECT_OK(publisher_reports(heap_path, small->options()));
+}
+
+// ST23: the timeline begins right before the standby's term, which is void then.
+TEST_F(gap_test, a_timeline_right_before_a_term) {
+    ASSERT_OK(standby.make());
+    write_more_than_the_log_holds();
+    standby.open();
+    standby.catch_up();
+    bool once = false;
+    hooks.before_session = [&](ty_engine_log log) {
+        if (log == TY_ENGINE_RECORDS && !std::exchange(once, true))
+            begin_timeline();
+    };
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+    EXPECT_TRUE(once);
+    standby.close();
+    const publisher_owner publisher = open_publisher(small->options(), engine.table());
+    put_base(*small, store, engine.table());
+    EXPECT_OK(ty_publisher_wait(publisher.get(), lsn() + 4, timeout_ms))
+        << "nobody is the primary: " << ty_error_text();
+    standby_of other{folder.file("other"), engine.table()};
+    ASSERT_OK(other.make()) << ty_error_text();
+    other.open();
+    EXPECT_OK(ty_standby_promote(other.get(), &other.report)) << ty_error_text();
 }
 
 } // namespace

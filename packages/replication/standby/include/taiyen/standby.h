@@ -26,7 +26,7 @@
  *  - After a promotion of a standby, whatever the old primary publishes is refused, both when it starts and while it
  *    runs. Transactions that it committed without acknowledgement remain in its files only: recreate it as a standby of
  *    the new primary. A heap stores in its own file that it was superseded, and is refused then whatever the engine
- *    says later.
+ *    says later, unless an operator takes the term back (ty_publish_new_term).
  *  - A heap stores in its own file which term it has seen, and what was acknowledged to it. It writes nothing to an
  *    engine whose log lacks that (its store was lost, restored to an older state, copied, or is another one):
  *    publishers, bases and standbys report that the server is behind; remove nothing because of it. With
@@ -229,7 +229,8 @@ TY_API void ty_publisher_close(ty_publisher *publisher);
  * this one is superseded, durably; or the engine has another history of this heap), TY_E_DAMAGED (the engine has been
  * behind the heap for answer_ms, or is another one, or two heaps are the primary of one term: keep the heap; see
  * ty_publish_new_term), those of ty_feed_read except TY_E_NOT_FOUND for a log that was overwritten, TY_E_DAMAGED and
- * TY_E_FORMAT (the engine's newest message is not a valid one), TY_E_UNSUPPORTED and TY_E_PERMISSION of the engine.
+ * TY_E_FORMAT (the engine's newest message is not a valid one), TY_E_UNSUPPORTED (a newer version of the library has
+ * written it; or the engine's), TY_E_PERMISSION of the engine.
  * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_publisher_wait(ty_publisher *publisher, uint64_t lsn, uint32_t timeout_ms);
 
@@ -329,7 +330,9 @@ TY_API void ty_standby_close(ty_standby *standby);
  * it may be called again, and continues; nothing of the failed message was applied. A message that is wrong in one
  * replica of the engine is first read from another one. Errors: TY_E_DAMAGED and TY_E_FORMAT (a message was changed,
  * truncated, duplicated, exchanged, or is not a valid one; or the engine is behind this standby: the detail says so;
- * keep the standby), TY_E_NOT_FOUND (the next message was trimmed, or the publisher fell behind: make a new standby),
+ * keep the standby), TY_E_UNSUPPORTED (a newer version of the library has written it), TY_E_NOT_FOUND (the next
+ * message was trimmed; or the publisher fell behind: make a new standby, or, as long as there is no base since, promote
+ * this one),
  * TY_E_MISMATCH (another heap is the primary now: make a new standby), those of ty_replica_apply and of the engine;
  * TY_E_BUSY (a promotion of it failed: complete that first). */
 TY_API TY_CHECKED ty_status ty_standby_step(ty_standby *standby, uint32_t timeout_ms, ty_standby_report *report);
