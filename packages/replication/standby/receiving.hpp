@@ -43,6 +43,7 @@ private:
 };
 
 std::string state_path_of(const char *heap_path, const ty_standby_options &options);
+ty_status refuse_new_primary(const std::string &path, uint64_t term);
 ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
                        const ty_standby_options &options, ty_standby_report *report);
 
