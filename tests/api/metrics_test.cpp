@@ -378,25 +378,29 @@ TEST(metrics_page, looks_are_whole) {
     folder files;
     written_metrics fake(files.path("heap"));
     std::atomic<bool> done{false};
-    std::atomic<uint64_t> written{0};
+    std::atomic<int> looked{0};
+    // For each look two are written, the second one at another time each time: amid the look of the first, here and there.
     std::thread writer([&] {
-        for (uint64_t n = 1; !done.load(); ++n) {
+        int seen = 0;
+        for (uint64_t n = 1; !done; n += 2) {
             fake.write(n);
-            written = n;
-            for (const uint64_t next_ns = taiyen::os::now_ns() + 5000; taiyen::os::now_ns() < next_ns;)
-                continue; // a reader has time for a whole look
+            for (uint64_t turns = n * 37 % 5000; turns > 0 && !done; --turns)
+                continue;
+            fake.write(n + 1);
+            while (looked == seen && !done)
+                std::this_thread::yield();
+            seen = looked;
         }
     });
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
-    // So many looks during which something was written.
-    for (int looks = 0, most = taiyen::test::effort(20000); looks < most && !HasFailure();) {
+    for (const int most = taiyen::test::effort(20000); looked < most && !HasFailure(); ++looked) {
         ty_metrics figures{};
         figures.struct_size = sizeof figures;
-        const uint64_t before = written;
-        if (ty_metrics_read(look.metrics_page, 0, &figures) != TY_OK)
-            continue;
-        looks += written != before;
+        ty_status status;
+        while ((status = ty_metrics_read(look.metrics_page, 0, &figures)) == TY_E_BUSY)
+            std::this_thread::yield();
+        EXPECT_EQ(status, TY_OK);
         EXPECT_EQ(figures.touched_bytes, figures.looks);
         EXPECT_EQ(figures.lsn, figures.looks);
         EXPECT_EQ(figures.dirty_pages, figures.looks);
