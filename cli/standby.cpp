@@ -205,6 +205,12 @@ void say_differences(const request &given, uint64_t now, uint64_t *said) {
     *said = now;
 }
 
+// What a program that started it may wait for: from now on an interrupt ends the command in order.
+void say_begun(const request &given, const char *what) {
+    std::printf("%s: %s %s\n", text::printable(given.paths[0]).c_str(), what, text::printable(given.paths[1]).c_str());
+    std::fflush(stdout);
+}
+
 int publish_on(const request &given, const ty_engine *engine, const ty_open_options &open, uint64_t base_age_ms) {
     ty_publisher *publisher = nullptr;
     ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
@@ -212,6 +218,7 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
     if (ty_status status = ty_publisher_open(given.paths[0].c_str(), engine, &options, &publisher))
         return complain_of_end(status);
     const std::unique_ptr<ty_publisher, void (*)(ty_publisher *)> owner(publisher, ty_publisher_close);
+    say_begun(given, "publishes to");
     ty_publisher_report report{};
     report.struct_size = sizeof report;
     complaints said, said_of_base;
@@ -280,6 +287,7 @@ bool is_to_take_over(const ty_standby_report &report, uint64_t after_ms) {
 int stand_by(const request &given, opened &one, uint64_t after_ms, ty_standby_report *report, bool *took_over) {
     complaints said;
     uint64_t differences = 0;
+    say_begun(given, "follows");
     do { // at least once, so that the report is filled
         ty_status status = ty_standby_step(one.standby, step_ms, report);
         if (is_to_take_over(*report, after_ms))

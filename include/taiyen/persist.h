@@ -354,10 +354,10 @@ typedef struct ty_info {
 } ty_info;
 
 /* Reads the parameters of a heap from its files: reads image, journal and log as far as an open would, so open_text
- * says what is wrong with journal or log. Needs read permission only, changes nothing, and works while the heap is open
- * elsewhere (the fields may then be of different moments). They are the files that an open with these options would
- * use: journal_path, log_path, log and storage matter alone. NULL: all defaults. Errors: TY_E_NOT_FOUND, TY_E_FORMAT,
- * TY_E_DAMAGED, TY_E_MISMATCH, TY_E_IO. Thread-safe. */
+ * says what is wrong with journal or log. Needs read permission only, changes and locks nothing, and works while the
+ * heap is open elsewhere (the fields may then be of different moments). They are the files that an open with these
+ * options would use: journal_path, log_path, log and storage matter alone. NULL: all defaults. Errors: TY_E_NOT_FOUND,
+ * TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_IO. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_read_info(const char *path, const ty_open_options *options, ty_info *info);
 
 /* The kind of a heap, and the last epoch that is durable (0 for volatile heaps). Thread-safe. */

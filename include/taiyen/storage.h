@@ -115,6 +115,9 @@ typedef struct ty_storage {
      * handle of the same file has the turn, and takes it; begin false, or closing the file, releases it. The turn is
      * independent of `lock` and `hold`. */
     ty_status (*turn)(void *context, ty_file *file, bool begin);
+    /* May be NULL: then `lock` is called, shared. Takes no lock: TY_E_BUSY if another handle has the file locked
+     * exclusively. */
+    ty_status (*check_lock)(void *context, ty_file *file);
 } ty_storage;
 
 /* The built-in storage: direct I/O on files (buffered where the file system refuses it), OFD locks. Its descriptors

@@ -469,7 +469,7 @@ AT(ty_write, offset, 0);
 AT(ty_write, buffer, 8);
 AT(ty_write, bytes, 16);
 
-SIZE(ty_storage, 208);
+SIZE(ty_storage, 216);
 AT(ty_storage, struct_size, 0);
 AT(ty_storage, context, 8);
 AT(ty_storage, open, 16);
@@ -496,6 +496,7 @@ AT(ty_storage, protect, 176);
 AT(ty_storage, resolve, 184);
 AT(ty_storage, hold, 192);
 AT(ty_storage, turn, 200);
+AT(ty_storage, check_lock, 208);
 
 SIZE(ty_txn_options, 16);
 AT(ty_txn_options, struct_size, 0);

@@ -379,7 +379,8 @@ TEST(metrics_page, looks_are_whole) {
     written_metrics fake(files.path("heap"));
     std::atomic<bool> done{false};
     std::atomic<int> looked{0};
-    // For each look two are written, the second one at another time each time: amid the look of the first, here and there.
+    // For each look two are written, the second one at another time each time: amid the look of the first, here and
+    // there.
     std::thread writer([&] {
         int seen = 0;
         for (uint64_t n = 1; !done; n += 2) {

@@ -6,7 +6,6 @@ where there is none (Kafka: make test-kafka).
     tests/cli/test_standby.py TAIYEN MAKE_HEAP [unittest arguments]
 """
 
-import json
 import os
 import pathlib
 import re
@@ -42,13 +41,14 @@ class OverAnEngine:
         self.assertEqual(process.returncode, 0, wrong)
         self.assertIn(says, said)
 
-    def wait_for_standby(self, process, copy):
-        """Until it has the heap open: before, an interrupt ends it at once."""
-        while not os.path.exists(copy) or not json.loads(self.succeeds("info", "--json", copy))["in_use"]:
-            self.assertIsNone(process.poll())
+    def begins(self, process, says):
+        """From then on, an interrupt ends it in order."""
+        said = process.stdout.readline()
+        self.assertIn(says, said, said or process.communicate()[1])
 
     def publish_base(self, heap):
         publisher = self.runs("publish", heap)
+        self.begins(publisher, "publishes to atlas")
         self.assertIn("a base after transaction", publisher.stdout.readline())
         self.ends(publisher, "published up to transaction")
 
@@ -56,7 +56,7 @@ class OverAnEngine:
         heap, copy = self.heap("commit"), self.path("copy.ty")
         self.publish_base(heap)
         standby = self.runs("standby", copy)
-        self.wait_for_standby(standby, copy)
+        self.begins(standby, "follows atlas")
         self.ends(standby, "took transactions up to")
         said = self.succeeds(*self.words("promote", copy))
         self.assertIn("is the primary of term 2", said)
@@ -74,12 +74,13 @@ class OverAnEngine:
         self.assertIn("the primary since term 2", refused.stderr)
         self.fails(3, *self.words("publish", heap), "--base", says=("the primary since term 2",))
         other = self.runs("standby", self.path("other.ty"))
-        self.wait_for_standby(other, self.path("other.ty"))
+        self.begins(other, "follows atlas")
         self.ends(other, "took transactions up to")
 
     def published(self, heap):
-        """A publisher that has begun."""
+        """A publisher of which somebody else asks a base."""
         publisher = self.runs("publish", heap)
+        self.begins(publisher, "publishes to atlas")
         base = run(*self.words("publish", heap), "--base")  # which waits for it
         self.assertEqual(base.returncode, 0, base.stderr)
         return publisher
@@ -88,7 +89,7 @@ class OverAnEngine:
         heap, copy = self.heap("commit"), self.path("copy.ty")
         self.publish_base(heap)
         standby = self.runs("standby", copy)
-        self.wait_for_standby(standby, copy)
+        self.begins(standby, "follows atlas")
         self.ends(standby, "took transactions up to")
         self.assertNotIn("a base", self.succeeds(*self.words("promote", copy), "--no-base"))
         self.fails(2, *self.words("publish", copy), "--base", "--wait", "0", says=("nobody has published",))
@@ -104,7 +105,7 @@ class OverAnEngine:
             self.assertNotIn("does not exist", said)
             self.assertIn("waiting for it, for 60 s at the most (--wait)", process.stderr.readline())
         publisher = self.runs("publish", heap)
-        self.wait_for_standby(standby, copy)
+        self.begins(standby, "follows atlas")
         self.ends(standby, "took transactions up to")
         self.ends(publisher, "published up to transaction")
         said, wrong = base.communicate(timeout=60)
@@ -122,11 +123,11 @@ class OverAnEngine:
     def test_takes_over_when_the_publisher_is_killed(self):
         heap, copy = self.heap("commit"), self.path("copy.ty")
         publisher = self.runs("publish", heap)
+        self.begins(publisher, "publishes to atlas")
         self.assertIn("a base after transaction", publisher.stdout.readline())
         standby = subprocess.Popen([support.TAIYEN, *self.words("standby", copy), "--take-over-after", "5s"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while not os.path.exists(copy + "-standby"):
-            self.assertIsNone(standby.poll())
+        self.begins(standby, "follows atlas")
         with self.assertRaises(subprocess.TimeoutExpired):
             standby.wait(timeout=6)  # the publisher lives
         publisher.kill()
@@ -146,7 +147,7 @@ class OverAnEngine:
         self.publish_base(heap)
         standby = subprocess.Popen([support.TAIYEN, *self.words("standby", copy), "--take-over-after", "1h"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.wait_for_standby(standby, copy)
+        self.begins(standby, "follows atlas")
         standby.send_signal(signal.SIGINT)
         said, wrong = standby.communicate(timeout=60)
         self.assertEqual(standby.returncode, 1, wrong)
@@ -207,6 +208,7 @@ class Standby(OverAnEngine, CliTest):
         self.assertIn("waiting for it", publisher.stderr.readline())
         again = subprocess.Popen([SERVER, "-c", self.path("nats.conf"), "-p", str(port)], stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: (again.kill(), again.wait()))
+        self.begins(publisher, "publishes to atlas")
         self.assertIn("a base after transaction", publisher.stdout.readline())
         self.ends(publisher, "published up to transaction")
 

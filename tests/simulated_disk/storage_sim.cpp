@@ -331,6 +331,17 @@ ty_status sim_lock(void *context, ty_file *file, bool exclusive) {
     return TY_OK;
 }
 
+ty_status sim_check_lock(void *context, ty_file *file) {
+    sim_disk &disk = disk_of(context);
+    lock_guard guard(disk.lock);
+    const handle &open = handle_of(file);
+    if (fails(disk, sim_op_lock))
+        return injected(disk, "see whether the file is locked", open.live->path);
+    if (open.live->exclusive_lock && open.lock != handle::lock_state::exclusive)
+        return failure(TY_E_BUSY, "see whether the file is locked").at(open.live->path.c_str());
+    return TY_OK;
+}
+
 void unname(sim_disk &disk, const std::string &path) {
     auto found = disk.names.find(path);
     if (found == disk.names.end()) {
@@ -460,7 +471,8 @@ sim_disk *sim_create() {
                    nullptr,
                    nullptr,
                    nullptr,
-                   nullptr};
+                   nullptr,
+                   sim_check_lock};
     return disk;
 }
 

@@ -131,6 +131,17 @@ ty_status direct_lock(void *, ty_file *file, bool exclusive) {
                                               : file_failure(operation, file->path(), UINT64_MAX, error);
 }
 
+ty_status direct_check_lock(void *, ty_file *file) {
+    constexpr const char *operation = "see whether the file is locked";
+    if (ty_status status = check_ours(operation, file))
+        return status;
+    struct flock range = range_of(F_RDLCK, 0, hold_offset);
+    if (sys::fcntl(file->fd, F_OFD_GETLK, &range) != 0)
+        return errno == EINVAL || errno == ENOLCK ? unsupported(operation, file->path(), UINT64_MAX, errno)
+                                                  : file_failure(operation, file->path(), UINT64_MAX, errno);
+    return range.l_type == F_UNLCK ? TY_OK : failure(TY_E_BUSY, operation).at(file->path());
+}
+
 ty_status direct_hold(void *, ty_file *file, bool ask) {
     constexpr const char *operation = "ask that the file stays as it is";
     if (ty_status status = check_ours(operation, file))

@@ -370,12 +370,12 @@ ty_status direct_resolve(void *, const char *path, char *resolved, size_t bytes)
 }
 
 constexpr ty_storage direct_storage = {
-    sizeof(ty_storage),   nullptr,          direct_open,     direct_close,           direct_read,
-    direct_write,         direct_flush,     direct_get_size, direct_set_size,        direct_allocate,
-    direct_punch,         direct_next_data, direct_map,      direct_unmap,           direct_write_back,
-    direct_lock,          direct_rename,    direct_remove,   direct_flush_directory, direct_write_many,
-    direct_write_durable, direct_check,     direct_protect,  direct_resolve,         direct_hold,
-    direct_turn,
+    sizeof(ty_storage),   nullptr,           direct_open,     direct_close,           direct_read,
+    direct_write,         direct_flush,      direct_get_size, direct_set_size,        direct_allocate,
+    direct_punch,         direct_next_data,  direct_map,      direct_unmap,           direct_write_back,
+    direct_lock,          direct_rename,     direct_remove,   direct_flush_directory, direct_write_many,
+    direct_write_durable, direct_check,      direct_protect,  direct_resolve,         direct_hold,
+    direct_turn,          direct_check_lock,
 };
 
 } // namespace

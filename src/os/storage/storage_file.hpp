@@ -104,6 +104,9 @@ struct storage_file {
     ty_status turn(bool begin) const {
         return storage->turn ? os::call_whole(storage->turn, storage->context, file, begin) : TY_OK;
     }
+    ty_status check_lock() const {
+        return storage->check_lock ? os::call_whole(storage->check_lock, storage->context, file) : lock(false);
+    }
     ty_status lock(bool exclusive) const { return os::call_whole(storage->lock, storage->context, file, exclusive); }
 };
 

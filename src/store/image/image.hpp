@@ -171,10 +171,9 @@ ty_status image_side_record_write(const char *path, const ty_storage &storage, i
                                   uint32_t side_record, const void *bytes, size_t size, bool durable);
 // log may be NULL. journal_path NULL: beside the image. *refusal (may be NULL): why an open would be refused because of
 // image and journal; then the fields that depend on the journal are those of the image alone. Its status TY_OK: it
-// would not be refused. locks: a lock shows whether the heap is open, and a concurrent open fails because of that lock;
-// false: the files are read as those of a heap in use.
+// would not be refused. An open meanwhile is not refused because of this.
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
-                          const char *journal_path = nullptr, ty_error *refusal = nullptr, bool locks = true);
+                          const char *journal_path = nullptr, ty_error *refusal = nullptr);
 // Whether `other`, as resolved, is the path of the heap's image or journal: *same is that word, or NULL. Errors:
 // TY_E_ARGUMENT where image and journal are the same.
 ty_status image_is_same_file(const char *path, const ty_open_options &options, const char *other, const char **same);

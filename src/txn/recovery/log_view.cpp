@@ -18,9 +18,7 @@ ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, 
     ty_info heap{};
     image_log recorded{};
     ty_error refusal{};
-    constexpr bool locks = false; // no open of another process fails because of a reader
-    if (ty_status status =
-            image_read_info(path, *options.storage, &heap, &recorded, options.journal_path, &refusal, locks))
+    if (ty_status status = image_read_info(path, *options.storage, &heap, &recorded, options.journal_path, &refusal))
         return status;
     if (refusal.status)
         return report_again(refusal);

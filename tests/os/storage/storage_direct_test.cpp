@@ -97,6 +97,19 @@ TEST_F(storage_direct, a_hold_is_heard_by_the_writer) {
     close(writer);
 }
 
+TEST_F(storage_direct, a_lock_is_seen_without_one) {
+    const std::string path = folder.file("a.ty");
+    ty_file *writer = make(path, 1, 'x'), *looking = nullptr;
+    ASSERT_EQ(TY_OK, open(path, 0, &looking));
+    EXPECT_EQ(TY_OK, disk.check_lock(disk.context, looking)) << ty_error_text();
+    EXPECT_EQ(TY_OK, disk.lock(disk.context, writer, true)) << ty_error_text(); // the look left none
+    EXPECT_EQ(TY_E_BUSY, disk.check_lock(disk.context, looking));
+    EXPECT_EQ(TY_OK, disk.check_lock(disk.context, writer)) << "its own";
+    close(writer);
+    EXPECT_EQ(TY_OK, disk.check_lock(disk.context, looking)) << ty_error_text();
+    close(looking);
+}
+
 TEST_F(storage_direct, what_is_written_is_read) {
     std::string path = folder.file("a.ty");
     ty_file *file = make(path, 1, 'x');

@@ -61,7 +61,7 @@ ty_status read_journal_state(storage_file &journal, const char *path, const imag
 
 // *mixed: the files changed while they were read: what was read is not of one moment.
 ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
-                    const char *given_journal_path, ty_error *refusal, bool locks, bool *mixed) {
+                    const char *given_journal_path, ty_error *refusal, bool *mixed) {
     size_t struct_size = info->struct_size;
     *info = {};
     info->struct_size = struct_size;
@@ -77,7 +77,7 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
     }
     take_header(header, info);
     info->image_bytes = image.allocated_bytes();
-    info->in_use = !locks || image.lock(false) == TY_E_BUSY;
+    info->in_use = image.check_lock() == TY_E_BUSY;
     info->found = info->in_use ? TY_RECOVERY_IN_USE : info->closed ? TY_RECOVERY_CLOSED : TY_RECOVERY_CRASHED;
     journal_contents contents;
     const journal_scan &scan = contents.scan;
@@ -85,13 +85,16 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
     status = resolve_journal(storage, path, given_journal_path, &journal_path);
     if (!status)
         status = read_journal_state(journal, journal_path, header, &contents, info);
-    if (info->in_use && journal.is_open()) {
-        image_header now;
-        bool unused;
-        *mixed = status || read_header(image, &now, &unused) || memcmp(&now, &header, sizeof now);
-        status = TY_OK;
-    }
+    image_header now;
+    bool unused;
     ty_error refused = status ? keep_error() : ty_error{};
+    *mixed = read_header(image, &now, &unused) || memcmp(&now, &header, sizeof now) ||
+             (image.check_lock() == TY_E_BUSY) != info->in_use;
+    if (info->in_use && journal.is_open()) {
+        *mixed = *mixed || status;
+        status = TY_OK;
+        refused = {};
+    }
     predict_open(contents, header.source.state == uint64_t(source_state::receives), info);
     if (status && !info->in_use)
         image_note_refusal(refused, info);
@@ -115,14 +118,14 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
 
 } // namespace
 
-// A heap in use is read again if it changed meanwhile. If the last attempt is still mixed, it is reported as it was
-// read.
+// Nothing is locked, so that no open fails because of a reader: files that changed meanwhile are read again. If the
+// last attempt is still mixed, it is reported as it was read.
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
-                          const char *journal_path, ty_error *refusal, bool locks) {
+                          const char *journal_path, ty_error *refusal) {
     constexpr int readings_max = 50;
     for (int n = 1;; ++n) {
         bool mixed = false;
-        ty_status status = read_info(path, storage, info, log, journal_path, refusal, locks, &mixed);
+        ty_status status = read_info(path, storage, info, log, journal_path, refusal, &mixed);
         if (status || !mixed || n == readings_max)
             return status;
     }

@@ -31,9 +31,10 @@ struct watched_storage {
             const ty_storage *s = static_cast<watched_storage *>(context)->below;
             return s->next_data(s->context, file, offset, start, end);
         };
-        table.lock = [](void *context, ty_file *file, bool exclusive) {
+        table.lock = [](void *, ty_file *, bool) { return TY_E_PERMISSION; }; // an open meanwhile would be refused
+        table.check_lock = [](void *context, ty_file *file) {
             const ty_storage *s = static_cast<watched_storage *>(context)->below;
-            return s->lock(s->context, file, exclusive);
+            return s->check_lock(s->context, file);
         };
         table.read = [](void *context, ty_file *file, uint64_t offset, void *buffer, size_t bytes) {
             auto &self = *static_cast<watched_storage *>(context);
@@ -84,6 +85,41 @@ TEST(info_in_use_test, it_is_never_after_what_was_durable_before) {
                 break;
         }
     ASSERT_OK(ty_close(heap));
+}
+
+TEST(info_in_use_test, what_opens_and_closes_meanwhile_is_not_refused_and_seen_whole) {
+    disk files;
+    ty_open_options options = files.options();
+    options.kind = TY_SNAPSHOT;
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    char *block = static_cast<char *>(ty_alloc(heap, 4096));
+    ASSERT_OK(ty_close(heap));
+    for (const bool closes : {false, true})
+        for (unsigned at = 0;; ++at) {
+            SCOPED_TRACE(testing::Message() << (closes ? "opened and closed" : "opened") << " before read " << at);
+            watched_storage watched(files.storage());
+            watched.at = at;
+            watched.happen = [&] {
+                ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+                block[0] += 1;
+                ASSERT_OK(ty_snapshot(heap));
+                ASSERT_EQ(closes ? ty_close(heap) : TY_OK, TY_OK);
+            };
+            heap = nullptr;
+            ty_info info{}, after{};
+            ty_error refusal{};
+            ASSERT_OK(image_read_info(heap_path, watched.table, &info, nullptr, nullptr, &refusal));
+            EXPECT_EQ(refusal.status, TY_OK) << info.open_text;
+            ASSERT_OK(image_read_info(heap_path, *files.storage(), &after, nullptr));
+            EXPECT_EQ(info.in_use, heap && !closes);
+            EXPECT_EQ(info.epoch, after.epoch);
+            EXPECT_EQ(info.found, after.found);
+            EXPECT_EQ(memcmp(&info, &after, offsetof(ty_info, open_text)), 0);
+            ASSERT_EQ(heap && !closes ? ty_close(heap) : TY_OK, TY_OK);
+            if (!heap || HasFailure())
+                break;
+        }
 }
 
 } // namespace

@@ -83,6 +83,7 @@ private:
         table.unmap = pass<&ty_storage::unmap>;
         table.write_back = pass<&ty_storage::write_back>;
         table.lock = pass<&ty_storage::lock>;
+        table.check_lock = pass<&ty_storage::check_lock>;
         table.rename = pass<&ty_storage::rename>;
         table.remove = pass<&ty_storage::remove>;
         table.flush_directory = pass<&ty_storage::flush_directory>;
