@@ -84,7 +84,8 @@ term_memory memory_of(const message_header &header, uint64_t at) {
     memory.number = header.number;
     memory.checksum = header.checksum;
     memory.at = at;
-    memory.lsn = header.position.lsn;
+    const bool counts = header.begin || taiyen::detail::fault("new_term_has_what_has_no_base"); // ST27
+    memory.lsn = counts ? header.position.lsn : 0;
     return memory;
 }
 

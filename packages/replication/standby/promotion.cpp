@@ -84,11 +84,15 @@ ty_status ty_standby::end_promotion() {
 // ST24: a standby that lacks what was acknowledged before a new term stays one. ST25: the position is durable before
 // the term: whoever was the primary may trim what is before it, and nobody else can end this promotion.
 ty_status ty_standby::prepare_term() {
-    if (state_.position.lsn < state_.begun_lsn && !taiyen::detail::fault("promoted_without_what_a_new_term_has"))
+    return prepare_term(state_.begun_term, state_.begun_lsn);
+}
+
+ty_status ty_standby::prepare_term(uint64_t begun_term, uint64_t begun_lsn) {
+    if (state_.position.lsn < begun_lsn && !taiyen::detail::fault("promoted_without_what_a_new_term_has"))
         return fail(TY_E_NOT_FOUND,
                     "promote a standby: it has transactions up to " + std::to_string(state_.position.lsn) +
-                        ", and its primary began term " + std::to_string(state_.begun_term) + " with those up to " +
-                        std::to_string(state_.begun_lsn),
+                        ", and its primary began term " + std::to_string(begun_term) + " with those up to " +
+                        std::to_string(begun_lsn),
                     path_,
                     "put a base of the primary, make a new standby, and keep this one until that has what it has");
     return taiyen::detail::fault("term_before_the_position_is_durable") ? TY_OK : save();
@@ -150,13 +154,13 @@ ty_status ty_standby::promote_before_timeline(ty_status why) {
         return status;
     if (!is_mine()) {
         const message_header &newest = at.newest.read.header;
-        bool named = !blocked_.number || !found || newest.term != blocked_.term;
+        bool named = !blocked_.number || !found || !same_owner(newest.owner, blocked_.owner);
         if (!named)
             if (ty_status status = find_base_named(at.end_at, &named))
                 return status;
         if (named && !(blocked_.number && taiyen::detail::fault("promoted_before_a_timeline_that_has_a_base")))
             return failed.restore();
-        if (ty_status status = prepare_term())
+        if (ty_status status = prepare_term(newest.begun_term, newest.begun_lsn)) // of terms that it cannot follow, too
             return status;
         ty_status status = put_term_after(at);
         if (!status)
@@ -185,7 +189,8 @@ ty_status ty_standby::promote() {
     blocked_ = {};
     saw_later_term_ = false;
     ty_status status = prepare_promotion();
-    if (status == TY_E_NOT_FOUND && !report_.promoting)
+    const bool is_later = status == TY_E_MISMATCH && blocked_.number; // perhaps its own primary's term
+    if ((status == TY_E_NOT_FOUND || is_later) && !report_.promoting)
         return promote_before_timeline(status);
     if (is_wrong(status) && report_.promoting && !saw_later_term_ &&
         !taiyen::detail::fault("promotion_needs_its_server"))

@@ -81,6 +81,7 @@ private:
     ty_status refuse_primary(ty_status why);
     bool may_begin_term() const;
     ty_status prepare_term();
+    ty_status prepare_term(uint64_t begun_term, uint64_t begun_lsn);
     ty_status promote_before_timeline(ty_status why);
     ty_status find_base_named(uint64_t until, bool *named) const;
     ty_status put_term_after(const taiyen::standby::records_end &at);

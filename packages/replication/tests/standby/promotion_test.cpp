@@ -562,6 +562,45 @@ TEST_F(gap_test, a_standby_before_two_timelines_without_a_base_is_promoted) {
     EXPECT_EQ(had, standby.report.lsn);
 }
 
+// ST24, ST27: the same after the primary began a term, as its server had lost a message that counts.
+TEST_F(gap_test, a_standby_before_a_timeline_without_a_base_and_a_new_term_is_promoted) {
+    ASSERT_OK(standby.make());
+    const uint64_t had = lsn();
+    {
+        const publisher_owner publisher = fall_behind();
+        while (report_of(publisher.get()).messages < 2)
+            std::this_thread::yield();
+        ASSERT_EQ(0u, report_of(publisher.get()).lsn);
+    }
+    messages().pop_back();
+    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &small->options(), false, nullptr)) << ty_error_text();
+    begin_timeline();
+    standby.open();
+    EXPECT_OK(ty_standby_promote(standby.get(), &standby.report)) << ty_error_text();
+    EXPECT_EQ(had, standby.report.lsn);
+    standby.close();
+    EXPECT_EQ(TY_E_MISMATCH, publisher_reports(heap_path, small->options()));
+}
+
+// ST24: not if what was lost was reported as acknowledged.
+TEST_F(gap_test, a_standby_before_a_new_term_that_has_more_is_not_promoted) {
+    ASSERT_OK(standby.make());
+    {
+        const publisher_owner publisher = fall_behind();
+        put_base(*small, store, engine.table());
+        ASSERT_OK(ty_publisher_wait(publisher.get(), lsn() + 4, timeout_ms)) << ty_error_text();
+    }
+    while (newest_counting().header.begin)
+        messages().pop_back();
+    ASSERT_EQ(message_kind::timeline, message_kind(newest_counting().header.kind));
+    ASSERT_OK(ty_publish_new_term(heap_path, engine.table(), &small->options(), false, nullptr)) << ty_error_text();
+    begin_timeline();
+    standby.open();
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_standby_promote(standby.get(), &standby.report));
+    EXPECT_NE(std::string::npos, std::string(ty_error_text()).find("began term 2")) << ty_error_text();
+    standby.close();
+}
+
 // ST25: a base that no message names trims what is before the term, which is not saved.
 TEST_F(gap_test, a_promotion_before_a_timeline_that_was_trimmed_is_ended) {
     ASSERT_OK(standby.make());
