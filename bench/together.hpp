@@ -7,6 +7,7 @@
 #include "process.hpp"
 
 #include <memory>
+#include <taiyen/distributed.h>
 
 namespace bench {
 

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <taiyen/distributed.h>
 #include <vector>
 
 namespace cli {

@@ -3,7 +3,7 @@
 // read, with its records checked and without, and verified as an object in a destination in memory.
 #include "fuzz/patches.hpp"
 #include "packages/replication/ship/segment.hpp"
-#include "src/link/position.hpp"
+#include "src/feed/position.hpp"
 
 #include <cstdlib>
 #include <string>

@@ -4,7 +4,7 @@
 // as by a standby, by a publisher and by the making of a standby.
 #include "fuzz/patches.hpp"
 #include "packages/replication/standby/base_log.hpp"
-#include "src/link/position.hpp"
+#include "src/feed/position.hpp"
 
 #include <algorithm>
 #include <cstdlib>

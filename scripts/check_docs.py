@@ -80,6 +80,8 @@ NUMBER = re.compile(r"\b[A-Z]{1,2}[0-9]{1,2}\b(?<!\bLZ4)")
 
 FRAGMENT = """#include <stdio.h>
 #include <string.h>
+#include <taiyen/distributed.h>
+#include <taiyen/outbox.h>
 #include <taiyen/taiyen.h>
 static int fail(const char *text) { fprintf(stderr, "%s\\n", text); return 1; }
 @given@

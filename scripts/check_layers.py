@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that includes go one way: os <- heap <- store/image, store/log <- txn <- undo, link, code <- api <- packages, programs;
+"""Checks that includes go one way: os <- heap <- store/image, store/log <- txn <- undo, feed, code <- api <- packages, programs;
 and likewise among the parts of a layer. And that the core allocates for itself by os::internal_malloc and its like.
 
     scripts/check_layers.py [TREE]        prints each violation as file:line: what; exit 1 if there is one
@@ -15,7 +15,7 @@ import tempfile
 
 # What each layer, a folder, may include of the others, each through its façade only: FOLDER/NAME.hpp.
 BELOW_TXN = ("src/os", "src/heap", "src/store", "src/store/image", "src/store/log", "src/txn/stm")
-BELOW_API = BELOW_TXN + ("src/txn", "src/undo", "src/link", "src/code")
+BELOW_API = BELOW_TXN + ("src/txn", "src/undo", "src/feed", "src/code")
 LOWER_LAYERS = {
     "src/os": (),
     "src/heap": ("src/os",),
@@ -25,11 +25,12 @@ LOWER_LAYERS = {
     "src/txn/stm": ("src/os",),
     "src/txn": BELOW_TXN,
     "src/undo": BELOW_TXN + ("src/txn",),
-    "src/link": BELOW_TXN + ("src/txn",),
+    "src/feed": BELOW_TXN + ("src/txn",),
     "src/code": BELOW_TXN + ("src/txn", "src/undo"),
     "src/api": BELOW_API,
     "packages/common": (),  # what packages share, on the public API alone
     "packages/pack/src": ("packages/common",),
+    "packages/twophase/src": ("packages/common",),
     "packages/replication/ship": ("packages/common",),
     "packages/replication/standby": ("packages/common",),
     "packages/malloc/src": ("src/os", "src/heap"),  # and the public API
@@ -48,8 +49,8 @@ PARTS = {
 }
 
 # Libraries of their own, with the C++ run-time library; what of them calls the operating system.
-OWN_LIBRARIES = ("packages/common", "packages/pack/src", "packages/replication/ship", "packages/replication/standby")
-OWN_SYSTEM = ("packages/common/common.hpp", "packages/pack/src/io/", "packages/pack/src/types/program_ranges.cpp",
+OWN_LIBRARIES = ("packages/common", "packages/pack/src", "packages/twophase/src", "packages/replication/ship", "packages/replication/standby")
+OWN_SYSTEM = ("packages/common/common.hpp", "packages/twophase/src/support.hpp", "packages/pack/src/io/", "packages/pack/src/types/program_ranges.cpp",
               "packages/replication/ship/folder.cpp")
 
 # The simulated disk is a test instrument, no part of the library: it may use the C++ run-time library, and nothing in the
@@ -89,8 +90,8 @@ ISO_C = set(
 C_HEADERS = {name + ".h" for name in ISO_C} | {"c" + name for name in ISO_C}
 
 # Libraries, by the layers that use them. The core uses one that is a header alone.
-PACK, SHIP, STANDBY = OWN_LIBRARIES[1:]
-THIRD_PARTY = {"xxhash.h": ("src/os", PACK, SHIP, STANDBY), "nats/nats.h": (STANDBY,), "librdkafka/rdkafka.h": (STANDBY,),
+PACK, TWOPHASE, SHIP, STANDBY = OWN_LIBRARIES[1:]
+THIRD_PARTY = {"xxhash.h": ("src/os", PACK, TWOPHASE, SHIP, STANDBY), "nats/nats.h": (STANDBY,), "librdkafka/rdkafka.h": (STANDBY,),
                "lz4.h": (PACK, SHIP), "lz4hc.h": (PACK,), "zstd.h": (PACK,)}
 
 SOURCE_SUFFIXES = (".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc")

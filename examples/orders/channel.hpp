@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <string>
+#include <taiyen/distributed.h>
+#include <taiyen/outbox.h>
 #include <taiyen/taiyen.h>
 
 namespace orders {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <taiyen/distributed.h>
 #include <taiyen/taiyen.h>
 
 namespace orders {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "postgres.hpp"
+#include <taiyen/distributed.h>
 #include <taiyen/taiyen.h>
 
 namespace orders {

@@ -5,6 +5,7 @@
 
 #include "postgres.hpp"
 #include <mutex>
+#include <taiyen/distributed.h>
 #include <taiyen/taiyen.h>
 
 namespace orders {

@@ -7,6 +7,8 @@
 #include "database.hpp"
 #include <string>
 #include <string_view>
+#include <taiyen/distributed.h>
+#include <taiyen/outbox.h>
 #include <taiyen/taiyen.h>
 
 namespace orders {

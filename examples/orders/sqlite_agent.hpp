@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <taiyen/distributed.h>
 #include <taiyen/taiyen.h>
 
 namespace orders {

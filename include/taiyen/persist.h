@@ -176,7 +176,7 @@ typedef struct ty_open_options {
                         check_stores (TY_E_UNSUPPORTED) */
     ty_outcome_callback *outcome; /* called if the log ends with a transaction in doubt. If it is NULL or returns
                                      TY_OUTCOME_UNKNOWN, the open fails with TY_E_IN_DOUBT, also an open for reading.
-                                     Distributed transactions are resolved without it (distributed.h) */
+                                     The library of distributed.h resolves its transactions without it */
     void *outcome_context;
     ty_code code; /* how addresses of code in the heap are treated: code.h. TY_E_MISMATCH: they would not lead to the
                      same code as before; nothing in the files is changed */

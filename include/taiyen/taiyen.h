@@ -12,8 +12,6 @@
  *   undo.h          undo and redo of changes, across restarts
  *   feed.h          change feeds: committed transactions, for a second copy
  *   replica.h       replicas: that copy
- *   distributed.h   one transaction over several heaps, databases, queues
- *   outbox.h        messages that leave a heap and arrive in another one
  *   log.h           write-ahead logs: sinks, and reading a log
  */
 #ifndef TAIYEN_TAIYEN_H
@@ -22,11 +20,9 @@
 #include "checks.h"
 #include "code.h"
 #include "concurrent.h"
-#include "distributed.h"
 #include "feed.h"
 #include "heap.h"
 #include "log.h"
-#include "outbox.h"
 #include "persist.h"
 #include "replica.h"
 #include "scope.h"

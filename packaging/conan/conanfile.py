@@ -81,6 +81,13 @@ class TaiyenRecipe(ConanFile):
         malloc.requires = [] if self.options.shared else ["taiyen"]
         malloc.set_property("cmake_target_name", "taiyen::malloc")
         malloc.set_property("pkg_config_name", "taiyen-malloc")
+        twophase = self.cpp_info.components["twophase"]
+        twophase.libs = ["taiyen-twophase"]
+        twophase.requires = ["taiyen"]
+        if not self.options.shared and stdcpp_library(self):
+            twophase.system_libs = [stdcpp_library(self)]
+        twophase.set_property("cmake_target_name", "taiyen::twophase")
+        twophase.set_property("pkg_config_name", "taiyen-twophase")
         if self.options.with_pack:
             pack = self.cpp_info.components["pack"]
             pack.libs = ["taiyen-pack"]

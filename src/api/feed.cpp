@@ -1,7 +1,7 @@
 // The functions of feed.h.
+#include "src/feed/feed.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
-#include "src/link/link.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;

@@ -4,7 +4,7 @@
 #include "ending.hpp"
 #include "metrics.hpp"
 #include "src/code/code.hpp"
-#include "src/link/link.hpp"
+#include "src/txn/txn.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;
@@ -140,7 +140,7 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
             .remedy("give the option kind TY_TRANSACTIONAL, too");
     code_session code(known);
     const open_validator validator = code.validator();
-    if (ty_status status = txn_open(path, known, heap, report, &dtxn_resolver, &validator))
+    if (ty_status status = txn_open(path, known, heap, report, &validator))
         return status;
     if (ty_status status = code.finish(heap, report))
         return status;
@@ -160,7 +160,7 @@ ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *
     code_session code(known);
     const open_validator validator = code.validator();
     const metrics_stopped metrics_page = metrics_stop(*heap);
-    if (ty_status status = txn_rebuild(heap, known, report, &dtxn_resolver, &validator)) {
+    if (ty_status status = txn_rebuild(heap, known, report, &validator)) {
         if (*heap)
             metrics_start_again(metrics_page);
         return status;

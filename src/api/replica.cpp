@@ -1,6 +1,6 @@
 // The functions of replica.h.
 #include "arguments.hpp"
-#include "src/link/link.hpp"
+#include "src/feed/feed.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;

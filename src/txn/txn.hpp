@@ -6,6 +6,7 @@
 #include <atomic>
 #include <taiyen/concurrent.h>
 #include <taiyen/feed.h>
+#include <taiyen/plugin.h>
 #include <taiyen/salvage.h>
 #include <taiyen/txn.h>
 
@@ -99,14 +100,9 @@ ty_status txn_replica_forget(ty_heap *heap); // keeps the content, as if it were
 
 // ---- thread_ends.cpp
 
-// What a thread may have under way when it ends.
-struct thread_end_watcher {
-    bool (*has_work)(thread_end_watcher &watcher); // for the calling thread
-    void (*end)(thread_end_watcher &watcher);      // rolls it back
-    thread_end_watcher *watched_next;
-    uint64_t number; // unique in the process, never reused
-    uint32_t enders; // ending threads that are rolling back their work
-};
+// What a thread may have under way when it ends. number: unique in the process, never reused; enders: ending threads
+// that are rolling back their work.
+using thread_end_watcher = ty_plugin_watcher;
 // The last one added is asked first. Expected: TY_E_MEMORY.
 ty_status thread_ends_add(thread_end_watcher &watcher);
 // Waits for threads that are ending. The watcher need not have been added.
@@ -114,15 +110,8 @@ void thread_ends_remove(thread_end_watcher &watcher);
 
 // ---- For every kind of persistent heap; calls for heaps without a log go straight to the image layer.
 
-// Resolves a transaction in doubt where the program gave no callback: implemented by a layer above. In an open for
-// reading (options.mode) it changes no file; with TY_OPEN_COPY the heap is in use, and TY_OUTCOME_ROLLBACK then means
-// that the transaction had not been acknowledged when the open began.
-struct in_doubt_resolver {
-    bool (*takes)(const void *description, size_t bytes); // whether it is one of its own
-    // *why: if the outcome is unknown, what is missing, for the error's text.
-    ty_outcome (*resolve)(const ty_in_doubt_txn &in_doubt, ty_heap *heap, const ty_open_options &options, char *why,
-                          size_t why_bytes);
-};
+// Resolves what opens find in doubt where the program gave no callback (plugin.h).
+void txn_set_resolver(const ty_plugin_resolver *resolver);
 // A compatibility check, called when the heap's memory holds what is to be opened, and if possible before a file is
 // changed: it may read the heap, and refuse the open. Not called for a heap that receives the transactions of another
 // one.
@@ -131,7 +120,7 @@ struct open_validator {
     ty_status (*validate)(void *context, ty_heap *heap);
 };
 ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                   const in_doubt_resolver *resolver = nullptr, const open_validator *validator = nullptr);
+                   const open_validator *validator = nullptr);
 // Opens a heap's files for reading, as they are, or a copy of those that are in use; calls back to inspect the heap,
 // and closes them again. What is in doubt is not in the heap: it is passed to the callback (NULL: nothing is in doubt),
 // and no resolver is asked about it.
@@ -141,7 +130,7 @@ ty_status txn_look_at_files(const char *path, const ty_open_options &options,
 ty_status txn_close(ty_heap *heap);
 ty_status txn_discard(ty_heap *heap);
 ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
-                      const in_doubt_resolver *resolver = nullptr, const open_validator *validator = nullptr);
+                      const open_validator *validator = nullptr);
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
 // After a wait: where memory is short, evicts private copies of pages that the image holds. Nobody may write to a
@@ -213,17 +202,11 @@ ty_status txn_prepare_check(ty_heap *heap, const char *call);
 // program's.
 const char *txn_log_path_elsewhere(ty_heap *heap);
 bool txn_is_empty(const ty_txn *txn); // it has done nothing so far
-// How this process has the heap open that is inspected.
-enum class open_here : uint8_t {
-    writes, // for writing, and between its transactions; the content is durable
-    reads,  // its files as they are, which nobody changes meanwhile
-    copy    // a copy of files that were in use: they may hold more by now
-};
 // Calls back to inspect a heap that this process has open; with `readers`, also one that is open for reading only.
 // TY_E_NOT_FOUND: it has none of this identity open. TY_E_BUSY: a transaction of this thread, or a prepared one, is
 // under way.
 ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
-                           ty_status (*look)(ty_heap *heap, open_here how, void *context), void *context);
+                           ty_status (*look)(ty_heap *heap, ty_plugin_opened how, void *context), void *context);
 // ---- grouped.cpp: distributed transactions whose parts wait together for one durable write
 
 // X29: the reader-writer lock is held from the first one's end until all have their outcome: within it the next
@@ -234,13 +217,13 @@ void txn_set_dtxn(ty_txn *txn);
 ty_status txn_refuse_dtxn(const ty_txn *txn, const char *call);
 ty_status txn_begin_next(ty_heap *heap, const ty_txn_options &options, ty_txn **txn);
 // The transaction's record, in its memory until it ends.
-ty_status txn_encode(ty_txn *txn, const uint8_t **bytes, size_t *size);
+ty_status txn_encode(ty_txn *txn, ty_plugin_record *record);
 // Whether this many bytes of records can be appended as one, and get their outcome later.
 bool txn_gather_fits(ty_heap *heap, size_t bytes);
 // Ends it in memory; the caller appends its record. TY_E_DAMAGED: it has ended nevertheless.
 ty_status txn_end_grouped(ty_txn *txn);
 // Appends records: the last one is prepared, and those before it share its outcome.
-ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t count, const void *description,
+ty_status txn_append_grouped(ty_heap *heap, const ty_plugin_record *records, size_t count, const void *description,
                              size_t description_bytes, uint64_t *lsn);
 // Commits them: they are durably prepared, here and in all other participants. If the log cannot take the outcome, it
 // is broken.

@@ -3,16 +3,11 @@
  * must change; a struct with struct_size may grow at its end, and then its SIZE is repaired here. Method: each is
  * written down.
  */
-#include <stddef.h>
+#include "tests/layout.h"
+
 #include <taiyen/metrics.h>
 #include <taiyen/salvage.h>
 #include <taiyen/taiyen.h>
-#include <taiyen/xa.h>
-
-#define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has another size: see docs/versions.md")
-#define AT(type, member, place)                                                                                        \
-    _Static_assert(offsetof(type, member) == (place), #type "." #member " has moved: see docs/versions.md")
-#define IS(constant, value) _Static_assert((constant) == (value), #constant " has another value: see docs/versions.md")
 
 SIZE(ty_metrics, 368);
 AT(ty_metrics, struct_size, 0);
@@ -259,31 +254,6 @@ AT(ty_log_info, streams, 136);
 AT(ty_log_info, left_out, 144);
 AT(ty_log_info, in_stream, 152);
 AT(ty_log_info, in_doubt, 408);
-
-SIZE(ty_message, 32);
-AT(ty_message, source, 0);
-AT(ty_message, number, 8);
-AT(ty_message, bytes, 16);
-AT(ty_message, size_bytes, 24);
-
-SIZE(ty_outbox_info, 80);
-AT(ty_outbox_info, struct_size, 0);
-AT(ty_outbox_info, source, 8);
-AT(ty_outbox_info, first, 48);
-AT(ty_outbox_info, next, 56);
-AT(ty_outbox_info, used_bytes, 64);
-AT(ty_outbox_info, size_bytes, 72);
-
-SIZE(XID, 152);
-AT(XID, gtrid_length, 8);
-AT(XID, bqual_length, 16);
-AT(XID, data, 24);
-
-SIZE(struct xa_switch_t, 128);
-AT(struct xa_switch_t, flags, 32);
-AT(struct xa_switch_t, version, 40);
-AT(struct xa_switch_t, xa_open_entry, 48);
-AT(struct xa_switch_t, xa_complete_entry, 120);
 
 SIZE(ty_feed_options, 24);
 AT(ty_feed_options, struct_size, 0);
@@ -603,9 +573,6 @@ IS(TY_LOG_OUTCOME, 8);
 IS(TY_OUTCOME_UNKNOWN, 0);
 IS(TY_OUTCOME_COMMIT, 1);
 IS(TY_OUTCOME_ROLLBACK, 2);
-IS(TY_DECIDED_BY_HEAPS, 1);
-IS(TY_DECIDED_BY_FIRST_HEAP, 2);
-IS(TY_DECIDED_BY_LAST_AGENT, 3);
 IS(TY_E_IN_DOUBT, 15);
 IS(TY_KIND_DEFAULT, 0);
 IS(TY_VOLATILE, 1);
@@ -665,13 +632,6 @@ IS(TY_MAP_WRITE, 1);
 IS(TY_MAP_SHARED, 2);
 IS(TY_STORAGE_PATH_MAX, 4096);
 IS(TY_UNDO_LABEL_MAX, 47);
-IS(TY_OUTBOX_NAME_MAX, 32);
-IS(TY_SOURCE_NAME_MAX, 63);
-IS(TY_INBOX_SOURCES_MAX, 16384);
-IS(TY_MESSAGE_BYTES_MAX, 1048576);
-IS(TY_MESSAGE_NEW, 1);
-IS(TY_MESSAGE_DOUBLE, 2);
-IS(TY_MESSAGE_GAP, 3);
 IS(TY_METRICS_SNAPSHOTS, 1);
 IS(TY_METRICS_TRANSACTIONS, 2);
 IS(TY_METRICS_BLOCKS, 4);

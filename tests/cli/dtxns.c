@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <taiyen/distributed.h>
 #include <taiyen/taiyen.h>
 #include <unistd.h>
 

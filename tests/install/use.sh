@@ -20,7 +20,7 @@ quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }; }
 quietly cmake -S "$here/outside" -B "$folder/outside" "${@:2}"
 quietly cmake --build "$folder/outside"
 for program in c_static c_shared cpp/cpp_static cpp/cpp_shared malloc_shared malloc_static pack_static pack_shared \
-    ship_static ship_shared; do
+    ship_static ship_shared groups_static groups_shared; do
     "$folder/outside/$program"
 done
 LD_PRELOAD=$libraries/libtaiyen-malloc.so "$folder/outside/malloc_preloaded"
@@ -29,6 +29,7 @@ needs_only libtaiyen "$folder"/outside/c_*
 needs_only 'libtaiyen|libstdc\+\+|libm|libgcc_s' "$folder"/outside/cpp/cpp_{static,shared}
 needs_only 'libtaiyen|libtaiyen-pack' "$folder/outside/pack_shared"
 needs_only 'libtaiyen|libtaiyen-ship' "$folder/outside/ship_shared"
+needs_only 'libtaiyen|libtaiyen-twophase' "$folder/outside/groups_shared"
 
 export PKG_CONFIG_PATH=$libraries/pkgconfig
 read -ra flags < <(pkg-config --cflags --libs taiyen)

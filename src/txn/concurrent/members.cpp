@@ -25,14 +25,14 @@ ty_atomic_txn *find_member(const concurrent_heap &all, uintptr_t thread) {
     return each;
 }
 
-bool thread_is_member(thread_end_watcher &watcher) {
-    auto &all = static_cast<concurrent_heap &>(watcher);
+bool thread_is_member(thread_end_watcher *watcher) {
+    auto &all = *static_cast<concurrent_heap *>(watcher);
     return !all.fork.forked() && member_known(all) != nullptr;
 }
 
 // X9: what a thread had under way ends with it.
-void end_member(thread_end_watcher &watcher) {
-    auto &all = static_cast<concurrent_heap &>(watcher);
+void end_member(thread_end_watcher *watcher) {
+    auto &all = *static_cast<concurrent_heap *>(watcher);
     ty_atomic_txn &txn = *member_known(all);
     if (txn.own->runs() && !fault("body_outlives_its_thread"))
         txn.own->roll_back();

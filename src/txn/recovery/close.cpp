@@ -109,7 +109,7 @@ ty_status txn_discard(ty_heap *heap) {
 }
 
 ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
-                      const in_doubt_resolver *resolver, const open_validator *validator) {
+                      const open_validator *validator) {
     txn_runtime *rt = runtime_of(*heap);
     if (!rt || !rt->log)
         return failure(TY_E_ARGUMENT, "rebuild a heap that has no log, or is open for reading only")
@@ -133,7 +133,7 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
     existing.mode = TY_OPEN_EXISTING;
     static_cast<void>(txn_discard(*heap)); // it is gone in any case
     *heap = nullptr;
-    ty_status status = txn_open(path, existing, heap, report, resolver, validator);
+    ty_status status = txn_open(path, existing, heap, report, validator);
     free(path);
     return status;
 }

@@ -6,6 +6,17 @@
 namespace taiyen {
 namespace {
 
+constinit std::atomic<const ty_plugin_resolver *> process_resolver{nullptr};
+
+// NULL: no package that resolves transactions is linked.
+const ty_plugin_resolver *resolver() {
+    return process_resolver.load(std::memory_order_acquire);
+}
+
+bool resolver_takes(const record_view &view) {
+    return resolver() && resolver()->takes(view.description, view.description_bytes);
+}
+
 record_view last_held(const heap_opening &state) {
     record_view view{};
     const held_records &held = state.plan.held;
@@ -16,8 +27,7 @@ record_view last_held(const heap_opening &state) {
 
 // Whether there is a callback or resolver that may know the outcome.
 bool can_ask(const heap_opening &state) {
-    const record_view view = last_held(state);
-    return state.options.outcome || (state.resolver && state.resolver->takes(view.description, view.description_bytes));
+    return state.options.outcome || resolver_takes(last_held(state));
 }
 
 failure in_doubt_failure(const heap_opening &state, const char *call) {
@@ -30,8 +40,9 @@ ty_status refuse_in_doubt(const heap_opening &state) {
     if (state.detaches)
         return in_doubt_failure(state, "take the log from a heap").remedy("open it as a transactional heap first");
     return in_doubt_failure(state, "open a heap")
-        .remedy("open it with the option outcome, which says whether it was committed, or resolve it by hand: taiyen "
-                "resolve");
+        .remedy(
+            "open it with the option outcome, which says whether it was committed; or link the library that prepared "
+            "it, or use taiyen resolve, if it is part of a distributed transaction");
 }
 
 ty_in_doubt_txn in_doubt_txn_of(const heap_opening &state, bool durable) {
@@ -50,9 +61,8 @@ ty_status ask(heap_opening &state, ty_heap *heap, bool durable) {
     ty_open_options options = state.options;
     if (state.beside)
         options.storage = state.beside->storage;
-    state.outcome = options.outcome && !state.beside
-                        ? options.outcome(&in_doubt, options.outcome_context)
-                        : state.resolver->resolve(in_doubt, heap, options, why, sizeof why);
+    state.outcome = options.outcome && !state.beside ? options.outcome(&in_doubt, options.outcome_context)
+                                                     : resolver()->resolve(&in_doubt, heap, &options, why, sizeof why);
     if (state.outcome == TY_OUTCOME_COMMIT || state.outcome == TY_OUTCOME_ROLLBACK)
         return TY_OK;
     return in_doubt_failure(state, "open a heap").remedy("%s", why);
@@ -65,8 +75,7 @@ bool is_to_be_left_out(const heap_opening &state) {
     const reading_beside &beside = *state.beside;
     if (beside.only_looks || (beside.earlier && beside.earlier != state.plan.in_doubt))
         return true;
-    const record_view view = last_held(state);
-    return !state.resolver || !state.resolver->takes(view.description, view.description_bytes);
+    return !resolver_takes(last_held(state));
 }
 
 void note(const heap_opening &state) {
@@ -159,6 +168,10 @@ ty_status resolve_held(heap_opening &state, txn_runtime &rt) {
         return resolve_doubt(state, rt);
     const bool pending = state.plan.held.count() && !state.detaches && !fault("pending_records_without_an_outcome");
     return pending ? put_outcome(rt, record_outcome::rolled_back) : TY_OK;
+}
+
+void txn_set_resolver(const ty_plugin_resolver *resolver) {
+    process_resolver.store(resolver, std::memory_order_release);
 }
 
 } // namespace taiyen

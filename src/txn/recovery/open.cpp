@@ -509,11 +509,9 @@ ty_status open_resolved(heap_opening &state, ty_heap **heap, ty_report *report) 
 }
 
 ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                     const in_doubt_resolver *resolver, const open_validator *validator,
-                     reading_beside *beside = nullptr) {
+                     const open_validator *validator, reading_beside *beside = nullptr) {
     heap_opening state{};
     state.options = options;
-    state.resolver = resolver;
     state.validator = validator;
     state.beside = beside;
     char *resolved = nullptr;
@@ -527,7 +525,7 @@ ty_status open_files(const char *path, const ty_open_options &options, ty_heap *
 
 // Opens a copy of files that a process writes to.
 ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                      const in_doubt_resolver *resolver, const open_validator *validator, reading_beside *beside) {
+                      const open_validator *validator, reading_beside *beside) {
     ty_open_options options = given;
     copied_files *copies = nullptr;
     if (ty_status status = copied_files::create(*given.storage, &copies))
@@ -537,7 +535,7 @@ ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **
         options.mode = TY_OPEN_COPY;
         options.storage = copies->storage();
         beside->storage = given.storage;
-        status = open_files(path, options, heap, report, resolver, validator, beside);
+        status = open_files(path, options, heap, report, validator, beside);
     }
     copies->release(); // the heap has its files open
     return status;
@@ -547,16 +545,15 @@ ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **
 // partners cannot resolve a copy's transaction, as they have moved on, the next copy resolves it: there the transaction
 // has its outcome, and what is in doubt then came later.
 ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                    const in_doubt_resolver *resolver, const open_validator *validator,
-                    reading_beside *looks = nullptr) {
+                    const open_validator *validator, reading_beside *looks = nullptr) {
     constexpr int tries = 3;
     ty_open_options options = given;
     options.mode = TY_OPEN_READ_ONLY;
-    ty_status status = open_files(path, options, heap, report, resolver, validator, looks);
+    ty_status status = open_files(path, options, heap, report, validator, looks);
     reading_beside own, &beside = looks ? *looks : own;
     for (int i = 0; i < tries && (status == TY_E_BUSY || (i > 0 && status == TY_E_IN_DOUBT)); ++i) {
         beside.earlier = beside.in_doubt;
-        status = open_copied(path, given, heap, report, resolver, validator, &beside);
+        status = open_copied(path, given, heap, report, validator, &beside);
         if (status != TY_E_IN_DOUBT)
             break;
     }
@@ -571,7 +568,7 @@ ty_status txn_look_at_files(const char *path, const ty_open_options &options,
     reading_beside beside;
     beside.only_looks = true;
     ty_heap *heap = nullptr;
-    if (ty_status status = open_copy(path, options, &heap, nullptr, nullptr, nullptr, &beside))
+    if (ty_status status = open_copy(path, options, &heap, nullptr, nullptr, &beside))
         return status;
     beside.txn.heap_path = path;
     const ty_status status = look(heap, beside.txn.struct_size ? &beside.txn : nullptr, context);
@@ -580,12 +577,12 @@ ty_status txn_look_at_files(const char *path, const ty_open_options &options,
 }
 
 ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                   const in_doubt_resolver *resolver, const open_validator *validator) {
+                   const open_validator *validator) {
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();
-    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report, resolver, validator)
-                                        : open_files(path, options, heap, report, resolver, validator);
+    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report, validator)
+                                        : open_files(path, options, heap, report, validator);
 }
 
 } // namespace taiyen

@@ -19,7 +19,6 @@ struct reading_beside {
 // What an open finds out on its way.
 struct heap_opening {
     ty_open_options options;
-    const in_doubt_resolver *resolver;
     const open_validator *validator; // may be NULL
     reading_beside *beside;          // NULL: the files as they are, for any mode
     const char *heap_path;

@@ -1,5 +1,5 @@
 // A heap that receives: applies the records of another heap's transactions, one after the other, while its readers
-// continue. docs/design/link.md, "A replica".
+// continue. docs/design/feed.md, "A replica".
 #include "replayer.hpp"
 
 #include <cstdlib>

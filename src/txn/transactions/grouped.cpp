@@ -20,10 +20,13 @@ ty_status txn_refuse_dtxn(const ty_txn *txn, const char *call) {
         .remedy("end that one (ty_dtxn_commit, ty_dtxn_rollback)");
 }
 
-ty_status txn_encode(ty_txn *txn, const uint8_t **bytes, size_t *size) {
+ty_status txn_encode(ty_txn *txn, ty_plugin_record *record) {
+    const uint8_t *bytes = nullptr;
     if (ty_status status = check_owner(txn, "commit a distributed transaction"))
         return status;
-    return transaction_encode(txn, bytes, size);
+    const ty_status status = transaction_encode(txn, &bytes, &record->size_bytes);
+    record->bytes = bytes;
+    return status;
 }
 
 // At most half of the ring: the prepared record itself may take a little more, and the outcome must find room.
@@ -44,23 +47,23 @@ ty_status txn_end_grouped(ty_txn *txn) {
     return status;
 }
 
-ty_status txn_append_grouped(ty_heap *heap, const log_piece *records, size_t count, const void *description,
+ty_status txn_append_grouped(ty_heap *heap, const ty_plugin_record *records, size_t count, const void *description,
                              size_t description_bytes, uint64_t *lsn) {
     txn_runtime &rt = *runtime_of(heap);
     for (size_t n = 0; n < count; ++n) {
         const bool last = n + 1 == count;
         const size_t head = last ? record_prepared_bound(description_bytes) : record_pending_bytes;
         uint8_t *place;
-        if (ty_status status = log_append_begin(rt.log, head + records[n].size, &place))
+        if (ty_status status = log_append_begin(rt.log, head + records[n].size_bytes, &place))
             return status;
         size_t bytes = record_pending_bytes;
         if (last)
             bytes = record_put_prepared(description, description_bytes, place);
         else
             record_put_pending(place);
-        memcpy(place + bytes, records[n].bytes, records[n].size);
-        *lsn = log_append_end(rt.log, bytes + records[n].size);
-        rt.metrics.record_bytes.add(bytes + records[n].size);
+        memcpy(place + bytes, records[n].bytes, records[n].size_bytes);
+        *lsn = log_append_end(rt.log, bytes + records[n].size_bytes);
+        rt.metrics.record_bytes.add(bytes + records[n].size_bytes);
     }
     return TY_OK;
 }

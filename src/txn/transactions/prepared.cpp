@@ -93,14 +93,14 @@ ty_status txn_prepare_wait(ty_heap *heap, uint64_t lsn) {
 
 // JO1 (distributed.md): a resolver asks only for what cannot change any more.
 ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
-                           ty_status (*look)(ty_heap *heap, open_here how, void *context), void *context) {
+                           ty_status (*look)(ty_heap *heap, ty_plugin_opened how, void *context), void *context) {
     txn_runtime *rt = runtime_hold(identity, readers);
     if (rt == nullptr)
         return TY_E_NOT_FOUND;
     constexpr const char *call = "look at a heap that is open";
     ty_status status = TY_OK;
     if (rt->log == nullptr) {
-        status = look(rt->heap, rt->holds.copied ? open_here::copy : open_here::reads, context);
+        status = look(rt->heap, rt->holds.copied ? TY_PLUGIN_COPY : TY_PLUGIN_READS, context);
         runtime_release(*rt);
         return status;
     }
@@ -119,7 +119,7 @@ ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
         rt->rwlock.unlock_shared();
         status = refuse_poisoned(*rt, call);
     } else if (entered) {
-        status = look(rt->heap, open_here::writes, context);
+        status = look(rt->heap, TY_PLUGIN_WRITES, context);
         const uint64_t last = log_last(rt->log);
         rt->rwlock.unlock_shared();
         if (status == TY_OK && !fault("vote_of_an_open_heap_not_durable"))

@@ -25,7 +25,7 @@ thread_local end_state state;
 thread_end_watcher *take_next() {
     os::lock_guard guard(watchers_lock);
     for (thread_end_watcher *each = first_watcher; each != nullptr; each = each->watched_next) {
-        if (each->has_work(*each)) {
+        if (each->has_work(each)) {
             each->enders++;
             return each;
         }
@@ -46,7 +46,7 @@ void end_thread(void *mark) {
             return;
     }
     while (thread_end_watcher *watcher = take_next()) {
-        watcher->end(*watcher);
+        watcher->end(watcher);
         give_back(*watcher);
     }
     state = end_state::unknown;
@@ -154,8 +154,8 @@ void thread_ends_remove(thread_end_watcher &watcher) {
         watchers_changed.wait(watchers_lock);
 }
 
-bool runtime_has_work(thread_end_watcher &watcher) {
-    const auto &rt = static_cast<txn_runtime &>(watcher);
+bool runtime_has_work(thread_end_watcher *watcher) {
+    const auto &rt = *static_cast<txn_runtime *>(watcher);
     if (rt.txn_forked())
         return false;
     const bool own = rt.txn != nullptr && rt.txn->owner.load(std::memory_order_relaxed) == this_thread() &&
@@ -163,8 +163,8 @@ bool runtime_has_work(thread_end_watcher &watcher) {
     return own || (rt.txn != nullptr && has_prepared(rt)) || in_section(rt);
 }
 
-void runtime_end(thread_end_watcher &watcher) {
-    auto &rt = static_cast<txn_runtime &>(watcher);
+void runtime_end(thread_end_watcher *watcher) {
+    auto &rt = *static_cast<txn_runtime *>(watcher);
     sections_end(rt);
     if (has_prepared(rt)) // another thread will end it
         rt.txn->preparer.store(0, std::memory_order_relaxed);

@@ -144,8 +144,8 @@ void runtime_release(txn_runtime &rt);
 // No thread uses the heap any more, and none will, unless it is opened to them again.
 void runtime_shut(txn_runtime &rt);
 // What a thread has under way on a heap except bodies of ty_atomically: its transaction and read sections.
-bool runtime_has_work(thread_end_watcher &watcher);
-void runtime_end(thread_end_watcher &watcher);
+bool runtime_has_work(thread_end_watcher *watcher);
+void runtime_end(thread_end_watcher *watcher);
 
 // Between the two no transactions of other threads are under way.
 inline void stop_others(txn_runtime &rt) {

@@ -4,20 +4,19 @@
 #include "boundary.hpp"
 #include <algorithm>
 #include <cstring>
-#include <taiyen/distributed.h>
 #include <taiyen/fault.hpp>
-#include <taiyen/outbox.h>
 #include <taiyen/persist.h>
 
 namespace taiyen::pack {
 
 namespace {
 
-// What the library itself keeps at roots.
+// What the library itself keeps at roots; of the package for two-phase commit, whose headers this does not need, a
+// group's table, an inbox and outboxes.
 bool is_without_addresses(const char *root) {
-    return strcmp(root, TY_TYPES_ROOT) == 0 || strcmp(root, TY_DTXN_ROOT) == 0 || strcmp(root, TY_INBOX_ROOT) == 0 ||
+    return strcmp(root, TY_TYPES_ROOT) == 0 || strcmp(root, "taiyen.dtxn") == 0 || strcmp(root, "taiyen.inbox") == 0 ||
            strcmp(root, TY_CODE_ROOT) == 0 || strcmp(root, TY_SYMBOLS_ROOT) == 0 ||
-           strcmp(root, TY_NUMBERS_ROOT) == 0 || strncmp(root, TY_OUTBOX_ROOT, sizeof TY_OUTBOX_ROOT - 1) == 0;
+           strcmp(root, TY_NUMBERS_ROOT) == 0 || strncmp(root, "taiyen.outbox.", 14) == 0;
 }
 
 constexpr unsigned depth_max = 2 * nesting_max; // of nested objects, including those that hooks hand over

@@ -3,6 +3,8 @@
 #include "packages/pack/tests/support.hpp"
 #include "tests/simulated_disk/storage_sim.hpp"
 
+#include <taiyen/outbox.h>
+
 namespace taiyen::test {
 namespace {
 

@@ -1,7 +1,7 @@
 // What the tests of shipping share: a source_model's heap shipped to a folder, and restored from it.
 #pragma once
 
-#include "tests/link/copy_model.hpp"
+#include "tests/feed/copy_model.hpp"
 #include "tests/os/temporary_folder.hpp"
 
 #include <dirent.h>

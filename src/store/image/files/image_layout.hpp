@@ -44,7 +44,7 @@ inline constexpr uint64_t known_features_incompatible = 0;
 inline constexpr uint64_t feature_receives = 1; // its transactions are those of another heap: no other program writes
 inline constexpr uint64_t known_features_read_only = feature_receives;
 
-// Whose transactions a heap has besides its own (link.md, "A replica").
+// Whose transactions a heap has besides its own (feed.md, "A replica").
 enum class source_state : uint64_t { none = 0, receives = 1, promoted = 2 };
 struct heap_source {
     uint8_t heap_identity[16];
