@@ -1,8 +1,8 @@
 #include "arguments.hpp"
 
 #include "commands.hpp"
-#include "json.hpp"
-#include "text.hpp"
+#include "common/json.hpp"
+#include "common/text.hpp"
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 // taiyen completion: completion files for shells, generated from the table of commands.
 #include "commands.hpp"
-#include "text.hpp"
+#include "common/text.hpp"
 
 #include <cstdio>
 #include <cstring>

@@ -10,7 +10,7 @@
 #include "stopwatch.hpp"
 #include "survey.hpp"
 #include <cstdio>
-#include <heap_map.hpp>
+#include <picture/heap_map.hpp>
 #include <taiyen/pack.h>
 
 namespace demo {

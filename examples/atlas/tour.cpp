@@ -8,7 +8,7 @@
 #include "scan.hpp"
 #include "stopwatch.hpp"
 #include <cstdio>
-#include <heap_map.hpp>
+#include <picture/heap_map.hpp>
 #include <unistd.h>
 
 namespace demo {

@@ -51,7 +51,7 @@ sed -i 's/COMPONENTS.*)/)/' "$folder/pack_shared/CMakeLists.txt"
 quietly cmake -S "$folder/pack_shared" -B "$folder/pack_shared/without" -DCMAKE_PREFIX_PATH="$folder/core"
 
 # The public headers and nothing else of ours; licences, manual pages; nothing for debuggers.
-diff <(cd "$source" && find include packages/*/include packages/*/*/include -type f -printf './taiyen/%f\n' | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
+diff <(cd "$source" && find include packages/*/include packages/*/*/include -type f -printf './%P\n' | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
 for file in LICENSE NOTICE CHANGELOG.md; do
     cmp "$source/$file" "$folder/prefix/share/doc/taiyen/$file"
 done

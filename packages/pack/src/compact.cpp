@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::pack {
 namespace {

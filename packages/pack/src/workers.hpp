@@ -6,7 +6,7 @@
 #include <exception>
 #include <mutex>
 #include <system_error>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <thread>
 #include <vector>
 

@@ -9,7 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <taiyen/values.hpp>
 
 #include <cstdint>

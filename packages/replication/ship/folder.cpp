@@ -13,7 +13,7 @@
 #include <new>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <unistd.h>
 
 namespace taiyen::ship {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <taiyen/pack.h>
 #include <taiyen/replica.h>
 #include <taiyen/txn.h>

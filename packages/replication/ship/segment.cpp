@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <lz4.h>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::ship {
 

@@ -2,7 +2,7 @@
 #include "shipper.hpp"
 
 #include <cstring>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 using namespace taiyen::ship;
 

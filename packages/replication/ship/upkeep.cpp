@@ -2,7 +2,7 @@
 #include "shipper.hpp"
 
 #include <algorithm>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <vector>
 
 namespace taiyen::ship {

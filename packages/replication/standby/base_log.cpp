@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <thread>
 
 namespace taiyen::standby {

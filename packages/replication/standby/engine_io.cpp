@@ -1,7 +1,7 @@
 #include "engine_io.hpp"
 
 #include <random>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::standby {
 

@@ -4,7 +4,7 @@
 #include "base_log.hpp"
 
 #include <cstdio>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::standby {
 

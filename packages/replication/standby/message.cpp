@@ -1,7 +1,7 @@
 #include "message.hpp"
 
 #include <algorithm>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <utility>
 
 #define XXH_INLINE_ALL

@@ -2,7 +2,7 @@
 #include "fencing.hpp"
 
 #include <algorithm>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::standby {
 

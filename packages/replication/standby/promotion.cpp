@@ -1,7 +1,7 @@
 // Promotions of standbys: docs/design/standby.md, "A standby".
 #include "receiving.hpp"
 
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <utility>
 
 using namespace taiyen::common;

@@ -15,6 +15,7 @@ namespace taiyen::standby {
 // A message in flight, and the position that its records lead to.
 struct in_flight {
     term_memory memory; // what the heap remembers once it is acknowledged, except for its position
+    uint64_t lsn;       // of its last record
     uint32_t records;
     uint64_t record_bytes;
     uint64_t confirms; // reads that its acknowledgement confirms: all that were waiting when it was handed over

@@ -2,7 +2,7 @@
 #include "receiving.hpp"
 
 #include <algorithm>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <utility>
 
 using namespace taiyen::common;

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <ctime>
 #include <sys/random.h>
+#include <taiyen/detail/fault.hpp>
 #include <taiyen/distributed.h>
-#include <taiyen/fault.hpp>
 #include <taiyen/outbox.h>
 #include <taiyen/plugin.h>
 #include <taiyen/scope.h>

@@ -1,7 +1,7 @@
-// Fault sites for the library, always false in ordinary builds: include/taiyen/fault.hpp explains them.
+// Fault sites for the library, always false in ordinary builds: include/taiyen/detail/fault.hpp explains them.
 #pragma once
 
-#include "taiyen/fault.hpp"
+#include "taiyen/detail/fault.hpp"
 
 namespace taiyen {
 using detail::fault;

@@ -29,8 +29,8 @@
 #ifndef TAIYEN_TYPES_HPP
 #define TAIYEN_TYPES_HPP
 
-#include "aggregates.hpp"
-#include "type_names.hpp"
+#include "detail/aggregates.hpp"
+#include "detail/type_names.hpp"
 #include "types.h"
 #include <taiyen/taiyen.hpp>
 #include <taiyen/var.hpp>
@@ -236,7 +236,7 @@ const ty_type *descriptor_of() {
 } // namespace v0
 } // namespace taiyen
 
-#include "container_types.hpp"
+#include "detail/container_types.hpp"
 
 #endif // C++20
 #endif

@@ -6,8 +6,8 @@
 #define TAIYEN_VALUE_DESCRIPTORS_HPP
 
 #include "types.h"
+#include <taiyen/detail/value_walk.hpp>
 #include <taiyen/heap.h>
-#include <taiyen/value_walk.hpp>
 
 namespace taiyen {
 inline namespace v0 {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::pack {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 using namespace taiyen::pack;
 

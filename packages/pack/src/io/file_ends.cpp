@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <unistd.h>
 
 namespace taiyen::pack {

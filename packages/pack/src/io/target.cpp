@@ -3,7 +3,7 @@
 #include "file_ends.hpp"
 
 #include <cerrno>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::pack {
 

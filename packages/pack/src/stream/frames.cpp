@@ -1,7 +1,7 @@
 #include "frames.hpp"
 
 #include <cstring>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::pack {
 

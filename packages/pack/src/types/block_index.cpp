@@ -1,5 +1,5 @@
 #include "block_index.hpp"
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::pack {
 

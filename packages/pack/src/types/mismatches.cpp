@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::pack {
 

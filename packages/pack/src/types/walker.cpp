@@ -4,7 +4,7 @@
 #include "boundary.hpp"
 #include <algorithm>
 #include <cstring>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 #include <taiyen/persist.h>
 
 namespace taiyen::pack {

@@ -2,7 +2,7 @@
 #include "walker.hpp"
 
 #include <cstring>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 namespace taiyen::pack {
 

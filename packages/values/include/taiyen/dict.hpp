@@ -17,7 +17,7 @@
 #ifndef TAIYEN_DICT_HPP
 #define TAIYEN_DICT_HPP
 
-#include "value_table.hpp"
+#include "detail/value_table.hpp"
 
 namespace taiyen {
 inline namespace v0 {
@@ -126,5 +126,5 @@ public:
 } // namespace v0
 } // namespace taiyen
 
-#include "value_packing.hpp"
+#include "detail/value_packing.hpp"
 #endif

@@ -19,7 +19,7 @@
 #define TAIYEN_HASH_MAP_HPP
 
 #include "counter.hpp"
-#include "move_walk.hpp"
+#include "detail/move_walk.hpp"
 
 #include <iterator>
 

@@ -195,5 +195,5 @@ private:
 } // namespace v0
 } // namespace taiyen
 
-#include "value_packing.hpp"
+#include "detail/value_packing.hpp"
 #endif

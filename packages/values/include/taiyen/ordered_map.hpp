@@ -18,7 +18,7 @@
 #define TAIYEN_ORDERED_MAP_HPP
 
 #include "counter.hpp"
-#include "move_walk.hpp"
+#include "detail/move_walk.hpp"
 
 #if defined(__cpp_exceptions)
 

@@ -12,7 +12,7 @@
 #define TAIYEN_QUEUE_HPP
 
 #include <taiyen/concurrent.hpp>
-#include <taiyen/fault.hpp>
+#include <taiyen/detail/fault.hpp>
 
 #if defined(__cpp_exceptions)
 

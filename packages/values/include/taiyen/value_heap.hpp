@@ -17,7 +17,7 @@
 #ifndef TAIYEN_VALUE_HEAP_HPP
 #define TAIYEN_VALUE_HEAP_HPP
 
-#include "value_packed.hpp"
+#include "detail/value_packed.hpp"
 #include <taiyen/taiyen.hpp>
 
 namespace taiyen {
@@ -405,5 +405,5 @@ private:
 } // namespace v0
 } // namespace taiyen
 
-#include "value_heap_calls.hpp"
+#include "detail/value_heap_calls.hpp"
 #endif

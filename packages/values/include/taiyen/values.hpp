@@ -10,10 +10,10 @@
 #define TAIYEN_VALUES_HPP
 
 #include "deque.hpp"
+#include "detail/value_collect.hpp"
+#include "detail/value_views.hpp"
 #include "dict.hpp"
 #include "list.hpp"
 #include "records.hpp"
-#include "value_collect.hpp"
-#include "value_views.hpp"
 
 #endif
