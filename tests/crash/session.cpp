@@ -128,8 +128,9 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
     on_.calls.push_back({choice.what, started, on_.events()});
     if (status != TY_OK) {
         heap_ = nullptr;
+        // Unless it is opened without one, the heap finds a log that it, or an older image of it, does not name.
         const bool attaches =
-            choice.kind == TY_TRANSACTIONAL && on_.lost.how && on_.lost.name == std::string(heap_path) + "-log";
+            choice.kind != TY_SNAPSHOT && on_.lost.how && on_.lost.name != std::string(heap_path) + "-journal";
         if ((&expected != &on_ || attaches) && refused_for_loss(status, started)) {
             return;
         }

@@ -38,7 +38,7 @@ trace::range trace::possible_at(uint64_t event) const {
         if (points[i].acknowledged <= event) {
             possible.first = i;
         }
-        if (points[i].started < event || points[i].acknowledged <= event) {
+        if (points[i].inherited || points[i].started < event || points[i].acknowledged <= event) {
             possible.last = i;
         }
     }
@@ -51,6 +51,7 @@ void trace::inherit(const trace &from, uint64_t event) {
     for (size_t i = possible.first; i <= possible.last; ++i) {
         points.push_back(from.points[i]);
         points.back().started = 0;
+        points.back().inherited = true;
         points.back().acknowledged = i == possible.first ? 0 : point::never;
     }
 }

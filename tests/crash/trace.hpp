@@ -42,6 +42,7 @@ struct point {
     uint64_t epoch = 0; // 0: not known
     uint64_t lsn = 0;   // of the last transaction, where the heap is transactional; 0: not known
     undo_model undo = {};
+    bool inherited = false; // it was possible before the first event
 };
 
 // The events (first, last] of one call.
