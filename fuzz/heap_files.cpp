@@ -160,7 +160,7 @@ scenario make_scenario(void (*make)(const os::sim_disk *)) {
 }
 
 void repair_headers(file &image) {
-    for (uint32_t slot = 0; slot < image_slot_count; slot++)
+    for (uint32_t slot = 0; slot < header_slots; slot++)
         if (auto *header = block_as<image_header>(image, slot * image_slot_bytes))
             header->checksum = header_checksum(*header);
 }

@@ -31,6 +31,25 @@ bool names_open(const Header &header, const open_identity &open) {
     return header.open == open || (header.previous.number && header.previous == open);
 }
 
+// A header lies in two slots: the newer valid one counts, and the next one is written over the other.
+inline constexpr uint32_t header_slots = 2;
+// number_of(n): the number of the header in slot n; 0: it is not valid. header_slots: none is.
+template <class NumberOf>
+uint32_t newest_slot(const NumberOf &number_of) {
+    uint32_t newest = header_slots;
+    uint64_t highest = 0;
+    for (uint32_t n = 0; n < header_slots; ++n)
+        if (const uint64_t number = number_of(n); number > highest) {
+            highest = number;
+            newest = n;
+        }
+    return newest;
+}
+// Where the next one is written: over the newest one, which may be unflushed, if the other one would do.
+constexpr uint32_t slot_to_write(uint32_t newest, bool other_would_do) {
+    return other_would_do ? newest : 1 - newest;
+}
+
 inline constexpr uint32_t log_streams_max = 8;
 
 // A position in one log stream.

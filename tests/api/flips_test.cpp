@@ -89,7 +89,7 @@ protected:
 
 TEST_F(flipped_bits, in_one_header_slot_are_repaired_from_the_other) {
     uint64_t noticed = 0;
-    for (uint64_t slot = 0; slot < image_slot_count; ++slot)
+    for (uint64_t slot = 0; slot < header_slots; ++slot)
         for (uint64_t byte = 0; byte < sizeof(image_header); ++byte) {
             header_repaired_ = false;
             const ty_status status = with_flip(path_, slot * image_slot_bytes + byte);
@@ -97,7 +97,7 @@ TEST_F(flipped_bits, in_one_header_slot_are_repaired_from_the_other) {
             if (HasFailure())
                 return;
         }
-    EXPECT_EQ(noticed, image_slot_count * sizeof(image_header)) << "flips of the header that nobody noticed";
+    EXPECT_EQ(noticed, header_slots * sizeof(image_header)) << "flips of the header that nobody noticed";
 }
 
 TEST_F(flipped_bits, in_both_header_slots_are_refused) {

@@ -127,18 +127,18 @@ ty_status check_header(const storage_file &image, const image_header &header, ui
     return TY_OK;
 }
 
-struct header_slots {
-    image_header headers[image_slot_count];
-    slot_content contents[image_slot_count];
+struct both_slots {
+    image_header headers[header_slots];
+    slot_content contents[header_slots];
 };
 
-ty_status read_slots(const storage_file &image, header_slots *found) {
+ty_status read_slots(const storage_file &image, both_slots *found) {
     io_buffer buffer;
-    if (ty_status status = buffer.create(image_slot_count * image_slot_bytes))
+    if (ty_status status = buffer.create(header_slots * image_slot_bytes))
         return status;
     if (ty_status status = image.read(0, buffer.data(), buffer.bytes()))
         return status;
-    for (uint32_t i = 0; i < image_slot_count; ++i) {
+    for (uint32_t i = 0; i < header_slots; ++i) {
         image_header &header = found->headers[i];
         memcpy(&header, buffer.data() + i * image_slot_bytes, sizeof header);
         found->contents[i] = classify_slot(header);
@@ -166,11 +166,11 @@ const char *contradiction_of(const image_header &a, const image_header &b) {
 } // namespace
 
 ty_status scrub_headers(const storage_file &image, void (*problem)(void *context, const char *text), void *context) {
-    header_slots found;
+    both_slots found;
     if (ty_status status = read_slots(image, &found))
         return status;
     char text[256];
-    for (uint32_t i = 0; i < image_slot_count; ++i) {
+    for (uint32_t i = 0; i < header_slots; ++i) {
         const image_header &header = found.headers[i];
         const unsigned long long offset = i * image_slot_bytes;
         const char *field = nullptr;
@@ -181,7 +181,7 @@ ty_status scrub_headers(const storage_file &image, void (*problem)(void *context
                      offset);
         else if ((field = wrong_field(header)))
             snprintf(text, sizeof text, "the image's header at offset %llu: its %s is impossible", offset, field);
-        else if (header.number % image_slot_count != i)
+        else if (header.number % header_slots != i)
             snprintf(text, sizeof text, "the image's header at offset %llu: its number is of the other slot", offset);
         else if (header.features_incompatible & ~known_features_incompatible)
             snprintf(text, sizeof text, "the image's header at offset %llu: its features are unknown", offset);
@@ -204,19 +204,17 @@ ty_status read_header(const storage_file &image, image_header *header, bool *rep
     uint64_t file_bytes = 0;
     if (ty_status status = image.get_size(&file_bytes))
         return status;
-    if (file_bytes < image_slot_count * image_slot_bytes)
+    if (file_bytes < header_slots * image_slot_bytes)
         return failure(TY_E_FORMAT, "open a file that is too short for a heap")
             .at(image.path)
             .remedy("check the path; if the file was cut, restore it from a copy");
-    header_slots found;
+    both_slots found;
     if (ty_status status = read_slots(image, &found))
         return status;
     const auto &[slots, contents] = found;
-    int best = -1;
-    for (uint32_t i = 0; i < image_slot_count; ++i)
-        if (contents[i] == slot_content::valid && (best < 0 || slots[i].number > slots[best].number))
-            best = int(i);
-    if (best < 0) {
+    const uint32_t best = newest_slot(
+        [&found](uint32_t n) { return found.contents[n] == slot_content::valid ? found.headers[n].number : 0; });
+    if (best == header_slots) {
         if (contents[0] == slot_content::foreign && contents[1] == slot_content::foreign)
             return failure(TY_E_FORMAT, "open a file that is not a Taiyen heap")
                 .at(image.path)
@@ -232,7 +230,7 @@ ty_status read_header(const storage_file &image, image_header *header, bool *rep
     }
     *repaired = contents[0] != slot_content::valid || contents[1] != slot_content::valid;
     *header = slots[best];
-    const uint32_t other = 1 - static_cast<uint32_t>(best);
+    const uint32_t other = 1 - best;
     if (other_log)
         *other_log = contents[other] == slot_content::valid ? slots[other].log_identity : 0;
     return check_header(image, *header, file_bytes);
@@ -241,11 +239,11 @@ ty_status read_header(const storage_file &image, image_header *header, bool *rep
 ty_status read_code_places(const storage_file &image, code_places *places) {
     io_buffer buffer;
     *places = {};
-    if (ty_status status = buffer.create(image_slot_count * image_slot_bytes))
+    if (ty_status status = buffer.create(header_slots * image_slot_bytes))
         return status;
     if (ty_status status = image.read(0, buffer.data(), buffer.bytes()))
         return status;
-    for (uint32_t i = 0; i < image_slot_count; ++i) {
+    for (uint32_t i = 0; i < header_slots; ++i) {
         code_places slot;
         memcpy(&slot, buffer.data() + i * image_slot_bytes + code_places_offset, sizeof slot);
         if (slot.checksum == places_checksum(slot) && slot.count <= code_places_max && slot.number > places->number)
@@ -268,13 +266,13 @@ void add_code_place(code_places &places, const os::code_zones &zones) {
 }
 
 ty_status read_uncertain_header(const storage_file &image, image_header *header, bool *uncertain) {
-    header_slots found;
+    both_slots found;
     if (ty_status status = read_slots(image, &found))
         return status;
     const image_header *best = nullptr;
     *uncertain = false;
     for (const slot_content wanted : {slot_content::valid, slot_content::damaged}) {
-        for (uint32_t i = 0; i < image_slot_count; ++i) {
+        for (uint32_t i = 0; i < header_slots; ++i) {
             const image_header &slot = found.headers[i];
             if (found.contents[i] == wanted && slot.version == format_version && !wrong_field(slot) &&
                 !(slot.features_incompatible & ~known_features_incompatible) && (!best || slot.number > best->number))
@@ -321,7 +319,7 @@ ty_status write_header(const storage_file &image, header_state &state) {
     state.places.checksum = places_checksum(state.places);
     memcpy(page.bytes + code_places_offset, &state.places, sizeof state.places);
     // A failed write may have torn the slot; the number stays, so that a retry goes to the same slot.
-    uint64_t slot = next.number % image_slot_count;
+    uint64_t slot = next.number % header_slots;
     if (ty_status status = image.write(slot * image_slot_bytes, page.bytes, sizeof page))
         return status;
     state.current = next;
@@ -330,7 +328,7 @@ ty_status write_header(const storage_file &image, header_state &state) {
 }
 
 ty_status write_header_twice(const storage_file &image, header_state &state) {
-    for (uint32_t i = fault("header_written_once_after_a_checkpoint"); i < image_slot_count; ++i) {
+    for (uint32_t i = fault("header_written_once_after_a_checkpoint"); i < header_slots; ++i) {
         if (ty_status status = write_header(image, state))
             return status;
         if (ty_status status = flush_image(image, state))

@@ -16,16 +16,14 @@ using os::page_bytes;
 inline constexpr uint64_t image_magic = 0x6d696e6579696154;       // "Taiyenim"
 inline constexpr uint64_t image_pages_offset = uint64_t{2} << 20; // where page 0 of the heap is
 inline constexpr uint64_t image_slot_bytes = page_bytes;          // header slots at 0 and at 4096
-inline constexpr uint32_t image_slot_count = 2;
 
 enum class image_state : uint32_t { closed = 1, open = 2 };
 
 // Side records of other programs (side_record.h), after the header slots: two slots of one block for each side record.
 // Only their writers write there.
 inline constexpr uint64_t side_record_magic = 0x746e6e6579696154; // "Taiyennt"
-inline constexpr uint64_t side_record_slot_count = 2;
 constexpr uint64_t side_record_offset(uint64_t side_record, uint64_t slot) {
-    return (image_slot_count + side_record * side_record_slot_count + slot) * page_bytes;
+    return (header_slots + side_record * header_slots + slot) * page_bytes;
 }
 struct side_record_slot {
     uint64_t magic;
@@ -136,8 +134,7 @@ constexpr uint64_t image_file_bytes(uint64_t limit_bytes) {
 
 inline constexpr uint64_t journal_magic = 0x726a6e6579696154; // "Taiyenjr"
 inline constexpr uint64_t journal_slot_bytes = page_bytes;
-inline constexpr uint32_t journal_slot_count = 2;
-inline constexpr uint64_t journal_front = journal_slot_count * journal_slot_bytes; // where a batch may start
+inline constexpr uint64_t journal_front = header_slots * journal_slot_bytes; // where a batch may start
 
 struct journal_header {
     uint64_t magic;

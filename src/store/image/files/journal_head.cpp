@@ -32,7 +32,7 @@ slot classify_slot(const char *page) {
 }
 
 // Reads as much of the slots as the file has.
-ty_status read_slots(const storage_file &journal, uint64_t file_bytes, slot slots[journal_slot_count]) {
+ty_status read_slots(const storage_file &journal, uint64_t file_bytes, slot slots[header_slots]) {
     io_buffer buffer;
     if (ty_status status = buffer.create(journal_front))
         return status;
@@ -45,14 +45,10 @@ ty_status read_slots(const storage_file &journal, uint64_t file_bytes, slot slot
     return TY_OK;
 }
 
-// The newest valid slot; journal_slot_count if no slot is valid.
-uint32_t newest_slot(const slot slots[journal_slot_count]) {
-    uint32_t best = journal_slot_count;
-    for (uint32_t i = 0; i < journal_slot_count; ++i)
-        if (slots[i].content == journal_slot_content::valid &&
-            (best == journal_slot_count || slots[i].header.number > slots[best].header.number))
-            best = i;
-    return best;
+// header_slots if no slot is valid.
+uint32_t newest_valid(const slot slots[header_slots]) {
+    return newest_slot(
+        [slots](uint32_t n) { return slots[n].content == journal_slot_content::valid ? slots[n].header.number : 0; });
 }
 
 const char *remedy_for(const image_header &image, const char *otherwise) {
@@ -63,9 +59,8 @@ constexpr const char *restore_both = "put the journal of the heap's last open ba
                                      "restore all files of the heap from copies made together";
 
 // Returns the reason why no slot is valid.
-ty_status refuse_unreadable(const storage_file &journal, const image_header &image,
-                            const slot slots[journal_slot_count]) {
-    for (uint32_t i = 0; i < journal_slot_count; ++i)
+ty_status refuse_unreadable(const storage_file &journal, const image_header &image, const slot slots[header_slots]) {
+    for (uint32_t i = 0; i < header_slots; ++i)
         if (slots[i].content == journal_slot_content::other_version)
             return failure(TY_E_FORMAT, "use a journal of format version %u, which this library does not know",
                            slots[i].header.version)
@@ -155,7 +150,7 @@ ty_status write_first_header(const storage_file &journal, const image_header &im
     header.open = image.open;
     header.size_bytes = journal_front;
     header.checksum = header_checksum(header);
-    for (uint32_t i = 0; i < journal_slot_count; ++i)
+    for (uint32_t i = 0; i < header_slots; ++i)
         memcpy(buffer.data() + i * journal_slot_bytes, &header, sizeof header);
     *head = {header, 0, journal_front, false};
     return journal.write(0, buffer.data(), buffer.bytes());
@@ -192,11 +187,11 @@ ty_status read_journal_head(const storage_file &journal, const image_header &ima
     }
     if (file_bytes < page_bytes)
         return refuse_cut(journal, image, file_bytes, journal_front);
-    slot slots[journal_slot_count];
+    slot slots[header_slots];
     if (ty_status status = read_slots(journal, file_bytes, slots))
         return status;
-    uint32_t best = newest_slot(slots);
-    if (best == journal_slot_count)
+    uint32_t best = newest_valid(slots);
+    if (best == header_slots)
         return refuse_unreadable(journal, image, slots);
     // The header that was read may be unflushed: it can be overwritten if the other one suffices. If the other one
     // would not, this one is durable: the image was written, or the file cut, after its flush.
@@ -204,7 +199,7 @@ ty_status read_journal_head(const storage_file &journal, const image_header &ima
     bool other_would_do = other.content == journal_slot_content::valid && names_open(other.header, image.open) &&
                           other.header.size_bytes <= file_bytes;
     head->header = slots[best].header;
-    head->next_slot = other_would_do || fault("newest_journal_header_overwritten") ? best : 1 - best;
+    head->next_slot = slot_to_write(best, other_would_do || fault("newest_journal_header_overwritten"));
     head->sized_bytes = head->header.size_bytes;
     head->other_slot_damaged = other.content != journal_slot_content::valid;
     return check_header(journal, image, head->header, file_bytes, fit);
@@ -215,11 +210,11 @@ ty_status read_journal_trace(const storage_file &journal, bool log_is_empty, jou
     uint64_t file_bytes = 0;
     if (ty_status status = journal.get_size(&file_bytes); status || file_bytes == 0)
         return status;
-    slot slots[journal_slot_count];
+    slot slots[header_slots];
     if (ty_status status = read_slots(journal, file_bytes, slots))
         return status;
-    uint32_t best = newest_slot(slots);
-    if (best == journal_slot_count) {
+    uint32_t best = newest_valid(slots);
+    if (best == header_slots) {
         if (slots[0].content == journal_slot_content::nothing && fault("short_file_of_somebody_replaced"))
             return TY_OK;
         if (slots[0].content == journal_slot_content::nothing) // whatever created it, it was not this library

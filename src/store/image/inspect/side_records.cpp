@@ -28,7 +28,7 @@ constexpr int readings_max = 3; // a slot that is read while it is written is no
 
 bool is_whole(const side_record_slot &slot, uint32_t side_record, uint64_t n) {
     return slot.magic == side_record_magic && slot.checksum == checksum_of(slot) && slot.side_record == side_record &&
-           slot.bytes <= sizeof slot.content && slot.number % side_record_slot_count == n && slot.number <= counter_max;
+           slot.bytes <= sizeof slot.content && slot.number % header_slots == n && slot.number <= counter_max;
 }
 
 // Finds the newest valid side record; number 0: no side record. *damaged: both slots were written, and neither is
@@ -37,7 +37,7 @@ ty_status look_at_slots(const image_side_record_slots &slots, uint32_t side_reco
                         bool *damaged) {
     uint64_t written = 0, whole = 0;
     *newest = {};
-    for (uint64_t n = 0; n < side_record_slot_count; ++n) {
+    for (uint64_t n = 0; n < header_slots; ++n) {
         io_page page;
         const io_page zeros;
         side_record_slot slot;
@@ -51,7 +51,7 @@ ty_status look_at_slots(const image_side_record_slots &slots, uint32_t side_reco
         if (slot.number > newest->number && !memcmp(slot.heap_identity, slots.heap, sizeof slots.heap))
             *newest = slot;
     }
-    *damaged = written == side_record_slot_count && whole == 0; // I25: damaged, not missing
+    *damaged = written == header_slots && whole == 0; // I25: damaged, not missing
     return TY_OK;
 }
 
@@ -90,14 +90,14 @@ ty_status write_slot(image_side_record_slots &slots, uint32_t side_record, const
     next.side_record = side_record;
     next.bytes = uint32_t(size);
     memcpy(next.heap_identity, slots.heap, sizeof next.heap_identity);
-    next.number = state.number +
-                  (state.unflushed && !fault("both_slots_of_a_side_record_unflushed") ? side_record_slot_count : 1);
+    next.number =
+        state.number + (state.unflushed && !fault("both_slots_of_a_side_record_unflushed") ? header_slots : 1);
     memcpy(next.content, bytes, size);
     next.checksum = checksum_of(next);
     memcpy(page.bytes, &next, sizeof next);
     state.durability_known = false;
-    if (ty_status status = slots.image.write(side_record_offset(side_record, next.number % side_record_slot_count),
-                                             page.bytes, sizeof page))
+    if (ty_status status =
+            slots.image.write(side_record_offset(side_record, next.number % header_slots), page.bytes, sizeof page))
         return status;
     state = {true, true, true, next.number};
     return TY_OK;

@@ -117,7 +117,7 @@ ty_status renew_batches(image &im, batch_list &batches) {
 // rewritten, to its own slot, while the other one is still as it was.
 ty_status make_image_durable(image &im, bool other_slot_damaged) {
     image_header &header = im.header.current;
-    bool opened_before = header.number > image_slot_count;
+    bool opened_before = header.number > header_slots;
     if (other_slot_damaged) {
         im.header.unflushed = true; // the only valid one: the next write, to the other slot, flushes first
     } else {

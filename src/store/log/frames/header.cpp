@@ -28,7 +28,7 @@ bool streams_possible(const log_header &header) {
 bool geometry_possible(const log_header &header) {
     uint64_t block = header.block_bytes;
     return is_power_of_two(block) && block >= log_block_bytes_min && block <= log_block_bytes_max &&
-           header.ring_offset == log_slot_count * header_blocks(header.block_bytes) && header.ring_bytes % block == 0 &&
+           header.ring_offset == header_slots * header_blocks(header.block_bytes) && header.ring_bytes % block == 0 &&
            header.ring_bytes >= log_ring_bytes_min && header.ring_bytes <= INT64_MAX - header.ring_offset &&
            header.log_identity != 0 && streams_possible(header);
 }
@@ -71,13 +71,13 @@ ty_status check_header(const log_header &header, const ty_log_sink &sink, const 
 }
 
 // The content of the two slots.
-struct header_slots {
-    log_header slots[log_slot_count]{};
-    bool valid[log_slot_count]{};
-    uint32_t newest = log_slot_count; // log_slot_count: none is valid
-    uint64_t distance = 0;            // from the first to the second
+struct both_slots {
+    log_header slots[header_slots]{};
+    bool valid[header_slots]{};
+    uint32_t newest = header_slots; // header_slots: none is valid
+    uint64_t distance = 0;          // from the first to the second
 
-    bool any() const { return newest != log_slot_count; }
+    bool any() const { return newest != header_slots; }
 };
 
 ty_status read_slot(const ty_log_sink &sink, uint64_t offset, const io_buffer &buffer, log_header *header) {
@@ -92,7 +92,7 @@ ty_status read_slot(const ty_log_sink &sink, uint64_t offset, const io_buffer &b
 }
 
 // The first slot says where the second one is; if the first is torn, the second is searched for.
-ty_status read_slots(const ty_log_sink &sink, const io_buffer &buffer, header_slots *found) {
+ty_status read_slots(const ty_log_sink &sink, const io_buffer &buffer, both_slots *found) {
     if (ty_status status = read_slot(sink, 0, buffer, &found->slots[0]))
         return status;
     found->valid[0] = is_valid(found->slots[0]);
@@ -108,13 +108,11 @@ ty_status read_slots(const ty_log_sink &sink, const io_buffer &buffer, header_sl
         if (known || found->valid[1])
             break;
     }
-    for (uint32_t i = 0; i < log_slot_count; ++i)
-        if (found->valid[i] && (!found->any() || found->slots[i].number > found->slots[found->newest].number))
-            found->newest = i;
+    found->newest = newest_slot([found](uint32_t n) { return found->valid[n] ? found->slots[n].number : 0; });
     return TY_OK;
 }
 
-ty_status read_slots(const ty_log_sink &sink, header_slots *found) {
+ty_status read_slots(const ty_log_sink &sink, both_slots *found) {
     io_buffer buffer;
     if (ty_status status = buffer.create(log_block_bytes_max))
         return status;
@@ -140,7 +138,7 @@ ty_status check_identity(const log_header &header, const log_identity &identity,
 } // namespace
 
 uint64_t log_bytes_min(uint32_t block_bytes, uint32_t streams) {
-    return log_slot_count * header_blocks(block_bytes) + streams * log_ring_bytes_min;
+    return header_slots * header_blocks(block_bytes) + streams * log_ring_bytes_min;
 }
 
 ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const open_identity &open,
@@ -156,7 +154,7 @@ ty_status log_format(const ty_log_sink &sink, const log_identity &identity, cons
     header.block_bytes = sink.block_bytes;
     memcpy(header.heap_identity, identity.heap, sizeof identity.heap);
     header.log_identity = identity.log;
-    header.ring_offset = log_slot_count * header_blocks(sink.block_bytes);
+    header.ring_offset = header_slots * header_blocks(sink.block_bytes);
     const uint64_t unit = uint64_t{streams} * sink.block_bytes;
     header.ring_bytes = (sink.size_bytes - header.ring_offset) / unit * unit;
     header.created_unix_s = os::unix_time_s();
@@ -166,7 +164,7 @@ ty_status log_format(const ty_log_sink &sink, const log_identity &identity, cons
     io_buffer buffer;
     if (ty_status status = buffer.create(log_block_bytes_max))
         return status;
-    for (uint32_t i = log_slot_count; i-- > 0;) // the first one last: without it there is no log
+    for (uint32_t i = header_slots; i-- > 0;) // the first one last: without it there is no log
         if (ty_status status = write_slot(sink, buffer, i * header_blocks(sink.block_bytes), header))
             return status;
     return TY_OK;
@@ -178,7 +176,7 @@ ty_status log_check(const ty_log_sink &sink, const char *name, const log_identit
         return failure(TY_E_DAMAGED, "read the log: %llu byte%s in blocks of %u hold none",
                        (unsigned long long)sink.size_bytes, plural(sink.size_bytes), sink.block_bytes)
             .at(name);
-    header_slots there;
+    both_slots there;
     if (ty_status status = read_slots(sink, &there))
         return status;
     const log_header &header = there.slots[there.any() ? there.newest : 0];
@@ -192,13 +190,13 @@ ty_status log_check(const ty_log_sink &sink, const char *name, const log_identit
 }
 
 bool log_half_damaged(const ty_log_sink &sink) {
-    header_slots there;
+    both_slots there;
     return read_slots(sink, &there) == TY_OK && there.any() && there.valid[0] != there.valid[1];
 }
 
 ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_identity &identity,
                         const open_identity &previous, const open_identity &open, const io_buffer &buffer) {
-    header_slots there;
+    both_slots there;
     if (ty_status status = read_slots(sink, buffer, &there))
         return status;
     log_header header = there.slots[there.any() ? there.newest : 0];
@@ -209,7 +207,7 @@ ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_ide
     header.number += 1;
     header.open = open;
     header.previous = previous;
-    const size_t slot = other_would_do || fault("newest_log_header_overwritten") ? there.newest : other;
+    const uint32_t slot = slot_to_write(there.newest, other_would_do || fault("newest_log_header_overwritten"));
     return write_slot(sink, buffer, slot * there.distance, header); // L7: over the older header
 }
 

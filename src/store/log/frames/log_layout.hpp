@@ -16,7 +16,6 @@ inline constexpr uint64_t log_ring_bytes_min = uint64_t{8} * log_block_bytes_max
 
 // Two slots, each in blocks of its own: at offset 0 of the sink, and after that. The valid one with the higher number
 // counts. Written when the log is created, and once for each open.
-inline constexpr uint32_t log_slot_count = 2;
 struct log_header {
     uint64_t magic;
     uint32_t version;

@@ -70,7 +70,7 @@ TEST(hostile_test, impossible_fields_of_the_header_are_refused) {
     for (const impossible &each : cases) {
         SCOPED_TRACE(each.what);
         disk changed(files.cut(os::sim_cut::keep_all));
-        for (uint32_t slot = 0; slot < image_slot_count; ++slot) {
+        for (uint32_t slot = 0; slot < header_slots; ++slot) {
             image_header header = read_slot(files, slot);
             each.change(header);
             header.checksum = header_checksum(header);

@@ -85,11 +85,11 @@ protected:
     void die_while_applying(uint64_t *batch) {
         ASSERT_OK(ty_run_background_work(heap));
         fill('2');
-        const std::string headers = files.read_file(heap_path).substr(0, image_slot_count * image_slot_bytes);
+        const std::string headers = files.read_file(heap_path).substr(0, header_slots * image_slot_bytes);
         ASSERT_OK(ty_run_background_work(heap));
         ASSERT_OK(ty_discard(heap));
         heap = nullptr;
-        for (uint64_t slot = 0; slot < image_slot_count; ++slot)
+        for (uint64_t slot = 0; slot < header_slots; ++slot)
             files.patch(heap_path, slot * image_slot_bytes, headers.data() + slot * image_slot_bytes, image_slot_bytes);
         const std::string journal = files.read_file(journal_path);
         chunk_header header{};
@@ -223,13 +223,13 @@ TEST_F(salvage_test, one_damaged_header_is_reported) {
 TEST_F(salvage_test, without_a_sound_header) {
     const content whole = content_of(heap);
     close();
-    for (uint64_t slot = 0; slot < image_slot_count; ++slot)
+    for (uint64_t slot = 0; slot < header_slots; ++slot)
         files.flip(heap_path, slot * image_slot_bytes + offsetof(image_header, checksum));
     const salvaged found = salvage(files);
     ASSERT_EQ(TY_OK, found.status) << ty_error_text();
     EXPECT_TRUE(found.report.header_doubtful);
     EXPECT_TRUE(whole == salvaged_content(files));
-    for (uint64_t slot = 0; slot < image_slot_count; ++slot)
+    for (uint64_t slot = 0; slot < header_slots; ++slot)
         files.flip(heap_path, slot * image_slot_bytes + offsetof(image_header, base));
     ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
     EXPECT_EQ(TY_E_DAMAGED, salvage(files).status);

@@ -423,7 +423,7 @@ TEST_F(cuts_test, a_checkpoint_after_one_that_failed) {
 
 // One header is damaged, and the other, which a process wrote that died, is not durable.
 TEST_F(cuts_test, an_open_with_one_header_damaged) {
-    for (uint64_t slot = 0; slot < image_slot_count; ++slot) {
+    for (uint64_t slot = 0; slot < header_slots; ++slot) {
         SCOPED_TRACE(testing::Message() << "slot " << slot);
         open();
         snapshot(20);

@@ -350,7 +350,7 @@ struct too_many_batches {
         options.memory_bytes = 4096;
         above.keep = true;
     }
-    std::string pages() const { return files.read_file(heap_path).substr(image_slot_count * 4096); }
+    std::string pages() const { return files.read_file(heap_path).substr(header_slots * 4096); }
 };
 
 TEST_F(log_part_test, a_refusal_changes_nothing_where_batches_exceed_memory) {

@@ -154,7 +154,7 @@ TEST(sink_test, a_ring_outside_of_the_sink_is_refused) {
             log_header header = sound;
             header.*field = wrong;
             header.checksum = checksum(&header, offsetof(log_header, checksum));
-            for (size_t slot = 0; slot < log_slot_count; ++slot)
+            for (size_t slot = 0; slot < header_slots; ++slot)
                 memcpy(in.data() + slot * sizeof header, &header, sizeof header);
             EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink()).status) << wrong;
         }
