@@ -31,7 +31,7 @@ build: ## Build everything: programs in build/release/bin, libraries in build/re
 
 demo: ## Real data in a heap, a bank with transactions, a shop with a database, a drawing with undo, Lua, words and an index of vectors in libraries' own types, and Python; killed again and again (a minute)
 	@scripts/setup demo
-	@scripts/build release $(JOBS) atlas_demo ledger_demo orders_demo draw draw_demo durable_lua lua_demo words_demo vectors_demo taiyen_cli taiyen taiyen_pack
+	@scripts/build release $(JOBS) atlas_demo ledger_demo orders_demo draw draw_demo durable_lua lua_demo words_demo vectors_demo taiyen_cli taiyen taiyen_twophase taiyen_pack
 	@echo "taiyen: eight demos, about a minute in all"
 	@$(BIN)/atlas-demo
 	@echo
@@ -76,7 +76,7 @@ bench: build ## All measurements, as a table and in build/bench.json
 bench-python: packages_for := bench
 bench-python: ## The Python package beside shelve, sqlite3, lmdb, ZODB and others (from PyPI), as a table and in build/bench-python.json
 	@scripts/setup $(packages_for)
-	@scripts/build release $(JOBS) taiyen taiyen_pack
+	@scripts/build release $(JOBS) taiyen taiyen_twophase taiyen_pack
 	@scripts/bench_python build/release --dir build --json build/bench-python.json
 
 check: check-asan check-tsan ## All tests under AddressSanitizer with UBSan, and under ThreadSanitizer
@@ -128,7 +128,7 @@ deb: ## Debian packages in build/deb, looked at by lintian and used by programs 
 wheels: packages_for := test
 wheels: ## Wheels of the Python package in build/wheels, for 3.11 and, by the stable ABI, 3.12 and later; looked at by auditwheel and tried
 	@scripts/setup $(packages_for)
-	@scripts/build release $(JOBS) taiyen taiyen_pack
+	@scripts/build release $(JOBS) taiyen taiyen_twophase taiyen_pack
 	@scripts/wheels build/release
 
 conan: ## The Conan package, static and shared, with its test programs (Conan itself comes from PyPI)

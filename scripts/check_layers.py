@@ -218,10 +218,10 @@ def check_include(tree, path, include, quoted):
 def check_allocation(path, line):
     """What is wrong with a line of the core that allocates, or None."""
     layer = layer_of(path)
-    if layer is None or not layer.startswith("src/") or path == OWN_MALLOC:
+    if layer is None or not (layer.startswith("src/") or layer == TWOPHASE) or path == OWN_MALLOC:
         return None
     match = ALLOCATES.search(NO_CODE.sub("", line))
-    return f"{match.group().rstrip('( ')}: the library allocates for itself by os::internal_malloc and its like" if match else None
+    return f"{match.group().rstrip('( ')}: the library allocates for itself by os::internal_malloc and its like, or ty_plugin_malloc" if match else None
 
 
 def source_files(tree):

@@ -31,9 +31,29 @@ typedef struct ty_plugin_files {
 /* The texts are valid as long as the heap is open. Thread-safe. */
 TY_API void ty_plugin_get_files(ty_heap *heap, ty_plugin_files *files);
 
+/* ---- Memory and locks of the library's own */
+
+/* malloc of the process, whatever scope of a heap the thread is in (scope.h); freed by free. Thread-safe. */
+TY_API void *ty_plugin_malloc(size_t size_bytes);
+/* A lock that is free in a forked child, whichever of its parent's threads held it. A thread that holds one takes
+ * others of a higher rank only. */
+typedef struct ty_plugin_mutex {
+    uint32_t word; /* 0 at first */
+    uint32_t rank;
+} ty_plugin_mutex;
+#define TY_PLUGIN_RANK_GROUPS 0u      /* held while heaps' locks are taken */
+#define TY_PLUGIN_RANK_PROCEDURES 19u /* held alone */
+/* Takes the lock, and releases it; no cancellation point. Thread-safe. */
+TY_API void ty_plugin_lock(ty_plugin_mutex *mutex);
+/* As above. */
+TY_API void ty_plugin_unlock(ty_plugin_mutex *mutex);
+
 /* ---- What an open finds in doubt */
 
 #define TY_PLUGIN_DESCRIPTION_BYTES_MAX 1024u /* of a prepared transaction's description */
+/* What the descriptions of packages begin with. Such a transaction may have been acknowledged before its outcome was
+ * logged: so where no resolver takes it, a copy of files in use is refused (X33). */
+#define TY_PLUGIN_DESCRIPTION_PREFIX "ty-"
 
 /* Resolves transactions in doubt where the program gave no callback. In an open for reading (options->mode) it changes
  * no file; with TY_OPEN_COPY the heap is in use, and TY_OUTCOME_ROLLBACK then means that the transaction had not been

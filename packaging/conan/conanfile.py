@@ -98,7 +98,7 @@ class TaiyenRecipe(ConanFile):
             pack.set_property("pkg_config_name", "taiyen-pack")
             ship = self.cpp_info.components["ship"]
             ship.libs = ["taiyen-ship"]
-            ship.requires = ["taiyen", "pack", "lz4::lz4"]
+            ship.requires = ["taiyen", "pack", "twophase", "lz4::lz4"]
             if not self.options.shared and stdcpp_library(self):
                 ship.system_libs = [stdcpp_library(self)]
             ship.set_property("cmake_target_name", "taiyen::ship")

@@ -13,6 +13,22 @@ void ty_plugin_get_files(ty_heap *heap, ty_plugin_files *files) {
     *files = {image_identity(heap), image_path(heap), image_journal_path_elsewhere(heap), txn_log_path_elsewhere(heap)};
 }
 
+void *ty_plugin_malloc(size_t size_bytes) {
+    return os::internal_malloc(size_bytes);
+}
+
+static_assert(sizeof(ty_plugin_mutex) == sizeof(os::mutex) &&
+              TY_PLUGIN_RANK_GROUPS == uint32_t(os::lock_rank::groups) &&
+              TY_PLUGIN_RANK_PROCEDURES == uint32_t(os::lock_rank::procedures));
+
+void ty_plugin_lock(ty_plugin_mutex *mutex) {
+    reinterpret_cast<os::mutex *>(mutex)->lock();
+}
+
+void ty_plugin_unlock(ty_plugin_mutex *mutex) {
+    reinterpret_cast<os::mutex *>(mutex)->unlock();
+}
+
 void ty_plugin_set_resolver(const ty_plugin_resolver *resolver) {
     txn_set_resolver(resolver);
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <taiyen/distributed.h>
 #include <unistd.h>
 #ifdef TAIYEN_PYTHON_PACK
 #include <taiyen/pack.h>
@@ -701,6 +702,7 @@ PyMethodDef functions[] = {typy::method<typy::new_array>("new_array", METH_VARAR
 #define PyInit__core init_in_main_interpreter
 NB_MODULE(_core, module) {
     must(typy::deque_type() != nullptr);
+    ty_dtxn_resolve();            // a heap may be one of a group of another program's
     nb::set_leak_warnings(false); // heaps may live until the interpreter ends
     module.attr("library_version") = ty_version();
     nb::class_<heap>(module, "HeapBase", nb::is_weak_referenceable())

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <taiyen/distributed.h>
 #include <taiyen/pack.h>
 #include <taiyen/replica.h>
 
@@ -52,6 +53,7 @@ ty_status base_maker::write(const void *bytes, size_t size, void *context) {
 // copy is made.
 ty_status base_maker::copy(ty_heap **heap) {
     constexpr int tries = 20;
+    ty_dtxn_resolve(); // or what is in doubt makes the copy fail
     open_.mode = TY_OPEN_COPY;
     open_.code = TY_CODE_IGNORED;
     for (int i = 0;; i++) {

@@ -11,7 +11,7 @@ struct known_agent {
     ty_last_agent agent;
     known_agent *next;
 };
-constinit std::mutex agents_lock;
+constinit mutex agents_lock{TY_PLUGIN_RANK_PROCEDURES};
 constinit known_agent *first_agent = nullptr; // guarded by agents_lock; an entry never changes, and is never removed
 
 const ty_last_agent *find(const char *name) {
@@ -29,7 +29,6 @@ const ty_last_agent *agent_named(const char *name) {
 }
 
 ty_status agent_register(const ty_last_agent &agent) {
-    const outside_scopes memory;
     const std::lock_guard guard(agents_lock);
     if (const ty_last_agent *other = find(agent.name)) {
         const bool same = other->context == agent.context && other->commit == agent.commit &&
@@ -38,7 +37,7 @@ ty_status agent_register(const ty_last_agent &agent) {
                     : failure(TY_E_EXISTS, "register an agent: another one has the name %.63s", agent.name)
                           .remedy("give each agent a name of its own");
     }
-    auto *made = static_cast<known_agent *>(malloc(sizeof(known_agent)));
+    auto *made = static_cast<known_agent *>(ty_plugin_malloc(sizeof(known_agent)));
     if (!made)
         return no_memory("register an agent");
     *made = {agent, first_agent};

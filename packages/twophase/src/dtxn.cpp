@@ -356,10 +356,10 @@ ty_status dtxn_begin(ty_group *group, const ty_txn_options &options, ty_dtxn **b
     for (size_t n = 0; n < group->count; ++n)
         if (ty_status status = ty_plugin_check_begin(group->heaps[n]))
             return status;
-    const outside_scopes memory;
-    auto *dtxn = static_cast<ty_dtxn *>(calloc(1, sizeof(ty_dtxn)));
+    auto *dtxn = static_cast<ty_dtxn *>(ty_plugin_malloc(sizeof(ty_dtxn)));
     if (!dtxn)
         return no_memory("begin a distributed transaction");
+    memset(static_cast<void *>(dtxn), 0, sizeof *dtxn);
     dtxn->group = group;
     dtxn->thread = thread_number();
     dtxn->what.by = decider_of(*group);

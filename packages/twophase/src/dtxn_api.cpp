@@ -59,10 +59,11 @@ ty_status check_group(const ty_group_options &options, const char *call) {
     return check_resource_managers(options, call);
 }
 
-// Opens resolve distributed transactions in each program that has this library's calls.
-[[maybe_unused]] const bool is_set = (ty_plugin_set_resolver(&dtxn_resolver), true);
-
 } // namespace
+
+void ty_dtxn_resolve(void) {
+    ty_plugin_set_resolver(&dtxn_resolver);
+}
 
 ty_status ty_register_last_agent(const ty_last_agent *agent) {
     if (ty_status status = check_agent(agent, "register an agent"))

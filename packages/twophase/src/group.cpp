@@ -112,10 +112,10 @@ ty_status begin_group(ty_group *group, const member *members, bool restored) {
 ty_status group_open(const ty_group_options &options, ty_group **opened) {
     if (ty_status status = check_heaps(options))
         return status;
-    const outside_scopes memory;
-    auto *group = new (std::nothrow) ty_group{};
-    if (!group)
+    void *memory = ty_plugin_malloc(sizeof(ty_group));
+    if (!memory)
         return no_memory("make a group");
+    auto *group = new (memory) ty_group{};
     group->has_work = has_dtxn;
     group->end = end_dtxn;
     group->count = options.heap_count;
@@ -146,7 +146,8 @@ void group_close(ty_group *group) {
     ty_plugin_unwatch_threads(group);
     unlist_group(group);
     forget_grouped(*group);
-    delete group;
+    group->~ty_group();
+    free(group);
 }
 
 } // namespace taiyen::twophase

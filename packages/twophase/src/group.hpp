@@ -72,9 +72,11 @@ struct waiting_threads {
     waiting_threads take();
 };
 
+using process_bytes = std::vector<uint8_t, process_memory<uint8_t>>;
+
 // For each heap, the records of distributed transactions that have ended in memory, one after another.
 struct grouped_records {
-    std::vector<uint8_t> bytes;
+    process_bytes bytes;
     size_t ends[TY_PLUGIN_GROUPED_MAX];
 };
 struct grouped_batch {
@@ -86,13 +88,13 @@ struct grouped_batch {
 
 // Concurrent distributed transactions of a group whose heaps decide.
 struct group_commit {
-    std::mutex lock;       // guards all of it
-    waiting_threads queue; // threads that want to begin
-    bool running;          // a distributed transaction is between its begin and its end in memory
-    bool held;             // distributed transactions have ended since the reader-writer locks were taken
-    bool flushing;         // a batch is being written
-    bool broken;           // a write failed: what is in memory is in no log
-    size_t held_count;     // distributed transactions that have begun within the hold
+    taiyen::twophase::mutex lock{TY_PLUGIN_RANK_GROUPS}; // guards all of it
+    waiting_threads queue;                               // threads that want to begin
+    bool running;      // a distributed transaction is between its begin and its end in memory
+    bool held;         // distributed transactions have ended since the reader-writer locks were taken
+    bool flushing;     // a batch is being written
+    bool broken;       // a write failed: what is in memory is in no log
+    size_t held_count; // distributed transactions that have begun within the hold
     grouped_batch batches[2];
     size_t filled;           // the batch that the next distributed transaction goes to
     ty_dtxn *doubtful;       // distributed transactions whose write failed: freed with the group
@@ -112,7 +114,7 @@ struct ty_group : ty_plugin_watcher {
     ty_group *next; // in the list of groups with resource managers
     // Held while resource managers are notified; guards which notifications are due. Taken after the reader-writer
     // locks.
-    std::mutex lock;
+    taiyen::twophase::mutex lock{TY_PLUGIN_RANK_GROUPS};
     taiyen::twophase::group_commit grouped;
     // The number of the thread that has the distributed transaction under way; 0: none.
     std::atomic<uint64_t> thread;

@@ -184,9 +184,8 @@ ty_status keep(ty_dtxn *dtxn, const encoded_dtxn &one, waiting_thread &own) {
     group_commit &g = group.grouped;
     grouped_batch &batch = g.batches[g.filled];
     try {
-        const outside_scopes memory;
         for (size_t n = 0; n < group.count; ++n) {
-            std::vector<uint8_t> &bytes = batch.heaps[n].bytes;
+            process_bytes &bytes = batch.heaps[n].bytes;
             const size_t needed = bytes.size() + one.heaps[n].size_bytes;
             if (needed > bytes.capacity())
                 bytes.reserve(std::max(needed, 2 * bytes.capacity()));

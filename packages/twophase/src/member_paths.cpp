@@ -23,7 +23,7 @@ size_t common_bytes(path_text one, path_text other) {
 }
 
 ty_status join(const char *folder, size_t bytes, path_text rest, char **path) {
-    auto *made = static_cast<char *>(malloc(bytes + rest.bytes + 1));
+    auto *made = static_cast<char *>(ty_plugin_malloc(bytes + rest.bytes + 1));
     if (!made)
         return no_memory("find the files of a group");
     memcpy(made, folder, bytes);
@@ -55,7 +55,7 @@ ty_status path_after_move(path_text other, path_text then, const char *now, plac
 }
 
 ty_status resolve_path(const ty_storage &storage, const char *path, char **resolved) {
-    auto *made = static_cast<char *>(malloc(TY_STORAGE_PATH_MAX));
+    auto *made = static_cast<char *>(ty_plugin_malloc(TY_STORAGE_PATH_MAX));
     ty_status status = made ? TY_OK : no_memory("find the files of a group");
     if (!status && storage.resolve)
         status = storage.resolve(storage.context, path, made, TY_STORAGE_PATH_MAX);

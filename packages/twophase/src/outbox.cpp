@@ -170,7 +170,7 @@ struct batch {
         if (bytes <= room)
             return TY_OK;
         free(memory);
-        memory = static_cast<char *>(malloc(bytes));
+        memory = static_cast<char *>(ty_plugin_malloc(bytes));
         room = memory ? bytes : 0;
         return memory ? TY_OK
                       : failure(TY_E_MEMORY, "read an outbox: %zu bytes for messages", bytes)

@@ -86,35 +86,26 @@ public:
     }
 
 private:
+    static constexpr size_t whom_max = 80;
+
     bool reads() const { return options_.mode == TY_OPEN_READ_ONLY || options_.mode == TY_OPEN_COPY; }
     bool in_use() const { return options_.mode == TY_OPEN_COPY; }
 
-    // No path is cut as if it were whole: a text that does not fit ends after a word.
-    [[gnu::format(printf, 2, 3)]] void write_why(const char *format, ...) {
-        char text[2 * TY_STORAGE_PATH_MAX];
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(text, sizeof text, format, arguments);
-        va_end(arguments);
-        if (strlen(text) >= why_bytes_) {
-            size_t end = why_bytes_ - 5;
-            while (end > 0 && text[end] != ' ')
-                --end;
-            strcpy(text + end, " ...");
-        }
-        strcpy(why_, text);
-    }
-
+    // What is missing comes first, and a long path is cut at its begin: the whole fits into the error's remedy.
     vote unknown(const char *whom, const char *text) {
-        write_why("open it again when its outcome is known, or resolve it by hand (taiyen resolve); now %s: %s", whom,
-                  text);
+        const size_t bytes = strlen(whom), left = bytes > whom_max ? bytes - whom_max : 0;
+        snprintf(why_, why_bytes_,
+                 "%s%s: %.80s; open it again when that has changed, or resolve it by hand (taiyen resolve)",
+                 left ? "..." : "", whom + left, text);
         return vote::unknown;
     }
 
     vote another_moment(const char *path) {
-        write_why("%s is of another moment: put back its files of this heap's moment, or all heaps of the group from "
-                  "one backup; or resolve this one by hand (taiyen resolve)",
-                  path);
+        const size_t bytes = strlen(path), left = bytes > whom_max ? bytes - whom_max : 0;
+        snprintf(why_, why_bytes_,
+                 "%s%s is of another moment: put back its files of this heap's moment, or all heaps of the group from "
+                 "one backup; or resolve this one by hand (taiyen resolve)",
+                 left ? "..." : "", path + left);
         return vote::other;
     }
 
@@ -352,7 +343,6 @@ bool takes(const void *description, size_t bytes) {
 
 ty_outcome resolve(const ty_in_doubt_txn *in_doubt, ty_heap *heap, const ty_open_options *options, char *why,
                    size_t why_bytes) {
-    const outside_scopes memory;
     dtxn_description what;
     if (!dtxn_read(in_doubt->description, in_doubt->description_bytes, &what))
         return TY_OUTCOME_UNKNOWN;
@@ -362,5 +352,11 @@ ty_outcome resolve(const ty_in_doubt_txn *in_doubt, ty_heap *heap, const ty_open
 } // namespace
 
 const ty_plugin_resolver dtxn_resolver{takes, resolve};
+
+const bool resolver_is_set = true;
+// Before the constructors of the program's objects, which may open heaps.
+[[gnu::constructor(101)]] static void set_resolver() {
+    ty_plugin_set_resolver(&dtxn_resolver);
+}
 
 } // namespace taiyen::twophase

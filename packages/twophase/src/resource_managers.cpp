@@ -10,7 +10,7 @@ namespace taiyen::twophase {
 namespace {
 
 // Groups with resource managers. Two with the same key would not know what the other one still has to notify.
-constinit std::mutex groups_lock;
+constinit mutex groups_lock{TY_PLUGIN_RANK_PROCEDURES};
 constinit ty_group *first_group = nullptr; // guarded by groups_lock
 
 struct recovering {

@@ -5,14 +5,16 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <new>
 #include <sys/random.h>
 #include <taiyen/detail/fault.hpp>
 #include <taiyen/distributed.h>
 #include <taiyen/outbox.h>
 #include <taiyen/plugin.h>
-#include <taiyen/scope.h>
 #include <taiyen/taiyen.h>
+#include <unistd.h>
 
 namespace taiyen::twophase {
 
@@ -96,22 +98,38 @@ inline void random_bytes(void *place, size_t bytes) {
     }
 }
 
+inline pid_t this_process() {
+    return getpid();
+}
+
 // Of the calling thread, unique in the process, never reused, not 0.
 uint64_t thread_number();
 
-// Memory is the process's, also where the program has entered a scope of a heap.
-class outside_scopes {
+class mutex {
 public:
-    outside_scopes() : entered_(ty_enter(nullptr) == TY_OK) {}
-    ~outside_scopes() {
-        if (entered_)
-            ty_leave();
-    }
-    outside_scopes(const outside_scopes &) = delete;
-    outside_scopes &operator=(const outside_scopes &) = delete;
+    explicit constexpr mutex(uint32_t rank) : mutex_{0, rank} {}
+    void lock() { ty_plugin_lock(&mutex_); }
+    void unlock() { ty_plugin_unlock(&mutex_); }
 
 private:
-    bool entered_;
+    ty_plugin_mutex mutex_;
 };
+
+// For containers whose memory is the process's, also where the program has entered a scope of a heap.
+template <class Type>
+struct process_memory {
+    using value_type = Type;
+    Type *allocate(size_t count) {
+        if (void *memory = ty_plugin_malloc(count * sizeof(Type)))
+            return static_cast<Type *>(memory);
+        throw std::bad_alloc();
+    }
+    void deallocate(Type *memory, size_t) { free(memory); }
+    bool operator==(const process_memory &) const { return true; }
+};
+
+// Opens resolve distributed transactions in each program that has any of the library's files.
+extern const bool resolver_is_set;
+[[gnu::used]] static const bool *const with_resolver = &resolver_is_set;
 
 } // namespace taiyen::twophase

@@ -81,13 +81,13 @@ int xa_open(char *info, int rmid, long flags) {
     found = new_manager(rmid, info);
     if (!found)
         return XAER_RMERR;
-    found->busy = true;
+    found->busy = this_process();
     asked answer;
     ty_heap *heap = nullptr;
     lock.unlock();
     ty_status status = open_or_learn(info, &heap, &answer);
     lock.lock();
-    found->busy = false;
+    found->busy = 0;
     note_changed();
     if (status == TY_E_IN_DOUBT && answer.is_branch)
         status = add_branch(*found, answer.xid, branch_state::doubtful) ? TY_OK : TY_E_MEMORY;
@@ -115,11 +115,11 @@ int xa_close(char *, int rmid, long flags) {
         --found->opened;
         return XA_OK;
     }
-    found->busy = true;
+    found->busy = this_process();
     lock.unlock();
     const ty_status status = found->heap ? ty_close(found->heap) : TY_OK;
     lock.lock();
-    found->busy = false;
+    found->busy = 0;
     note_changed();
     if (status)
         return XAER_RMERR;
@@ -283,11 +283,11 @@ int resolve(manager &of, branch *one, ty_outcome outcome) {
     const bool wrong = fault("xa_rolled_back_is_committed") && outcome != TY_OUTCOME_UNKNOWN;
     asked answer{wrong ? TY_OUTCOME_COMMIT : outcome, {}, false};
     ty_heap *heap = nullptr;
-    of.busy = true;
+    of.busy = this_process();
     lock.unlock();
     const ty_status status = open_heap(of.path, &answer, &heap);
     lock.lock();
-    of.busy = false;
+    of.busy = 0;
     note_changed();
     if (status)
         return XAER_RMFAIL; // it is in doubt as before

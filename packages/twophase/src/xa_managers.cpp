@@ -8,7 +8,7 @@
 
 namespace taiyen::twophase::xa {
 
-constinit std::mutex lock;
+constinit mutex lock{TY_PLUGIN_RANK_GROUPS};
 
 namespace {
 
@@ -77,6 +77,8 @@ void note_changed() {
 manager *await_manager(int rmid) {
     manager *found;
     while ((found = find_manager(rmid)) != nullptr && found->busy) {
+        if (found->busy != this_process()) // in a forked child: no thread here ends that
+            return nullptr;
         const uint32_t seen = changes.load();
         lock.unlock();
         changes.wait(seen);
@@ -121,8 +123,7 @@ branch *own_branch(const manager &of) {
 }
 
 branch *add_branch(manager &to, const XID &xid, branch_state state) {
-    const outside_scopes memory;
-    auto *made = static_cast<branch *>(malloc(sizeof(branch)));
+    auto *made = static_cast<branch *>(ty_plugin_malloc(sizeof(branch)));
     if (made)
         to.branches = new (made) branch{state, xid, thread_number(), nullptr, to.branches};
     return made;

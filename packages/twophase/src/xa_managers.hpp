@@ -32,7 +32,7 @@ struct branch {
 // A resource manager. A call that has set `busy` owns what it works on; all else is guarded by the lock.
 struct manager {
     bool used;
-    bool busy; // it is being opened, or closed
+    pid_t busy; // the process in which a thread opens or closes it; 0: none
     int rmid;
     uint32_t opened;     // by how many threads
     uint32_t generation; // a new one each time that it is registered
@@ -43,7 +43,7 @@ struct manager {
     branch *branches;
 };
 
-extern std::mutex lock;
+extern mutex lock;
 // `busy` of a manager has changed.
 void note_changed();
 

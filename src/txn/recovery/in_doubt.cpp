@@ -17,6 +17,11 @@ bool resolver_takes(const record_view &view) {
     return resolver() && resolver()->takes(view.description, view.description_bytes);
 }
 
+bool is_of_a_package(const record_view &view) {
+    constexpr size_t bytes = sizeof TY_PLUGIN_DESCRIPTION_PREFIX - 1;
+    return view.description_bytes >= bytes && !memcmp(view.description, TY_PLUGIN_DESCRIPTION_PREFIX, bytes);
+}
+
 record_view last_held(const heap_opening &state) {
     record_view view{};
     const held_records &held = state.plan.held;
@@ -69,13 +74,14 @@ ty_status ask(heap_opening &state, ty_heap *heap, bool durable) {
 }
 
 // X33: a heap opened for reading holds what was acknowledged. What a copy of files in use has in doubt, and an earlier
-// copy had not, was prepared since; so was what a partner does not have. A transaction that no resolver takes is
-// committed by an outcome, which would be in the log.
+// copy had not, was prepared since; so was what a partner does not have. A transaction of the program's own is
+// committed by an outcome, which would be in the log; one of a package without its resolver is unknown.
 bool is_to_be_left_out(const heap_opening &state) {
     const reading_beside &beside = *state.beside;
     if (beside.only_looks || (beside.earlier && beside.earlier != state.plan.in_doubt))
         return true;
-    return !resolver_takes(last_held(state));
+    const record_view view = last_held(state);
+    return !resolver_takes(view) && (!is_of_a_package(view) || fault("acknowledged_by_a_package_left_out"));
 }
 
 void note(const heap_opening &state) {
@@ -146,6 +152,8 @@ ty_status resolve_for_reading(heap_opening &state, txn_runtime &rt) {
         note(state);
         if (is_to_be_left_out(state))
             return TY_OK;
+        if (!resolver_takes(last_held(state)))
+            return refuse_in_doubt(state);
     } else {
         if (!can_ask(state))
             return refuse_in_doubt(state);

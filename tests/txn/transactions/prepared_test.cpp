@@ -201,6 +201,33 @@ TEST_F(prepared_test, a_reader_asks) {
     EXPECT_EQ(2u, number());
 }
 
+// X33: a package's transaction may have been acknowledged already.
+TEST_F(prepared_test, a_copy_leaves_out_only_what_was_not_acknowledged) {
+    for (const std::string description : {"order 7", TY_PLUGIN_DESCRIPTION_PREFIX "order"}) {
+        ASSERT_OK(open());
+        commit(1);
+        prepare(2, description);
+        die();
+        storage_file in_use{files_.storage()}; // as another process has it
+        ASSERT_OK(in_use.open(heap_path, TY_OPEN_WRITE));
+        ASSERT_OK(in_use.lock(true));
+        mode_ = TY_OPEN_COPY;
+        if (description == "order 7") {
+            ASSERT_OK(open());
+            EXPECT_EQ(1u, number());
+            die();
+        } else {
+            EXPECT_EQ(TY_E_IN_DOUBT, open());
+        }
+        in_use.close();
+        mode_ = TY_OPEN_OR_CREATE;
+        coordinator_.outcome = TY_OUTCOME_ROLLBACK;
+        ASSERT_OK(open());
+        die();
+        coordinator_.outcome = TY_OUTCOME_UNKNOWN;
+    }
+}
+
 // Its thread would wait for itself; what others may do with it is to end it.
 TEST_F(prepared_test, refuses_all_but_its_end) {
     ASSERT_OK(open());

@@ -71,6 +71,11 @@ typedef struct ty_dtxn ty_dtxn;   /* opaque; of the thread that began it */
 /* The root of the block in which a heap keeps data about its groups. Programs must not change it. */
 #define TY_DTXN_ROOT "taiyen.dtxn"
 
+/* From now on, opens in this process resolve distributed transactions as said above. Any other call of this library
+ * that a program has does the same when the program starts, as does the shared library when it is loaded: a program
+ * that only opens heaps calls this first. Thread-safe. */
+TY_API void ty_dtxn_resolve(void);
+
 /* A last agent: it decides the outcome and remembers it. Its functions are called by the thread that commits, or opens
  * a heap. */
 typedef struct ty_last_agent {
