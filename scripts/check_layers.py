@@ -281,6 +281,7 @@ PLANTED = (
     ("tests/heap/q.cpp", '#include "src/store/image/image.hpp"'),
     ("include/taiyen/r.h", "#include <sys/types.h>"),
     ("src/store/image/own.cpp", "    void *bytes = malloc(10);"),
+    ("packages/twophase/src/own.cpp", "    void *bytes = malloc(10);"),
     ("src/os/process/own.cpp", "    char *name = ::strdup(path);"),
     ("src/heap/own.cpp", "    return std::realloc(block, 2 * size);"),
 )

@@ -102,7 +102,7 @@ TY_API TY_CHECKED ty_status ty_plugin_check_prepare(ty_heap *heap, const char *c
  * ty_atomically. */
 TY_API TY_CHECKED ty_status ty_plugin_refuse_in_body(const char *call);
 /* What ty_begin refuses before it waits. */
-TY_API TY_CHECKED ty_status ty_plugin_check_begin(ty_heap *heap);
+TY_API TY_CHECKED ty_status ty_plugin_check_begin(ty_heap *heap, const ty_txn_options *options);
 /* Makes sure that a transaction that begins now will find room to be prepared. no_wait: TY_E_BUSY if a snapshot has to
  * make that room. */
 TY_API TY_CHECKED ty_status ty_plugin_make_prepare_room(ty_heap *heap, bool no_wait);

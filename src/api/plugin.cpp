@@ -64,7 +64,9 @@ ty_status ty_plugin_refuse_in_body(const char *call) {
     return txn_refuse_in_body(call);
 }
 
-ty_status ty_plugin_check_begin(ty_heap *heap) {
+ty_status ty_plugin_check_begin(ty_heap *heap, const ty_txn_options *options) {
+    if (ty_status status = check_txn_options(*options, "begin a transaction"))
+        return status;
     return txn_begin_check(heap);
 }
 

@@ -354,7 +354,7 @@ ty_status dtxn_begin(ty_group *group, const ty_txn_options &options, ty_dtxn **b
     if (ty_status status = ty_plugin_refuse_in_body("begin a distributed transaction"))
         return status;
     for (size_t n = 0; n < group->count; ++n)
-        if (ty_status status = ty_plugin_check_begin(group->heaps[n]))
+        if (ty_status status = ty_plugin_check_begin(group->heaps[n], &options))
             return status;
     auto *dtxn = static_cast<ty_dtxn *>(ty_plugin_malloc(sizeof(ty_dtxn)));
     if (!dtxn)

@@ -80,7 +80,7 @@ inline const char *path_of(ty_heap *heap) {
     return files_of(heap).image;
 }
 
-// NULL: the block that the address leads to is none of the heap's, or begins elsewhere.
+// False: the address is not the begin of a live block of the heap.
 inline bool find_block(ty_heap *heap, const void *address, ty_block *block) {
     return ty_heap_of(address) == heap && !ty_block_of(address, block) && block->address == address;
 }

@@ -268,6 +268,17 @@ TEST(dtxn_test, wrong_use_is_refused) {
     ASSERT_OK(ty_begin(in.heap[1], nullptr, &txn));
     EXPECT_EQ(TY_E_ARGUMENT, ty_dtxn_begin(in.group, nullptr, &dtxn));
     ASSERT_OK(ty_rollback(txn));
+    ASSERT_OK(ty_dtxn_begin(in.group, nullptr, &dtxn));
+    std::thread([&] { // before it waits for its turn
+        ty_txn_options wrong = TY_TXN_OPTIONS_INIT;
+        const int none = 99;
+        memcpy(&wrong.stores, &none, sizeof none);
+        wrong.no_wait = true;
+        ty_dtxn *other = nullptr;
+        EXPECT_EQ(TY_E_ARGUMENT, ty_dtxn_begin(in.group, &wrong, &other));
+    })
+        .join();
+    ASSERT_OK(ty_dtxn_rollback(dtxn));
     ASSERT_OK(ty_begin(in.heap[0], nullptr, &txn)); // nothing of the other one is left under way
     ASSERT_OK(ty_rollback(txn));
     ASSERT_OK(commit(in, 1));
