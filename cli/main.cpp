@@ -1,4 +1,5 @@
 // taiyen: inspects heap files, checks them, draws them.
+#include "command_line.hpp"
 #include "commands.hpp"
 
 #include <cerrno>

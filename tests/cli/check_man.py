@@ -18,11 +18,13 @@ def walk(program):
     def help_of(*words):
         return subprocess.run([program, "help", *words], check=True, capture_output=True, text=True).stdout
 
-    listed = help_of().partition("\nCommands:\n")[2].partition("\n\n")[0]
-    commands = re.findall(r"^  (\w+(?: \w+)?)  ", listed, re.MULTILINE)
-    texts = [help_of(*command.split()) for command in commands if command not in ("help", "version")]
-    options = set(re.findall(r"^ +(?:-\w, )?(--\w[\w-]*)", "\n".join(texts), re.MULTILINE))
-    return set(commands), options
+    def listed(*words):
+        return re.findall(r"^  (\w+)", help_of(*words).partition("\nSubcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
+
+    commands = [" ".join([one, *more]) for one in listed() for more in [[two] for two in listed(one)] or [[]]]
+    texts = [help_of()] + [help_of(*command.split()) for command in commands]
+    options = set(re.findall(r"^ +(?:-\w,)?(--\w[\w-]*)", "\n".join(texts), re.MULTILINE))
+    return set(commands) | {"help"}, options
 
 
 def main():
@@ -38,7 +40,7 @@ def main():
             print(f"{name}: only in {'the program' if name in there else 'the manual page'}")
     table = re.findall(r"^\| `taiyen .*$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
     named = set(re.findall(r"`(--[a-z][a-z-]*)", "\n".join(table)))
-    for name in sorted(named - options - {"--version"}):
+    for name in sorted(named - options):
         problems += 1
         print(f"{name}: only in the reference")
     problems += not named
