@@ -3,7 +3,6 @@ from ._containers import (
     Deque as Deque,
     Dict as Dict,
     List as List,
-    Records as Records,
     Set as Set,
     plain as plain,
 )
@@ -39,6 +38,7 @@ from ._heap import (
     unpack as unpack,
     volatile as volatile,
 )
+from ._record_lists import Records as Records
 from ._records import (
     c8 as c8,
     c16 as c16,

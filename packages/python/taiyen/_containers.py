@@ -24,7 +24,7 @@ def plain(value):
     """
     if type(value) is tuple:
         return tuple(map(plain, value))
-    if isinstance(value, _PROXIES):
+    if isinstance(value, (_Proxy, _core.RowBase)):
         return value._plain()
     return value
 
@@ -525,11 +525,3 @@ def _view(array):
         return array.numpy()
     except ImportError:
         return memoryview(array)
-
-
-from ._record_lists import Records  # noqa: E402: it derives from what is above
-
-plain_of = plain  # as the shelf calls it
-
-CLASSES = (Dict, List, Set, Deque, Array, Records)
-_PROXIES = (*CLASSES, _core.RowBase)

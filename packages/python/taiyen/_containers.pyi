@@ -6,19 +6,18 @@ from typing import Any, SupportsIndex, overload
 
 from typing_extensions import TypeVar
 
+import taiyen
+
 from . import _core
-from ._heap import Heap
-from ._record_lists import Records as Records
 
 _K = TypeVar("_K", default=Any)
 _V = TypeVar("_V", default=Any)
 
 def plain(value: Any) -> Any: ...
-def plain_of(value: Any) -> Any: ...
 
 class _Proxy:
     @property
-    def heap(self) -> Heap: ...
+    def heap(self) -> taiyen.Heap: ...
     @property
     def is_alive(self) -> bool: ...
     def __deepcopy__(self, memo: Any) -> Any: ...
@@ -111,4 +110,3 @@ class Array(_Proxy, _core.ArrayBase):
     def __dlpack__(self, **options: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
-CLASSES: tuple[type, ...]

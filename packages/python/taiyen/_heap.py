@@ -8,8 +8,10 @@ import time
 import warnings
 import weakref
 
-from . import _core
+from . import _core, _looking, _records
+from ._containers import Array, _view
 from ._errors import AddressError, BusyError, Error, ForkedError, LiveViewsError
+from ._record_lists import Records
 
 _KINDS = {"volatile": 1, "archive": 2, "snapshot": 3, "transactional": 4}
 _NAMES = {number: name for name, number in _KINDS.items()}
@@ -157,17 +159,13 @@ class Heap(_core.HeapBase):
 
         A notebook keeps what it has displayed: `%reset -f out` forgets that.
         """
-        from ._looking import views
-
-        return views(self)
+        return _looking.views(self)
 
     def _without_views(self, call, *arguments):
         try:
             return call(*arguments)
         except LiveViewsError as error:
-            from ._looking import refused
-
-            raise refused(self, error) from None
+            raise _looking.refused(self, error) from None
 
     @property
     def kind(self):
@@ -274,8 +272,6 @@ class Heap(_core.HeapBase):
         Returns numpy's array of the heap's memory, without a copy (without numpy: a memoryview). shape None: the array
         has to be there. In a transactional heap, change it within transactions.
         """
-        from ._containers import Array, _view
-
         missing = object()
         found = self.root.get(name, missing)
         if found is missing:
@@ -295,10 +291,7 @@ class Heap(_core.HeapBase):
 
         Errors: TypeError: it is something else.
         """
-        from ._containers import Records
-        from ._records import records
-
-        found = self.root.setdefault(name, records(of))
+        found = self.root.setdefault(name, _records.records(of))
         if not isinstance(found, Records) or not found._use(of):
             raise TypeError(f"root[{name!r}] has no records of {of.__name__}, but is a {type(found).__name__}")
         return found
@@ -415,9 +408,7 @@ def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0,
             if options.get(name) and heap.kind != "transactional":
                 raise ValueError(f"{name} is for transactional heaps, and {path} is of kind {heap.kind}: call snapshot() "
                                  "as often as you need it")  # fmt: skip
-        from ._records import check
-
-        check(heap)
+        _records.check(heap)
         if heap._keeps_history:
             warnings.warn(f"undo_bytes is of a new history, and the one of {path} has steps: it stays as it is until "
                           "Heap.clear_history()", stacklevel=2)  # fmt: skip
@@ -451,10 +442,8 @@ def _refuse_open_here(path, error):
                         "close it first", error.status, path, "use taiyen.opened(path), or close that first") from None  # fmt: skip
     for heap in list(_open_heaps):
         if heap._is_parents and _is_same(heap.path, path):
-            from ._looking import views
-
             raise BusyError(f"cannot open {path}: this process is a fork's child, and has arrays that lead into the parent's heap: "
-                            f"{'; '.join(views(heap))}; delete them first", error.status, path,
+                            f"{'; '.join(_looking.views(heap))}; delete them first", error.status, path,
                             "delete the arrays and memoryviews that lead into it first") from None  # fmt: skip
 
 

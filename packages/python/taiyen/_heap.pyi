@@ -3,8 +3,9 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, SupportsIndex, TypeVar
 
-from ._containers import Dict, Records
+from ._containers import Dict
 from ._core import HeapBase, StepBase, TransactionBase
+from ._record_lists import Records
 
 _T = TypeVar("_T")
 

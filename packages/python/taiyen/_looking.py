@@ -4,6 +4,7 @@ import builtins
 import itertools
 import sys
 
+from ._containers import Dict, List
 from ._errors import LiveViewsError
 
 _MOST = 20_000  # items that are looked at for where an array is stored
@@ -35,8 +36,6 @@ def _holders(source):
 
 def _places(heap, sources):
     """Where each is stored, by its id; of a large heap not all are found."""
-    from ._containers import Dict, List
-
     places, left, met, looked_at = {}, [("root", heap.root)], set(), 0
     while left and len(places) < len(sources) and looked_at < _MOST:
         where, container = left.pop(0)

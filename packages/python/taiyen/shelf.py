@@ -24,7 +24,7 @@ import weakref
 from collections.abc import MutableMapping
 
 from . import _heap
-from ._containers import _MISSING, Array, _Proxy, plain, plain_of
+from ._containers import _MISSING, Array, _Proxy, plain
 from ._errors import Error
 
 __all__ = ["Shelf", "open"]
@@ -74,9 +74,9 @@ class Shelf(MutableMapping):
             return self._cache[key]
         value = self.heap.root[_text(key)]
         if self.writeback:
-            value = plain_of(value)
+            value = plain(value)
             self._keep(key, value)
-        return plain_of(value) if isinstance(value, Array) else value
+        return plain(value) if isinstance(value, Array) else value
 
     def __setitem__(self, key, value):
         self._store(_text(key), value)
@@ -111,7 +111,7 @@ class Shelf(MutableMapping):
         """Takes a key out, and returns what stood for it, as a plain object."""
         if default is not _MISSING and key not in self:
             return default
-        value = plain_of(self[key])
+        value = plain(self[key])
         del self[key]
         return value
 
