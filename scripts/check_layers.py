@@ -72,7 +72,11 @@ EXCEPTIONS = "src/os/base/caught.cpp"
 # A header beside a façade, and the layer that needs it: malloc's fast path is in line, for a call would cost a third.
 INLINE_CALLS = {"src/heap/blocks/magazine.hpp": "packages/malloc/src"}
 
-PROGRAM_FOLDERS = ("cli", "bench", "examples")
+# The private header for packages, and who includes it beside tests.
+PLUGIN = "taiyen/plugin.h"
+PLUGIN_USERS = ("src/txn", "src/api", "packages/twophase/src")
+
+PROGRAM_FOLDERS = ("cli", "bench", "examples", "packages/python/src")
 MEASURED = {"bench": "examples"}  # whose structures a program measures
 TEST_FOLDERS = ("tests", "fuzz")
 
@@ -172,9 +176,13 @@ def check_layer_system_include(path, layer, include):
     return None if layer in ("src/os", SIMULATION) or path.startswith(OWN_SYSTEM) else f"<{include}>: only src/os includes system headers"
 
 
+def program_of(path):
+    return next((folder for folder in PROGRAM_FOLDERS if path.startswith(folder + "/")), None)
+
+
 def check_program_include(path, target):
-    folder = path.split("/")[0]
-    if PUBLIC.match(target) or target.split("/")[0] in (folder, MEASURED.get(folder)):
+    folder = program_of(path)
+    if PUBLIC.match(target) or program_of(target) in (folder, MEASURED.get(folder, folder)):
         return None
     return f"{folder} includes {target}; programs use the public API only"
 
@@ -188,7 +196,9 @@ def check_test_include(path, target):
     return f"tests of {layer} include {target}: a layer's tests use it and what is below it"
 
 
-def check_public_include(path, include, quoted):
+def check_public_include(path, include, quoted, target):
+    if target and not PUBLIC.match(target):
+        return f"public header includes {target}, which is not public"
     if path.endswith(".hpp"):
         return None
     if quoted or include.startswith("taiyen/") or include in ("stdbool.h", "stddef.h", "stdint.h"):
@@ -198,10 +208,12 @@ def check_public_include(path, include, quoted):
 
 def check_include(tree, path, include, quoted):
     """What is wrong with one include, or None."""
-    if PUBLIC.match(path):
-        return check_public_include(path, include, quoted)
     target = resolve(tree, path, include) if quoted or "/" in include else None
     layer = layer_of(path)
+    if include.endswith(PLUGIN) and layer not in PLUGIN_USERS and not re.search(r"(^|/)tests/", path):
+        return f"<{include}> is for {', '.join(PLUGIN_USERS)} only"
+    if PUBLIC.match(path):
+        return check_public_include(path, include, quoted, target)
     if layer is not None:
         if layer not in LOWER_LAYERS:
             return f"{layer} is not a layer that {os.path.basename(__file__)} knows"
@@ -212,7 +224,7 @@ def check_include(tree, path, include, quoted):
         return check_layer_include(path, layer, target) if target else check_layer_system_include(path, layer, include)
     if target is None:
         return None
-    return check_program_include(path, target) if path.split("/")[0] in PROGRAM_FOLDERS else check_test_include(path, target)
+    return check_program_include(path, target) if program_of(path) else check_test_include(path, target)
 
 
 def check_allocation(path, line):
@@ -225,7 +237,7 @@ def check_allocation(path, line):
 
 
 def source_files(tree):
-    for folder in ("src", "include", "packages") + PROGRAM_FOLDERS + TEST_FOLDERS:
+    for folder in ("src", "include", "packages", "cli", "bench", "examples") + TEST_FOLDERS:
         for directory, _, names in os.walk(os.path.join(tree, folder)):
             for name in sorted(names):
                 if name.endswith(SOURCE_SUFFIXES):
@@ -280,6 +292,10 @@ PLANTED = (
     ("examples/p.cpp", '#include "../cli/own.hpp"'),
     ("tests/heap/q.cpp", '#include "src/store/image/image.hpp"'),
     ("include/taiyen/r.h", "#include <sys/types.h>"),
+    ("packages/values/include/taiyen/s.hpp", '#include "src/heap/heap.hpp"'),
+    ("packages/python/src/t.cpp", '#include "src/heap/heap.hpp"'),
+    ("packages/pack/src/plugin.cpp", "#include <taiyen/plugin.h>"),
+    ("cli/plugin.cpp", "#include <taiyen/plugin.h>"),
     ("src/store/image/own.cpp", "    void *bytes = malloc(10);"),
     ("packages/twophase/src/own.cpp", "    void *bytes = malloc(10);"),
     ("src/os/process/own.cpp", "    char *name = ::strdup(path);"),
@@ -315,6 +331,9 @@ ALLOWED = (
     ("tests/store/log/ok.cpp", '#include "tests/simulated_disk/storage_sim.hpp"'),
     ("include/taiyen/heap.h", "#include <stdint.h>"),
     ("include/taiyen/taiyen.hpp", "#include <memory_resource>"),
+    ("packages/python/src/ok.cpp", "#include <Python.h>"),
+    ("packages/twophase/src/ok.cpp", "#include <taiyen/plugin.h>"),
+    ("packages/twophase/tests/ok.cpp", "#include <taiyen/plugin.h>"),
     ("src/store/image/asks.cpp", "    void *bytes = os::internal_malloc(10); // not malloc(10)"),
     ("src/store/image/says.cpp", '    return "malloc(10)";'),
     ("src/os/process/current_malloc.cpp", "    return malloc(bytes);"),

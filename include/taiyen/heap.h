@@ -3,8 +3,8 @@
  * Purpose: allocate, resize and free blocks in a heap of any kind; inspect and verify a heap.
  *
  * Vocabulary: a *heap* is one contiguous range of reserved address space. A *block* is what an allocation returns.
- * Small blocks lie in *spans* of one *size class*; a larger block is an *extent* of whole *pages* (4,096 bytes). A
- * *segment* is 16 pages. The *limit* of a heap is the size of its reserved range: it costs address space, not memory.
+ * Small blocks lie in *spans* of one *size class*; a larger block is an *extent* of whole *pages* (4,096 bytes).
+ * The *limit* of a heap is the size of its reserved range: it costs address space, not memory.
  *
  * Guarantees: a block belongs to its heap by its address alone, so free and resize take no heap argument. The heap's
  * control data is kept apart from the blocks: a write past a block's end cannot corrupt it. All functions below are

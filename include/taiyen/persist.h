@@ -119,9 +119,9 @@ typedef struct ty_in_doubt_txn {
 /* Returns the outcome. Called twice by ty_open, in its thread: first before anything is written to the log's ring, when
  * TY_OUTCOME_UNKNOWN leaves it as it is; then, with durable set, for the answer that counts. A coordinator that decides
  * only now, because this heap has the transaction, decides in the call with durable set. The heap cannot be used during
- * the call, other heaps can. An open for reading asks in the same way, and the answer takes effect in memory only. A
- * copy of files in use (TY_OPEN_COPY) does not ask: it leaves out a transaction that is prepared and has no outcome
- * yet. *doubt is valid during the call. The callback must not throw. */
+ * the call, other heaps can. An open for reading asks in the same way, and the answer takes effect in memory only. For
+ * a copy of files in use (TY_OPEN_COPY) it is not called: a transaction of the program's own that is prepared and has
+ * no outcome was not acknowledged, and is left out. *doubt is valid during the call. The callback must not throw. */
 typedef ty_outcome ty_outcome_callback(const ty_in_doubt_txn *doubt, void *context);
 
 typedef struct ty_open_options {

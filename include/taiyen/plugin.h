@@ -5,7 +5,8 @@
  * headers, it may change with each. Not in taiyen.h.
  *
  * Conventions: arguments are right, as the package has checked them; errors are those of the public functions of the
- * same name, where nothing else is said. docs/design/txn.md describes prepared and grouped transactions (X27 to X31).
+ * same name, where nothing else is said. docs/design/txn.md describes prepared and grouped transactions (X27 to X29,
+ * X33).
  */
 #ifndef TAIYEN_PLUGIN_H
 #define TAIYEN_PLUGIN_H
@@ -51,8 +52,9 @@ TY_API void ty_plugin_unlock(ty_plugin_mutex *mutex);
 /* ---- What an open finds in doubt */
 
 #define TY_PLUGIN_DESCRIPTION_BYTES_MAX 1024u /* of a prepared transaction's description */
-/* What the descriptions of packages begin with. Such a transaction may have been acknowledged before its outcome was
- * logged: so where no resolver takes it, a copy of files in use is refused (X33). */
+/* What the descriptions begin with of packages whose transactions may have been acknowledged before their outcome was
+ * logged: so where no resolver takes one, a copy of files in use is refused (X33). (A branch of XA is not: its
+ * transaction manager acknowledges after the commit.) */
 #define TY_PLUGIN_DESCRIPTION_PREFIX "ty-"
 
 /* Resolves transactions in doubt where the program gave no callback. In an open for reading (options->mode) it changes

@@ -169,7 +169,7 @@ ty_status deliver(const ty_feed &f, const log_view &view, ty_feed_position *posi
 }
 
 // LK4: a position of another history is refused; a copy that continued elsewhere has opens of its own.
-bool is_of_this_line(const log_header &header, const ty_feed_position &position) {
+bool is_of_this_history(const log_header &header, const ty_feed_position &position) {
     const open_identity open{position.open_number, position.open_random};
     if (header.open.number <= open.number)
         return header.open == open || (fault("other_history_followed") && header.open.number == open.number);
@@ -214,7 +214,7 @@ ty_status read_log(ty_feed &f, const log_view &view, ty_feed_position *position,
     feed_reading read;
     if (view.header.log_identity != position->log_identity || view.header.streams != position->streams)
         return explain_no_record(f, view, position, callback, context, base, TY_E_BUSY, read);
-    if (!is_of_this_line(view.header, *position))
+    if (!is_of_this_history(view.header, *position))
         return other_history(f, *position);
     const ty_status status = deliver(f, view, position, callback, context, &read);
     if (read.delivered)

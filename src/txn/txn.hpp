@@ -289,7 +289,7 @@ ty_status procedure_register(uint64_t id, const char *name, ty_procedure *proced
 ty_status procedure_run(ty_heap *heap, uint64_t id, const void *arguments, size_t bytes);
 bool procedure_known(uint64_t id);
 
-// ---- reserve.cpp
+// ---- reservations.cpp
 
 // The first word of the list, which identifies it.
 inline constexpr uint64_t reservations_magic = 0x7672657365727354; // "Tsreserv"

@@ -101,7 +101,7 @@ ty_heap *process_heap() {
         ty_heap *heap = make_heap();
         if (heap != nullptr)
             start_checks(heap);
-        bool holds = heap != nullptr && checks == 0 && hold_blocks(heap, stop_for_late) == TY_OK;
+        bool holds = heap != nullptr && checks == 0 && use_magazines(heap, stop_for_late) == TY_OK;
         any_heap.store(heap, std::memory_order_release);
         if (holds)
             made_heap.store(heap, std::memory_order_release);

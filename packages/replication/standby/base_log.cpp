@@ -224,18 +224,18 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
         return refuse_standby(heap_path);
     bool found = false;
     log_comparison is;
-    heap_memory memory(heap_path, engine);
-    if (ty_status opened = memory.open(open))
+    fencing_state fencing(heap_path, engine);
+    if (ty_status opened = fencing.open(open))
         return opened;
-    if (ty_status refused = memory.read(base_call))
+    if (ty_status refused = fencing.read(base_call))
         return refused;
     if (ty_status read = newest_position(engine, at, &found))
         return read;
     const message_header &newest = at->newest.read.header;
-    if (ty_status compared = compare(engine, memory.known(), base.heap_identity, *at, found, &is))
+    if (ty_status compared = compare(engine, fencing.known(), base.heap_identity, *at, found, &is))
         return compared;
-    if (ty_status refused = memory.refuse(base_call, is, newest)) // ST21: the engine must hold what the heap knows was
-                                                                  // acknowledged
+    if (ty_status refused = fencing.refuse(base_call, is, newest)) // ST21: the engine must hold what the heap knows was
+                                                                   // acknowledged
         return refused;
     if (found && !same_owner(newest.owner, base.heap_identity))
         return refuse_standby(heap_path);

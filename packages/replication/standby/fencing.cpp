@@ -7,7 +7,7 @@ namespace taiyen::standby {
 
 namespace {
 
-constexpr uint32_t memory_record = 0, superseded_record = 1; // numbers of a heap's side records
+constexpr uint32_t record_of_fencing = 0, superseded_record = 1; // numbers of a heap's side records
 constexpr uint64_t durable_ms_most = 1000;
 constexpr size_t name_most = 60; // of an engine, in an error text
 
@@ -23,41 +23,41 @@ std::string up_to(uint64_t term, uint64_t lsn) {
 }
 
 // *held: the message stands there. If it was trimmed, all that shows is that the log continues after it (*trimmed).
-ty_status look_for(const ty_engine &engine, const term_memory &memory, const records_end &at, bool *held,
+ty_status look_for(const ty_engine &engine, const fencing_record &record, const records_end &at, bool *held,
                    bool *trimmed) {
     const message &newest = at.newest.read;
     owned_message there;
     bool found = false;
     *held =
-        newest.at == memory.at && newest.header.number == memory.number && newest.header.checksum == memory.checksum;
+        newest.at == record.at && newest.header.number == record.number && newest.header.checksum == record.checksum;
     *trimmed = false;
-    if (newest.at == memory.at || at.end_at < memory.at || memory.at == 0)
+    if (newest.at == record.at || at.end_at < record.at || record.at == 0)
         return TY_OK;
-    if (ty_status status = first_after(engine, TY_ENGINE_RECORDS, memory.at - 1, answer_ms, &there, &found))
+    if (ty_status status = first_after(engine, TY_ENGINE_RECORDS, record.at - 1, answer_ms, &there, &found))
         return is_wrong(status) ? TY_OK : status; // what cannot be read is not held
     if (!found)
         return fail(TY_E_IO, "read the engine's messages: they do not come", "", "try again");
-    if (there.read.at > memory.at && newest.header.number > memory.number)
-        if (ty_status status = is_trimmed(engine, memory.at, trimmed))
+    if (there.read.at > record.at && newest.header.number > record.number)
+        if (ty_status status = is_trimmed(engine, record.at, trimmed))
             return is_wrong(status) ? TY_OK : status;
-    *trimmed = *trimmed || (taiyen::detail::fault("lost_message_counts_as_trimmed") && there.read.at > memory.at);
-    *held = there.read.at == memory.at && there.read.header.number == memory.number &&
-            there.read.header.checksum == memory.checksum;
+    *trimmed = *trimmed || (taiyen::detail::fault("lost_message_counts_as_trimmed") && there.read.at > record.at);
+    *held = there.read.at == record.at && there.read.header.number == record.number &&
+            there.read.header.checksum == record.checksum;
     return TY_OK;
 }
 
-log_relation relation_of(const term_memory &memory, const uint8_t *identity, const message_header &newest, bool held,
+log_relation relation_of(const fencing_record &record, const uint8_t *identity, const message_header &newest, bool held,
                          bool trimmed) {
     const bool is_mine = same_owner(newest.owner, identity);
-    if (memory.replication == 0)
+    if (record.replication == 0)
         return is_mine ? log_relation::current : log_relation::foreign;
-    if (newest.replication != memory.replication)
+    if (newest.replication != record.replication)
         return log_relation::foreign;
-    if (newest.term < memory.term)
+    if (newest.term < record.term)
         return log_relation::behind;
-    if (newest.term > memory.term && !is_mine)
+    if (newest.term > record.term && !is_mine)
         return log_relation::superseded;
-    if (newest.term == memory.term && !same_owner(newest.owner, memory.owner))
+    if (newest.term == record.term && !same_owner(newest.owner, record.owner))
         return log_relation::split;
     const bool goes = held || trimmed || (taiyen::detail::fault("older_server_written_to") && newest.number);
     return goes ? log_relation::current : log_relation::behind;
@@ -76,90 +76,90 @@ ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_feed_
     return status;
 }
 
-term_memory memory_of(const message_header &header, uint64_t at) {
-    term_memory memory{};
-    memory.replication = header.replication;
-    memory.term = header.term;
-    memcpy(memory.owner, header.owner, sizeof memory.owner);
-    memory.number = header.number;
-    memory.checksum = header.checksum;
-    memory.at = at;
+fencing_record fencing_record_of(const message_header &header, uint64_t at) {
+    fencing_record record{};
+    record.replication = header.replication;
+    record.term = header.term;
+    memcpy(record.owner, header.owner, sizeof record.owner);
+    record.number = header.number;
+    record.checksum = header.checksum;
+    record.at = at;
     const bool counts = header.begin || taiyen::detail::fault("new_term_has_what_has_no_base"); // ST27
-    memory.lsn = counts ? header.position.lsn : 0;
-    return memory;
+    record.lsn = counts ? header.position.lsn : 0;
+    return record;
 }
 
 // ST21: what the heap remembers decides, not what the engine says alone.
-ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const records_end &at,
+ty_status compare(const ty_engine &engine, const fencing_record &record, const uint8_t *identity, const records_end &at,
                   bool found, log_comparison *is) {
     bool trimmed = false;
     *is = {};
     if (!found) {
-        is->relation = memory.replication ? log_relation::behind : log_relation::both_empty;
+        is->relation = record.replication ? log_relation::behind : log_relation::both_empty;
         return TY_OK;
     }
-    if (memory.replication)
-        if (ty_status status = look_for(engine, memory, at, &is->held, &trimmed))
+    if (record.replication)
+        if (ty_status status = look_for(engine, record, at, &is->held, &trimmed))
             return status;
-    is->relation = relation_of(memory, identity, at.newest.read.header, is->held, trimmed);
+    is->relation = relation_of(record, identity, at.newest.read.header, is->held, trimmed);
     // A primary that began a later term without what was before it (begun_term) may lack what the log still holds.
-    is->held = is->held && memory.term >= at.newest.read.header.begun_term;
+    is->held = is->held && record.term >= at.newest.read.header.begun_term;
     return TY_OK;
 }
 
-ty_status heap_memory::open(const ty_open_options *open) {
+ty_status fencing_state::open(const ty_open_options *open) {
     return ty_side_records_open(path_.c_str(), open, &side_records_);
 }
 
-ty_status heap_memory::read_side_records() {
+ty_status fencing_state::read_side_records() {
     size_t size = 0, other_size = 0;
-    term_memory memory{};
+    fencing_record record{};
     superseded_content superseded{};
-    if (ty_status status = ty_side_records_read(side_records_, memory_record, &memory, sizeof memory, &size))
+    if (ty_status status = ty_side_records_read(side_records_, record_of_fencing, &record, sizeof record, &size))
         return status;
     if (ty_status status =
             ty_side_records_read(side_records_, superseded_record, &superseded, sizeof superseded, &other_size))
         return status;
     const bool known =
-        (size == 0 || (size == sizeof memory && memory.magic == memory_magic && memory.version == memory_version)) &&
-        (other_size == 0 ||
-         (other_size == sizeof superseded && superseded.magic == memory_magic && superseded.version == memory_version));
+        (size == 0 || (size == sizeof record && record.magic == fencing_magic && record.version == fencing_version)) &&
+        (other_size == 0 || (other_size == sizeof superseded && superseded.magic == fencing_magic &&
+                             superseded.version == fencing_version));
     if (!known)
         return fail(TY_E_FORMAT, "read what a heap remembers of its publishing", path_,
                     "use a newer version of the library");
-    known_ = memory;
+    known_ = record;
     superseded_ = superseded;
     return TY_OK;
 }
 
 // Until the heap has a higher term.
-bool heap_memory::is_superseded() const {
+bool fencing_state::is_superseded() const {
     return superseded_.replication &&
            (superseded_.replication != known_.replication || superseded_.term >= known_.term);
 }
 
-// ST20: a superseded heap is refused by its own memory.
-ty_status heap_memory::read(const char *call) {
+// ST20: a superseded heap is refused by its own record.
+ty_status fencing_state::read(const char *call) {
     const std::lock_guard<std::mutex> with(lock_);
     if (ty_status status = read_side_records())
         return status;
     return is_superseded() ? report_superseded(call) : TY_OK;
 }
 
-term_memory heap_memory::known() {
+fencing_record fencing_state::known() {
     const std::lock_guard<std::mutex> with(lock_);
     return known_;
 }
 
-superseded_content heap_memory::superseded() {
+superseded_content fencing_state::superseded() {
     const std::lock_guard<std::mutex> with(lock_);
     return is_superseded() ? superseded_ : superseded_content{};
 }
 
 // ST22: remembered before it is reported, and never goes back.
-ty_status heap_memory::keep(term_memory now) {
-    now.magic = memory_magic;
-    now.version = memory_version;
+ty_status fencing_state::keep(fencing_record now) {
+    now.magic = fencing_magic;
+    now.version = fencing_version;
     const std::lock_guard<std::mutex> with(lock_);
     ty_status status = begins(now) ? read_side_records() : TY_OK; // another process may have begun the term
     while (!status) {
@@ -169,7 +169,7 @@ ty_status heap_memory::keep(term_memory now) {
             return TY_OK;
         if (now.replication == known_.replication && !taiyen::detail::fault("acknowledged_lsn_goes_back"))
             now.lsn = std::max(now.lsn, known_.lsn); // a timeline may begin before
-        status = write_memory(now);
+        status = write_record(now);
         if (status != TY_E_BUSY) // I25: a side record is overwritten only by a writer that has read it; TY_E_BUSY:
                                  // another one has written since
             return status;
@@ -178,14 +178,14 @@ ty_status heap_memory::keep(term_memory now) {
     return status;
 }
 
-bool heap_memory::begins(const term_memory &now) const {
+bool fencing_state::begins(const fencing_record &now) const {
     return now.replication != known_.replication || now.term != known_.term;
 }
 
 // Holds lock_.
-ty_status heap_memory::write_memory(const term_memory &now) {
+ty_status fencing_state::write_record(const fencing_record &now) {
     const bool durable = begins(now) || now_ms() - durable_ms_ >= durable_ms_most;
-    if (ty_status status = ty_side_records_write(side_records_, memory_record, &now, sizeof now, durable))
+    if (ty_status status = ty_side_records_write(side_records_, record_of_fencing, &now, sizeof now, durable))
         return status;
     if (durable)
         durable_ms_ = now_ms();
@@ -194,10 +194,10 @@ ty_status heap_memory::write_memory(const term_memory &now) {
 }
 
 // Holds lock_.
-ty_status heap_memory::record_superseded(const log_comparison &found, const message_header &newest) {
+ty_status fencing_state::record_superseded(const log_comparison &found, const message_header &newest) {
     superseded_content one{};
-    one.magic = memory_magic;
-    one.version = memory_version;
+    one.magic = fencing_magic;
+    one.version = fencing_version;
     one.is_held = found.held;
     one.replication = newest.replication;
     one.term = newest.term;
@@ -214,14 +214,14 @@ ty_status heap_memory::record_superseded(const log_comparison &found, const mess
     return TY_OK;
 }
 
-std::string heap_memory::engine_name() const {
+std::string fencing_state::engine_name() const {
     const std::string name = engine_.name && engine_.name[0] ? engine_.name : "the server";
     return name.size() > name_most ? name.substr(0, name_most) + "..." : name;
 }
 
 constexpr const char *take_back = "take its term back: taiyen promote --take-back (ty_publish_new_term)";
 
-ty_status heap_memory::report_superseded(const char *call) const {
+ty_status fencing_state::report_superseded(const char *call) const {
     const std::string last = std::to_string(superseded_.lsn);
     return fail(TY_E_MISMATCH,
                 std::string(call) + ": superseded: " + heap_name(superseded_.by) + " is the primary since term " +
@@ -242,11 +242,11 @@ ty_status heap_memory::report_superseded(const char *call) const {
 
 constexpr const char *go_on = "go on from that heap: taiyen promote (ty_publish_new_term)";
 
-std::string heap_memory::keep_and_go_on() const {
+std::string fencing_state::keep_and_go_on() const {
     return path_ + " has " + up_to(known_.term, known_.lsn) + ": keep it. Put the store back, or " + go_on;
 }
 
-ty_status heap_memory::refuse_broken(const char *call, ty_status why) {
+ty_status fencing_state::refuse_broken(const char *call, ty_status why) {
     const std::lock_guard<std::mutex> with(lock_);
     common::kept_failure failed;
     failed.keep(why);
@@ -255,14 +255,15 @@ ty_status heap_memory::refuse_broken(const char *call, ty_status why) {
     return fail(TY_E_DAMAGED, std::string(call) + ": " + failed.error.operation, engine_name(), keep_and_go_on());
 }
 
-ty_status heap_memory::refuse_superseded(const char *call, const log_comparison &found, const message_header &newest) {
+ty_status fencing_state::refuse_superseded(const char *call, const log_comparison &found,
+                                           const message_header &newest) {
     if (found.relation == log_relation::superseded)
         return refuse(call, found, newest);
     const std::lock_guard<std::mutex> with(lock_);
     return report_superseded(call);
 }
 
-ty_status heap_memory::refuse(const char *call, const log_comparison &found, const message_header &newest) {
+ty_status fencing_state::refuse(const char *call, const log_comparison &found, const message_header &newest) {
     const std::lock_guard<std::mutex> with(lock_);
     const std::string before = std::string(call) + ": ", other = heap_name(newest.owner);
     switch (found.relation) {

@@ -11,7 +11,7 @@ namespace taiyen::standby {
 
 // The last message of the records' log that a heap knows to be acknowledged: one of its own, or, for a standby, one
 // that it has taken. A side record in the heap's file (side_record.h).
-struct term_memory {
+struct fencing_record {
     uint64_t magic;
     uint32_t version;
     uint32_t reserved;
@@ -23,9 +23,9 @@ struct term_memory {
     uint64_t at;  // the engine's position
     uint64_t lsn; // of the message's last record
 };
-inline constexpr uint64_t memory_magic = 0x65636e656679'6174; // "tayfence"
-inline constexpr uint32_t memory_version = 1;
-static_assert(sizeof(term_memory) == 80);
+inline constexpr uint64_t fencing_magic = 0x65636e656679'6174; // "tayfence"
+inline constexpr uint32_t fencing_version = 1;
+static_assert(sizeof(fencing_record) == 80);
 
 // Says that another heap has taken this heap's place, as long as this one has no higher term. The second side record.
 struct superseded_content {
@@ -41,7 +41,7 @@ static_assert(sizeof(superseded_content) == 56);
 
 // The base of the heap's change feed, and whether it receives another heap's transactions.
 ty_status heap_base(const char *heap_path, const ty_open_options *open, ty_feed_position *base, bool *receives);
-term_memory memory_of(const message_header &header, uint64_t at);
+fencing_record fencing_record_of(const message_header &header, uint64_t at);
 
 // How an engine's log relates to what a heap remembers.
 enum class log_relation {
@@ -59,25 +59,25 @@ struct log_comparison {
 };
 // ST21: whether the engine holds what the heap knows was acknowledged. found: the log has a message that counts, which
 // is at->newest.
-ty_status compare(const ty_engine &engine, const term_memory &memory, const uint8_t *identity, const records_end &at,
+ty_status compare(const ty_engine &engine, const fencing_record &record, const uint8_t *identity, const records_end &at,
                   bool found, log_comparison *is);
 
 // The side records of one heap. Thread-safe.
-class heap_memory {
+class fencing_state {
 public:
-    heap_memory(const std::string &path, const ty_engine &engine) : path_(path), engine_(engine) {}
-    heap_memory(const heap_memory &) = delete;
-    heap_memory &operator=(const heap_memory &) = delete;
-    ~heap_memory() { ty_side_records_close(side_records_); }
+    fencing_state(const std::string &path, const ty_engine &engine) : path_(path), engine_(engine) {}
+    fencing_state(const fencing_state &) = delete;
+    fencing_state &operator=(const fencing_state &) = delete;
+    ~fencing_state() { ty_side_records_close(side_records_); }
     ty_status open(const ty_open_options *open);
     // Reads the heap's file. ST20: TY_E_MISMATCH if the heap was superseded, whatever the engine says.
     ty_status read(const char *call);
-    term_memory known();
+    fencing_record known();
     superseded_content superseded(); // by what was read last; replication 0: it is not
     // ST22: what is reported as acknowledged is remembered before, and never goes back, whichever process writes it.
     // Durable at once if the replication or the term changes, else within a second. TY_E_BUSY: another process has
     // begun a term.
-    ty_status keep(term_memory now);
+    ty_status keep(fencing_record now);
     // Why the engine must not be written to, by what compare() found; TY_OK for both_empty and current. ST20: that the
     // heap was superseded is durable before it is reported.
     ty_status refuse(const char *call, const log_comparison &found, const message_header &newest);
@@ -87,8 +87,8 @@ public:
 
 private:
     ty_status read_side_records();
-    bool begins(const term_memory &now) const; // a term, or the replication
-    ty_status write_memory(const term_memory &now);
+    bool begins(const fencing_record &now) const; // a term, or the replication
+    ty_status write_record(const fencing_record &now);
     ty_status record_superseded(const log_comparison &found, const message_header &newest);
     bool is_superseded() const;
     ty_status report_superseded(const char *call) const;
@@ -99,7 +99,7 @@ private:
     const ty_engine &engine_;
     std::mutex lock_;
     ty_side_records *side_records_ = nullptr;
-    term_memory known_{};
+    fencing_record known_{};
     superseded_content superseded_{};
     uint64_t durable_ms_ = 0;
 };

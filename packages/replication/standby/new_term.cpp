@@ -68,7 +68,7 @@ ty_status scan_log(const ty_engine &engine, scanned_log *log) {
 class new_term {
 public:
     new_term(const char *heap_path, const ty_engine &engine)
-        : path_(heap_path), engine_(engine), memory_(path_, engine) {}
+        : path_(heap_path), engine_(engine), fencing_(path_, engine) {}
     ty_status open(const ty_open_options *open, bool takes_back);
     ty_status begin(bool takes_back, uint64_t *term);
 
@@ -81,26 +81,26 @@ private:
 
     std::string path_;
     const ty_engine &engine_;
-    heap_memory memory_;
+    fencing_state fencing_;
     ty_feed_position base_{};
     records_end at_;
     bool is_broken_ = false;
     log_comparison found_;
     uint64_t known_at_ = 0; // the engine's position of a message that the next one may name
     uint64_t term_ = 0;     // the highest that the log has, or the heap knows
-    term_memory begun_{};
+    fencing_record begun_{};
 };
 
 ty_status new_term::open(const ty_open_options *open, bool takes_back) {
-    if (ty_status status = memory_.open(open))
+    if (ty_status status = fencing_.open(open))
         return status;
-    const ty_status read = memory_.read(new_term_call);
-    if (read && !(takes_back && memory_.superseded().replication)) // check() decides on that
+    const ty_status read = fencing_.read(new_term_call);
+    if (read && !(takes_back && fencing_.superseded().replication)) // check() decides on that
         return read;
     bool receives = false;
     if (ty_status status = heap_base(path_.c_str(), open, &base_, &receives))
         return status;
-    const term_memory known = memory_.known();
+    const fencing_record known = fencing_.known();
     // ST26: one that receives is no primary, whatever it remembers.
     if (known.replication == 0 || receives || !same_owner(known.owner, base_.heap_identity))
         return fail(TY_E_NOT_FOUND, std::string(new_term_call) + ": this heap is no primary", path_,
@@ -110,7 +110,7 @@ ty_status new_term::open(const ty_open_options *open, bool takes_back) {
 
 ty_status new_term::look() {
     bool any = false;
-    const term_memory known = memory_.known();
+    const fencing_record known = fencing_.known();
     ty_status status = newest_position(engine_, &at_, &any);
     is_broken_ = is_wrong(status) && !taiyen::detail::fault("broken_log_ends_its_primary");
     known_at_ = at_.newest.read.at;
@@ -126,7 +126,7 @@ ty_status new_term::look() {
     if (status)
         return status;
     term_ = std::max(term_, known.term);
-    term_ = std::max(term_, memory_.superseded().term); // which the server may have lost
+    term_ = std::max(term_, fencing_.superseded().term); // which the server may have lost
     if ((status = compare(engine_, known, base_.heap_identity, at_, any, &found_)))
         return status;
     const bool was_mine = begun_.term && at_.newest.read.header.term == begun_.term; // others came after it
@@ -140,7 +140,7 @@ ty_status new_term::find_published(bool *has) {
     records_end last;
     scanned_log log;
     log.at = &last;
-    const term_memory known = memory_.known();
+    const fencing_record known = fencing_.known();
     const message_header &published = last.newest.read.header, &newest = at_.newest.read.header;
     if (ty_status status = scan_log(engine_, &log))
         return status;
@@ -153,16 +153,16 @@ ty_status new_term::find_published(bool *has) {
 
 // ST20: a term is taken back only while its heap has published nothing.
 ty_status new_term::check(bool takes_back, log_relation first) {
-    if (found_.relation == log_relation::superseded || memory_.superseded().replication) {
+    if (found_.relation == log_relation::superseded || fencing_.superseded().replication) {
         const message_header &newest = at_.newest.read.header;
-        const bool is_same = newest.number == 0 || newest.replication == memory_.known().replication;
+        const bool is_same = newest.number == 0 || newest.replication == fencing_.known().replication;
         bool published = true;
         if (takes_back && is_same)
             if (ty_status status = find_published(&published))
                 return status;
         return !published || taiyen::detail::fault("term_that_published_taken_back")
                    ? TY_OK
-                   : memory_.refuse_superseded(new_term_call, found_, newest);
+                   : fencing_.refuse_superseded(new_term_call, found_, newest);
     }
     if (found_.relation == log_relation::current)
         return fail(TY_E_EXISTS,
@@ -172,13 +172,13 @@ ty_status new_term::check(bool takes_back, log_relation first) {
     // It may have changed since the first look: then the operator decides again.
     const bool is_for_this = first == log_relation::behind || first == log_relation::split;
     return is_for_this && found_.relation == first ? TY_OK
-                                                   : memory_.refuse(new_term_call, found_, at_.newest.read.header);
+                                                   : fencing_.refuse(new_term_call, found_, at_.newest.read.header);
 }
 
 // Right after the last message that was read: a promotion that came since must not be superseded. Leads to the message
 // as the newest one. after: the engine's position that it must stand right after, where it names no message.
 ty_status new_term::put(message_kind kind, uint64_t after) {
-    const term_memory known = memory_.known();
+    const fencing_record known = fencing_.known();
     message_header header = header_after(at_.newest.read.header, kind);
     header.term = term_ + 1;
     header.replication = known.replication;
@@ -202,7 +202,7 @@ ty_status new_term::put(message_kind kind, uint64_t after) {
     memcpy(&at_.newest.read.header, bytes.data(), sizeof header);
     at_.newest.read.at = at_.end_at = known_at_;
     term_ = header.term;
-    begun_ = memory_of(at_.newest.read.header, known_at_);
+    begun_ = fencing_record_of(at_.newest.read.header, known_at_);
     begun_.lsn = known.lsn;
     return TY_OK;
 }
@@ -237,7 +237,7 @@ ty_status new_term::begin(bool takes_back, uint64_t *term) {
         return fail(TY_E_BUSY, std::string(new_term_call) + ": others write to the server meanwhile", path_,
                     "end them, and try again");
     if (!status)
-        status = memory_.keep(begun_);
+        status = fencing_.keep(begun_);
     if (!status && term)
         *term = begun_.term;
     return status;

@@ -40,7 +40,7 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t after, uint64_t *at
 ty_status ty_standby::finish() {
     ty_replica_end(replica_);
     replica_ = nullptr;
-    if (ty_status status = memory_.keep(memory())) // ST22: remembered before anybody writes to the heap
+    if (ty_status status = fencing_.keep(fencing_record_now())) // ST22: remembered before anybody writes to the heap
         return status;
     if (ty_status status = ty_promote(heap_))
         return status;

@@ -14,8 +14,8 @@ namespace taiyen::standby {
 
 // A message in flight, and the position that its records lead to.
 struct in_flight {
-    term_memory memory; // what the heap remembers once it is acknowledged, except for its position
-    uint64_t lsn;       // of its last record
+    fencing_record record; // what the heap remembers once it is acknowledged, except for its position
+    uint64_t lsn;          // of its last record
     uint32_t records;
     uint64_t record_bytes;
     uint64_t confirms; // reads that its acknowledgement confirms: all that were waiting when it was handed over
@@ -88,7 +88,7 @@ private:
     ty_publisher_options options_;
     ty_open_options open_ = TY_OPEN_OPTIONS_INIT;
     ty_feed *feed_ = nullptr;
-    taiyen::standby::heap_memory memory_;
+    taiyen::standby::fencing_state fencing_;
 
     // Used only by the thread that sends.
     ty_feed_position position_{}; // handed over up to here

@@ -32,7 +32,7 @@ ty_status refuse_new_primary(const std::string &path, uint64_t term) {
 } // namespace taiyen::standby
 
 ty_standby::ty_standby(ty_heap *heap, const char *heap_path, const ty_engine &engine, const ty_standby_options &options)
-    : heap_(heap), path_(heap_path), engine_(engine), options_(options), memory_(path_, engine) {
+    : heap_(heap), path_(heap_path), engine_(engine), options_(options), fencing_(path_, engine) {
     options_.durable_ms = options.durable_ms ? options.durable_ms : durable_ms_standard;
 }
 
@@ -51,7 +51,7 @@ ty_status ty_standby::refuse_primary(ty_status why) {
     failed.keep(why);
     if (why != TY_E_NOT_FOUND && why != TY_E_MISMATCH)
         return why;
-    if (ty_status status = memory_.read(standby_call)) // ST20: a superseded heap is refused by its own memory
+    if (ty_status status = fencing_.read(standby_call)) // ST20: a superseded heap is refused by its own memory
         return status;
     ty_feed_position base{};
     bool receives = false;
@@ -59,13 +59,13 @@ ty_status ty_standby::refuse_primary(ty_status why) {
         return status;
     if (receives) // it is no primary
         return failed.restore();
-    const term_memory known = memory_.known();
+    const fencing_record known = fencing_.known();
     if (ty_status status = newest_position(engine_, &at, &found))
         return status;
     if (ty_status status = compare(engine_, known, identity_, at, found, &is))
         return status;
     if (known.replication && same_owner(known.owner, identity_))
-        if (ty_status status = memory_.refuse(standby_call, is, at.newest.read.header))
+        if (ty_status status = fencing_.refuse(standby_call, is, at.newest.read.header))
             return status;
     if (!found || !same_owner(at.newest.read.header.owner, identity_))
         return failed.restore();
@@ -83,7 +83,7 @@ ty_status ty_standby::open() {
     if (ty_status status = heap_base(path_.c_str(), nullptr, &own, nullptr))
         return status;
     memcpy(identity_, own.heap_identity, sizeof identity_);
-    if (ty_status status = memory_.open(nullptr))
+    if (ty_status status = fencing_.open(nullptr))
         return status;
     if (ty_status status = folder_.open(state_path_of(path_.c_str(), options_)))
         return status;
@@ -98,12 +98,12 @@ ty_status ty_standby::open() {
     report_.term = state_.last.term;
     report_.lsn = report_.durable_lsn = durable_.lsn;
     report_.promoting = same_owner(state_.owner, identity_) && !taiyen::detail::fault("promotion_forgotten");
-    if ((status = memory_.read(standby_call)))
+    if ((status = fencing_.read(standby_call)))
         return status;
     // That it is a standby; or it remembers its own term already, which its state lacks: it is read again.
-    const term_memory known = memory_.known();
+    const fencing_record known = fencing_.known();
     const bool knows_more = same_owner(known.owner, identity_) && known.term > state_.last.term;
-    return knows_more ? TY_OK : memory_.keep(memory());
+    return knows_more ? TY_OK : fencing_.keep(fencing_record_now());
 }
 
 // ---- Messages
@@ -232,8 +232,8 @@ bool ty_standby::take(const void *bytes, size_t size, uint64_t at, void *context
 }
 
 // What the state says, in the form that a heap remembers.
-term_memory ty_standby::memory() const {
-    term_memory memory{};
+fencing_record ty_standby::fencing_record_now() const {
+    fencing_record memory{};
     memory.replication = state_.replication;
     memory.term = state_.last.term;
     memcpy(memory.owner, state_.owner, sizeof memory.owner);
@@ -248,7 +248,7 @@ ty_status ty_standby::look(records_end *at, log_comparison *is) const {
     bool found = false;
     if (ty_status status = newest_position(engine_, at, &found))
         return status;
-    return compare(engine_, memory(), identity_, *at, found, is);
+    return compare(engine_, fencing_record_now(), identity_, *at, found, is);
 }
 
 // ST21: a server that lost its store, or has an older one, shows in many ways, and is reported as such: no file of a

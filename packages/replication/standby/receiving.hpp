@@ -66,7 +66,7 @@ private:
     ty_status take_part(const taiyen::standby::message &one);
     ty_status receive(const ty_feed_record *records, size_t count);
     ty_status save();
-    taiyen::standby::term_memory memory() const;
+    taiyen::standby::fencing_record fencing_record_now() const;
     ty_status look(taiyen::standby::records_end *at, taiyen::standby::log_comparison *is) const;
     ty_status explain(ty_status why) const;
     ty_status take_all(uint32_t timeout_ms);
@@ -93,7 +93,7 @@ private:
     std::string path_;
     const ty_engine &engine_;
     ty_standby_options options_;
-    taiyen::standby::heap_memory memory_;
+    taiyen::standby::fencing_state fencing_;
     taiyen::standby::state_folder folder_;
     taiyen::standby::standby_state state_{}; // of the last message taken; its position is not sealed
     taiyen::standby::standby_state whole_{}; // the last one between records

@@ -303,7 +303,7 @@ void *heap_alloc(ty_heap *heap, size_t size) {
 
 void *alloc_cached_slowly(ty_heap *heap, size_t size) {
     thread_cache *cache = cache_at(heap->slot);
-    if (cache == nullptr || !try_enter(cache, safepoint_holds))
+    if (cache == nullptr || !try_enter(cache, safepoint_magazines))
         return alloc_otherwise(heap, size, 0, false);
     if (size <= heap->small_max)
         return alloc_slowly(cache, heap->class_of[(size + 7) / 8], size);

@@ -318,12 +318,12 @@ void make_stacks(thread_cache *cache) {
 // The remote-free queue of a cache that rested is open, and may have batches.
 void start(thread_cache *cache) {
     open_remote_queue(cache);
-    (hidden_cache != nullptr ? hidden_cache : holding_cache) = cache;
+    (hidden_cache != nullptr ? hidden_cache : magazine_cache) = cache;
 }
 
 void end(const thread_cache *cache) {
-    if (holding_cache == cache)
-        holding_cache = &holds_nothing;
+    if (magazine_cache == cache)
+        magazine_cache = &holds_nothing;
     if (hidden_cache == cache)
         hidden_cache = &holds_nothing;
 }
@@ -370,8 +370,8 @@ static bool look_up(thread_cache *cache, const void *block) {
 }
 
 ty_status free_cached_slowly(void *block) {
-    thread_cache *cache = holding_cache;
-    if (look_up(cache, block) && try_enter(cache, safepoint_holds)) {
+    thread_cache *cache = magazine_cache;
+    if (look_up(cache, block) && try_enter(cache, safepoint_magazines)) {
         bool cached = hold_freed(cache, block) == cached_free::cached;
         leave(cache);
         if (cached)
@@ -396,8 +396,8 @@ static size_t usable_size(const thread_cache *cache, const void *block) {
 }
 
 size_t cached_usable_size(const void *block) {
-    thread_cache *cache = holding_cache;
-    if (!look_up(cache, block) || !try_enter(cache, safepoint_holds)) [[unlikely]]
+    thread_cache *cache = magazine_cache;
+    if (!look_up(cache, block) || !try_enter(cache, safepoint_magazines)) [[unlikely]]
         return 0;
     size_t bytes = usable_size(cache, block);
     leave(cache);
@@ -405,9 +405,9 @@ size_t cached_usable_size(const void *block) {
 }
 
 void *try_alloc_cached_aligned(size_t size, size_t alignment) {
-    thread_cache *cache = holding_cache;
+    thread_cache *cache = magazine_cache;
     size_t whole = (size + alignment - 1) & ~(alignment - 1);
-    if (size > small_bytes_max || whole > small_bytes_max || !try_enter(cache, safepoint_holds)) [[unlikely]]
+    if (size > small_bytes_max || whole > small_bytes_max || !try_enter(cache, safepoint_magazines)) [[unlikely]]
         return nullptr;
     uint32_t size_class = cache->heap->class_of[(whole + 7) / 8];
     magazine &cached = cache->cached[size_class];
@@ -425,27 +425,27 @@ void *try_alloc_cached_aligned(size_t size, size_t alignment) {
     heap->wrong_free(block);
 }
 
-constinit thread_local thread_cache *holding_cache = &holds_nothing;
+constinit thread_local thread_cache *magazine_cache = &holds_nothing;
 
 // M5: a thread in no scope pays nothing; in a scope the inline calls find no thread cache (docs/design/malloc.md).
 void hide_magazines() {
     if (hidden_cache != nullptr)
         return;
-    hidden_cache = holding_cache;
-    holding_cache = &holds_nothing;
+    hidden_cache = magazine_cache;
+    magazine_cache = &holds_nothing;
 }
 
 void show_magazines() {
     if (hidden_cache == nullptr)
         return;
-    holding_cache = hidden_cache;
+    magazine_cache = hidden_cache;
     hidden_cache = nullptr;
 }
 
 uint8_t cached_class_of[small_bytes_max / 8 + 1];
 
 // M3: blocks of 9 bytes and more start at multiples of 16: class_of skips the odd classes.
-ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
+ty_status use_magazines(ty_heap *heap, void (*wrong_free)(const void *block)) {
     os::space stacks{};
     if (ty_status status = stacks.create_claimed(volatile_table_bytes(table_stacks, heap->limit_bytes / page_bytes));
         status != TY_OK)

@@ -13,7 +13,7 @@
 namespace taiyen {
 
 // This thread's cache of the heap whose blocks are cached; where it has none, one that holds nothing.
-extern constinit thread_local thread_cache *holding_cache;
+extern constinit thread_local thread_cache *magazine_cache;
 
 // A copy of the heap's class_of at a fixed address: an allocation need not first load the addresses of the cache and
 // its heap.
@@ -22,7 +22,7 @@ extern uint8_t cached_class_of[small_bytes_max / 8 + 1];
 // Makes a heap that is not used yet the one of the process whose threads cache blocks. Blocks of 9 bytes and more start
 // at multiples of 16. wrong_free is called with an address that late turns out not to be a live block, with the error
 // detail set.
-ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block));
+ty_status use_magazines(ty_heap *heap, void (*wrong_free)(const void *block));
 
 // Between hide_magazines and show_magazines the inline calls handle none of this thread's calls: the slow paths decide.
 void hide_magazines();
@@ -43,8 +43,8 @@ void *try_alloc_cached_aligned(size_t size, size_t alignment);
 
 // NULL: call alloc_cached_slowly.
 [[gnu::always_inline]] inline void *try_alloc_cached(size_t size) {
-    thread_cache *cache = holding_cache;
-    if (size > small_bytes_max || !try_enter(cache, safepoint_holds)) [[unlikely]]
+    thread_cache *cache = magazine_cache;
+    if (size > small_bytes_max || !try_enter(cache, safepoint_magazines)) [[unlikely]]
         return nullptr;
     magazine &cached = cache->cached[cached_class_of[(size + 7) / 8]];
     char *block = cached.top[-1];
@@ -59,9 +59,9 @@ void *try_alloc_cached_aligned(size_t size, size_t alignment);
 enum class tried_free { done, elsewhere, not_free };
 
 [[gnu::always_inline]] inline tried_free try_free_cached(void *block, const magazine **stack) {
-    thread_cache *cache = holding_cache;
+    thread_cache *cache = magazine_cache;
     uint64_t offset = reinterpret_cast<uintptr_t>(block) - cache->base;
-    if (offset >= cache->bytes || !try_enter(cache, safepoint_holds)) [[unlikely]]
+    if (offset >= cache->bytes || !try_enter(cache, safepoint_magazines)) [[unlikely]]
         return tried_free::not_free;
     magazine *cached = cache->page_stacks[offset / page_bytes].load(std::memory_order_relaxed);
     *stack = cached;

@@ -241,7 +241,7 @@ cached_free send_later(thread_cache *cache, const void *block, const magazine *s
 
 // Makes only tail calls, so that it needs no stack frame.
 ty_status free_cached_elsewhere(void *block, const magazine *stack) {
-    thread_cache *cache = holding_cache;
+    thread_cache *cache = magazine_cache;
     if (stack == nullptr) [[unlikely]]
         return free_unstacked(cache, block);
     gathered result = gather_owned(cache, block, stack);

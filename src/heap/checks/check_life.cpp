@@ -49,8 +49,8 @@ ty_status start_parts(heap_checks *checks, const ty_check_options &options) {
         return status;
     if ((options.checks & TY_CHECK_GUARD_PAGES) == 0 && options.sample_every == 0)
         return TY_OK;
-    return os::faults::add(os::faults::layer::forbidden, checks->heap->base, checks->heap->limit_bytes,
-                           on_forbidden_access, checks, &checks->watch);
+    return os::faults::watch_range(os::faults::layer::forbidden, checks->heap->base, checks->heap->limit_bytes,
+                                   on_forbidden_access, checks, &checks->watch);
 }
 
 void sum_records(const heap_checks &checks) {

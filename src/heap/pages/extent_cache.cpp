@@ -5,12 +5,12 @@ namespace taiyen {
 // K1: a kept extent is neither block nor free; of two frees one is refused.
 bool keep_extent(thread_cache *cache, uint64_t page) {
     ty_heap *heap = cache->heap;
-    kept_runs &kept = cache->kept;
+    kept_extents &kept = cache->kept;
     page_descriptor &head = heap->descriptors[page];
     if (!heap->keeps_runs.load(std::memory_order_relaxed) || kind_of(head) != page_extent_head)
         return false;
     uint32_t pages = head.length;
-    if (pages == 0 || pages > kept_pages_max || kept.counts[pages] == kept_runs_max ||
+    if (pages == 0 || pages > kept_pages_max || kept.counts[pages] == kept_extents_max ||
         kept.pages + pages > kept_pages_total)
         return false;
     if (!claim_extent(head))
@@ -22,7 +22,7 @@ bool keep_extent(thread_cache *cache, uint64_t page) {
 
 // Takes a kept extent of exactly this length; there must be one.
 static page_extent take_last(thread_cache *cache, uint32_t pages) {
-    kept_runs &kept = cache->kept;
+    kept_extents &kept = cache->kept;
     uint32_t first = kept.firsts[pages][--kept.counts[pages]];
     kept.pages -= pages;
     unclaim_extent(cache->heap->descriptors[first]);

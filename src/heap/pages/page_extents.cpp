@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t aligned_tries_max = 16;
 
 // A short extent takes the end of a free extent of at least so many pages, not its start: the block before it may grow.
-constexpr uint32_t roomy_run_pages = 256;
+constexpr uint32_t roomy_extent_pages = 256;
 
 // For extents from chosen_pages_min pages on: at most so many free extents that fit, and no more than the pages wanted,
 // are compared by their resident memory.
@@ -100,7 +100,7 @@ bool free_run_before(const ty_heap *heap, uint64_t page, page_extent *extent) {
 }
 
 // The free extent that starts at page; count 0 if none does. False: damaged.
-bool free_run_at(const ty_heap *heap, uint64_t page, page_extent *extent) {
+bool free_extent_at(const ty_heap *heap, uint64_t page, page_extent *extent) {
     *extent = {};
     if (page >= top_of(heap) || kind_of(heap->descriptors[page]) != page_free)
         return true;
@@ -308,7 +308,7 @@ ty_status take_pages_in(ty_heap *heap, const wanted_place &wanted, uint32_t *fir
         return tables_damaged("the free extent, or the tree of free extents, is wrong", heap, extent.first);
     if (at != 0) {
         at += wanted.before;
-        if (wanted.at_end && extent.count >= roomy_run_pages)
+        if (wanted.at_end && extent.count >= roomy_extent_pages)
             at = align_page_down(heap, uint64_t{extent.first} + extent.count - wanted.count, wanted.align_pages);
         if (!carve(heap, extent, at, wanted.count))
             return tables_damaged("a free extent is not in the tree", heap, extent.first);
@@ -337,7 +337,7 @@ ty_status take_better_place(ty_heap *heap, page_extent extent, uint32_t *first) 
     uint64_t at;
     *first = 0;
     if (!free_run_before(heap, extent.first, &before) ||
-        !free_run_at(heap, uint64_t{extent.first} + extent.count, &after) ||
+        !free_extent_at(heap, uint64_t{extent.first} + extent.count, &after) ||
         !find_fit(heap, {extent.count, 1, 0, 0, false, false}, &fitting, &at))
         return tables_damaged("a free extent near it, or the tree of free extents, is wrong", heap, extent.first);
     bool better = before.count != 0 && after.count != 0 && at != 0 && at < extent.first;
@@ -395,7 +395,7 @@ static ty_status join_free(ty_heap *heap, page_extent extent) {
         return tables_damaged("the free extent before it is wrong", heap, first);
     if (fault("free_neighbours_not_joined"))
         after = {};
-    else if (!free_run_at(heap, end, &after))
+    else if (!free_extent_at(heap, end, &after))
         return tables_damaged("the free extent after it is wrong", heap, end);
     if (before.count != 0 && !unmake_free(heap, before))
         return tables_damaged("a free extent is not in the tree", heap, before.first);
@@ -443,7 +443,7 @@ ty_status grow_extent(ty_heap *heap, page_extent extent, uint32_t count, uint64_
     *fresh_from = top;
     if (!within_hard_limit(heap, more))
         return hard_limit_reached(heap, more);
-    if (!free_run_at(heap, end, &after))
+    if (!free_extent_at(heap, end, &after))
         return tables_damaged("the free extent after it is wrong", heap, end);
     ty_status status;
     if (after.count >= more) {

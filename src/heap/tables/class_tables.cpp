@@ -40,7 +40,7 @@ struct table_builder {
 
 // Below a cache line powers of two, so that no block straddles one; then whole lines, growing by at most 1/8; from a
 // page up whole pages, which are extents.
-uint32_t fill_line(size_class_record *classes) {
+uint32_t fill_cache_line(size_class_record *classes) {
     constexpr uint32_t line = 64;
     table_builder table{classes, {64, 16, 8}};
     for (uint32_t size = 8; size <= line; size *= 2)
@@ -56,7 +56,7 @@ uint32_t fill_line(size_class_record *classes) {
 
 // Steps of 8 up to 128, then of about 1/16; the largest sizes divide a span of 16 pages evenly. Beyond 16 KB whole
 // pages waste no more than classes with so few blocks would.
-uint32_t fill_packed(size_class_record *classes) {
+uint32_t fill_dense(size_class_record *classes) {
     constexpr uint32_t span_bytes = span_pages_max * static_cast<uint32_t>(page_bytes);
     table_builder table{classes, {512, 16, 8}};
     for (uint32_t size = 8; size <= 128; size += 8)
@@ -74,7 +74,7 @@ uint32_t fill_packed(size_class_record *classes) {
 } // namespace
 
 [[gnu::cold]] uint32_t fill_class_table(ty_class_table table, size_class_record classes[size_class_count_max]) {
-    return table == TY_CLASSES_DENSE ? fill_packed(classes) : fill_line(classes);
+    return table == TY_CLASSES_DENSE ? fill_dense(classes) : fill_cache_line(classes);
 }
 
 bool class_table_sound(const size_class_record *classes, uint32_t count, const char **text) {

@@ -131,18 +131,18 @@ struct cached_calls {
 inline constexpr uint32_t outgoing_max = 62; // blocks in a remote-free batch
 
 inline constexpr uint32_t safepoint_requested = 1;
-inline constexpr uint32_t safepoint_fence = 2;   // no process barrier: the fast path needs its own fence
-inline constexpr uint32_t safepoint_checked = 4; // the heap is checked: no call takes the fast path
-inline constexpr uint32_t safepoint_holds = 8;   // threads cache blocks: only magazine.hpp has a fast path
+inline constexpr uint32_t safepoint_fence = 2;     // no process barrier: the fast path needs its own fence
+inline constexpr uint32_t safepoint_checked = 4;   // the heap is checked: no call takes the fast path
+inline constexpr uint32_t safepoint_magazines = 8; // threads cache blocks: only magazine.hpp has a fast path
 
 // Extents that a thread freed and keeps in its cache, by their pages; extent_cache.hpp has the rules (K1, K2).
 inline constexpr uint32_t kept_pages_max = 16;    // of one extent
 inline constexpr uint32_t kept_pages_total = 512; // of a thread
-inline constexpr uint32_t kept_runs_max = 32;     // of one length
-struct kept_runs {
+inline constexpr uint32_t kept_extents_max = 32;  // of one length
+struct kept_extents {
     uint32_t pages = 0;
     uint8_t counts[kept_pages_max + 1]{};
-    uint32_t firsts[kept_pages_max + 1][kept_runs_max];
+    uint32_t firsts[kept_pages_max + 1][kept_extents_max];
 };
 // How often in a period of decay caches release what they hold for others that are about to make spans.
 inline constexpr uint64_t sharings_a_period = 10;
@@ -165,7 +165,7 @@ struct alignas(freed_blocks) thread_cache {
     thread_table *table = nullptr;          // NULL: no thread has it, it rests (R5)
     uint64_t thread = 0;                    // its thread's id; in a forked child, that of the child's thread
     bool asleep = false; // R9: another thread flushed it since its thread last took blocks from the persistent metadata
-    kept_runs kept;
+    kept_extents kept;
     class_cache classes[size_class_count_max];
     magazine cached[size_class_count_max + 1]; // the last one, of no class, stays empty
     // Blocks taken from the persistent metadata since the stack's last let_go; 0: no let_go yet.

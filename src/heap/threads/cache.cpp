@@ -317,7 +317,7 @@ thread_cache *cache_of(ty_heap *heap) {
     current_table->first = cache;
     current_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
     uint32_t always = (heap->barrier ? 0 : safepoint_fence) | (heap_checked(heap) ? safepoint_checked : 0) |
-                      (heap->cached != nullptr ? safepoint_holds : 0);
+                      (heap->cached != nullptr ? safepoint_magazines : 0);
     cache->safepoint.store((heap->pauses != 0 ? safepoint_requested : 0) | always, std::memory_order_relaxed);
     if (heap->cached != nullptr)
         heap->cached->start(cache);

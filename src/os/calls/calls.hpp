@@ -2,7 +2,6 @@
 #pragma once
 
 #include "descriptor.hpp"
-#include "direct_calls.hpp"
 #include "kernel_abi.hpp"
 #include "random.hpp"
 #include "syscalls.hpp"

@@ -32,7 +32,7 @@ int move_descriptor_high(int fd);
 
 // open(2) with O_CLOEXEC; N1: never 0, 1 or 2. -1 and errno on failure.
 int open_descriptor(const char *path, int flags, mode_t mode = 0);
-// The same for reading files of /proc and /sys, without a function of libc (direct_calls.hpp).
+// The same for reading files of /proc and /sys, without a function of libc (syscalls.hpp).
 int open_system_file(const char *path);
 
 // N2: marks an open file by its file position, which is not used otherwise: a random one, far beyond any that is read

@@ -16,7 +16,7 @@ namespace taiyen::os {
 // program does in a callback: docs/design/heap-threads.md, "Locks".
 enum class lock_rank : uint8_t {
     groups = 0,       // outcomes for resource managers of a group; they may use heaps
-    notes = 1,        // registration of code
+    code_record = 1,  // a heap's record of its code
     registry = 2,     // the list of open heaps
     snapshots = 3,    // snapshots of a transactional heap
     reservations = 4, // reserved blocks of a transactional heap

@@ -20,7 +20,7 @@ constexpr uint64_t mappings_default = 65530; // vm.max_map_count, where it canno
 constexpr size_t layers = 3;
 constexpr size_t write_layers = 2; // those before `forbidden`
 
-constinit mutex list_lock{lock_rank::tracker}; // for add and remove
+constinit mutex list_lock{lock_rank::tracker}; // for watch_range and remove
 constinit std::atomic<watch *> lists[layers] = {};
 constinit std::atomic<uint64_t> runs_in_use{0};
 constinit std::atomic<uint64_t> run_budget{0};
@@ -206,7 +206,7 @@ void rewrite_word(uintptr_t address) {
 
 } // namespace
 
-ty_status add(layer where, const void *base, size_t bytes, serve_function serve, void *context, watch **made) {
+ty_status watch_range(layer where, const void *base, size_t bytes, serve_function serve, void *context, watch **made) {
     lock_guard guard(list_lock);
     find_budget();
     uintptr_t start = reinterpret_cast<uintptr_t>(base);

@@ -51,7 +51,7 @@ struct watch {
 
 // Installs the handler if necessary. Expected: TY_E_BUSY (the range overlaps another of the same layer, or a tracker
 // would start beneath a guard), TY_E_UNSUPPORTED (no handler can be installed), TY_E_MEMORY.
-ty_status add(layer where, const void *base, size_t bytes, serve_function serve, void *context, watch **made);
+ty_status watch_range(layer where, const void *base, size_t bytes, serve_function serve, void *context, watch **made);
 // The watch of the whole range at that layer, or NULL. Expected: TY_E_ARGUMENT (only a part of it is watched).
 ty_status find(layer where, const void *base, size_t bytes, watch **found);
 // The range's faults must be held, and its memory writable.

@@ -90,7 +90,7 @@ void destroy(range *tracked) {
 
 ty_status watch_range(range &tracked) {
     ty_status status =
-        faults::add(faults::layer::tracker, tracked.base, tracked.bytes(), on_write, &tracked, &tracked.watch);
+        faults::watch_range(faults::layer::tracker, tracked.base, tracked.bytes(), on_write, &tracked, &tracked.watch);
     if (status != TY_OK)
         return status;
     faults::prepare_merging(tracked.base, tracked.bytes());

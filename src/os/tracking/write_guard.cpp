@@ -283,7 +283,7 @@ ty_status write_guard::start(void *base, uint64_t page_count, uint64_t piece_pag
     size_t bytes = page_count * page_bytes;
     status = faults::find(faults::layer::tracker, base, bytes, &g->beneath);
     if (status == TY_OK)
-        status = faults::add(faults::layer::guard, base, bytes, on_write, g, &g->watch);
+        status = faults::watch_range(faults::layer::guard, base, bytes, on_write, g, &g->watch);
     if (status != TY_OK) {
         destroy(g);
         return status;

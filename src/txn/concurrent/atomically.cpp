@@ -410,7 +410,7 @@ ty_status atomic_or_else(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_bo
 ty_atomic_txn *atomic_current(ty_heap *heap) {
     concurrent_heap *all = nullptr;
     if (const txn_runtime *rt = runtime_of(heap)) {
-        all = static_cast<concurrent_heap *>(rt->others);
+        all = static_cast<concurrent_heap *>(rt->concurrent);
     } else if (heap_may_be_concurrent(heap)) {
         all = static_cast<concurrent_heap *>(heap_service_of(heap));
     }

@@ -11,7 +11,7 @@ constexpr size_t first_bytes = size_t{64} << 10;
 // NULL: the heap is not concurrent, or was never used so.
 concurrent_heap *known_concurrent(ty_heap *heap, const txn_runtime *rt) {
     if (rt != nullptr)
-        return static_cast<concurrent_heap *>(rt->others);
+        return static_cast<concurrent_heap *>(rt->concurrent);
     return heap_may_be_concurrent(heap) ? static_cast<concurrent_heap *>(heap_service_of(heap)) : nullptr;
 }
 

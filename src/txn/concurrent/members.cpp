@@ -135,7 +135,7 @@ ty_status not_concurrent(ty_heap *heap) {
 
 ty_status concurrent_of(ty_heap *heap, concurrent_heap **found) {
     if (const txn_runtime *rt = runtime_of(heap)) {
-        *found = static_cast<concurrent_heap *>(rt->others);
+        *found = static_cast<concurrent_heap *>(rt->concurrent);
         return *found != nullptr ? TY_OK : not_concurrent(heap);
     }
     if (!heap_may_be_concurrent(heap))
@@ -193,7 +193,7 @@ ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **ma
     static_cast<heap_service &>(*all) = {prepare_end, release};
     all->has_work = thread_is_member;
     all->end = end_member;
-    static_cast<other_writers &>(*all) = others_of_concurrent;
+    static_cast<atomic_transactions &>(*all) = atomic_transactions_of;
     all->heap = heap;
     all->rt = rt;
     all->base = static_cast<char *>(heap_base(heap));

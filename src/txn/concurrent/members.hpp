@@ -202,7 +202,7 @@ struct ty_atomic_txn : taiyen::running_body {
 
 namespace taiyen {
 
-struct concurrent_heap : heap_service, other_writers, thread_end_watcher {
+struct concurrent_heap : heap_service, atomic_transactions, thread_end_watcher {
     ty_heap *heap;
     txn_runtime *rt; // NULL: volatile
     char *base;
@@ -258,7 +258,7 @@ inline void latch_leave(ty_atomic_txn &txn) {
 }
 void latch_close(concurrent_heap &all); // returns when no thread holds it
 void latch_open(concurrent_heap &all);
-extern const other_writers others_of_concurrent;
+extern const atomic_transactions atomic_transactions_of;
 
 // ---- memory.cpp
 

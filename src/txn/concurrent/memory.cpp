@@ -51,9 +51,9 @@ size_t home_of(uint64_t word, size_t capacity) {
 ty_status find_block(ty_atomic_txn &txn, const char *call, void *block, block_note *found) {
     concurrent_heap &all = *txn.all;
     size_t bytes = 0;
-    bool run = false;
+    bool is_extent = false;
     const uint64_t word = word_at(all, block);
-    ty_status status = heap_block_at(all.heap, call, block, &bytes, &run);
+    ty_status status = heap_block_at(all.heap, call, block, &bytes, &is_extent);
     *found = {word, bytes / 8};
     if (status == TY_OK && all.rt != nullptr && reserved_now(*all.rt, word))
         return failure(TY_E_ARGUMENT, "%s %p: it is reserved, and no part of the heap yet", call, block)

@@ -4,20 +4,20 @@
 namespace taiyen {
 namespace {
 
-concurrent_heap &heap_of_others(other_writers &others) {
-    return static_cast<concurrent_heap &>(others);
+concurrent_heap &concurrent_of(atomic_transactions &transactions) {
+    return static_cast<concurrent_heap &>(transactions);
 }
 
-void stop(other_writers &others) {
-    concurrent_heap &all = heap_of_others(others);
+void stop(atomic_transactions &transactions) {
+    concurrent_heap &all = concurrent_of(transactions);
     os::lock_guard guard(all.stop_lock);
     if (all.stops++ == 0)
         all.domain->stop();
 }
 
 // X23: what was committed meanwhile has LSNs of its own.
-void go_on(other_writers &others) {
-    concurrent_heap &all = heap_of_others(others);
+void go_on(atomic_transactions &transactions) {
+    concurrent_heap &all = concurrent_of(transactions);
     os::lock_guard guard(all.stop_lock);
     if (--all.stops != 0)
         return;
@@ -26,13 +26,13 @@ void go_on(other_writers &others) {
     all.domain->go_on();
 }
 
-bool in_one(other_writers &others) {
-    const ty_atomic_txn *txn = member_known(heap_of_others(others));
+bool in_one(atomic_transactions &transactions) {
+    const ty_atomic_txn *txn = member_known(concurrent_of(transactions));
     return txn != nullptr && txn->own->runs();
 }
 
-uint64_t newest_commit(other_writers &others) {
-    concurrent_heap &all = heap_of_others(others);
+uint64_t newest_commit(atomic_transactions &transactions) {
+    concurrent_heap &all = concurrent_of(transactions);
     const uint64_t timestamp = all.domain->now();
     const ty_atomic_txn *own = member_known(all); // one that a snapshot is to hold
     all.domain->await(timestamp, own != nullptr ? own->own : nullptr);
@@ -63,8 +63,8 @@ void frees_go_on(concurrent_heap &all) {
 }
 
 // X22, X24, X26: blocks that are freed, changed or allocated beside the snapshot are on one side of it.
-ty_status begin_snapshot(other_writers &others) {
-    concurrent_heap &all = heap_of_others(others);
+ty_status begin_snapshot(atomic_transactions &transactions) {
+    concurrent_heap &all = concurrent_of(transactions);
     all.frees_wait.store(1, std::memory_order_relaxed);
     if (!fault("fuzzy_snapshot_beside_block_changes"))
         latch_close(all);
@@ -87,20 +87,20 @@ ty_status begin_snapshot(other_writers &others) {
     return status;
 }
 
-void have_tables(other_writers &others) {
-    concurrent_heap &all = heap_of_others(others);
+void have_tables(atomic_transactions &transactions) {
+    concurrent_heap &all = concurrent_of(transactions);
     for (size_t i = 0; i < all.listed; i++)
         reservations_put(*all.rt, i, 0);
     all.listed = 0;
     latch_open(all);
 }
 
-void end_snapshot(other_writers &others) {
-    frees_go_on(heap_of_others(others));
+void end_snapshot(atomic_transactions &transactions) {
+    frees_go_on(concurrent_of(transactions));
 }
 
-ty_status finish(other_writers &others) {
-    concurrent_heap &all = heap_of_others(others);
+ty_status finish(atomic_transactions &transactions) {
+    concurrent_heap &all = concurrent_of(transactions);
     if (all.domain->any_runs())
         return failure(TY_E_BUSY, "end a heap: a transaction is under way on it")
             .remedy("let ty_atomically return first, in the thread that called it");
@@ -108,21 +108,21 @@ ty_status finish(other_writers &others) {
     return TY_OK;
 }
 
-bool give_back(other_writers &others) {
-    return retired_free_all(heap_of_others(others));
+bool give_back(atomic_transactions &transactions) {
+    return retired_free_all(concurrent_of(transactions));
 }
 
-void add_stats(other_writers &others, ty_txn_stats *stats) {
+void add_stats(atomic_transactions &transactions, ty_txn_stats *stats) {
     ty_atomic_stats known{};
-    count_members(heap_of_others(others), &known);
+    count_members(concurrent_of(transactions), &known);
     stats->transactions += known.records;
     stats->record_bytes += known.record_bytes;
 }
 
 } // namespace
 
-constexpr other_writers others_of_concurrent{stop,        go_on,        in_one, newest_commit, begin_snapshot,
-                                             have_tables, end_snapshot, finish, give_back,     add_stats};
+constexpr atomic_transactions atomic_transactions_of{stop,        go_on,        in_one, newest_commit, begin_snapshot,
+                                                     have_tables, end_snapshot, finish, give_back,     add_stats};
 
 namespace {
 

@@ -35,13 +35,12 @@ ty_status close_with_log(txn_runtime &rt) {
     bool locked = !status, list_removed = false;
     if (!status)
         status = sink_check(rt.internal_sink);
-    if (!status && rt.others)
-        status = rt.others->finish(*rt.others);
+    if (!status && rt.concurrent)
+        status = rt.concurrent->finish(*rt.concurrent);
     if (!status)
         status = snapshots_free_all(rt);
-    if (!status)
-        if (!status && !fault("reserved_list_stays_at_a_close"))
-            status = reservations_remove_list(rt, &list_removed);
+    if (!status && !fault("reserved_list_stays_at_a_close"))
+        status = reservations_remove_list(rt, &list_removed);
     if (!status) {
         write_faults_destroy(rt);
         // For change feeds; if it fails, the close's snapshot holds the transactions nevertheless.

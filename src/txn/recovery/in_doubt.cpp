@@ -119,7 +119,7 @@ ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
 
 // X28: what is in doubt is durable here before a resolver is asked about it, and its outcome before the open ends. The
 // snapshots' thread sleeps: so no snapshot can lie between the two.
-ty_status resolve_doubt(heap_opening &state, txn_runtime &rt) {
+ty_status resolve_in_doubt(heap_opening &state, txn_runtime &rt) {
     if (!fault("asked_before_the_prepared_record_is_durable"))
         if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
             return status == TY_E_SPACE ? resolve_by_snapshot(state, rt) : status;
@@ -173,7 +173,7 @@ ty_status resolve_for_reading(heap_opening &state, txn_runtime &rt) {
 
 ty_status resolve_held(heap_opening &state, txn_runtime &rt) {
     if (state.plan.in_doubt)
-        return resolve_doubt(state, rt);
+        return resolve_in_doubt(state, rt);
     const bool pending = state.plan.held.count() && !state.detaches && !fault("pending_records_without_an_outcome");
     return pending ? put_outcome(rt, record_outcome::rolled_back) : TY_OK;
 }

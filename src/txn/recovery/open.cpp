@@ -17,7 +17,7 @@ bool is_transactional(ty_heap *heap) {
 }
 
 bool is_concurrent(ty_heap *heap) {
-    return runtime_of(heap)->others != nullptr;
+    return runtime_of(heap)->concurrent != nullptr;
 }
 
 constexpr plain_calls calls_of_transactions = {
@@ -262,7 +262,7 @@ ty_status start_log(heap_opening &state, txn_runtime &rt) {
     concurrent_heap *made = nullptr;
     if (ty_status status = concurrent_create(rt.heap, &rt, &made))
         return status;
-    rt.others = made;
+    rt.concurrent = made;
     return TY_OK;
 }
 
@@ -463,8 +463,8 @@ void runtime_destroy(txn_runtime &rt) {
         if (!rt.internal_sink && rt.sink && rt.sink->close)
             os::call_whole(rt.sink->close, rt.sink->context);
     }
-    if (rt.others)
-        concurrent_destroy(static_cast<concurrent_heap *>(rt.others));
+    if (rt.concurrent)
+        concurrent_destroy(static_cast<concurrent_heap *>(rt.concurrent));
     snapshots_destroy(rt);
     sink_destroy(rt.internal_sink);
     free(rt.log_path);

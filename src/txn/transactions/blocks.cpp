@@ -41,12 +41,12 @@ void forget(ty_txn *txn, touched_block *block) {
 ty_status touch_live(ty_txn *txn, const char *call, void *address, touched_block **block) {
     txn_runtime &rt = *txn->rt;
     size_t bytes;
-    bool run;
+    bool is_extent;
     uint64_t word = word_at(rt, address);
     bool aligned = reinterpret_cast<uintptr_t>(address) % 8 == 0;
     if (aligned && heap_of(address) == rt.heap && (*block = find_touched(txn, word)) != nullptr)
         return (*block)->words_wanted != 0 ? TY_OK : freed_already(call, address);
-    if (ty_status status = find_unreserved(rt, call, address, &bytes, &run))
+    if (ty_status status = find_unreserved(rt, call, address, &bytes, &is_extent))
         return status;
     uint64_t words = bytes / 8;
     if (ty_status status = touch(txn, {word, words, words, words, words, 0, false, false}))
@@ -59,7 +59,7 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
     const txn_runtime &rt = *txn->rt;
     size_t bytes;
     void *block = heap_alloc_whole(rt.heap, size, alignment, &bytes);
-    if (block == nullptr && rt.others != nullptr && rt.others->give_back(*rt.others))
+    if (block == nullptr && rt.concurrent != nullptr && rt.concurrent->give_back(*rt.concurrent))
         block = heap_alloc_whole(rt.heap, size, alignment, &bytes);
     if (block == nullptr)
         return nullptr;
@@ -91,10 +91,10 @@ ty_status free_touched(ty_txn *txn, touched_block *block) {
 
 // X8: what a block may have got by a resize is in the record. From now on the program owns the block's memory up to
 // `words`, of which it asked for `size` bytes. All of an own block is in the record anyway.
-ty_status declare_gain(ty_txn *txn, const touched_block &block, size_t size, uint64_t words, bool run) {
+ty_status declare_gain(ty_txn *txn, const touched_block &block, size_t size, uint64_t words, bool is_extent) {
     const txn_runtime &rt = *txn->rt;
     uint64_t kept_bytes = block.words_wanted * 8;
-    size_t least = heap_least_bytes(rt.heap, kept_bytes, run);
+    size_t least = heap_least_bytes(rt.heap, kept_bytes, is_extent);
     size_t zeros = size < kept_bytes ? size : kept_bytes;
     uint64_t first = (size < least ? size : least) / 8;
     if (first < words && !block.own() && !fault("grown_bytes_in_no_record"))
@@ -110,12 +110,12 @@ ty_status grow_in_place(ty_txn *txn, touched_block *block, size_t size) {
     const txn_runtime &rt = *txn->rt;
     char *address = address_of(rt, block->word);
     size_t bytes;
-    bool run;
+    bool is_extent;
     if (ty_status status = heap_resize_in_place(address, size))
         return status;
-    ty_status status = heap_block_at(rt.heap, "resize", address, &bytes, &run);
+    ty_status status = heap_block_at(rt.heap, "resize", address, &bytes, &is_extent);
     if (status == TY_OK)
-        status = declare_gain(txn, *block, size, block->words, run);
+        status = declare_gain(txn, *block, size, block->words, is_extent);
     if (status != TY_OK) {
         static_cast<void>(heap_resize_in_place(address, block->words * 8)); // it was just grown
         return status;
@@ -128,12 +128,13 @@ ty_status grow_in_place(ty_txn *txn, touched_block *block, size_t size) {
 // Resizes in place, within the block's memory.
 ty_status resize_within(ty_txn *txn, touched_block *block, size_t size) {
     size_t bytes;
-    bool run;
-    if (ty_status status = heap_block_at(txn->rt->heap, "resize", address_of(*txn->rt, block->word), &bytes, &run))
+    bool is_extent;
+    if (ty_status status =
+            heap_block_at(txn->rt->heap, "resize", address_of(*txn->rt, block->word), &bytes, &is_extent))
         return status;
     uint64_t pages = size == 0 ? 1 : (size + os::page_bytes - 1) / os::page_bytes;
-    uint64_t wanted = run ? pages * (os::page_bytes / 8) : block->words;
-    if (ty_status status = declare_gain(txn, *block, size, wanted, run))
+    uint64_t wanted = is_extent ? pages * (os::page_bytes / 8) : block->words;
+    if (ty_status status = declare_gain(txn, *block, size, wanted, is_extent))
         return status;
     block->words_wanted = wanted;
     return TY_OK;
@@ -226,12 +227,12 @@ ty_status txn_alloc_at(ty_txn *txn, void *address, size_t size) {
     constexpr const char *call = "allocate a block at an address";
     const txn_runtime &rt = *txn->rt;
     size_t bytes;
-    bool run;
+    bool is_extent;
     if (ty_status status = check_owner(txn, call))
         return status;
     if (ty_status status = heap_alloc_at(rt.heap, address, size))
         return status;
-    ty_status status = heap_block_at(rt.heap, call, address, &bytes, &run);
+    ty_status status = heap_block_at(rt.heap, call, address, &bytes, &is_extent);
     if (status == TY_OK) {
         memset(address, 0, bytes);
         status = touch(txn, {word_at(rt, address), bytes / 8, 0, 0, bytes / 8, txn->ranges.stamp(), false, false});
@@ -334,8 +335,8 @@ ty_status txn_publish(ty_txn *txn, void *const *blocks, size_t count) {
     size_t done = 0;
     for (; done < count; done++) {
         size_t bytes;
-        bool run;
-        status = heap_block_at(rt.heap, "publish", blocks[done], &bytes, &run);
+        bool is_extent;
+        status = heap_block_at(rt.heap, "publish", blocks[done], &bytes, &is_extent);
         if (status == TY_OK)
             status = touch(txn, {word_at(rt, blocks[done]), bytes / 8, 0, 0, bytes / 8, 0, true, false});
         if (status != TY_OK)

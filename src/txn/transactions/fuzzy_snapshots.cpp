@@ -16,12 +16,12 @@ struct collecting {
 // X24, X25: each block is on one side of the checkpoint LSN, and what has a place in the log before it is stored.
 ty_status approach(void *context) {
     auto &self = *static_cast<collecting *>(context);
-    other_writers &others = *self.rt.others;
-    if (ty_status status = others.begin_snapshot(others))
+    atomic_transactions &transactions = *self.rt.concurrent;
+    if (ty_status status = transactions.begin_snapshot(transactions))
         return status;
     self.begun = true;
     *self.redo_point = log_positions_now(self.rt.log);
-    const uint64_t lsn = others.newest_commit(others);
+    const uint64_t lsn = transactions.newest_commit(transactions);
     if (self.redo_point->count > 1) // a single ring is in the order of LSNs
         self.redo_point->lsn = lsn;
     return TY_OK;
@@ -34,7 +34,7 @@ ty_status tables(void *context, os::page_set &stored) {
 
 void resumed(void *context) {
     txn_runtime &rt = static_cast<collecting *>(context)->rt;
-    rt.others->have_tables(*rt.others);
+    rt.concurrent->have_tables(*rt.concurrent);
     reservations_unlock(rt);
     static_cast<collecting *>(context)->locked = false;
 }
@@ -43,7 +43,7 @@ void resumed(void *context) {
 // since, the log need not be written; after a gap it must not be, before the batch counts (X21).
 ty_status make_log_durable(void *context) {
     const auto &self = *static_cast<const collecting *>(context);
-    const uint64_t lsn = self.rt.others->newest_commit(*self.rt.others);
+    const uint64_t lsn = self.rt.concurrent->newest_commit(*self.rt.concurrent);
     if (fault("concurrent_snapshot_counts_before_the_log"))
         return TY_OK;
     return lsn == self.redo_point->lsn && !fault("log_written_after_a_gap") ? TY_OK : log_wait(self.rt.log, lsn);
@@ -63,7 +63,7 @@ ty_status snapshot_start_fuzzy(txn_runtime &rt, log_positions *redo_point, uint6
     if (self.locked)
         reservations_unlock(rt);
     if (self.begun)
-        rt.others->end_snapshot(*rt.others);
+        rt.concurrent->end_snapshot(*rt.concurrent);
     return status;
 }
 

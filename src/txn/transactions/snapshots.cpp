@@ -83,7 +83,7 @@ void snapshots_acknowledge(txn_runtime &rt, snapshot_service &s) {
     forget_failure(s);
     // Nothing was appended to a broken log since it broke; if nothing was since the checkpoint LSN, the snapshot holds
     // all of it. On a concurrent heap a thread may be within an append: snapshots_repair stops all of them.
-    if (!rt.others && log_broken(rt.log) && log_last(rt.log) == s.pending_redo_point.lsn)
+    if (!rt.concurrent && log_broken(rt.log) && log_last(rt.log) == s.pending_redo_point.lsn)
         log_continue(rt.log, s.pending_redo_point);
     else
         log_release(rt.log, s.pending_redo_point);
@@ -96,24 +96,24 @@ namespace {
 // Writes what was committed without waiting: otherwise it would be in the snapshot alone, and a change feed would have
 // to start over from a new base. One write; if it fails, the snapshot holds the transactions nevertheless. X21: nothing
 // is written within an open, which resolves its own doubts.
-void log_grouped(txn_runtime &rt) {
+void flush_async_commits(txn_runtime &rt) {
     if (rt.opened.load(std::memory_order_acquire) && !log_broken(rt.log))
         (void)log_wait(rt.log, log_last(rt.log));
 }
 
 ty_status start_stop_the_world(txn_runtime &rt, uint64_t beyond_log, log_positions *redo_point, uint64_t *epoch) {
     reservations_lock(rt);
-    ty_status status = rt.others ? rt.others->begin_snapshot(*rt.others) : TY_OK;
+    ty_status status = rt.concurrent ? rt.concurrent->begin_snapshot(*rt.concurrent) : TY_OK;
     if (!status) {
         *redo_point = log_positions_now(rt.log);
         redo_point->lsn += beyond_log;
-        if (rt.others) // a commit that failed may have had an LSN
-            redo_point->lsn = std::max(redo_point->lsn, rt.others->newest_commit(*rt.others));
+        if (rt.concurrent) // a commit that failed may have had an LSN
+            redo_point->lsn = std::max(redo_point->lsn, rt.concurrent->newest_commit(*rt.concurrent));
         const log_positions image = with_lsn(*redo_point, redo_point->lsn);
         status = image_snapshot_start(rt.heap, &image, nullptr, epoch);
-        if (rt.others) {
-            rt.others->have_tables(*rt.others);
-            rt.others->end_snapshot(*rt.others);
+        if (rt.concurrent) {
+            rt.concurrent->have_tables(*rt.concurrent);
+            rt.concurrent->end_snapshot(*rt.concurrent);
         }
     }
     reservations_unlock(rt);
@@ -178,8 +178,8 @@ ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
         *epoch = s.pending_epoch;
         return status;
     }
-    log_grouped(rt);
-    if (rt.others && snapshots_can_be_fuzzy(rt) && !log_broken(rt.log)) {
+    flush_async_commits(rt);
+    if (rt.concurrent && snapshots_can_be_fuzzy(rt) && !log_broken(rt.log)) {
         ty_status status = start(rt, s, 0, epoch, is_fuzzy::yes);
         if (!status || (status != TY_E_SPACE && !log_broken(rt.log)))
             return status;
@@ -216,7 +216,7 @@ ty_status wait_for(txn_runtime &rt, uint64_t epoch) {
 // With the reader-writer lock held: once a snapshot is durable, evicts private copies that it needed. On a failure they
 // stay.
 void evict_copies(txn_runtime &rt) {
-    if (rt.others && !rt.snapshots->memory.may_exceed())
+    if (rt.concurrent && !rt.snapshots->memory.may_exceed())
         return; // no thread is stopped for that
     others_stopped stopped(rt);
     reservations_lock(rt);
@@ -241,7 +241,7 @@ ty_status snapshots_take(txn_runtime &rt, bool rwlock_held) {
     }
     if (epoch && !rwlock_held)
         (void)wait_for(rt, epoch); // its failure is reported to the threads that wait for it
-    log_grouped(rt);               // so that there is little left to write once the reader-writer lock is held
+    flush_async_commits(rt);       // so that there is little left to write once the reader-writer lock is held
     if (!rwlock_held)
         rt.rwlock.lock_shared();
     ty_status status = TY_OK;
@@ -379,7 +379,7 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return status;
     if (must_not_wait())
         return refuse_in_body("start a snapshot");
-    log_grouped(*rt);
+    flush_async_commits(*rt);
     if (fault("snapshot_amid_a_transaction"))
         return start_asked(*rt, *rt->snapshots, epoch);
     rwlock_as_reader rwlock(*rt);

@@ -97,55 +97,8 @@ ty_status busy() {
         .remedy("try again, or leave no_wait out");
 }
 
-size_t head_bound(const ty_txn *txn) {
-    return txn->description != nullptr ? record_prepared_bound(txn->description_bytes) : 0;
-}
-
-// Writes what precedes a record's parts, if the transaction is being prepared.
-size_t put_head(const ty_txn *txn, uint8_t *place) {
-    return txn->description != nullptr ? record_put_prepared(txn->description, txn->description_bytes, place) : 0;
-}
-
-// Encodes the whole record; 0: nothing has changed.
-size_t encode(const ty_txn *txn, const record_part &part, uint8_t *place) {
-    const size_t head = put_head(txn, place), before = txn->parts.count;
-    if (before != 0)
-        memcpy(place + head, txn->parts.begin(), before);
-    return head + before + record_encode(part, before == 0, place + head + before);
-}
-
-// Encodes the part and those before it directly into the log; *lsn is 0 if nothing has changed.
-ty_status append_in_place(ty_txn *txn, const record_part &part, size_t bound, uint64_t *lsn) {
-    taiyen::log *log = txn->rt->log;
-    uint8_t *place;
-    if (ty_status status = log_append_begin(log, bound, &place))
-        return status;
-    size_t bytes = encode(txn, part, place);
-    *lsn = log_append_end(log, bytes);
-    if (bytes == 0)
-        *lsn = 0;
-    txn->rt->metrics.record_bytes.add(bytes);
-    return TY_OK;
-}
-
-// Most of what is declared may not have changed: a record that could be too long is first encoded in memory of its own.
-ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uint64_t *lsn) {
-    taiyen::log *log = txn->rt->log;
-    if (ty_status status = txn->encoded.provide(bound))
-        return status;
-    uint8_t *record = txn->encoded.as<uint8_t>();
-    size_t bytes = encode(txn, part, record);
-    *lsn = 0;
-    uint8_t *place;
-    ty_status status = TY_OK;
-    if (bytes != 0 && (status = log_append_begin(log, bytes, &place)) == TY_OK) {
-        memcpy(place, record, bytes);
-        *lsn = log_append_end(log, bytes);
-        txn->rt->metrics.record_bytes.add(bytes);
-    }
-    if (bound > kept_bytes)
-        txn->encoded.trim(kept_bytes);
-    return status;
+record_beginning beginning_of(const ty_txn *txn) {
+    return {txn->description, txn->description_bytes, txn->parts.begin(), txn->parts.count};
 }
 
 // A snapshot holds the transaction in place of a record. X6: a commit that fails leaves everything as it was.
@@ -164,67 +117,77 @@ bool nothing_done(const ty_txn *txn) {
            !(txn->tracked && write_faults_has_before_images(*txn->rt));
 }
 
-// Most transactions declared a few words and did nothing else: they need no part.
-bool is_few_words(ty_txn *txn, size_t *entries) {
-    return txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure && txn->parts.count == 0 &&
-           !txn->tracked && txn->ranges.changed_words(&txn->changed, entries);
-}
-
-ty_status append_words(ty_txn *txn, uint64_t *lsn) {
-    taiyen::log *log = txn->rt->log;
-    uint8_t *place;
-    *lsn = 0;
-    if (txn->changed.count == 0 && txn->description == nullptr)
+// What the record's last part has. Most transactions declared a few words and did nothing else.
+ty_status collect(ty_txn *txn, record_part *part, size_t *entries) {
+    if (txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure && txn->parts.count == 0 &&
+        !txn->tracked && txn->ranges.changed_words(&txn->changed, entries)) {
+        *part = {nullptr, 0, nullptr, 0, &txn->changed};
         return TY_OK;
-    if (ty_status status = log_append_begin(log, head_bound(txn) + record_words_bound(txn->changed.count), &place))
-        return status;
-    size_t bytes = put_head(txn, place);
-    if (txn->changed.count != 0)
-        bytes += record_encode_words(txn->changed, place + bytes);
-    *lsn = log_append_end(log, bytes);
-    txn->rt->metrics.record_bytes.add(bytes);
-    return TY_OK;
+    }
+    ty_status status = part_collect(txn, true, part);
+    *entries = status ? 0 : part->range_count + part->operation_count;
+    return status;
 }
 
-ty_status append_part(ty_txn *txn, uint64_t *lsn, size_t *entries) {
-    record_part part;
-    if (ty_status status = part_collect(txn, true, &part))
+ty_status append_copy(taiyen::log *log, const uint8_t *record, size_t bytes, uint64_t *lsn) {
+    uint8_t *place;
+    if (ty_status status = log_append_begin(log, bytes, &place))
         return status;
-    *entries = part.range_count + part.operation_count;
-    size_t bound = head_bound(txn) + txn->parts.count + record_bound(part);
-    bool long_record = bound > log_record_max(txn->rt->log);
-    return long_record ? append_encoded(txn, part, bound, lsn) : append_in_place(txn, part, bound, lsn);
+    memcpy(place, record, bytes);
+    *lsn = log_append_end(log, bytes);
+    return TY_OK;
 }
 
 } // namespace
 
 ty_status transaction_append(ty_txn *txn, uint64_t *lsn) {
+    taiyen::log *log = txn->rt->log;
+    record_part part{};
     size_t entries;
-    ty_status status = is_few_words(txn, &entries) ? append_words(txn, lsn) : append_part(txn, lsn, &entries);
-    if (status == TY_OK && *lsn != 0)
+    *lsn = 0;
+    if (ty_status status = collect(txn, &part, &entries))
+        return status;
+    const record_beginning before = beginning_of(txn);
+    if (part.words && part.words->count == 0 && before.bound() == 0)
+        return TY_OK;
+    // Most of what is declared may not have changed: a record that could be too long is first encoded in memory of its
+    // own.
+    const size_t bound = before.bound() + record_bound(part);
+    const bool may_be_too_long = bound > log_record_max(log);
+    uint8_t *place;
+    if (ty_status status = may_be_too_long ? txn->encoded.provide(bound) : log_append_begin(log, bound, &place))
+        return status;
+    if (may_be_too_long)
+        place = txn->encoded.as<uint8_t>();
+    const size_t bytes = record_encode_whole(before, part, place);
+    ty_status status = TY_OK;
+    if (!may_be_too_long) {
+        const uint64_t appended = log_append_end(log, bytes);
+        *lsn = bytes != 0 ? appended : 0;
+    } else {
+        status = bytes != 0 ? append_copy(log, place, bytes, lsn) : TY_OK;
+        if (bound > kept_bytes)
+            txn->encoded.trim(kept_bytes);
+    }
+    if (*lsn != 0) {
+        txn->rt->metrics.record_bytes.add(bytes);
         txn->rt->metrics.entries.add(entries);
+    }
     return status;
 }
 
 ty_status transaction_encode(ty_txn *txn, const uint8_t **bytes, size_t *size) {
     record_part part{};
-    size_t entries = 0, bound = 0;
-    const bool words = is_few_words(txn, &entries);
-    if (words)
-        bound = record_words_bound(txn->changed.count);
-    else if (ty_status status = part_collect(txn, true, &part))
+    size_t entries;
+    if (ty_status status = collect(txn, &part, &entries))
         return status;
-    else
-        bound = txn->parts.count + record_bound(part);
-    if (ty_status status = txn->encoded.provide(bound))
+    const record_beginning before = beginning_of(txn);
+    if (ty_status status = txn->encoded.provide(before.bound() + record_bound(part)))
         return status;
     auto *record = txn->encoded.as<uint8_t>();
     *bytes = record;
-    if (words)
-        *size = txn->changed.count != 0 ? record_encode_words(txn->changed, record) : 0;
-    else
-        *size = encode(txn, part, record);
-    txn->rt->metrics.entries.add(words ? entries : part.range_count + part.operation_count);
+    *size = record_encode_whole(before, part, record);
+    txn->rt->metrics.entries.add(entries);
     return TY_OK;
 }
 
@@ -247,7 +210,7 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
 }
 
 // X1: a record is appended only with the reader-writer lock held.
-ty_status commit_unstable(ty_txn *txn, committed *done) {
+ty_status commit_in_memory(ty_txn *txn, committed *done) {
     if (ty_status status = refuse_forked(*txn->rt, "commit")) // the log's file is the parent's, too
         return status;
     if (ty_status status = take_prepared(txn, "commit"))
@@ -269,9 +232,9 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
 } // namespace
 
 ty_status refuse_within(const txn_runtime &rt, const char *call) {
-    if (rt.others == nullptr)
+    if (rt.concurrent == nullptr)
         return TY_OK;
-    if (rt.others->in_one(*rt.others))
+    if (rt.concurrent->in_one(*rt.concurrent))
         return failure(TY_E_ARGUMENT, "%s: this thread is in a body of ty_atomically on the heap", call)
             .remedy("return from the body first");
     return must_not_wait() ? refuse_in_body(call) : TY_OK; // X31: that lets bodies of other threads end
@@ -287,6 +250,19 @@ ty_status not_in_transaction(const ty_txn *txn, const char *call) {
         .remedy("use a transaction only in the thread that began it");
 }
 
+namespace {
+
+struct arenas {
+    arena *all[14];
+};
+arenas arenas_of(ty_txn &txn) {
+    return {{&txn.blocks.memory, &txn.roots.memory, &txn.rollbacks.memory, &txn.payloads.memory, &txn.objects.memory,
+             &txn.parts.memory, &txn.words.memory, &txn.operations.memory, &txn.overlays.memory, &txn.found.memory,
+             &txn.encoded, &txn.to_read.memory, &txn.rolled_back.memory, &txn.reported_variables.memory}};
+}
+
+} // namespace
+
 ty_status transaction_create(txn_runtime &rt) {
     void *memory;
     if (ty_status status = os::map_memory(sizeof(ty_txn), os::memory_hint::none, &memory))
@@ -297,21 +273,7 @@ ty_status transaction_create(txn_runtime &rt) {
     ty_status status = txn->ranges.create(rt.base, words);
     if (status == TY_OK)
         status = txn->block_numbers.create(words);
-    arena *arenas[] = {&txn->blocks.memory,
-                       &txn->roots.memory,
-                       &txn->rollbacks.memory,
-                       &txn->payloads.memory,
-                       &txn->objects.memory,
-                       &txn->parts.memory,
-                       &txn->words.memory,
-                       &txn->operations.memory,
-                       &txn->overlays.memory,
-                       &txn->found.memory,
-                       &txn->encoded,
-                       &txn->to_read.memory,
-                       &txn->rolled_back.memory,
-                       &txn->reported_variables.memory};
-    for (arena *each : arenas)
+    for (arena *each : arenas_of(*txn).all)
         if (status == TY_OK)
             status = each->create(size_t{16} << 30);
     if (status == TY_OK)
@@ -327,21 +289,7 @@ void transaction_destroy(txn_runtime &rt) {
         return;
     write_faults_destroy(rt);
     objects_destroy(rt);
-    arena *arenas[] = {&txn->blocks.memory,
-                       &txn->roots.memory,
-                       &txn->rollbacks.memory,
-                       &txn->payloads.memory,
-                       &txn->objects.memory,
-                       &txn->parts.memory,
-                       &txn->words.memory,
-                       &txn->operations.memory,
-                       &txn->overlays.memory,
-                       &txn->found.memory,
-                       &txn->encoded,
-                       &txn->to_read.memory,
-                       &txn->rolled_back.memory,
-                       &txn->reported_variables.memory};
-    for (arena *each : arenas)
+    for (arena *each : arenas_of(*txn).all)
         each->destroy();
     txn->block_numbers.destroy();
     txn->ranges.destroy();
@@ -504,7 +452,7 @@ bool txn_is_empty(const ty_txn *txn) {
 ty_status txn_commit_async(ty_txn *txn, uint64_t *lsn) {
     committed done;
     commit_watch watch(&txn->rt->times, commit_timed::asynchronous, txn->rt->metrics.transactions.get());
-    if (ty_status status = commit_unstable(txn, &done))
+    if (ty_status status = commit_in_memory(txn, &done))
         return status;
     watch.end();
     if (lsn != nullptr)
@@ -516,7 +464,7 @@ ty_status txn_commit(ty_txn *txn) {
     committed done;
     txn_runtime &rt = *txn->rt;
     commit_watch watch(&rt.times, commit_timed::durable, 0);
-    if (ty_status status = commit_unstable(txn, &done))
+    if (ty_status status = commit_in_memory(txn, &done))
         return status;
     if (!done.by_snapshot)
         if (ty_status status = make_durable(rt, done.lsn))
@@ -556,8 +504,8 @@ ty_status txn_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable) {
     if (ty_status status = refuse_forked(*rt, call)) // a wait would write to the parent's log
         return status;
     uint64_t last = txn_last(*rt);
-    if (lsn > last && rt->others != nullptr && !rt->others->in_one(*rt->others))
-        last = rt->others->newest_commit(*rt->others);
+    if (lsn > last && rt->concurrent != nullptr && !rt->concurrent->in_one(*rt->concurrent))
+        last = rt->concurrent->newest_commit(*rt->concurrent);
     if (lsn > last)
         return failure(TY_E_ARGUMENT, "%s: none has the number %llu yet", call, static_cast<unsigned long long>(lsn))
             .remedy("hand in what ty_commit_async gave; the last one is %llu", static_cast<unsigned long long>(last));
@@ -595,8 +543,8 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     stats->durable_lsn = log_durable(rt->log);
     stats->reserved_blocks = reserved_count(*rt);
     snapshots_add_stats(*rt, stats);
-    if (rt->others != nullptr)
-        rt->others->add_stats(*rt->others, stats);
+    if (rt->concurrent != nullptr)
+        rt->concurrent->add_stats(*rt->concurrent, stats);
     return TY_OK;
 }
 

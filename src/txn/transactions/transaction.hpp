@@ -220,7 +220,7 @@ ty_status memory_rollback(ty_txn *txn);
 ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *block);
 // Finds a live block of the program's: its bytes, and whether it is an extent. Atomic: threads that reserve, cancel or
 // free later would change both answers.
-ty_status find_unreserved(txn_runtime &rt, const char *call, const void *block, size_t *bytes, bool *run);
+ty_status find_unreserved(txn_runtime &rt, const char *call, const void *block, size_t *bytes, bool *is_extent);
 // Publishes all count blocks or, on a failure, none; their sizes in words go to the touched blocks.
 ty_status reserved_take(txn_runtime &rt, void *const *blocks, size_t count);
 // Reserves the block again, with this many words: the part by which the transaction made it grow is released.
@@ -246,6 +246,9 @@ ty_status reserved_list_kept(txn_runtime &rt, ty_status (*visit)(void *context, 
                              void *context);          // under the lock
 void reserved_let_go(txn_runtime &rt, uint64_t word); // frees it if it was listed
 uint64_t reserved_count(const txn_runtime &rt);
+
+// ---- reservations.cpp
+
 // Whether the block is reserved, published by the transaction, or the library's own. Takes the lock, so not called in a
 // fault handler, which uses guarded_page::reserved.
 bool reserved_any(const txn_runtime &rt, uint64_t word);

@@ -36,27 +36,27 @@ struct alignas(64) txn_metrics {
 };
 
 // The transactions of many threads on a concurrent heap, as ty_begin and snapshots see them (part concurrent).
-struct other_writers {
+struct atomic_transactions {
     // From stop to go_on none runs, and none begins. The threads that stop them are counted.
-    void (*stop)(other_writers &others);
-    void (*go_on)(other_writers &others);
+    void (*stop)(atomic_transactions &transactions);
+    void (*go_on)(atomic_transactions &transactions);
     // Whether the calling thread has one under way: it must not stop them.
-    bool (*in_one)(other_writers &others);
+    bool (*in_one)(atomic_transactions &transactions);
     // The LSN of the newest commit, once it and all commits before it are in the log. Not called within one of them.
-    uint64_t (*newest_commit)(other_writers &others);
+    uint64_t (*newest_commit)(atomic_transactions &transactions);
     // begin_snapshot: before a snapshot's checkpoint LSN is taken. have_tables: when its tables are copied (X24);
     // between the two the lock of reservations is held. end_snapshot: when its pages are collected. If begin_snapshot
     // fails, nothing has to be ended.
-    ty_status (*begin_snapshot)(other_writers &others);
-    void (*have_tables)(other_writers &others);
-    void (*end_snapshot)(other_writers &others);
+    ty_status (*begin_snapshot)(atomic_transactions &transactions);
+    void (*have_tables)(atomic_transactions &transactions);
+    void (*end_snapshot)(atomic_transactions &transactions);
     // With none under way: releases the blocks that they have freed. TY_E_BUSY: one is under way.
-    ty_status (*finish)(other_writers &others);
+    ty_status (*finish)(atomic_transactions &transactions);
     // The same while they are stopped, with the reader-writer lock held: for a thread that has no room. False: there
     // was nothing to release.
-    bool (*give_back)(other_writers &others);
+    bool (*give_back)(atomic_transactions &transactions);
     // Adds what they have committed.
-    void (*add_stats)(other_writers &others, ty_txn_stats *stats);
+    void (*add_stats)(atomic_transactions &transactions, ty_txn_stats *stats);
 };
 
 struct txn_runtime : thread_end_watcher {
@@ -87,11 +87,11 @@ struct txn_runtime : thread_end_watcher {
     txn_metrics metrics;
     commit_times times;
 
-    struct reservations *reserved;             // reserve.cpp
+    struct reservations *reserved;             // reservations.cpp
     struct object_locks *objects;              // readers.cpp
     struct snapshot_service *snapshots;        // snapshots.cpp
     struct write_fault_tracking *write_faults; // write_faults.cpp; NULL until the first tracked transaction
-    other_writers *others;                     // NULL: the heap is not concurrent
+    atomic_transactions *concurrent;           // NULL: the heap is not concurrent
     std::atomic<bool> grouped;                 // transactions have ended that wait for one outcome (grouped.cpp)
 
     // For a heap that receives (recovery/receive.cpp): written with the reader-writer lock held.
@@ -149,17 +149,17 @@ void runtime_end(thread_end_watcher *watcher);
 
 // Between the two no transactions of other threads are under way.
 inline void stop_others(txn_runtime &rt) {
-    if (rt.others != nullptr)
-        rt.others->stop(*rt.others);
+    if (rt.concurrent != nullptr)
+        rt.concurrent->stop(*rt.concurrent);
 }
 inline void others_go_on(txn_runtime &rt) {
-    if (rt.others != nullptr)
-        rt.others->go_on(*rt.others);
+    if (rt.concurrent != nullptr)
+        rt.concurrent->go_on(*rt.concurrent);
 }
 // A thread within a transaction of a concurrent heap would wait for itself. call completes "cannot ...".
 ty_status refuse_within(const txn_runtime &rt, const char *call);
 
-// ---- reserve.cpp
+// ---- reservations.cpp
 ty_status reservations_create(txn_runtime &rt);
 void reservations_destroy(txn_runtime &rt);
 // At open, before the replay: frees what the snapshot lists as reserved, and empties the list (X3: reserved blocks are

@@ -30,7 +30,7 @@ class heap_cached : public testing::Test {
 protected:
     heap_cached() {
         wrong_blocks.clear();
-        EXPECT_EQ(hold_blocks(memory.heap, note_wrong_free), TY_OK) << ty_error_text();
+        EXPECT_EQ(use_magazines(memory.heap, note_wrong_free), TY_OK) << ty_error_text();
     }
 
     char *allocate(size_t size) {
@@ -102,7 +102,7 @@ TEST_F(heap_cached, no_block_is_given_to_two) {
 class heap_cached_stacks : public heap_cached {
 protected:
     size_t room(size_t bytes) const {
-        const magazine &held = holding_cache->cached[memory.heap->class_of[bytes / 8]];
+        const magazine &held = magazine_cache->cached[memory.heap->class_of[bytes / 8]];
         return static_cast<size_t>(held.end - held.bottom) - 1;
     }
     void loop(size_t bytes, size_t count) {
@@ -717,7 +717,7 @@ TEST_F(heap_cached, threads_that_end_while_others_free) {
 
 TEST_F(heap_cached, one_heap_a_process) {
     memory_heap other(TY_CLASSES_DENSE);
-    EXPECT_EQ(hold_blocks(other.heap, note_wrong_free), TY_E_BUSY);
+    EXPECT_EQ(use_magazines(other.heap, note_wrong_free), TY_E_BUSY);
     void *block = heap_alloc(other.heap, 100);
     EXPECT_EQ(heap_free(block), TY_OK) << "it works as before";
     // A block of the one is no block of the other.

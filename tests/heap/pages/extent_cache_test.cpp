@@ -116,7 +116,7 @@ void race_frees(bool other_is_full) {
     };
     auto race = [&](bool allocates) {
         std::vector<char *> own;
-        for (uint32_t i = 0; i < kept_runs_max && other_is_full && !allocates; i++)
+        for (uint32_t i = 0; i < kept_extents_max && other_is_full && !allocates; i++)
             own.push_back(memory.alloc(run_bytes));
         for (char *each : own)
             ASSERT_EQ(heap_free(each), TY_OK);

@@ -26,7 +26,7 @@ protected:
             faults::remove(node);
     }
     ty_status add(faults::watch **made) {
-        return faults::add(faults::layer::tracker, memory.base, memory.bytes(), serve_nothing, nullptr, made);
+        return faults::watch_range(faults::layer::tracker, memory.base, memory.bytes(), serve_nothing, nullptr, made);
     }
     uint32_t inside() const { return static_cast<uint32_t>(node->inside.load()); }
 

@@ -557,7 +557,7 @@ TEST_F(fencing_test, what_was_acknowledged_is_remembered) {
     for (int n = 0; n < 3; ++n) {
         server.keep();
         work(path(0), 1);
-        standby::heap_memory memory(path(0), *server.open());
+        standby::fencing_state memory(path(0), *server.open());
         ASSERT_OK(memory.open(&open));
         ASSERT_OK(memory.read("look"));
         EXPECT_EQ(last, memory.known().lsn);
@@ -647,12 +647,12 @@ TEST_F(fencing_test, a_standby_of_two_moments) {
 // (ST22).
 TEST_F(fencing_test, two_processes_that_publish_one_heap) {
     first();
-    standby::heap_memory one(path(0), *server.open()), other(path(0), *server.open()), look(path(0), *server.open());
-    for (standby::heap_memory *each : {&one, &other, &look})
+    standby::fencing_state one(path(0), *server.open()), other(path(0), *server.open()), look(path(0), *server.open());
+    for (standby::fencing_state *each : {&one, &other, &look})
         ASSERT_OK(each->open(&open));
     ASSERT_OK(one.read("look"));
     ASSERT_OK(other.read("look"));
-    standby::term_memory late = one.known(), begun = late;
+    standby::fencing_record late = one.known(), begun = late;
     late.number += 5;
     begun.number += 2;
     ASSERT_OK(one.keep(begun));
@@ -694,7 +694,7 @@ TEST_F(fencing_test, notes_that_are_damaged) {
         if (n % 3 == 0) // a slot that was cut
             memset(wrong.data() + random() % 4 * 4096 + random() % 100, 0x5a, 200);
         ASSERT_EQ(ssize_t(notes_bytes), pwrite(fd, wrong.data(), notes_bytes, notes_at));
-        standby::heap_memory memory(path(0), *server.open());
+        standby::fencing_state memory(path(0), *server.open());
         ASSERT_OK(memory.open(&open));
         const ty_status status = memory.read("look");
         EXPECT_TRUE(status == TY_E_MISMATCH || status == TY_E_DAMAGED) << n << ": " << status;
@@ -711,10 +711,10 @@ TEST_F(fencing_test, notes_that_are_damaged) {
 // No reader takes a message of a higher one, so it would be the log's last.
 TEST_F(fencing_test, the_highest_term_that_there_can_be) {
     first();
-    standby::heap_memory memory(path(0), *server.open());
+    standby::fencing_state memory(path(0), *server.open());
     ASSERT_OK(memory.open(&open));
     ASSERT_OK(memory.read("look"));
-    standby::term_memory highest = memory.known();
+    standby::fencing_record highest = memory.known();
     highest.term = standby::counter_max;
     ASSERT_OK(memory.keep(highest));
     server.lose();

@@ -40,8 +40,8 @@ protected:
         base();
         ASSERT_LT(newest_base_begins() + 3, store.logs[TY_ENGINE_BASES].size());
     }
-    term_memory memory_of_primary() {
-        heap_memory memory(heap_path, *engine.table());
+    fencing_record memory_of_primary() {
+        fencing_state memory(heap_path, *engine.table());
         EXPECT_OK(memory.open(&source.options()));
         EXPECT_OK(memory.read("look"));
         return memory.known();
@@ -261,7 +261,7 @@ TEST_F(promotion_test, a_message_that_is_not_there_was_trimmed_only_with_all_bef
         publish_quietly(engine.table());
     }
     const message lost = message_in(messages()[messages().size() - 3]);
-    const term_memory memory = memory_of(lost.header, lost.at);
+    const fencing_record memory = fencing_record_of(lost.header, lost.at);
     const auto relation = [&] {
         records_end at;
         bool found = false;
@@ -432,11 +432,11 @@ TEST_F(promotion_test, killed_at_its_end_while_a_transaction_is_prepared) {
     standby.catch_up();
     EXPECT_TRUE(standby.report.promoting);
     {
-        heap_memory memory(folder.file("standby"), *engine.table());
+        fencing_state memory(folder.file("standby"), *engine.table());
         ASSERT_OK(memory.open(nullptr));
         ASSERT_OK(memory.read("look"));
         const message now = newest_counting();
-        ASSERT_OK(memory.keep(memory_of(now.header, now.at))); // as the end of a promotion does
+        ASSERT_OK(memory.keep(fencing_record_of(now.header, now.at))); // as the end of a promotion does
     }
     standby.discard();
     standby.open();

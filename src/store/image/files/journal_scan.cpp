@@ -91,7 +91,7 @@ bool continues(const chunk_header &header, const chunk_header &first, uint32_t i
 
 bool begins(const chunk_header &header, const expectation &expected) {
     return header_is_sound(header) && header.index == 0 && header.epoch == expected.epoch &&
-           (header.previous_nonce == expected.previous_nonce || fault("batch_of_another_line_accepted")) &&
+           (header.previous_nonce == expected.previous_nonce || fault("batch_of_another_history_accepted")) &&
            !memcmp(header.identity, expected.identity, sizeof header.identity);
 }
 
@@ -110,17 +110,12 @@ bool add_pages(const chunk_header &header, const char *pages, uint64_t offset, u
     return true;
 }
 
-// Reads the batch that may stand at `position`.
-ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_t size, const expectation &expected,
-                         io_buffer &buffer, candidate *result) {
-    batch *b = batch_create();
-    if (!b)
-        return TY_E_MEMORY;
-    b->epoch = expected.epoch;
-    b->start = position;
+// Reads chunks into the batch; result->found: it is whole.
+ty_status read_chunks(const storage_file &journal, uint64_t size, const expectation &expected, io_buffer &buffer,
+                      batch *b, candidate *result) {
     bool pages_whole = true;
     chunk_header first{};
-    uint64_t offset = position;
+    uint64_t offset = b->start;
     for (uint32_t index = 0;; ++index) {
         result->damage_offset = pages_whole ? offset : result->damage_offset;
         uint64_t readable = offset < size ? (size - offset) / page_bytes * page_bytes : 0;
@@ -129,22 +124,16 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
         if (readable < page_bytes)
             break;
         // Read the header alone first: usually there is no chunk, and the rest of the buffer stays untouched.
-        if (ty_status status = journal.read(offset, buffer.data(), page_bytes)) {
-            batch_destroy(b);
+        if (ty_status status = journal.read(offset, buffer.data(), page_bytes))
             return status;
-        }
         chunk_header header;
         memcpy(&header, buffer.data(), sizeof header);
-        if (is_other_version(header, expected)) {
-            batch_destroy(b);
+        if (is_other_version(header, expected))
             return refuse_version(journal, header, offset);
-        }
         if (index == 0 ? !begins(header, expected) : !continues(header, first, index))
             break;
-        if (ty_status status = check_counters(journal, header, offset)) {
-            batch_destroy(b);
+        if (ty_status status = check_counters(journal, header, offset))
             return status;
-        }
         if (index == 0) {
             first = header;
             result->started = true;
@@ -156,10 +145,8 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
         ty_status status = b->copies.reserve(header.count);
         if (!status)
             status = journal.read(offset + page_bytes, buffer.data() + page_bytes, header.count * page_bytes);
-        if (status) {
-            batch_destroy(b);
+        if (status)
             return status;
-        }
         pages_whole = pages_whole && add_pages(header, buffer.data() + page_bytes, offset + page_bytes,
                                                expected.page_limit, b, &result->damage_offset);
         offset += chunk_bytes(header.count);
@@ -173,8 +160,21 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
             break;
         }
     }
-    batch_destroy(b);
     return TY_OK;
+}
+
+// Reads the batch that may stand at `position`.
+ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_t size, const expectation &expected,
+                         io_buffer &buffer, candidate *result) {
+    batch *b = batch_create();
+    if (!b)
+        return TY_E_MEMORY;
+    b->epoch = expected.epoch;
+    b->start = position;
+    ty_status status = read_chunks(journal, size, expected, buffer, b, result);
+    if (!result->found)
+        batch_destroy(b);
+    return status;
 }
 
 // A chunk that contradicts the end of the chain: of a later epoch, or of another history of snapshots.
@@ -203,8 +203,8 @@ ty_status find_contradiction(const storage_file &journal, uint64_t place, uint64
                 return refuse_version(journal, header, at + i);
             if (!header_is_sound(header) || memcmp(header.identity, expected.identity, sizeof header.identity))
                 continue;
-            bool other_line = header.epoch == expected.epoch && header.previous_nonce != expected.previous_nonce;
-            if ((header.epoch > expected.epoch && !fault("damaged_batch_taken_for_the_end")) || other_line) {
+            bool other_history = header.epoch == expected.epoch && header.previous_nonce != expected.previous_nonce;
+            if ((header.epoch > expected.epoch && !fault("damaged_batch_taken_for_the_end")) || other_history) {
                 *found = {header.epoch, at + i};
                 return TY_OK;
             }
@@ -274,7 +274,7 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
                 return status;
             if (later.epoch && !c.started && later.offset == places[i])
                 return failure(TY_E_MISMATCH,
-                               "continue the image from epoch %llu: the journal has %llu, of another line",
+                               "continue the image from epoch %llu: the journal has %llu, of another history",
                                (unsigned long long)at.epoch, (unsigned long long)later.epoch)
                     .at(journal.path, later.offset)
                     .remedy("one of the two files is an older copy: restore both from copies made together");

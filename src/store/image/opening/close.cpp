@@ -228,7 +228,7 @@ void image_teardown(image *im) {
         im->paused.release();
         im->writer.ring.destroy();
         batch_destroy(im->writer.target);
-        im->unapplied.clear();
+        im->waiting.clear();
     }
     if (im->base)
         (void)im->backing.unmap(im->base, im->mapped_bytes);

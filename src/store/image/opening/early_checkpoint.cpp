@@ -25,7 +25,7 @@ ty_status checkpoint_early(image &im, image_opening &state) {
     state.checkpointed_batches = batches.count;
     state.checkpointed_pages = batches.pages();
     im.durable_epoch = batches.last->epoch;
-    im.unapplied = batches;
+    im.waiting = batches;
     batches = {};
     return checkpoint_batches(im); // I8: names the open first
 }

@@ -303,7 +303,7 @@ ty_status start_heap(image &im, image_opening &state) {
     if (ty_status status = begin_open(im, state))
         return status;
     os::lock_guard guard(im.work); // from here on the checkpointer owns the header
-    im.checkpoint_wanted = im.unapplied.first != nullptr;
+    im.checkpoint_wanted = im.waiting.first != nullptr;
     im.changed.notify_all();
     return TY_OK;
 }
@@ -408,7 +408,7 @@ void take_over_batches(image &im, image_opening &state) {
     const bool has_redo_points = header.log_streams && !fault("entries_where_the_redo_point_is");
     im.chunk_pages = has_redo_points ? chunk_pages_max_with_streams
                                      : chunk_pages_max; // I20: each chunk has room for the redo points
-    im.unapplied = state.journal.scan.batches;
+    im.waiting = state.journal.scan.batches;
     state.journal.scan.batches = {};
 }
 

@@ -45,7 +45,7 @@ ty_status allocate_journal(image &im, uint64_t end) {
 // Finds where a batch of so many bytes (0: unknown) may be written; false: nowhere before the journal is checkpointed
 // (I1: no waiting batch is overwritten). Under work.
 bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
-    const batch *oldest = im.unapplied.first;
+    const batch *oldest = im.waiting.first;
     if (!oldest) {
         *position = journal_front;
         return true;
@@ -84,7 +84,7 @@ void batch_durable(image &im) {
     batch *b = writer.target;
     b->end = writer.position;
     b->redo_point = im.durable_redo_point = writer.redo_point;
-    im.unapplied.append(b);
+    im.waiting.append(b);
     im.durable_epoch = b->epoch;
     im.durable_nonce = b->nonce;
     im.journal_end = b->end;

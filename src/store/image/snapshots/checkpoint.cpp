@@ -166,8 +166,8 @@ ty_status checkpoint_batches(image &im) {
     os::lock_guard guard(im.work);
     while (im.checkpointing)
         im.changed.wait(im.work);
-    const batch *first = im.unapplied.first;
-    const batch *last = im.unapplied.last;
+    const batch *first = im.waiting.first;
+    const batch *last = im.waiting.last;
     if (!first)
         return TY_OK;
     im.checkpointing = true;
@@ -180,8 +180,8 @@ ty_status checkpoint_batches(image &im) {
     im.checkpoint_error = error;
     if (!status || fault("batches_dropped_after_a_failed_checkpoint")) {
         uint64_t checkpointed = last->epoch;
-        while (im.unapplied.first && im.unapplied.first->epoch <= checkpointed)
-            im.unapplied.pop(); // I1: both headers durably say so
+        while (im.waiting.first && im.waiting.first->epoch <= checkpointed)
+            im.waiting.pop(); // I1: both headers durably say so
     }
     im.changed.notify_all();
     writer_trim(im); // likely a quiet moment
@@ -214,7 +214,7 @@ ty_status image_work(ty_heap *heap) {
     im.checkpoint_error.status = TY_OK;
     im.checkpoint_wanted = im.checkpoint_waited_for = true;
     im.changed.notify_all();
-    while (im.unapplied.first && !im.checkpoint_error.status)
+    while (im.waiting.first && !im.checkpoint_error.status)
         im.changed.wait(im.work);
     return im.checkpoint_error.status ? report_again(im.checkpoint_error) : TY_OK;
 }

@@ -272,7 +272,7 @@ void copies_evict(image &im, uint64_t written) {
     {
         os::lock_guard guard(im.work);
         // I14: the image does not hold what is in these batches.
-        if (im.unapplied.first && !fault("page_given_back_before_its_batch_is_checkpointed"))
+        if (im.waiting.first && !fault("page_given_back_before_its_batch_is_checkpointed"))
             return;
     }
     uint64_t wanted = std::min(excess_pages(im, written), std::max(private_copies::least_a_pause, 2 * written));

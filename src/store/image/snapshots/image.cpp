@@ -142,8 +142,8 @@ ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
     os::lock_guard guard(im.work);
     *stats = im.stats;
     stats->struct_size = struct_size;
-    stats->pending_batches = im.unapplied.count;
-    stats->pending_bytes = im.unapplied.bytes();
+    stats->pending_batches = im.waiting.count;
+    stats->pending_bytes = im.waiting.bytes();
     return TY_OK;
 }
 
@@ -169,7 +169,7 @@ void image_set_metrics(ty_heap *heap, metrics_page *metrics_page) {
 }
 
 os::mutex &image_code_record_lock(ty_heap *heap) {
-    return image_of(heap)->notes;
+    return image_of(heap)->code_record;
 }
 
 metrics_page *image_metrics(ty_heap *heap) {
@@ -184,7 +184,7 @@ namespace {
 ty_status evict_copies(image &im, uint64_t first, uint64_t count, size_t *released) {
     {
         os::lock_guard work_guard(im.work);
-        if (im.unapplied.first || (im.writer.open && !fault("purge_while_a_batch_is_open")))
+        if (im.waiting.first || (im.writer.open && !fault("purge_while_a_batch_is_open")))
             return TY_OK;
     }
     constexpr size_t capacity = 512;

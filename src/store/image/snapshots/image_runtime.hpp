@@ -56,7 +56,7 @@ struct image : heap_image {
     os::fork_guard fork;
     void *client;        // set by the layer above
     metrics_page *shown; // set by the API layer
-    os::mutex notes{os::lock_rank::notes};
+    os::mutex code_record{os::lock_rank::code_record};
     seqlock<sizeof(undo_metrics_of) / sizeof(uint64_t)>
         undo; // the upper layer's statistics, written by one thread at a time
 
@@ -79,7 +79,7 @@ struct image : heap_image {
     os::mutex work{os::lock_rank::journal};
     os::condition changed; // anything guarded by work
     batch_writer writer;   // from here: guarded by work
-    batch_list unapplied;
+    batch_list waiting;
     bool open_named; // I8: both headers of the image name it, too; a journal without it takes no batch
     uint64_t durable_epoch;
     uint64_t durable_nonce;

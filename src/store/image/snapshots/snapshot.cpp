@@ -52,7 +52,7 @@ ty_status write_batch(image &im, const page_list &list, const log_positions *las
 ty_status keep_journal_bounded(image &im) {
     {
         os::lock_guard guard(im.work);
-        if (im.unapplied.bytes() <= im.journal_limit_bytes)
+        if (im.waiting.bytes() <= im.journal_limit_bytes)
             return TY_OK;
     }
     return checkpoint_batches(im);
@@ -251,7 +251,7 @@ namespace {
 ty_status waiting_pages(const image &im, os::page_set &pages) {
     if (ty_status status = pages.create(im.mapped_bytes / page_bytes))
         return status;
-    for (const batch *b = im.unapplied.first; b; b = b->next)
+    for (const batch *b = im.waiting.first; b; b = b->next)
         for (size_t i = 0; i < b->copies.count(); ++i)
             pages.insert(b->copies[i].page);
     return TY_OK;

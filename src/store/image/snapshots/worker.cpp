@@ -26,7 +26,7 @@ void *worker_main(void *argument) {
             im.work.lock();
         } else if (im.checkpoint_wanted && !im.checkpointing) {
             im.checkpoint_wanted = false;
-            const bool may_wait = !im.checkpoint_waited_for && im.unapplied.bytes() < kept_bytes_max(im);
+            const bool may_wait = !im.checkpoint_waited_for && im.waiting.bytes() < kept_bytes_max(im);
             im.checkpoint_waited_for = false;
             im.work.unlock();
             if (!may_wait || im.backing.hold(false) != TY_E_BUSY) // a program that copies the files is left alone

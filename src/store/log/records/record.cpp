@@ -475,6 +475,8 @@ uint8_t *put_operation(uint8_t *at, const record_operation &operation, uint64_t 
 } // namespace
 
 size_t record_bound(const record_part &part) {
+    if (part.words)
+        return record_words_bound(part.words->count);
     constexpr size_t operation_bytes = 1 + 10 + 10; // with the longest varints
     constexpr size_t range_bytes = 10;              // the distance to it, and a little
     size_t bytes = 1 + 2 + scribble_bytes;          // where the part starts; the last item's head
@@ -492,6 +494,8 @@ size_t record_encode_words(record_words &words, uint8_t *out) {
 }
 
 size_t record_encode(const record_part &part, bool first, uint8_t *out) {
+    if (part.words)
+        return part.words->count ? record_encode_words(*part.words, out) : 0;
     encoder e;
     uint8_t *start = out;
     if (!first)
@@ -513,6 +517,22 @@ size_t record_put_prepared(const void *description, size_t bytes, uint8_t *out) 
     uint8_t *at = out;
     *at++ = operation_head(record_prepared);
     return static_cast<size_t>(put_bytes(at, description, static_cast<uint32_t>(bytes)) - out);
+}
+
+namespace {
+
+size_t put_beginning(const record_beginning &before, uint8_t *out) {
+    const size_t head = before.description ? record_put_prepared(before.description, before.description_bytes, out) : 0;
+    if (before.parts_bytes)
+        memcpy(out + head, before.parts, before.parts_bytes);
+    return head + before.parts_bytes;
+}
+
+} // namespace
+
+size_t record_encode_whole(const record_beginning &before, const record_part &part, uint8_t *out) {
+    const size_t bytes = put_beginning(before, out);
+    return bytes + record_encode(part, !before.parts_bytes, out + bytes);
 }
 
 void record_put_pending(uint8_t *out) {

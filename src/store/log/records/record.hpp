@@ -32,15 +32,6 @@ struct record_operation {
     uint32_t byte_count;
 };
 
-// A record is a sequence of parts in the order in which recovery replays them; each part is the operations, then the
-// words. A transaction without procedures has one part.
-struct record_part {
-    const record_operation *operations;
-    size_t operation_count;
-    const word_range *ranges; // in rising order, disjoint
-    size_t range_count;
-};
-
 // A few changed words, in rising order, for transactions that did nothing else.
 inline constexpr size_t record_words_max = 64;
 struct record_words {
@@ -49,6 +40,16 @@ struct record_words {
     uint64_t value[record_words_max];
     uint64_t difference[record_words_max]; // from the old value; not 0
     uint8_t mask[record_words_max];
+};
+
+// A record is a sequence of parts in the order in which recovery replays them; each part is the operations, then the
+// words. A transaction without procedures has one part.
+struct record_part {
+    const record_operation *operations;
+    size_t operation_count;
+    const word_range *ranges; // in rising order, disjoint
+    size_t range_count;
+    record_words *words = nullptr; // in place of all above
 };
 
 // Word numbers are below this, so that a distance fits in the 56 bits that the format has for it.
@@ -77,6 +78,20 @@ constexpr size_t record_prepared_bound(size_t description_bytes) {
     return 3 + description_bytes;
 }
 size_t record_put_prepared(const void *description, size_t bytes, uint8_t *out);
+
+// What a record has before its last part: the description, if the transaction is being prepared, and the parts that
+// procedures ended.
+struct record_beginning {
+    const void *description; // NULL: none
+    size_t description_bytes;
+    const uint8_t *parts;
+    size_t parts_bytes;
+
+    size_t bound() const { return (description ? record_prepared_bound(description_bytes) : 0) + parts_bytes; }
+};
+// Encodes a whole record; `out` has room for both bounds. 0: nothing has changed.
+size_t record_encode_whole(const record_beginning &before, const record_part &part, uint8_t *out);
+
 // Precedes the first part of a transaction that counts if the prepared one after it does.
 inline constexpr size_t record_pending_bytes = 1;
 void record_put_pending(uint8_t *out);

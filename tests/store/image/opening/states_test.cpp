@@ -151,7 +151,7 @@ TEST_F(states_test, what_an_open_reports_is_durable_after_a_failed_flush) {
         disk files;
         make(files);
         scribbler s(12);
-        for (uint64_t batches = n % 3; batches > 0; --batches) { // that lie before it, unapplied
+        for (uint64_t batches = n % 3; batches > 0; --batches) { // that lie before it, not checkpointed
             s.change(heap, 20);
             ASSERT_OK(ty_snapshot(heap));
         }

@@ -451,7 +451,7 @@ protected:
     void expect_batches_apart() {
         image &im = *image_of(heap);
         os::lock_guard guard(im.work);
-        for (const batch *one = im.unapplied.first; one; one = one->next)
+        for (const batch *one = im.waiting.first; one; one = one->next)
             for (const batch *other = one->next; other; other = other->next)
                 EXPECT_TRUE(one->end <= other->start || other->end <= one->start)
                     << one->start << " to " << one->end << ", " << other->start << " to " << other->end;
@@ -483,7 +483,7 @@ TEST_P(running_journal, a_batch_goes_where_it_fits) {
         ASSERT_OK(ty_root_set(heap, "words", words)); // a page of the tables
         ASSERT_OK(fuzzy_snapshot(heap, calls));
         expect_batches_apart();
-        (image_of(heap)->unapplied.last->start == journal_front ? fitted : did_not_fit) = true;
+        (image_of(heap)->waiting.last->start == journal_front ? fitted : did_not_fit) = true;
     }
     EXPECT_TRUE(fitted);
     EXPECT_TRUE(did_not_fit);

@@ -35,7 +35,8 @@ public:
     void go_on_from(uint64_t position) { position_ = position; }
 
 private:
-    // Frames are written in the order of their positions, but the ones in flight; they lie within a wrap.
+    // Frames are written in the order of their positions, but the ones in flight: one before the wrap may come after the
+    // first one behind it.
     void note(uint64_t offset, size_t bytes) {
         uint64_t place = offset - ring_.offset, end;
         {
@@ -43,6 +44,8 @@ private:
             uint64_t wrap = position_ / ring_.bytes * ring_.bytes;
             if (place + ring_.bytes / 2 < position_ - wrap)
                 wrap += ring_.bytes;
+            else if (wrap && place > position_ - wrap + ring_.bytes / 2)
+                wrap -= ring_.bytes;
             end = wrap + place + bytes;
             position_ = std::max(position_, end);
         }
