@@ -1,7 +1,7 @@
 // The commands of `taiyen`. Each returns the program's exit code.
 #pragma once
 
-#include "request.hpp"
+#include "arguments.hpp"
 
 #include <string>
 #include <taiyen/taiyen.h>
@@ -27,6 +27,8 @@ struct heap_files {
     ty_open_options options() const;
 };
 
+int run_help(const request &given);
+int run_version(const request &given);
 int info(const request &given);
 int stat_heaps(const request &given);
 int dump(const request &given);

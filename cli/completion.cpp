@@ -1,5 +1,4 @@
-// taiyen completion: completion files for shells, generated from the commands as CLI11 knows them.
-#include "command_line.hpp"
+// taiyen completion: completion files for shells, generated from the table of commands.
 #include "commands.hpp"
 #include "common/text.hpp"
 
@@ -13,47 +12,6 @@ namespace cli {
 
 namespace {
 
-struct known_option {
-    std::string name, letter, value, help; // value: its name; empty if it takes none
-    bool is_repeated;
-};
-struct known_command {
-    std::string name, summary;
-    std::vector<known_option> options;
-    bool has_operands;
-};
-
-void add_commands_of(const CLI::App &above, const std::string &words, std::vector<known_command> *all) {
-    for (const CLI::App *app : above.get_subcommands({})) {
-        add_commands_of(*app, words + app->get_name() + " ", all);
-        if (!app->get_subcommands({}).empty())
-            continue;
-        known_command one{words + app->get_name(), app->get_description(), {}, false};
-        for (const CLI::Option *each : app->get_options()) {
-            if (each->get_positional())
-                one.has_operands = true;
-            else if (each != app->get_help_ptr())
-                one.options.push_back({each->get_lnames().front(),
-                                       each->get_snames().empty() ? "" : each->get_snames().front(),
-                                       each->get_type_size() ? each->get_type_name() : "",
-                                       CLI::detail::find_and_replace(each->get_description(), "\n", " "),
-                                       each->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll});
-        }
-        all->push_back(one);
-    }
-}
-
-const std::vector<known_command> &commands() {
-    static const std::vector<known_command> all = [] {
-        const command_line line;
-        std::vector<known_command> found;
-        add_commands_of(line.app, "", &found);
-        found.push_back({"help", "the commands, or the help of one", {}, true});
-        return found;
-    }();
-    return all;
-}
-
 // Values of options that take one of a few words; "" for a path.
 const std::map<std::string, const char *> &known_values() {
     static const std::map<std::string, const char *> all{{"KIND", "archive snapshot transactional"},
@@ -61,15 +19,16 @@ const std::map<std::string, const char *> &known_values() {
                                                          {"TABLE", "cache-line dense"},
                                                          {"PATH", ""},
                                                          {"FILE", ""},
-                                                         {"PICTURE", ""}};
+                                                         {"PICTURE", ""},
+                                                         {"PAGE", ""}};
     return all;
 }
 
 // The first words of commands, each once, in the table's order; and the second words after a first one.
 std::vector<std::string> first_words() {
     std::vector<std::string> words;
-    for (const known_command &one : commands()) {
-        const std::string word = one.name.substr(0, one.name.find(' '));
+    for (const command &one : commands()) {
+        const std::string word = std::string(one.name).substr(0, std::string(one.name).find(' '));
         if (words.empty() || words.back() != word)
             words.push_back(word);
     }
@@ -77,9 +36,9 @@ std::vector<std::string> first_words() {
 }
 std::vector<std::string> second_words(const std::string &first) {
     std::vector<std::string> words;
-    for (const known_command &one : commands())
-        if (one.name.starts_with(first + " "))
-            words.push_back(one.name.substr(first.size() + 1));
+    for (const command &one : commands())
+        if (const std::string name = one.name; name.starts_with(first + " "))
+            words.push_back(name.substr(first.size() + 1));
     return words;
 }
 
@@ -90,21 +49,22 @@ std::string joined(const std::vector<std::string> &words) {
     return line;
 }
 
-bool takes_files(const known_command &one) {
-    return one.has_operands && one.name != "help" && one.name != "completion";
+bool takes_files(const command &one) {
+    return std::strpbrk(one.operands, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != nullptr && std::strcmp(one.name, "help") != 0 &&
+           std::strcmp(one.name, "completion") != 0;
 }
 
 // The words that an operand can be, if it is no file.
-std::string operand_words(const known_command &one) {
-    if (one.name == "help")
+std::string operand_words(const command &one) {
+    if (std::strcmp(one.name, "help") == 0)
         return joined(first_words());
-    return one.name == "completion" ? "bash zsh fish" : "";
+    return std::strcmp(one.name, "completion") == 0 ? "bash zsh fish" : "";
 }
 
-std::string options_of(const known_command &one) {
+std::string options_of(const command &one) {
     std::string line;
-    for (const known_option &each : one.options)
-        line += "--" + each.name + " ";
+    for (const option &each : one.options)
+        line += std::string("--") + each.name + " ";
     return line + "--help";
 }
 
@@ -143,23 +103,25 @@ void print_bash() {
                     first.c_str(), in_quotes(joined(seconds)).c_str(), first.c_str());
     }
     std::printf("    esac\n    case $name:$before in\n");
-    for (const known_command &one : commands())
-        for (const known_option &each : one.options) {
-            if (each.value.empty())
+    for (const command &one : commands())
+        for (const option &each : one.options) {
+            if (each.value == nullptr)
                 continue;
             const auto known = known_values().find(each.value);
-            const std::string letter = each.letter.empty() ? "" : "|'" + one.name + "':-" + each.letter;
-            std::printf("    '%s':--%s%s) ", one.name.c_str(), each.name.c_str(), letter.c_str());
+            const std::string letter = each.letter != 0 ? std::string("|'") + one.name + "':-" + each.letter : "";
             if (known == known_values().end())
-                std::printf("return ;;\n");
+                std::printf("    '%s':--%s%s) return ;;\n", one.name, each.name, letter.c_str());
             else if (*known->second == 0)
-                std::printf("compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
+                std::printf(
+                    "    '%s':--%s%s) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n",
+                    one.name, each.name, letter.c_str());
             else
-                std::printf("COMPREPLY=($(compgen -W '%s' -- \"$word\")); return ;;\n", known->second);
+                std::printf("    '%s':--%s%s) COMPREPLY=($(compgen -W '%s' -- \"$word\")); return ;;\n", one.name,
+                            each.name, letter.c_str(), known->second);
         }
     std::printf("    esac\n    case $name in\n");
-    for (const known_command &one : commands())
-        std::printf("    '%s') words='%s' values='%s' files=%s ;;\n", one.name.c_str(), options_of(one).c_str(),
+    for (const command &one : commands())
+        std::printf("    '%s') words='%s' values='%s' files=%s ;;\n", one.name, options_of(one).c_str(),
                     operand_words(one).c_str(), takes_files(one) ? "yes" : "");
     std::printf("    esac\n"
                 "    if [ \"${word#-}\" != \"$word\" ]; then\n"
@@ -182,15 +144,21 @@ std::string zsh_escaped(const std::string &text) {
     return line;
 }
 
-std::string zsh_option(const known_option &one) {
-    std::string line = "--" + one.name + (one.value.empty() ? "" : "=") + "[" + zsh_escaped(one.help) + "]";
-    if (one.value.empty())
+std::string zsh_option(const option &one) {
+    std::string line = std::string("--") + one.name + (one.value != nullptr ? "=" : "");
+    line += "[" + zsh_escaped(one.help) + "]";
+    if (one.value == nullptr)
         return in_quotes(line);
     const auto known = known_values().find(one.value);
-    line += ":" + one.value + ":";
+    line += std::string(":") + one.value + ":";
     if (known != known_values().end())
         line += *known->second == 0 ? "_files" : std::string("(") + known->second + ")";
-    return in_quotes((one.is_repeated ? "*" : "") + line);
+    if (one.letter != 0) {
+        const std::string letter = std::string("-") + one.letter, name = std::string("--") + one.name;
+        return in_quotes("(" + letter + " " + name + ")") + "{" + letter + "," + name + "=}" +
+               in_quotes(line.substr(line.find('[')));
+    }
+    return in_quotes((one.texts != nullptr ? "*" : "") + line);
 }
 
 void print_zsh() {
@@ -198,8 +166,8 @@ void print_zsh() {
                 "_taiyen() {\n    local name=$words[2]\n    local -a names\n"
                 "    if (( CURRENT == 2 )); then\n        names=(\n");
     std::string before;
-    for (const known_command &one : commands()) {
-        const std::string first = one.name.substr(0, one.name.find(' '));
+    for (const command &one : commands()) {
+        const std::string first = std::string(one.name).substr(0, std::string(one.name).find(' '));
         if (first != before)
             std::printf("            %s\n",
                         in_quotes(first + ":" + zsh_escaped(second_words(first).empty() ? one.summary : "its commands"))
@@ -216,9 +184,9 @@ void print_zsh() {
                         first.c_str(), joined(seconds).c_str(), first.c_str());
     }
     std::printf("    shift words\n    (( CURRENT-- ))\n    case $name in\n");
-    for (const known_command &one : commands()) {
+    for (const command &one : commands()) {
         std::printf("    %s)\n        _arguments", in_quotes(one.name).c_str());
-        for (const known_option &each : one.options)
+        for (const option &each : one.options)
             std::printf(" \\\n            %s", zsh_option(each).c_str());
         std::printf(" \\\n            '--help[this text]'");
         if (takes_files(one))
@@ -232,20 +200,21 @@ void print_zsh() {
 }
 
 // A condition for fish: the words begin with this command.
-std::string fish_condition(const known_command &one) {
-    const size_t space = one.name.find(' ');
+std::string fish_condition(const command &one) {
+    const std::string name = one.name;
+    const size_t space = name.find(' ');
     if (space == std::string::npos)
-        return "__fish_seen_subcommand_from " + one.name;
-    return "__fish_seen_subcommand_from " + one.name.substr(0, space) + "; and __fish_seen_subcommand_from " +
-           one.name.substr(space + 1);
+        return "__fish_seen_subcommand_from " + name;
+    return "__fish_seen_subcommand_from " + name.substr(0, space) + "; and __fish_seen_subcommand_from " +
+           name.substr(space + 1);
 }
 
 // CL8: completion has each command and option.
-void print_fish_option(const known_command &one, const known_option &each) {
-    std::printf("complete -c taiyen -n %s -l %s", in_quotes(fish_condition(one)).c_str(), each.name.c_str());
-    if (!each.letter.empty())
-        std::printf(" -s %s", each.letter.c_str());
-    if (!each.value.empty()) {
+void print_fish_option(const command &one, const option &each) {
+    std::printf("complete -c taiyen -n %s -l %s", in_quotes(fish_condition(one)).c_str(), each.name);
+    if (each.letter != 0)
+        std::printf(" -s %c", each.letter);
+    if (each.value != nullptr) {
         const auto known = known_values().find(each.value);
         if (known == known_values().end())
             std::printf(" -x");
@@ -268,16 +237,16 @@ void print_fish() {
                 "-a '%s'\n",
                 first.c_str(), first.c_str(), joined(seconds).c_str(), joined(seconds).c_str());
     }
-    for (const known_command &one : commands()) {
-        if (one.name.find(' ') == std::string::npos)
-            std::printf("complete -c taiyen -n '__fish_use_subcommand' -a %s -d %s\n", one.name.c_str(),
+    for (const command &one : commands()) {
+        if (std::strchr(one.name, ' ') == nullptr)
+            std::printf("complete -c taiyen -n '__fish_use_subcommand' -a %s -d %s\n", one.name,
                         in_quotes(one.summary).c_str());
         const std::string condition = in_quotes(fish_condition(one));
         if (takes_files(one))
             std::printf("complete -c taiyen -n %s -F\n", condition.c_str());
         else if (const std::string words = operand_words(one); !words.empty())
             std::printf("complete -c taiyen -n %s -a '%s'\n", condition.c_str(), words.c_str());
-        for (const known_option &each : one.options)
+        for (const option &each : one.options)
             print_fish_option(one, each);
     }
 }

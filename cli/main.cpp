@@ -1,5 +1,4 @@
 // taiyen: inspects heap files, checks them, draws them.
-#include "command_line.hpp"
 #include "commands.hpp"
 
 #include <cerrno>

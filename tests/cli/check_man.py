@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Goal: docs/man/taiyen.1 has each command and each option of the program, and none that it has not; nor has the table of
-commands in docs/reference.md. Method: hold both against what --help says of each command.
+"""Goal: docs/man/taiyen.1 has each command and each option of the program, and none that it has not, its synopsis by
+command; nor has the table of commands in docs/reference.md. Method: hold both against what --help says of each command.
 
     tests/cli/check_man.py TAIYEN
 """
@@ -13,34 +13,50 @@ import sys
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 
+FOR_ALL = {"--help", "--journal", "--log"}  # which the synopsis leaves out
+
+
 def walk(program):
-    """The commands, and their long options, as the help shows them."""
+    """The commands' long options, as the help shows them, by command."""
     def help_of(*words):
         return subprocess.run([program, "help", *words], check=True, capture_output=True, text=True).stdout
 
-    def listed(*words):
-        return re.findall(r"^  (\w+)", help_of(*words).partition("\nSubcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
+    listed = help_of().partition("\nCommands:\n")[2].partition("\n\n")[0]
+    commands = re.findall(r"^  (\w+(?: \w+)?)  ", listed, re.MULTILINE)
+    return {one: set(re.findall(r"^ +(?:-\w, )?(--\w[\w-]*)", help_of(*one.split()), re.MULTILINE)) for one in commands}
 
-    commands = [" ".join([one, *more]) for one in listed() for more in [[two] for two in listed(one)] or [[]]]
-    texts = [help_of()] + [help_of(*command.split()) for command in commands]
-    options = set(re.findall(r"^ +(?:-\w,)?(--\w[\w-]*)", "\n".join(texts), re.MULTILINE))
-    return set(commands) | {"help"}, options
+
+def synopsis(page):
+    """The same, as the manual page has them."""
+    found = {}
+    for block in page.partition(".Sh SYNOPSIS\n")[2].partition(".Sh ")[0].split(".Nm\n")[1:]:
+        command = re.match(r"\.Cm (.*)", block)
+        words = " ".join(re.findall(r"\bFl (.*)", block)).replace("| ", "")
+        found[command[1] if command else ""] = {
+            "--output" if name == "o" else "-" + name for name in re.findall(r"(?<!\S)(o|-[\w-]+)", words)}
+    return found
 
 
 def main():
-    commands, options = walk(sys.argv[1])
+    commands = walk(sys.argv[1])
+    options = set().union(*commands.values())
     page = (DOCS / "man" / "taiyen.1").read_text(encoding="utf-8")
     in_page = {"commands": set(re.findall(r"^\.It Cm (.*)$", page, re.MULTILINE)),
                "options": set("-" + name for line in re.findall(r"^\.It Fl (.*)$", page, re.MULTILINE)
                               for name in re.findall(r"(-[\w-]+)", line))}
     problems = 0
-    for what, there in (("commands", commands), ("options", options)):
+    in_synopsis = synopsis(page)
+    for command, there in commands.items():
+        for name in sorted((there - FOR_ALL) ^ in_synopsis.get(command, {"command"})):
+            problems += 1
+            print(f"{command}: {name}: not as in the synopsis of the manual page")
+    for what, there in (("commands", set(commands)), ("options", options)):
         for name in sorted(there ^ in_page[what]):
             problems += 1
             print(f"{name}: only in {'the program' if name in there else 'the manual page'}")
     table = re.findall(r"^\| `taiyen .*$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
     named = set(re.findall(r"`(--[a-z][a-z-]*)", "\n".join(table)))
-    for name in sorted(named - options):
+    for name in sorted(named - options - {"--version"}):
         problems += 1
         print(f"{name}: only in the reference")
     problems += not named

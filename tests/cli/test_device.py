@@ -127,7 +127,7 @@ class Device(CliTest):
             pass
         self.fails(2, "device", self.path("nowhere"), says=(self.path("nowhere"), "give a folder"))
         self.fails(2, "device", file, says=("give a folder",))
-        self.fails(2, "device", self.disk, self.disk, says=("not expected",))
+        self.fails(2, "device", self.disk, self.disk, says=("[DIR]",))
         for seconds in ("0", "3601", "soon", "-1"):
             self.fails(2, "device", f"--seconds={seconds}", self.disk, says=("--seconds", seconds))
         for size in ("1M", "much", "2000T"):

@@ -162,7 +162,7 @@ class Pack(CliTest):
         packed = self.path("packed")
         self.succeeds("pack", heap, packed)
         new = self.path("new.ty")
-        self.fails(2, "pack", heap, says=("PACKED is required",))
+        self.fails(2, "pack", heap, says=("needs FILE PACKED",))
         self.fails(2, "pack", "--codec", "rar", heap, new, says=("lz4, zstd or none",))
         self.fails(2, "pack", "--level", "x", heap, new, says=("whole number",))
         self.fails(2, "pack", "--level", "13", heap, new, says=("no such level",))

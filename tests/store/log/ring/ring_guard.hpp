@@ -35,8 +35,8 @@ public:
     void go_on_from(uint64_t position) { position_ = position; }
 
 private:
-    // Frames are written in the order of their positions, but the ones in flight: one before the wrap may come after the
-    // first one behind it.
+    // Frames are written in the order of their positions, but the ones in flight: one before the wrap may come after
+    // the first one behind it.
     void note(uint64_t offset, size_t bytes) {
         uint64_t place = offset - ring_.offset, end;
         {

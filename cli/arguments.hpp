@@ -1,4 +1,4 @@
-// What the words after `taiyen` ask for.
+// The words after `taiyen`: parsing and help are both driven by one table of commands and options.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 
 namespace cli {
 
+// What the words ask for.
 struct request {
     std::vector<std::string> paths; // of images
     std::string journal_path;
@@ -62,6 +63,42 @@ struct request {
     bool commit = false;
     bool roll_back = false;
     bool restored = false;
+    bool help = false;
 };
+
+struct option {
+    const char *name;  // without its dashes
+    char letter;       // its short form; 0: none
+    const char *value; // its value's name, for the help; NULL: it takes no value
+    const char *help;
+    bool request::*flag = nullptr;                      // for an option without a value
+    std::string request::*text = nullptr;               // for an option with a value
+    std::vector<std::string> request::*texts = nullptr; // for an option that may be repeated
+};
+
+struct command {
+    const char *name;     // one word, or two: "log stat"
+    const char *operands; // for the help: "FILE..."
+    size_t operands_min;
+    size_t operands_max;
+    const char *summary;
+    const char *details;
+    int (*run)(const request &given);
+    std::vector<option> options;
+};
+
+// In the order of the help.
+const std::vector<command> &commands();
+
+// Commands that this build lacks, and the package that it was built without.
+struct left_out {
+    const char *name;
+    const char *package;
+};
+const std::vector<left_out> &left_out_commands();
+
+// Parses the words and runs the command. Returns the program's exit code. The first error in the words is reported on
+// stderr.
+int run_words(std::vector<std::string> words);
 
 } // namespace cli
