@@ -11,8 +11,10 @@
 #include "tests/stats.hpp"
 
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <numeric>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -371,6 +373,64 @@ TEST(metrics_page, reports_private_memory) {
     EXPECT_GT(figures.copies_bytes, 0u);
     EXPECT_LT(figures.copies_bytes, figures.touched_bytes / 2);
     EXPECT_GT(figures.pages_evicted, 0u);
+}
+
+namespace {
+
+// Writes another look when the last page of the first one is read.
+struct amid_a_look {
+    static inline written_metrics *fake;
+    static inline char *page;
+
+    static void write_another(int, siginfo_t *fault, void *) {
+        if (fault->si_addr < page || fault->si_addr >= page + 4096)
+            abort();
+        mprotect(page, 4096, PROT_READ);
+        fake->write(2);
+    }
+};
+
+// Where else the same memory is mapped.
+char *mapped_again(const char *memory) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+        if (line.find("memfd:taiyen-") != std::string::npos)
+            if (char *at = reinterpret_cast<char *>(std::stoull(line, nullptr, 16));
+                at < memory || at >= memory + taiyen::metrics_bytes)
+                return at;
+    return nullptr;
+}
+
+} // namespace
+
+// BD1.
+TEST(metrics_page, a_look_amid_which_another_is_written_is_not_taken) {
+    folder files;
+    written_metrics fake(files.path("heap"));
+    fake.write(1);
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK);
+    char *mapped = mapped_again(reinterpret_cast<const char *>(&fake.shown()) - taiyen::metrics_request_bytes);
+    ASSERT_NE(mapped, nullptr);
+    amid_a_look::fake = &fake;
+    amid_a_look::page = mapped + taiyen::metrics_bytes - 4096;
+    struct sigaction act {
+    }, before{};
+    act.sa_sigaction = amid_a_look::write_another;
+    act.sa_flags = SA_SIGINFO;
+    ASSERT_EQ(sigaction(SIGSEGV, &act, &before), 0);
+    ASSERT_EQ(mprotect(amid_a_look::page, 4096, PROT_NONE), 0);
+    ty_metrics figures{};
+    figures.struct_size = sizeof figures;
+    ty_status status;
+    while ((status = ty_metrics_read(look.metrics_page, 0, &figures)) == TY_E_BUSY)
+        continue;
+    sigaction(SIGSEGV, &before, nullptr);
+    EXPECT_EQ(status, TY_OK);
+    EXPECT_EQ(figures.looks, 2u);
+    uint32_t dirty[TY_METRICS_CELLS];
+    ty_metrics_get_dirty(look.metrics_page, dirty);
+    EXPECT_EQ(dirty[TY_METRICS_CELLS - 1], 2u);
 }
 
 // BD1: who reads sees one look, whatever is written meanwhile. All figures of a look are the same number here.
