@@ -133,7 +133,7 @@ private:
         stats.struct_size = sizeof stats;
         must(ty_get_atomic_stats(heap_, &stats), "cannot get statistics");
         counts.conflicts = static_cast<double>(stats.conflicts_locked + stats.conflicts_changed +
-                                               stats.conflicts_alone + stats.conflicts_forgotten);
+                                               stats.conflicts_serial + stats.conflicts_evicted);
         counts.snapshot_wait_ms = static_cast<double>(stats.longest_snapshot_wait_ns) / 1e6;
     }
 

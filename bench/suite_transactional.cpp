@@ -178,7 +178,7 @@ const std::vector<std::pair<const char *, const char *>> churn_figures = {
     {"txn_bytes", "bytes"},
     {"flush_efficiency", "ratio"},
     {"forced_snapshots", "count"},
-    {"timed_snapshots", "count"},
+    {"automatic_snapshots", "count"},
     {"snapshot_bytes", "bytes"},
     {"dppl", "ratio"},
     {"entry_per_s", "1/s"},
@@ -237,8 +237,8 @@ std::vector<double> run_churn(session &session, bool durable) {
     remove_heap(tight);
 
     double sustained_bytes = static_cast<double>(end.record_bytes - start.record_bytes);
-    double snapshots = static_cast<double>(end.forced_snapshots + end.timed_snapshots - start.forced_snapshots -
-                                           start.timed_snapshots);
+    double snapshots = static_cast<double>(end.forced_snapshots + end.automatic_snapshots - start.forced_snapshots -
+                                           start.automatic_snapshots);
     double snapshot_bytes = static_cast<double>(end.snapshot_pages - start.snapshot_pages) * page_bytes;
     double dppl = snapshot_bytes / sustained_bytes;
     return {spent.entries,
@@ -247,7 +247,7 @@ std::vector<double> run_churn(session &session, bool durable) {
             record_bytes / spent.transactions,
             record_bytes / static_cast<double>(after.log_bytes - before.log_bytes),
             static_cast<double>(end.forced_snapshots - start.forced_snapshots),
-            static_cast<double>(end.timed_snapshots - start.timed_snapshots),
+            static_cast<double>(end.automatic_snapshots - start.automatic_snapshots),
             snapshots > 0 ? snapshot_bytes / snapshots : 0,
             dppl,
             rate(spent.entries, spent.entry_ns),

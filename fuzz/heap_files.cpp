@@ -271,7 +271,7 @@ os::sim_disk *make_disk(const file_set &files) {
         if (!content->present)
             continue;
         ty_file *handle = nullptr;
-        must(storage.open(storage.context, path, TY_OPEN_WRITE | TY_OPEN_CREATE, &handle), "create a file");
+        must(storage.open(storage.context, path, TY_FILE_WRITE | TY_FILE_CREATE, &handle), "create a file");
         for (auto &[offset, bytes] : content->blocks) {
             alignas(TY_STORAGE_BLOCK) block aligned = bytes;
             must(storage.write(storage.context, handle, offset, aligned.data(), aligned.size()), "write a file");

@@ -18,7 +18,7 @@ constexpr uint64_t step_bytes = 256 << 10;
 constexpr double alone_share = 1.0 / 3; // of the time; the rest is for both together
 
 // Shares of the space, which together fit: the image, the log, the journal, and a snapshot beyond its limit.
-constexpr uint64_t set_part = 8, log_part = 8, journal_part = 4;
+constexpr uint64_t set_part = 8, attached_log = 8, journal_part = 4;
 constexpr uint64_t commit_bytes_max = 1 << 20;
 constexpr uint64_t set_pages_default = 1 << 16; // at most: it also takes that much memory
 
@@ -44,7 +44,7 @@ public:
         options.mode = TY_CREATE_NEW;
         options.kind = TY_TRANSACTIONAL;
         options.limit_bytes = asked.set_pages * page_bytes + (64 << 20);
-        options.log_bytes = std::min(size_bytes / log_part, default_log_bytes);
+        options.log_bytes = std::min(size_bytes / attached_log, default_log_bytes);
         options.journal_limit_bytes = std::min(size_bytes / journal_part, default_journal_bytes);
         ty_heap *opened = nullptr;
         check(ty_open(path.c_str(), &options, &opened, nullptr));
@@ -176,7 +176,7 @@ bool read_load(const std::string &text, uint64_t size_bytes, load *asked) {
     sound = sound && count >= 2 && at > text.size() && set > 0 && set <= set_max && pages > 0 && pages <= set;
     *asked = {bytes, pages, set};
     if (sound && bytes >= pages &&
-        bytes <= std::min({pages * page_bytes, size_bytes / log_part / 16, commit_bytes_max}))
+        bytes <= std::min({pages * page_bytes, size_bytes / attached_log / 16, commit_bytes_max}))
         return true;
     return refuse_value("load", text,
                         "the bytes that a commit changes, up to 4,096 a page; in how many pages; and, if you want, out "

@@ -259,7 +259,7 @@ private:
     void scatter(cell &one, std::chrono::nanoseconds slot) {
         const ty_storage &storage = *ty_storage_default();
         ty_file *opened = nullptr;
-        if (storage.open(storage.context, files_[one.how]->path().c_str(), TY_OPEN_WRITE, &opened))
+        if (storage.open(storage.context, files_[one.how]->path().c_str(), TY_FILE_WRITE, &opened))
             throw last_refusal();
         const auto closing = [&storage](ty_file *file) { storage.close(storage.context, file); };
         const std::unique_ptr<ty_file, decltype(closing)> owner(opened, closing);

@@ -140,7 +140,7 @@ function fillCommits() {
   by("held").textContent = percent(live.used_log_bytes, live.size_log_bytes) +
     " is held by the transactions behind snapshot " + count(live.epoch) + ", and free when the next snapshot is durable" +
     (behind > 0 ? "; " + count(behind) + " transactions are not on the disk yet" : "") + "; snapshots because it was full: " +
-    count(live.forced_snapshots) + ", before that: " + count(live.timed_snapshots);
+    count(live.forced_snapshots) + ", before that: " + count(live.automatic_snapshots);
 }
 
 function fillSnapshots() {

@@ -23,7 +23,7 @@ const char *found_name(ty_recovery_state found) {
         return "crashed";
     case TY_RECOVERY_CRASHED_WRITING:
         return "crashed_writing";
-    case TY_RECOVERY_CRASHED_CHECKPOINTING:
+    case TY_RECOVERY_CRASHED_BATCHES:
         return "crashed_checkpointing";
     case TY_RECOVERY_IN_USE:
         return "in_use";
@@ -41,7 +41,7 @@ const char *found_words(const ty_info &info) {
         return "not: its process died, or the power failed, between snapshots";
     case TY_RECOVERY_CRASHED_WRITING:
         return "not: its process died, or the power failed, while a batch was being written";
-    case TY_RECOVERY_CRASHED_CHECKPOINTING:
+    case TY_RECOVERY_CRASHED_BATCHES:
         return "not: its process died, or the power failed, with batches left to checkpoint";
     case TY_RECOVERY_IN_USE:
         return "it is open for writing now";

@@ -168,7 +168,7 @@ void add_transactions(const live_metrics &live, json::document &one) {
     one["used_log_bytes"] = json::wide(now.used_log_bytes);
     one["size_log_bytes"] = json::wide(now.size_log_bytes);
     one["forced_snapshots"] = json::wide(now.forced_snapshots);
-    one["timed_snapshots"] = json::wide(now.timed_snapshots);
+    one["automatic_snapshots"] = json::wide(now.automatic_snapshots);
     one["lsn"] = json::wide(now.lsn);
     one["durable_lsn"] = json::wide(now.durable_lsn);
     one["reserved_blocks"] = json::wide(now.reserved_blocks);

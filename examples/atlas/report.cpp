@@ -26,7 +26,7 @@ void print_kills(const kill_result &kills) {
     row("kills", "%u of %u during a snapshot (%u of those snapshots were durable already)", kills.during_snapshot,
         kills.rounds, kills.found_new);
     row("found", "%u with a batch half written, %u with batches to checkpoint, %u clean, %u not opened yet",
-        kills.found[TY_RECOVERY_CRASHED_WRITING], kills.found[TY_RECOVERY_CRASHED_CHECKPOINTING],
+        kills.found[TY_RECOVERY_CRASHED_WRITING], kills.found[TY_RECOVERY_CRASHED_BATCHES],
         kills.found[TY_RECOVERY_CRASHED], kills.found[TY_RECOVERY_CLOSED] + kills.found[TY_RECOVERY_CLOSED_BATCHES]);
     row("proofs", "%u of %u: every record, pointer and block as acknowledged", kills.proven, kills.rounds);
 }

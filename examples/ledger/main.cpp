@@ -108,7 +108,7 @@ void measure_tellers(const demo_plan &plan, const std::string &path, unsigned th
     ty_atomic_stats stats{};
     stats.struct_size = sizeof stats;
     check(ty_get_atomic_stats(heap.get(), &stats));
-    const uint64_t conflicts = stats.conflicts_locked + stats.conflicts_changed + stats.conflicts_alone;
+    const uint64_t conflicts = stats.conflicts_locked + stats.conflicts_changed + stats.conflicts_serial;
     std::printf("  %2u tellers: %8s transactions/s, %.0f bytes of log each, %.4f conflicts\n", threads,
                 demo::with_commas(speed).c_str(), share(stats.record_bytes, stats.records),
                 share(conflicts, stats.commits));

@@ -16,10 +16,11 @@
  * What a body may do: load, store, allocate and free through its transaction; use memory of its own. It may be run many
  * times, so every other effect must be harmless when repeated; use ty_atomic_on_commit and ty_atomic_on_rollback for
  * the rest. It must not wait for another thread, nor call ty_begin, ty_read_begin, ty_snapshot, ty_close and the like
- * on the same heap, or on another concurrent one (TY_E_ARGUMENT). A block that it has allocated may be loaded and
- * stored plainly until the commit: there ty_atomic_store stores at once, and the last store of either kind counts.
- * While more than one thread uses the heap, all other memory of its blocks may only be loaded and stored through
- * transactions: plain stores are not seen by others and not logged; plain loads may see any mixture.
+ * on the same heap; ty_snapshot and ty_close are refused on any other transactional heap, too (TY_E_ARGUMENT). A block
+ * that it has allocated may be loaded and stored plainly until the commit: there ty_atomic_store stores at once, and
+ * the last store of either kind counts. While more than one thread uses the heap, all other memory of its blocks may
+ * only be loaded and stored through transactions: plain stores are not seen by others and not logged; plain loads may
+ * see any mixture.
  *
  * Publication and privatisation: what a thread has stored plainly to its own block is visible to every thread that
  * loads the pointer to it that the commit has stored. For the opposite direction a commit is not enough. After it has
@@ -31,9 +32,9 @@
  * Transactions on another concurrent heap within a body, in any order, are open nested: the inner one commits at once
  * and by itself, others see it, and it stays if the outer one is rolled back or run again; then it may run again, too.
  * It does not wait: if another thread has its heap to itself (8 conflicts, ty_begin, a read section, a log without
- * room), it is rolled back with TY_E_BUSY, and the outer ones are lost as by a conflict. The outermost one then waits
- * for that heap with nothing held, and runs again; after some time it gets all these heaps to itself. So no order of
- * heaps need be kept, and no thread starves. The same holds for ty_begin and read sections, within a body, on heaps
+ * room), it is rolled back with TY_E_BUSY, and the outer ones are aborted as by a conflict. The outermost one then
+ * waits for that heap with nothing held, and runs again; after some time it gets all these heaps to itself. So no order
+ * of heaps need be kept, and no thread starves. The same holds for ty_begin and read sections, within a body, on heaps
  * that are not concurrent. An inner transaction must not be irrevocable nor be in one that is, and it cannot wait for a
  * change (TY_E_ARGUMENT). A thread that has a transaction of ty_begin or a read section open, or is in an irrevocable
  * body, does wait for other heaps, as for a lock: keep an order among those only.
@@ -103,8 +104,8 @@ typedef ty_status ty_atomic_body(ty_atomic_txn *txn, void *context);
  * is (TY_E_ARGUMENT).
  * Errors besides the body's: TY_E_ARGUMENT (not a concurrent heap; this thread has a transaction of ty_begin or a read
  * section under way on it; the body waits without having loaded anything, or within a body on another heap), TY_E_BUSY
- * (only within a body on another heap: that one is lost, return from it; if result->committed is true, the commit was
- * not durable yet and its log has failed), TY_E_MEMORY, TY_E_FORKED, TY_E_PERMISSION (read-only); TY_E_SPACE and
+ * (only within a body on another heap: that one is aborted, return from it; if result->committed is true, the commit
+ * was not durable yet and its log has failed), TY_E_MEMORY, TY_E_FORKED, TY_E_PERMISSION (read-only); TY_E_SPACE and
  * TY_E_IO as for ty_commit: if result->committed is false, nothing has changed; if true, the commit is visible to
  * others and not durable yet. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_atomically(ty_heap *heap, const ty_atomic_options *options, ty_atomic_body *body,
@@ -170,20 +171,20 @@ TY_API TY_CHECKED ty_status ty_atomic_quiesce(ty_heap *heap);
 typedef struct ty_atomic_stats {
     size_t struct_size; /* sizeof(ty_atomic_stats), set by the caller */
     uint64_t commits;
-    uint64_t conflicts_locked;    /* on a word that another was committing to */
-    uint64_t conflicts_changed;   /* on a word that another had committed to */
-    uint64_t conflicts_alone;     /* another one ran while no other could commit */
-    uint64_t conflicts_forgotten; /* an old value was needed and not kept */
-    uint64_t alone;               /* transactions that ran while no other could commit */
-    uint64_t old_readers;         /* transactions that read old values */
-    uint64_t records;             /* of commits, in the log */
+    uint64_t conflicts_locked;  /* on a word that another was committing to */
+    uint64_t conflicts_changed; /* on a word that another had committed to */
+    uint64_t conflicts_serial;  /* another one ran while no other could commit */
+    uint64_t conflicts_evicted; /* an old value was needed and not kept */
+    uint64_t serial;            /* transactions that ran while no other could commit */
+    uint64_t old_readers;       /* transactions that read old values */
+    uint64_t records;           /* of commits, in the log */
     uint64_t record_bytes;
     uint64_t snapshot_waits;           /* of transactions that allocate or free, while a snapshot copied the heap's
                                           tables */
     uint64_t longest_snapshot_wait_ns; /* of these */
-    uint64_t conflicts_elsewhere;      /* lost because a transaction on another heap, within the body, would have had to
-                                          wait for another thread */
-    uint64_t restarts;                 /* by ty_atomic_restart */
+    uint64_t conflicts_other_heap; /* aborted because a transaction on another heap, within the body, would have had to
+                                     wait for another thread */
+    uint64_t restarts;             /* by ty_atomic_restart */
 } ty_atomic_stats;
 /* Statistics since the heap was created or opened. Errors: TY_E_ARGUMENT (not a concurrent heap). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_get_atomic_stats(ty_heap *heap, ty_atomic_stats *stats);

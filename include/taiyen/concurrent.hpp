@@ -84,7 +84,7 @@ private:
         throw exception(std::move(why));
 }
 
-// In a destructor that runs because of an exception, another one would end the program. The run stays lost.
+// In a destructor that runs because of an exception, another one would end the program. The run stays aborted.
 inline void fail(const ty_atomic_txn *txn, ty_status status) {
     if (status != TY_E_BUSY)
         throw exception(error::last());

@@ -8,8 +8,8 @@
  *   record     a transaction's entry in the log (bytes; ty_log_read decodes it).
  *   position   a place after one transaction and before the next. Plain bytes: it can be stored, sent, and used by any
  *              change feed of the same heap, in another process, later.
- *   base       the position of a durable snapshot: a copy of the heap's files with that epoch, and all records from
- *              there on, are the heap.
+ *   base       (base backup) the position of a durable snapshot: a copy of the heap's files with that epoch, and all
+ *              records from there on, are the heap.
  *   hash       of a record: 64-bit XXH3 over its LSN, its bytes and the hash of the record before it, seeded with
  *              the log's identity. A receiver proves by it that records are in order and that none is missing or
  *              changed (ty_feed_check); it is no protection against deliberate forgery.
@@ -27,7 +27,7 @@
  *
  * Cost: a call reads what was written since the position, up to twice, and flushes the log's file once if it found
  * something, unless the change feed has the open heap. Waiting costs nothing with the heap of this process, else a read
- * of a block of each log stream every few milliseconds.
+ * of two blocks of each log stream every few milliseconds.
  */
 #ifndef TAIYEN_FEED_H
 #define TAIYEN_FEED_H

@@ -116,12 +116,12 @@ typedef struct ty_in_doubt_txn {
     size_t description_bytes;
     bool durable; /* the prepared record is durable in this heap */
 } ty_in_doubt_txn;
-/* Returns the outcome. Called twice by ty_open, in its thread: first before anything is written to the log's ring, when
- * TY_OUTCOME_UNKNOWN leaves it as it is; then, with durable set, for the answer that counts. A coordinator that decides
- * only now, because this heap has the transaction, decides in the call with durable set. The heap cannot be used during
- * the call, other heaps can. An open for reading asks in the same way, and the answer takes effect in memory only. For
- * a copy of files in use (TY_OPEN_COPY) it is not called: a transaction of the program's own that is prepared and has
- * no outcome was not acknowledged, and is left out. *doubt is valid during the call. The callback must not throw. */
+/* Returns the outcome. ty_open calls it twice, in its own thread. First before anything is written to the log's ring:
+ * TY_OUTCOME_UNKNOWN then leaves it open. The second call, with doubt->durable set, is the one that counts: a
+ * coordinator that decides only because this heap has the transaction decides in it. An open for reading asks in the
+ * same way, and the answer takes effect in memory only. A copy of files in use (TY_OPEN_COPY) asks nothing: a
+ * transaction of the program's own that is prepared and has no outcome was not acknowledged, and is left out. During
+ * the call the heap cannot be used, other heaps can, and *doubt is valid. The callback must not throw. */
 typedef ty_outcome ty_outcome_callback(const ty_in_doubt_txn *doubt, void *context);
 
 typedef struct ty_open_options {
@@ -195,8 +195,8 @@ typedef enum ty_recovery_state {
     TY_RECOVERY_CLOSED_BATCHES = 2,  /* closed in order, with batches to checkpoint */
     TY_RECOVERY_CRASHED = 3,         /* its process died, or the power failed, between snapshots */
     TY_RECOVERY_CRASHED_WRITING = 4, /* the same, while a batch was being written: that batch is not part of the heap */
-    TY_RECOVERY_CRASHED_CHECKPOINTING = 5, /* the same, with batches not checkpointed or half checkpointed */
-    TY_RECOVERY_IN_USE = 6                 /* open for writing elsewhere; what TY_OPEN_COPY opened is a copy */
+    TY_RECOVERY_CRASHED_BATCHES = 5, /* the same, with batches not checkpointed or half checkpointed */
+    TY_RECOVERY_IN_USE = 6           /* open for writing elsewhere; what TY_OPEN_COPY opened is a copy */
 } ty_recovery_state;
 
 typedef struct ty_report {

@@ -173,8 +173,8 @@ TY_API TY_CHECKED ty_status ty_plugin_append_grouped(ty_heap *heap, const ty_plu
 /* Commits them: they are durably prepared, here and in all other participants. If the log cannot take the outcome, it
  * is broken. */
 TY_API void ty_plugin_commit_grouped(ty_heap *heap);
-/* Called when all that was appended has its outcome, except in a log that has failed: repairs that by a snapshot, which
- * holds what is committed, and nothing else. */
+/* For a heap whose log failed before it had the outcomes of all that was appended: takes a snapshot, which holds what
+ * is committed and nothing else, and lets the log continue after it. */
 TY_API TY_CHECKED ty_status ty_plugin_repair_grouped(ty_heap *heap);
 /* Releases the reader-writer lock. poisoned: memory may hold what is in no log, so the heap can only be discarded. */
 TY_API void ty_plugin_release_grouped(ty_heap *heap, bool poisoned);

@@ -4,7 +4,7 @@
  * Linux files; a program can wrap it or supply its own (encryption, another device, fault injection).
  *
  * Vocabulary: a *write* is unflushed until a *flush* of the same file has returned TY_OK: a power cut may lose, tear or
- * reorder unflushed writes. A change of names (open with TY_OPEN_CREATE, rename, remove) is unflushed until
+ * reorder unflushed writes. A change of names (open with TY_FILE_CREATE, rename, remove) is unflushed until
  * flush_directory has returned TY_OK for the path.
  *
  * Contract: every function returns a ty_status and sets the error detail on failure (implementations outside the
@@ -25,10 +25,10 @@ extern "C" {
 #define TY_STORAGE_BLOCK 4096u
 
 /* How to open a file. */
-#define TY_OPEN_WRITE 1u  /* for reading and writing; else for reading only */
-#define TY_OPEN_CREATE 2u /* create it; TY_E_EXISTS if it is there */
-#define TY_OPEN_PRIVATE                                                                                                \
-    4u /* with TY_OPEN_CREATE: accessible to its owner only, until protect grants more. Used only with storages        \
+#define TY_FILE_WRITE 1u  /* for reading and writing; else for reading only */
+#define TY_FILE_CREATE 2u /* create it; TY_E_EXISTS if it is there */
+#define TY_FILE_PRIVATE                                                                                                \
+    4u /* with TY_FILE_CREATE: accessible to its owner only, until protect grants more. Used only with storages        \
           that have protect */
 
 /* How to map a file. */

@@ -255,19 +255,19 @@ typedef struct ty_undeclared_write {
 } ty_undeclared_write;
 
 typedef struct ty_txn_stats {
-    size_t struct_size;        /* sizeof(ty_txn_stats), set by the caller */
-    uint64_t transactions;     /* committed since the heap was opened; only those that changed something */
-    uint64_t rollbacks;        /* of transactions begun by ty_begin; ty_get_atomic_stats has the others */
-    uint64_t entries;          /* ranges, operations and procedures of these transactions that reached a record */
-    uint64_t record_bytes;     /* of all records */
-    uint64_t log_bytes;        /* written to the sink, padding included */
-    uint64_t log_frames;       /* writes of the sink */
-    uint64_t used_log_bytes;   /* of the ring, now */
-    uint64_t size_log_bytes;   /* of the ring */
-    uint64_t forced_snapshots; /* because the log was full, an entry was too large, or a log write failed */
-    uint64_t timed_snapshots;  /* by the threshold of dirty pages or of used log, by time, or for lack of memory */
-    uint64_t snapshot_pages;   /* written by all of these */
-    uint64_t lsn;              /* of the last committed transaction */
+    size_t struct_size;           /* sizeof(ty_txn_stats), set by the caller */
+    uint64_t transactions;        /* committed since the heap was opened; only those that changed something */
+    uint64_t rollbacks;           /* of transactions begun by ty_begin; ty_get_atomic_stats has the others */
+    uint64_t entries;             /* ranges, operations and procedures of these transactions that reached a record */
+    uint64_t record_bytes;        /* of all records */
+    uint64_t log_bytes;           /* written to the sink, padding included */
+    uint64_t log_frames;          /* writes of the sink */
+    uint64_t used_log_bytes;      /* of the ring, now */
+    uint64_t size_log_bytes;      /* of the ring */
+    uint64_t forced_snapshots;    /* because the log was full, an entry was too large, or a log write failed */
+    uint64_t automatic_snapshots; /* by the threshold of dirty pages or of used log, by time, or for lack of memory */
+    uint64_t snapshot_pages;      /* written by all of these */
+    uint64_t lsn;                 /* of the last committed transaction */
     uint64_t durable_lsn;
     uint64_t replayed_transactions; /* by the open */
     uint64_t replayed_bytes;

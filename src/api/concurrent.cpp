@@ -164,7 +164,7 @@ ty_status ty_atomic_on_rollback(ty_atomic_txn *txn, void (*function)(void *conte
 ty_status ty_atomic_status(const ty_atomic_txn *txn) {
     if (ty_status status = check_txn(txn, "read a transaction's state"))
         return status;
-    return atomic_lost(txn);
+    return atomic_status(txn);
 }
 
 ty_atomic_txn *ty_current_atomic_txn(ty_heap *heap) {

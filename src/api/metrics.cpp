@@ -77,7 +77,7 @@ void look_at_transactions(metrics_page &b) {
     c.used_log_bytes = stats.used_log_bytes;
     c.size_log_bytes = stats.size_log_bytes;
     c.forced_snapshots = stats.forced_snapshots;
-    c.timed_snapshots = stats.timed_snapshots;
+    c.automatic_snapshots = stats.automatic_snapshots;
     c.lsn = stats.lsn;
     c.durable_lsn = stats.durable_lsn;
     c.reserved_blocks = stats.reserved_blocks;

@@ -68,7 +68,7 @@ struct metrics_content {
     uint64_t used_log_bytes;
     uint64_t size_log_bytes;
     uint64_t forced_snapshots;
-    uint64_t timed_snapshots;
+    uint64_t automatic_snapshots;
     uint64_t lsn;
     uint64_t durable_lsn;
     uint64_t reserved_blocks;

@@ -62,9 +62,9 @@ constexpr bool operator==(const stream_position &a, const stream_position &b) {
     return a.offset == b.offset && a.generation == b.generation && a.lsn == b.lsn;
 }
 
-// A position in a log, as a snapshot stores it: the snapshot holds the records with LSNs up to `lsn`, the checkpoint
-// LSN. All others lie after the positions in their log streams. Some of the former may, too: readers skip these. With
-// one log stream none do, and at[0].lsn is the LSN.
+// A position in a log, as a snapshot stores it (its redo point). The snapshot holds every record with an LSN up to
+// `lsn`, the snapshot LSN. Every record above it lies after the position in its log stream. With several log streams,
+// some records up to it also lie after it: readers skip them. With one, none do, and at[0].lsn is the LSN.
 struct log_positions {
     uint64_t lsn = 0;
     uint64_t count = 1; // of log streams

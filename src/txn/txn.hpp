@@ -72,7 +72,8 @@ uint64_t txn_recovered(ty_heap *heap);
 // TY_E_BUSY: it holds transactions after one that is missing.
 ty_status txn_copied(ty_heap *heap, snapshot_position *position);
 
-// ---- recovery/receive.cpp: a heap that applies the records of another heap's transactions, and takes no other writes
+// ---- recovery/apply_records.cpp: a heap that applies the records of another heap's transactions, and takes no other
+// writes
 
 // LK5: a record is applied only if it is the next one, and from the same heap as the first.
 // LK6: the heap's log and its snapshots hold whole records, in order.
@@ -264,7 +265,7 @@ void txn_commit_times(ty_heap *heap, uint64_t (&counts)[commit_ways][commit_buck
 ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_body *body, void *context,
                      ty_atomic_result *result);
 ty_atomic_txn *atomic_current(ty_heap *heap);
-ty_status atomic_lost(const ty_atomic_txn *txn);
+ty_status atomic_status(const ty_atomic_txn *txn);
 ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes);
 ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes);
 void atomic_prefetch(ty_atomic_txn *txn, const void *const *addresses, size_t count);

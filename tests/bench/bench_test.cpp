@@ -168,7 +168,7 @@ const expectation &expected(const std::string &suite) {
         {"transactional",
          {"churn", "sync", "entries-8", "restore-log", "restore-words", "restore-journal", "restore-clean"},
          {"entries", "transactions", "entries_per_txn", "txn_bytes", "flush_efficiency", "forced_snapshots",
-          "timed_snapshots", "snapshot_bytes", "dppl", "entry_per_s", "termination_per_s", "txn_per_s",
+          "automatic_snapshots", "snapshot_bytes", "dppl", "entry_per_s", "termination_per_s", "txn_per_s",
           "txn_bytes_per_s", "snapshot_bytes_per_s", "sustained_bytes_per_s", "predicted_bytes_per_s",
           "restored_bytes_per_s", "restored_bytes", "open_ms"},
          {"taiyen", "memcpy"}},

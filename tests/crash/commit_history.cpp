@@ -40,13 +40,13 @@ private:
 };
 
 std::string describe(const recorded_commit &commit) {
-    return "commit " + std::to_string(commit.ordinal) + (commit.vouched ? " (log stream)" : "") + " of thread " +
+    return "commit " + std::to_string(commit.ordinal) + (commit.independent ? " (log stream)" : "") + " of thread " +
            std::to_string(commit.thread) + ", lsn " + std::to_string(commit.lsn);
 }
 
 bool is_there(const commit_counters *counters, const recorded_commit &commit) {
     const commit_counters &of = counters[commit.thread];
-    return commit.ordinal <= (commit.vouched ? of.vouched : of.ordinary);
+    return commit.ordinal <= (commit.independent ? of.independent : of.ordinary);
 }
 
 finding compare_blocks(ty_heap *heap, const memory_model &model) {
@@ -84,10 +84,10 @@ void commit_history::begin(const effects &what, uint64_t event) {
     begun_ = event;
 }
 
-uint64_t commit_history::next_ordinal(unsigned thread, bool vouched) const {
+uint64_t commit_history::next_ordinal(unsigned thread, bool independent) const {
     uint64_t last = 0;
     for (const recorded_commit &each : commits_)
-        if (each.thread == thread && each.vouched == vouched)
+        if (each.thread == thread && each.independent == independent)
             last = std::max(last, each.ordinal);
     return last + 1;
 }
@@ -128,13 +128,14 @@ finding commit_history::choose(const commit_counters *counters, uint64_t event) 
     const recorded_commit *missing = nullptr; // the first
     for (const recorded_commit &each : commits_) {
         const bool there = is_there(counters, each);
-        if (there && !each.vouched && missing != nullptr)
+        if (there && !each.independent && missing != nullptr)
             return {verdict::inconsistent, describe(each) + " is there, and " + describe(*missing) + " is not"};
         missing = missing == nullptr && !there ? &each : missing;
     }
     for (unsigned thread = 0; thread < threads_max; ++thread)
-        for (bool vouched : {false, true})
-            if ((vouched ? counters[thread].vouched : counters[thread].ordinary) >= next_ordinal(thread, vouched))
+        for (bool independent : {false, true})
+            if ((independent ? counters[thread].independent : counters[thread].ordinary) >=
+                next_ordinal(thread, independent))
                 return {verdict::inconsistent, "thread " + std::to_string(thread) + " counts commits that never were"};
     commits_.erase(std::remove_if(commits_.begin(), commits_.end(),
                                   [&](const recorded_commit &each) { return !is_there(counters, each); }),

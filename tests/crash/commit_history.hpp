@@ -18,7 +18,7 @@ inline constexpr const char *counters_root = "counters";
 struct alignas(64) commit_counters {
     uint64_t ordinary;
     uint64_t ordinary_rest[7];
-    uint64_t vouched; // those of TY_COMMIT_STREAM
+    uint64_t independent; // those of TY_COMMIT_STREAM
     uint64_t vouched_words[7];
 };
 
@@ -39,7 +39,7 @@ struct effects {
 struct recorded_commit {
     uint64_t lsn = 0;
     unsigned thread = 0;
-    bool vouched = false;
+    bool independent = false;
     uint64_t ordinal = 0; // among those of its thread and sort; the first is 1
     effects what = {};
     uint64_t acknowledged = point::never; // by itself
@@ -53,7 +53,7 @@ public:
     // What all of it begins with, in an empty heap.
     void begin(const effects &what, uint64_t event);
     bool must_exist(uint64_t event) const;
-    uint64_t next_ordinal(unsigned thread, bool vouched) const;
+    uint64_t next_ordinal(unsigned thread, bool independent) const;
     uint64_t last_lsn() const;
 
     // Holds what the heap has against C1 to C3 after a cut just before the event, and forgets the commits that are not

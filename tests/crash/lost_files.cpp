@@ -72,7 +72,7 @@ void remove(const trace &on, const char *name) {
 }
 
 void resize(const trace &on, const char *name, uint64_t bytes) {
-    opened one(on, name, TY_OPEN_WRITE);
+    opened one(on, name, TY_FILE_WRITE);
     must(one.file.set_size(bytes));
     must(one.file.flush());
 }
@@ -83,7 +83,7 @@ void copy(const trace &from, const char *name, const trace &to) {
         return;
     }
     opened source(from, name);
-    opened target(to, name, TY_OPEN_WRITE | TY_OPEN_CREATE);
+    opened target(to, name, TY_FILE_WRITE | TY_FILE_CREATE);
     const uint64_t bytes = size_of(from, name);
     must(target.file.set_size(bytes));
     alignas(4096) static char page[4096];

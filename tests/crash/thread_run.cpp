@@ -38,7 +38,7 @@ class changer {
 public:
     changer(thread_run &run, unsigned number, uint64_t seed)
         : run_(run), slots_(*run.slots_), counters_(run.counters_[number]), number_(number), random_(seed),
-          ordinary_(run.history_.next_ordinal(number, false)), vouched_(run.history_.next_ordinal(number, true)) {}
+          ordinary_(run.history_.next_ordinal(number, false)), independent_(run.history_.next_ordinal(number, true)) {}
 
     void change() {
         const uint64_t lot = random_.below(100);
@@ -237,13 +237,13 @@ private:
                 for (unsigned i = 0; i < 3; ++i)
                     if (ty_status failed = store(&counters_.vouched_words[random_.below(7)], random_.roll()))
                         return failed;
-                return store(&counters_.vouched, vouched_);
+                return store(&counters_.independent, independent_);
             },
             result);
         const bool accepted = run_.accept(status, "ty_atomically");
         if (result.committed)
-            run_.record(
-                {result.lsn, number_, true, vouched_++, std::move(made_), accepted ? run_.on_.events() : point::never});
+            run_.record({result.lsn, number_, true, independent_++, std::move(made_),
+                         accepted ? run_.on_.events() : point::never});
     }
     void plain_stores() {
         ty_txn *txn = nullptr;
@@ -346,7 +346,7 @@ private:
     const unsigned number_;
     dice random_;
     uint64_t ordinary_; // the next one
-    uint64_t vouched_;
+    uint64_t independent_;
     uint64_t last_lsn_ = 0;
     ty_atomic_txn *txn_ = nullptr;
     effects made_; // by the run of the body

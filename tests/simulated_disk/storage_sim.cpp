@@ -88,10 +88,10 @@ ty_status sim_open(void *context, const char *path, uint32_t flags, ty_file **op
         return injected(disk, "open the file", path);
     }
     auto found = disk.names.find(path);
-    if (found != disk.names.end() && (flags & TY_OPEN_CREATE)) {
+    if (found != disk.names.end() && (flags & TY_FILE_CREATE)) {
         return failure(TY_E_EXISTS, "create the file").at(path).cause(EEXIST).remedy("choose another name");
     }
-    if (found == disk.names.end() && !(flags & TY_OPEN_CREATE)) {
+    if (found == disk.names.end() && !(flags & TY_FILE_CREATE)) {
         return failure(TY_E_NOT_FOUND, "open the file").at(path).cause(ENOENT).remedy("check the path");
     }
     file_number number = found != disk.names.end() ? found->second : disk.next_file++;
@@ -104,7 +104,7 @@ ty_status sim_open(void *context, const char *path, uint32_t flags, ty_file **op
     }
     live_file *live = disk.live.at(number).get();
     ++live->handles;
-    *opened = reinterpret_cast<ty_file *>(new handle{number, live, (flags & TY_OPEN_WRITE) != 0});
+    *opened = reinterpret_cast<ty_file *>(new handle{number, live, (flags & TY_FILE_WRITE) != 0});
     return TY_OK;
 }
 

@@ -145,7 +145,7 @@ inline void copy_file(const disk &from, const disk &to, const std::string &path,
         return; // a journal may not be there
     uint64_t size = 0, start = 0, end = 0;
     alignas(4096) static char bytes[1 << 16];
-    ASSERT_OK(out->open(out->context, target_path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &target));
+    ASSERT_OK(out->open(out->context, target_path.c_str(), TY_FILE_WRITE | TY_FILE_CREATE, &target));
     ASSERT_OK(in->get_size(in->context, source, &size));
     ASSERT_OK(out->set_size(out->context, target, size));
     for (uint64_t at = 0; !in->next_data(in->context, source, at, &start, &end); at = end) {

@@ -189,7 +189,7 @@ TEST(dtxn_test, asks_a_heap_that_cannot_be_opened) {
         ty_storage guarded = *cut.storage();
         open_any = guarded.open;
         guarded.open = [](void *context, const char *path, uint32_t flags, ty_file **file) {
-            const bool writes = (flags & TY_OPEN_WRITE) && strncmp(path, paths[1], strlen(paths[1])) == 0;
+            const bool writes = (flags & TY_FILE_WRITE) && strncmp(path, paths[1], strlen(paths[1])) == 0;
             return writes ? TY_E_PERMISSION : open_any(context, path, flags, file);
         };
         ty_open_options options = with_log(cut);

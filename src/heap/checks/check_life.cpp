@@ -254,7 +254,7 @@ ty_status heap_start_checks(ty_heap *heap, const ty_check_options &options) {
         return status;
     }
     heap->checks = checks;
-    heap->keeps_runs.store(false, std::memory_order_relaxed);
+    heap->keeps_extents.store(false, std::memory_order_relaxed);
     if ((checks->flags & TY_CHECK_SITES) != 0 || checks->sample_every != 0)
         os::prepare_stacks();
     return TY_OK;

@@ -65,7 +65,7 @@ ty_status bad_header(const void *base, const char *what) {
     heap->owner = owner;
     heap->mover.start(base, limit_bytes);
     heap->writable = writable;
-    heap->keeps_runs.store(owner.movable && limit_bytes >= kept_limit_min, std::memory_order_relaxed);
+    heap->keeps_extents.store(owner.movable && limit_bytes >= kept_limit_min, std::memory_order_relaxed);
     heap->barrier = os::process_barrier_available();
     heap->top.store(heap->header->top_page, std::memory_order_relaxed);
     heap->provided = heap->header->top_page == first_user_page ? 0 : heap->header->top_page;

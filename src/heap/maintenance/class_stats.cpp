@@ -40,7 +40,7 @@ void count_span(const ty_heap *heap, page_extent extent, ty_class_stats *stats) 
     stats->live_bytes += live * info.block_bytes;
 }
 
-void count_run(page_extent extent, ty_class_stats *stats) {
+void count_extent(page_extent extent, ty_class_stats *stats) {
     stats->spans++;
     stats->span_bytes += extent.count * page_bytes;
     stats->block_count++;
@@ -56,7 +56,7 @@ ty_status count_classes(ty_heap *heap, metric_list<ty_class_stats> *list) {
         if (kind_at(heap, extent.first) == page_span)
             count_span(heap, extent, &(*list)[heap->descriptors[extent.first].size_class]);
         else if (kind_at(heap, extent.first) == page_extent_head)
-            count_run(extent, &(*list)[heap->class_count]);
+            count_extent(extent, &(*list)[heap->class_count]);
     }
     return walk.damaged() ? tables_damaged("no extent starts there", heap, walk.page()) : TY_OK;
 }

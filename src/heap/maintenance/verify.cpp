@@ -25,7 +25,7 @@ private:
     void check_extent(page_extent extent);
     void check_span(page_extent extent);
     void check_span_count(page_extent extent, uint32_t used);
-    void check_run(page_extent extent);
+    void check_block_extent(page_extent extent);
     void check_free(page_extent extent);
     void check_inside(uint64_t from, uint64_t end);
     void check_no_blocks(page_extent extent);
@@ -135,7 +135,7 @@ void verification::check_extent(page_extent extent) {
     if (kind == page_span)
         check_span(extent);
     else if (kind == page_extent_head)
-        check_run(extent);
+        check_block_extent(extent);
     else
         check_free(extent);
     before_free_ = kind == page_free;
@@ -177,7 +177,7 @@ void verification::check_span_count(page_extent extent, uint32_t used) {
                 plural(used), heap_->states[number].used);
 }
 
-void verification::check_run(page_extent extent) {
+void verification::check_block_extent(page_extent extent) {
     const page_descriptor &head = heap_->descriptors[extent.first];
     if (head.size_class != 0 || head.zero != 0 || head.left != 0 || head.right != 0)
         problem("H6: the descriptor of the extent at page %u has fields set that extents have not", extent.first);

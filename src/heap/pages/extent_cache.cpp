@@ -7,7 +7,7 @@ bool keep_extent(thread_cache *cache, uint64_t page) {
     ty_heap *heap = cache->heap;
     kept_extents &kept = cache->kept;
     page_descriptor &head = heap->descriptors[page];
-    if (!heap->keeps_runs.load(std::memory_order_relaxed) || kind_of(head) != page_extent_head)
+    if (!heap->keeps_extents.load(std::memory_order_relaxed) || kind_of(head) != page_extent_head)
         return false;
     uint32_t pages = head.length;
     if (pages == 0 || pages > kept_pages_max || kept.counts[pages] == kept_extents_max ||

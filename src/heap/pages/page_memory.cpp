@@ -12,15 +12,15 @@ namespace {
 // another share. A trim stops halfway, so that the next free does not start another.
 constexpr uint64_t slack_shift = 4;
 constexpr uint64_t slack_min = 2048;
-constexpr uint64_t long_runs_kept = 3;
-constexpr uint64_t long_runs_shift = 2;
+constexpr uint64_t long_extents_kept = 3;
+constexpr uint64_t long_extents_shift = 2;
 
 // After a round over the free extents found nothing to trim, the next one waits until so many more pages are held.
 constexpr uint64_t barren_growth = 512;
 
 // A call of decay examines so many free extents, and withdraws so many at once.
 constexpr uint32_t decay_looks = 256;
-constexpr uint32_t decay_runs = 32;
+constexpr uint32_t decay_extents = 32;
 
 bool watched(const ty_heap *heap) {
     return heap->memory.touched != nullptr;
@@ -49,9 +49,9 @@ uint64_t larger(uint64_t one, uint64_t other) {
 }
 
 [[gnu::noinline]] uint64_t slack(const page_memory &memory, uint64_t pages) {
-    uint64_t long_runs = long_runs_kept * larger(memory.longest, memory.longest_before);
-    uint64_t share = pages >> long_runs_shift;
-    return (pages >> slack_shift) + larger(slack_min, long_runs < share ? long_runs : share);
+    uint64_t long_extents = long_extents_kept * larger(memory.longest, memory.longest_before);
+    uint64_t share = pages >> long_extents_shift;
+    return (pages >> slack_shift) + larger(slack_min, long_extents < share ? long_extents : share);
 }
 
 // Bounds on held pages: decay starts beyond `most` and stops at `enough`. Short extents may hold a share more: their
@@ -70,7 +70,7 @@ uint64_t cached_pages(const page_memory &memory) {
     return memory.used + memory.idle;
 }
 
-bool gives_short_runs(page_memory &memory, const bounds &bounds) {
+bool gives_short_extents(page_memory &memory, const bounds &bounds) {
     uint64_t held = cached_pages(memory);
     return memory.gives_short = held > (memory.gives_short ? bounds.enough_in_short : bounds.most_in_short);
 }
@@ -109,7 +109,7 @@ bool start_round(page_memory &memory) {
     extent_tree tree = tree_of(heap);
     bool in_short = memory.next_length < page_memory::long_run_pages;
     for (;;) {
-        if (in_short && !gives_short_runs(memory, bounds))
+        if (in_short && !gives_short_extents(memory, bounds))
             return extent_tree::none;
         uint32_t page = tree.lower_bound(memory.next_length, memory.next);
         if (page != extent_tree::none && page != extent_tree::damaged) {
@@ -133,7 +133,7 @@ bool start_round(page_memory &memory) {
     page_memory &memory = heap->memory;
     bounds bounds = bounds_of(memory);
     uint32_t count = 0;
-    for (uint32_t looks = 0; looks < decay_looks && count < decay_runs && cached_pages(memory) > bounds.enough;
+    for (uint32_t looks = 0; looks < decay_looks && count < decay_extents && cached_pages(memory) > bounds.enough;
          looks++) {
         uint32_t page = next_free_run(heap, bounds);
         if (page == extent_tree::none) {
@@ -212,7 +212,7 @@ void split_at_ends(ty_heap *heap, page_extent extent) {
 }
 
 [[gnu::cold]] void decay(ty_heap *heap) {
-    page_extent extents[decay_runs];
+    page_extent extents[decay_extents];
     heap->pages_lock.lock();
     uint32_t count = withdraw_some(heap, extents);
     heap->pages_lock.unlock();

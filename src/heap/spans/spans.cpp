@@ -354,7 +354,7 @@ static void disown_spans(thread_cache *cache, uint32_t size_class, give_up which
 // K2: a paused heap and an ended thread have no kept extents.
 [[gnu::cold]] void flush_cache(thread_cache *cache, give_up which) {
     const bool kept =
-        which == give_up::nothing ? fault("paused_heap_has_kept_runs") : fault("ended_thread_keeps_its_runs");
+        which == give_up::nothing ? fault("paused_heap_has_kept_extents") : fault("ended_thread_keeps_its_extents");
     if (!kept)
         free_kept_extents(cache);
     for (uint32_t size_class = 0; size_class < cache->heap->class_count; size_class++)

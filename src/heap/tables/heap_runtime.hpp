@@ -278,9 +278,9 @@ struct ty_heap {
     uint32_t small_max; // the largest class's block size
     uint16_t slot;      // in the address table
     bool writable;
-    bool left;                    // it belongs to the parent process: not writable
-    std::atomic<bool> keeps_runs; // threads cache short extents that they free
-    taiyen::check_hooks *checks;  // NULL: none; set before the heap is used
+    bool left;                       // it belongs to the parent process: not writable
+    std::atomic<bool> keeps_extents; // threads cache short extents that they free
+    taiyen::check_hooks *checks;     // NULL: none; set before the heap is used
 
     alignas(64) taiyen::class_info classes[256];       // those from class_count on have no blocks
     uint8_t class_of[taiyen::small_bytes_max / 8 + 1]; // by (size + 7) / 8

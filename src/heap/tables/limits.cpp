@@ -25,7 +25,7 @@ ty_status heap_set_limits(ty_heap *heap, const ty_heap_limits &limits) {
         heap->hard_pages = limits.hard_bytes != 0 ? limits.hard_bytes / page_bytes : UINT64_MAX;
         heap->limit_reached = limits.reached;
         heap->limit_context = limits.context;
-        heap->keeps_runs.store(false, std::memory_order_relaxed); // from now on counts are exact
+        heap->keeps_extents.store(false, std::memory_order_relaxed); // from now on counts are exact
         heap->beyond_soft = heap->used_pages > heap->soft_pages;
         heap->soft_due.store(heap->beyond_soft, std::memory_order_relaxed);
     }

@@ -15,29 +15,29 @@ namespace taiyen::os {
 // In the order in which they may be taken. A thread that holds one may wait for later ones, and for nothing that a
 // program does in a callback: docs/design/heap-threads.md, "Locks".
 enum class lock_rank : uint8_t {
-    groups = 0,       // outcomes for resource managers of a group; they may use heaps
-    code_record = 1,  // a heap's record of its code
-    registry = 2,     // the list of open heaps
-    snapshots = 3,    // snapshots of a transactional heap
-    reservations = 4, // reserved blocks of a transactional heap
-    image = 5,        // one snapshot, checkpoint or close at a time on a heap
-    members = 6,      // members of a concurrent heap
-    caches = 7,       // the table of heaps by address, and the list of threads' caches
-    safepoint = 8,    // the heap's safepoint: stop-the-world pauses
-    span_class = 9,   // spans of one size class of a heap
-    pages = 10,       // page extents of a heap
-    checks = 11,      // records of a checked heap
-    leaving = 12,     // blocks of a concurrent heap, freed and not released
-    journal = 13,     // work queue between a snapshot and the background thread
-    stm = 14,         // the transactions of a domain, and requests to them
-    log = 15,         // a log's buffers
-    storage = 16,     // inside a storage implementation
-    tracker = 17,     // the ranges whose write faults are handled
-    page_mover = 18,  // page movers
-    procedures = 19,  // the process's table of procedures
-    work_errors = 20, // errors of a heap's background work, to be reported
-    retired = 21,     // memory of destroyed objects
-    dangling = 22,    // the callback for dangling variables
+    groups = 0,          // outcomes for resource managers of a group; they may use heaps
+    code_record = 1,     // a heap's record of its code
+    registry = 2,        // the list of open heaps
+    snapshots = 3,       // snapshots of a transactional heap
+    reservations = 4,    // reserved blocks of a transactional heap
+    image = 5,           // one snapshot, checkpoint or close at a time on a heap
+    members = 6,         // members of a concurrent heap
+    caches = 7,          // the table of heaps by address, and the list of threads' caches
+    safepoint = 8,       // the heap's safepoint: stop-the-world pauses
+    span_class = 9,      // spans of one size class of a heap
+    pages = 10,          // page extents of a heap
+    checks = 11,         // records of a checked heap
+    deferred_frees = 12, // blocks of a concurrent heap, freed and not released
+    journal = 13,        // work queue between a snapshot and the background thread
+    stm = 14,            // the transactions of a domain, and requests to them
+    log = 15,            // a log's buffers
+    storage = 16,        // inside a storage implementation
+    tracker = 17,        // the ranges whose write faults are handled
+    page_mover = 18,     // page movers
+    procedures = 19,     // the process's table of procedures
+    work_errors = 20,    // errors of a heap's background work, to be reported
+    retired = 21,        // memory of destroyed objects
+    dangling = 22,       // the callback for dangling variables
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

@@ -22,7 +22,7 @@ struct copied_files::functions {
 
     static ty_status open(void *context, const char *path, uint32_t flags, ty_file **file) {
         auto &self = *static_cast<copied_files *>(context);
-        if (flags & (TY_OPEN_WRITE | TY_OPEN_CREATE))
+        if (flags & (TY_FILE_WRITE | TY_FILE_CREATE))
             return refuse(path);
         for (unsigned i = 0; i < self.file_count_; ++i)
             if (!strcmp(self.files_[i].path, path)) {

@@ -106,19 +106,19 @@ ty_status check_ours(const char *operation, ty_file *file, uint64_t offset) {
 }
 
 ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened) {
-    constexpr uint32_t known = TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE;
+    constexpr uint32_t known = TY_FILE_WRITE | TY_FILE_CREATE | TY_FILE_PRIVATE;
     if (path == nullptr || opened == nullptr || (flags & ~known) != 0)
         return failure(TY_E_ARGUMENT, "open a file").at(path).remedy("give a path and known flags");
     ty_file *file = nullptr;
     if (ty_status status = make_file(path, &file))
         return status;
-    bool create = (flags & TY_OPEN_CREATE) != 0;
-    file->writable = (flags & (TY_OPEN_WRITE | TY_OPEN_CREATE)) != 0;
+    bool create = (flags & TY_FILE_CREATE) != 0;
+    file->writable = (flags & (TY_FILE_WRITE | TY_FILE_CREATE)) != 0;
     file->direct = file->writable;
     // Non-blocking: opening a pipe must not wait for its other end.
     int mode = (file->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     bool made = false;
-    int fd = open_number(path, mode | (create ? O_CREAT | O_EXCL : 0), flags & TY_OPEN_PRIVATE ? 0600 : 0666, &made);
+    int fd = open_number(path, mode | (create ? O_CREAT | O_EXCL : 0), flags & TY_FILE_PRIVATE ? 0600 : 0666, &made);
     ty_status status = fd < 0 ? open_failure(path, errno) : check_opened(fd, path, file);
     if (status == TY_OK) {
         if (create)

@@ -57,7 +57,7 @@ ty_status resolve_beside(const ty_storage &storage, const char *image_path, cons
 namespace {
 
 ty_status create(storage_file &file, const char *name, const storage_file *like) {
-    return like ? file.create_private(name) : file.open(name, TY_OPEN_WRITE | TY_OPEN_CREATE);
+    return like ? file.create_private(name) : file.open(name, TY_FILE_WRITE | TY_FILE_CREATE);
 }
 
 ty_status in_use(const char *name) {
@@ -68,7 +68,7 @@ ty_status in_use(const char *name) {
 // lock while its name leads to it may do that; so of two processes that create the same heap one gets TY_E_BUSY.
 ty_status replace_leftover(storage_file &file, const char *name, const storage_file *like) {
     storage_file left{file.storage};
-    ty_status status = left.open(name, TY_OPEN_WRITE);
+    ty_status status = left.open(name, TY_FILE_WRITE);
     if (!status)
         status = left.lock(true);
     if (!status && left.check())

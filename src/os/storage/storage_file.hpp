@@ -33,7 +33,7 @@ struct storage_file {
     }
     // Creates a file that only its owner may open until `protect`, if the storage supports that.
     ty_status create_private(const char *name) {
-        return open(name, TY_OPEN_WRITE | TY_OPEN_CREATE | (storage->protect ? TY_OPEN_PRIVATE : 0));
+        return open(name, TY_FILE_WRITE | TY_FILE_CREATE | (storage->protect ? TY_FILE_PRIVATE : 0));
     }
     // Makes PATH-creating for this process alone, empty, and no more accessible than `like` (NULL: as new files are). A
     // file that a crash left there was never acknowledged, and is replaced. On failure there is no such file, except

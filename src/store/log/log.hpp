@@ -2,8 +2,8 @@
 // knows nothing about heaps. docs/design/log.md describes how it works; log_layout.hpp defines the format on the sink.
 //
 // A log has one log stream or several, each a ring of its own. Its records have LSNs, which rise in each log stream and
-// have no gaps over all of them. With one log stream the log assigns them. With several the appenders assign them, from
-// a clock that they share.
+// have no gaps over all of them. The log assigns them, or, if many threads append at once, the appenders do, from a
+// clock that they share: the form of log_append_end decides.
 #pragma once
 
 #include "frames/log_layout.hpp"
@@ -99,17 +99,17 @@ struct log_contents {
     uint64_t records; // passed on
     uint64_t record_bytes;
     uint64_t after_gap; // of those passed on: independent ones after a gap
-    uint64_t left_out;  // unmarked ones there
+    uint64_t left_out;  // others there
 };
+// A reading ends at the end of the log, where it has caught up with the writer, or when a function of the reader fails.
+// One from `next` continues; it returns records after a gap again. A copy of each ring from its position in `from` to
+// its position in `end`, without frames after, yields the same. What was passed on is right in any case.
+//
 // For a log in use: everything that was durable when the call began is passed on, and later records as far as they are
-// found. Those may not be durable yet: a caller that needs it flushes the file. A copy of each ring from its position
-// in `from` to its position in `end`, without frames after, yields the same in log_scan. A reading from `next`
-// continues; it returns records after a gap again. A reading ends when it has caught up with the writer, or when a
-// function of the reader fails. TY_E_BUSY: what stood there was overwritten, or only a snapshot holds it, so a newer
-// one than that of `from` is durable. A ring reports that by itself as far as it can. So on any other result than
-// TY_OK, and where nothing was found, the caller checks whether the newest snapshot's redo points are after `next`,
-// and then continues from these. If they are not, TY_E_BUSY and TY_E_DAMAGED mean damage. What was passed on is right
-// in any case.
+// found; these may not be durable yet, so a caller that needs it flushes the file. TY_E_BUSY: what stood there was
+// overwritten, or only a snapshot holds it; so a newer snapshot than that of `from` is durable. A ring cannot always
+// see that. So on any result but TY_OK, and where nothing was found, the caller looks whether the newest snapshot's
+// redo points are after `next`, and continues from these. If they are not, TY_E_BUSY and TY_E_DAMAGED mean damage.
 ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_positions &from,
                    const log_reader &reader, log_contents *contents);
 

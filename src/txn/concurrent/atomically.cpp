@@ -32,7 +32,7 @@ struct body_call {
     // Results of the last run, kept from the callbacks after its end, which may run transactions of their own.
     bool too_long = false;
     bool log_failed = false;
-    bool vouched = false;
+    bool independent = false;
     uint32_t ring = 0;
     uint64_t timestamp = 0;
     // The bodies of this thread on other heaps around it (X31).
@@ -52,7 +52,7 @@ stm::verdict verdict_of(ty_atomic_txn &txn, ty_status status) {
 void outers_back(body_call &call) {
     for (unsigned i = call.outer_count; call.saved && i-- > 0;) {
         const outer_savepoint &outer = call.outers[i];
-        if (outer.txn->own->lost() != TY_OK) // it is rolled back as a whole
+        if (outer.txn->own->aborted() != TY_OK) // it is rolled back as a whole
             continue;
         outer.txn->own->back_to(outer.words);
         blocks_back_to(*outer.txn, outer.blocks);
@@ -72,15 +72,15 @@ void save_outers(body_call &call) {
 stm::verdict call_body(stm::transaction &own, void *context) {
     auto &call = *static_cast<body_call *>(context);
     ty_atomic_txn &txn = *call.txn;
-    blocks_forget(txn); // of a run that was lost
+    blocks_forget(txn); // of a run that was aborted
     txn.parts = 0;
     // Callbacks after the end of the last run may have run transactions of their own.
     txn.mode = call.mode;
-    txn.waits = txn.vouched = txn.too_long = txn.log_failed = false;
+    txn.waits = txn.independent = txn.too_long = txn.log_failed = false;
     call.thrown.forget();
     if (call.within()) [[unlikely]] {
-        if (bodies_lost(txn.own) != TY_OK) { // since the last run
-            own.give_way_elsewhere();
+        if (bodies_aborted(txn.own) != TY_OK) { // since the last run
+            own.abort_for_other_domain();
             return stm::verdict::roll_back;
         }
         save_outers(call);
@@ -91,9 +91,9 @@ stm::verdict call_body(stm::transaction &own, void *context) {
         return stm::verdict::roll_back;
     }
     auto run = [&call] { call.status = call.body(call.txn, call.context); };
-    if (!call.thrown.run(run) && own.lost() != TY_E_BUSY && !txn.waits)
+    if (!call.thrown.run(run) && own.aborted() != TY_E_BUSY && !txn.waits)
         return stm::verdict::roll_back; // the exception is rethrown
-    call.waits = txn.waits && !call.may_wait && own.lost() == TY_OK;
+    call.waits = txn.waits && !call.may_wait && own.aborted() == TY_OK;
     return call.waits || (call.only_waits && !txn.waits) ? stm::verdict::roll_back : verdict_of(txn, call.status);
 }
 
@@ -127,7 +127,7 @@ ty_status refuse_irrevocable_within() {
 
 ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atomic_body *body, void *context,
                    bool *committed) {
-    if (options.irrevocable && !txn.own->is_alone())
+    if (options.irrevocable && !txn.own->is_serial())
         return refuse_irrevocable_within();
     const stm::transaction::part_savepoint words = txn.own->savepoint();
     const block_savepoint blocks = blocks_savepoint(txn);
@@ -138,14 +138,14 @@ ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atom
     const bool returned = thrown.run(run);
     txn.parts--;
     if (!returned) {
-        if (txn.own->lost() == TY_OK && !txn.waits) {
+        if (txn.own->aborted() == TY_OK && !txn.waits) {
             txn.own->back_to(words);
             blocks_back_to(txn, blocks);
         }
         thrown.rethrow();
     }
-    if (txn.own->lost() != TY_OK)
-        return txn.own->lost();
+    if (txn.own->aborted() != TY_OK)
+        return txn.own->aborted();
     if (txn.waits) // the whole transaction waits: its body returns the status, or not
         return TY_E_BUSY;
     if (status != TY_OK) {
@@ -161,14 +161,15 @@ ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atom
 void note_end(const ty_atomic_txn &txn, body_call &call) {
     call.too_long = txn.too_long;
     call.log_failed = txn.log_failed;
-    call.vouched = txn.vouched;
+    call.independent = txn.independent;
     call.ring = txn.ring;
     call.timestamp = txn.own->last_timestamp();
 }
 
-ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool alone, bool *committed) {
+ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool serial,
+                   bool *committed) {
     const stm::kind what = options.reads_only ? stm::kind::reads : stm::kind::writes;
-    call.tried.alone = alone;
+    call.tried.serial = serial;
     ty_status status = stm::run(*txn.own, what, call_body, &call, committed, call.tried);
     note_end(txn, call);
     if (!*committed)
@@ -184,7 +185,7 @@ ty_status run_with_rwlock(ty_atomic_txn &txn, const ty_atomic_options &options, 
     if (takes && !call.within())
         rt->rwlock.lock();
     else if (takes && !rt->rwlock.try_lock())
-        return bodies_abort_for({obstacle::kind::heap_with_rwlock, &txn, nullptr, nullptr});
+        return bodies_abort_for({blocker::kind::heap_with_rwlock, &txn, nullptr, nullptr});
     txn.has_rwlock = rt != nullptr;
     ty_status status = run_once(txn, options, call, true, committed);
     txn.way = commit_way::record;
@@ -205,7 +206,7 @@ ty_status call_due(ty_atomic_txn &txn, ty_status status) {
 }
 
 // Sleeps as long as the body retries. It commits nothing.
-ty_status wait_alone(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call) {
+ty_status wait_in_serial_mode(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call) {
     bool committed = false;
     call.only_waits = true;
     ty_status status = run_once(txn, options, call, false, &committed);
@@ -225,13 +226,13 @@ ty_status repair_log(ty_atomic_txn &txn, const body_call &call, ty_status status
 }
 
 ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
-    bool alone = options.irrevocable;
+    bool serial = options.irrevocable;
     ty_status ready = TY_OK;
     do {
         call.waits = false;
-        call.may_wait = !alone && !txn.own->is_held();
+        call.may_wait = !serial && !txn.own->is_exclusive();
         ty_status status =
-            alone ? run_with_rwlock(txn, options, call, committed) : run_once(txn, options, call, false, committed);
+            serial ? run_with_rwlock(txn, options, call, committed) : run_once(txn, options, call, false, committed);
         call.may_wait = true;
         if (txn.hold_count != 0 && !call.within()) [[unlikely]]
             holds_drop(txn, *committed);
@@ -240,25 +241,25 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
             return TY_OK;
         }
         outers_back(call);
-        const bool again = status == TY_E_BUSY && txn.own->last_conflict() == stm::conflict::asked;
-        if (call.within() && status == TY_E_BUSY && !again && bodies_lost(txn.own) == TY_OK)
-            status = bodies_abort_for({obstacle::kind::heap, &txn, nullptr, nullptr});
+        const bool again = status == TY_E_BUSY && txn.own->last_conflict() == stm::conflict::restart;
+        if (call.within() && status == TY_E_BUSY && !again && bodies_aborted(txn.own) == TY_OK)
+            status = bodies_abort_for({blocker::kind::heap, &txn, nullptr, nullptr});
         status = call_due(txn, status);
         if (again || (status == TY_E_BUSY && !call.within()))
             continue;
         if (status == TY_E_BUSY)
             return status;
         if (call.waits)
-            status = wait_alone(txn, options, call);
-        else if (alone || status == TY_OK)
+            status = wait_in_serial_mode(txn, options, call);
+        else if (serial || status == TY_OK)
             return status;
         else if (call.too_long)
-            alone = true;
+            serial = true;
         else
             status = repair_log(txn, call, status);
         if (status != TY_OK && !call.too_long)
             return status;
-    } while ((ready = call.within() ? TY_OK : acquire_obstacles(txn, alone && txn.all->rt != nullptr)) == TY_OK);
+    } while ((ready = call.within() ? TY_OK : acquire_blockers(txn, serial && txn.all->rt != nullptr)) == TY_OK);
     return ready;
 }
 
@@ -284,7 +285,7 @@ ty_status refuse_within_another(const ty_atomic_options &options) {
     if (in_irrevocable_body()) // it cannot be rolled back, so this one would have to wait
         return failure(TY_E_ARGUMENT, "run a transaction within an irrevocable one on another heap")
             .remedy("run it before, or by ty_atomic_on_commit; or let the outer one be no irrevocable one");
-    const ty_status status = bodies_lost(nullptr);
+    const ty_status status = bodies_aborted(nullptr);
     return status == TY_E_BUSY ? conflict_met()
            : status != TY_OK   ? failure(status, "run a transaction: the one around it does not commit any more")
                                : TY_OK;
@@ -315,7 +316,7 @@ ty_status refuse_within_another(const ty_atomic_options &options) {
 ty_status wait_as_asked(txn_runtime *rt, const ty_atomic_options &options, const body_call &call) {
     if (rt == nullptr || options.reads_only || options.commit == TY_COMMIT_ASYNC)
         return TY_OK;
-    if (options.commit == TY_COMMIT_STREAM && call.vouched)
+    if (options.commit == TY_COMMIT_STREAM && call.independent)
         if (log_wait_stream(rt->log, call.ring, call.timestamp) == TY_OK)
             return TY_OK;
     return make_durable(*rt, call.timestamp);
@@ -352,7 +353,7 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
     if (call.within()) [[unlikely]]
         leave_outers(call);
     else if (!result->committed) [[unlikely]]
-        way_forget(*txn);
+        blockers_forget(*txn);
     result->runs = call.runs;
     if (call.thrown.any() && !result->committed && status == TY_OK)
         call.thrown.rethrow();
@@ -367,14 +368,14 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
 }
 
 ty_status atomic_retry(ty_atomic_txn *txn) {
-    if (txn->own->lost() == TY_OK)
+    if (txn->own->aborted() == TY_OK)
         txn->waits = true;
     return TY_E_BUSY;
 }
 
 ty_status atomic_restart(ty_atomic_txn *txn) {
-    if (txn->own->lost() != TY_OK)
-        return lost(*txn);
+    if (txn->own->aborted() != TY_OK)
+        return aborted(*txn);
     if (txn->waits)
         return TY_E_BUSY;
     if (txn->irrevocable)
@@ -393,7 +394,7 @@ ty_status atomic_or_else(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_bo
     txn->parts++;
     const bool returned = thrown.run(run);
     txn->parts--;
-    if (txn->own->lost() != TY_OK || (returned && !txn->waits)) {
+    if (txn->own->aborted() != TY_OK || (returned && !txn->waits)) {
         thrown.rethrow();
         return status;
     }
@@ -422,8 +423,8 @@ ty_heap *atomic_heap(const ty_atomic_txn *txn) {
     return txn->all->heap;
 }
 
-ty_status atomic_lost(const ty_atomic_txn *txn) {
-    return txn->own->lost();
+ty_status atomic_status(const ty_atomic_txn *txn) {
+    return txn->own->aborted();
 }
 
 namespace {
@@ -451,7 +452,7 @@ namespace {
     if (txn->own->load(address, value, bytes)) [[likely]]
         return TY_OK;
     memset(value, 0, bytes);
-    return lost(*txn);
+    return aborted(*txn);
 }
 
 [[gnu::noinline]] ty_status store_slowly(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
@@ -469,14 +470,14 @@ namespace {
     }
     if (txn->own->store(address, value, bytes)) [[likely]]
         return TY_OK;
-    return lost(*txn);
+    return aborted(*txn);
 }
 
 // Stores a word, where the transaction has blocks of its own. Most such words are in the one that it allocated last.
 [[gnu::noinline]] ty_status store_perhaps_own(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     uint64_t word;
     memcpy(&word, value, sizeof word);
-    if (txn->own_allocations.last_holds(address, bytes) && txn->parts == 0 && txn->own->lost() == TY_OK) {
+    if (txn->own_allocations.last_holds(address, bytes) && txn->parts == 0 && txn->own->aborted() == TY_OK) {
         memcpy(address, &word, sizeof word); // X32: a store to an own block is in the block at once
         return TY_OK;
     }
@@ -531,11 +532,11 @@ ty_status atomic_get_stats(ty_heap *heap, ty_atomic_stats *stats) {
     stats->commits = metrics.commits;
     stats->conflicts_locked = conflicts(stm::conflict::locked);
     stats->conflicts_changed = conflicts(stm::conflict::changed);
-    stats->conflicts_alone = conflicts(stm::conflict::alone);
-    stats->conflicts_forgotten = conflicts(stm::conflict::forgotten);
-    stats->conflicts_elsewhere = conflicts(stm::conflict::elsewhere);
-    stats->restarts = conflicts(stm::conflict::asked);
-    stats->alone = metrics.alone;
+    stats->conflicts_serial = conflicts(stm::conflict::serial);
+    stats->conflicts_evicted = conflicts(stm::conflict::evicted);
+    stats->conflicts_other_heap = conflicts(stm::conflict::other_domain);
+    stats->restarts = conflicts(stm::conflict::restart);
+    stats->serial = metrics.serial;
     stats->old_readers = metrics.old_readers;
     count_members(*all, stats);
     return TY_OK;
@@ -555,8 +556,8 @@ ty_status atomic_quiesce(ty_heap *heap) {
     return TY_OK;
 }
 
-ty_status lost(const ty_atomic_txn &txn) {
-    const ty_status status = txn.own->lost();
+ty_status aborted(const ty_atomic_txn &txn) {
+    const ty_status status = txn.own->aborted();
     return status == TY_E_BUSY ? conflict_met() : status;
 }
 

@@ -16,9 +16,9 @@ concurrent_heap *known_concurrent(ty_heap *heap, const txn_runtime *rt) {
 }
 
 // X22: blocks that commits have freed stay while transactions may read them.
-ty_status add_leaving(concurrent_heap &all, internal_blocks &found) {
-    os::lock_guard guard(all.leaving_lock);
-    return all.leaving.each_word([&](uint64_t word) { return found.add(word * 8); });
+ty_status add_deferred(concurrent_heap &all, internal_blocks &found) {
+    os::lock_guard guard(all.deferred_frees_lock);
+    return all.deferred_frees.each_word([&](uint64_t word) { return found.add(word * 8); });
 }
 
 } // namespace
@@ -57,7 +57,7 @@ ty_status txn_add_internal_blocks(ty_heap *heap, internal_blocks &found) {
     if ((rt != nullptr && rt->txn_forked()) || (all != nullptr && all->fork.forked()))
         return failure(TY_E_FORKED, "read the library's blocks of a heap of the parent process").remedy("do it there");
     ty_status status = rt != nullptr ? reservations_add_blocks(*rt, found) : reservations_read_blocks(heap, found);
-    return status == TY_OK && all != nullptr ? add_leaving(*all, found) : status;
+    return status == TY_OK && all != nullptr ? add_deferred(*all, found) : status;
 }
 
 } // namespace taiyen

@@ -7,7 +7,7 @@
 namespace taiyen {
 namespace {
 
-constexpr size_t leaving_max = size_t{1} << 28; // blocks
+constexpr size_t deferred_frees_max = size_t{1} << 28; // blocks
 
 // The heaps that this thread used last.
 struct known_member {
@@ -37,8 +37,8 @@ void end_member(thread_end_watcher *watcher) {
     if (txn.own->runs() && !fault("body_outlives_its_thread"))
         txn.own->roll_back();
     bodies_forget();
-    way_forget(txn); // each of the heaps that it holds is called for itself
-    txn.own->let_go();
+    blockers_forget(txn); // each of the heaps that it holds is called for itself
+    txn.own->release_domain();
     if (txn.has_rwlock)
         all.rt->rwlock.unlock();
     txn.has_rwlock = false;
@@ -91,7 +91,7 @@ void release(heap_service *service) {
 ty_status make_parts(concurrent_heap &all) {
     if (ty_status status = all.fork.start())
         return status;
-    if (ty_status status = all.leaving.create(leaving_max))
+    if (ty_status status = all.deferred_frees.create(deferred_frees_max))
         return status;
     const stm::recorder keeper = recorder_of(all);
     stm::options options{};
@@ -218,7 +218,7 @@ void concurrent_destroy(concurrent_heap *all) {
     }
     if (all->domain != nullptr)
         all->domain->destroy();
-    all->leaving.destroy();
+    all->deferred_frees.destroy();
     all->fork.stop();
     all->~concurrent_heap();
     os::unmap_memory(all, sizeof *all);

@@ -11,7 +11,7 @@
 //     order of their timestamps, without a gap.
 // X24: A thread that changes the heap's blocks or roots for a transaction holds the registration latch meanwhile; a
 //     commit that frees blocks, or makes blocks its own, holds it from before its timestamp on. A snapshot closes the
-//     latch before it takes its own timestamp: so each block is on one side or the other.
+//     latch before it takes its redo point: so each block is on one side or the other.
 // X25: A snapshot that is collected while others commit holds all that was stored up to its place in the log. It counts
 //     once the log durably holds all that it may have of later commits.
 // X32: What a transaction stores to a block that it allocated is in the block at once, in the order of its stores,
@@ -104,7 +104,7 @@ public:
     }
 
 private:
-    os::mutex lock_{os::lock_rank::leaving};
+    os::mutex lock_{os::lock_rank::deferred_frees};
     os::array<retired_block> blocks_;
     size_t done_ = 0; // number of those that are taken
     std::atomic<size_t> count_{0};
@@ -161,11 +161,11 @@ struct ty_atomic_txn : taiyen::running_body {
     taiyen::os::array<taiyen::stm::written_word> old_values; // old values in own blocks, for parts that are rolled back
     uint32_t parts;                                          // number of parts that run
     taiyen::os::array<taiyen::root_note> roots;
-    bool has_rwlock; // it is alone, and no snapshot is taken meanwhile: it may commit by one
+    bool has_rwlock; // it is serial, and no snapshot is taken meanwhile: it may commit by one
     taiyen::commit_way way;
     ty_commit_mode mode;
-    bool vouched; // its record may be recovered alone
-    bool waits;   // its body retries
+    bool independent; // its record may be recovered alone
+    bool waits;       // its body retries
 
     // Of its commit.
     uint32_t stream; // its own log stream
@@ -224,8 +224,8 @@ struct concurrent_heap : heap_service, atomic_transactions, thread_end_watcher {
     size_t listed;                    // number of blocks that the current snapshot has listed
     std::atomic<uint32_t> frees_wait; // X22: 1: a snapshot is being collected, so nothing is freed
 
-    os::mutex leaving_lock{os::lock_rank::leaving};
-    word_table leaving; // blocks whose free is deferred
+    os::mutex deferred_frees_lock{os::lock_rank::deferred_frees};
+    word_table deferred_frees; // blocks whose free is deferred
 };
 
 inline uint64_t word_at(const concurrent_heap &all, const void *address) {
@@ -260,7 +260,7 @@ void latch_close(concurrent_heap &all); // returns when no thread holds it
 void latch_open(concurrent_heap &all);
 extern const atomic_transactions atomic_transactions_of;
 
-// ---- memory.cpp
+// ---- atomic_blocks.cpp
 
 struct block_savepoint {
     size_t allocs;
@@ -297,14 +297,14 @@ inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes) {
            txn.own_allocations.holds(txn.all->heap, txn.all->base, txn.allocs, address, bytes);
 }
 
-// ---- elsewhere.cpp
+// ---- nested_heaps.cpp
 
 // X31: for the outermost body, with nothing held: waits for what the last run met, and takes what the next run needs to
 // itself. A failure is the transaction's.
-ty_status acquire_obstacles(ty_atomic_txn &txn, bool needs_rwlock);
+ty_status acquire_blockers(ty_atomic_txn &txn, bool needs_rwlock);
 [[gnu::cold]] void holds_drop(ty_atomic_txn &txn, bool forget);
 // Called when the outermost body has ended.
-inline void way_forget(ty_atomic_txn &txn) {
+inline void blockers_forget(ty_atomic_txn &txn) {
     txn.hold_count = 0;
     txn.met = {};
 }
@@ -312,9 +312,9 @@ inline void way_forget(ty_atomic_txn &txn) {
 // ---- atomically.cpp
 
 // Why the transaction cannot continue, with the detail.
-ty_status lost(const ty_atomic_txn &txn);
-inline void *lost_pointer(const ty_atomic_txn &txn) {
-    static_cast<void>(lost(txn));
+ty_status aborted(const ty_atomic_txn &txn);
+inline void *aborted_pointer(const ty_atomic_txn &txn) {
+    static_cast<void>(aborted(txn));
     return nullptr;
 }
 [[gnu::cold]] ty_status refuse_forked();

@@ -1,4 +1,4 @@
-// How a concurrent heap logs a commit: its record is encoded while the stripes of its words are locked, and appended
+// How a concurrent heap logs a commit: its record is encoded while the orecs of its words are locked, and appended
 // with its timestamp before anything is stored.
 #include "members.hpp"
 
@@ -329,7 +329,7 @@ void append(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
     }
     const bool independent = txn.mode == TY_COMMIT_STREAM && valid && !blocks_touched(txn);
     log_append_end(txn.all->rt->log, txn.ring, bytes, timestamp, independent);
-    txn.vouched = independent;
+    txn.independent = independent;
     txn.appending = false;
     if (bytes == 0)
         return;
@@ -362,7 +362,7 @@ ty_status stored(void *, stm::transaction &own, uint64_t timestamp) {
         if (blocks_touched(txn))
             blocks_finish_commit(txn, 0, false);
         if (!log_broken(txn.all->rt->log)) // X23: the timestamp is in no record, so it must lie before the next
-                                           // snapshot's checkpoint LSN
+                                           // snapshot's snapshot LSN
             log_break(txn.all->rt->log, status);
         return status;
     }

@@ -18,7 +18,7 @@ ty_status refuse_replica(const txn_runtime &rt, const char *call) {
     return failure(TY_E_BUSY, "%s: it is receiving", call).remedy("end the replica first (ty_replica_end)");
 }
 
-// The last snapshot's checkpoint LSN has nothing after it.
+// The last snapshot's snapshot LSN has nothing after it.
 ty_status close_with_log(txn_runtime &rt) {
     if (ty_status status = refuse_within(rt, "close a heap"))
         return status;

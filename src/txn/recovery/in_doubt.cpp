@@ -95,7 +95,7 @@ void note(const heap_opening &state) {
 }
 
 // For a ring that has no room for what was believed, and for an outcome: flushes the file, and takes a snapshot that
-// stands for the outcome. Its checkpoint LSN lies after the record.
+// stands for the outcome. Its snapshot LSN lies after the record.
 ty_status resolve_by_snapshot(heap_opening &state, txn_runtime &rt) {
     uint64_t lsn = 0;
     if (ty_status status = sink_flush(state.location.own))
@@ -108,7 +108,7 @@ ty_status resolve_by_snapshot(heap_opening &state, txn_runtime &rt) {
     return snapshot_instead(rt, false, &lsn);
 }
 
-// Appends the outcome, durably. If a snapshot stands for it, its checkpoint LSN lies after the records, too.
+// Appends the outcome, durably. If a snapshot stands for it, its snapshot LSN lies after the records, too.
 ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
     uint64_t lsn = 0;
     ty_status status = append_outcome(rt, outcome, &lsn);
@@ -117,8 +117,8 @@ ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
     return status || fault("outcome_in_doubt_after_an_open") ? status : log_wait(rt.log, lsn);
 }
 
-// X28: what is in doubt is durable here before a resolver is asked about it, and its outcome before the open ends. The
-// snapshots' thread sleeps: so no snapshot can lie between the two.
+// X28: what is in doubt is durable here before a resolver is asked for the answer that counts, and its outcome before
+// the open ends. The snapshots' thread sleeps: so no snapshot can lie between the two.
 ty_status resolve_in_doubt(heap_opening &state, txn_runtime &rt) {
     if (!fault("asked_before_the_prepared_record_is_durable"))
         if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
@@ -143,8 +143,8 @@ ty_status ask_for_outcome(heap_opening &state, ty_heap *heap) {
     return state.plan.in_doubt && !state.read_only() ? ask(state, heap, false) : TY_OK;
 }
 
-// X33: holds what was acknowledged. What is in doubt is durable before a resolver is asked about it, as in an open for
-// writing.
+// X33: holds what was acknowledged. What is in doubt is durable before a resolver is asked for the answer that counts,
+// as in an open for writing.
 ty_status resolve_for_reading(heap_opening &state, txn_runtime &rt) {
     if (!state.plan.in_doubt || (fault("reading_open_leaves_out_what_is_in_doubt") && !state.beside))
         return TY_OK;

@@ -508,8 +508,8 @@ ty_status open_resolved(heap_opening &state, ty_heap **heap, ty_report *report) 
     return TY_OK;
 }
 
-ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                     const open_validator *validator, reading_beside *beside = nullptr) {
+ty_status open_heap_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
+                          const open_validator *validator, reading_beside *beside = nullptr) {
     heap_opening state{};
     state.options = options;
     state.validator = validator;
@@ -535,7 +535,7 @@ ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **
         options.mode = TY_OPEN_COPY;
         options.storage = copies->storage();
         beside->storage = given.storage;
-        status = open_files(path, options, heap, report, validator, beside);
+        status = open_heap_files(path, options, heap, report, validator, beside);
     }
     copies->release(); // the heap has its files open
     return status;
@@ -549,7 +549,7 @@ ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **he
     constexpr int tries = 3;
     ty_open_options options = given;
     options.mode = TY_OPEN_READ_ONLY;
-    ty_status status = open_files(path, options, heap, report, validator, looks);
+    ty_status status = open_heap_files(path, options, heap, report, validator, looks);
     reading_beside own, &beside = looks ? *looks : own;
     for (int i = 0; i < tries && (status == TY_E_BUSY || (i > 0 && status == TY_E_IN_DOUBT)); ++i) {
         beside.earlier = beside.in_doubt;
@@ -582,7 +582,7 @@ ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **hea
     if (!options.storage)
         options.storage = ty_storage_default();
     return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report, validator)
-                                        : open_files(path, options, heap, report, validator);
+                                        : open_heap_files(path, options, heap, report, validator);
 }
 
 } // namespace taiyen

@@ -3,8 +3,8 @@
 
 #include "../concurrent/concurrent.hpp"
 #include "../transactions/transactions.hpp"
-#include "kept_records.hpp"
 #include "page_copier.hpp"
+#include "scanned_records.hpp"
 
 #include <cstring>
 
@@ -104,7 +104,7 @@ struct replay_plan {
     log_contents contents;
     held_records held; // at the end
     uint64_t in_doubt; // the LSN of the last record, if it is a prepared one; else 0
-    kept_records records;
+    scanned_records records;
     page_copier pages;      // that records write to
     uint64_t words;         // number of words that they write
     uint64_t operations;    // and of procedures

@@ -160,7 +160,7 @@ private:
         auto &self = *static_cast<stage_reader *>(context);
         if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_ ||
             (self.reader_.held.count() && !fault("stage_between_prepared_and_outcome")))
-            return TY_OK; // X27: no checkpoint LSN between a prepared record and its outcome
+            return TY_OK; // X27: no snapshot LSN between a prepared record and its outcome
         ty_status status =
             fault("stage_snapshot_before_its_words_are_stored") ? TY_OK : self.reader_.writer.hand_over();
         if (!status)

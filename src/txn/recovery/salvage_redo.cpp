@@ -1,5 +1,5 @@
-// Replays the transactions of a damaged heap's log in what was salvaged of its image: by a replica (receive.cpp), so
-// that they have the same effect as in a recovery. One at a time, so that it is known where the replay ends.
+// Replays the transactions of a damaged heap's log in what was salvaged of its image: by a replica (apply_records.cpp),
+// so that they have the same effect as in a recovery. One at a time, so that it is known where the replay ends.
 #include "opening.hpp"
 
 #include <algorithm>

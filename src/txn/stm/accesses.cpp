@@ -6,8 +6,8 @@
 namespace taiyen::stm {
 namespace {
 
-// The thread that holds a stripe is about to release it, unless it was descheduled.
-constexpr unsigned looks_at_a_locked_stripe = 200;
+// The thread that holds an orec is about to release it, unless it was descheduled.
+constexpr unsigned looks_at_a_locked_orec = 200;
 
 bool is_locked(uint64_t version) {
     return version & 1;
@@ -68,32 +68,32 @@ bool transaction::enter_slowly(wait_policy waits) {
     return true;
 }
 
-bool transaction::hold(wait_policy waits) {
+bool transaction::acquire_domain(wait_policy waits) {
     if (!enter(waits))
         return false;
-    held_ = domain_->begin_alone(*this, waits);
-    if (!held_)
+    exclusive_ = domain_->begin_serial(*this, waits);
+    if (!exclusive_)
         runs_no_more();
-    return held_;
+    return exclusive_;
 }
 
-void transaction::let_go() {
-    if (!held_)
+void transaction::release_domain() {
+    if (!exclusive_)
         return;
-    held_ = false;
-    domain_->end_alone();
+    exclusive_ = false;
+    domain_->end_serial();
     runs_no_more();
 }
 
 bool transaction::begin(kind what, manner how, wait_policy waits) {
-    if (held_) [[unlikely]]
-        how = manner::alone;
+    if (exclusive_) [[unlikely]]
+        how = manner::serial;
     else if (!enter(waits)) [[unlikely]]
         return false;
     what_ = what;
     how_ = how;
     last_conflict_ = conflict::count;
-    lost_ = TY_OK;
+    aborted_ = TY_OK;
     waits_ = false;
     if (how != manner::optimistic && !begin_otherwise(waits)) [[unlikely]]
         return false;
@@ -104,18 +104,18 @@ bool transaction::begin(kind what, manner how, wait_policy waits) {
 }
 
 bool transaction::begin_otherwise(wait_policy waits) {
-    if (how_ == manner::alone) {
-        if (!held_ && !domain_->begin_alone(*this, waits)) {
+    if (how_ == manner::serial) {
+        if (!exclusive_ && !domain_->begin_serial(*this, waits)) {
             runs_no_more();
             return false;
         }
-        count(alone_count_);
-        began_.store(domain_->now() + 1, std::memory_order_release); // no commit since the hold began
+        count(serial_count_);
+        began_.store(domain_->now() + 1, std::memory_order_release); // no commit since the domain is exclusive
         return true;
     }
     if (domain_->begin_old() != TY_OK) { // no memory for old values: handled like a full table of them
         how_ = manner::optimistic;
-        lose(conflict::forgotten);
+        abort(conflict::evicted);
     }
     count(old_count_);
     return true;
@@ -135,22 +135,22 @@ void transaction::runs_no_more() {
     os::wake_all(domain_->ended_);
 }
 
-bool transaction::lose(conflict kind) {
-    lost_ = TY_E_BUSY;
+bool transaction::abort(conflict kind) {
+    aborted_ = TY_E_BUSY;
     last_conflict_ = kind;
     count(conflicts_[static_cast<size_t>(kind)]);
     return false;
 }
 
-bool transaction::lose(ty_status status) {
-    lost_ = status;
+bool transaction::abort(ty_status status) {
+    aborted_ = status;
     return false;
 }
 
-// True: no stripe that was read has been committed to since the start, or is locked by another transaction.
+// True: no orec that was read has been committed to since the start, or is locked by another transaction.
 bool transaction::reads_hold() const {
-    for (const std::atomic<uint64_t> *stripe : reads_) {
-        const uint64_t version = stripe->load(std::memory_order_acquire);
+    for (const std::atomic<uint64_t> *orec : reads_) {
+        const uint64_t version = orec->load(std::memory_order_acquire);
         if (is_locked(version) ? !holds(version) || timestamp_of(before(version)) > start_
                                : timestamp_of(version) > start_)
             return false;
@@ -159,40 +159,40 @@ bool transaction::reads_hold() const {
 }
 
 // Q1: all loads are of one state of memory. What was read so far must be valid at the new start, too.
-bool transaction::extend_snapshot() {
+bool transaction::extend_start() {
     const uint64_t now = domain_->now();
     perturb();
     if (!fault("stm_start_moves_up_without_validation") && !reads_hold())
-        return lose(conflict::changed);
+        return abort(conflict::changed);
     start_ = now;
     return true;
 }
 
 bool transaction::renew() {
-    if (lost_ != TY_OK || how_ != manner::optimistic)
-        return lost_ == TY_OK;
-    if (!extend_snapshot())
+    if (aborted_ != TY_OK || how_ != manner::optimistic)
+        return aborted_ == TY_OK;
+    if (!extend_start())
         return false;
     began_.store(start_ + 1, std::memory_order_release); // what it has read leads to no block that was freed before
     return true;
 }
 
 bool transaction::load_committed(const uint64_t *word, uint64_t *value) {
-    std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
-    for (unsigned looks = 0; !load_unlocked(stripe, word, value); looks++) {
-        const uint64_t version = stripe->load(std::memory_order_acquire);
+    std::atomic<uint64_t> *orec = domain_->orec_of(word);
+    for (unsigned looks = 0; !load_unlocked(orec, word, value); looks++) {
+        const uint64_t version = orec->load(std::memory_order_acquire);
         if (is_locked(version)) {
-            if (looks == looks_at_a_locked_stripe)
-                return lose(conflict::locked);
+            if (looks == looks_at_a_locked_orec)
+                return abort(conflict::locked);
             os::pause_briefly();
-        } else if (timestamp_of(version) > start_ && !extend_snapshot()) {
+        } else if (timestamp_of(version) > start_ && !extend_start()) {
             return false;
         }
     }
-    if (reads_.count() != 0 && reads_[reads_.count() - 1] == stripe)
+    if (reads_.count() != 0 && reads_[reads_.count() - 1] == orec)
         return true;
-    ty_status status = reads_.push(stripe);
-    return status == TY_OK || lose(status);
+    ty_status status = reads_.push(orec);
+    return status == TY_OK || abort(status);
 }
 
 bool transaction::load_word(const uint64_t *word, uint64_t *value) {
@@ -201,7 +201,7 @@ bool transaction::load_word(const uint64_t *word, uint64_t *value) {
         *value = own->value;
         return true;
     }
-    if (how_ == manner::alone)
+    if (how_ == manner::serial)
         *value = load_memory(word); // Q4: no other transaction commits meanwhile
     else if (how_ == manner::old ? !load_old(word, value) : !load_committed(word, value))
         return false;
@@ -211,7 +211,7 @@ bool transaction::load_word(const uint64_t *word, uint64_t *value) {
 }
 
 bool transaction::load(const void *address, void *value, size_t bytes) {
-    if (lost_ != TY_OK)
+    if (aborted_ != TY_OK)
         return false;
     uint64_t whole;
     if (is_word(address, bytes) && load_at_once(static_cast<const uint64_t *>(address), &whole)) {
@@ -235,10 +235,10 @@ bool transaction::load(const void *address, void *value, size_t bytes) {
 }
 
 bool transaction::store(void *address, const void *value, size_t bytes) {
-    if (lost_ != TY_OK)
+    if (aborted_ != TY_OK)
         return false;
     if (what_ == kind::reads)
-        return lose(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
+        return abort(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
     if (is_word(address, bytes)) {
         uint64_t whole;
         memcpy(&whole, value, sizeof whole);
@@ -252,7 +252,7 @@ bool transaction::store(void *address, const void *value, size_t bytes) {
         uint64_t word = 0;
         memcpy(&word, from, part.bytes);
         if (ty_status status = writes_.put(part.word, word << part.first * 8, part.mask()))
-            return lose(status);
+            return abort(status);
         from += part.bytes;
         to += part.bytes;
         bytes -= part.bytes;
@@ -261,37 +261,37 @@ bool transaction::store(void *address, const void *value, size_t bytes) {
 }
 
 bool transaction::touch(void *word) {
-    if (lost_ != TY_OK)
+    if (aborted_ != TY_OK)
         return false;
     if (what_ == kind::reads)
-        return lose(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
+        return abort(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
     ty_status status = writes_.put(static_cast<uint64_t *>(word), 0, 0);
-    return status == TY_OK || lose(status);
+    return status == TY_OK || abort(status);
 }
 
 bool transaction::unchanged(const void *word) {
-    if (lost_ != TY_OK)
+    if (aborted_ != TY_OK)
         return false;
-    const uint64_t version = domain_->stripe_of(word)->load(std::memory_order_acquire);
-    if (how_ == manner::alone || (!is_locked(version) && timestamp_of(version) <= start_))
+    const uint64_t version = domain_->orec_of(word)->load(std::memory_order_acquire);
+    if (how_ == manner::serial || (!is_locked(version) && timestamp_of(version) <= start_))
         return true;
-    return lose(is_locked(version) ? conflict::locked : conflict::changed);
+    return abort(is_locked(version) ? conflict::locked : conflict::changed);
 }
 
-bool transaction::is_committed_to(const void *word) const {
-    return is_locked(domain_->stripe_of(word)->load(std::memory_order_acquire));
+bool transaction::is_locked_now(const void *word) const {
+    return is_locked(domain_->orec_of(word)->load(std::memory_order_acquire));
 }
 
-bool transaction::let_alone_end(wait_policy waits) const {
+bool transaction::await_serial_end(wait_policy waits) const {
     if (waits == wait_policy::never)
-        return held_ || !domain_->is_asked(domain::ask_alone);
-    domain_->await_end_of(domain::ask_alone);
+        return exclusive_ || !domain_->is_asked(domain::ask_serial);
+    domain_->await_end_of(domain::ask_serial);
     return true;
 }
 
 void transaction::prefetch(const void *const *addresses, size_t count) const {
     for (size_t i = 0; i < count; i++) {
-        __builtin_prefetch(domain_->stripe_of(addresses[i]), 1);
+        __builtin_prefetch(domain_->orec_of(addresses[i]), 1);
         __builtin_prefetch(addresses[i], 1);
     }
 }

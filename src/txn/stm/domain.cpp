@@ -1,4 +1,4 @@
-// What all transactions share: the clock, the stripes, the list of transactions, and the requests to all of them.
+// What all transactions share: the clock, the orecs, the list of transactions, and the requests to all of them.
 #include "stm.hpp"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ constexpr bool barriers_are_seen = false; // ThreadSanitizer does not model memb
 constexpr bool barriers_are_seen = true;
 #endif
 
-size_t domain::stripes_bytes() const {
-    return whole_pages((stripe_mask_ + 1) * sizeof *stripes_);
+size_t domain::orecs_bytes() const {
+    return whole_pages((orec_mask_ + 1) * sizeof *orecs_);
 }
 
 size_t domain::old_bytes() const {
@@ -32,29 +32,29 @@ ty_status domain::create(const options &wanted, domain **made) {
     if (ty_status status = os::map_memory(sizeof(domain), os::memory_hint::none, &memory))
         return status;
     domain *own = ::new (memory) domain{};
-    own->stripe_bits_ = wanted.stripe_bits;
-    own->stripe_mask_ = (size_t{1} << wanted.stripe_bits) - 1;
+    own->orec_bits_ = wanted.orec_bits;
+    own->orec_mask_ = (size_t{1} << wanted.orec_bits) - 1;
     own->old_max_ = std::clamp<uint64_t>(wanted.old_bytes / sizeof(old_value), 1, old_index_mask);
     own->clock_.store(wanted.clock, std::memory_order_relaxed);
     if (wanted.keeper != nullptr)
         own->keeper_ = *wanted.keeper;
     own->barrier_ = barriers_are_seen && os::process_barrier_available();
-    void *stripes = nullptr;
-    if (ty_status status = os::map_memory(own->stripes_bytes(), os::memory_hint::huge, &stripes)) {
+    void *orecs = nullptr;
+    if (ty_status status = os::map_memory(own->orecs_bytes(), os::memory_hint::huge, &orecs)) {
         own->destroy();
         return status;
     }
-    own->stripes_ = static_cast<std::atomic<uint64_t> *>(stripes); // of version 0
+    own->orecs_ = static_cast<std::atomic<uint64_t> *>(orecs); // of version 0
     *made = own;
     return TY_OK;
 }
 
 void domain::destroy() {
-    if (stripes_ != nullptr)
-        os::unmap_memory(stripes_, stripes_bytes());
+    if (orecs_ != nullptr)
+        os::unmap_memory(orecs_, orecs_bytes());
     if (old_ != nullptr) {
         os::unmap_memory(old_, old_bytes());
-        os::unmap_memory(heads_, stripes_bytes());
+        os::unmap_memory(heads_, orecs_bytes());
     }
     this->~domain();
     os::unmap_memory(this, sizeof(domain));
@@ -74,7 +74,7 @@ ty_status domain::join(transaction **made) {
     return TY_OK;
 }
 
-// A locked stripe's word has few bits for an id, so ids are reused.
+// A locked orec's word has few bits for an id, so ids are reused.
 uint64_t domain::unused_id() {
     for (;;) {
         last_id_ = last_id_ == transaction::id_max ? 1 : last_id_ + 1;
@@ -170,18 +170,18 @@ bool domain::take_ticket(wait_policy waits) {
     }
 }
 
-// Q4: while one transaction is alone, no other commits. In the order of the tickets.
-bool domain::begin_alone(const transaction &who, wait_policy waits) {
+// Q4: While one transaction is in serial mode, no other commits. In the order of the tickets.
+bool domain::begin_serial(const transaction &who, wait_policy waits) {
     if (!take_ticket(waits))
         return false;
     os::lock_guard guard(lock_);
-    attention_.fetch_or(ask_alone, std::memory_order_seq_cst);
+    attention_.fetch_or(ask_serial, std::memory_order_seq_cst);
     await_commits(true, &who);
     return true;
 }
 
-void domain::end_alone() {
-    no_longer(ask_alone);
+void domain::end_serial() {
+    no_longer(ask_serial);
     serving_.fetch_add(1, std::memory_order_release);
     os::wake_all(serving_);
 }

@@ -4,24 +4,24 @@
 namespace taiyen::stm {
 namespace {
 
-constexpr unsigned losses_before_old = 2;   // a reader
-constexpr unsigned losses_before_alone = 8; // a writer, or a reader whose old values were not kept
-constexpr unsigned longest_rest = 10;       // as a power of two
+constexpr unsigned aborts_before_old = 2;    // a reader
+constexpr unsigned aborts_before_serial = 8; // a writer, or a reader whose old values were not kept
+constexpr unsigned longest_rest = 10;        // as a power of two
 
 // Randomised exponential backoff: other transactions progress meanwhile.
-void rest(unsigned losses, uint64_t &dice) {
+void rest(unsigned aborts, uint64_t &dice) {
     dice = dice * 6364136223846793005 + 1442695040888963407;
-    const unsigned bits = losses < longest_rest ? losses : longest_rest;
+    const unsigned bits = aborts < longest_rest ? aborts : longest_rest;
     for (uint64_t n = dice >> (64 - bits); n != 0; n--)
         os::pause_briefly();
-    if (losses >= losses_before_alone / 2)
+    if (aborts >= aborts_before_serial / 2)
         os::yield();
 }
 
-manner next_manner(kind what, unsigned losses) {
-    if (losses >= losses_before_alone)
-        return manner::alone;
-    return what == kind::reads && losses >= losses_before_old ? manner::old : manner::optimistic;
+manner next_manner(kind what, unsigned aborts) {
+    if (aborts >= aborts_before_serial)
+        return manner::serial;
+    return what == kind::reads && aborts >= aborts_before_old ? manner::old : manner::optimistic;
 }
 
 ty_status run_within(transaction &own, verdict (*body)(transaction &, void *), void *context, bool *committed) {
@@ -32,21 +32,21 @@ ty_status run_within(transaction &own, verdict (*body)(transaction &, void *), v
     else if (wanted == verdict::roll_back)
         own.back_to(before);
     else
-        *committed = own.lost() == TY_OK;
-    return own.lost();
+        *committed = own.aborted() == TY_OK;
+    return own.aborted();
 }
 
 // The effect of a conflict on the next attempt. A body that asks to run again although no other could commit gains
-// nothing from being alone: it lets others go first.
-void count_loss(const transaction &own, unsigned &losses, uint64_t &dice) {
+// nothing from serial mode: it lets others go first.
+void count_abort(const transaction &own, unsigned &aborts, uint64_t &dice) {
     const conflict why = own.last_conflict();
-    if (why == conflict::forgotten) {
-        losses = losses_before_alone;
+    if (why == conflict::evicted) {
+        aborts = aborts_before_serial;
         return;
     }
-    losses = why == conflict::asked && own.is_alone() ? 0 : losses + 1;
-    if (why != conflict::elsewhere)
-        rest(losses == 0 ? losses_before_alone : losses, dice);
+    aborts = why == conflict::restart && own.is_serial() ? 0 : aborts + 1;
+    if (why != conflict::other_domain)
+        rest(aborts == 0 ? aborts_before_serial : aborts, dice);
 }
 
 ty_status kept_waiting() {
@@ -55,8 +55,7 @@ ty_status kept_waiting() {
 }
 
 // Q7: with wait_policy::never it waits for no other transaction. A transaction that is not optimistic has not recorded
-//     its
-// reads: it does in the next run.
+// its reads: it does in the next run.
 ty_status wait_for_change(transaction &own, wait_policy waits) {
     if (waits == wait_policy::never) {
         own.roll_back();
@@ -78,7 +77,7 @@ verdict or_else(transaction &own, verdict (*first)(transaction &, void *), verdi
                 void *context) {
     const transaction::part_savepoint before = own.savepoint();
     const verdict wanted = first(own, context);
-    if (wanted != verdict::retry || own.lost() != TY_OK)
+    if (wanted != verdict::retry || own.aborted() != TY_OK)
         return wanted;
     own.back_to(before);
     return second(own, context);
@@ -91,16 +90,16 @@ ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *
         return run_within(own, body, context, committed);
     uint64_t dice = reinterpret_cast<uintptr_t>(&own);
     for (;;) {
-        if (!own.begin(what, tried.alone ? manner::alone : next_manner(what, tried.losses), tried.waits))
+        if (!own.begin(what, tried.serial ? manner::serial : next_manner(what, tried.aborts), tried.waits))
             return kept_waiting();
         const verdict wanted = body(own, context);
-        if (own.waits() || (wanted == verdict::retry && own.lost() == TY_OK)) {
-            tried.losses = 0;
+        if (own.waits() || (wanted == verdict::retry && own.aborted() == TY_OK)) {
+            tried.aborts = 0;
             if (ty_status status = wait_for_change(own, tried.waits))
                 return status;
             continue;
         }
-        if (wanted == verdict::roll_back && own.lost() == TY_OK) {
+        if (wanted == verdict::roll_back && own.aborted() == TY_OK) {
             own.roll_back();
             return TY_OK;
         }
@@ -108,13 +107,13 @@ ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *
             *committed = true;
             return TY_OK;
         }
-        if (own.lost() != TY_E_BUSY)
-            return own.lost();
-        count_loss(own, tried.losses, dice);
-        if (own.last_conflict() == conflict::elsewhere || own.last_conflict() == conflict::asked)
+        if (own.aborted() != TY_E_BUSY)
+            return own.aborted();
+        count_abort(own, tried.aborts, dice);
+        if (own.last_conflict() == conflict::other_domain || own.last_conflict() == conflict::restart)
             return TY_E_BUSY;
         own.call_due();
-        if (!own.let_alone_end(tried.waits))
+        if (!own.await_serial_end(tried.waits))
             return kept_waiting();
     }
 }

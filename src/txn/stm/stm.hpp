@@ -1,17 +1,17 @@
 // The façade of the stm layer: software transactional memory, for transactions of many threads at once on any memory.
 // It knows no heap, no file and no log. docs/design/stm.md explains it.
 //
-// Words of 8 bytes map to stripes by their address. A stripe is a versioned lock: a word that holds the commit
-// timestamp of the last store to it (by the domain's clock), or the transaction that has it locked. A transaction reads
-// what was committed up to its start, buffers its stores, and writes them at its commit, with its stripes locked.
-// Sources: Dice, Shalev, Shavit, "Transactional Locking II" (2006); Riegel, Felber, Fetzer, "A Lazy Snapshot Algorithm
-// with Eager Validation" (2006).
+// Words of 8 bytes map to ownership records (orecs) by their address. An orec is a versioned lock: a word that holds
+// the commit timestamp of the last store to it (by the domain's clock), or the transaction that has it locked. A
+// transaction reads what was committed up to its start, buffers its stores, and writes them at its commit, with its
+// orecs locked. Sources: Dice, Shalev, Shavit, "Transactional Locking II" (2006); Riegel, Felber, Fetzer, "A Lazy
+// Snapshot Algorithm with Eager Validation" (2006).
 //
 // Q1: All loads of a transaction are of one state of the memory, also when it fails later.
-// Q2: A word is stored to only with its stripe locked, and the stripe is unlocked with the timestamp of the commit.
+// Q2: A word is stored to only with its orec locked, and the orec is unlocked with the timestamp of the commit.
 // Q3: A committing transaction announces that (committing_) before it reads what others request (attention_). So a
 //      thread that makes a request, and then waits for the commits under way, has missed none.
-// Q4: While one transaction is alone, no other commits: it cannot lose.
+// Q4: While one transaction is in serial mode, no other commits: it cannot be aborted.
 // Q5: Before a word is stored to, its old value is recorded for the readers that may still need it, or they learn that
 //      it was not.
 // Q6: A transaction that waits for a change is known to those that commit before it validates for the last time.
@@ -33,31 +33,31 @@ namespace taiyen::stm {
 class domain;
 
 enum class conflict : uint8_t {
-    locked,    // a word is being committed to by another thread
-    changed,   // a word was committed to after something that depends on it was read
-    alone,     // another transaction is alone
-    forgotten, // an old value was not kept
-    elsewhere, // the thread would have had to wait in another domain (Q7)
-    asked,     // no conflict: the body requested it
+    locked,       // a word is being committed to by another thread
+    changed,      // a word was committed to after something that depends on it was read
+    serial,       // another transaction is in serial mode
+    evicted,      // an old value was not kept
+    other_domain, // the thread would have had to wait in another domain (Q7)
+    restart,      // no conflict: the body requested it
     count
 };
 
-// How a transaction reads. alone: no other commits meanwhile. old: the state at its start; it stores nothing.
-enum class manner : uint8_t { optimistic, old, alone };
+// How a transaction reads. serial: no other commits meanwhile. old: the state at its start; it stores nothing.
+enum class manner : uint8_t { optimistic, old, serial };
 
 enum class kind : uint8_t { writes, reads };
-// Whether it waits for a thread that has stopped the domain, or a transaction that is alone.
+// Whether it waits for a thread that has stopped the domain, or a transaction in serial mode.
 enum class wait_policy : uint8_t { never, any };
 enum class verdict : uint8_t { commit, roll_back, retry };
 
 struct metrics {
     uint64_t commits;
     uint64_t conflicts[static_cast<size_t>(conflict::count)];
-    uint64_t alone;       // transactions that ran alone
+    uint64_t serial;      // transactions that ran in serial mode
     uint64_t old_readers; // transactions that read old values
 };
 
-// Records commits, for a domain whose memory is durable. Called by the committing thread with its stripes locked, so
+// Records commits, for a domain whose memory is durable. Called by the committing thread with its orecs locked, so
 // what it is about to overwrite does not change meanwhile.
 class transaction;
 struct recorder {
@@ -80,14 +80,14 @@ public:
     // not begun (Q7: no waits with wait_policy::never).
     bool begin(kind what, manner how, wait_policy waits = wait_policy::any);
     bool runs() const { return runs_; }
-    // Until let_go(), no other thread commits or stops the domain, and every transaction that this one begins is alone.
-    // False: it would have to wait. It must not run when either is called.
-    [[nodiscard]] bool hold(wait_policy waits);
-    bool is_held() const { return held_; }
-    void let_go(); // allowed also where it is not held
+    // Until release_domain(), no other thread commits or stops the domain, and every transaction that this one begins
+    // is serial. False: it would have to wait. It must not run when either is called.
+    [[nodiscard]] bool acquire_domain(wait_policy waits);
+    bool is_exclusive() const { return exclusive_; }
+    void release_domain(); // allowed also where it is not held
 
-    // Any bytes, also across words. False: the transaction is lost(), *value may be partly filled, and the caller must
-    // end it.
+    // Any bytes, also across words. False: the transaction is aborted(), *value may be partly filled, and the caller
+    // must end it.
     [[nodiscard]] bool load(const void *address, void *value, size_t bytes);
     [[nodiscard]] bool store(void *address, const void *value, size_t bytes);
     // The same for a whole word, on the fast path only. False: nothing has changed; load() or store() does the rest.
@@ -99,29 +99,29 @@ public:
     // Within a part: the whole transaction is to wait (run()).
     void wait_as_a_whole() {
         waits_ = true;
-        lose(TY_E_BUSY);
+        abort(TY_E_BUSY);
     }
     bool waits() const { return waits_; }
     bool may_wait() const { return how_ == manner::optimistic; }
     conflict last_conflict() const { return last_conflict_; }
-    // Loses the transaction: another domain's keeps it waiting, or its body wants to run again.
-    void give_way_elsewhere() { lose(conflict::elsewhere); }
-    void restart() { lose(conflict::asked); }
-    // Waits while another transaction is alone. False: it would have to wait, and may not.
-    [[nodiscard]] bool let_alone_end(wait_policy waits) const;
+    // Aborts the transaction: another domain's keeps it waiting, or its body wants to run again.
+    void abort_for_other_domain() { abort(conflict::other_domain); }
+    void restart() { abort(conflict::restart); }
+    // Waits while another transaction is in serial mode. False: it would have to wait, and may not.
+    [[nodiscard]] bool await_serial_end(wait_policy waits) const;
     // Moves its start to now, if nothing that it has read has changed: it no longer keeps blocks in use that were freed
-    // before. False: it is lost.
+    // before. False: it is aborted.
     [[nodiscard]] bool renew();
 
     // Why it cannot continue. TY_OK: it can. TY_E_BUSY: a conflict. TY_E_MEMORY: with the error detail. TY_E_ARGUMENT:
     // it is read-only.
-    ty_status lost() const { return lost_; }
+    ty_status aborted() const { return aborted_; }
 
-    // Ends the transaction. False: it is lost, and has been rolled back.
+    // Ends the transaction. False: it is aborted, and has been rolled back.
     [[nodiscard]] bool commit();
     void roll_back();
     // Ends the transaction, and sleeps until another commits to a word that it read. For an optimistic one that is not
-    // lost. False: it has read nothing.
+    // aborted. False: it has read nothing.
     [[nodiscard]] bool await_change();
 
     // start: it reads what was committed up to here, the clock at its begin or later. timestamp: of its last commit
@@ -130,7 +130,7 @@ public:
     uint64_t timestamp() const { return timestamp_; }
     // The state that the last ended transaction belongs to: its own commit, or what it read.
     uint64_t last_timestamp() const { return stored_ ? timestamp_ : start_; }
-    bool is_alone() const { return how_ == manner::alone; }
+    bool is_serial() const { return how_ == manner::serial; }
 
     // Parts that can be rolled back: what was stored after the savepoint is discarded, and not committed.
     struct part_savepoint {
@@ -141,7 +141,7 @@ public:
     void back_to(const part_savepoint &to);
 
     // Calls made after the end, in the order in which they were registered; those of a part that was rolled back count
-    // as rolled back, and are made when the whole has ended. A transaction that loses is rolled back each time.
+    // as rolled back, and are made when the whole has ended. A transaction that is aborted is rolled back each time.
     // TY_E_MEMORY: no room, and nothing will be called. call_due() makes the calls.
     ty_status call_after_commit(void (*function)(void *context), void *context) {
         return calls_.push({call_when::committed, function, context});
@@ -161,21 +161,21 @@ public:
     // For a change of something that is no word of the memory, but is represented by one: the commit counts as a store
     // to it.
     [[nodiscard]] bool touch(void *word);
-    // Whether no other transaction has committed to such a word after this one's start. False: it is lost.
+    // Whether no other transaction has committed to such a word after this one's start. False: it is aborted.
     [[nodiscard]] bool unchanged(const void *word);
     // Whether another transaction is committing to it now; that may still fail.
-    bool is_committed_to(const void *word) const;
+    bool is_locked_now(const void *word) const;
     void *client = nullptr; // for the layer above
 
 private:
     friend class domain;
 
-    // The word of a locked stripe: the owner's id, the index in its locks_, and 1.
+    // The word of a locked orec: the owner's id, the index in its locks_, and 1.
     static constexpr unsigned index_bits = 40;
     static constexpr uint64_t id_max = (uint64_t{1} << (64 - index_bits)) - 1;
 
-    struct locked_stripe {
-        std::atomic<uint64_t> *stripe;
+    struct locked_orec {
+        std::atomic<uint64_t> *orec;
         uint64_t version; // before it was locked
     };
     enum class call_when : uint8_t { committed, rolled_back, always, never };
@@ -191,21 +191,21 @@ private:
     [[gnu::noinline]] bool begin_otherwise(wait_policy waits);
     [[gnu::cold]] void call_all_due();
     void runs_no_more();
-    bool load_unlocked(const std::atomic<uint64_t> *stripe, const uint64_t *word, uint64_t *value) const;
+    bool load_unlocked(const std::atomic<uint64_t> *orec, const uint64_t *word, uint64_t *value) const;
     bool load_word(const uint64_t *word, uint64_t *value);
     bool load_committed(const uint64_t *word, uint64_t *value);
     bool load_old(const uint64_t *word, uint64_t *value);
-    bool extend_snapshot();
+    bool extend_start();
     bool reads_hold() const;
-    bool lose(conflict kind);
-    bool lose(ty_status status);
-    bool holds(uint64_t version) const;      // whether it has locked the stripe with this word
-    uint64_t before(uint64_t version) const; // the version of such a stripe before
-    bool lock_stripes();
-    void unlock_stripes();
+    bool abort(conflict kind);
+    bool abort(ty_status status);
+    bool holds(uint64_t version) const;      // whether it has locked the orec with this word
+    uint64_t before(uint64_t version) const; // the version of such an orec before
+    bool lock_orecs();
+    void unlock_orecs();
     bool try_commit();
     void store_words();
-    void release_stripes(uint64_t timestamp);
+    void release_orecs(uint64_t timestamp);
     void end(call_when outcome);
     void add_to(metrics &sums) const;
 
@@ -213,7 +213,7 @@ private:
     alignas(64) std::atomic<uint64_t> began_{0}; // the clock at its begin, plus 1; 0: not running
     std::atomic<uint64_t> committing_{0};        // a lower bound of its timestamp; 0: not committing
     std::atomic<uint32_t> changes_{0};   // the futex on which it waits: counts up when something may have changed
-    std::atomic<uint64_t> waits_for_{0}; // the stripes, as a 64-bit filter
+    std::atomic<uint64_t> waits_for_{0}; // the orecs, as a 64-bit filter
     alignas(64) domain *domain_ = nullptr;
     transaction *next_ = nullptr; // in the domain's list
     uint64_t id_ = 0;             // not 0
@@ -222,25 +222,25 @@ private:
     uint64_t timestamp_ = 0;
     bool stored_ = false; // whether the one that ended last stored something
     kind what_ = kind::writes;
-    manner how_ = manner::optimistic; // load_at_once checks this and lost_ with one instruction
+    manner how_ = manner::optimistic; // load_at_once checks this and aborted_ with one instruction
     conflict last_conflict_ = conflict::count;
-    ty_status lost_ = TY_OK;
+    ty_status aborted_ = TY_OK;
     bool waits_ = false;
     bool runs_ = false;
-    bool held_ = false; // its thread is alone also between its transactions
+    bool exclusive_ = false; // no other thread commits, also between its transactions
     os::array<std::atomic<uint64_t> *> reads_;
-    os::array<locked_stripe> locks_;
+    os::array<locked_orec> locks_;
     write_set writes_;
     os::array<call> calls_;
     os::array<call> due_;              // calls of ended transactions
     std::atomic<uint64_t> commits_{0}; // metrics: written by its own thread only
     std::atomic<uint64_t> conflicts_[static_cast<size_t>(conflict::count)]{};
-    std::atomic<uint64_t> alone_count_{0};
+    std::atomic<uint64_t> serial_count_{0};
     std::atomic<uint64_t> old_count_{0};
 };
 
 struct options {
-    unsigned stripe_bits = 20;           // 2 to this power stripes, of 8 bytes each
+    unsigned orec_bits = 20;             // 2 to this power orecs, of 8 bytes each
     size_t old_bytes = size_t{32} << 20; // for old values, at most
     uint64_t clock = 0;                  // the last timestamp of earlier runs
     const recorder *keeper = nullptr;    // lives as long as the domain; NULL: commits are not recorded
@@ -281,7 +281,7 @@ private:
 
     // Requests to all transactions, in attention_.
     static constexpr uint32_t ask_stop = 1;
-    static constexpr uint32_t ask_alone = 2;
+    static constexpr uint32_t ask_serial = 2;
     static constexpr uint32_t ask_old = 4;
     static constexpr uint32_t ask_wake = 8;
     static constexpr uint32_t ask_ends = 16;
@@ -292,17 +292,17 @@ private:
         const uint64_t *word;
         uint64_t value;
         uint64_t until; // the timestamp of the commit that overwrote it
-        uint64_t next;  // next record of the stripe, encoded as in heads_
+        uint64_t next;  // next record of the orec, encoded as in heads_
     };
 
-    size_t stripe_number(const void *address) const {
-        uint64_t line = reinterpret_cast<uintptr_t>(address) >> stripe_shift;
-        return (line ^ line >> stripe_bits_) & stripe_mask_;
+    size_t orec_number(const void *address) const {
+        uint64_t line = reinterpret_cast<uintptr_t>(address) >> orec_shift;
+        return (line ^ line >> orec_bits_) & orec_mask_;
     }
-    std::atomic<uint64_t> *stripe_of(const void *address) const { return stripes_ + stripe_number(address); }
-    static constexpr unsigned stripe_shift = 5; // neighbouring words are often changed together
+    std::atomic<uint64_t> *orec_of(const void *address) const { return orecs_ + orec_number(address); }
+    static constexpr unsigned orec_shift = 5; // neighbouring words are often changed together
 
-    size_t stripes_bytes() const; // also the size of heads_
+    size_t orecs_bytes() const; // also the size of heads_
     size_t old_bytes() const;
     uint64_t unused_id();
     void ask(uint32_t what); // also waits for commits that may have missed it; under lock_
@@ -312,24 +312,24 @@ private:
     // Waits for the commits under way; if none, until no commit is under way. Ignores but.
     void await_commits(bool none, const transaction *but);
     bool take_ticket(wait_policy waits);
-    bool begin_alone(const transaction &who, wait_policy waits); // false: it would have to wait for its turn
-    void end_alone();
+    bool begin_serial(const transaction &who, wait_policy waits); // false: it would have to wait for its turn
+    void end_serial();
     ty_status begin_old();
     void end_old();
     void note_old(const write_set &writes, uint64_t timestamp);
     bool find_old(const uint64_t *word, uint64_t start, uint64_t *value) const;
-    void wake(uint64_t stripes);
-    // A stripe's bit in a 64-bit filter.
-    uint64_t bit_of(const std::atomic<uint64_t> *stripe) const { return uint64_t{1} << (stripe - stripes_) % 64; }
+    void wake(uint64_t orecs);
+    // An orec's bit in a 64-bit filter.
+    uint64_t bit_of(const std::atomic<uint64_t> *orec) const { return uint64_t{1} << (orec - orecs_) % 64; }
 
     alignas(128) std::atomic<uint64_t> clock_{0};
     alignas(128) std::atomic<uint32_t> attention_{0};
     std::atomic<uint32_t> answered_{0}; // counts up when a request is withdrawn
     std::atomic<uint32_t> ended_{0};    // counts up when a transaction ends and a thread waits for that
     std::atomic<uint64_t> stops_{0};    // completed stops
-    std::atomic<uint64_t> *stripes_ = nullptr;
-    unsigned stripe_bits_ = 0;
-    size_t stripe_mask_ = 0;
+    std::atomic<uint64_t> *orecs_ = nullptr;
+    unsigned orec_bits_ = 0;
+    size_t orec_mask_ = 0;
     recorder keeper_{};    // functions NULL: none
     bool barrier_ = false; // the process barrier works: a beginning transaction needs no fence
     alignas(128) std::atomic<uint32_t> next_ticket_{0};
@@ -341,7 +341,7 @@ private:
     uint32_t waiting_ = 0;
     uint32_t quiescing_ = 0;
     metrics left_{}; // of transactions that left
-    // Old values, while there are readers of them: by stripe the newest record, with old_time_ in its upper bits.
+    // Old values, while there are readers of them: by orec the newest record, with old_time_ in its upper bits.
     old_value *old_ = nullptr;
     std::atomic<uint64_t> *heads_ = nullptr;
     uint64_t old_max_ = 0;
@@ -351,33 +351,33 @@ private:
 };
 
 // Q1: loads are of one state. A value that was committed up to the start; false: another transaction is committing, or
-// has committed since. Ordered so that a thread that sees the value of a commit sees that its stripe is, or was,
+// has committed since. Ordered so that a thread that sees the value of a commit sees that its orec is, or was,
 // locked.
-[[gnu::always_inline]] inline bool transaction::load_unlocked(const std::atomic<uint64_t> *stripe, const uint64_t *word,
+[[gnu::always_inline]] inline bool transaction::load_unlocked(const std::atomic<uint64_t> *orec, const uint64_t *word,
                                                               uint64_t *value) const {
-    const uint64_t version = stripe->load(std::memory_order_acquire);
+    const uint64_t version = orec->load(std::memory_order_acquire);
     perturb();
     *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
     perturb();
     return (version & 1) == 0 && (version >> 1 <= start_ || fault("stm_word_later_than_the_start_taken")) &&
-           (stripe->load(std::memory_order_relaxed) == version || fault("stm_stripe_read_once"));
+           (orec->load(std::memory_order_relaxed) == version || fault("stm_orec_read_once"));
 }
 
 inline bool transaction::load_at_once(const uint64_t *word, uint64_t *value) {
-    if (lost_ != TY_OK || how_ != manner::optimistic || !reads_.has_room() || writes_.may_have(word)) [[unlikely]]
+    if (aborted_ != TY_OK || how_ != manner::optimistic || !reads_.has_room() || writes_.may_have(word)) [[unlikely]]
         return false;
-    std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
+    std::atomic<uint64_t> *orec = domain_->orec_of(word);
     uint64_t loaded;
-    if (!load_unlocked(stripe, word, &loaded)) [[unlikely]]
+    if (!load_unlocked(orec, word, &loaded)) [[unlikely]]
         return false;
-    if (reads_.count() == 0 || reads_[reads_.count() - 1] != stripe)
-        reads_.push_in_room(stripe);
+    if (reads_.count() == 0 || reads_[reads_.count() - 1] != orec)
+        reads_.push_in_room(orec);
     *value = loaded;
     return true;
 }
 
 inline bool transaction::store_at_once(uint64_t *word, uint64_t value, uint64_t mask) {
-    return lost_ == TY_OK && what_ != kind::reads && writes_.put_new(word, value, mask);
+    return aborted_ == TY_OK && what_ != kind::reads && writes_.put_new(word, value, mask);
 }
 
 inline bool is_word(const void *address, size_t bytes) {
@@ -399,20 +399,21 @@ verdict or_else(transaction &own, verdict (*first)(transaction &own, void *conte
                 verdict (*second)(transaction &own, void *context), void *context);
 
 // Runs the body in a transaction until it commits, or the body has it rolled back, which leaves *committed false. The
-// body may run many times. Once the transaction is lost its loads and stores are refused, and it runs again whatever
+// body may run many times. Once the transaction is aborted its loads and stores are refused, and it runs again whatever
 // the body returns, unless memory is short (TY_E_MEMORY) or it stored although it said that it only reads
-// (TY_E_ARGUMENT). After some conflicts it runs so that it cannot lose. Within a transaction of the same thread the
-// body is a part of that one: rolled back alone, committed with it; if it waits, the whole does.
-// wait: the body cannot proceed in this state: it runs again when a word that it loaded has changed.
-// The caller calls own.call_due() afterwards, unless it was a part.
+// (TY_E_ARGUMENT). After some conflicts it runs so that it cannot be aborted. Within a transaction of the same thread
+// the body is a part of that one: rolled back alone, committed with it; if it waits, the whole does. wait: the body
+// cannot proceed in this state: it runs again when a word that it loaded has changed. The caller calls own.call_due()
+// afterwards, unless it was a part.
 //
-// TY_E_BUSY, unless it was a part: it has been rolled back, and is to be run again by another call, with the same
-// losses. Its last conflict says why: conflict::asked by its body; conflict::elsewhere. Otherwise it would have had to
-// wait, and may not (wait_policy::never, Q7); one that retries then gets TY_E_ARGUMENT.
+// TY_E_BUSY (never for a part): it has been rolled back; call run() again with the same attempts. last_conflict() says
+// why. restart: the body wanted to begin again. other_domain: a nested call would have had to wait. Anything else: this
+// one would have had to wait, and wait_policy::never forbids it (Q7). A body that retries under `never` gets
+// TY_E_ARGUMENT.
 struct attempts {
-    bool alone = false; // it runs alone from the first attempt on, and does not wait
+    bool serial = false; // it is serial from the first attempt on, and does not wait
     wait_policy waits = wait_policy::any;
-    unsigned losses = 0; // so far: later calls count on from here
+    unsigned aborts = 0; // so far: later calls count on from here
 };
 ty_status run(transaction &own, kind what, verdict (*body)(transaction &own, void *context), void *context,
               bool *committed, attempts &tried);

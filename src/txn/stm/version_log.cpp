@@ -1,5 +1,5 @@
 // Old values of words, for readers that would otherwise never finish. While there is such a reader, each commit records
-// the values that it overwrites. The records of a stripe are a list, newest first.
+// the values that it overwrites. The records of an orec are a list, newest first.
 #include "stm.hpp"
 
 namespace taiyen::stm {
@@ -10,10 +10,10 @@ ty_status domain::begin_old() {
     os::lock_guard guard(lock_);
     if (old_ == nullptr) {
         void *heads = nullptr, *old = nullptr;
-        if (ty_status status = os::map_memory(stripes_bytes(), os::memory_hint::none, &heads))
+        if (ty_status status = os::map_memory(orecs_bytes(), os::memory_hint::none, &heads))
             return status;
         if (ty_status status = os::map_memory(old_bytes(), os::memory_hint::none, &old)) {
-            os::unmap_memory(heads, stripes_bytes());
+            os::unmap_memory(heads, orecs_bytes());
             return status;
         }
         heads_ = static_cast<std::atomic<uint64_t> *>(heads);
@@ -35,16 +35,16 @@ void domain::end_old() {
         no_longer(ask_old);
 }
 
-// Q5: an old value is recorded before its word is stored to. The stripes are locked, so no other thread changes their
+// Q5: an old value is recorded before its word is stored to. The orecs are locked, so no other thread changes their
 // lists.
 void domain::note_old(const write_set &writes, uint64_t timestamp) {
     for (const written_word &written : writes) {
         const uint64_t index = old_used_.fetch_add(1, std::memory_order_relaxed);
         if (index >= old_max_) {
-            old_full_.store(true, std::memory_order_relaxed); // published by the release of the stripe
+            old_full_.store(true, std::memory_order_relaxed); // published by the release of the orec
             return;
         }
-        std::atomic<uint64_t> &head = heads_[stripe_number(written.word)];
+        std::atomic<uint64_t> &head = heads_[orec_number(written.word)];
         perturb();
         old_[index] = {written.word, __atomic_load_n(written.word, __ATOMIC_RELAXED), timestamp,
                        head.load(std::memory_order_relaxed)};
@@ -56,7 +56,7 @@ void domain::note_old(const write_set &writes, uint64_t timestamp) {
 // it.
 bool domain::find_old(const uint64_t *word, uint64_t start, uint64_t *value) const {
     bool found = false;
-    uint64_t at = heads_[stripe_number(word)].load(std::memory_order_acquire);
+    uint64_t at = heads_[orec_number(word)].load(std::memory_order_acquire);
     while (at >> old_index_bits == old_time_) {
         const old_value &old = old_[(at & old_index_mask) - 1];
         if (old.until <= start)
@@ -72,9 +72,9 @@ bool domain::find_old(const uint64_t *word, uint64_t start, uint64_t *value) con
 
 // Q1: one state of memory. Q5: its old values are recorded, or old_full_ says that they are not.
 bool transaction::load_old(const uint64_t *word, uint64_t *value) {
-    const std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
+    const std::atomic<uint64_t> *orec = domain_->orec_of(word);
     for (;;) {
-        const uint64_t version = stripe->load(std::memory_order_acquire);
+        const uint64_t version = orec->load(std::memory_order_acquire);
         if (version & 1) {
             os::give_way(); // its owner waits for no running transaction
             continue;
@@ -84,11 +84,11 @@ bool transaction::load_old(const uint64_t *word, uint64_t *value) {
         perturb();
         *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
         perturb();
-        if (stripe->load(std::memory_order_relaxed) != version)
+        if (orec->load(std::memory_order_relaxed) != version)
             continue;
         if (version >> 1 > start_ && domain_->old_full_.load(std::memory_order_relaxed) &&
             !fault("stm_new_value_where_the_old_was_lost"))
-            return lose(conflict::forgotten);
+            return abort(conflict::evicted);
         return true;
     }
 }

@@ -10,13 +10,13 @@ bool transaction::await_change() {
         roll_back();
         return false;
     }
-    uint64_t stripes = 0;
-    for (const std::atomic<uint64_t> *stripe : reads_)
-        stripes |= domain_->bit_of(stripe);
+    uint64_t orecs = 0;
+    for (const std::atomic<uint64_t> *orec : reads_)
+        orecs |= domain_->bit_of(orec);
     runs_ = false;
     runs_no_more();
     perturb();
-    waits_for_.store(stripes, std::memory_order_seq_cst);
+    waits_for_.store(orecs, std::memory_order_seq_cst);
     {
         os::lock_guard guard(domain_->lock_);
         domain_->waiting_++;
@@ -39,10 +39,10 @@ bool transaction::await_change() {
     return true;
 }
 
-void domain::wake(uint64_t stripes) {
+void domain::wake(uint64_t orecs) {
     os::lock_guard guard(lock_);
     for (transaction *each = first_; each != nullptr; each = each->next_) {
-        if ((each->waits_for_.load(std::memory_order_seq_cst) & stripes) == 0)
+        if ((each->waits_for_.load(std::memory_order_seq_cst) & orecs) == 0)
             continue;
         each->changes_.fetch_add(1, std::memory_order_seq_cst);
         os::wake_all(each->changes_);

@@ -50,25 +50,25 @@ bool in_irrevocable_body() {
     return found;
 }
 
-ty_status bodies_lost(const stm::transaction *but) {
+ty_status bodies_aborted(const stm::transaction *but) {
     ty_status status = TY_OK;
     each_running(but, [&status](const running_body &each) {
         if (status == TY_OK)
-            status = each.own->lost();
+            status = each.own->aborted();
     });
     return status;
 }
 
-// X31: a thread in a body never waits on another heap; its bodies are lost, and the outermost one waits later.
-ty_status bodies_abort_for(const obstacle &met) {
+// X31: a thread in a body never waits on another heap; its bodies are aborted, and the outermost one waits later.
+ty_status bodies_abort_for(const blocker &met) {
     running_body *outermost = nullptr;
     each_running(nullptr, [&outermost](running_body &each) {
-        if (each.own->lost() == TY_OK)
-            each.own->give_way_elsewhere();
+        if (each.own->aborted() == TY_OK)
+            each.own->abort_for_other_domain();
         if (outermost == nullptr || each.depth < outermost->depth)
             outermost = &each;
     });
-    if (outermost != nullptr && outermost->met.what == obstacle::kind::none)
+    if (outermost != nullptr && outermost->met.what == blocker::kind::none)
         outermost->met = met;
     return failure(TY_E_BUSY, "wait for another thread within a body of ty_atomically: that one might wait for it")
         .remedy("return from the body: it is run again once the way is free");

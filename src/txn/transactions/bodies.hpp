@@ -1,9 +1,9 @@
 // The bodies of ty_atomically that a thread is in, on any concurrent heaps. Other threads may wait for the end of such
-// a body: a thread that stops its heap, or one that wants to commit while it is alone.
+// a body: a thread that stops its heap, or one that wants to commit in serial mode.
 //
 // X31: A thread in a body, unless the body is irrevocable, never waits on another heap. A call that would have to wait
-//     there ends with TY_E_BUSY, and the bodies that the thread is in are lost. The outermost one waits instead, once
-//     it is rolled back and holds nothing, and runs again.
+//     there ends with TY_E_BUSY, and the bodies that the thread is in are aborted. The outermost one waits instead,
+//     once it is rolled back and holds nothing, and runs again.
 #pragma once
 
 #include "src/txn/stm/stm.hpp"
@@ -15,7 +15,7 @@ struct txn_runtime;
 struct running_body;
 
 // What a thread must wait for before its outermost body runs again.
-struct obstacle {
+struct blocker {
     enum class kind : uint8_t {
         none,
         heap,             // another thread has exclusive use of this body's heap
@@ -36,7 +36,7 @@ struct running_body {
     running_body *next = nullptr; // of the same thread
     uint32_t depth = 0;           // nesting among calls on other heaps, from 1 on; 0: no call is under way
     bool irrevocable = false;
-    obstacle met; // what a call within it ran into, while it is the outermost
+    blocker met; // what a call within it ran into, while it is the outermost
 };
 
 // Lives from the begin of a call to its end; `before` is passed to bodies_leave().
@@ -92,9 +92,9 @@ inline bool must_not_wait() {
 // The bodies that the thread is in, except `but`: returns their number; up to `most` of them are stored to `to`.
 unsigned bodies_running(const stm::transaction *but, running_body **to, unsigned most);
 // Why the thread's bodies, except `but`, will not commit. TY_OK: they may.
-ty_status bodies_lost(const stm::transaction *but);
+ty_status bodies_aborted(const stm::transaction *but);
 // X31: for a thread that would have to wait within a body. Returns TY_E_BUSY, with the detail.
-[[gnu::cold]] ty_status bodies_abort_for(const obstacle &met);
+[[gnu::cold]] ty_status bodies_abort_for(const blocker &met);
 // For calls that wait, and make no sense in a body that may run many times: TY_E_ARGUMENT. call completes "cannot ...".
 [[gnu::cold]] ty_status refuse_in_body(const char *call);
 

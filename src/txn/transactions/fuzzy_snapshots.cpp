@@ -1,5 +1,5 @@
 // Snapshots of a concurrent heap that stop no thread. The pages of blocks are copied while other threads store into
-// them: a copy may hold stores of commits later than the checkpoint LSN. A recovery repeats these stores, as the batch
+// them: a copy may hold stores of commits later than the snapshot LSN. A recovery repeats these stores, as the batch
 // counts only once the log holds all that a copy may have.
 #include "snapshot_service.hpp"
 
@@ -13,7 +13,7 @@ struct collecting {
     bool locked = true; // the reservations: before the locks of the image
 };
 
-// X24, X25: each block is on one side of the checkpoint LSN, and what has a place in the log before it is stored.
+// X24, X25: each block is on one side of the snapshot LSN, and what has a place in the log before it is stored.
 ty_status approach(void *context) {
     auto &self = *static_cast<collecting *>(context);
     atomic_transactions &transactions = *self.rt.concurrent;

@@ -2,7 +2,7 @@
 // at once.
 //
 // X29: the reader-writer lock is held from the first one's end until all have their outcome. So only the next
-//     distributed transaction sees what is not durable everywhere, and neither a checkpoint LSN nor another record lies
+//     distributed transaction sees what is not durable everywhere, and neither a snapshot LSN nor another record lies
 //     before their outcome.
 #include "write_faults.hpp"
 

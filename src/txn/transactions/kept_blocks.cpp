@@ -39,7 +39,7 @@ public:
             read(txn_->rolled_back.begin()[txn_->to_read.begin()[n]]);
         keep();
         if (lets_go && failed_ == TY_OK)
-            let_go();
+            release();
     }
 
 private:
@@ -136,7 +136,7 @@ private:
         }
     }
     // Frees kept blocks that nothing leads to any more.
-    void let_go() {
+    void release() {
         for (const scoped_memory &block : txn_->rolled_back)
             if (block.kept && !block.reached)
                 reserved_let_go(rt_, word_at(rt_, reinterpret_cast<void *>(block.begin)));

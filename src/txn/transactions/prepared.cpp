@@ -1,7 +1,7 @@
 // Two-phase commit: a transaction's record is in the log before it is known whether it counts.
 //
 // X27: the reader-writer lock is held from the append of a prepared record to that of its outcome. So the outcome is
-//     the next record, no checkpoint LSN lies between the two, and at most the last transaction of a log is in doubt.
+//     the next record, no snapshot LSN lies between the two, and at most the last transaction of a log is in doubt.
 // X28: it counts if and only if its outcome says so, or a snapshot that stands for the outcome.
 #include "write_faults.hpp"
 

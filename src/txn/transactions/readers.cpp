@@ -84,7 +84,7 @@ ty_status enter_rwlock(txn_runtime &rt, fair_rwlock &rwlock, const char *call) {
     if (!must_not_wait()) // X31: a thread in a body waits for nobody on another heap
         rwlock.lock_shared();
     else if (!rwlock.try_lock_shared())
-        return bodies_abort_for({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
+        return bodies_abort_for({blocker::kind::rwlock, nullptr, &rwlock, nullptr});
     if (rt.poisoned.load(std::memory_order_relaxed) && !fault("reader_enters_a_poisoned_heap")) { // while this waited
         rwlock.unlock_shared();
         return refuse_poisoned(rt, call);
@@ -207,7 +207,7 @@ ty_status txn_lock_object(ty_txn *txn, const void *object) {
             return TY_OK;
     if (must_not_wait()) { // X31: a thread in a body waits for nobody on another heap
         if (!rwlock.try_lock())
-            return bodies_abort_for({obstacle::kind::rwlock, nullptr, &rwlock, nullptr});
+            return bodies_abort_for({blocker::kind::rwlock, nullptr, &rwlock, nullptr});
     } else {
         rwlock.lock();
     }

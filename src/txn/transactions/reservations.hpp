@@ -23,9 +23,9 @@ static_assert(sizeof(list_block) == list_block_bytes);
 enum class reserved_state : uint8_t {
     reserved,
     published, // by the transaction under way
-    leaving, // a transaction frees it, and a snapshot that holds that transaction is under way; or its free is deferred
+    freeing, // a transaction frees it, and a snapshot that holds that transaction is under way; or its free is deferred
     of_list, // a block of the list itself
-    kept,    // a rollback left it to the variables that lead to it (M11)
+    rolled_back, // a rollback left it to the variables that lead to it (M11)
 };
 
 struct reservation {
@@ -33,13 +33,13 @@ struct reservation {
     uint64_t *place; // in the list; NULL: not listed
     uint64_t words;  // of the block; 0: in use, but not as a reserved block
     reserved_state state;
-    bool listed;        // for a kept one: reserved_list_kept has visited it
+    bool listed;        // for a rolled-back one: reserved_list_kept has visited it
     uint32_t next_free; // index of the next free entry
 };
 
 struct reservations {
     os::mutex lock{os::lock_rank::reservations};
-    os::mutex table_lock{os::lock_rank::leaving}; // after lock, for threads that change numbers
+    os::mutex table_lock{os::lock_rank::deferred_frees}; // after lock, for threads that change numbers
     word_table numbers; // from here: guarded by lock; numbers may be read under table_lock alone
     txn_array<reservation> entries;
     uint32_t first_free;

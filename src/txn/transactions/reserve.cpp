@@ -42,7 +42,7 @@ void *reserve(txn_runtime &rt, size_t size, reserved_state state) {
         return nullptr;
     }
     rt.reserved->count++;
-    if (state == reserved_state::kept)
+    if (state == reserved_state::rolled_back)
         rt.reserved->kept_bytes += bytes;
     return block;
 }
@@ -82,7 +82,7 @@ ty_status refuse_reserved(const txn_runtime &rt, const char *call, const void *b
     reservations &r = *rt.reserved;
     if (r.numbers.count() == 0 || find_reservation(r, word_at(rt, block)) == nullptr)
         return TY_OK;
-    if (find_reservation(r, word_at(rt, block))->state == reserved_state::leaving)
+    if (find_reservation(r, word_at(rt, block))->state == reserved_state::freeing)
         return failure(TY_E_ARGUMENT, "%s %p: a transaction has freed it already", call, block)
             .remedy("free a block once");
     return failure(TY_E_ARGUMENT, "%s %p: it is reserved, and no part of the heap yet", call, block)
@@ -137,8 +137,8 @@ void reserved_forget(txn_runtime &rt, uint64_t word) {
 ty_status reserved_list(txn_runtime &rt, uint64_t word) {
     os::lock_guard guard(rt.reserved->lock);
     if (fault("cut_end_of_a_block_not_listed") && word % 512 == 0)
-        return enter_reservation(rt, word, 0, nullptr, reserved_state::leaving);
-    return enter_listed(rt, word, 0, reserved_state::leaving);
+        return enter_reservation(rt, word, 0, nullptr, reserved_state::freeing);
+    return enter_listed(rt, word, 0, reserved_state::freeing);
 }
 
 void reserved_unlist(txn_runtime &rt, uint64_t word) {
@@ -159,7 +159,7 @@ void reserved_show(txn_runtime &rt, uint64_t word) {
 
 ty_status reserved_leave(txn_runtime &rt, uint64_t word) {
     os::lock_guard guard(rt.reserved->lock);
-    return enter_reservation(rt, word, 0, nullptr, reserved_state::leaving);
+    return enter_reservation(rt, word, 0, nullptr, reserved_state::freeing);
 }
 
 ty_status reserved_free(txn_runtime &rt, void *block) {
@@ -171,7 +171,7 @@ ty_status reserved_free(txn_runtime &rt, void *block) {
 ty_status reserved_keep(txn_runtime &rt, uint64_t word, uint64_t words) {
     os::lock_guard guard(rt.reserved->lock);
     library_stores own;
-    if (ty_status status = enter_listed(rt, word, words, reserved_state::kept))
+    if (ty_status status = enter_listed(rt, word, words, reserved_state::rolled_back))
         return status;
     rt.reserved->count++;
     rt.reserved->kept_bytes += words * 8;
@@ -183,7 +183,7 @@ bool reserved_kept(txn_runtime &rt, uint64_t word) {
         return false;
     os::lock_guard guard(rt.reserved->lock);
     const reservation *entry = find_reservation(*rt.reserved, word);
-    return entry != nullptr && entry->state == reserved_state::kept;
+    return entry != nullptr && entry->state == reserved_state::rolled_back;
 }
 
 namespace {
@@ -192,7 +192,7 @@ namespace {
 ty_status free_kept(txn_runtime &rt, uint64_t word) {
     reservations &r = *rt.reserved;
     reservation *entry = find_reservation(r, word);
-    if (entry == nullptr || entry->state != reserved_state::kept)
+    if (entry == nullptr || entry->state != reserved_state::rolled_back)
         return not_reserved("free", address_of(rt, word));
     r.count--;
     r.kept_bytes -= entry->words * 8;
@@ -227,7 +227,7 @@ void *txn_resize_kept(void *block, size_t size) {
     if (size <= bytes && size >= bytes / 2)
         return block;
     os::lock_guard guard(rt->reserved->lock);
-    void *moved = reserve(*rt, size, reserved_state::kept);
+    void *moved = reserve(*rt, size, reserved_state::rolled_back);
     if (moved == nullptr)
         return nullptr;
     library_stores own;
@@ -243,7 +243,7 @@ ty_status reserved_list_kept(txn_runtime &rt, ty_status (*visit)(void *context, 
                              void *context) {
     os::lock_guard guard(rt.reserved->lock);
     for (reservation &entry : rt.reserved->entries)
-        if (entry.word != 0 && entry.state == reserved_state::kept) {
+        if (entry.word != 0 && entry.state == reserved_state::rolled_back) {
             entry.listed = true;
             if (ty_status status = visit(context, entry.word, entry.words))
                 return status;

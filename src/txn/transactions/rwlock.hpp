@@ -22,8 +22,8 @@ public:
         return state_.compare_exchange_strong(free, writer_in, std::memory_order_acquire, std::memory_order_relaxed);
     }
     void unlock() {
-        uint64_t alone = writer_in;
-        if (!state_.compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed))
+        uint64_t only_writer = writer_in;
+        if (!state_.compare_exchange_strong(only_writer, 0, std::memory_order_release, std::memory_order_relaxed))
             [[unlikely]]
             unlock_slowly();
     }

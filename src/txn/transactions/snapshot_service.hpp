@@ -63,9 +63,9 @@ struct snapshot_service {
 
     std::atomic<uint64_t> due_log_bytes; // a snapshot is due when this much of the ring is in use
 
-    std::atomic<uint64_t> dirty_due_ns; // when the dirty pages are counted again,
     std::atomic<bool> memory_short;     // seen after a commit
-    std::atomic<bool> uncounted;        // if there are commits since the last count; only with snapshot_dirty_bytes
+    std::atomic<uint64_t> dirty_due_ns; // with snapshot_dirty_bytes: when the dirty pages are counted again,
+    std::atomic<bool> uncounted;        // if there are commits since the last count
     work_error snapshot_error;          // of a snapshot that was not asked for, until it or a later one is durable
     work_error free_error;              // of blocks whose free was deferred, until it is reported
     std::atomic<uint32_t> signal;
@@ -75,6 +75,11 @@ struct snapshot_service {
     os::thread thread;
     bool running;
 };
+
+// Whether the calling thread has a transaction under way, or one that it has prepared.
+inline bool has_own(const txn_runtime &rt) {
+    return txn_current(rt.heap) != nullptr || has_prepared(rt);
+}
 
 // ---- snapshots.cpp
 
@@ -90,7 +95,7 @@ ty_status snapshots_take(txn_runtime &rt, bool rwlock_held);
 
 // Whether snapshots of the heap can be collected while others commit.
 bool snapshots_can_be_fuzzy(txn_runtime &rt);
-// lock.
+// With the reader-writer lock held: it is released and taken again meanwhile.
 ty_status snapshot_start_fuzzy(txn_runtime &rt, log_positions *redo_point, uint64_t *epoch);
 
 // ---- snapshots_due.cpp

@@ -2,9 +2,9 @@
 // space is released, a broken log is repaired, deferred frees are done.
 //
 // `lock` is taken after the reader-writer lock, before everything else. A thread that starts a snapshot holds both: so
-// checkpoint LSNs are in the order of epochs. A thread that repairs the log, or takes a snapshot in place of a log
+// snapshot LSNs are in the order of epochs. A thread that repairs the log, or takes a snapshot in place of a log
 // write, holds `lock` until the log continues: so no other thread can let it continue meanwhile with an older
-// checkpoint LSN.
+// snapshot LSN.
 #include "bodies.hpp"
 #include "snapshot_service.hpp"
 
@@ -24,10 +24,10 @@ public:
         if (taken_)
             rt_.rwlock.lock_shared();
     }
-    ~rwlock_as_reader() { open(); }
+    ~rwlock_as_reader() { unlock(); }
     rwlock_as_reader(const rwlock_as_reader &) = delete;
     rwlock_as_reader &operator=(const rwlock_as_reader &) = delete;
-    void open() {
+    void unlock() {
         if (taken_)
             rt_.rwlock.unlock_shared();
         taken_ = false;
@@ -37,11 +37,6 @@ private:
     txn_runtime &rt_;
     bool taken_;
 };
-
-// Whether the calling thread has a transaction under way, or one that it has prepared.
-bool has_own(const txn_runtime &rt) {
-    return txn_current(rt.heap) != nullptr || has_prepared(rt);
-}
 
 class [[nodiscard]] others_stopped {
 public:
@@ -81,13 +76,13 @@ void snapshots_acknowledge(txn_runtime &rt, snapshot_service &s) {
         return;
     s.pending = false;
     forget_failure(s);
-    // Nothing was appended to a broken log since it broke; if nothing was since the checkpoint LSN, the snapshot holds
+    // Nothing was appended to a broken log since it broke; if nothing was since the snapshot LSN, the snapshot holds
     // all of it. On a concurrent heap a thread may be within an append: snapshots_repair stops all of them.
     if (!rt.concurrent && log_broken(rt.log) && log_last(rt.log) == s.pending_redo_point.lsn)
         log_continue(rt.log, s.pending_redo_point);
     else
         log_release(rt.log, s.pending_redo_point);
-    // What is in use now came after the checkpoint LSN.
+    // What is in use now came after the snapshot LSN.
     snapshots_set_due_log_bytes(rt, log_get_metrics(rt.log).fullest_bytes);
 }
 
@@ -122,7 +117,7 @@ ty_status start_stop_the_world(txn_runtime &rt, uint64_t beyond_log, log_positio
 
 enum class is_fuzzy : bool { no, yes };
 
-// X1 (whole transactions up to the checkpoint LSN), X3 (all reserved blocks are listed): with the reader-writer lock
+// X1 (whole transactions up to the snapshot LSN), X3 (all reserved blocks are listed): with the reader-writer lock
 // held. beside: other writers of a concurrent heap continue; otherwise they are stopped, or cannot commit.
 ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch,
                 is_fuzzy fuzzy = is_fuzzy::no) {
@@ -152,7 +147,7 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     beyond_log += fault("snapshot_forgets_what_the_log_lacks") ? 0 : rt.unlogged.load(std::memory_order_relaxed);
     ty_status status = start(rt, s, beyond_log, &epoch);
     if (rwlock)
-        rwlock->open();
+        rwlock->unlock();
     if (!status) {
         status = image_snapshot_wait(rt.heap, epoch);
         if (status && beyond_log && !fault("log_goes_on_after_an_unacknowledged_snapshot"))
@@ -171,7 +166,7 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
 
 // Starts a snapshot that no commit needs. A log that is broken, or has no room for what an open has to repeat, cannot
 // hold what a fuzzy snapshot may have of later commits.
-ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
+ty_status start_ordinary(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
     if (rt.unlogged.load(std::memory_order_relaxed)) {
         others_stopped stopped(rt);
         ty_status status = start_and_continue(rt, s, 0, nullptr);
@@ -195,7 +190,7 @@ ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
 // The snapshot then holds what could not be written.
 ty_status snapshots_repair(txn_runtime &rt) {
     if (must_not_wait()) // X31: a thread in a body waits for nobody on another heap
-        return bodies_abort_for({obstacle::kind::broken_log, nullptr, nullptr, &rt});
+        return bodies_abort_for({blocker::kind::broken_log, nullptr, nullptr, &rt});
     snapshot_service &s = *rt.snapshots;
     rwlock_as_reader rwlock(rt);
     others_stopped stopped(rt);
@@ -250,7 +245,7 @@ ty_status snapshots_take(txn_runtime &rt, bool rwlock_held) {
             std::memory_order_relaxed)) { // otherwise the transaction may have left the reader-writer lock held
         os::lock_guard guard(s.lock);
         before = pages_written(rt);
-        status = start_asked(rt, s, &epoch);
+        status = start_ordinary(rt, s, &epoch);
     }
     if (!rwlock_held)
         rt.rwlock.unlock_shared();
@@ -299,27 +294,10 @@ ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *ls
     return TY_OK;
 }
 
-namespace {
-
-// An open that found the ring full cannot append again what it believed: a snapshot makes it durable instead.
-ty_status durable_by_snapshot(txn_runtime &rt) {
-    if (must_not_wait()) // X31: a thread in a body waits for nobody on another heap
-        return bodies_abort_for({obstacle::kind::full_log, nullptr, nullptr, &rt});
-    if (has_own(rt))
-        return failure(TY_E_SPACE, "make transactions of the generation before durable: the log is full")
-            .remedy("end the transaction under way first: then a snapshot does it");
-    uint64_t epoch = 0;
-    if (ty_status status = txn_snapshot_start(rt.heap, &epoch))
-        return status;
-    return txn_snapshot_wait(rt.heap, epoch);
-}
-
-} // namespace
-
 // A snapshot that began before the log was full may free too little, or nothing.
 ty_status snapshots_make_room(txn_runtime &rt) {
     if (must_not_wait()) // X31, as above
-        return bodies_abort_for({obstacle::kind::full_log, nullptr, nullptr, &rt});
+        return bodies_abort_for({blocker::kind::full_log, nullptr, nullptr, &rt});
     const uint64_t used = log_get_metrics(rt.log).used_bytes;
     uint64_t epoch = 0;
     {
@@ -335,24 +313,6 @@ ty_status snapshots_make_room(txn_runtime &rt) {
     return txn_snapshot_wait(rt.heap, epoch);
 }
 
-// X4: an acknowledged transaction is in the log after the newest durable snapshot, or in that snapshot.
-ty_status make_durable(txn_runtime &rt, uint64_t lsn) {
-    for (;;) {
-        if (lsn > log_last(rt.log) && rt.unlogged.load(std::memory_order_relaxed))
-            return durable_by_snapshot(rt);
-        const bool early = fault("acknowledged_before_the_write_returned") && log_last(rt.log) >= lsn;
-        ty_status status = early ? TY_OK : log_wait(rt.log, lsn);
-        if (!status || log_durable(rt.log) >= lsn)
-            return TY_OK;
-        if (!log_broken(rt.log))
-            status = status == TY_E_SPACE && !fault("full_log_not_made_durable") ? durable_by_snapshot(rt) : status;
-        else if (!has_own(rt)) // within a transaction there can be no snapshot
-            status = snapshots_repair(rt);
-        if (status)
-            return status;
-    }
-}
-
 ty_status snapshots_free_all(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
@@ -365,7 +325,7 @@ void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats) {
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
     stats->forced_snapshots = s.forced;
-    stats->timed_snapshots = s.timed;
+    stats->automatic_snapshots = s.timed;
     stats->snapshot_pages = s.pages;
 }
 
@@ -381,10 +341,10 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return refuse_in_body("start a snapshot");
     flush_async_commits(*rt);
     if (fault("snapshot_amid_a_transaction"))
-        return start_asked(*rt, *rt->snapshots, epoch);
+        return start_ordinary(*rt, *rt->snapshots, epoch);
     rwlock_as_reader rwlock(*rt);
     os::lock_guard guard(rt->snapshots->lock);
-    return start_asked(*rt, *rt->snapshots, epoch);
+    return start_ordinary(*rt, *rt->snapshots, epoch);
 }
 
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch) {

@@ -335,7 +335,7 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     if (!options.no_wait && !must_not_wait())
         rt->rwlock.lock();
     else if (!rt->rwlock.try_lock())
-        return options.no_wait ? busy() : bodies_abort_for({obstacle::kind::rwlock, nullptr, &rt->rwlock, nullptr});
+        return options.no_wait ? busy() : bodies_abort_for({blocker::kind::rwlock, nullptr, &rt->rwlock, nullptr});
     stop_others(*rt);
     ty_status status = TY_OK;
     if (rt->poisoned.load(std::memory_order_relaxed) &&
@@ -358,7 +358,7 @@ ty_status txn_begin_next(ty_heap *heap, const ty_txn_options &options, ty_txn **
 
 // From now on the transaction's stores are tracked. That is equivalent to tracking from its begin if no stores are
 // known so far except in its own blocks.
-static ty_status become_write_faults(ty_txn *txn) {
+static ty_status become_tracked(ty_txn *txn) {
     bool published = false;
     for (const touched_block &block : txn->blocks)
         published |= block.published;
@@ -384,7 +384,7 @@ ty_status txn_set_stores(ty_heap *heap, ty_store_mode stores) {
     rt->stores.store(stores, std::memory_order_relaxed);
     ty_txn *txn = txn_current(heap);
     bool declared_by_default = txn != nullptr && txn->by_default && !txn->tracked;
-    return declared_by_default && stores == TY_STORES_TRACKED ? become_write_faults(txn) : TY_OK;
+    return declared_by_default && stores == TY_STORES_TRACKED ? become_tracked(txn) : TY_OK;
 }
 
 ty_store_mode txn_stores(const ty_txn *txn) {

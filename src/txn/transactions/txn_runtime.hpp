@@ -1,8 +1,8 @@
 // The runtime state of one open transactional heap, shared by the files of this layer.
 //
-// `rwlock` serialises transactions, snapshots and readers (X1: a record is appended, and a checkpoint LSN taken, only
-// with the lock held). What it guards is the writer's alone. Other locks are taken after it, in the order of
-// os::lock_rank.
+// `rwlock` serialises transactions, snapshots and readers (X1: a record of ty_begin's transaction is appended, and a
+// redo point taken, only with the lock held). What it guards is the writer's alone. Other locks are taken after it, in
+// the order of os::lock_rank.
 #pragma once
 
 #include "../txn.hpp"
@@ -28,7 +28,7 @@ struct alignas(64) txn_metrics {
     figure rollbacks;
     figure entries;
     figure record_bytes;
-    uint32_t unlooked_commits;  // by reader-writer lock: commits since the log's fill level was checked,
+    uint32_t unlooked_commits;  // guarded by rwlock: commits since the log's fill level was checked,
     uint64_t seen_record_bytes; // and the value of record_bytes then
     figure replayed_transactions;
     figure replayed_bytes;
@@ -42,9 +42,10 @@ struct atomic_transactions {
     void (*go_on)(atomic_transactions &transactions);
     // Whether the calling thread has one under way: it must not stop them.
     bool (*in_one)(atomic_transactions &transactions);
-    // The LSN of the newest commit, once it and all commits before it are in the log. Not called within one of them.
+    // The LSN of the newest commit, once it and all commits before it are in the log. Within one of them: except that
+    // one.
     uint64_t (*newest_commit)(atomic_transactions &transactions);
-    // begin_snapshot: before a snapshot's checkpoint LSN is taken. have_tables: when its tables are copied (X24);
+    // begin_snapshot: before a snapshot's snapshot LSN is taken. have_tables: when its tables are copied (X24);
     // between the two the lock of reservations is held. end_snapshot: when its pages are collected. If begin_snapshot
     // fails, nothing has to be ended.
     ty_status (*begin_snapshot)(atomic_transactions &transactions);
@@ -94,7 +95,7 @@ struct txn_runtime : thread_end_watcher {
     atomic_transactions *concurrent;           // NULL: the heap is not concurrent
     std::atomic<bool> grouped;                 // transactions have ended that wait for one outcome (grouped.cpp)
 
-    // For a heap that receives (recovery/receive.cpp): written with the reader-writer lock held.
+    // For a heap that receives (recovery/apply_records.cpp): written with the reader-writer lock held.
     struct receiving *replica;  // NULL: none
     std::atomic<bool> receives; // nobody else may write
     std::atomic<bool>
@@ -119,7 +120,7 @@ inline uint64_t txn_last(const txn_runtime &rt) {
     return log_last(rt.log) + rt.unlogged.load(std::memory_order_relaxed);
 }
 
-// ---- recovery/receive.cpp. call completes "cannot ...".
+// ---- recovery/apply_records.cpp. call completes "cannot ...".
 [[gnu::cold]] ty_status refuse_received(const txn_runtime &rt, const char *call);
 [[gnu::cold]] ty_status refuse_poisoned(const txn_runtime &rt, const char *call);
 ty_status refuse_forked(const txn_runtime &rt, const char *call); // TY_OK in the process that opened the heap
@@ -206,8 +207,8 @@ void snapshots_after_others(txn_runtime &rt);
 ty_status snapshots_free_all(txn_runtime &rt); // all frees that were deferred
 void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats);
 // Takes a snapshot in place of a log write, with the reader-writer lock held; durable when it returns TY_OK.
-// holds_transaction: it holds one transaction that the log does not; then *lsn is that transaction's. On failure
-// everything is as it was.
+// holds_transaction: it holds one transaction that the log does not; then *lsn is that transaction's. On failure the
+// transactions are as they were; if the snapshot was complete and failed, the log is broken (X7).
 ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *lsn);
 // Defers the free of a block that a transaction freed with free_later: it is freed before the next snapshot, by the
 // library's thread if there is one. With the reader-writer lock held, after the append.
@@ -218,6 +219,6 @@ ty_status snapshots_make_room(txn_runtime &rt);
 // Lets the log continue after a failed write. Without the reader-writer lock held, within no transaction.
 ty_status snapshots_repair(txn_runtime &rt);
 // Waits until the LSN is durable; repairs a broken log by a snapshot. Without the reader-writer lock held.
-ty_status make_durable(txn_runtime &rt, uint64_t lsn);
+ty_status make_durable(txn_runtime &rt, uint64_t lsn); // durable_commit.cpp
 
 } // namespace taiyen

@@ -27,7 +27,7 @@ const ty_storage &disk = *ty_storage_default();
 
 ty_file *make(const std::string &path) {
     ty_file *file = nullptr;
-    EXPECT_EQ(disk.open(disk.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file), TY_OK) << ty_error_text();
+    EXPECT_EQ(disk.open(disk.context, path.c_str(), TY_FILE_WRITE | TY_FILE_CREATE, &file), TY_OK) << ty_error_text();
     memset(buffer, 'x', sizeof buffer);
     EXPECT_EQ(disk.write(disk.context, file, 0, buffer, sizeof buffer), TY_OK) << ty_error_text();
     return file;
@@ -77,7 +77,7 @@ int use_everything_without_low_numbers(const std::string &path) {
     sys::hook = look_at_low_numbers;
     int wrong = 0;
     ty_file *file = nullptr;
-    wrong += disk.open(disk.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file) != TY_OK;
+    wrong += disk.open(disk.context, path.c_str(), TY_FILE_WRITE | TY_FILE_CREATE, &file) != TY_OK;
     wrong += disk.write(disk.context, file, 0, buffer, block) != TY_OK;
     wrong += disk.flush_directory(disk.context, path.c_str()) != TY_OK;
     void *memory;
@@ -140,7 +140,7 @@ TEST(descriptor, goes_without_high_numbers) {
                   setrlimit(RLIMIT_NOFILE, &limit);
                   ::close(0);
                   ty_file *file = nullptr;
-                  if (disk.open(disk.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file))
+                  if (disk.open(disk.context, path.c_str(), TY_FILE_WRITE | TY_FILE_CREATE, &file))
                       return 1;
                   if (number_of(path) < 3)
                       return 2;
@@ -148,7 +148,7 @@ TEST(descriptor, goes_without_high_numbers) {
                       ;
                   ::close(0);
                   std::string other = path + "-other";
-                  if (disk.open(disk.context, other.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file) != TY_E_IO)
+                  if (disk.open(disk.context, other.c_str(), TY_FILE_WRITE | TY_FILE_CREATE, &file) != TY_E_IO)
                       return 3;
                   ty_error detail;
                   ty_error_detail(&detail);

@@ -108,7 +108,7 @@ alignas(unit) char four_units[4 * unit];
 ty_status use_storage(const std::string &path) {
     const ty_storage &disk = *ty_storage_default();
     ty_file *file = nullptr;
-    ty_status status = disk.open(disk.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file);
+    ty_status status = disk.open(disk.context, path.c_str(), TY_FILE_WRITE | TY_FILE_CREATE, &file);
     if (status != TY_OK) {
         EXPECT_NE(access(path.c_str(), F_OK), 0) << "a failed open left a file";
         return status;
@@ -229,7 +229,7 @@ ty_status use_protection(const std::string &path, bool with_list) {
     const ty_storage &disk = *ty_storage_default();
     std::string like_path = path + "-like";
     ty_file *file = nullptr, *like = nullptr;
-    constexpr uint32_t new_file = TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE;
+    constexpr uint32_t new_file = TY_FILE_WRITE | TY_FILE_CREATE | TY_FILE_PRIVATE;
     ty_status status = disk.open(disk.context, path.c_str(), new_file, &file);
     if (status == TY_OK)
         status = disk.open(disk.context, like_path.c_str(), new_file, &like);

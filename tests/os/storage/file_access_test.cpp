@@ -46,7 +46,7 @@ ty_file *open(const std::string &path, uint32_t flags) {
 
 // Makes a file beside the image, and gives what protect says.
 ty_status make_beside(const std::string &image_path, const std::string &path, uint32_t flags) {
-    ty_file *image = open(image_path, TY_OPEN_WRITE), *file = open(path, flags);
+    ty_file *image = open(image_path, TY_FILE_WRITE), *file = open(path, flags);
     EXPECT_NE(image, nullptr);
     EXPECT_NE(file, nullptr);
     ty_status status = image && file ? disk.protect(disk.context, file, image) : TY_E_NOT_FOUND;
@@ -56,7 +56,7 @@ ty_status make_beside(const std::string &image_path, const std::string &path, ui
 }
 
 void make_file(const std::string &path, mode_t mode) {
-    ty_file *file = open(path, TY_OPEN_WRITE | TY_OPEN_CREATE);
+    ty_file *file = open(path, TY_FILE_WRITE | TY_FILE_CREATE);
     ASSERT_NE(file, nullptr) << ty_error_text();
     disk.close(disk.context, file);
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
@@ -96,10 +96,10 @@ TEST(file_access, follows_the_mode) {
     std::string image = folder.file("a.ty"), file = folder.file("a.ty-journal");
     for (mode_t mode : {0600, 0640, 0664, 0666}) {
         make_file(image, mode);
-        ASSERT_EQ(make_beside(image, file, TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE), TY_OK) << ty_error_text();
+        ASSERT_EQ(make_beside(image, file, TY_FILE_WRITE | TY_FILE_CREATE | TY_FILE_PRIVATE), TY_OK) << ty_error_text();
         EXPECT_EQ(stat_of(file).st_mode & 0777, mode);
         ASSERT_EQ(chmod(image.c_str(), 0600), 0); // later
-        ASSERT_EQ(make_beside(image, file, TY_OPEN_WRITE), TY_OK) << ty_error_text();
+        ASSERT_EQ(make_beside(image, file, TY_FILE_WRITE), TY_OK) << ty_error_text();
         EXPECT_EQ(stat_of(file).st_mode & 0777, 0600u);
         unlink(image.c_str());
         unlink(file.c_str());
@@ -109,7 +109,7 @@ TEST(file_access, follows_the_mode) {
 TEST(file_access, is_private_from_the_first_moment) {
     temporary_folder folder;
     mode_t mask = umask(0);
-    ty_file *file = open(folder.file("a"), TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE);
+    ty_file *file = open(folder.file("a"), TY_FILE_WRITE | TY_FILE_CREATE | TY_FILE_PRIVATE);
     umask(mask);
     EXPECT_EQ(stat_of(folder.file("a")).st_mode & 0777, 0600u);
     disk.close(disk.context, file);
@@ -122,12 +122,12 @@ TEST(file_access, follows_an_access_list_and_its_absence) {
     make_file(file, 0666);
     if (!set_access_list(image.c_str()))
         GTEST_SKIP() << "no access lists here";
-    ASSERT_EQ(make_beside(image, file, TY_OPEN_WRITE), TY_OK) << ty_error_text();
+    ASSERT_EQ(make_beside(image, file, TY_FILE_WRITE), TY_OK) << ty_error_text();
     EXPECT_TRUE(has_access_list(file.c_str()));
     EXPECT_EQ(stat_of(file).st_mode & 0777, stat_of(image).st_mode & 0777);
     ASSERT_EQ(removexattr(image.c_str(), access_list_name), 0);
     ASSERT_EQ(chmod(image.c_str(), 0660), 0);
-    ASSERT_EQ(make_beside(image, file, TY_OPEN_WRITE), TY_OK) << ty_error_text();
+    ASSERT_EQ(make_beside(image, file, TY_FILE_WRITE), TY_OK) << ty_error_text();
     EXPECT_FALSE(has_access_list(file.c_str())) << "user 1234 of the list would have access";
     EXPECT_EQ(stat_of(file).st_mode & 0777, 0660u);
 }
@@ -139,7 +139,7 @@ TEST(file_access, root_gives_the_owner_his_own) {
     std::string image = folder.file("a.ty"), file = folder.file("a.ty-journal");
     make_file(image, 0640);
     ASSERT_EQ(chown(image.c_str(), image_owner, image_group), 0);
-    ASSERT_EQ(make_beside(image, file, TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE), TY_OK) << ty_error_text();
+    ASSERT_EQ(make_beside(image, file, TY_FILE_WRITE | TY_FILE_CREATE | TY_FILE_PRIVATE), TY_OK) << ty_error_text();
     EXPECT_EQ(stat_of(file).st_uid, image_owner);
     EXPECT_EQ(stat_of(file).st_gid, image_group);
     EXPECT_EQ(stat_of(file).st_mode & 0777, 0640u);
@@ -163,7 +163,7 @@ TEST(file_access, somebody_else_keeps_it_as_closed) {
             return action();
         });
     };
-    constexpr uint32_t new_file = TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE;
+    constexpr uint32_t new_file = TY_FILE_WRITE | TY_FILE_CREATE | TY_FILE_PRIVATE;
     EXPECT_EQ(as_somebody(makers_group, [&] { return int(make_beside(image, file, new_file)); }), TY_OK);
     EXPECT_EQ(stat_of(file).st_uid, maker);
     EXPECT_EQ(stat_of(file).st_gid, image_group);
@@ -172,6 +172,6 @@ TEST(file_access, somebody_else_keeps_it_as_closed) {
     // One that is open to more people, and not his to close.
     ASSERT_EQ(chown(old.c_str(), stranger, image_group), 0);
     ASSERT_EQ(chmod(old.c_str(), 0666), 0);
-    EXPECT_EQ(as_somebody(makers_group, [&] { return int(make_beside(image, old, TY_OPEN_WRITE)); }), TY_E_PERMISSION);
+    EXPECT_EQ(as_somebody(makers_group, [&] { return int(make_beside(image, old, TY_FILE_WRITE)); }), TY_E_PERMISSION);
     EXPECT_EQ(stat_of(old).st_mode & 0777, 0666u);
 }

@@ -23,7 +23,7 @@ int grow_in_all_ways(const std::string &path) {
     rlimit limit{limit_bytes, limit_bytes};
     setrlimit(RLIMIT_FSIZE, &limit);
     ty_file *file = nullptr;
-    if (storage.open(storage.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file))
+    if (storage.open(storage.context, path.c_str(), TY_FILE_WRITE | TY_FILE_CREATE, &file))
         return 1;
     if (storage.write(storage.context, file, 0, buffer, limit_bytes))
         return 2;

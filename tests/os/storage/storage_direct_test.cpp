@@ -51,7 +51,7 @@ protected:
     // A new file of so many blocks, filled with one byte.
     ty_file *make(const std::string &path, size_t blocks, char fill) {
         ty_file *file = nullptr;
-        EXPECT_EQ(open(path, TY_OPEN_WRITE | TY_OPEN_CREATE, &file), TY_OK) << ty_error_text();
+        EXPECT_EQ(open(path, TY_FILE_WRITE | TY_FILE_CREATE, &file), TY_OK) << ty_error_text();
         aligned_buffer buffer(block * blocks);
         memset(buffer.data, fill, buffer.bytes);
         EXPECT_EQ(write(file, 0, buffer.data, buffer.bytes), TY_OK) << ty_error_text();
@@ -202,7 +202,7 @@ TEST_F(storage_direct, files_opened_for_writing_bypass_the_page_cache) {
         GTEST_SKIP() << "this file system has no direct I/O";
     ::close(probe);
     ty_file *file = nullptr;
-    ASSERT_EQ(open(path, TY_OPEN_WRITE, &file), TY_OK);
+    ASSERT_EQ(open(path, TY_FILE_WRITE, &file), TY_OK);
     aligned_buffer buffer(64 * block);
     ASSERT_EQ(write(file, 0, buffer.data, buffer.bytes), TY_OK);
     int fd = ::open(path.c_str(), O_RDONLY);
@@ -251,19 +251,19 @@ TEST_F(storage_direct, opening_says_what_is_wrong) {
     ty_file *file = nullptr;
     EXPECT_EQ(open(folder.file("none.ty"), 0, &file), TY_E_NOT_FOUND);
     EXPECT_TRUE(text_has("none.ty: No such file or directory; check the path")) << ty_error_text();
-    EXPECT_EQ(open(folder.file("none/none.ty"), TY_OPEN_WRITE | TY_OPEN_CREATE, &file), TY_E_NOT_FOUND);
+    EXPECT_EQ(open(folder.file("none/none.ty"), TY_FILE_WRITE | TY_FILE_CREATE, &file), TY_E_NOT_FOUND);
     close(make(folder.file("a.ty"), 1, 'x'));
-    EXPECT_EQ(open(folder.file("a.ty"), TY_OPEN_WRITE | TY_OPEN_CREATE, &file), TY_E_EXISTS);
+    EXPECT_EQ(open(folder.file("a.ty"), TY_FILE_WRITE | TY_FILE_CREATE, &file), TY_E_EXISTS);
     EXPECT_EQ(open(folder.file("a.ty/b"), 0, &file), TY_E_IO);
     EXPECT_EQ(open(folder.file("a.ty"), 64, &file), TY_E_ARGUMENT);
     EXPECT_EQ(disk.open(disk.context, nullptr, 0, &file), TY_E_ARGUMENT);
 
     EXPECT_EQ(open(folder.file("."), 0, &file), TY_E_FORMAT);
-    EXPECT_EQ(open(folder.file("."), TY_OPEN_WRITE, &file), TY_E_FORMAT);
-    EXPECT_EQ(open("/dev/null", TY_OPEN_WRITE, &file), TY_E_FORMAT);
+    EXPECT_EQ(open(folder.file("."), TY_FILE_WRITE, &file), TY_E_FORMAT);
+    EXPECT_EQ(open("/dev/null", TY_FILE_WRITE, &file), TY_E_FORMAT);
     ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
     EXPECT_EQ(open(folder.file("pipe"), 0, &file), TY_E_FORMAT); // and does not wait for a writer
-    EXPECT_EQ(open(folder.file("pipe"), TY_OPEN_WRITE, &file), TY_E_FORMAT);
+    EXPECT_EQ(open(folder.file("pipe"), TY_FILE_WRITE, &file), TY_E_FORMAT);
     EXPECT_TRUE(text_has("not a regular file"));
     EXPECT_EQ(file, nullptr);
     close(nullptr);
@@ -279,7 +279,7 @@ TEST_F(storage_direct, permissions_are_reported_and_reading_needs_no_more_than_r
         if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
             _exit(1);
         ty_file *file = nullptr;
-        bool right = open(path, TY_OPEN_WRITE, &file) == TY_E_PERMISSION && text_has("check owner and permissions");
+        bool right = open(path, TY_FILE_WRITE, &file) == TY_E_PERMISSION && text_has("check owner and permissions");
         right = right && open(path, 0, &file) == TY_OK;
         _exit(right ? 0 : 1);
     }
@@ -360,7 +360,7 @@ TEST_F(storage_direct, a_lock_excludes_a_second_handle_of_the_same_process_and_o
     std::string path = folder.file("a.ty");
     ty_file *first = make(path, 1, 'x');
     ty_file *second = nullptr;
-    ASSERT_EQ(open(path, TY_OPEN_WRITE, &second), TY_OK);
+    ASSERT_EQ(open(path, TY_FILE_WRITE, &second), TY_OK);
     ASSERT_EQ(disk.lock(disk.context, first, true), TY_OK) << ty_error_text();
     EXPECT_EQ(disk.lock(disk.context, first, true), TY_OK);
     EXPECT_EQ(disk.lock(disk.context, second, true), TY_E_BUSY);
@@ -369,7 +369,7 @@ TEST_F(storage_direct, a_lock_excludes_a_second_handle_of_the_same_process_and_o
     pid_t child = fork();
     if (child == 0) {
         ty_file *other = nullptr;
-        if (open(path, TY_OPEN_WRITE, &other) != TY_OK || disk.lock(disk.context, other, true) != TY_E_BUSY)
+        if (open(path, TY_FILE_WRITE, &other) != TY_OK || disk.lock(disk.context, other, true) != TY_E_BUSY)
             _exit(1);
         close(other); // as traditional locks would be lost now
         _exit(0);
@@ -451,7 +451,7 @@ TEST_F(storage_direct, a_lock_is_given_up_while_a_child_lives) {
     waitpid(closing, &status, 0);
     EXPECT_EQ(status, 0);
     ty_file *other = nullptr;
-    ASSERT_EQ(open(path, TY_OPEN_WRITE, &other), TY_OK);
+    ASSERT_EQ(open(path, TY_FILE_WRITE, &other), TY_OK);
     EXPECT_EQ(disk.lock(disk.context, other, true), TY_E_BUSY) << "a child's close gave up its parent's lock";
     close(file);
     EXPECT_EQ(disk.lock(disk.context, other, true), TY_OK) << ty_error_text();

@@ -137,7 +137,7 @@ TEST(storage_sim, what_lay_after_a_lost_end_does_not_come_back) { // S3
     for (uint64_t seed = 0; seed < 50; ++seed) {
         disk_owner after(sim_power_cut(on.disk, UINT64_MAX, sim_cut::random, seed));
         if (read_tags(after, "/d/a").size() == 32) {
-            ty_file *found = after.open("/d/a", TY_OPEN_WRITE);
+            ty_file *found = after.open("/d/a", TY_FILE_WRITE);
             EXPECT_EQ(after.table->set_size(after.table->context, found, 8 * block), TY_OK);
             after.close(found);
             EXPECT_EQ(read_tags(after, "/d/a")[40], 0u) << seed;
@@ -203,7 +203,7 @@ TEST(storage_sim, the_death_of_a_process_leaves_everything_unflushed) {
     EXPECT_EQ(sim_event_count(after.disk), sim_event_count(on.disk));
     disk_owner cut(sim_power_cut(after.disk, UINT64_MAX, sim_cut::drop_all, 0));
     EXPECT_EQ(read_tags(cut, "/d/a")[0], 100u);
-    ty_file *again = after.open("/d/a", TY_OPEN_WRITE);
+    ty_file *again = after.open("/d/a", TY_FILE_WRITE);
     EXPECT_EQ(after.flush(again), TY_OK); // another process's flush covers it
     after.close(again);
     disk_owner kept(sim_power_cut(after.disk, UINT64_MAX, sim_cut::drop_all, 0));
@@ -313,7 +313,7 @@ TEST(storage_sim, a_full_disk_refuses_what_needs_space) {
 TEST(storage_sim, locks_exclude_by_open_handle) {
     disk_owner on;
     ty_file *one = durable_file(on);
-    ty_file *two = on.open("/d/a", TY_OPEN_WRITE);
+    ty_file *two = on.open("/d/a", TY_FILE_WRITE);
     EXPECT_EQ(on.table->lock(on.table->context, one, false), TY_OK);
     EXPECT_EQ(on.table->lock(on.table->context, two, false), TY_OK);
     EXPECT_EQ(on.table->lock(on.table->context, two, true), TY_E_BUSY);
@@ -337,7 +337,7 @@ TEST(storage_sim, reads_writes_and_names_are_checked) {
     EXPECT_EQ(on.table->write(on.table->context, reader, 0, data.get(), block), TY_E_PERMISSION);
     EXPECT_EQ(on.table->set_size(on.table->context, reader, 0), TY_E_PERMISSION);
     on.close(reader);
-    EXPECT_EQ(on.table->open(on.table->context, "/d/a", TY_OPEN_CREATE | TY_OPEN_WRITE, &reader), TY_E_EXISTS);
+    EXPECT_EQ(on.table->open(on.table->context, "/d/a", TY_FILE_CREATE | TY_FILE_WRITE, &reader), TY_E_EXISTS);
     EXPECT_EQ(on.table->open(on.table->context, "/d/b", 0, &reader), TY_E_NOT_FOUND);
     EXPECT_EQ(on.table->remove(on.table->context, "/d/b"), TY_E_NOT_FOUND);
     EXPECT_EQ(on.table->rename(on.table->context, "/d/b", "/d/c"), TY_E_NOT_FOUND);

@@ -26,7 +26,7 @@ struct disk_owner {
         EXPECT_EQ(table->open(table->context, path, flags, &file), TY_OK) << path;
         return file;
     }
-    ty_file *create(const char *path) const { return open(path, TY_OPEN_WRITE | TY_OPEN_CREATE); }
+    ty_file *create(const char *path) const { return open(path, TY_FILE_WRITE | TY_FILE_CREATE); }
     void close(ty_file *file) const { table->close(table->context, file); }
     bool exists(const char *path) const {
         ty_file *file = nullptr;

@@ -109,7 +109,7 @@ public:
     void patch(const char *path, uint64_t offset, const void *bytes, size_t count) const {
         const ty_storage *s = storage();
         ty_file *file = nullptr;
-        ASSERT_OK(s->open(s->context, path, TY_OPEN_WRITE, &file));
+        ASSERT_OK(s->open(s->context, path, TY_FILE_WRITE, &file));
         alignas(4096) static char block[4096];
         uint64_t at = offset / 4096 * 4096;
         ASSERT_OK(s->read(s->context, file, at, block, sizeof block));
@@ -139,7 +139,7 @@ public:
     void resize(const char *path, uint64_t bytes) const {
         const ty_storage *s = storage();
         ty_file *file = nullptr;
-        ASSERT_OK(s->open(s->context, path, TY_OPEN_WRITE, &file));
+        ASSERT_OK(s->open(s->context, path, TY_FILE_WRITE, &file));
         ASSERT_OK(s->set_size(s->context, file, bytes));
         ASSERT_OK(s->flush(s->context, file));
         s->close(s->context, file);

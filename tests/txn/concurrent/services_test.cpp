@@ -383,10 +383,10 @@ TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
                 txn,
                 [](void *context) {
                     const auto &to = *static_cast<given *>(context);
-                    ty_atomic_options vouched = TY_ATOMIC_OPTIONS_INIT;
-                    vouched.commit = TY_COMMIT_STREAM;
+                    ty_atomic_options independent = TY_ATOMIC_OPTIONS_INIT;
+                    independent.commit = TY_COMMIT_STREAM;
                     EXPECT_OK(atomically(
-                        to.heap, [&to](ty_atomic_txn *own) { return add_to(own, to.words[8], 1); }, &vouched));
+                        to.heap, [&to](ty_atomic_txn *own) { return add_to(own, to.words[8], 1); }, &independent));
                 },
                 &all));
             RETURN_IF(add_to(txn, all.words[0], 1));

@@ -79,7 +79,7 @@ void put(const disk &on, const char *path, const std::optional<file_copy> &copy)
         remove_file(on, path);
     if (!copy)
         return;
-    opened_file(on, path, TY_OPEN_WRITE | TY_OPEN_CREATE).write(*copy);
+    opened_file(on, path, TY_FILE_WRITE | TY_FILE_CREATE).write(*copy);
     EXPECT_OK(s->flush_directory(s->context, path));
 }
 
@@ -195,7 +195,7 @@ protected:
             for (uint64_t bytes : {uint64_t{0}, uint64_t{4096}, uint64_t{8192}, uint64_t{12288}, now.files[i]->size / 2,
                                    now.files[i]->size - 4096})
                 with(i, "cut to " + std::to_string(bytes), [&](const disk &on) {
-                    opened_file(on, paths[i], TY_OPEN_WRITE).cut(std::min(bytes, now.files[i]->size));
+                    opened_file(on, paths[i], TY_FILE_WRITE).cut(std::min(bytes, now.files[i]->size));
                 });
             for (size_t k = 0; k < others.size(); ++k)
                 with(i, "of moment " + std::to_string(k),
@@ -279,7 +279,7 @@ TEST_P(belonging, a_journal_that_was_cut_is_not_a_crash) {
         disk on;
         for (size_t i = 0; i < 3; ++i)
             put(on, paths[i], died.files[i]);
-        opened_file(on, journal_path, TY_OPEN_WRITE).cut(bytes);
+        opened_file(on, journal_path, TY_FILE_WRITE).cut(bytes);
         ty_open_options o = options(on);
         EXPECT_EQ(TY_E_DAMAGED, ty_open(heap_path, &o, &heap, nullptr)) << bytes;
         EXPECT_NE(nullptr, strstr(ty_error_text(), journal_path)) << ty_error_text();
@@ -476,12 +476,12 @@ TEST(files_that_belong, an_image_of_before_its_log) {
         ASSERT_OK(ty_discard(heap));
         const file_copy newest = opened_file(files, heap_path, 0).read();
         const file_copy newest_journal = opened_file(files, journal_path, 0).read();
-        opened_file(files, heap_path, TY_OPEN_WRITE).write(image);
-        opened_file(files, journal_path, TY_OPEN_WRITE).write(journal);
+        opened_file(files, heap_path, TY_FILE_WRITE).write(image);
+        opened_file(files, journal_path, TY_FILE_WRITE).write(journal);
         o = with_log(files, kind);
         EXPECT_EQ(TY_E_MISMATCH, ty_open(heap_path, &o, &heap, nullptr));
-        opened_file(files, heap_path, TY_OPEN_WRITE).write(newest);
-        opened_file(files, journal_path, TY_OPEN_WRITE).write(newest_journal);
+        opened_file(files, heap_path, TY_FILE_WRITE).write(newest);
+        opened_file(files, journal_path, TY_FILE_WRITE).write(newest_journal);
         o = with_log(files);
         ASSERT_OK(ty_open(heap_path, &o, &heap, nullptr));
         EXPECT_NE(nullptr, ty_root(heap, "s"));

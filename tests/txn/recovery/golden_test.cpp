@@ -23,7 +23,7 @@ void put_golden(const disk &on, const std::string &name, const char *path) {
         return;
     const ty_storage *s = on.storage();
     ty_file *file = nullptr;
-    ASSERT_OK(s->open(s->context, path, TY_OPEN_WRITE | TY_OPEN_CREATE, &file));
+    ASSERT_OK(s->open(s->context, path, TY_FILE_WRITE | TY_FILE_CREATE, &file));
     std::string word, hex;
     uint64_t size = 0;
     text >> word >> size;

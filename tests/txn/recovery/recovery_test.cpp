@@ -141,7 +141,7 @@ TEST(recovery_test, the_ring_goes_round) {
     l.run(700);
     const ty_txn_stats stats = txn_stats_of(l.heap);
     EXPECT_GT(stats.log_bytes, stats.size_log_bytes) << "it did not go round";
-    EXPECT_GT(stats.timed_snapshots + stats.forced_snapshots, 1u);
+    EXPECT_GT(stats.automatic_snapshots + stats.forced_snapshots, 1u);
     ASSERT_OK(ty_discard(l.heap));
     explore(l, false);
 }

@@ -4,9 +4,9 @@
 // opened in each form.
 #include "../files.hpp"
 
-#include "src/txn/recovery/kept_records.hpp"
 #include "src/txn/recovery/page_copier.hpp"
 #include "src/txn/recovery/replay_steps.hpp"
+#include "src/txn/recovery/scanned_records.hpp"
 #include "tests/files_on.hpp"
 #include "tests/os/temporary_folder.hpp"
 
@@ -36,7 +36,7 @@ class replay_test : public testing::TestWithParam<form> {
 protected:
     replay_test() : expected_(block_words) {
         if (!GetParam().kept)
-            kept_records::most_bytes = 4096;
+            scanned_records::most_bytes = 4096;
         if (GetParam().small_batches) {
             step_batch::steps_max = 16;
             step_batch::others_max = 3;
@@ -44,7 +44,7 @@ protected:
         }
     }
     ~replay_test() override {
-        kept_records::most_bytes = most_bytes_;
+        scanned_records::most_bytes = most_bytes_;
         step_batch::steps_max = steps_max_;
         step_batch::others_max = others_max_;
         page_copier::early_min_pages = early_min_pages_;
@@ -145,7 +145,7 @@ protected:
     }
     void expect_same() const { EXPECT_EQ(0, std::memcmp(words_, expected_.data(), block_words * 8)); }
 
-    const size_t most_bytes_ = kept_records::most_bytes;
+    const size_t most_bytes_ = scanned_records::most_bytes;
     const size_t steps_max_ = step_batch::steps_max;
     const size_t others_max_ = step_batch::others_max;
     const uint64_t early_min_pages_ = page_copier::early_min_pages;

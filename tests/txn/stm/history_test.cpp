@@ -56,7 +56,7 @@ protected:
                 attempt now{};
                 std::map<size_t, uint64_t> stored;
                 const uint64_t accesses = scans ? how.words : 1 + dice.below(how.accesses_max);
-                for (uint64_t i = 0; i < accesses && txn.lost() == TY_OK; i++) {
+                for (uint64_t i = 0; i < accesses && txn.aborted() == TY_OK; i++) {
                     const size_t word = scans ? i : dice.below(how.words);
                     uint64_t value = (uint64_t{number} + 1) << 40 | ++serial;
                     if (!reads && dice.below(10) < how.store_share) {
@@ -128,13 +128,13 @@ TEST_P(history, is_one_of_transactions_that_ran_one_after_the_other) {
     EXPECT_EQ(domain->count().commits, transactions * how.threads * rounds);
 }
 
-constexpr stm::options few_stripes{2, size_t{1} << 20};
+constexpr stm::options few_orecs{2, size_t{1} << 20};
 constexpr stm::options few_old_values{10, 64 * 32};
 
 INSTANTIATE_TEST_SUITE_P(mixes, history,
                          testing::Values(mix{"short", 4, {}, 12, 4, 5, 0, 0}, //
                                          mix{"long", 4, {}, word_count, 30, 3, 2, 0},
-                                         mix{"few_stripes", 3, few_stripes, word_count, 6, 4, 2, 0},
+                                         mix{"few_orecs", 3, few_orecs, word_count, 6, 4, 2, 0},
                                          mix{"lone_scans", 3, {}, 6, 3, 9, 2, 10},
                                          mix{"scans", 4, {}, word_count, 4, 6, 4, 10},
                                          mix{"forgotten", 4, few_old_values, word_count, 8, 8, 3, 10}),

@@ -47,7 +47,7 @@ protected:
                         os::yield();
                     sum += load(txn, words[n]);
                 }
-                EXPECT_TRUE(sum == each * count || txn.lost() != TY_OK);
+                EXPECT_TRUE(sum == each * count || txn.aborted() != TY_OK);
                 return verdict::commit;
             };
             ASSERT_EQ(TY_OK, run(own, body, kind::reads));
@@ -87,8 +87,8 @@ TEST_F(sums, a_long_reader_for_whose_old_values_there_is_no_room_finishes_alone)
     unsigned attempts = 0;
     among_movers(domain, 2, [&](transaction &own) { sum_again_and_again(domain, own, &attempts); });
     EXPECT_EQ(attempts, 4u);
-    EXPECT_GT(domain->count().conflicts[static_cast<size_t>(stm::conflict::forgotten)], 0u);
-    EXPECT_GT(domain->count().alone, 0u);
+    EXPECT_GT(domain->count().conflicts[static_cast<size_t>(stm::conflict::evicted)], 0u);
+    EXPECT_GT(domain->count().serial, 0u);
 }
 
 TEST_F(sums, a_long_writer_finishes_after_some_losses) {
@@ -102,7 +102,7 @@ TEST_F(sums, a_long_writer_finishes_after_some_losses) {
                           const uint64_t sum = sum_in(txn);
                           for (const uint64_t now = domain->now(); attempts <= 8 && domain->now() < now + 50;)
                               os::yield();
-                          EXPECT_TRUE(sum == each * count || txn.lost() != TY_OK);
+                          EXPECT_TRUE(sum == each * count || txn.aborted() != TY_OK);
                           const uint64_t change = i % 2 == 0 ? 1 : UINT64_MAX;
                           for (size_t n = 0; n < count; n += 2) {
                               store(txn, words[n], load(txn, words[n]) + change);
@@ -114,7 +114,7 @@ TEST_F(sums, a_long_writer_finishes_after_some_losses) {
         }
     });
     EXPECT_LE(most, 9u);
-    EXPECT_GT(domain->count().alone, 0u);
+    EXPECT_GT(domain->count().serial, 0u);
 }
 
 TEST_F(sums, who_stops_the_others_may_store_directly) {
@@ -126,7 +126,7 @@ TEST_F(sums, who_stops_the_others_may_store_directly) {
         for (unsigned n = 0; !over; n++) {
             own->begin(kind::reads, static_cast<manner>(n % 3));
             const uint64_t sum = sum_in(*own);
-            EXPECT_TRUE(sum == each * count || own->lost() != TY_OK);
+            EXPECT_TRUE(sum == each * count || own->aborted() != TY_OK);
             static_cast<void>(own->commit());
         }
         domain->leave(own);
@@ -178,11 +178,11 @@ TEST_F(sums, what_is_older_than_all_that_run_is_nobodys_any_more) {
         while (!over)
             ASSERT_EQ(TY_OK, run(own, [&](transaction &txn) {
                           const node *found = load(txn, place);
-                          if (txn.lost() != TY_OK)
+                          if (txn.aborted() != TY_OK)
                               return verdict::commit;
                           os::yield();
                           const uint64_t content = load(txn, found->content);
-                          EXPECT_TRUE(content == 1 || txn.lost() != TY_OK);
+                          EXPECT_TRUE(content == 1 || txn.aborted() != TY_OK);
                           looks += 1;
                           return verdict::commit;
                       }));

@@ -71,7 +71,7 @@ protected:
     // Until so much of the ring is in use, or there was a snapshot.
     void fill(uint64_t *words, size_t bytes) const {
         uint64_t value = 0x0123456789abcdef;
-        while (txn_stats_of(heap).timed_snapshots == 0 && txn_stats_of(heap).used_log_bytes < bytes) {
+        while (txn_stats_of(heap).automatic_snapshots == 0 && txn_stats_of(heap).used_log_bytes < bytes) {
             add(words, 512, 1, value);
             value = value * 3 + 1;
         }
@@ -99,9 +99,9 @@ TEST_F(background_test, a_snapshot_at_three_quarters_of_the_ring) {
     fill(words, small_log / 8 * 5);
     for (int i = 0; i < 2; ++i)
         let_it_look();
-    EXPECT_EQ(0u, txn_stats_of(heap).timed_snapshots) << "taken too early";
+    EXPECT_EQ(0u, txn_stats_of(heap).automatic_snapshots) << "taken too early";
     fill(words, small_log / 8 * 7);
-    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; }));
+    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).automatic_snapshots > 0; }));
     EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).used_log_bytes < small_log / 2; }))
         << "space is not free again";
     EXPECT_EQ(0u, txn_stats_of(heap).forced_snapshots);
@@ -122,9 +122,9 @@ TEST_F(background_test, a_snapshot_earlier_where_much_is_logged_meanwhile) {
     fill(words, ring / 16 * 3);
     ASSERT_OK(ty_snapshot_wait(heap, epoch));
     fill(words, ring / 2);
-    EXPECT_EQ(0u, txn_stats_of(heap).timed_snapshots) << "taken too early";
+    EXPECT_EQ(0u, txn_stats_of(heap).automatic_snapshots) << "taken too early";
     fill(words, ring / 16 * 11);
-    EXPECT_EQ(1u, txn_stats_of(heap).timed_snapshots) << "taken too late";
+    EXPECT_EQ(1u, txn_stats_of(heap).automatic_snapshots) << "taken too late";
 }
 
 TEST_F(background_test, a_snapshot_when_much_is_dirty) {
@@ -135,10 +135,10 @@ TEST_F(background_test, a_snapshot_when_much_is_dirty) {
     uint64_t *words = make("words", pages * 4096);
     for (size_t i = 0; i < pages; i += 16) // a part of them at a time: a commit asks the thread to look now and then
         add(words + i * 512, 16, 512, 1);
-    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; }));
+    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).automatic_snapshots > 0; }));
     ty_txn_stats stats = txn_stats_of(heap);
     EXPECT_EQ(0u, stats.forced_snapshots);
-    EXPECT_GE(stats.snapshot_pages, pages / 2 * stats.timed_snapshots) << "taken too early";
+    EXPECT_GE(stats.snapshot_pages, pages / 2 * stats.automatic_snapshots) << "taken too early";
     EXPECT_LT(stats.log_bytes, stats.size_log_bytes / 2) << "the ring's filling was the reason";
 }
 
@@ -158,10 +158,10 @@ TEST_F(background_test, a_snapshot_after_one_transaction_that_writes_to_many_pag
             words[i * 512] = 1;
         ASSERT_OK(ty_commit(txn));
         if (background == TY_BACKGROUND_THREAD) {
-            EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; }));
+            EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).automatic_snapshots > 0; }));
         }
         ty_txn_stats stats = txn_stats_of(heap);
-        EXPECT_EQ(1u, stats.timed_snapshots);
+        EXPECT_EQ(1u, stats.automatic_snapshots);
         EXPECT_LT(stats.record_bytes, 64u << 10);
         ASSERT_OK(ty_discard(heap));
         heap = nullptr;
@@ -179,7 +179,7 @@ TEST_F(background_test, a_failed_snapshot_is_reported_until_one_succeeds) {
     EXPECT_EQ(TY_E_IO, ty_background_work_status(heap));
     os::sim_set_fault(files.get(), {});
     EXPECT_TRUE(comes_true([&] { return ty_background_work_status(heap) == TY_OK; }));
-    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > 0; })) << "nothing has succeeded";
+    EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).automatic_snapshots > 0; })) << "nothing has succeeded";
     EXPECT_OK(ty_run_background_work(heap));
 }
 
@@ -205,9 +205,9 @@ TEST_F(background_test, a_snapshot_after_an_interval) {
     open();
     uint64_t *words = make("words", 64);
     for (uint64_t i = 1; i < 4; ++i) {
-        uint64_t before = txn_stats_of(heap).timed_snapshots;
+        uint64_t before = txn_stats_of(heap).automatic_snapshots;
         add(words, 1, 1, 1);
-        EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).timed_snapshots > before; }));
+        EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).automatic_snapshots > before; }));
     }
     EXPECT_TRUE(comes_true([&] { return txn_stats_of(heap).used_log_bytes == 0; })) << "the last commit is in none";
     reopen();

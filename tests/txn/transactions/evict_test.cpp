@@ -107,7 +107,7 @@ TEST_F(txn_evict_test, a_snapshot_is_taken_for_want_of_memory) {
             expect_words(block, bytes, round << 40);
         }
         const ty_txn_stats stats = txn_stats_of(heap);
-        EXPECT_GE(stats.timed_snapshots, 3u);
+        EXPECT_GE(stats.automatic_snapshots, 3u);
         ASSERT_OK(ty_discard(heap)); // the log has the rest
         open();
         expect_words(block, bytes, uint64_t{3} << 40);

@@ -4,7 +4,7 @@
 #include "../files.hpp"
 #include "tests/txn/support.hpp"
 
-#include "src/txn/recovery/kept_records.hpp"
+#include "src/txn/recovery/scanned_records.hpp"
 
 #include <string>
 #include <thread>
@@ -209,7 +209,7 @@ TEST_F(prepared_test, a_copy_leaves_out_only_what_was_not_acknowledged) {
         prepare(2, description);
         die();
         storage_file in_use{files_.storage()}; // as another process has it
-        ASSERT_OK(in_use.open(heap_path, TY_OPEN_WRITE));
+        ASSERT_OK(in_use.open(heap_path, TY_FILE_WRITE));
         ASSERT_OK(in_use.lock(true));
         mode_ = TY_OPEN_COPY;
         if (description == "order 7") {
@@ -422,10 +422,10 @@ TEST_F(prepared_test, the_log_reports_it) {
 
 // What comes after a prepared transaction, in each form of a replay.
 TEST_F(prepared_test, replays_read_the_log_again) {
-    const size_t most = kept_records::most_bytes;
+    const size_t most = scanned_records::most_bytes;
     for (const bool kept : {true, false}) {
         for (const ty_outcome outcome : {TY_OUTCOME_COMMIT, TY_OUTCOME_ROLLBACK}) {
-            kept_records::most_bytes = kept ? most : 256;
+            scanned_records::most_bytes = kept ? most : 256;
             disk files;
             ledger book(5);
             coordinator_ = {};
@@ -453,7 +453,7 @@ TEST_F(prepared_test, replays_read_the_log_again) {
             die();
         }
     }
-    kept_records::most_bytes = most;
+    scanned_records::most_bytes = most;
 }
 
 // Its record was read, and may be gone after a power cut: who is asked must be able to rely on it (X28).

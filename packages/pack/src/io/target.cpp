@@ -134,9 +134,9 @@ ty_status target::take_lock() {
     const std::string path = lock_path();
     for (int i = 0; i < tries; i++) {
         ty_file *file;
-        ty_status status = disk.open(disk.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file);
+        ty_status status = disk.open(disk.context, path.c_str(), TY_FILE_WRITE | TY_FILE_CREATE, &file);
         if (status == TY_E_EXISTS) {
-            status = disk.open(disk.context, path.c_str(), TY_OPEN_WRITE, &file);
+            status = disk.open(disk.context, path.c_str(), TY_FILE_WRITE, &file);
             if (status == TY_E_NOT_FOUND)
                 continue; // it was just removed
         }

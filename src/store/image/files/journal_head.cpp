@@ -247,7 +247,7 @@ ty_status check_no_journal(const ty_storage &storage, const char *path, const im
 
 ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header &image,
                        journal_contents *contents) {
-    ty_status status = journal.open(path, use == journal_use::write ? TY_OPEN_WRITE : 0);
+    ty_status status = journal.open(path, use == journal_use::write ? TY_FILE_WRITE : 0);
     if (status == TY_E_NOT_FOUND && is_clean(image)) {
         contents->missing = true;
         return TY_OK;

@@ -34,7 +34,7 @@ void predict_open(const journal_contents &contents, bool receives, ty_info *info
     } else if (scan.batches.count) {
         info->found = info->closed     ? TY_RECOVERY_CLOSED_BATCHES
                       : scan.discarded ? TY_RECOVERY_CRASHED_WRITING
-                                       : TY_RECOVERY_CRASHED_CHECKPOINTING;
+                                       : TY_RECOVERY_CRASHED_BATCHES;
         text = "reads the snapshots that the image does not hold yet from the journal, and opens";
     } else if (scan.discarded && !info->closed) { // after the end of one that was closed, nothing counts
         info->found = TY_RECOVERY_CRASHED_WRITING;

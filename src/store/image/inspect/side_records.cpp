@@ -21,7 +21,7 @@ ty_status open_image(const char *path, const ty_storage &storage, image_side_rec
     if (ty_status status = image_read_owner(path, storage, slots.heap, &process))
         return status;
     slots.image.storage = &storage;
-    return slots.image.open(path, writes ? TY_OPEN_WRITE : 0);
+    return slots.image.open(path, writes ? TY_FILE_WRITE : 0);
 }
 
 constexpr int readings_max = 3; // a slot that is read while it is written is not valid either

@@ -146,7 +146,7 @@ ty_status refuse_other_heap(const image &im, const journal_trace &trace) {
 // I7: an open that is refused has changed nothing. A creation that died may leave a journal, which looks like that of a
 //     heap that died before its first batch. It is recognized by its name, beside a missing image.
 ty_status check_journal_place(image &im) {
-    ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE);
+    ty_status status = im.journal.open(im.journal_path, TY_FILE_WRITE);
     if (status == TY_E_NOT_FOUND)
         return TY_OK;
     journal_trace trace;

@@ -61,7 +61,7 @@ ty_recovery_state classify_files(const image_header &header, const journal_scan 
         return TY_RECOVERY_IN_USE;
     if (scan.discarded)
         return TY_RECOVERY_CRASHED_WRITING;
-    return scan.batches.count ? TY_RECOVERY_CRASHED_CHECKPOINTING : TY_RECOVERY_CRASHED;
+    return scan.batches.count ? TY_RECOVERY_CRASHED_BATCHES : TY_RECOVERY_CRASHED;
 }
 
 // Adds a journal to an archive heap. A crash in between leaves an archive heap and an empty journal.
@@ -81,7 +81,7 @@ ty_status attach_journal(image &im, image_opening &state) {
 
 // Opens the files of an existing heap, from its name to its memory.
 ty_status open_files(image &im, image_opening &state) {
-    if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_OPEN_WRITE))
+    if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_FILE_WRITE))
         return status;
     if (ty_status status = lock_image(im))
         return status;
@@ -332,7 +332,7 @@ const char *found_text(ty_recovery_state found) {
         return "its process died between snapshots";
     case TY_RECOVERY_CRASHED_WRITING:
         return "its process died while a snapshot was being written; that one never counted";
-    case TY_RECOVERY_CRASHED_CHECKPOINTING:
+    case TY_RECOVERY_CRASHED_BATCHES:
         return "its process died with snapshots still to checkpoint to the image";
     case TY_RECOVERY_IN_USE:
         return "is open elsewhere: a copy";

@@ -198,7 +198,7 @@ ty_status fill_used_holes(const image &im);
 // For a file opened for reading: the holes in its mapping become memory.
 void cover_holes(const image &im, bool writable);
 
-// ---- log_part.cpp: what the image stores for a layer with a log
+// ---- attached_log.cpp: what the image stores for a layer with a log
 
 // The header in memory becomes that of a heap with this log, of which nothing was read yet, or without a log (0).
 void set_log(image_header &header, const image_log_choice &log);

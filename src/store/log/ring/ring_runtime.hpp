@@ -10,8 +10,8 @@
 // A thread waits on the word of its frame's slot, which changes when the frame is durable, when a thread that waits for
 // it must write, and when the log breaks. Whether a record is durable is read without the lock.
 //
-// ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp creates, ends, and frees space. rings.cpp
-// has the operations on all rings of a log. A thread holds one of their locks at a time.
+// ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp creates, ends, and frees space.
+// all_rings.cpp has the operations on all rings of a log. A thread holds one of their locks at a time.
 #pragma once
 
 #include "../frames/frames.hpp"

@@ -100,7 +100,7 @@ ty_status create_whole(file_sink &self, const char *creation_path, uint64_t size
 }
 
 ty_status open(file_sink &self, bool writable) {
-    if (ty_status status = self.file.open(self.path, writable ? TY_OPEN_WRITE : 0))
+    if (ty_status status = self.file.open(self.path, writable ? TY_FILE_WRITE : 0))
         return status;
     if (writable)
         if (ty_status status = self.file.lock(true))

@@ -126,7 +126,7 @@ TEST_F(salvage_test, damaged_and_missing_pages_are_reported) {
     files.flip(heap_path, offset_of(block) + 3 * 4096 + 77);
     const ty_storage *s = files.storage();
     ty_file *file = nullptr;
-    ASSERT_OK(s->open(s->context, heap_path, TY_OPEN_WRITE, &file));
+    ASSERT_OK(s->open(s->context, heap_path, TY_FILE_WRITE, &file));
     ASSERT_OK(s->punch(s->context, file, offset_of(block) + 16 * 4096, 4096));
     s->close(s->context, file);
     const salvaged found = salvage(files);

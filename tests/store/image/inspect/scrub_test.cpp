@@ -43,7 +43,7 @@ void expect_clean(const disk &files) {
 void punch(const disk &files, const char *path, uint64_t offset, uint64_t bytes) {
     const ty_storage *s = files.storage();
     ty_file *file = nullptr;
-    ASSERT_OK(s->open(s->context, path, TY_OPEN_WRITE, &file));
+    ASSERT_OK(s->open(s->context, path, TY_FILE_WRITE, &file));
     EXPECT_OK(s->punch(s->context, file, offset, bytes));
     EXPECT_OK(s->flush(s->context, file));
     s->close(s->context, file);

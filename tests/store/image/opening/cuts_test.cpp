@@ -62,7 +62,7 @@ protected:
         const ty_storage *s = files->storage();
         ty_file *file = nullptr;
         alignas(4096) static char block[4096];
-        ASSERT_OK(s->open(s->context, path, TY_OPEN_WRITE, &file));
+        ASSERT_OK(s->open(s->context, path, TY_FILE_WRITE, &file));
         ASSERT_OK(s->read(s->context, file, offset, block, sizeof block));
         block[50] = char(block[50] ^ 0x40);
         ASSERT_OK(s->write_durable(s->context, file, offset, block, sizeof block));

@@ -96,7 +96,7 @@ TEST_F(states_test, died_with_batches_unapplied) {
     make(files);
     os::sim_disk *copy = files.cut(os::sim_cut::keep_all);
     ASSERT_OK(ty_discard(heap));
-    expect_found(copy, TY_RECOVERY_CRASHED_CHECKPOINTING, last);
+    expect_found(copy, TY_RECOVERY_CRASHED_BATCHES, last);
 }
 
 TEST_F(states_test, died_while_writing_a_batch) {
@@ -243,7 +243,7 @@ TEST_F(states_test, image_that_is_an_older_copy) {
     const ty_storage *from = files.storage(), *to = old.storage();
     ty_file *source = nullptr, *target = nullptr;
     ASSERT_OK(from->open(from->context, journal_path, 0, &source));
-    ASSERT_OK(to->open(to->context, journal_path, TY_OPEN_WRITE, &target));
+    ASSERT_OK(to->open(to->context, journal_path, TY_FILE_WRITE, &target));
     uint64_t size = 0;
     ASSERT_OK(from->get_size(from->context, source, &size));
     std::vector<char> bytes(size + 4096);

@@ -64,12 +64,12 @@ ty_status nest(heap_with_words *const *first, unsigned count, unsigned own_word)
                       &options);
 }
 
-class elsewhere_test : public testing::TestWithParam<std::tuple<heap_sort, heap_sort>> {
+class nested_heaps_test : public testing::TestWithParam<std::tuple<heap_sort, heap_sort>> {
 protected:
     heap_with_words one_{std::get<0>(GetParam())}, two_{std::get<1>(GetParam())};
 };
 
-TEST_P(elsewhere_test, two_heaps_in_both_orders) {
+TEST_P(nested_heaps_test, two_heaps_in_both_orders) {
     constexpr unsigned threads = 4;
     constexpr uint64_t each = 1500;
     in_threads(threads, [&](unsigned number) {
@@ -88,7 +88,7 @@ TEST_P(elsewhere_test, two_heaps_in_both_orders) {
 
 // What else has a heap to itself for a while: irrevocable bodies, and of transactional heaps plain transactions, read
 // sections and snapshots.
-TEST_P(elsewhere_test, beside_all_that_has_a_heap_to_itself) {
+TEST_P(nested_heaps_test, beside_all_that_has_a_heap_to_itself) {
     std::atomic<unsigned> done{0};
     in_threads(6, [&](unsigned number) {
         if (number < 4) {
@@ -121,7 +121,7 @@ TEST_P(elsewhere_test, beside_all_that_has_a_heap_to_itself) {
     EXPECT_EQ(200u, two_.word(2) + two_.word(4));
 }
 
-INSTANTIATE_TEST_SUITE_P(all, elsewhere_test,
+INSTANTIATE_TEST_SUITE_P(all, nested_heaps_test,
                          testing::Combine(testing::Values(heap_sort::volatile_heap, heap_sort::transactional),
                                           testing::Values(heap_sort::volatile_heap, heap_sort::transactional)),
                          [](const auto &each) {
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(all, elsewhere_test,
                                     name(std::get<1>(each.param));
                          });
 
-TEST(elsewhere, three_heaps_in_a_ring) {
+TEST(nested_heaps, three_heaps_in_a_ring) {
     heap_with_words heaps[] = {heap_with_words(heap_sort::volatile_heap), heap_with_words(heap_sort::transactional),
                                heap_with_words(heap_sort::volatile_heap)};
     constexpr uint64_t each = 500;
@@ -146,7 +146,7 @@ TEST(elsewhere, three_heaps_in_a_ring) {
 }
 
 // Parts of the outer transaction within the inner one, and the same heap thrice.
-TEST(elsewhere, a_heap_within_another_within_itself) {
+TEST(nested_heaps, a_heap_within_another_within_itself) {
     heap_with_words one(heap_sort::volatile_heap), two(heap_sort::volatile_heap);
     in_threads(4, [&](unsigned number) {
         heap_with_words *outer = number % 2 == 0 ? &one : &two, *inner = number % 2 == 0 ? &two : &one;
@@ -159,7 +159,7 @@ TEST(elsewhere, a_heap_within_another_within_itself) {
 }
 
 // Each thread is alone on its outer heap, by a body that restarts itself: losses count also where no conflict comes.
-TEST(elsewhere, both_are_alone_on_their_outer_heap) {
+TEST(nested_heaps, both_are_alone_on_their_outer_heap) {
     heap_with_words heaps[] = {heap_with_words(heap_sort::volatile_heap), heap_with_words(heap_sort::volatile_heap)};
     std::atomic<unsigned> alone{0};
     in_threads(2, [&](unsigned number) {
@@ -205,9 +205,9 @@ void meet(ty_heap *held, heap_with_words &outer, Hold hold, Let let, const std::
     EXPECT_EQ(1u, outer.word(0));
 }
 
-class elsewhere_meets : public testing::TestWithParam<bool> {}; // whether the one that is held is concurrent
+class nested_heaps_meets : public testing::TestWithParam<bool> {}; // whether the one that is held is concurrent
 
-TEST_P(elsewhere_meets, a_plain_transaction_or_reader) {
+TEST_P(nested_heaps_meets, a_plain_transaction_or_reader) {
     heap_with_words outer(heap_sort::transactional);
     heap_with_words concurrent(heap_sort::transactional);
     disk files;
@@ -243,11 +243,11 @@ TEST_P(elsewhere_meets, a_plain_transaction_or_reader) {
     EXPECT_OK(ty_close(plain));
 }
 
-INSTANTIATE_TEST_SUITE_P(all, elsewhere_meets, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(all, nested_heaps_meets, testing::Bool(),
                          [](const auto &each) { return each.param ? "concurrent" : "plain"; });
 
 // The log of the inner heap fills up, and nobody but the bodies can take the snapshot that makes room.
-TEST(elsewhere, the_inner_log_fills_up) {
+TEST(nested_heaps, the_inner_log_fills_up) {
     heap_with_words one(heap_sort::transactional, TY_BACKGROUND_CALLS, size_t{2} << 20),
         two(heap_sort::transactional, TY_BACKGROUND_CALLS, size_t{2} << 20);
     constexpr size_t words = 4000;
@@ -282,7 +282,7 @@ TEST(elsewhere, the_inner_log_fills_up) {
 }
 
 // No record of the inner heap's log holds it.
-TEST(elsewhere, an_inner_one_that_no_record_holds) {
+TEST(nested_heaps, an_inner_one_that_no_record_holds) {
     heap_with_words one(heap_sort::transactional, TY_BACKGROUND_THREAD, size_t{2} << 20),
         two(heap_sort::transactional, TY_BACKGROUND_THREAD, size_t{2} << 20);
     constexpr size_t words = 50000;
@@ -306,7 +306,7 @@ TEST(elsewhere, an_inner_one_that_no_record_holds) {
         EXPECT_EQ(3u, each->word(0));
 }
 
-TEST(elsewhere, what_would_wait_is_refused) {
+TEST(nested_heaps, what_would_wait_is_refused) {
     heap_with_words one(heap_sort::transactional), two(heap_sort::transactional);
     ty_atomic_options alone = TY_ATOMIC_OPTIONS_INIT;
     alone.irrevocable = true;
@@ -342,7 +342,7 @@ TEST(elsewhere, what_would_wait_is_refused) {
 }
 
 // A body that has lost does nothing more on other heaps: its loads gave zeros.
-TEST(elsewhere, an_outer_one_that_is_lost_begins_none) {
+TEST(nested_heaps, an_outer_one_that_is_lost_begins_none) {
     heap_with_words one(heap_sort::volatile_heap), two(heap_sort::volatile_heap);
     unsigned runs = 0;
     EXPECT_OK(atomically(one.heap, [&](ty_atomic_txn *txn) -> ty_status {
@@ -360,7 +360,7 @@ TEST(elsewhere, an_outer_one_that_is_lost_begins_none) {
 }
 
 // What it has to itself goes with it.
-TEST(elsewhere, a_thread_ends_within_both) {
+TEST(nested_heaps, a_thread_ends_within_both) {
     heap_with_words one(heap_sort::transactional), two(heap_sort::volatile_heap);
     struct both {
         heap_with_words &one, &two;

@@ -125,14 +125,14 @@ void expect_agreement(const disk &files, uint64_t least) {
     ASSERT_OK(image_discard(heap));
 }
 
-class log_part_test : public testing::Test {
+class attached_log_test : public testing::Test {
 protected:
     disk files;
     log_layer above;
     ty_heap *heap = nullptr;
 };
 
-TEST_F(log_part_test, created_with_a_log) {
+TEST_F(attached_log_test, created_with_a_log) {
     ty_report report{};
     ASSERT_OK(open_with(files, above, &heap, &report));
     EXPECT_TRUE(above.created);
@@ -147,7 +147,7 @@ TEST_F(log_part_test, created_with_a_log) {
     ASSERT_OK(image_discard(heap));
 }
 
-TEST_F(log_part_test, a_redo_point_is_that_of_its_epoch) {
+TEST_F(attached_log_test, a_redo_point_is_that_of_its_epoch) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_with_redo_point(heap, 1));
     ASSERT_OK(change_with_redo_point(heap, 2));
@@ -169,7 +169,7 @@ TEST_F(log_part_test, a_redo_point_is_that_of_its_epoch) {
 }
 
 // Nothing dirty, but the log has gone on: the redo point alone is a batch of no pages.
-TEST_F(log_part_test, a_redo_point_alone_is_durable) {
+TEST_F(attached_log_test, a_redo_point_alone_is_durable) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_with_redo_point(heap, 1));
     log_positions redo_point = redo_point_number(7);
@@ -194,7 +194,7 @@ TEST_F(log_part_test, a_redo_point_alone_is_durable) {
     }
 }
 
-TEST_F(log_part_test, closed_only_when_nothing_stands_after_the_redo_point) {
+TEST_F(attached_log_test, closed_only_when_nothing_stands_after_the_redo_point) {
     auto said_closed = [&] {
         log_layer reader;
         reader.keep = true;
@@ -218,7 +218,7 @@ TEST_F(log_part_test, closed_only_when_nothing_stands_after_the_redo_point) {
     ASSERT_OK(image_discard(heap));
 }
 
-TEST_F(log_part_test, attached_and_detached) {
+TEST_F(attached_log_test, attached_and_detached) {
     above.keep = true;
     ASSERT_OK(open_with(files, above, &heap, nullptr, TY_SNAPSHOT));
     EXPECT_EQ(0, above.calls) << "a heap that is made without a log";
@@ -240,7 +240,7 @@ TEST_F(log_part_test, attached_and_detached) {
     expect_agreement(with_log, 0);
 }
 
-TEST_F(log_part_test, an_archive_heap_gets_journal_and_log) {
+TEST_F(attached_log_test, an_archive_heap_gets_journal_and_log) {
     above.keep = true;
     ASSERT_OK(open_with(files, above, &heap, nullptr, TY_ARCHIVE));
     ASSERT_OK(image_close(heap, nullptr));
@@ -255,7 +255,7 @@ TEST_F(log_part_test, an_archive_heap_gets_journal_and_log) {
 }
 
 // Another log begins at its position 0, and the numbers of transactions go on.
-TEST_F(log_part_test, another_log_begins_with_the_lsn) {
+TEST_F(attached_log_test, another_log_begins_with_the_lsn) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_with_redo_point(heap, 5));
     log_positions redo_point = redo_point_number(5);
@@ -282,7 +282,7 @@ void expect_untouched(const disk &files, ty_status expected, const image_open_ho
     ASSERT_OK(ty_discard(heap));
 }
 
-TEST_F(log_part_test, refused_without_a_layer_that_knows_logs) {
+TEST_F(attached_log_test, refused_without_a_layer_that_knows_logs) {
     {
         ty_open_options options = log_options_of(files);
         EXPECT_EQ(TY_E_UNSUPPORTED, image_open(heap_path, options, nullptr, &heap, nullptr));
@@ -295,7 +295,7 @@ TEST_F(log_part_test, refused_without_a_layer_that_knows_logs) {
     expect_untouched(files, TY_E_UNSUPPORTED, nullptr, TY_SNAPSHOT);
 }
 
-TEST_F(log_part_test, a_refusal_of_the_layer_changes_nothing) {
+TEST_F(attached_log_test, a_refusal_of_the_layer_changes_nothing) {
     above.refusal = TY_E_DAMAGED;
     EXPECT_EQ(TY_E_DAMAGED, open_with(files, above, &heap));
     EXPECT_EQ("(none)", files.read_file(heap_path));
@@ -317,7 +317,7 @@ TEST_F(log_part_test, a_refusal_of_the_layer_changes_nothing) {
     EXPECT_EQ(1, above.made);
 }
 
-TEST_F(log_part_test, a_raise_keeps_the_redo_point) {
+TEST_F(attached_log_test, a_raise_keeps_the_redo_point) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_with_redo_point(heap, 3));
     ASSERT_OK(image_discard(heap));
@@ -353,7 +353,7 @@ struct too_many_batches {
     std::string pages() const { return files.read_file(heap_path).substr(header_slots * 4096); }
 };
 
-TEST_F(log_part_test, a_refusal_changes_nothing_where_batches_exceed_memory) {
+TEST_F(attached_log_test, a_refusal_changes_nothing_where_batches_exceed_memory) {
     too_many_batches is;
     is.above.refusal = TY_E_DAMAGED;
     const std::string image = is.files.read_file(heap_path), journal = is.files.read_file(journal_path);
@@ -370,7 +370,7 @@ TEST_F(log_part_test, a_refusal_changes_nothing_where_batches_exceed_memory) {
 }
 
 // I8: all files name the open before a page of the image is changed.
-TEST_F(log_part_test, an_open_is_named_before_it_checkpoints_what_exceeds_memory) {
+TEST_F(attached_log_test, an_open_is_named_before_it_checkpoints_what_exceeds_memory) {
     too_many_batches is;
     struct watching {
         too_many_batches &is;
@@ -406,7 +406,7 @@ TEST_F(log_part_test, an_open_is_named_before_it_checkpoints_what_exceeds_memory
 }
 
 // The log is attached, or the limit raised, by the same open.
-TEST_F(log_part_test, what_exceeds_memory_is_checkpointed_before_a_log_is_attached_and_before_a_growth) {
+TEST_F(attached_log_test, what_exceeds_memory_is_checkpointed_before_a_log_is_attached_and_before_a_growth) {
     for (bool raises : {false, true}) {
         too_many_batches is(TY_SNAPSHOT);
         is.options.kind = TY_TRANSACTIONAL;
@@ -425,7 +425,7 @@ TEST_F(log_part_test, what_exceeds_memory_is_checkpointed_before_a_log_is_attach
     }
 }
 
-TEST_F(log_part_test, power_may_fail_while_what_exceeds_memory_is_checkpointed) {
+TEST_F(attached_log_test, power_may_fail_while_what_exceeds_memory_is_checkpointed) {
     for (size_t limit : {size_t{0}, 2 * small_limit}) {
         too_many_batches is;
         is.options.limit_bytes = limit;
@@ -447,7 +447,7 @@ TEST_F(log_part_test, power_may_fail_while_what_exceeds_memory_is_checkpointed) 
 }
 
 // What a log's replay needs of a heap that is open for reading only.
-TEST_F(log_part_test, read_only_can_be_written_until_it_is_frozen) {
+TEST_F(attached_log_test, read_only_can_be_written_until_it_is_frozen) {
     ASSERT_OK(open_with(files, above, &heap));
     ASSERT_OK(change_with_redo_point(heap, 3));
     ASSERT_OK(image_discard(heap));
@@ -506,7 +506,7 @@ std::vector<step> live(const disk &files) {
     return steps;
 }
 
-TEST_F(log_part_test, redo_point_and_content_agree_after_every_power_cut) {
+TEST_F(attached_log_test, redo_point_and_content_agree_after_every_power_cut) {
     std::vector<step> steps = live(files);
     uint64_t events = os::sim_event_count(files.get());
     for (uint64_t event = steps.front().event; event <= events; ++event)
@@ -524,7 +524,7 @@ TEST_F(log_part_test, redo_point_and_content_agree_after_every_power_cut) {
 }
 
 // Attaching and detaching: at any instant it is a heap with the log or without one, with all of its content.
-TEST_F(log_part_test, attach_and_detach_at_every_power_cut) {
+TEST_F(attached_log_test, attach_and_detach_at_every_power_cut) {
     above.keep = true;
     ASSERT_OK(open_with(files, above, &heap, nullptr, TY_SNAPSHOT));
     ASSERT_OK(change_with_redo_point(heap, 0));

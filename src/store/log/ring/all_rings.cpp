@@ -80,6 +80,7 @@ ty_status log_start(const log_options &options, log **made) {
     return TY_OK;
 }
 
+// X11: the log's threads end before the image does.
 void log_stop_threads(log *l) {
     for (uint32_t p = 0; p < l->count; ++p)
         ring_rest(l->rings + p);

@@ -20,7 +20,7 @@ bool take(const hold &wanted, stm::wait_policy waits) {
     else if (rt != nullptr && !rt->rwlock.try_lock())
         return false;
     txn.has_rwlock = rt != nullptr;
-    if (txn.own->hold(waits))
+    if (txn.own->acquire_domain(waits))
         return true;
     if (rt != nullptr)
         rt->rwlock.unlock();
@@ -29,9 +29,9 @@ bool take(const hold &wanted, stm::wait_policy waits) {
 }
 
 void drop(const hold &taken) {
-    if (!taken.txn->own->is_held())
+    if (!taken.txn->own->is_exclusive())
         return;
-    taken.txn->own->let_go();
+    taken.txn->own->release_domain();
     if (taken.txn->has_rwlock)
         taken.txn->all->rt->rwlock.unlock();
     taken.txn->has_rwlock = false;
@@ -63,19 +63,19 @@ void take_all(const ty_atomic_txn &outermost, unsigned first) {
     }
 }
 
-ty_status await_obstacle(const obstacle &met) {
+ty_status await_blocker(const blocker &met) {
     switch (met.what) {
-    case obstacle::kind::rwlock: // the next run may find it taken again
+    case blocker::kind::rwlock: // the next run may find it taken again
         met.rwlock->lock();
         met.rwlock->unlock();
         return TY_OK;
-    case obstacle::kind::broken_log:
+    case blocker::kind::broken_log:
         return log_broken(met.rt->log) ? snapshots_repair(*met.rt) : TY_OK;
-    case obstacle::kind::full_log:
+    case blocker::kind::full_log:
         return snapshots_make_room(*met.rt);
-    case obstacle::kind::none:
-    case obstacle::kind::heap:
-    case obstacle::kind::heap_with_rwlock:
+    case blocker::kind::none:
+    case blocker::kind::heap:
+    case blocker::kind::heap_with_rwlock:
         break;
     }
     return TY_OK;
@@ -83,13 +83,13 @@ ty_status await_obstacle(const obstacle &met) {
 
 } // namespace
 
-ty_status acquire_obstacles(ty_atomic_txn &txn, bool needs_rwlock) {
-    const obstacle met = txn.met;
+ty_status acquire_blockers(ty_atomic_txn &txn, bool needs_rwlock) {
+    const blocker met = txn.met;
     txn.met = {};
-    if (ty_status status = await_obstacle(met))
+    if (ty_status status = await_blocker(met))
         return status;
     if (met.body != nullptr) {
-        note(txn, static_cast<ty_atomic_txn &>(*met.body), met.what == obstacle::kind::heap_with_rwlock);
+        note(txn, static_cast<ty_atomic_txn &>(*met.body), met.what == blocker::kind::heap_with_rwlock);
         note(txn, txn, needs_rwlock);
     }
     if (txn.hold_count == 0) [[likely]]

@@ -16,31 +16,31 @@ constexpr uint32_t ends_at_once = 64;               // or transactions since the
 constexpr size_t few_blocks = 32;                   // are searched linearly
 
 // Whether a commit that the transaction may see has freed the block. A commit under way notes the block while it has
-// its stripe locked, and may still fail: that is a conflict, as is one that came later. A transaction that is alone
+// its orec locked, and may still fail: that is a conflict, as is one that came later. A serial transaction
 // waits for its end.
 bool was_freed(ty_atomic_txn &txn, const void *block) {
     concurrent_heap &all = *txn.all;
     for (;; os::give_way()) {
-        os::lock_guard guard(all.leaving_lock); // no thread notes it between the two checks
-        if (all.leaving.count() == 0 || all.leaving.find(word_at(all, block)) == word_table::none ||
+        os::lock_guard guard(all.deferred_frees_lock); // no thread notes it between the two checks
+        if (all.deferred_frees.count() == 0 || all.deferred_frees.find(word_at(all, block)) == word_table::none ||
             !txn.own->unchanged(block))
             return false;
-        if (!txn.own->is_committed_to(block))
+        if (!txn.own->is_locked_now(block))
             return true;
     }
 }
 
-// TY_E_BUSY: another thread has freed it. Its commit came first, as both have locked the block's stripe.
-ty_status enter_leaving(concurrent_heap &all, uint64_t word) {
-    os::lock_guard guard(all.leaving_lock);
-    if (all.leaving.find(word) != word_table::none && !fault("block_freed_twice_by_two_threads"))
+// TY_E_BUSY: another thread has freed it. Its commit came first, as both have locked the block's orec.
+ty_status enter_deferred(concurrent_heap &all, uint64_t word) {
+    os::lock_guard guard(all.deferred_frees_lock);
+    if (all.deferred_frees.find(word) != word_table::none && !fault("block_freed_twice_by_two_threads"))
         return TY_E_BUSY;
-    return all.leaving.insert(word, 0);
+    return all.deferred_frees.insert(word, 0);
 }
 
-void forget_leaving(concurrent_heap &all, uint64_t word) {
-    os::lock_guard guard(all.leaving_lock);
-    all.leaving.erase(word);
+void forget_deferred(concurrent_heap &all, uint64_t word) {
+    os::lock_guard guard(all.deferred_frees_lock);
+    all.deferred_frees.erase(word);
 }
 
 size_t home_of(uint64_t word, size_t capacity) {
@@ -66,25 +66,25 @@ ty_status freed_already(const char *call, const void *block) {
 }
 
 // Checks a block that was live when the transaction saw it. If another thread has freed it since, that is a conflict,
-// which the stripe of the block's first word detects.
+// which the orec of the block's first word detects.
 ty_status check_live(ty_atomic_txn &txn, const char *call, void *block, block_note *found) {
     concurrent_heap &all = *txn.all;
     const uint64_t offset = reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(all.base);
     if (offset % 8 == 0 && offset >= all.first_byte && offset < all.end_byte && offset < heap_used_bytes(all.heap)) {
         uint64_t word = 0;
         if (!txn.own->load(block, &word, sizeof word))
-            return txn.own->lost();
+            return txn.own->aborted();
         if (was_freed(txn, block))
             return freed_already(call, block);
-        if (txn.own->lost() != TY_OK)
-            return txn.own->lost();
+        if (txn.own->aborted() != TY_OK)
+            return txn.own->aborted();
     }
     return find_block(txn, call, block, found);
 }
 
-bool some_leave(concurrent_heap &all) {
-    os::lock_guard guard(all.leaving_lock);
-    return all.leaving.count() != 0;
+bool any_deferred(concurrent_heap &all) {
+    os::lock_guard guard(all.deferred_frees_lock);
+    return all.deferred_frees.count() != 0;
 }
 
 bool give_all_back(ty_atomic_txn &txn);
@@ -113,9 +113,9 @@ ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **b
     concurrent_heap &all = *txn.all;
     size_t bytes = 0;
     *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
-    if (*block == nullptr && some_leave(all)) {
+    if (*block == nullptr && any_deferred(all)) {
         if (!give_all_back(txn))
-            return txn.own->lost();
+            return txn.own->aborted();
         *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
     }
     if (*block == nullptr)
@@ -290,8 +290,8 @@ bool allocations_of_txn::holds(ty_heap *heap, const char *base, const os::array<
 
 // X32: a store to an own block is in the block at once; a part that is rolled back keeps what the bytes held.
 ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t bytes) {
-    if (txn.own->lost() != TY_OK)
-        return lost(txn);
+    if (txn.own->aborted() != TY_OK)
+        return aborted(txn);
     auto at = reinterpret_cast<uintptr_t>(address);
     const uintptr_t end = at + bytes;
     while (txn.parts != 0 && at < end) {
@@ -331,17 +331,17 @@ ty_status blocks_prepare(ty_atomic_txn &txn) {
         if (ty_status status = txn.retired.reserve(txn.frees.count()))
             return status;
     for (size_t i = 0; i < txn.frees.count(); i++) {
-        ty_status status = enter_leaving(all, txn.frees[i].word);
+        ty_status status = enter_deferred(all, txn.frees[i].word);
         if (status == TY_OK)
             continue;
         while (i-- > 0)
-            forget_leaving(all, txn.frees[i].word);
+            forget_deferred(all, txn.frees[i].word);
         return status;
     }
     ty_status status = set_roots(txn);
     if (status != TY_OK)
         for (const block_note &freed : txn.frees)
-            forget_leaving(all, freed.word);
+            forget_deferred(all, freed.word);
     return status;
 }
 
@@ -349,7 +349,7 @@ void blocks_finish_commit(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
     if (!valid) {
         take_roots_back(txn);
         for (const block_note &freed : txn.frees)
-            forget_leaving(*txn.all, freed.word);
+            forget_deferred(*txn.all, freed.word);
         return;
     }
     if (txn.frees.count() != 0)
@@ -369,7 +369,7 @@ void free_retired(concurrent_heap &all, retired_blocks &retired, uint64_t oldest
     block_note taken[32];
     while (const size_t count = retired.take(oldest, taken, std::size(taken)))
         for (size_t i = 0; i < count; i++) {
-            forget_leaving(all, taken[i].word);
+            forget_deferred(all, taken[i].word);
             static_cast<void>(heap_free(address_of(all, taken[i].word))); // it is live: its free was deferred
         }
 }
@@ -401,7 +401,7 @@ void free_what_can_be(ty_atomic_txn &txn) {
 
 // X22: a freed block stays while a transaction runs that may read it. With the registration latch held: as room has run
 // out, frees all that no transaction can read, whichever thread freed it; also what this transaction itself could have
-// read and has not. False: this transaction has lost.
+// read and has not. False: this transaction is aborted.
 bool give_all_back(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
     if (!txn.own->renew())
@@ -436,7 +436,7 @@ void retired_free_some(ty_atomic_txn &txn) {
 }
 
 bool retired_free_all(concurrent_heap &all) {
-    if (!some_leave(all))
+    if (!any_deferred(all))
         return false;
     os::lock_guard guard(all.lock);
     free_of_others(all, UINT64_MAX, true);
@@ -446,35 +446,35 @@ bool retired_free_all(concurrent_heap &all) {
 // ---- Called by bodies
 
 void *atomic_alloc(ty_atomic_txn *txn, size_t size, size_t alignment) {
-    if (txn->own->lost() != TY_OK)
-        return lost_pointer(*txn);
+    if (txn->own->aborted() != TY_OK)
+        return aborted_pointer(*txn);
     void *block = nullptr;
     latch_enter(*txn);
     ty_status status = note_alloc(*txn, size, alignment, &block);
     latch_leave(*txn);
-    if (txn->own->lost() != TY_OK)
-        return lost_pointer(*txn);
+    if (txn->own->aborted() != TY_OK)
+        return aborted_pointer(*txn);
     if (status != TY_OK) {
         static_cast<void>(short_of_memory(*txn->all, size));
         return nullptr;
     }
     if (!txn->own->touch(block)) // the block alone makes it a transaction that has something to commit
-        return lost_pointer(*txn);
+        return aborted_pointer(*txn);
     return block;
 }
 
 ty_status atomic_free(ty_atomic_txn *txn, void *block) {
     constexpr const char *call = "free";
     block_note found;
-    if (txn->own->lost() != TY_OK)
-        return lost(*txn);
+    if (txn->own->aborted() != TY_OK)
+        return aborted(*txn);
     const uint64_t word = word_at(*txn->all, block);
     if (txn->freed.finds(txn->frees, word))
         return freed_already(call, block);
     if (ty_status status = check_live(*txn, call, block, &found))
-        return status == TY_E_BUSY ? lost(*txn) : status;
+        return status == TY_E_BUSY ? aborted(*txn) : status;
     if (!txn->own->touch(block))
-        return lost(*txn);
+        return aborted(*txn);
     return txn->frees.push(found);
 }
 
@@ -488,12 +488,12 @@ void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size) {
         return atomic_alloc(txn, size, 0);
     constexpr const char *call = "resize";
     block_note found;
-    if (txn->own->lost() != TY_OK)
-        return lost_pointer(*txn);
+    if (txn->own->aborted() != TY_OK)
+        return aborted_pointer(*txn);
     if (txn->freed.finds(txn->frees, word_at(*txn->all, block)))
         return static_cast<void>(freed_already(call, block)), nullptr;
     if (ty_status status = check_live(*txn, call, block, &found))
-        return status == TY_E_BUSY ? lost_pointer(*txn) : nullptr;
+        return status == TY_E_BUSY ? aborted_pointer(*txn) : nullptr;
     const size_t bytes = found.words * 8;
     if (size <= bytes && size >= bytes / 2)
         return block;
@@ -506,7 +506,7 @@ void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size) {
         return made;
     txn->own->back_to(before);
     blocks_back_to(*txn, blocks);
-    return txn->own->lost() != TY_OK ? lost_pointer(*txn) : nullptr;
+    return txn->own->aborted() != TY_OK ? aborted_pointer(*txn) : nullptr;
 }
 
 ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address) {
@@ -514,7 +514,7 @@ ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address) {
     *address = nullptr;
     uint64_t version = 0;
     if (!txn->own->load(&all.roots_version, &version, sizeof version))
-        return lost(*txn);
+        return aborted(*txn);
     for (size_t i = txn->roots.count(); i-- > 0;) {
         if (strcmp(txn->roots[i].name, name) == 0) {
             *address = txn->roots[i].address;
@@ -522,9 +522,9 @@ ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address) {
         }
     }
     void *found = heap_root(all.heap, name);
-    // A commit that sets roots does so with this word's stripe locked. If it did meanwhile, this detects it.
+    // A commit that sets roots does so with this word's orec locked. If it did meanwhile, this detects it.
     if (!txn->own->unchanged(&all.roots_version))
-        return lost(*txn);
+        return aborted(*txn);
     *address = found;
     return TY_OK;
 }
@@ -533,10 +533,10 @@ ty_status atomic_root_set(ty_atomic_txn *txn, const char *name, void *address) {
     concurrent_heap &all = *txn->all;
     uint64_t version = 0;
     if (!txn->own->load(&all.roots_version, &version, sizeof version))
-        return lost(*txn);
+        return aborted(*txn);
     version++;
     if (!txn->own->store(&all.roots_version, &version, sizeof version))
-        return lost(*txn);
+        return aborted(*txn);
     root_note root{};
     memcpy(root.name, name, strlen(name)); // check_root has checked the length
     root.address = address;

@@ -1,4 +1,4 @@
-#include "kept_records.hpp"
+#include "scanned_records.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,18 +6,18 @@
 namespace taiyen {
 
 // In small pages: a guest whose host reclaims free memory waits longer for huge ones than for all the rest (os.md).
-void kept_records::create() {
+void scanned_records::create() {
     limit_ = std::min<size_t>(most_bytes, os::usable_memory_bytes() / 16);
     whole_ = memory_.create(limit_) == TY_OK;
 }
 
-void kept_records::destroy() {
+void scanned_records::destroy() {
     memory_.destroy();
     size_ = 0;
     whole_ = false;
 }
 
-void kept_records::add(const log_record &record) {
+void scanned_records::add(const log_record &record) {
     size_t wanted = sizeof(record_head) + padded(record.size);
     if (!whole_)
         return;

@@ -6,7 +6,7 @@
 
 namespace taiyen {
 
-class kept_records {
+class scanned_records {
 public:
     // Longer logs are not kept, nor any that takes more than a sixteenth of memory. Tests lower it.
     static inline size_t most_bytes = size_t{256} << 20;

@@ -115,18 +115,18 @@ ty_status become_replica(txn_runtime &rt, const receive_start &start, heap_sourc
     return image_set_source(rt.heap, source);
 }
 
-class [[nodiscard]] alone {
+class [[nodiscard]] exclusive_use {
 public:
-    explicit alone(txn_runtime &rt) : rt_(rt) {
+    explicit exclusive_use(txn_runtime &rt) : rt_(rt) {
         rt.rwlock.lock();
         stop_others(rt);
     }
-    ~alone() {
+    ~exclusive_use() {
         others_go_on(rt_);
         rt_.rwlock.unlock();
     }
-    alone(const alone &) = delete;
-    alone &operator=(const alone &) = delete;
+    exclusive_use(const exclusive_use &) = delete;
+    exclusive_use &operator=(const exclusive_use &) = delete;
 
 private:
     txn_runtime &rt_;
@@ -254,7 +254,7 @@ ty_status poison(txn_runtime &rt, ty_status status, const ty_feed_record &first)
 
 ty_status take_chunk(receiving &r, const ty_feed_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
-    alone with(rt);
+    exclusive_use with(rt);
     if (ty_status status = do_records(r, records, count))
         return poison(rt, status, records[0]);
     log_records(r, records, count);
@@ -290,7 +290,7 @@ ty_status txn_replica_begin(ty_heap *heap, const receive_start &start, receiving
     txn_runtime *rt = runtime_of(heap);
     if (ty_status status = check_can_receive(rt))
         return status;
-    alone with(*rt);
+    exclusive_use with(*rt);
     if (rt->poisoned.load(std::memory_order_relaxed))
         return refuse_poisoned(*rt, "receive the transactions of another heap");
     if (rt->replica)
@@ -322,7 +322,7 @@ ty_status txn_replica_begin(ty_heap *heap, const receive_start &start, receiving
 
 void txn_replica_end(receiving *r) {
     {
-        alone with(*r->rt);
+        exclusive_use with(*r->rt);
         r->rt->replica = nullptr;
     }
     r->~receiving();
@@ -390,7 +390,7 @@ ty_status end_as_source(ty_heap *heap, const char *call, source_state as) {
     txn_runtime *rt = runtime_of(heap);
     if (ty_status status = check_can_receive(rt))
         return status;
-    alone with(*rt);
+    exclusive_use with(*rt);
     uint64_t lsn = 0;
     if (rt->poisoned.load(std::memory_order_relaxed))
         return refuse_poisoned(*rt, call);
