@@ -1,5 +1,5 @@
 // The common interface of the subjects of the suite oltp: a table of words, which many threads change in transactions.
-// oltp_taiyen.cpp, oltp_plain.cpp and oltp_libitm.cpp have the subjects.
+// oltp_taiyen.cpp, oltp_plain.cpp, oltp_libitm.cpp and oltp_tinystm.cpp have the subjects.
 #pragma once
 
 #include "harness.hpp"
@@ -133,6 +133,6 @@ private:
 
 // "hinted": the words are prefetched, by the library's call or by the processor's instruction.
 extern const oltp_kind taiyen_oltp, taiyen_unhinted_oltp, one_writer_oltp, raw_oltp, raw_huge_oltp, mutex_oltp,
-    mutex_hinted_oltp, libitm_oltp, libitm_hinted_oltp;
+    mutex_hinted_oltp, libitm_oltp, libitm_hinted_oltp, tinystm_oltp;
 
 } // namespace bench

@@ -7,16 +7,18 @@ namespace bench {
 
 namespace {
 
-constexpr size_t table_rows = 131072; // of each table
 constexpr size_t room_bytes = size_t{512} << 20;
 
 struct contention {
     const char *name;
+    size_t rows;            // of each table
     size_t items;           // at most, per client
     size_t asked_percent;   // of all rows
     size_t reserve_percent; // of all requests; half of the others remove a customer
 };
-constexpr contention low = {"low", 2, 90, 98}, high = {"high", 4, 60, 90};
+constexpr size_t many_rows = 131072, cached_rows = 1024;
+constexpr contention low = {"low", many_rows, 2, 90, 98}, high = {"high", many_rows, 4, 60, 90},
+                     cached = {"cached", cached_rows, 2, 90, 98};
 
 // The requests of one thread; on cache lines of its own.
 class alignas(128) client {
@@ -123,16 +125,16 @@ struct travel_case : oltp_case {
     oltp_settings settings(const session &session) const override {
         return {.path = "", .words = travel_tables, .first = 0, .block_bytes = session.scaled(room_bytes)};
     }
-    std::string table_name() const override { return "travel"; }
+    std::string table_name() const override { return "travel-" + std::to_string(how->rows); }
     std::vector<const oltp_kind *> peers() const override {
-        std::vector<const oltp_kind *> peers = {&libitm_oltp, &mutex_oltp};
+        std::vector<const oltp_kind *> peers = {&libitm_oltp, &mutex_oltp, &tinystm_oltp};
         if (threads == 1)
             peers.push_back(&raw_oltp);
         return peers;
     }
     std::unique_ptr<oltp_work> start(oltp_store &store, const oltp_settings &settings, double last) const override {
         // As much smaller as the room is.
-        size_t scaled = std::max(table_rows / (room_bytes / settings.block_bytes), size_t{16});
+        size_t scaled = std::max(how->rows / (room_bytes / settings.block_bytes), size_t{16});
         return std::make_unique<travel_work>(store, *this, *how, scaled, last);
     }
 };
@@ -154,7 +156,7 @@ void add(oltp_cases &cases, const contention &how, const commit_mode &mode, bool
 
 oltp_cases travel_cases() {
     oltp_cases cases;
-    for (const contention *how : {&low, &high})
+    for (const contention *how : {&low, &high, &cached})
         for (const commit_mode *mode : {&none, &async})
             add(cases, *how, *mode, false);
     add(cases, high, async, true);

@@ -11,6 +11,8 @@ constexpr commit_mode sync_100 = {"sync-100", true, commit_how::sync, 100};
 constexpr commit_mode sync_1000 = {"sync-1000", true, commit_how::sync, 1000};
 constexpr commit_mode stream_100 = {"stream-100", true, commit_how::stream, 100};
 
+constexpr size_t cached_words = (size_t{256} << 10) / sizeof(uint64_t);
+
 class word_work : public oltp_work {
 public:
     word_work(oltp_store &store, const oltp_case &which, const word_shape &shape, uint64_t sum)
@@ -41,13 +43,17 @@ struct word_case : oltp_case {
     word_shape shape;
 
     oltp_settings settings(const session &session) const override {
-        return {.path = "", .words = session.scaled(shape.words)};
+        const bool is_cached = shape.words == cached_words;
+        const size_t words = session.options().quick && !is_cached ? shape.words / 8 : shape.words;
+        return {.path = "", .words = is_cached ? words : session.scaled(words)};
     }
 
-    std::string table_name() const override { return "words-" + std::to_string(shape.words / gigabyte_words); }
+    std::string table_name() const override { return "words-" + std::to_string(shape.words); }
 
     std::vector<const oltp_kind *> peers() const override {
         std::vector<const oltp_kind *> peers = {&libitm_oltp, &mutex_oltp};
+        if (shape.range_bytes == sizeof(uint64_t))
+            peers.push_back(&tinystm_oltp);
         if (shape.places == word_shape().places)
             peers.insert(peers.end(), {&taiyen_unhinted_oltp, &libitm_hinted_oltp, &mutex_hinted_oltp});
         if (threads == 1)
@@ -91,6 +97,7 @@ oltp_cases word_cases() {
     for (const commit_mode *mode : {&async, &sync})
         list.add(*mode, "-snapshots", {1, 2, 4, 8}, {}, true);
     for (const commit_mode *mode : {&none, &async}) {
+        list.add(*mode, "-cached", {1, 2}, {.words = cached_words});
         list.add(*mode, "-4gb", {1, 2, 4, 8}, {.words = 4 * gigabyte_words});
         for (size_t places : {64, 512})
             list.add(*mode, "-words-" + std::to_string(places), {1, 4}, {.places = places});

@@ -11,7 +11,9 @@
 // transactions the thread waits until those before the last 64 are durable. sync-100: the 100th of a thread's
 // transactions is sync, the others async, and so on.
 //
-// long-reader and long-writer: oltp_long.cpp. travel: oltp_travel.cpp.
+// cached: the words, or the agency, are in the cache. long-reader and long-writer: oltp_long.cpp. travel:
+// oltp_travel.cpp (lists and skip lists). --quick measures the cases that the bars are about, and one of each kind,
+// with tables of an eighth.
 //
 // Why the comparison is fair: in memory all subjects do the same work on adjacent words in one block of a volatile
 // heap, so all have pages of the same size; raw-huge shows the effect of huge pages. Every turn of a subject is a
@@ -47,6 +49,33 @@ const oltp_cases &cases() {
         return made;
     }();
     return all;
+}
+
+constexpr const char *quick_cases[] = {"none-1",
+                                       "none-2",
+                                       "none-4",
+                                       "none-cached-1",
+                                       "none-cached-2",
+                                       "async-cached-1",
+                                       "async-cached-2",
+                                       "async-1",
+                                       "async-2",
+                                       "async-4",
+                                       "async-8",
+                                       "sync-1",
+                                       "sync-16",
+                                       "sync-100-8",
+                                       "sync-1000-8",
+                                       "stream-100-8",
+                                       "async-snapshots-4",
+                                       "long-reader-none",
+                                       "travel-low-none-2",
+                                       "travel-cached-none-1",
+                                       "travel-cached-none-2",
+                                       "travel-cached-async-2"};
+
+bool is_quick(const oltp_case &which) {
+    return std::find(std::begin(quick_cases), std::end(quick_cases), which.name) != std::end(quick_cases);
 }
 
 std::vector<std::string> case_names() {
@@ -141,6 +170,8 @@ std::vector<const oltp_kind *> kinds_of(const oltp_case &which) {
 void run(session &session) {
     stage stage(session);
     for (const std::unique_ptr<const oltp_case> &which : cases()) {
+        if (session.options().quick && session.options().divisor == 1 && !is_quick(*which))
+            continue;
         std::vector<session::subject> subjects;
         for (const oltp_kind *kind : kinds_of(*which))
             subjects.push_back({kind->name, [&stage, &which, kind] { stage.run(*kind, *which); }});
