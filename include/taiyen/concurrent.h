@@ -50,8 +50,9 @@
  * ty_begin on such a heap waits for all transactions to end and blocks new ones: plain stores, procedures and tracked
  * transactions work as on any heap. So do the sections of ty_read_begin.
  *
- * Cost: a load is three loads of memory; a commit is some atomic operations for each word stored. The words of each 32
- * bytes share a lock, so keep data that different threads change further apart.
+ * Cost: a load is three loads of memory (concurrent_inline.h has it without a call); a commit is some atomic operations
+ * for each word stored. The words of each 32 bytes share a lock, so keep data that different threads change further
+ * apart.
  */
 #ifndef TAIYEN_CONCURRENT_H
 #define TAIYEN_CONCURRENT_H
@@ -112,10 +113,10 @@ TY_API TY_CHECKED ty_status ty_atomically(ty_heap *heap, const ty_atomic_options
                                           void *context, ty_atomic_result *result);
 
 /* Load or store any bytes of the heap's blocks; 8 aligned bytes are cheapest, and 4 nearly so. Errors: TY_E_BUSY (a
- * conflict: return from the body), TY_E_ARGUMENT (outside of the heap's blocks; a store in a transaction with
- * reads_only), TY_E_MEMORY. After an error all later calls of the run return the same error, and it does not commit;
- * but TY_E_ARGUMENT for an address fails that call only. A load that fails gives zeros. For the thread that runs the
- * body, as are all functions below. */
+ * conflict: return from the body), TY_E_ARGUMENT (outside of the part of the heap that was ever used; a store in a
+ * transaction with reads_only), TY_E_MEMORY. After an error all later calls of the run return the same error, and it
+ * does not commit; but TY_E_ARGUMENT for an address fails that call only. A load that fails gives zeros. For the thread
+ * that runs the body, as are all functions below. */
 TY_API TY_CHECKED ty_status ty_atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes);
 TY_API TY_CHECKED ty_status ty_atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes);
 
@@ -125,7 +126,8 @@ TY_API void ty_atomic_prefetch(ty_atomic_txn *txn, const void *const *addresses,
 
 /* As ty_alloc_zeroed, ty_alloc_aligned and ty_free, as part of the transaction. A freed block is released once no
  * transaction can read it any more and its thread has ended some further transactions; or sooner, by any thread, when
- * memory is short. Errors: as those; TY_E_BUSY (the detail names a conflict). */
+ * memory is short; until then ty_free does not notice that it was freed. Errors: as those; TY_E_BUSY (the detail names
+ * a conflict); TY_E_ARGUMENT (reads_only). */
 TY_API void *ty_atomic_alloc(ty_atomic_txn *txn, size_t size);
 TY_API void *ty_atomic_alloc_aligned(ty_atomic_txn *txn, size_t size, size_t alignment);
 TY_API TY_CHECKED ty_status ty_atomic_free(ty_atomic_txn *txn, void *block);

@@ -25,12 +25,14 @@
 #ifndef TAIYEN_CONCURRENT_HPP
 #define TAIYEN_CONCURRENT_HPP
 
+#include "concurrent_inline.h"
 #include "taiyen.hpp"
 
 #if defined(__cpp_exceptions)
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <optional>
 
@@ -93,6 +95,23 @@ inline void fail(const ty_atomic_txn *txn, ty_status status) {
         throw conflict();
 }
 
+// Of objects of a size that is known when this is compiled.
+inline ty_status load(ty_atomic_txn *txn, const void *object, unsigned char *bytes, std::size_t count) {
+    if (count == sizeof(std::uint64_t)) {
+        std::uint64_t word = 0;
+        const ty_status status = ty_atomic_load_word(txn, object, &word);
+        std::memcpy(bytes, &word, sizeof word);
+        return status;
+    }
+    if (count == sizeof(std::uint32_t)) {
+        std::uint32_t half = 0;
+        const ty_status status = ty_atomic_load_half(txn, object, &half);
+        std::memcpy(bytes, &half, sizeof half);
+        return status;
+    }
+    return ty_atomic_load(txn, object, bytes, count);
+}
+
 inline void check(const ty_atomic_txn *txn, ty_status status) {
     if (status != TY_OK)
         fail(txn, status);
@@ -115,7 +134,7 @@ public:
     // The value, as the transaction sees it.
     value_type load() const {
         alignas(T) unsigned char bytes[sizeof(T)];
-        detail::check(txn_, ty_atomic_load(txn_, object_, bytes, sizeof bytes));
+        detail::check(txn_, detail::load(txn_, object_, bytes, sizeof bytes));
         return *std::launder(reinterpret_cast<value_type *>(bytes));
     }
     // Stores the value, for the commit.

@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 #include "src/txn/txn.hpp"
 #include <cstring>
+#include <taiyen/concurrent_inline.h>
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;
@@ -66,6 +67,10 @@ ty_status ty_atomic_load(ty_atomic_txn *txn, const void *address, void *value, s
     if (!txn || (!value && bytes != 0)) [[unlikely]]
         return refuse_null("load", txn ? "the place for the value" : "the transaction");
     return atomic_load(txn, address, value, bytes);
+}
+
+ty_status ty_atomic_load_window_1(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
+    return ty_atomic_load(txn, address, value, bytes);
 }
 
 ty_status ty_atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {

@@ -262,6 +262,10 @@ void txn_commit_times(ty_heap *heap, uint64_t (&counts)[commit_ways][commit_buck
 // ---- The functions of concurrent.h, with checked arguments and the fields of result zeroed. For concurrent heaps of
 // any kind.
 
+// Blocks that a thread's transactions have freed, or transactions since the last check, at which it looks which of them
+// can be given back. Tests lower it.
+extern uint32_t retired_at_once;
+
 ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_body *body, void *context,
                      ty_atomic_result *result);
 ty_atomic_txn *atomic_current(ty_heap *heap);

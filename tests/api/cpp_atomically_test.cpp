@@ -274,7 +274,7 @@ TEST_P(cpp_atomically, a_constructor_that_throws) {
                 throw std::invalid_argument("negative");
         }
     };
-    constexpr size_t times = 500;
+    constexpr size_t times = 2000;
     const size_t blocks = live_blocks();
     for (size_t i = 0; i < times; i++)
         heap->atomically(

@@ -9,11 +9,7 @@
 namespace taiyen {
 namespace {
 
-// Finding out what can still be read takes some microseconds: so this is not done for each block.
-constexpr size_t retired_at_once = 64;              // blocks,
-constexpr size_t retired_words_at_once = 128 << 10; // words,
-constexpr uint32_t ends_at_once = 64;               // or transactions since the last check
-constexpr size_t few_blocks = 32;                   // are searched linearly
+constexpr size_t few_blocks = 32; // are searched linearly
 
 // Whether a commit that the transaction may see has freed the block. A commit under way notes the block while it has
 // its orec locked, and may still fail: that is a conflict, as is one that came later. A serial transaction
@@ -23,9 +19,9 @@ bool was_freed(ty_atomic_txn &txn, const void *block) {
     for (;; os::give_way()) {
         os::lock_guard guard(all.deferred_frees_lock); // no thread notes it between the two checks
         if (all.deferred_frees.count() == 0 || all.deferred_frees.find(word_at(all, block)) == word_table::none ||
-            !txn.own->unchanged(block))
+            !txn.unchanged(block))
             return false;
-        if (!txn.own->is_locked_now(block))
+        if (!txn.is_locked_now(block))
             return true;
     }
 }
@@ -67,17 +63,18 @@ ty_status freed_already(const char *call, const void *block) {
 
 // Checks a block that was live when the transaction saw it. If another thread has freed it since, that is a conflict,
 // which the orec of the block's first word detects.
+// One that was freed before is refused now: at the commit it may be given back, and be another one.
 ty_status check_live(ty_atomic_txn &txn, const char *call, void *block, block_note *found) {
     concurrent_heap &all = *txn.all;
     const uint64_t offset = reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(all.base);
     if (offset % 8 == 0 && offset >= all.first_byte && offset < all.end_byte && offset < heap_used_bytes(all.heap)) {
         uint64_t word = 0;
-        if (!txn.own->load(block, &word, sizeof word))
-            return txn.own->aborted();
+        if (!txn.load_at_once(reinterpret_cast<uintptr_t>(block), &word) && !txn.load(block, &word, sizeof word))
+            return txn.aborted();
         if (was_freed(txn, block))
             return freed_already(call, block);
-        if (txn.own->aborted() != TY_OK)
-            return txn.own->aborted();
+        if (txn.aborted() != TY_OK)
+            return txn.aborted();
     }
     return find_block(txn, call, block, found);
 }
@@ -115,11 +112,13 @@ ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **b
     *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
     if (*block == nullptr && any_deferred(all)) {
         if (!give_all_back(txn))
-            return txn.own->aborted();
+            return txn.aborted();
         *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
     }
     if (*block == nullptr)
         return TY_E_MEMORY;
+    if (fault("fuzzy_snapshot_beside_block_changes")) // the snapshot's turn
+        os::yield();
     const block_note made{word_at(all, *block), bytes / 8};
     ty_status status = txn.allocs.push(made);
     if (status == TY_OK)
@@ -219,13 +218,22 @@ bool block_index::finds(const os::array<block_note> &notes, uint64_t word) {
     return false;
 }
 
+// Other threads only take blocks: what was reserved stays.
 ty_status retired_blocks::reserve(size_t more) {
+    if (more <= room_) [[likely]]
+        return TY_OK;
     os::lock_guard guard(lock_);
-    return blocks_.reserve(more);
+    if (blocks_.count() == 0)
+        blocks_.clear();
+    if (ty_status status = blocks_.reserve(more + spare))
+        return status;
+    room_ = more + spare;
+    return TY_OK;
 }
 
 void retired_blocks::push(uint64_t timestamp, const os::array<block_note> &freed) {
     size_t words = 0;
+    room_ -= freed.count();
     os::lock_guard guard(lock_);
     for (const block_note &each : freed) {
         static_cast<void>(blocks_.push({timestamp, each.word, each.words}));
@@ -249,7 +257,7 @@ size_t retired_blocks::take(uint64_t oldest, block_note *to, size_t most) {
     count_.store(count() - taken, std::memory_order_relaxed);
     words_.store(words_.load(std::memory_order_relaxed) - words, std::memory_order_relaxed);
     if (done_ == blocks_.count()) {
-        blocks_.clear();
+        blocks_.cut(0);
         done_ = 0;
     }
     return taken;
@@ -290,7 +298,7 @@ bool allocations_of_txn::holds(ty_heap *heap, const char *base, const os::array<
 
 // X32: a store to an own block is in the block at once; a part that is rolled back keeps what the bytes held.
 ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t bytes) {
-    if (txn.own->aborted() != TY_OK)
+    if (txn.aborted() != TY_OK)
         return aborted(txn);
     auto at = reinterpret_cast<uintptr_t>(address);
     const uintptr_t end = at + bytes;
@@ -327,9 +335,10 @@ void blocks_back_to(ty_atomic_txn &txn, const block_savepoint &to) {
 ty_status blocks_prepare(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
     txn.roots_set = 0;
-    if (txn.frees.count() != 0)
-        if (ty_status status = txn.retired.reserve(txn.frees.count()))
-            return status;
+    if ((txn.frees.count() | txn.roots.count()) == 0) [[likely]]
+        return TY_OK;
+    if (ty_status status = txn.retired.reserve(txn.frees.count()))
+        return status;
     for (size_t i = 0; i < txn.frees.count(); i++) {
         ty_status status = enter_deferred(all, txn.frees[i].word);
         if (status == TY_OK)
@@ -367,11 +376,15 @@ namespace {
 // With the registration latch held.
 void free_retired(concurrent_heap &all, retired_blocks &retired, uint64_t oldest) {
     block_note taken[32];
-    while (const size_t count = retired.take(oldest, taken, std::size(taken)))
-        for (size_t i = 0; i < count; i++) {
-            forget_deferred(all, taken[i].word);
-            static_cast<void>(heap_free(address_of(all, taken[i].word))); // it is live: its free was deferred
+    while (const size_t count = retired.take(oldest, taken, std::size(taken))) {
+        {
+            os::lock_guard guard(all.deferred_frees_lock);
+            for (size_t i = 0; i < count; i++)
+                all.deferred_frees.erase(taken[i].word);
         }
+        for (size_t i = 0; i < count; i++)
+            static_cast<void>(heap_free(address_of(all, taken[i].word))); // it is live: its free was deferred
+    }
 }
 
 // Under the heap's lock, with the registration latch held: frees those of threads that have ended; or of all.
@@ -404,7 +417,7 @@ void free_what_can_be(ty_atomic_txn &txn) {
 // read and has not. False: this transaction is aborted.
 bool give_all_back(ty_atomic_txn &txn) {
     concurrent_heap &all = *txn.all;
-    if (!txn.own->renew())
+    if (!txn.renew())
         return false;
     for (;;) {
         if (all.frees_wait.load(std::memory_order_seq_cst) == 0 && all.lock.try_lock())
@@ -423,11 +436,12 @@ bool give_all_back(ty_atomic_txn &txn) {
 
 } // namespace
 
-void retired_free_some(ty_atomic_txn &txn) {
-    if (++txn.ends < ends_at_once && txn.retired.count() < retired_at_once &&
-        txn.retired.words() < retired_words_at_once)
-        return;
+void retired_free_now(ty_atomic_txn &txn) {
     txn.ends = 0;
+    txn.record.trim();
+    txn.sorting.trim();
+    txn.freed.trim();
+    txn.own_allocations.trim();
     if (txn.retired.count() == 0 && txn.all->left.load(std::memory_order_relaxed) == 0)
         return;
     latch_enter(txn);
@@ -446,41 +460,44 @@ bool retired_free_all(concurrent_heap &all) {
 // ---- Called by bodies
 
 void *atomic_alloc(ty_atomic_txn *txn, size_t size, size_t alignment) {
-    if (txn->own->aborted() != TY_OK)
+    if (txn->aborted() != TY_OK)
+        return aborted_pointer(*txn);
+    if (!txn->may_change("allocate"))
         return aborted_pointer(*txn);
     void *block = nullptr;
     latch_enter(*txn);
     ty_status status = note_alloc(*txn, size, alignment, &block);
     latch_leave(*txn);
-    if (txn->own->aborted() != TY_OK)
+    if (txn->aborted() != TY_OK)
         return aborted_pointer(*txn);
     if (status != TY_OK) {
         static_cast<void>(short_of_memory(*txn->all, size));
         return nullptr;
     }
-    if (!txn->own->touch(block)) // the block alone makes it a transaction that has something to commit
-        return aborted_pointer(*txn);
+    txn->changed(); // the block alone makes it a transaction that has something to commit
+    txn->store_slowly_from_now_on();
     return block;
 }
 
 ty_status atomic_free(ty_atomic_txn *txn, void *block) {
     constexpr const char *call = "free";
     block_note found;
-    if (txn->own->aborted() != TY_OK)
+    if (txn->aborted() != TY_OK)
         return aborted(*txn);
     const uint64_t word = word_at(*txn->all, block);
     if (txn->freed.finds(txn->frees, word))
         return freed_already(call, block);
     if (ty_status status = check_live(*txn, call, block, &found))
         return status == TY_E_BUSY ? aborted(*txn) : status;
-    if (!txn->own->touch(block))
+    if (!txn->touch(block))
         return aborted(*txn);
+    txn->changed();
     return txn->frees.push(found);
 }
 
 // The new block is the transaction's own: plain stores of the program into it come after this.
 static bool copy_and_free(ty_atomic_txn *txn, void *block, void *made, size_t bytes) {
-    return txn->own->load(block, made, bytes) && atomic_free(txn, block) == TY_OK;
+    return txn->load(block, made, bytes) && atomic_free(txn, block) == TY_OK;
 }
 
 void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size) {
@@ -488,7 +505,7 @@ void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size) {
         return atomic_alloc(txn, size, 0);
     constexpr const char *call = "resize";
     block_note found;
-    if (txn->own->aborted() != TY_OK)
+    if (txn->aborted() != TY_OK)
         return aborted_pointer(*txn);
     if (txn->freed.finds(txn->frees, word_at(*txn->all, block)))
         return static_cast<void>(freed_already(call, block)), nullptr;
@@ -497,23 +514,23 @@ void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size) {
     const size_t bytes = found.words * 8;
     if (size <= bytes && size >= bytes / 2)
         return block;
-    const stm::transaction::part_savepoint before = txn->own->savepoint();
+    const stm::transaction::part_savepoint before = txn->savepoint();
     const block_savepoint blocks = blocks_savepoint(*txn);
     void *made = atomic_alloc(txn, size, 0);
     if (made == nullptr)
         return nullptr;
     if (copy_and_free(txn, block, made, size < bytes ? size : bytes))
         return made;
-    txn->own->back_to(before);
+    txn->back_to(before);
     blocks_back_to(*txn, blocks);
-    return txn->own->aborted() != TY_OK ? aborted_pointer(*txn) : nullptr;
+    return txn->aborted() != TY_OK ? aborted_pointer(*txn) : nullptr;
 }
 
 ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address) {
     concurrent_heap &all = *txn->all;
     *address = nullptr;
     uint64_t version = 0;
-    if (!txn->own->load(&all.roots_version, &version, sizeof version))
+    if (!txn->load(&all.roots_version, &version, sizeof version))
         return aborted(*txn);
     for (size_t i = txn->roots.count(); i-- > 0;) {
         if (strcmp(txn->roots[i].name, name) == 0) {
@@ -523,7 +540,7 @@ ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address) {
     }
     void *found = heap_root(all.heap, name);
     // A commit that sets roots does so with this word's orec locked. If it did meanwhile, this detects it.
-    if (!txn->own->unchanged(&all.roots_version))
+    if (!txn->unchanged(&all.roots_version))
         return aborted(*txn);
     *address = found;
     return TY_OK;
@@ -532,12 +549,13 @@ ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address) {
 ty_status atomic_root_set(ty_atomic_txn *txn, const char *name, void *address) {
     concurrent_heap &all = *txn->all;
     uint64_t version = 0;
-    if (!txn->own->load(&all.roots_version, &version, sizeof version))
+    if (!txn->load(&all.roots_version, &version, sizeof version))
         return aborted(*txn);
     version++;
-    if (!txn->own->store(&all.roots_version, &version, sizeof version))
+    if (!txn->store(&all.roots_version, &version, sizeof version))
         return aborted(*txn);
     root_note root{};
+    txn->changed();
     memcpy(root.name, name, strlen(name)); // check_root has checked the length
     root.address = address;
     return txn->roots.push(root);

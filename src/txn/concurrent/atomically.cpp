@@ -43,18 +43,12 @@ struct body_call {
     bool within() const { return outer_count != 0; }
 };
 
-stm::verdict verdict_of(ty_atomic_txn &txn, ty_status status) {
-    if (txn.waits)
-        return stm::verdict::retry;
-    return status == TY_OK ? stm::verdict::commit : stm::verdict::roll_back;
-}
-
 void outers_back(body_call &call) {
     for (unsigned i = call.outer_count; call.saved && i-- > 0;) {
         const outer_savepoint &outer = call.outers[i];
-        if (outer.txn->own->aborted() != TY_OK) // it is rolled back as a whole
+        if (outer.txn->aborted() != TY_OK) // it is rolled back as a whole
             continue;
-        outer.txn->own->back_to(outer.words);
+        outer.txn->back_to(outer.words);
         blocks_back_to(*outer.txn, outer.blocks);
     }
     call.saved = false;
@@ -64,37 +58,45 @@ void save_outers(body_call &call) {
     outers_back(call);
     for (unsigned i = 0; i < call.outer_count; i++) {
         ty_atomic_txn &txn = *call.outers[i].txn;
-        call.outers[i] = {&txn, txn.own->savepoint(), blocks_savepoint(txn)};
+        call.outers[i] = {&txn, txn.savepoint(), blocks_savepoint(txn)};
     }
     call.saved = true;
 }
 
-stm::verdict call_body(stm::transaction &own, void *context) {
-    auto &call = *static_cast<body_call *>(context);
-    ty_atomic_txn &txn = *call.txn;
-    blocks_forget(txn); // of a run that was aborted
+// Before each run but the first: what the last one left.
+[[gnu::cold, gnu::noinline]] void clean_up(ty_atomic_txn &txn, body_call &call) {
+    blocks_forget(txn);
     txn.parts = 0;
     // Callbacks after the end of the last run may have run transactions of their own.
     txn.mode = call.mode;
-    txn.waits = txn.independent = txn.too_long = txn.log_failed = false;
     call.thrown.forget();
+}
+
+[[gnu::always_inline]] inline stm::verdict call_body(ty_atomic_txn &txn, body_call &call) {
+    if (call.runs++ != 0) [[unlikely]]
+        clean_up(txn, call);
+    txn.waits = txn.independent = txn.too_long = txn.log_failed = false;
     if (call.within()) [[unlikely]] {
         if (bodies_aborted(txn.own) != TY_OK) { // since the last run
-            own.abort_for_other_domain();
+            txn.abort_for_other_domain();
             return stm::verdict::roll_back;
         }
         save_outers(call);
     }
-    call.runs++;
     if (const txn_runtime *rt = txn.all->rt; rt && rt->poisoned.load(std::memory_order_acquire)) { // while this waited
         call.status = refuse_poisoned(*rt, "run a transaction");
         return stm::verdict::roll_back;
     }
     auto run = [&call] { call.status = call.body(call.txn, call.context); };
-    if (!call.thrown.run(run) && own.aborted() != TY_E_BUSY && !txn.waits)
+    if (!call.thrown.run(run) && txn.aborted() != TY_E_BUSY && !txn.waits)
         return stm::verdict::roll_back; // the exception is rethrown
-    call.waits = txn.waits && !call.may_wait && own.aborted() == TY_OK;
-    return call.waits || (call.only_waits && !txn.waits) ? stm::verdict::roll_back : verdict_of(txn, call.status);
+    if (!txn.waits && !call.only_waits) [[likely]]
+        return call.status == TY_OK ? stm::verdict::commit : stm::verdict::roll_back;
+    call.waits = txn.waits && !call.may_wait && txn.aborted() == TY_OK;
+    if (!txn.waits || call.waits)
+        return stm::verdict::roll_back;
+    blocks_forget(txn); // it sleeps without them
+    return stm::verdict::retry;
 }
 
 ty_status refuse(const concurrent_heap &all, const ty_atomic_options &options) {
@@ -125,11 +127,11 @@ ty_status refuse_irrevocable_within() {
         .remedy("make the outer one irrevocable");
 }
 
-ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atomic_body *body, void *context,
-                   bool *committed) {
-    if (options.irrevocable && !txn.own->is_serial())
+[[gnu::noinline]] ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atomic_body *body,
+                                     void *context, bool *committed) {
+    if (options.irrevocable && !txn.is_serial())
         return refuse_irrevocable_within();
-    const stm::transaction::part_savepoint words = txn.own->savepoint();
+    const stm::transaction::part_savepoint words = txn.savepoint();
     const block_savepoint blocks = blocks_savepoint(txn);
     ty_status status = TY_E_BUSY;
     os::caught thrown;
@@ -138,18 +140,18 @@ ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atom
     const bool returned = thrown.run(run);
     txn.parts--;
     if (!returned) {
-        if (txn.own->aborted() == TY_OK && !txn.waits) {
-            txn.own->back_to(words);
+        if (txn.aborted() == TY_OK && !txn.waits) {
+            txn.back_to(words);
             blocks_back_to(txn, blocks);
         }
         thrown.rethrow();
     }
-    if (txn.own->aborted() != TY_OK)
-        return txn.own->aborted();
+    if (txn.aborted() != TY_OK)
+        return txn.aborted();
     if (txn.waits) // the whole transaction waits: its body returns the status, or not
         return TY_E_BUSY;
     if (status != TY_OK) {
-        txn.own->back_to(words);
+        txn.back_to(words);
         blocks_back_to(txn, blocks);
     }
     *committed = status == TY_OK;
@@ -158,19 +160,26 @@ ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atom
 
 // ---- Until it commits
 
-void note_end(const ty_atomic_txn &txn, body_call &call) {
+void note_end(ty_atomic_txn &txn, body_call &call) {
+    call.timestamp = txn.last_timestamp();
+    if (txn.all->rt == nullptr)
+        return;
+    if (txn.way != commit_way::record) [[unlikely]] // read by snapshots, which the reader-writer lock excludes now
+        txn.way = commit_way::record;
     call.too_long = txn.too_long;
     call.log_failed = txn.log_failed;
     call.independent = txn.independent;
     call.ring = txn.ring;
-    call.timestamp = txn.own->last_timestamp();
 }
 
-ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool serial,
-                   bool *committed) {
+[[gnu::always_inline]] inline ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call,
+                                                 bool serial, bool *committed) {
     const stm::kind what = options.reads_only ? stm::kind::reads : stm::kind::writes;
     call.tried.serial = serial;
-    ty_status status = stm::run(*txn.own, what, call_body, &call, committed, call.tried);
+    auto body = [&call](stm::transaction & own) __attribute__((always_inline)) {
+        return call_body(static_cast<ty_atomic_txn &>(own), call);
+    };
+    ty_status status = stm::run(txn, what, body, committed, call.tried);
     note_end(txn, call);
     if (!*committed)
         blocks_forget(txn);
@@ -179,7 +188,8 @@ ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_ca
 
 // Lets it commit whatever room the log has: with the reader-writer lock held, a snapshot can hold it in place of a
 // record. It does not sleep with the lock held: call.waits reports that it asked to.
-ty_status run_with_rwlock(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
+[[gnu::noinline]] ty_status run_with_rwlock(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call,
+                                            bool *committed) {
     txn_runtime *rt = txn.all->rt;
     const bool takes = rt != nullptr && !txn.has_rwlock; // else it is held already (X31)
     if (takes && !call.within())
@@ -188,7 +198,6 @@ ty_status run_with_rwlock(ty_atomic_txn &txn, const ty_atomic_options &options, 
         return bodies_abort_for({blocker::kind::heap_with_rwlock, &txn, nullptr, nullptr});
     txn.has_rwlock = rt != nullptr;
     ty_status status = run_once(txn, options, call, true, committed);
-    txn.way = commit_way::record;
     if (takes) {
         txn.has_rwlock = false;
         rt->rwlock.unlock();
@@ -201,12 +210,13 @@ ty_status call_due(ty_atomic_txn &txn, ty_status status) {
     ty_error error;
     if (status != TY_OK)
         ty_error_detail(&error);
-    txn.own->call_due();
+    txn.call_due();
     return status == TY_OK ? TY_OK : report_again(error, status);
 }
 
 // Sleeps as long as the body retries. It commits nothing.
-ty_status wait_in_serial_mode(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call) {
+[[gnu::cold, gnu::noinline]] ty_status wait_in_serial_mode(ty_atomic_txn &txn, const ty_atomic_options &options,
+                                                           body_call &call) {
     bool committed = false;
     call.only_waits = true;
     ty_status status = run_once(txn, options, call, false, &committed);
@@ -230,18 +240,18 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
     ty_status ready = TY_OK;
     do {
         call.waits = false;
-        call.may_wait = !serial && !txn.own->is_exclusive();
+        call.may_wait = !serial && !txn.is_exclusive();
         ty_status status =
             serial ? run_with_rwlock(txn, options, call, committed) : run_once(txn, options, call, false, committed);
         call.may_wait = true;
         if (txn.hold_count != 0 && !call.within()) [[unlikely]]
             holds_drop(txn, *committed);
         if (*committed) [[likely]] {
-            txn.own->call_due();
+            txn.call_due();
             return TY_OK;
         }
         outers_back(call);
-        const bool again = status == TY_E_BUSY && txn.own->last_conflict() == stm::conflict::restart;
+        const bool again = status == TY_E_BUSY && txn.last_conflict() == stm::conflict::restart;
         if (call.within() && status == TY_E_BUSY && !again && bodies_aborted(txn.own) == TY_OK)
             status = bodies_abort_for({blocker::kind::heap, &txn, nullptr, nullptr});
         status = call_due(txn, status);
@@ -265,10 +275,6 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
 
 // Occasional work, within no transaction of the heap.
 void after_commit(ty_atomic_txn &txn) {
-    txn.record.trim();
-    txn.sorting.trim();
-    txn.freed.trim();
-    txn.own_allocations.trim();
     retired_free_some(txn);
     txn_runtime *rt = txn.all->rt;
     if (rt == nullptr || !snapshots_look_is_due(++txn.commits, txn.bytes_since))
@@ -326,67 +332,66 @@ ty_status wait_as_asked(txn_runtime *rt, const ty_atomic_options &options, const
 
 ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_body *body, void *context,
                      ty_atomic_result *result) {
-    concurrent_heap *all = nullptr;
     ty_atomic_txn *txn = nullptr;
-    if (ty_status status = concurrent_of(heap, &all))
+    if (ty_status status = member_of(heap, &txn))
         return status;
-    if (ty_status status = refuse(*all, options))
+    const concurrent_heap &all = *txn->all;
+    if (ty_status status = refuse(all, options))
         return status;
-    if (ty_status status = member_of(*all, &txn))
-        return status;
-    if (txn->own->runs())
+    if (txn->runs()) [[unlikely]]
         return run_part(*txn, options, body, context, &result->committed);
     const bool waits = options.commit != TY_COMMIT_ASYNC;
-    commit_watch watch(all->rt != nullptr && !options.reads_only ? &all->rt->times : nullptr,
+    commit_watch watch(all.rt != nullptr && !options.reads_only ? &all.rt->times : nullptr,
                        waits ? commit_timed::durable : commit_timed::asynchronous, txn->commits);
     body_call call; // the savepoints need no zeros
     call.txn = txn;
     call.body = body;
     call.context = context;
-    call.mode = options.commit;
+    call.mode = txn->mode = options.commit;
     if (in_body()) [[unlikely]]
         if (ty_status status = enter_outers(options, call))
             return status;
     const body_entry before = bodies_enter(*txn, options.irrevocable);
     ty_status status = run_until_done(*txn, options, call, &result->committed);
     bodies_leave(*txn, before);
+    result->runs = call.runs;
     if (call.within()) [[unlikely]]
         leave_outers(call);
-    else if (!result->committed) [[unlikely]]
-        blockers_forget(*txn);
-    result->runs = call.runs;
-    if (call.thrown.any() && !result->committed && status == TY_OK)
-        call.thrown.rethrow();
-    if (!result->committed)
+    if (!result->committed) [[unlikely]] {
+        if (!call.within())
+            blockers_forget(*txn);
+        if (status == TY_OK)
+            call.thrown.rethrow();
         return status != TY_OK ? status : call.status;
+    }
     result->lsn = call.timestamp;
     after_commit(*txn);
-    status = wait_as_asked(all->rt, options, call);
+    status = wait_as_asked(all.rt, options, call);
     if (!status)
         watch.end();
     return status;
 }
 
 ty_status atomic_retry(ty_atomic_txn *txn) {
-    if (txn->own->aborted() == TY_OK)
+    if (txn->aborted() == TY_OK)
         txn->waits = true;
     return TY_E_BUSY;
 }
 
 ty_status atomic_restart(ty_atomic_txn *txn) {
-    if (txn->own->aborted() != TY_OK)
+    if (txn->aborted() != TY_OK)
         return aborted(*txn);
     if (txn->waits)
         return TY_E_BUSY;
     if (txn->irrevocable)
         return failure(TY_E_ARGUMENT, "run again: the transaction is irrevocable")
             .remedy("return a status of your own, which rolls it back");
-    txn->own->restart();
+    txn->restart();
     return TY_E_BUSY;
 }
 
 ty_status atomic_or_else(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context) {
-    const stm::transaction::part_savepoint words = txn->own->savepoint();
+    const stm::transaction::part_savepoint words = txn->savepoint();
     const block_savepoint blocks = blocks_savepoint(*txn);
     ty_status status = TY_E_BUSY;
     os::caught thrown;
@@ -394,13 +399,13 @@ ty_status atomic_or_else(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_bo
     txn->parts++;
     const bool returned = thrown.run(run);
     txn->parts--;
-    if (txn->own->aborted() != TY_OK || (returned && !txn->waits)) {
+    if (txn->aborted() != TY_OK || (returned && !txn->waits)) {
         thrown.rethrow();
         return status;
     }
     const bool waits = txn->waits;
     txn->waits = false;
-    txn->own->back_to(words);
+    txn->back_to(words);
     blocks_back_to(*txn, blocks);
     if (!waits)
         thrown.rethrow();
@@ -416,7 +421,7 @@ ty_atomic_txn *atomic_current(ty_heap *heap) {
         all = static_cast<concurrent_heap *>(heap_service_of(heap));
     }
     ty_atomic_txn *txn = all != nullptr ? member_known(*all) : nullptr;
-    return txn != nullptr && txn->own->runs() ? txn : nullptr;
+    return txn != nullptr && txn->runs() ? txn : nullptr;
 }
 
 ty_heap *atomic_heap(const ty_atomic_txn *txn) {
@@ -424,66 +429,86 @@ ty_heap *atomic_heap(const ty_atomic_txn *txn) {
 }
 
 ty_status atomic_status(const ty_atomic_txn *txn) {
-    return txn->own->aborted();
+    return txn->aborted();
 }
 
 namespace {
 
 // Pages that were never used may have no memory, and read as zeros (H7: pages from the top on read as zeros).
-[[gnu::always_inline]] inline bool is_in_use(const concurrent_heap &all, const void *address, size_t bytes) {
+bool is_in_use(const concurrent_heap &all, const void *address, size_t bytes) {
     const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(all.base);
     const uint64_t used = all.used_pages->load(std::memory_order_acquire) * os::page_bytes;
     const uint64_t end = used < all.end_byte ? used : all.end_byte;
     return offset >= all.first_byte && offset < end && bytes <= end - offset;
 }
 
+// The range of the fast paths grows with the heap: the address is in it.
+void extend_range(ty_atomic_txn &txn, const void *address) {
+    if (txn.is_in_range(address)) [[likely]]
+        return;
+    const concurrent_heap &all = *txn.all;
+    const uint64_t used = all.used_pages->load(std::memory_order_acquire) * os::page_bytes;
+    const uint64_t end = used < all.end_byte ? used : all.end_byte;
+    txn.set_range(all.base + all.first_byte, end > all.first_byte ? end - all.first_byte : 0);
+    if (txn.allocs.count() != 0)
+        txn.store_slowly_from_now_on();
+}
+
+} // namespace
+
+namespace {
+
 [[gnu::noinline]] ty_status load_slowly(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
-    if (!is_in_use(*txn->all, address, bytes)) [[unlikely]] {
+    const bool one_word = stm::lies_in_word(address, bytes);
+    if (!(one_word && txn->is_in_range(address)) && !is_in_use(*txn->all, address, bytes)) [[unlikely]] {
         if (bytes <= txn->all->end_byte) // no value can be that large
             memset(value, 0, bytes);
         return bytes != 0 ? not_in_blocks("load", address, bytes) : TY_OK;
     }
-    uint64_t word = 0;
-    if (stm::is_half(address, bytes) && txn->own->load_at_once(stm::word_around(address), &word)) {
-        const auto half = static_cast<uint32_t>(word >> stm::bit_in_word(address));
-        memcpy(value, &half, sizeof half);
+    if (one_word) {
+        const unsigned bit = stm::bit_in_word(address);
+        const uint64_t mask = UINT64_MAX >> (64 - 8 * bytes) << bit;
+        uint64_t word = 0;
+        if (txn->load_in_word(reinterpret_cast<uint64_t *>(stm::word_around(address)), mask, &word)) [[likely]] {
+            word >>= bit;
+            memcpy(value, &word, bytes);
+            extend_range(*txn, address);
+            return TY_OK;
+        }
+    } else if (txn->load(address, value, bytes)) {
         return TY_OK;
     }
-    if (txn->own->load(address, value, bytes)) [[likely]]
-        return TY_OK;
     memset(value, 0, bytes);
     return aborted(*txn);
 }
 
+// X32: what it stores to a block of its own is in the block at once.
 [[gnu::noinline]] ty_status store_slowly(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
-    if (!is_in_use(*txn->all, address, bytes)) [[unlikely]]
+    const bool one_word = stm::lies_in_word(address, bytes);
+    if (!(one_word && txn->is_in_range(address)) && !is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return bytes != 0 ? not_in_blocks("store", address, bytes) : TY_OK;
-    if (is_own(*txn, address, bytes) &&
-        !fault("store_to_an_own_allocation_at_the_commit")) // X32: it is in the block at once
+    if (txn->allocs.count() != 0 && is_own(*txn, address, bytes) && !fault("store_to_an_own_allocation_at_the_commit"))
         return store_own(*txn, address, value, bytes);
-    uint32_t half;
-    if (stm::is_half(address, bytes)) {
-        memcpy(&half, value, sizeof half);
+    if (one_word) {
         const unsigned bit = stm::bit_in_word(address);
-        if (txn->own->store_at_once(stm::word_around(address), uint64_t{half} << bit, uint64_t{UINT32_MAX} << bit))
+        uint64_t word = 0;
+        memcpy(&word, value, bytes);
+        if (txn->store_in_word(reinterpret_cast<uint64_t *>(stm::word_around(address)), word << bit,
+                               UINT64_MAX >> (64 - 8 * bytes) << bit)) [[likely]] {
+            extend_range(*txn, address);
             return TY_OK;
-    }
-    if (txn->own->store(address, value, bytes)) [[likely]]
+        }
+    } else if (txn->allocs.count() != 0) { // some words may lie in a block of its own, others not
+        const size_t first = 8 - reinterpret_cast<uintptr_t>(address) % 8;
+        ty_status status = store_slowly(txn, address, value, first);
+        for (size_t at = first; at < bytes && status == TY_OK; at += 8)
+            status = store_slowly(txn, static_cast<char *>(address) + at, static_cast<const char *>(value) + at,
+                                  bytes - at < 8 ? bytes - at : 8);
+        return status;
+    } else if (txn->store(address, value, bytes)) {
         return TY_OK;
+    }
     return aborted(*txn);
-}
-
-// Stores a word, where the transaction has blocks of its own. Most such words are in the one that it allocated last.
-[[gnu::noinline]] ty_status store_perhaps_own(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
-    uint64_t word;
-    memcpy(&word, value, sizeof word);
-    if (txn->own_allocations.last_holds(address, bytes) && txn->parts == 0 && txn->own->aborted() == TY_OK) {
-        memcpy(address, &word, sizeof word); // X32: a store to an own block is in the block at once
-        return TY_OK;
-    }
-    if (!is_own(*txn, address, bytes) && txn->own->store_at_once(static_cast<uint64_t *>(address), word, UINT64_MAX))
-        return TY_OK;
-    return store_slowly(txn, address, value, bytes);
 }
 
 } // namespace
@@ -492,35 +517,58 @@ namespace {
 // or the processor has no room to request the next word meanwhile (decision 28).
 ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
     uint64_t word;
-    if (!stm::is_word(address, bytes) || !is_in_use(*txn->all, address, bytes) ||
-        !txn->own->load_at_once(static_cast<const uint64_t *>(address), &word)) [[unlikely]]
+    if (bytes == sizeof word) [[likely]] {
+        if (!txn->load_at_once(reinterpret_cast<uintptr_t>(address), &word)) [[unlikely]]
+            return load_slowly(txn, address, value, bytes);
+        memcpy(value, &word, sizeof word);
+        return TY_OK;
+    }
+    if (!stm::is_half(address, bytes) || !txn->load_at_once(stm::word_around(address), &word)) [[unlikely]]
         return load_slowly(txn, address, value, bytes);
-    memcpy(value, &word, sizeof word);
+    const auto half = static_cast<uint32_t>(word >> stm::bit_in_word(address));
+    memcpy(value, &half, sizeof half);
     return TY_OK;
+}
+
+// X32: a store to an own block is in the block at once. Most such stores are to the block that was allocated last.
+[[gnu::noinline]] static ty_status store_otherwise(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
+    if (txn->own_allocations.last_holds(address, bytes) && txn->parts == 0 && txn->aborted() == TY_OK) {
+        if (bytes == sizeof(uint64_t)) [[likely]]
+            memcpy(address, value, sizeof(uint64_t));
+        else
+            memcpy(address, value, bytes);
+        return TY_OK;
+    }
+    if (stm::is_half(address, bytes)) {
+        uint32_t half;
+        memcpy(&half, value, sizeof half);
+        const unsigned bit = stm::bit_in_word(address);
+        if (txn->store_at_once(stm::word_around(address), uint64_t{half} << bit, uint64_t{UINT32_MAX} << bit))
+            return TY_OK;
+    }
+    return store_slowly(txn, address, value, bytes);
 }
 
 ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     uint64_t word;
-    if (!stm::is_word(address, bytes) || !is_in_use(*txn->all, address, bytes)) [[unlikely]]
-        return store_slowly(txn, address, value, bytes);
-    if (txn->allocs.count() != 0) [[unlikely]]
-        return store_perhaps_own(txn, address, value, bytes);
-    memcpy(&word, value, sizeof word);
-    if (!txn->own->store_at_once(static_cast<uint64_t *>(address), word, UINT64_MAX)) [[unlikely]]
-        return store_slowly(txn, address, value, bytes);
-    return TY_OK;
+    if (bytes == sizeof word) [[likely]] {
+        memcpy(&word, value, sizeof word);
+        if (txn->store_at_once(reinterpret_cast<uintptr_t>(address), word, UINT64_MAX)) [[likely]]
+            return TY_OK;
+    }
+    return store_otherwise(txn, address, value, bytes);
 }
 
 void atomic_prefetch(ty_atomic_txn *txn, const void *const *addresses, size_t count) {
-    txn->own->prefetch(addresses, count);
+    txn->prefetch(addresses, count);
 }
 
 ty_status atomic_on_commit(ty_atomic_txn *txn, void (*function)(void *context), void *context) {
-    return txn->own->call_after_commit(function, context);
+    return txn->call_after_commit(function, context);
 }
 
 ty_status atomic_on_rollback(ty_atomic_txn *txn, void (*function)(void *context), void *context) {
-    return txn->own->call_after_roll_back(function, context);
+    return txn->call_after_roll_back(function, context);
 }
 
 ty_status atomic_get_stats(ty_heap *heap, ty_atomic_stats *stats) {
@@ -557,7 +605,7 @@ ty_status atomic_quiesce(ty_heap *heap) {
 }
 
 ty_status aborted(const ty_atomic_txn &txn) {
-    const ty_status status = txn.own->aborted();
+    const ty_status status = txn.aborted();
     return status == TY_E_BUSY ? conflict_met() : status;
 }
 

@@ -5,18 +5,43 @@
 #include <new>
 
 namespace taiyen {
+
+constinit thread_local known_members known_here{};
+constinit std::atomic<uint64_t> concurrent_ends{1};
+uint32_t retired_at_once = 512;
+
 namespace {
 
 constexpr size_t deferred_frees_max = size_t{1} << 28; // blocks
 
-// The heaps that this thread used last.
-struct known_member {
-    uint64_t number;
-    ty_atomic_txn *txn;
-};
-constexpr unsigned known_max = 4;
-thread_local known_member known[known_max];
-thread_local unsigned known_next;
+// After this the entries are of heaps that have not ended.
+known_members &known_now() {
+    known_members &known = known_here;
+    const uint64_t ends = concurrent_ends.load(std::memory_order_acquire);
+    if (known.ends != ends)
+        known = {ends, {}, {}};
+    return known;
+}
+
+ty_atomic_txn *find_known(const known_members &known, const ty_heap *heap) {
+    for (unsigned i = 0; i < known_members::most; i++)
+        if (known.heaps[i] == heap)
+            return known.txns[i];
+    return nullptr;
+}
+
+// The newest is the first.
+void make_known(known_members &known, ty_heap *heap, ty_atomic_txn *txn) {
+    unsigned at = 0;
+    while (at < known_members::most - 1 && known.heaps[at] != heap)
+        at++;
+    for (; at > 0; at--) {
+        known.heaps[at] = known.heaps[at - 1];
+        known.txns[at] = known.txns[at - 1];
+    }
+    known.heaps[0] = heap;
+    known.txns[0] = txn;
+}
 
 ty_atomic_txn *find_member(const concurrent_heap &all, uintptr_t thread) {
     ty_atomic_txn *each = all.first;
@@ -34,20 +59,18 @@ bool thread_is_member(thread_end_watcher *watcher) {
 void end_member(thread_end_watcher *watcher) {
     auto &all = *static_cast<concurrent_heap *>(watcher);
     ty_atomic_txn &txn = *member_known(all);
-    if (txn.own->runs() && !fault("body_outlives_its_thread"))
-        txn.own->roll_back();
+    if (txn.runs() && !fault("body_outlives_its_thread"))
+        txn.roll_back();
     bodies_forget();
     blockers_forget(txn); // each of the heaps that it holds is called for itself
-    txn.own->release_domain();
+    txn.release_domain();
     if (txn.has_rwlock)
         all.rt->rwlock.unlock();
     txn.has_rwlock = false;
     blocks_forget(txn);
-    txn.own->call_due();
+    txn.call_due();
     retired_free_some(txn);
-    for (known_member &each : known)
-        if (each.number == all.number)
-            each = {};
+    known_here = {};
     os::lock_guard guard(all.lock);
     txn.thread = 0;
     all.left.fetch_add(txn.retired.count(), std::memory_order_relaxed);
@@ -61,13 +84,9 @@ ty_status take_member(concurrent_heap &all, ty_atomic_txn **taken) {
     if (ty_status status = os::map_memory(sizeof(ty_atomic_txn), os::memory_hint::none, &memory))
         return status;
     auto *txn = ::new (memory) ty_atomic_txn{};
-    if (ty_status status = all.domain->join(&txn->own)) {
-        txn->~ty_atomic_txn();
-        os::unmap_memory(memory, sizeof(ty_atomic_txn));
-        return status;
-    }
+    all.domain->join(*txn);
     txn->all = &all;
-    txn->own->client = txn;
+    txn->own = txn;
     txn->stream = all.members++;
     txn->next_member = all.first;
     all.first = txn;
@@ -78,7 +97,7 @@ ty_status take_member(concurrent_heap &all, ty_atomic_txn **taken) {
 ty_status prepare_end(heap_service *service, bool) {
     auto &all = *static_cast<concurrent_heap *>(service);
     const ty_atomic_txn *txn = member_known(all);
-    if (txn == nullptr || !txn->own->runs())
+    if (txn == nullptr || !txn->runs())
         return TY_OK;
     return failure(TY_E_ARGUMENT, "end a heap: this thread is in a body of ty_atomically on it")
         .remedy("return from the body first");
@@ -156,31 +175,29 @@ void count_members(concurrent_heap &all, ty_atomic_stats *stats) {
 }
 
 ty_atomic_txn *member_known(concurrent_heap &all) {
-    for (const known_member &each : known)
-        if (each.number == all.number)
-            return each.txn;
+    if (ty_atomic_txn *known = find_known(known_now(), all.heap))
+        return known;
     os::lock_guard guard(all.lock);
     return find_member(all, this_thread());
 }
 
-ty_status member_of(concurrent_heap &all, ty_atomic_txn **found) {
-    for (const known_member &each : known) {
-        if (each.number == all.number) [[likely]] {
-            *found = each.txn;
-            return TY_OK;
-        }
-    }
-    {
-        os::lock_guard guard(all.lock);
-        if ((*found = find_member(all, this_thread())) == nullptr) {
+ty_status find_member(ty_heap *heap, ty_atomic_txn **found) {
+    known_members &known = known_now();
+    *found = find_known(known, heap);
+    if (*found == nullptr) {
+        concurrent_heap *all = nullptr;
+        if (ty_status status = concurrent_of(heap, &all))
+            return status;
+        os::lock_guard guard(all->lock);
+        if ((*found = find_member(*all, this_thread())) == nullptr) {
             if (ty_status status = thread_ends_watch())
                 return status;
-            if (ty_status status = take_member(all, found))
+            if (ty_status status = take_member(*all, found))
                 return status;
             (*found)->thread = this_thread();
         }
     }
-    known[known_next++ % known_max] = {all.number, *found};
+    make_known(known, heap, *found);
     return TY_OK;
 }
 
@@ -209,10 +226,11 @@ ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **ma
 }
 
 void concurrent_destroy(concurrent_heap *all) {
+    concurrent_ends.fetch_add(1, std::memory_order_release);
     thread_ends_remove(*all);
     while (ty_atomic_txn *txn = all->first) {
         all->first = txn->next_member;
-        all->domain->leave(txn->own);
+        all->domain->leave(*txn);
         txn->~ty_atomic_txn();
         os::unmap_memory(txn, sizeof *txn);
     }

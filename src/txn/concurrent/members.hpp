@@ -105,8 +105,10 @@ public:
 
 private:
     os::mutex lock_{os::lock_rank::deferred_frees};
+    static constexpr size_t spare = 256;
     os::array<retired_block> blocks_;
     size_t done_ = 0; // number of those that are taken
+    size_t room_ = 0; // for at least so many more; of the thread that pushes
     std::atomic<size_t> count_{0};
     std::atomic<size_t> words_{0}; // of these
 };
@@ -119,7 +121,7 @@ public:
     // Whether the bytes lie in one of them; precondition: may_hold() of their first word.
     bool holds(ty_heap *heap, const char *base, const os::array<block_note> &allocs, const void *address, size_t bytes);
     // Whether they lie in the one that was allocated or found last.
-    bool last_holds(const void *address, size_t bytes) const {
+    [[gnu::always_inline]] bool last_holds(const void *address, size_t bytes) const {
         const size_t offset = reinterpret_cast<uintptr_t>(address) - last_at_;
         return offset < last_bytes_ && bytes <= last_bytes_ - offset;
     }
@@ -148,7 +150,7 @@ enum class commit_way : uint8_t {
 } // namespace taiyen
 
 // A thread's transaction on a concurrent heap, reused from one to the next.
-struct ty_atomic_txn : taiyen::running_body {
+struct ty_atomic_txn : taiyen::stm::transaction, taiyen::running_body {
     taiyen::concurrent_heap *all;
     ty_atomic_txn *next_member; // in the heap's list
     uintptr_t thread;           // 0: it has ended
@@ -239,8 +241,27 @@ inline void *address_of(const concurrent_heap &all, uint64_t word) {
 
 // Expected: TY_E_ARGUMENT with a detail (the heap is not concurrent), TY_E_MEMORY.
 ty_status concurrent_of(ty_heap *heap, concurrent_heap **found);
-// The calling thread's, created by the first call. Expected: TY_E_MEMORY.
-ty_status member_of(concurrent_heap &all, ty_atomic_txn **found);
+// The calling thread's, created by the first call. Expected: TY_E_ARGUMENT with a detail (the heap is not concurrent),
+// TY_E_MEMORY.
+ty_status find_member(ty_heap *heap, ty_atomic_txn **found);
+// The heaps that this thread used last. A concurrent heap that ends makes them all unknown: one at its place is
+// another.
+struct known_members {
+    static constexpr unsigned most = 4;
+    uint64_t ends; // of concurrent heaps, when it was filled
+    ty_heap *heaps[most];
+    ty_atomic_txn *txns[most]; // the newest first
+};
+extern constinit thread_local known_members known_here;
+extern constinit std::atomic<uint64_t> concurrent_ends;
+inline ty_status member_of(ty_heap *heap, ty_atomic_txn **found) {
+    const known_members &known = known_here;
+    if (known.heaps[0] == heap && known.ends == concurrent_ends.load(std::memory_order_acquire)) [[likely]] {
+        *found = known.txns[0];
+        return TY_OK;
+    }
+    return find_member(heap, found);
+}
 // Adds what members count themselves.
 void count_members(concurrent_heap &all, ty_atomic_stats *stats);
 // NULL: it has none yet.
@@ -287,8 +308,15 @@ void blocks_finish_commit(ty_atomic_txn &txn, uint64_t timestamp, bool valid);
 // X32: whether all of the bytes lie in a block of the transaction's own; and the store to it.
 inline bool is_own(ty_atomic_txn &txn, const void *address, size_t bytes);
 ty_status store_own(ty_atomic_txn &txn, void *address, const void *value, size_t bytes);
-// X22: frees blocks that no thread can read any more. Called within no transaction.
-void retired_free_some(ty_atomic_txn &txn);
+// X22: frees blocks that no thread can read any more. Called within no transaction. Finding out which these are takes
+// some microseconds: so it is not done for each block.
+[[gnu::cold]] void retired_free_now(ty_atomic_txn &txn);
+inline void retired_free_some(ty_atomic_txn &txn) {
+    constexpr size_t words = 128 << 10;
+    if (++txn.ends >= retired_at_once || txn.retired.count() >= retired_at_once || txn.retired.words() >= words)
+        [[unlikely]]
+        retired_free_now(txn);
+}
 // While transactions are stopped, or no thread uses the heap. False: there was nothing to free.
 bool retired_free_all(concurrent_heap &all);
 

@@ -20,7 +20,7 @@ bool take(const hold &wanted, stm::wait_policy waits) {
     else if (rt != nullptr && !rt->rwlock.try_lock())
         return false;
     txn.has_rwlock = rt != nullptr;
-    if (txn.own->acquire_domain(waits))
+    if (txn.acquire_domain(waits))
         return true;
     if (rt != nullptr)
         rt->rwlock.unlock();
@@ -29,9 +29,9 @@ bool take(const hold &wanted, stm::wait_policy waits) {
 }
 
 void drop(const hold &taken) {
-    if (!taken.txn->own->is_exclusive())
+    if (!taken.txn->is_exclusive())
         return;
-    taken.txn->own->release_domain();
+    taken.txn->release_domain();
     if (taken.txn->has_rwlock)
         taken.txn->all->rt->rwlock.unlock();
     taken.txn->has_rwlock = false;

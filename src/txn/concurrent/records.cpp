@@ -12,7 +12,7 @@ constexpr uint64_t record_words_worth_making = uint64_t{8} << 20; // with more i
 constexpr uint8_t void_record = 0xf0; // "a part starts", with nothing after it: a timestamp without changes (X23)
 
 ty_atomic_txn &txn_of(stm::transaction &own) {
-    return *static_cast<ty_atomic_txn *>(own.client);
+    return static_cast<ty_atomic_txn &>(own);
 }
 
 uint64_t load_word(const uint64_t *word) {
@@ -396,7 +396,7 @@ void scratch::release() {
 }
 
 stm::recorder recorder_of(concurrent_heap &all) {
-    return {&all, prepare, record, all.rt != nullptr ? stored : nullptr};
+    return {&all, prepare, record, all.rt != nullptr ? stored : nullptr, all.rt != nullptr};
 }
 
 } // namespace taiyen

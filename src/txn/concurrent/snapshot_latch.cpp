@@ -28,7 +28,7 @@ void go_on(atomic_transactions &transactions) {
 
 bool in_one(atomic_transactions &transactions) {
     const ty_atomic_txn *txn = member_known(concurrent_of(transactions));
-    return txn != nullptr && txn->own->runs();
+    return txn != nullptr && txn->runs();
 }
 
 uint64_t newest_commit(atomic_transactions &transactions) {
@@ -127,7 +127,12 @@ constexpr atomic_transactions atomic_transactions_of{stop,        go_on,        
 namespace {
 
 bool try_to_enter(ty_atomic_txn &txn) {
-    txn.at_latch.store(1, std::memory_order_seq_cst);
+    if (txn.all->domain->announces_without_fence()) {
+        txn.at_latch.store(1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+        txn.at_latch.store(1, std::memory_order_seq_cst);
+    }
     if (txn.all->latch_closed.load(std::memory_order_seq_cst) == 0) [[likely]]
         return true;
     txn.at_latch.store(0, std::memory_order_release);
@@ -137,7 +142,7 @@ bool try_to_enter(ty_atomic_txn &txn) {
 } // namespace
 
 void latch_enter(ty_atomic_txn &txn) {
-    if (try_to_enter(txn)) [[likely]]
+    if (txn.all->rt == nullptr || try_to_enter(txn)) [[likely]] // no snapshots of a volatile heap
         return;
     const uint64_t began_ns = os::now_ns();
     do
@@ -152,6 +157,7 @@ void latch_enter(ty_atomic_txn &txn) {
 // No thread is missed: one that enters announces itself before it checks whether it may.
 void latch_close(concurrent_heap &all) {
     all.latch_closed.store(1, std::memory_order_seq_cst);
+    all.domain->await_announcements();
     os::lock_guard guard(all.lock);
     for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next_member)
         while (txn->at_latch.load(std::memory_order_seq_cst) != 0)

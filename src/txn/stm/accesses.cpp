@@ -1,6 +1,7 @@
 // A transaction's loads and stores.
 #include "stm.hpp"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace taiyen::stm {
@@ -8,14 +9,6 @@ namespace {
 
 // The thread that holds an orec is about to release it, unless it was descheduled.
 constexpr unsigned looks_at_a_locked_orec = 200;
-
-bool is_locked(uint64_t version) {
-    return version & 1;
-}
-
-uint64_t timestamp_of(uint64_t version) {
-    return version >> 1;
-}
 
 // Increments a metric that only one thread writes.
 void count(std::atomic<uint64_t> &metric) {
@@ -41,20 +34,6 @@ word_part part_at(uintptr_t address, size_t left) {
 }
 
 } // namespace
-
-// Succeeds while the domain is not stopped. A thread that stops it later waits for this transaction.
-inline bool transaction::try_to_enter() {
-    const uint64_t now = domain_->now();
-    perturb();
-    if (domain_->barrier_) [[likely]] {
-        began_.store(now + 1, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-    } else {
-        began_.exchange(now + 1, std::memory_order_seq_cst);
-    }
-    perturb();
-    return !domain_->is_asked(domain::ask_stop);
-}
 
 bool transaction::enter_slowly(wait_policy waits) {
     do {
@@ -85,24 +64,6 @@ void transaction::release_domain() {
     runs_no_more();
 }
 
-bool transaction::begin(kind what, manner how, wait_policy waits) {
-    if (exclusive_) [[unlikely]]
-        how = manner::serial;
-    else if (!enter(waits)) [[unlikely]]
-        return false;
-    what_ = what;
-    how_ = how;
-    last_conflict_ = conflict::count;
-    aborted_ = TY_OK;
-    waits_ = false;
-    if (how != manner::optimistic && !begin_otherwise(waits)) [[unlikely]]
-        return false;
-    stops_ = domain_->stops_.load(std::memory_order_acquire);
-    start_ = domain_->now();
-    runs_ = true;
-    return true;
-}
-
 bool transaction::begin_otherwise(wait_policy waits) {
     if (how_ == manner::serial) {
         if (!exclusive_ && !domain_->begin_serial(*this, waits)) {
@@ -121,21 +82,13 @@ bool transaction::begin_otherwise(wait_policy waits) {
     return true;
 }
 
-// The counterpart of try_to_enter().
-void transaction::runs_no_more() {
-    if (domain_->barrier_) [[likely]] {
-        began_.store(0, std::memory_order_release);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-    } else {
-        began_.exchange(0, std::memory_order_seq_cst);
-    }
-    if (!domain_->is_asked(domain::ask_stop | domain::ask_ends)) [[likely]]
-        return;
+void transaction::wake_those_that_await_ends() const {
     domain_->ended_.fetch_add(1, std::memory_order_seq_cst);
     os::wake_all(domain_->ended_);
 }
 
 bool transaction::abort(conflict kind) {
+    close_window();
     aborted_ = TY_E_BUSY;
     last_conflict_ = kind;
     count(conflicts_[static_cast<size_t>(kind)]);
@@ -143,18 +96,49 @@ bool transaction::abort(conflict kind) {
 }
 
 bool transaction::abort(ty_status status) {
+    close_window();
     aborted_ = status;
     return false;
 }
 
 // True: no orec that was read has been committed to since the start, or is locked by another transaction.
 bool transaction::reads_hold() const {
-    for (const std::atomic<uint64_t> *orec : reads_) {
-        const uint64_t version = orec->load(std::memory_order_acquire);
-        if (is_locked(version) ? !holds(version) || timestamp_of(before(version)) > start_
-                               : timestamp_of(version) > start_)
+    for (size_t i = 1; i <= reads_count(); i++) {
+        const uint64_t version = load_orec(reads_[i]);
+        if (is_locked(version) ? !holds(version) || before(version) > window_.start : version > window_.start)
             return false;
     }
+    return true;
+}
+
+transaction::~transaction() {
+    free(reads_);
+}
+
+void transaction::release_reads() {
+    free(reads_);
+    reads_ = window_.reads_end = window_.reads_limit = nullptr;
+}
+
+ty_status transaction::grow_reads() {
+    const size_t count = reads_count(), wanted = count == 0 ? 1024 : 2 * count;
+    auto **grown =
+        static_cast<orec **>(os::internal_realloc(static_cast<void *>(reads_), (wanted + 1) * sizeof *reads_));
+    if (grown == nullptr)
+        return failure(TY_E_MEMORY, "note what a transaction loads").remedy("make it load less at once");
+    grown[0] = nullptr;
+    reads_ = grown;
+    window_.reads_end = grown + 1 + count;
+    window_.reads_limit = grown + 1 + wanted;
+    return TY_OK;
+}
+
+bool transaction::note_read(orec *read) {
+    if (window_.reads_end == window_.reads_limit) [[unlikely]]
+        if (ty_status status = grow_reads())
+            return abort(status);
+    if (window_.reads_end[-1] != read)
+        *window_.reads_end++ = read;
     return true;
 }
 
@@ -164,7 +148,7 @@ bool transaction::extend_start() {
     perturb();
     if (!fault("stm_start_moves_up_without_validation") && !reads_hold())
         return abort(conflict::changed);
-    start_ = now;
+    window_.start = now;
     return true;
 }
 
@@ -173,34 +157,36 @@ bool transaction::renew() {
         return aborted_ == TY_OK;
     if (!extend_start())
         return false;
-    began_.store(start_ + 1, std::memory_order_release); // what it has read leads to no block that was freed before
+    began_.store(window_.start + 1,
+                 std::memory_order_release); // what it has read leads to no block that was freed before
     return true;
 }
 
 bool transaction::load_committed(const uint64_t *word, uint64_t *value) {
-    std::atomic<uint64_t> *orec = domain_->orec_of(word);
-    for (unsigned looks = 0; !load_unlocked(orec, word, value); looks++) {
-        const uint64_t version = orec->load(std::memory_order_acquire);
+    orec *own = domain_->orec_of(word);
+    for (unsigned looks = 0; !ty_detail_read(window_.start, own, reinterpret_cast<uintptr_t>(word), value); looks++) {
+        const uint64_t version = load_orec(own);
         if (is_locked(version)) {
             if (looks == looks_at_a_locked_orec)
                 return abort(conflict::locked);
             os::pause_briefly();
-        } else if (timestamp_of(version) > start_ && !extend_start()) {
+        } else if (version > window_.start && !extend_start()) {
             return false;
         }
     }
-    if (reads_.count() != 0 && reads_[reads_.count() - 1] == orec)
-        return true;
-    ty_status status = reads_.push(orec);
-    return status == TY_OK || abort(status);
+    return note_read(own);
 }
 
-bool transaction::load_word(const uint64_t *word, uint64_t *value) {
+bool transaction::load_in_word(const uint64_t *word, uint64_t mask, uint64_t *value) {
     const written_word *own = writes_.find(word);
-    if (own != nullptr && own->mask == UINT64_MAX) {
-        *value = own->value;
+    if (own == nullptr && ty_detail_load_unwritten(&window_, reinterpret_cast<uintptr_t>(word), value)) [[likely]]
         return true;
+    if (own != nullptr && (mask & ~own->mask) == 0) {
+        *value = own->value;
+        return aborted_ == TY_OK;
     }
+    if (aborted_ != TY_OK)
+        return false;
     if (how_ == manner::serial)
         *value = load_memory(word); // Q4: no other transaction commits meanwhile
     else if (how_ == manner::old ? !load_old(word, value) : !load_committed(word, value))
@@ -213,17 +199,13 @@ bool transaction::load_word(const uint64_t *word, uint64_t *value) {
 bool transaction::load(const void *address, void *value, size_t bytes) {
     if (aborted_ != TY_OK)
         return false;
-    uint64_t whole;
-    if (is_word(address, bytes) && load_at_once(static_cast<const uint64_t *>(address), &whole)) {
-        memcpy(value, &whole, sizeof whole);
-        return true;
-    }
     auto *to = static_cast<unsigned char *>(value);
     auto from = reinterpret_cast<uintptr_t>(address);
     while (bytes != 0) {
         const word_part part = part_at(from, bytes);
         uint64_t word;
-        if (!load_word(part.word, &word))
+        if (!load_at_once(reinterpret_cast<uintptr_t>(part.word), &word) &&
+            !load_in_word(part.word, part.mask(), &word))
             return false;
         word >>= part.first * 8;
         memcpy(to, &word, part.bytes);
@@ -234,25 +216,29 @@ bool transaction::load(const void *address, void *value, size_t bytes) {
     return true;
 }
 
-bool transaction::store(void *address, const void *value, size_t bytes) {
+bool transaction::store_in_word(uint64_t *word, uint64_t value, uint64_t mask) {
     if (aborted_ != TY_OK)
         return false;
     if (what_ == kind::reads)
         return abort(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
-    if (is_word(address, bytes)) {
-        uint64_t whole;
-        memcpy(&whole, value, sizeof whole);
-        if (store_at_once(static_cast<uint64_t *>(address), whole, UINT64_MAX))
-            return true;
-    }
+    if (!writes_.put_at_once(word, value, mask))
+        if (ty_status status = writes_.put(word, value, mask))
+            return abort(status);
+    window_.written |= ty_detail_filter_bit(reinterpret_cast<uintptr_t>(word));
+    return true;
+}
+
+bool transaction::store(void *address, const void *value, size_t bytes) {
+    if (bytes == 0)
+        return aborted_ == TY_OK;
     const auto *from = static_cast<const unsigned char *>(value);
     auto to = reinterpret_cast<uintptr_t>(address);
     while (bytes != 0) {
         const word_part part = part_at(to, bytes);
         uint64_t word = 0;
         memcpy(&word, from, part.bytes);
-        if (ty_status status = writes_.put(part.word, word << part.first * 8, part.mask()))
-            return abort(status);
+        if (!store_in_word(part.word, word << part.first * 8, part.mask()))
+            return false;
         from += part.bytes;
         to += part.bytes;
         bytes -= part.bytes;
@@ -261,25 +247,20 @@ bool transaction::store(void *address, const void *value, size_t bytes) {
 }
 
 bool transaction::touch(void *word) {
-    if (aborted_ != TY_OK)
-        return false;
-    if (what_ == kind::reads)
-        return abort(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
-    ty_status status = writes_.put(static_cast<uint64_t *>(word), 0, 0);
-    return status == TY_OK || abort(status);
+    return store_in_word(static_cast<uint64_t *>(word), 0, 0);
 }
 
 bool transaction::unchanged(const void *word) {
     if (aborted_ != TY_OK)
         return false;
-    const uint64_t version = domain_->orec_of(word)->load(std::memory_order_acquire);
-    if (how_ == manner::serial || (!is_locked(version) && timestamp_of(version) <= start_))
+    const uint64_t version = load_orec(domain_->orec_of(word));
+    if (how_ == manner::serial || version <= window_.start)
         return true;
     return abort(is_locked(version) ? conflict::locked : conflict::changed);
 }
 
 bool transaction::is_locked_now(const void *word) const {
-    return is_locked(domain_->orec_of(word)->load(std::memory_order_acquire));
+    return is_locked(load_orec(domain_->orec_of(word)));
 }
 
 bool transaction::await_serial_end(wait_policy waits) const {

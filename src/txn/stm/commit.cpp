@@ -9,49 +9,58 @@ constexpr unsigned looks_while_others_are_held = 50; // by a thread that already
 } // namespace
 
 bool transaction::holds(uint64_t version) const {
-    return version & 1 && version >> index_bits == id_;
+    return version >> index_bits == (locked_bit >> index_bits | id_);
 }
 
 uint64_t transaction::before(uint64_t version) const {
-    return locks_[(version & ((uint64_t{1} << index_bits) - 1)) >> 1].version;
+    return locks_[version & index_mask].version;
 }
 
 // Q2: words are stored to with their orecs locked. Bounded waits, so that two transactions do not deadlock.
-bool transaction::lock_orecs() {
+inline bool transaction::lock_orecs() {
+    if (ty_status status = locks_.reserve(writes_.count()))
+        return abort(status);
+    const uint64_t mine = locked_bit | id_ << index_bits;
     for (const written_word &written : writes_) {
-        std::atomic<uint64_t> *orec = domain_->orec_of(written.word);
-        uint64_t version = orec->load(std::memory_order_relaxed);
-        for (unsigned looks = 0; !holds(version); looks++) {
-            if (version & 1) {
-                if (how_ == manner::serial)
-                    os::give_way(); // its owner will find that it may not commit
-                else if (looks == looks_while_others_are_held)
-                    return abort(conflict::locked);
-                else
-                    os::pause_briefly();
-                version = orec->load(std::memory_order_relaxed);
-                continue;
-            }
-            if (ty_status status = locks_.push({orec, version}))
-                return abort(status);
-            if (orec->compare_exchange_strong(version, id_ << index_bits | (locks_.count() - 1) << 1 | 1,
-                                              std::memory_order_acq_rel, std::memory_order_relaxed)) {
+        orec *own = domain_->orec_of(written.word);
+        uint64_t version = __atomic_load_n(own, __ATOMIC_RELAXED);
+        unsigned looks = 0;
+        for (;;) {
+            if (is_locked(version)) [[unlikely]] {
+                if (holds(version))
+                    break;
+                if (!rest_at_locked(&looks))
+                    return false;
+                version = __atomic_load_n(own, __ATOMIC_RELAXED);
+            } else if (__atomic_compare_exchange_n(own, &version, mine | locks_.count(), false, __ATOMIC_ACQ_REL,
+                                                   __ATOMIC_RELAXED)) [[likely]] {
+                locks_.push_in_room({own, version});
                 perturb();
                 break;
             }
-            locks_.cut(locks_.count() - 1);
         }
     }
     return true;
 }
 
+// False: it has looked often enough.
+bool transaction::rest_at_locked(unsigned *looks) {
+    if (how_ == manner::serial)
+        os::give_way(); // its owner will find that it may not commit
+    else if ((*looks)++ == looks_while_others_are_held)
+        return abort(conflict::locked);
+    else
+        os::pause_briefly();
+    return true;
+}
+
 void transaction::unlock_orecs() {
     for (const locked_orec &locked : locks_)
-        locked.orec->store(locked.version, std::memory_order_release);
+        __atomic_store_n(locked.at, locked.version, __ATOMIC_RELEASE);
 }
 
 // Q2: a word is stored to with its orec locked. Release, so that a thread that sees the word sees the lock.
-void transaction::store_words() {
+inline void transaction::store_words() {
     for (const written_word &written : writes_) {
         uint64_t value = written.value;
         if (written.mask == 0)
@@ -63,10 +72,10 @@ void transaction::store_words() {
     }
 }
 
-void transaction::release_orecs(uint64_t timestamp) {
+inline void transaction::release_orecs(uint64_t timestamp) {
     for (const locked_orec &locked : locks_) {
-        locked.orec->store(fault("stm_orec_keeps_its_old_timestamp") ? locked.version : timestamp << 1,
-                           std::memory_order_release);
+        __atomic_store_n(locked.at, fault("stm_orec_keeps_its_old_timestamp") ? locked.version : timestamp,
+                         __ATOMIC_RELEASE);
         perturb();
     }
 }
@@ -76,63 +85,66 @@ bool transaction::try_commit() {
     if (!lock_orecs())
         return false;
     const recorder &keeper = domain_->keeper_;
-    if (keeper.prepare != nullptr)
+    const bool records = keeper.words || (has_changes_ && keeper.prepare != nullptr);
+    if (records)
         if (ty_status status = keeper.prepare(keeper.context, *this))
             return abort(status);
-    committing_.store(domain_->now() + 1, std::memory_order_seq_cst);
+    announce(committing_, domain_->now() + 1);
     perturb();
     const uint32_t asked = domain_->attention_.load(std::memory_order_seq_cst);
-    if ((asked & domain::ask_serial) != 0 && how_ != manner::serial && !fault("stm_commit_beside_a_serial_one")) {
-        if (keeper.record != nullptr)
+    if ((asked & domain::ask_serial) != 0 && how_ != manner::serial && !fault("stm_commit_beside_a_serial_one"))
+        [[unlikely]] {
+        if (records)
             keeper.record(keeper.context, *this, 0, false);
         return abort(conflict::serial);
     }
     perturb();
     const uint64_t timestamp = domain_->clock_.fetch_add(1, std::memory_order_acq_rel) + 1;
     perturb();
-    const bool valid =
-        timestamp == start_ + 1 || how_ == manner::serial || fault("stm_commit_without_validation") || reads_hold();
-    if (keeper.record != nullptr)
+    const bool valid = timestamp == window_.start + 1 || how_ == manner::serial ||
+                       fault("stm_commit_without_validation") || reads_hold();
+    if (records)
         keeper.record(keeper.context, *this, timestamp, valid);
     if (!valid)
         return abort(conflict::changed);
-    if ((asked & domain::ask_old) != 0)
+    if ((asked & domain::ask_old) != 0) [[unlikely]]
         domain_->note_old(writes_, timestamp);
     store_words();
-    if (keeper.stored != nullptr)
+    if (records && keeper.stored != nullptr)
         if (ty_status status = keeper.stored(keeper.context, *this, timestamp))
             return abort(status);
     release_orecs(timestamp);
     timestamp_ = timestamp;
     committing_.store(0, std::memory_order_release);
-    if ((asked & domain::ask_wake) != 0) {
-        uint64_t orecs = 0;
-        for (const locked_orec &locked : locks_)
-            orecs |= domain_->bit_of(locked.orec);
-        domain_->wake(orecs);
-    }
+    if ((asked & domain::ask_wake) != 0) [[unlikely]]
+        wake_waiting();
     return true;
 }
 
-bool transaction::commit() {
-    if (aborted_ != TY_OK) {
-        roll_back();
-        return false;
+void transaction::wake_waiting() const {
+    uint64_t orecs = 0;
+    for (const locked_orec &locked : locks_)
+        orecs |= domain_->bit_of(locked.at);
+    domain_->wake(orecs);
+}
+
+// False: it has been rolled back.
+bool transaction::commit_stores() {
+    if (aborted_ == TY_OK && try_commit()) {
+        stored_ = true;
+        return true;
     }
-    if (!writes_.empty() && !try_commit()) {
+    if (committing_.load(std::memory_order_relaxed) != 0 || locks_.count() != 0) {
         unlock_orecs();
         committing_.store(0, std::memory_order_release);
-        roll_back();
-        return false;
     }
-    stored_ = !writes_.empty();
-    commits_.store(commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    end(call_when::committed);
-    return true;
+    roll_back();
+    return false;
 }
 
 void transaction::back_to(const part_savepoint &to) {
     writes_.back_to(to.writes);
+    window_.written = writes_.filter();
     for (size_t i = to.calls; i < calls_.count(); i++)
         if (calls_[i].when == call_when::committed)
             calls_[i].when = call_when::never;
@@ -144,20 +156,17 @@ void transaction::roll_back() {
     end(call_when::rolled_back);
 }
 
-void transaction::end(call_when outcome) {
-    runs_ = false;
-    if (!exclusive_) {
-        if (how_ == manner::serial)
-            domain_->end_serial();
-        else if (how_ == manner::old)
-            domain_->end_old();
-        runs_no_more();
-    }
-    reads_.clear();
-    locks_.clear();
-    writes_.clear();
-    if (calls_.count() == 0) [[likely]]
+void transaction::end_manner() {
+    if (exclusive_)
         return;
+    if (how_ == manner::serial)
+        domain_->end_serial();
+    else if (how_ == manner::old)
+        domain_->end_old();
+    runs_no_more();
+}
+
+void transaction::collect_due(call_when outcome) {
     due_.swap(calls_); // due_ is empty: call_due() precedes the next begin
     size_t kept = 0;
     for (size_t i = 0; i < due_.count(); i++)

@@ -20,7 +20,7 @@ constexpr bool barriers_are_seen = true;
 #endif
 
 size_t domain::orecs_bytes() const {
-    return whole_pages((orec_mask_ + 1) * sizeof *orecs_);
+    return whole_pages(orec_mask_ + sizeof *orecs_);
 }
 
 size_t domain::old_bytes() const {
@@ -32,8 +32,7 @@ ty_status domain::create(const options &wanted, domain **made) {
     if (ty_status status = os::map_memory(sizeof(domain), os::memory_hint::none, &memory))
         return status;
     domain *own = ::new (memory) domain{};
-    own->orec_bits_ = wanted.orec_bits;
-    own->orec_mask_ = (size_t{1} << wanted.orec_bits) - 1;
+    own->orec_mask_ = ((size_t{1} << wanted.orec_bits) - 1) * sizeof(orec);
     own->old_max_ = std::clamp<uint64_t>(wanted.old_bytes / sizeof(old_value), 1, old_index_mask);
     own->clock_.store(wanted.clock, std::memory_order_relaxed);
     if (wanted.keeper != nullptr)
@@ -44,7 +43,7 @@ ty_status domain::create(const options &wanted, domain **made) {
         own->destroy();
         return status;
     }
-    own->orecs_ = static_cast<std::atomic<uint64_t> *>(orecs); // of version 0
+    own->orecs_ = static_cast<orec *>(orecs); // of version 0
     *made = own;
     return TY_OK;
 }
@@ -60,78 +59,79 @@ void domain::destroy() {
     os::unmap_memory(this, sizeof(domain));
 }
 
-ty_status domain::join(transaction **made) {
-    void *memory = nullptr;
-    if (ty_status status = os::map_memory(sizeof(transaction), os::memory_hint::none, &memory))
-        return status;
-    transaction *own = ::new (memory) transaction{};
-    own->domain_ = this;
+void domain::join(transaction &own) {
+    own.domain_ = this;
+    own.window_.orecs = orecs_;
+    own.window_.orec_mask = orec_mask_;
     os::lock_guard guard(lock_);
-    own->id_ = unused_id();
-    own->next_ = first_;
-    first_ = own;
-    *made = own;
-    return TY_OK;
+    own.id_ = unused_id();
+    own.next_.store(first_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    first_.store(&own, std::memory_order_release);
 }
 
 // A locked orec's word has few bits for an id, so ids are reused.
 uint64_t domain::unused_id() {
     for (;;) {
         last_id_ = last_id_ == transaction::id_max ? 1 : last_id_ + 1;
-        const transaction *each = first_;
-        while (each != nullptr && each->id_ != last_id_)
-            each = each->next_;
-        if (each == nullptr)
+        bool used = false;
+        each([&](const transaction &other) {
+            used = other.id_ == last_id_;
+            return !used;
+        });
+        if (!used)
             return last_id_;
     }
 }
 
-void domain::leave(transaction *left) {
+void domain::leave(transaction &left) {
     {
         os::lock_guard guard(lock_);
-        transaction **link = &first_;
-        while (*link != left)
-            link = &(*link)->next_;
-        *link = left->next_;
-        left->add_to(left_);
+        std::atomic<transaction *> *link = &first_;
+        while (link->load(std::memory_order_relaxed) != &left)
+            link = &link->load(std::memory_order_relaxed)->next_;
+        link->store(left.next_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+        left.add_to(left_);
     }
-    left->~transaction();
-    os::unmap_memory(left, sizeof *left);
+    while (walks_.load(std::memory_order_seq_cst) != 0)
+        os::give_way();
 }
 
 metrics domain::count() {
-    os::lock_guard guard(lock_);
+    os::lock_guard guard(lock_); // none leaves, and is counted twice, or not at all
     metrics all = left_;
-    for (const transaction *each = first_; each != nullptr; each = each->next_)
-        each->add_to(all);
+    each([&](const transaction &own) {
+        own.add_to(all);
+        return true;
+    });
     return all;
 }
 
-// Q3: a requester waits for the commits under way. lock_ is held, which no committing thread takes, so each wait ends.
+// Q3: a requester waits for the commits under way. It may hold lock_, so what a commit does must not need that.
 void domain::await_commits(bool none, const transaction *but) {
-    for (const transaction *each = first_; each != nullptr; each = each->next_) {
-        const uint64_t seen = each->committing_.load(std::memory_order_seq_cst);
-        while (each != but && seen != 0) {
-            const uint64_t now = each->committing_.load(std::memory_order_acquire);
+    await_announcements();
+    each([&](const transaction &own) {
+        const uint64_t seen = own.committing_.load(std::memory_order_seq_cst);
+        while (&own != but && seen != 0) {
+            const uint64_t now = own.committing_.load(std::memory_order_acquire);
             if (now == 0 || (now != seen && !none))
                 break;
             os::give_way();
         }
-    }
+        return true;
+    });
 }
 
 // The caller has read a clock of at least this timestamp, so it sees committing_ of each transaction that has such a
 // timestamp.
 void domain::await(uint64_t timestamp, const transaction *but) {
-    os::lock_guard guard(lock_);
-    for (const transaction *each = first_; each != nullptr; each = each->next_) {
+    each([&](const transaction &own) {
         for (;;) {
-            const uint64_t least = each->committing_.load(std::memory_order_seq_cst);
-            if (each == but || least == 0 || least > timestamp)
-                break;
+            const uint64_t least = own.committing_.load(std::memory_order_seq_cst);
+            if (&own == but || least == 0 || least > timestamp)
+                return true;
             os::give_way();
         }
-    }
+    });
 }
 
 void domain::ask(uint32_t what) {
@@ -190,8 +190,7 @@ void domain::end_serial() {
 // fence for that.
 void domain::stop() {
     attention_.fetch_or(ask_stop, std::memory_order_seq_cst);
-    if (barrier_ && !os::process_barrier())
-        os::await_stores();
+    await_announcements();
     for (;;) {
         const uint32_t seen = ended_.load(std::memory_order_seq_cst);
         if (!any_runs())
@@ -201,11 +200,12 @@ void domain::stop() {
 }
 
 bool domain::any_runs() {
-    os::lock_guard guard(lock_); // not held while waiting: a transaction may need it to end
-    for (const transaction *each = first_; each != nullptr; each = each->next_)
-        if (each->began_.load(std::memory_order_seq_cst) != 0)
-            return true;
-    return false;
+    bool found = false;
+    each([&](const transaction &own) {
+        found = own.began_.load(std::memory_order_seq_cst) != 0;
+        return !found;
+    });
+    return found;
 }
 
 // What was stored meanwhile is not known, so all transactions that wait for a change validate again.
@@ -235,16 +235,16 @@ void domain::quiesce() {
         attention_.fetch_and(~ask_ends, std::memory_order_seq_cst);
 }
 
+// The clock is read before the barrier: a transaction that announces its begin too late to be seen reads a later clock.
 uint64_t domain::oldest() {
-    if (barrier_ && !os::process_barrier())
-        os::await_stores();
-    os::lock_guard guard(lock_);
     uint64_t least = now();
-    for (const transaction *each = first_; each != nullptr; each = each->next_) {
-        const uint64_t began = each->began_.load(std::memory_order_seq_cst);
+    await_announcements();
+    each([&](const transaction &own) {
+        const uint64_t began = own.began_.load(std::memory_order_seq_cst);
         if (began != 0 && began - 1 < least)
             least = began - 1;
-    }
+        return true;
+    });
     return least;
 }
 

@@ -18,40 +18,19 @@ void rest(unsigned aborts, uint64_t &dice) {
         os::yield();
 }
 
-manner next_manner(kind what, unsigned aborts) {
-    if (aborts >= aborts_before_serial)
-        return manner::serial;
-    return what == kind::reads && aborts >= aborts_before_old ? manner::old : manner::optimistic;
-}
-
-ty_status run_within(transaction &own, verdict (*body)(transaction &, void *), void *context, bool *committed) {
-    const transaction::part_savepoint before = own.savepoint();
-    const verdict wanted = body(own, context);
-    if (wanted == verdict::retry)
-        own.wait_as_a_whole();
-    else if (wanted == verdict::roll_back)
-        own.back_to(before);
-    else
-        *committed = own.aborted() == TY_OK;
-    return own.aborted();
-}
-
 // The effect of a conflict on the next attempt. A body that asks to run again although no other could commit gains
 // nothing from serial mode: it lets others go first.
-void count_abort(const transaction &own, unsigned &aborts, uint64_t &dice) {
+void count_abort(const transaction &own, attempts &tried) {
     const conflict why = own.last_conflict();
     if (why == conflict::evicted) {
-        aborts = aborts_before_serial;
+        tried.aborts = aborts_before_serial;
         return;
     }
-    aborts = why == conflict::restart && own.is_serial() ? 0 : aborts + 1;
+    tried.aborts = why == conflict::restart && own.is_serial() ? 0 : tried.aborts + 1;
+    if (tried.dice == 0)
+        tried.dice = reinterpret_cast<uintptr_t>(&own);
     if (why != conflict::other_domain)
-        rest(aborts == 0 ? aborts_before_serial : aborts, dice);
-}
-
-ty_status kept_waiting() {
-    return failure(TY_E_BUSY, "run a transaction: it would have to wait, within one on another heap")
-        .remedy("return from the body");
+        rest(tried.aborts == 0 ? aborts_before_serial : tried.aborts, tried.dice);
 }
 
 // Q7: with wait_policy::never it waits for no other transaction. A transaction that is not optimistic has not recorded
@@ -73,6 +52,27 @@ ty_status wait_for_change(transaction &own, wait_policy waits) {
 
 } // namespace
 
+manner next_manner(kind what, const attempts &tried) {
+    if (tried.serial || tried.aborts >= aborts_before_serial)
+        return manner::serial;
+    return what == kind::reads && tried.aborts >= aborts_before_old ? manner::old : manner::optimistic;
+}
+
+ty_status kept_waiting() {
+    return failure(TY_E_BUSY, "run a transaction: it would have to wait, within one on another heap")
+        .remedy("return from the body");
+}
+
+ty_status end_part(transaction &own, const transaction::part_savepoint &before, verdict wanted, bool *committed) {
+    if (wanted == verdict::retry)
+        own.wait_as_a_whole();
+    else if (wanted == verdict::roll_back)
+        own.back_to(before);
+    else
+        *committed = own.aborted() == TY_OK;
+    return own.aborted();
+}
+
 verdict or_else(transaction &own, verdict (*first)(transaction &, void *), verdict (*second)(transaction &, void *),
                 void *context) {
     const transaction::part_savepoint before = own.savepoint();
@@ -83,39 +83,28 @@ verdict or_else(transaction &own, verdict (*first)(transaction &, void *), verdi
     return second(own, context);
 }
 
-ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *), void *context, bool *committed,
-              attempts &tried) {
-    *committed = false;
-    if (own.runs())
-        return run_within(own, body, context, committed);
-    uint64_t dice = reinterpret_cast<uintptr_t>(&own);
-    for (;;) {
-        if (!own.begin(what, tried.serial ? manner::serial : next_manner(what, tried.aborts), tried.waits))
-            return kept_waiting();
-        const verdict wanted = body(own, context);
-        if (own.waits() || (wanted == verdict::retry && own.aborted() == TY_OK)) {
-            tried.aborts = 0;
-            if (ty_status status = wait_for_change(own, tried.waits))
-                return status;
-            continue;
-        }
-        if (wanted == verdict::roll_back && own.aborted() == TY_OK) {
-            own.roll_back();
-            return TY_OK;
-        }
-        if (own.commit()) {
-            *committed = true;
-            return TY_OK;
-        }
-        if (own.aborted() != TY_E_BUSY)
-            return own.aborted();
-        count_abort(own, tried.aborts, dice);
-        if (own.last_conflict() == conflict::other_domain || own.last_conflict() == conflict::restart)
-            return TY_E_BUSY;
-        own.call_due();
-        if (!own.await_serial_end(tried.waits))
-            return kept_waiting();
+bool runs_again(transaction &own, verdict wanted, attempts &tried, ty_status *status) {
+    *status = TY_OK;
+    if (own.waits() || (wanted == verdict::retry && own.aborted() == TY_OK)) {
+        tried.aborts = 0;
+        *status = wait_for_change(own, tried.waits);
+        return *status == TY_OK;
     }
+    if (wanted != verdict::commit) // else the commit has rolled it back
+        own.roll_back();
+    if (wanted == verdict::roll_back && own.aborted() == TY_OK)
+        return false;
+    *status = own.aborted();
+    if (*status != TY_E_BUSY)
+        return false;
+    count_abort(own, tried);
+    if (own.last_conflict() == conflict::other_domain || own.last_conflict() == conflict::restart)
+        return false;
+    own.call_due();
+    if (own.await_serial_end(tried.waits))
+        return true;
+    *status = kept_waiting();
+    return false;
 }
 
 } // namespace taiyen::stm

@@ -19,8 +19,6 @@
 //      thread with a transaction of another domain under way delays no thread that waits for that one.
 #pragma once
 
-#include "perturb.hpp"
-#include "src/os/os.hpp"
 #include "write_set.hpp"
 
 #include <atomic>
@@ -31,6 +29,13 @@
 namespace taiyen::stm {
 
 class domain;
+
+// An ownership record: the timestamp of the last commit that stored there, or who has locked it. A plain word, as a
+// program's inline loads read it too.
+using orec = uint64_t;
+inline uint64_t load_orec(const orec *from) {
+    return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+}
 
 enum class conflict : uint8_t {
     locked,       // a word is being committed to by another thread
@@ -71,14 +76,29 @@ struct recorder {
     // All words are stored, and not yet visible. On failure the function has put back what was there. NULL: nothing to
     // do.
     ty_status (*stored)(void *context, transaction &own, uint64_t timestamp);
+    // Whether commits of words alone are recorded, too; otherwise only those of transactions with changed().
+    bool words;
 };
 
 // A thread's transaction in a domain; one at a time, reused. Not thread-safe, except where noted.
 class transaction {
 public:
+    transaction() = default;
+    ~transaction();
+    transaction(const transaction &) = delete;
+    transaction &operator=(const transaction &) = delete;
+
+    // Words in the bytes from `base` on are loaded and stored by the fast paths: all of them must have memory, from now
+    // on. Until the first call these are none.
+    void set_range(const void *base, size_t bytes) {
+        range_words_ = bytes / sizeof(uint64_t);
+        window_.base = reinterpret_cast<uintptr_t>(base);
+        if (runs_)
+            open_window();
+    }
     // Begins; waits while the domain is stopped. The one before must have ended. False: it would have to wait, and has
     // not begun (Q7: no waits with wait_policy::never).
-    bool begin(kind what, manner how, wait_policy waits = wait_policy::any);
+    [[gnu::always_inline]] inline bool begin(kind what, manner how, wait_policy waits = wait_policy::any);
     bool runs() const { return runs_; }
     // Until release_domain(), no other thread commits or stops the domain, and every transaction that this one begins
     // is serial. False: it would have to wait. It must not run when either is called.
@@ -91,8 +111,25 @@ public:
     [[nodiscard]] bool load(const void *address, void *value, size_t bytes);
     [[nodiscard]] bool store(void *address, const void *value, size_t bytes);
     // The same for a whole word, on the fast path only. False: nothing has changed; load() or store() does the rest.
-    [[nodiscard, gnu::always_inline]] inline bool load_at_once(const uint64_t *word, uint64_t *value);
-    [[nodiscard, gnu::always_inline]] inline bool store_at_once(uint64_t *word, uint64_t value, uint64_t mask);
+    [[nodiscard, gnu::always_inline]] inline bool load_at_once(uintptr_t word, uint64_t *value) {
+        return ty_detail_load(&window_, word, value);
+    }
+    // value has no bits outside the mask.
+    [[nodiscard, gnu::always_inline]] inline bool store_at_once(uintptr_t word, uint64_t value, uint64_t mask) {
+        if (!ty_detail_is_fast(window_.base, window_.store_words, word) ||
+            !writes_.put_at_once(reinterpret_cast<uint64_t *>(word), value, mask)) [[unlikely]]
+            return false;
+        window_.written |= ty_detail_filter_bit(word);
+        return true;
+    }
+    bool is_in_range(const void *address) const {
+        return (reinterpret_cast<uintptr_t>(address) - window_.base) / sizeof(uint64_t) < range_words_;
+    }
+    // Until its end no store takes the fast path.
+    void store_slowly_from_now_on() { window_.store_words = 0; }
+    // Loads or stores some bytes of a word.
+    [[nodiscard]] bool load_in_word(const uint64_t *word, uint64_t mask, uint64_t *value);
+    [[nodiscard]] bool store_in_word(uint64_t *word, uint64_t value, uint64_t mask);
     // Prefetches words that will soon be loaded, so that their cache misses overlap. A hint.
     void prefetch(const void *const *addresses, size_t count) const;
 
@@ -118,7 +155,7 @@ public:
     ty_status aborted() const { return aborted_; }
 
     // Ends the transaction. False: it is aborted, and has been rolled back.
-    [[nodiscard]] bool commit();
+    [[nodiscard, gnu::always_inline]] inline bool commit();
     void roll_back();
     // Ends the transaction, and sleeps until another commits to a word that it read. For an optimistic one that is not
     // aborted. False: it has read nothing.
@@ -126,10 +163,10 @@ public:
 
     // start: it reads what was committed up to here, the clock at its begin or later. timestamp: of its last commit
     // that stored something.
-    uint64_t start() const { return start_; }
+    uint64_t start() const { return window_.start; }
     uint64_t timestamp() const { return timestamp_; }
     // The state that the last ended transaction belongs to: its own commit, or what it read.
-    uint64_t last_timestamp() const { return stored_ ? timestamp_ : start_; }
+    uint64_t last_timestamp() const { return stored_ ? timestamp_ : window_.start; }
     bool is_serial() const { return how_ == manner::serial; }
 
     // Parts that can be rolled back: what was stored after the savepoint is discarded, and not committed.
@@ -161,21 +198,31 @@ public:
     // For a change of something that is no word of the memory, but is represented by one: the commit counts as a store
     // to it.
     [[nodiscard]] bool touch(void *word);
+    // False: it only reads, and is aborted with TY_E_ARGUMENT. what completes "cannot ... in a transaction that only
+    // reads".
+    [[nodiscard]] bool may_change(const char *what) {
+        return what_ == kind::writes || abort(failure(TY_E_ARGUMENT, "%s in a transaction that only reads", what)
+                                                  .remedy("run it without reads_only"));
+    }
+    // Its commit is recorded, and has a timestamp, whether it stores something or not.
+    void changed() { has_changes_ = true; }
     // Whether no other transaction has committed to such a word after this one's start. False: it is aborted.
     [[nodiscard]] bool unchanged(const void *word);
     // Whether another transaction is committing to it now; that may still fail.
     bool is_locked_now(const void *word) const;
-    void *client = nullptr; // for the layer above
 
 private:
     friend class domain;
 
-    // The word of a locked orec: the owner's id, the index in its locks_, and 1.
-    static constexpr unsigned index_bits = 40;
-    static constexpr uint64_t id_max = (uint64_t{1} << (64 - index_bits)) - 1;
+    // The word of a locked orec: locked_bit, the owner's id, the index in its locks_. Others hold a timestamp.
+    static constexpr uint64_t locked_bit = uint64_t{1} << 63;
+    static constexpr unsigned index_bits = 39;
+    static constexpr uint64_t index_mask = (uint64_t{1} << index_bits) - 1;
+    static constexpr uint64_t id_max = (uint64_t{1} << (63 - index_bits)) - 1;
+    static bool is_locked(uint64_t version) { return (version & locked_bit) != 0; }
 
     struct locked_orec {
-        std::atomic<uint64_t> *orec;
+        orec *at;
         uint64_t version; // before it was locked
     };
     enum class call_when : uint8_t { committed, rolled_back, always, never };
@@ -185,14 +232,23 @@ private:
         void *context;
     };
 
-    bool try_to_enter();
+    // Others see it, once they have called await_announcements(), unless this thread sees what they stored before.
+    void announce(std::atomic<uint64_t> &field, uint64_t value) const;
+    inline bool try_to_enter();
     bool enter(wait_policy waits) { return try_to_enter() || enter_slowly(waits); }
     [[gnu::cold, gnu::noinline]] bool enter_slowly(wait_policy waits);
-    [[gnu::noinline]] bool begin_otherwise(wait_policy waits);
+    [[gnu::cold, gnu::noinline]] bool begin_otherwise(wait_policy waits);
     [[gnu::cold]] void call_all_due();
-    void runs_no_more();
-    bool load_unlocked(const std::atomic<uint64_t> *orec, const uint64_t *word, uint64_t *value) const;
-    bool load_word(const uint64_t *word, uint64_t *value);
+    inline void runs_no_more();
+    [[gnu::cold, gnu::noinline]] void wake_those_that_await_ends() const;
+    [[gnu::cold, gnu::noinline]] void end_manner();
+    inline void open_window(); // the fast paths may be taken, as its manner allows
+    void close_window() { window_.load_words = window_.store_words = 0; }
+    [[gnu::cold, gnu::noinline]] ty_status grow_reads();
+    size_t reads_count() const { return static_cast<size_t>(window_.reads_end - reads_) - (reads_ != nullptr); }
+    inline void clear_reads();
+    [[gnu::cold, gnu::noinline]] void release_reads();
+    bool note_read(orec *read);
     bool load_committed(const uint64_t *word, uint64_t *value);
     bool load_old(const uint64_t *word, uint64_t *value);
     bool extend_start();
@@ -202,12 +258,23 @@ private:
     bool holds(uint64_t version) const;      // whether it has locked the orec with this word
     uint64_t before(uint64_t version) const; // the version of such an orec before
     bool lock_orecs();
+    [[gnu::cold, gnu::noinline]] bool rest_at_locked(unsigned *looks);
+    [[gnu::cold, gnu::noinline]] void wake_waiting() const;
     void unlock_orecs();
     bool try_commit();
     void store_words();
     void release_orecs(uint64_t timestamp);
-    void end(call_when outcome);
+    inline void end(call_when outcome);
+    [[gnu::cold, gnu::noinline]] void collect_due(call_when outcome);
+    bool commit_stores();
     void add_to(metrics &sums) const;
+
+    // Aborted, serial or on old values: no fast loads. Aborted, or without stores: no fast stores.
+    ty_atomic_window window_{}; // at the transaction's begin: where programs find it
+    size_t range_words_ = 0;
+    orec **reads_ = nullptr; // NULL, and then the orecs that it read
+    write_set writes_;
+    os::array<locked_orec> locks_;
 
     // Written by its thread, read by threads that make a request to all (Q3: it is written before attention_ is read).
     alignas(64) std::atomic<uint64_t> began_{0}; // the clock at its begin, plus 1; 0: not running
@@ -215,22 +282,19 @@ private:
     std::atomic<uint32_t> changes_{0};   // the futex on which it waits: counts up when something may have changed
     std::atomic<uint64_t> waits_for_{0}; // the orecs, as a 64-bit filter
     alignas(64) domain *domain_ = nullptr;
-    transaction *next_ = nullptr; // in the domain's list
-    uint64_t id_ = 0;             // not 0
-    uint64_t stops_ = 0;          // the domain's count of stops at its begin
-    uint64_t start_ = 0;          // it reads what was committed up to here
+    std::atomic<transaction *> next_{nullptr}; // in the domain's list
+    uint64_t id_ = 0;                          // not 0
+    uint64_t stops_ = 0;                       // the domain's count of stops at its begin
     uint64_t timestamp_ = 0;
     bool stored_ = false; // whether the one that ended last stored something
     kind what_ = kind::writes;
-    manner how_ = manner::optimistic; // load_at_once checks this and aborted_ with one instruction
+    manner how_ = manner::optimistic;
     conflict last_conflict_ = conflict::count;
     ty_status aborted_ = TY_OK;
     bool waits_ = false;
     bool runs_ = false;
-    bool exclusive_ = false; // no other thread commits, also between its transactions
-    os::array<std::atomic<uint64_t> *> reads_;
-    os::array<locked_orec> locks_;
-    write_set writes_;
+    bool exclusive_ = false;   // no other thread commits, also between its transactions
+    bool has_changes_ = false; // its commit is recorded, also without a store
     os::array<call> calls_;
     os::array<call> due_;              // calls of ended transactions
     std::atomic<uint64_t> commits_{0}; // metrics: written by its own thread only
@@ -253,9 +317,9 @@ public:
     static ty_status create(const options &wanted, domain **made);
     void destroy(); // no transaction is left
 
-    // A transaction for the calling thread, or for a later one. Expected: TY_E_MEMORY. Thread-safe.
-    ty_status join(transaction **made);
-    void leave(transaction *left); // not running
+    // A transaction for one thread at a time. Thread-safe.
+    void join(transaction &own);
+    void leave(transaction &left); // not running
 
     // Returns when all transactions have ended, but those that wait for a change; none begins until go_on. So the
     // caller, which runs none, may load and store directly. Externally serialised.
@@ -274,6 +338,13 @@ public:
     uint64_t oldest();
     bool any_runs(); // may be out of date, unless the domain is stopped
     uint64_t now() const { return clock_.load(std::memory_order_acquire); }
+    // For threads that announce something, as transactions do their begin, without a fence: what they had announced
+    // before is seen after await_announcements(). False: each needs a fence.
+    bool announces_without_fence() const { return barrier_; }
+    void await_announcements() const {
+        if (barrier_ && !os::process_barrier())
+            os::await_stores();
+    }
     metrics count();
 
 private:
@@ -296,12 +367,22 @@ private:
     };
 
     size_t orec_number(const void *address) const {
-        uint64_t line = reinterpret_cast<uintptr_t>(address) >> orec_shift;
-        return (line ^ line >> orec_bits_) & orec_mask_;
+        return ty_detail_orec_offset(reinterpret_cast<uintptr_t>(address), orec_mask_) / sizeof(orec);
     }
-    std::atomic<uint64_t> *orec_of(const void *address) const { return orecs_ + orec_number(address); }
-    static constexpr unsigned orec_shift = 5; // neighbouring words are often changed together
+    orec *orec_of(const void *address) const {
+        const size_t offset = ty_detail_orec_offset(reinterpret_cast<uintptr_t>(address), orec_mask_);
+        return reinterpret_cast<orec *>(reinterpret_cast<char *>(orecs_) + offset);
+    }
 
+    // Calls use with each transaction until it returns false.
+    template <class Use>
+    void each(Use use) {
+        walks_.fetch_add(1, std::memory_order_seq_cst);
+        for (transaction *at = first_.load(std::memory_order_seq_cst); at != nullptr && use(*at);
+             at = at->next_.load(std::memory_order_acquire)) {
+        }
+        walks_.fetch_sub(1, std::memory_order_release);
+    }
     size_t orecs_bytes() const; // also the size of heads_
     size_t old_bytes() const;
     uint64_t unused_id();
@@ -320,23 +401,25 @@ private:
     bool find_old(const uint64_t *word, uint64_t start, uint64_t *value) const;
     void wake(uint64_t orecs);
     // An orec's bit in a 64-bit filter.
-    uint64_t bit_of(const std::atomic<uint64_t> *orec) const { return uint64_t{1} << (orec - orecs_) % 64; }
+    uint64_t bit_of(const orec *of) const { return uint64_t{1} << (of - orecs_) % 64; }
 
     alignas(128) std::atomic<uint64_t> clock_{0};
     alignas(128) std::atomic<uint32_t> attention_{0};
     std::atomic<uint32_t> answered_{0}; // counts up when a request is withdrawn
     std::atomic<uint32_t> ended_{0};    // counts up when a transaction ends and a thread waits for that
     std::atomic<uint64_t> stops_{0};    // completed stops
-    std::atomic<uint64_t> *orecs_ = nullptr;
-    unsigned orec_bits_ = 0;
-    size_t orec_mask_ = 0;
+    orec *orecs_ = nullptr;
+    size_t orec_mask_ = 0; // of the offset of one in bytes
     recorder keeper_{};    // functions NULL: none
     bool barrier_ = false; // the process barrier works: a beginning transaction needs no fence
     alignas(128) std::atomic<uint32_t> next_ticket_{0};
     std::atomic<uint32_t> serving_{0};
     os::mutex lock_{os::lock_rank::stm};
-    transaction *first_ = nullptr; // guarded by lock_, as are the members below
-    uint64_t last_id_ = 0;
+    // Changed under lock_, read without: a thread that commits must not wait for one that holds lock_ and waits for its
+    // commit. A transaction that left the list exists until no thread walks along it (walks_).
+    std::atomic<transaction *> first_{nullptr};
+    std::atomic<uint32_t> walks_{0};
+    uint64_t last_id_ = 0; // guarded by lock_, as are the members below
     uint32_t old_readers_ = 0;
     uint32_t waiting_ = 0;
     uint32_t quiescing_ = 0;
@@ -350,48 +433,19 @@ private:
     std::atomic<bool> old_full_{false};
 };
 
-// Q1: loads are of one state. A value that was committed up to the start; false: another transaction is committing, or
-// has committed since. Ordered so that a thread that sees the value of a commit sees that its orec is, or was,
-// locked.
-[[gnu::always_inline]] inline bool transaction::load_unlocked(const std::atomic<uint64_t> *orec, const uint64_t *word,
-                                                              uint64_t *value) const {
-    const uint64_t version = orec->load(std::memory_order_acquire);
-    perturb();
-    *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    perturb();
-    return (version & 1) == 0 && (version >> 1 <= start_ || fault("stm_word_later_than_the_start_taken")) &&
-           (orec->load(std::memory_order_relaxed) == version || fault("stm_orec_read_once"));
-}
-
-inline bool transaction::load_at_once(const uint64_t *word, uint64_t *value) {
-    if (aborted_ != TY_OK || how_ != manner::optimistic || !reads_.has_room() || writes_.may_have(word)) [[unlikely]]
-        return false;
-    std::atomic<uint64_t> *orec = domain_->orec_of(word);
-    uint64_t loaded;
-    if (!load_unlocked(orec, word, &loaded)) [[unlikely]]
-        return false;
-    if (reads_.count() == 0 || reads_[reads_.count() - 1] != orec)
-        reads_.push_in_room(orec);
-    *value = loaded;
-    return true;
-}
-
-inline bool transaction::store_at_once(uint64_t *word, uint64_t value, uint64_t mask) {
-    return aborted_ == TY_OK && what_ != kind::reads && writes_.put_new(word, value, mask);
-}
-
-inline bool is_word(const void *address, size_t bytes) {
-    return bytes == sizeof(uint64_t) && reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) == 0;
+inline uintptr_t word_around(const void *address) {
+    return reinterpret_cast<uintptr_t>(address) & ~uintptr_t{7};
 }
 // Half of a word, not across two.
 inline bool is_half(const void *address, size_t bytes) {
     return bytes == sizeof(uint32_t) && reinterpret_cast<uintptr_t>(address) % sizeof(uint32_t) == 0;
 }
+// Within one word, and at least a byte.
+inline bool lies_in_word(const void *address, size_t bytes) {
+    return bytes - 1 < 8 - reinterpret_cast<uintptr_t>(address) % 8;
+}
 inline unsigned bit_in_word(const void *address) {
     return static_cast<unsigned>(reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) * 8);
-}
-inline uint64_t *word_around(const void *address) {
-    return reinterpret_cast<uint64_t *>(reinterpret_cast<uintptr_t>(address) & ~uintptr_t{7});
 }
 
 // Calls first; if that wants to wait, rolls back what it stored and calls second.
@@ -414,8 +468,144 @@ struct attempts {
     bool serial = false; // it is serial from the first attempt on, and does not wait
     wait_policy waits = wait_policy::any;
     unsigned aborts = 0; // so far: later calls count on from here
+    uint64_t dice = 0;
 };
-ty_status run(transaction &own, kind what, verdict (*body)(transaction &own, void *context), void *context,
-              bool *committed, attempts &tried);
+manner next_manner(kind what, const attempts &tried);
+ty_status kept_waiting();
+// Within a transaction of the same thread: the part has ended.
+ty_status end_part(transaction &own, const transaction::part_savepoint &before, verdict wanted, bool *committed);
+// After a run that has not committed. True: it is to run again; otherwise *status is the result.
+bool runs_again(transaction &own, verdict wanted, attempts &tried, ty_status *status);
+
+// After the first run.
+template <class Body>
+[[gnu::cold, gnu::noinline]] ty_status run_on(transaction &own, kind what, Body &body, verdict wanted, bool *committed,
+                                              attempts &tried) {
+    ty_status status = TY_OK;
+    while (runs_again(own, wanted, tried, &status)) {
+        if (!own.begin(what, next_manner(what, tried), tried.waits))
+            return kept_waiting();
+        wanted = body(own);
+        *committed = wanted == verdict::commit && !own.waits() && own.commit();
+        if (*committed)
+            return TY_OK;
+    }
+    return status;
+}
+
+template <class Body>
+[[gnu::always_inline]] inline ty_status run(transaction &own, kind what, Body body, bool *committed, attempts &tried) {
+    *committed = false;
+    if (own.runs()) {
+        const transaction::part_savepoint before = own.savepoint();
+        return end_part(own, before, body(own), committed);
+    }
+    const manner how = tried.serial || tried.aborts != 0 ? next_manner(what, tried) : manner::optimistic;
+    if (!own.begin(what, how, tried.waits)) [[unlikely]]
+        return kept_waiting();
+    const verdict wanted = body(own);
+    if (wanted == verdict::commit && !own.waits() && own.commit()) [[likely]] {
+        *committed = true;
+        return TY_OK;
+    }
+    return run_on(own, what, body, wanted, committed, tried);
+}
+
+// Moved here, as each transaction needs them: what follows up to the end of commit().
+inline bool transaction::try_to_enter() {
+    const uint64_t now = domain_->now();
+    perturb();
+    announce(began_, now + 1);
+    perturb();
+    return !domain_->is_asked(domain::ask_stop);
+}
+
+// A thread that stops the domain later waits for this transaction.
+inline bool transaction::begin(kind what, manner how, wait_policy waits) {
+    if (exclusive_) [[unlikely]]
+        how = manner::serial;
+    else if (!enter(waits)) [[unlikely]]
+        return false;
+    what_ = what;
+    how_ = how;
+    last_conflict_ = conflict::count;
+    aborted_ = TY_OK;
+    waits_ = false;
+    if (how != manner::optimistic && !begin_otherwise(waits)) [[unlikely]]
+        return false;
+    window_.start = domain_->now(); // a stop may have ended since it entered
+    stops_ = domain_->stops_.load(std::memory_order_acquire);
+    runs_ = true;
+    open_window();
+    return true;
+}
+
+inline void transaction::open_window() {
+    if (reads_ == nullptr) [[unlikely]]
+        static_cast<void>(grow_reads()); // without room, the first load fails
+    const bool goes_on = aborted_ == TY_OK;
+    window_.load_words = goes_on && how_ == manner::optimistic && reads_ != nullptr ? range_words_ : 0;
+    window_.store_words = goes_on && what_ == kind::writes ? range_words_ : 0;
+}
+
+// A transaction that read much leaves no memory behind.
+inline void transaction::clear_reads() {
+    constexpr ptrdiff_t kept = ptrdiff_t{1} << 17;
+    if (window_.reads_limit - reads_ > kept) [[unlikely]]
+        release_reads();
+    else if (reads_ != nullptr) [[likely]]
+        window_.reads_end = reads_ + 1;
+}
+
+// The counterpart of try_to_enter().
+inline void transaction::runs_no_more() {
+    if (domain_->barrier_) [[likely]] {
+        began_.store(0, std::memory_order_release);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+        began_.exchange(0, std::memory_order_seq_cst);
+    }
+    if (domain_->is_asked(domain::ask_stop | domain::ask_ends)) [[unlikely]]
+        wake_those_that_await_ends();
+}
+
+inline void transaction::end(call_when outcome) {
+    runs_ = false;
+    if (how_ != manner::optimistic || exclusive_) [[unlikely]]
+        end_manner();
+    else
+        runs_no_more();
+    close_window();
+    clear_reads();
+    if (has_changes_ || !writes_.empty()) {
+        locks_.clear();
+        writes_.clear();
+        window_.written = 0;
+        has_changes_ = false;
+    }
+    if (calls_.count() != 0) [[unlikely]]
+        collect_due(outcome);
+}
+
+inline bool transaction::commit() {
+    if (aborted_ != TY_OK || has_changes_ || !writes_.empty()) {
+        if (!commit_stores())
+            return false;
+    } else {
+        stored_ = false;
+    }
+    commits_.store(commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    end(call_when::committed);
+    return true;
+}
+
+inline void transaction::announce(std::atomic<uint64_t> &field, uint64_t value) const {
+    if (domain_->barrier_) [[likely]] {
+        field.store(value, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+        field.exchange(value, std::memory_order_seq_cst);
+    }
+}
 
 } // namespace taiyen::stm

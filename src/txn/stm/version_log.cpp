@@ -72,21 +72,21 @@ bool domain::find_old(const uint64_t *word, uint64_t start, uint64_t *value) con
 
 // Q1: one state of memory. Q5: its old values are recorded, or old_full_ says that they are not.
 bool transaction::load_old(const uint64_t *word, uint64_t *value) {
-    const std::atomic<uint64_t> *orec = domain_->orec_of(word);
+    const orec *own = domain_->orec_of(word);
     for (;;) {
-        const uint64_t version = orec->load(std::memory_order_acquire);
-        if (version & 1) {
+        const uint64_t version = load_orec(own);
+        if (is_locked(version)) {
             os::give_way(); // its owner waits for no running transaction
             continue;
         }
-        if (version >> 1 > start_ && domain_->find_old(word, start_, value))
+        if (version > window_.start && domain_->find_old(word, window_.start, value))
             return true;
         perturb();
         *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
         perturb();
-        if (orec->load(std::memory_order_relaxed) != version)
+        if (__atomic_load_n(own, __ATOMIC_RELAXED) != version)
             continue;
-        if (version >> 1 > start_ && domain_->old_full_.load(std::memory_order_relaxed) &&
+        if (version > window_.start && domain_->old_full_.load(std::memory_order_relaxed) &&
             !fault("stm_new_value_where_the_old_was_lost"))
             return abort(conflict::evicted);
         return true;

@@ -6,13 +6,13 @@ namespace taiyen::stm {
 // Q6: it is known to committing transactions before it validates for the last time. It is no longer running: none waits
 // for it.
 bool transaction::await_change() {
-    if (reads_.count() == 0) {
+    if (reads_count() == 0) {
         roll_back();
         return false;
     }
     uint64_t orecs = 0;
-    for (const std::atomic<uint64_t> *orec : reads_)
-        orecs |= domain_->bit_of(orec);
+    for (size_t i = 1; i <= reads_count(); i++)
+        orecs |= domain_->bit_of(reads_[i]);
     runs_ = false;
     runs_no_more();
     perturb();
@@ -40,13 +40,13 @@ bool transaction::await_change() {
 }
 
 void domain::wake(uint64_t orecs) {
-    os::lock_guard guard(lock_);
-    for (transaction *each = first_; each != nullptr; each = each->next_) {
-        if ((each->waits_for_.load(std::memory_order_seq_cst) & orecs) == 0)
-            continue;
-        each->changes_.fetch_add(1, std::memory_order_seq_cst);
-        os::wake_all(each->changes_);
-    }
+    each([&](transaction &own) {
+        if ((own.waits_for_.load(std::memory_order_seq_cst) & orecs) != 0) {
+            own.changes_.fetch_add(1, std::memory_order_seq_cst);
+            os::wake_all(own.changes_);
+        }
+        return true;
+    });
 }
 
 } // namespace taiyen::stm

@@ -11,21 +11,18 @@ size_t write_set::slot_of(const uint64_t *word) const {
     return slot;
 }
 
-const written_word *write_set::find_slowly(const uint64_t *word) const {
-    if (empty())
-        return nullptr;
-    uint64_t slot = slots_[slot_of(word)];
-    return is_used(slot) ? &words_[slot & UINT32_MAX] : nullptr;
+uint64_t write_set::filter() const {
+    uint64_t bits = 0;
+    for (const written_word &written : words_)
+        bits |= ty_detail_filter_bit(reinterpret_cast<uintptr_t>(written.word));
+    return bits;
 }
 
 void write_set::fill_slots() {
     memset(slots_, 0, capacity_ * sizeof *slots_);
     time_ = 1;
-    seen_ = 0;
-    for (size_t i = 0; i < words_.count(); i++) {
-        seen_ |= bit_of(words_[i].word);
+    for (size_t i = 0; i < words_.count(); i++)
         slots_[slot_of(words_[i].word)] = time_ << 32 | i;
-    }
 }
 
 ty_status write_set::grow() {
@@ -33,24 +30,27 @@ ty_status write_set::grow() {
     void *made = wanted <= size_t{1} << 32 ? os::internal_malloc(wanted * sizeof *slots_) : nullptr;
     if (made == nullptr)
         return failure(TY_E_MEMORY, "note what a transaction stores").remedy("make it store less at once");
+    if (ty_status status = words_.reserve(wanted / 2 - words_.count())) {
+        free(made);
+        return status;
+    }
     free(slots_);
     slots_ = static_cast<uint64_t *>(made);
     capacity_ = wanted;
+    room_ = wanted / 2 - 1;
     shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(wanted));
     fill_slots();
     return TY_OK;
 }
 
 ty_status write_set::put(uint64_t *word, uint64_t value, uint64_t mask) {
-    if (2 * words_.count() + 2 > capacity_) [[unlikely]]
+    if (words_.count() == room_) [[unlikely]]
         if (ty_status status = grow())
             return status;
     size_t slot = slot_of(word);
     if (!is_used(slots_[slot])) {
-        if (ty_status status = words_.push({word, value & mask, mask}))
-            return status;
+        words_.push_in_room({word, value & mask, mask});
         slots_[slot] = time_ << 32 | (words_.count() - 1);
-        seen_ |= bit_of(word);
         return TY_OK;
     }
     size_t index = slots_[slot] & UINT32_MAX;
@@ -58,21 +58,22 @@ ty_status write_set::put(uint64_t *word, uint64_t value, uint64_t mask) {
     if (index < kept_)
         if (ty_status status = changes_.push({index, found}))
             return status;
-    found.value = (found.value & ~mask) | (value & mask);
-    found.mask |= mask;
+    change_value(found, value & mask, mask);
     return TY_OK;
 }
 
 void write_set::clear() {
-    words_.clear();
     changes_.clear();
     kept_ = 0;
-    seen_ = 0;
     if (capacity_ > kept_slots) {
         free(slots_);
         slots_ = nullptr;
-        capacity_ = 0;
-    } else if (++time_ > UINT32_MAX) {
+        capacity_ = room_ = 0;
+        words_.release();
+        return;
+    }
+    words_.cut(0);
+    if (++time_ > UINT32_MAX) {
         fill_slots();
     }
 }

@@ -1,6 +1,7 @@
 // Goal: whatever dies, a concurrent heap is found as a prefix of its commits left it: all that were acknowledged, each
 // whole, no block without an owner. Method: threads that change a table in all modes, with snapshots, ty_begin and long
 // transactions among them; the process dies, or the power at any event of the disk; the table is counted.
+#include "src/txn/txn.hpp"
 #include "support.hpp"
 #include "tests/effort.hpp"
 
@@ -22,6 +23,9 @@ struct counters {
 
 class crash_test : public testing::TestWithParam<uint64_t> {
 protected:
+    crash_test() { retired_at_once = 16; } // blocks are given back beside snapshots
+    ~crash_test() override { retired_at_once = usual_; }
+
     void make() {
         table_ = make_table(heap_.get(), sum);
         EXPECT_OK(atomically(heap_.get(), [&](ty_atomic_txn *txn) {
@@ -100,6 +104,7 @@ protected:
         }
     }
 
+    static constexpr uint32_t usual_ = 512;
     concurrent_test_heap heap_{GetParam() % 2 != 0 ? TY_BACKGROUND_THREAD : TY_BACKGROUND_CALLS, size_t{2} << 20,
                                static_cast<uint32_t>(1 + GetParam() / 2 % 3)};
     table *table_ = nullptr;

@@ -306,6 +306,59 @@ TEST(nested_heaps, an_inner_one_that_no_record_holds) {
         EXPECT_EQ(3u, each->word(0));
 }
 
+// A thread commits by a snapshot, as no record holds its transaction and it has the heap to itself: its next commits
+// have records again. Meanwhile other threads wait for all transactions under way.
+TEST(nested_heaps, a_snapshot_in_place_of_a_record_is_for_one_commit) {
+    constexpr size_t words = 400000;
+    concurrent_test_heap inner(TY_BACKGROUND_THREAD, size_t{1} << 20, 1);
+    heap_with_words outer(heap_sort::volatile_heap);
+    uint64_t *table = nullptr;
+    EXPECT_OK(atomically(inner.get(), [&](ty_atomic_txn *txn) {
+        table = static_cast<uint64_t *>(ty_atomic_alloc(txn, words * sizeof *table));
+        return table != nullptr ? TY_OK : TY_E_MEMORY;
+    }));
+    const auto forced = [&] {
+        ty_txn_stats stats{};
+        stats.struct_size = sizeof stats;
+        EXPECT_OK(ty_get_txn_stats(inner.get(), &stats));
+        return stats.forced_snapshots;
+    };
+    std::atomic<bool> runs{false}, met{false}, over{false};
+    std::thread holds([&] {
+        ty_atomic_options irrevocable = TY_ATOMIC_OPTIONS_INIT;
+        irrevocable.irrevocable = true;
+        EXPECT_OK(atomically(
+            inner.get(),
+            [&](ty_atomic_txn *) {
+                runs = true;
+                while (!met)
+                    std::this_thread::yield();
+                return TY_OK;
+            },
+            &irrevocable));
+        while (!over)
+            EXPECT_OK(ty_atomic_quiesce(inner.get()));
+    });
+    while (!runs)
+        std::this_thread::yield();
+    EXPECT_OK(atomically(outer.heap, [&](ty_atomic_txn *) {
+        const ty_status status = atomically(inner.get(), [&](ty_atomic_txn *txn) -> ty_status {
+            for (size_t i = 0; i < words; i++)
+                RETURN_IF(store(txn, table[i], (i + 1) * 0x9e3779b97f4a7c15));
+            return TY_OK;
+        });
+        met = true;
+        return status;
+    }));
+    const uint64_t before = forced();
+    EXPECT_GT(before, 0u);
+    for (int i = 0; i < 10; i++)
+        EXPECT_OK(atomically(inner.get(), [&](ty_atomic_txn *txn) { return add_to(txn, table[0], 1); }));
+    EXPECT_EQ(before, forced());
+    over = true;
+    holds.join();
+}
+
 TEST(nested_heaps, what_would_wait_is_refused) {
     heap_with_words one(heap_sort::transactional), two(heap_sort::transactional);
     ty_atomic_options alone = TY_ATOMIC_OPTIONS_INIT;

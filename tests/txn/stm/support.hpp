@@ -31,13 +31,24 @@ template <class Body>
 ty_status run(transaction &own, Body body, kind what = kind::writes, bool *committed = nullptr) {
     bool ended;
     stm::attempts tried;
-    const ty_status status = stm::run(
-        own, what, [](transaction &within, void *context) { return (*static_cast<Body *>(context))(within); }, &body,
-        committed != nullptr ? committed : &ended, tried);
+    const ty_status status = stm::run(own, what, body, committed != nullptr ? committed : &ended, tried);
     if (!own.runs())
         own.call_due();
     return status;
 }
+
+// A transaction for as long as it lives; all of memory is in its range.
+class member : public transaction {
+public:
+    explicit member(stm::domain &all) : all_(all) {
+        set_range(nullptr, SIZE_MAX);
+        all.join(*this);
+    }
+    ~member() { all_.leave(*this); }
+
+private:
+    stm::domain &all_;
+};
 
 class domain_of_test {
 public:
@@ -48,6 +59,7 @@ public:
     domain_of_test(const domain_of_test &) = delete;
     domain_of_test &operator=(const domain_of_test &) = delete;
     stm::domain *operator->() const { return domain_; }
+    stm::domain &operator*() const { return *domain_; }
 
     // Each with a transaction of its own and its number; returns when all are done.
     template <class Body>
@@ -55,10 +67,8 @@ public:
         std::vector<std::thread> all;
         for (unsigned i = 0; i < count; i++)
             all.emplace_back([this, i, &body] {
-                transaction *own = nullptr;
-                ASSERT_EQ(TY_OK, domain_->join(&own));
-                body(*own, i);
-                domain_->leave(own);
+                member own(*domain_);
+                body(own, i);
             });
         for (std::thread &each : all)
             each.join();

@@ -121,15 +121,13 @@ TEST_F(sums, who_stops_the_others_may_store_directly) {
     domain_of_test domain;
     std::atomic<bool> over{false};
     std::thread reader([&] { // in each manner
-        transaction *own = nullptr;
-        ASSERT_EQ(TY_OK, domain->join(&own));
+        member own(*domain);
         for (unsigned n = 0; !over; n++) {
-            own->begin(kind::reads, static_cast<manner>(n % 3));
-            const uint64_t sum = sum_in(*own);
-            EXPECT_TRUE(sum == each * count || own->aborted() != TY_OK);
-            static_cast<void>(own->commit());
+            own.begin(kind::reads, static_cast<manner>(n % 3));
+            const uint64_t sum = sum_in(own);
+            EXPECT_TRUE(sum == each * count || own.aborted() != TY_OK);
+            static_cast<void>(own.commit());
         }
-        domain->leave(own);
     });
     among_movers(domain, 2, [&](transaction &) {
         for (int i = 0; i < 50; i++) {
@@ -271,14 +269,12 @@ TEST(stm_domain, lets_threads_come_and_go) {
     uint64_t word = 0;
     domain.threads(1, [&](transaction &stays, unsigned) {
         for (int i = 0; i < 5000; i++) {
-            transaction *own = nullptr;
-            ASSERT_EQ(TY_OK, domain->join(&own));
-            for (transaction *each : {own, &stays})
+            member own(*domain);
+            for (transaction *each : {static_cast<transaction *>(&own), &stays})
                 ASSERT_EQ(TY_OK, run(*each, [&](transaction &txn) {
                               store(txn, word, load(txn, word) + 1);
                               return verdict::commit;
                           }));
-            domain->leave(own);
         }
     });
     EXPECT_EQ(word, 10000u);

@@ -12,11 +12,9 @@ namespace {
 
 class transaction_test : public testing::Test {
 protected:
-    void SetUp() override { ASSERT_EQ(TY_OK, domain->join(&own)); }
-    void TearDown() override { domain->leave(own); }
-
     domain_of_test domain;
-    transaction *own = nullptr;
+    member of_thread{*domain};
+    transaction *own = &of_thread;
 };
 
 TEST_F(transaction_test, loads_and_stores_any_bytes) {
